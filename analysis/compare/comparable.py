@@ -113,7 +113,10 @@ def labels_between(view: View, other: View, names: Sequence[str]) -> tuple[str, 
     real = deciding(view, names)[0]
     drawn = [looked_at(each, real) for each in (view, other)]
     count = min(KEPT, *(v.shape[1] for own in drawn for v in own.values()))
-    either = [{name: v[:, :count] for name, v in own.items()} for own in drawn]
+    # One power of two for all draws, which changes none of their digits: squares of 1e300 are no doubles.
+    largest = max((np.abs(v).max(initial=0.0) for own in drawn for v in own.values()), default=0.0)
+    power = -int(np.frexp(largest)[1])
+    either = [{name: np.ldexp(v[:, :count], power) for name, v in own.items()} for own in drawn]
     both = {name: np.concatenate([own[name] for own in either]) for name in real}
     for values in (both, *either):
         found = [each for each in discover(values) if each.certain]

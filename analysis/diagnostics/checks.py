@@ -31,6 +31,8 @@ SPREAD = 0.2
 """Error allowed in a variance, as a share: a tenth of the standard deviation."""
 GROSS = 2.5
 """Factor on these errors from which the draws are of no use: a quarter of a standard deviation, half of a variance."""
+NO_MEAN, NO_SD = 0.7, 1.0
+"""k-hat of |x - m|, and of its square, from which on draws do not show the mean, and the standard deviation."""
 COLUMNS = {"R-hat": "rhat", "bulk ESS": "ess_bulk", "tail ESS": "ess_tail"}
 """Checks of parameters, and the column of each."""
 
@@ -133,6 +135,7 @@ def remarks(diagnosis: Diagnosis, verdict: Verdict) -> Iterator[Reason]:
         wrong = found.outcome in ("warned", "failed")
         if wrong and found.name not in told and found.fact not in said:
             yield found
+    yield from _heavy_tails(diagnosis)
     if diagnosis.has_chains and diagnosis.num_chains == 1:
         yield Reason("chains", "not judged", "one chain only")
     elif diagnosis.has_chains and diagnosis.sampler and diagnosis.sampler.identical_starts:
@@ -142,6 +145,16 @@ def remarks(diagnosis: Diagnosis, verdict: Verdict) -> Iterator[Reason]:
             yield found
     if diagnosis.symmetry_caveat:
         yield own_words("symmetry", diagnosis.symmetry_caveat)
+
+
+def _heavy_tails(diagnosis: Diagnosis) -> Iterator[Reason]:
+    heavy = {n: khats for n, khats in diagnosis.heavy_tails.items() if diagnosis.decides(n)}
+    no_mean = tuple(name for name, (mean, _) in heavy.items() if mean > NO_MEAN)
+    no_sd = tuple(name for name in heavy if name not in no_mean)
+    for place, kind, names in ((0, "no mean", no_mean), (1, "no sd", no_sd)):
+        if names:
+            khat = max(heavy[name][place] for name in names)
+            yield Reason("tails", "warned", kind, {"names": names, "khat": khat})
 
 
 def own_words(name: str, fact: str) -> Reason:

@@ -19,8 +19,9 @@ import pandas as pd
 from jaxtyping import Bool, Float
 
 from onebasin.posteriors import schema
-from onebasin.posteriors.draws import entry_names
+from onebasin.posteriors.draws import Draws, entry_names
 from onebasin.posteriors.view import Posterior, View, as_view
+from onebasin.posteriors.weights import tails_of
 
 from ..discovery.resolve import resolve
 from ..summaries.deciding import deciding, looked_at, rhat_of_entries
@@ -28,7 +29,7 @@ from ..summaries.sampler import NAN, SamplerSummary, mean_errors, recorded, samp
 from ..summaries.summary import bulk_ess, tabulate
 from ..summaries.variational import variational_summary
 from .causes import Heights, compare_heights
-from .checks import check, notes
+from .checks import NO_MEAN, NO_SD, check, notes
 from .result import Diagnosis
 from .verdict import Extreme, Limits, said_once
 
@@ -67,6 +68,7 @@ def measure(
         constants=still,
         undefined=draws.undefined,
         broken=draws.broken,
+        heavy_tails={} if view.is_variational else _heavy_tails(draws, table),
         kinds=view.kinds,
         sampler=sampler,
         variational=variational_summary(view) if view.is_variational else None,
@@ -86,6 +88,30 @@ def measure(
     )
     diagnosis = replace(diagnosis, checks=check(diagnosis))
     return replace(diagnosis, notes=said_once(notes(diagnosis)))
+
+
+WIDE = 0.5
+"""Standard deviations over the width of the 90 % interval from which on tails are looked at; a normal's are 0.3."""
+LOOKED_AT = 50
+"""Entries whose tails are fitted at most."""
+
+
+def _heavy_tails(draws: Draws, table: pd.DataFrame) -> dict[str, tuple[float, float]]:
+    """Find entries whose tails are too heavy for a mean or a standard deviation, as those of a Cauchy are.
+
+    R-hat and ESS are of ranks, which have no tails. Given are k-hat of |x - m| and of (x - m)^2.
+    """
+    width = table["q95"] - table["q5"]
+    wide = np.flatnonzero((width > 0) & (table["sd"] > WIDE * width))
+    found = {}
+    for place in map(int, wide[:LOOKED_AT]):
+        column = draws.read(slice(place, place + 1)).ravel()
+        even = np.zeros(len(column))
+        tails = tails_of(column, even, even - np.log(len(column)))
+        mean, square = float(tails.mean[0]), float(tails.square[0])
+        if mean > NO_MEAN or square > NO_SD:
+            found[str(table.index[place])] = mean, square
+    return found
 
 
 _COMPARED = 200

@@ -66,16 +66,16 @@ class Diagnosis(Shown):
         Entries that are finite in no draw, such as an unset triangle: they are left out.
     broken : mapping of str to int
         Parameters that are finite in some draws and not in others, with the number of draws that are not.
+    heavy_tails : mapping of str to tuple of float
+        Parameters whose tails are too heavy for a mean or an sd, with k-hat of |x - mean| and of its square.
     kinds : Kinds
         Which variables are parameters, transformed parameters and generated quantities.
     sampler : SamplerSummary or None
         What the Markov chain sampler recorded; None for a variational fit.
     variational : VariationalSummary or None
         How good the approximation is; None for a Markov chain.
-    ess_per_second : float
-        Smallest bulk ESS over the seconds of sampling, summed over chains.
-    ess_per_gradient : float
-        Smallest bulk ESS over the gradient evaluations of the kept draws.
+    ess_per_second, ess_per_gradient : float
+        Smallest bulk ESS over the seconds of sampling, summed over chains; over the gradients of the kept draws.
     wall_time : float
         Of the whole call, in seconds.
     symmetric : bool
@@ -83,12 +83,11 @@ class Diagnosis(Shown):
     limits : Limits
         The limits that the warnings compare the numbers with.
     symmetry_caveat : str
-        What nobody has checked of the symmetry that it declares, in a sentence; empty where nothing is left.
+        What nobody has checked of the declared symmetry, in a sentence; empty where nothing is left.
     has_chains : bool
         Whether the draws are Markov chains: no variational fit, and no ensemble.
     density_heights : Heights or None
-        Of chains whose `lp` differs: mean log densities of the parameters themselves, without the Jacobian of bounds
-        that is in `lp`; None where that density is not at hand.
+        Of chains whose `lp` differs: mean log densities of the parameters, without the Jacobian of bounds; or None.
     deciding : tuple of str
         Variables that the answer rests on.
     left_out : mapping of str to tuple of str
@@ -117,6 +116,7 @@ class Diagnosis(Shown):
     constants: tuple[str, ...] = ()
     undefined: tuple[str, ...] = ()
     broken: Mapping[str, int] = field(default_factory=dict)
+    heavy_tails: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     kinds: Kinds = field(default_factory=lambda: Kinds({}))
     sampler: SamplerSummary | None = None
     variational: VariationalSummary | None = None

@@ -167,7 +167,7 @@ RUNNING = tuple(field.name for field in fields(Running))
 
 def call(target: Target, method: type[Method], keywords: Mapping[str, Any]) -> xr.DataTree:
     """Run a method by the keywords of its function; what runs it is imported by then only."""
-    runs = import_module("onebasin.inference.runs.run")
+    runs = import_module("..runs.run", __package__)
     tree: xr.DataTree = runs.run_by_keywords(target, method, keywords)
     return tree
 

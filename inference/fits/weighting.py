@@ -3,7 +3,9 @@
 Each round draws from a mixture of multivariate t distributions, one at every distinct optimum's fit. All draws of all
 rounds are weighted under the mixture of all proposals (deterministic mixture, Owen and Zhou 2000), so that no draw's
 weight is larger than that under the proposal which suits it best. Between rounds each component takes the moments of
-the draws that it is responsible for. At the end the weights are Pareto-smoothed (Vehtari et al. 2024).
+the draws that it is responsible for, and the mixture grows where the weights are largest while they are uneven
+(incremental mixture importance sampling, Raftery and Bao 2010). At the end the weights are Pareto-smoothed (Vehtari et
+al. 2024).
 
 Weights may be good while a second moment rests on a few draws in a tail. Further rounds then also draw where the
 posterior times the squared distance of such a quantity from its mean lies.
@@ -215,7 +217,7 @@ def _with_tails(
 def _with_heaviest(current: _Round, points: Points, log_ratio: LogWeights) -> _Round:
     """Add a component where the weight is largest, with the spread of the draws next to it.
 
-    A mixture that grows where its density is too low follows a curved posterior, which one component a optimum does not
+    A mixture that grows where its density is too low follows a curved posterior, which one component an optimum cannot
     (incremental mixture importance sampling, Raftery and Bao 2010).
     """
     size, weights = points.shape[1], np.exp(_tempered(log_ratio, 1.0))

@@ -268,3 +268,20 @@ def test_largest_ratios_that_are_alike_have_no_khat(make_variational, rng):
     tree = make_variational({"x": log_q}, lp=lp, log_q=log_q)
     assert np.isnan(variational_summary(as_view(tree)).khat)
     assert diagnose(tree).verdict == "unusable"
+
+
+def test_means_that_need_not_exist_are_named(rng):
+    """R-hat and ESS are of ranks: those of a Cauchy are good."""
+    shape = 4, 500
+    draws = {
+        "cauchy": rng.standard_cauchy(shape),
+        "inverse": 1 / rng.gamma(2, size=shape),
+        "lognormal": np.exp(rng.normal(size=shape)),
+        "t": rng.standard_t(4, shape),
+    }
+    diagnosis = diagnose(draws)
+    assert diagnosis.verdict == "usable"
+    assert list(diagnosis.heavy_tails) == ["cauchy", "inverse"]
+    said = str(diagnosis)
+    assert "Tails of `cauchy` are too heavy for a mean or an sd" in " ".join(said.split())
+    assert "Tails of `inverse` are too heavy for an sd" in " ".join(said.split())
