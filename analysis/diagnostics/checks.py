@@ -51,6 +51,7 @@ def check(diagnosis: Diagnosis) -> tuple[Reason, ...]:
         outcome: Outcome = "failed" if any(map(diagnosis.decides, broken)) else "warned"
         own = numbers | _named(tuple(broken))
         checks.append(Reason("finite draws", outcome, "some not finite", own))
+    checks += _heavy_tails(diagnosis)
     if sampler is not None and not sampler.sampled:
         checks += [Reason("sampling", "not judged", "nothing sampled"), _rhat(diagnosis)]
         checks += [_ess(diagnosis, word) for word in ("Bulk", "Tail")]
@@ -135,7 +136,6 @@ def remarks(diagnosis: Diagnosis, verdict: Verdict) -> Iterator[Reason]:
         wrong = found.outcome in ("warned", "failed")
         if wrong and found.name not in told and found.fact not in said:
             yield found
-    yield from _heavy_tails(diagnosis)
     if diagnosis.has_chains and diagnosis.num_chains == 1:
         yield Reason("chains", "not judged", "one chain only")
     elif diagnosis.has_chains and diagnosis.sampler and diagnosis.sampler.identical_starts:
@@ -154,7 +154,7 @@ def _heavy_tails(diagnosis: Diagnosis) -> Iterator[Reason]:
     for place, kind, names in ((0, "no mean", no_mean), (1, "no sd", no_sd)):
         if names:
             khat = max(heavy[name][place] for name in names)
-            yield Reason("tails", "warned", kind, {"names": names, "khat": khat})
+            yield Reason("heavy tails", "warned", kind, {"names": names, "khat": khat})
 
 
 def own_words(name: str, fact: str) -> Reason:

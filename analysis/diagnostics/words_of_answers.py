@@ -322,14 +322,6 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
         "All {chains} chains began at the same point: R-hat cannot show a mode that all of them miss. Give each chain "
         "its own start (`init`) to find out"
     ),
-    "no mean": (
-        "Tails of {names:names} are too heavy for a mean or an sd (k-hat of the draws {khat:.2f}): these need not exist, "
-        "and change from run to run. Use the median and intervals"
-    ),
-    "no sd": (
-        "Tails of {names:names} are too heavy for an sd (k-hat of the draws' squares {khat:.2f}): it need not exist, "
-        "and changes from run to run. Use intervals"
-    ),
     "alike parts": (
         "`{name}[0..{last}]` have one and the same posterior: if they are labels of a mixture, their means say nothing "
         "about any one component"

@@ -31,6 +31,16 @@ CHECKS: Mapping[str, str | tuple[str, ...]] = {
         "no number is defined for it",
         "Find out why the model produces such draws",
     ),
+    "no mean": (
+        "Tails of {names:names} are too heavy for a mean or an sd (k-hat of the draws {khat:.2f})",
+        "these need not exist, and change from run to run",
+        "Use the median and intervals",
+    ),
+    "no sd": (
+        "Tails of {names:names} are too heavy for an sd (k-hat of the draws' squares {khat:.2f})",
+        "it need not exist, and changes from run to run",
+        "Use intervals",
+    ),
     "nothing sampled": (
         "Nothing was sampled",
         "the draws vary while the log density never does, and there are no energies, as in a program without "
