@@ -15,7 +15,7 @@ LIMITS = {
     "models": 6_150,
     "posteriors": 4_400,
     "stan": 4_800,
-    "analysis": 23_200,
+    "analysis": 23_350,
     "inference": 21_350,
     "truth": 3_850,
     "studies": 14_700,

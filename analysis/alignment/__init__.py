@@ -2,10 +2,12 @@
 
 - `align` moves every draw to a reference and returns an `Alignment`;
 - `switching` measures how much components change places within chains, and whether alignment brought
-  draws closer than it brings noise.
+  draws closer than it brings noise;
+- `element_of` reads saved elements back.
 """
 
 from .align import align
+from .moving import element_of
 from .result import Alignment
 from .rule import AlignmentRule
 from .switching import Switching, switching
@@ -15,5 +17,6 @@ __all__ = [
     "AlignmentRule",
     "Switching",
     "align",
+    "element_of",
     "switching",
 ]

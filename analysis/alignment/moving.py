@@ -1,8 +1,12 @@
-"""Variables of a posterior moved by an element a draw, in memory where they are there, else a piece at a time."""
+"""Variables of a posterior moved by an element a draw, in memory where they are there, else a piece at a time.
+
+And the elements, read back from a file.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from itertools import product
 from math import prod
 from operator import itemgetter
@@ -13,6 +17,7 @@ import xarray as xr
 from onebasin.base.errors import ArgumentError
 from onebasin.base.files.claims import ClaimError
 from onebasin.base.files.pieces import PIECE, is_read_later
+from onebasin.models.symmetry.blocks import Symmetry
 from onebasin.models.symmetry.elements import Element, on_arrays
 from onebasin.models.symmetry.group import Group
 from onebasin.posteriors import schema
@@ -68,3 +73,17 @@ def _filed(variables: Mapping[str, xr.DataArray], group: Group, element: Element
         scratch.remove()
         raise
     return scratch.tree({}, lazy=True)
+
+
+def element_of(dataset: xr.Dataset, symmetry: Symmetry) -> Element:
+    """Read the elements back from what `Alignment.to_dataset` made."""
+
+    def array(place: int, word: str) -> np.ndarray:
+        name = f"block{place}_{word}"
+        if name not in dataset:
+            raise ArgumentError(
+                f"`dataset` lacks {name}; give the group `alignment` that was saved with this symmetry."
+            )
+        return dataset[name].values
+
+    return tuple(block.read_part(partial(array, place)) for place, block in enumerate(symmetry))

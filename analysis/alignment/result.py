@@ -2,7 +2,8 @@
 
 Convention: arrays of elements are (chain, draw, component); entry j of a permutation is the component, as
 numbered in the draw as it came, that has become component j. Draws are moved in memory where they are there, else a
-piece at a time from their file to a scratch. `Alignment.to_dataset` is a group for the posterior's file.
+piece at a time from their file to a scratch. `Alignment.to_dataset` is a group for the posterior's file, `element_of`
+reads it back.
 """
 
 from __future__ import annotations

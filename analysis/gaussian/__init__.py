@@ -1,10 +1,19 @@
-"""One Gaussian for a posterior, usually an aligned one: fit, sample, evaluate.
+"""One Gaussian for a posterior, usually an aligned one: fit, sample, evaluate, save.
 
 - `fit_gaussian` matches moments of the draws, with one of four structures of the covariance;
-- `GaussianFit` is the result: it samples posteriors and gives log densities.
+- `GaussianFit` is the result: it samples posteriors and gives log densities;
+- `save_gaussian` writes it to a file, `load_gaussian` reads it.
 """
 
+from .files import GaussianFileError, load_gaussian, save_gaussian
 from .fit import COVARIANCES, fit_gaussian
 from .gaussian import GaussianFit
 
-__all__ = ["COVARIANCES", "GaussianFit", "fit_gaussian"]
+__all__ = [
+    "COVARIANCES",
+    "GaussianFileError",
+    "GaussianFit",
+    "fit_gaussian",
+    "load_gaussian",
+    "save_gaussian",
+]

@@ -75,7 +75,7 @@ def fit_gaussian(
     Returns
     -------
     GaussianFit
-        Sampling, log density, moments.
+        Sampling, log density, moments, saving.
 
     Raises
     ------

@@ -118,12 +118,14 @@ class VariableLayout:
         )
 
 
-def layout_of(dataset: xr.Dataset, names: Sequence[str], positive: Sequence[str]) -> VariableLayout:
+def layout_of(
+    dataset: xr.Dataset, names: Sequence[str], positive: Sequence[str], argument: str = "posterior"
+) -> VariableLayout:
     """Lay out some variables of a dataset; refuse one without chain and draw, or not of floating point."""
     variables: list[Variable] = []
     coords: dict[str, np.ndarray] = {}
     for name in names:
-        array = _floats(dataset[name], "posterior")
+        array = _floats(dataset[name], argument)
         dims = tuple(str(dim) for dim in array.dims[2:])
         variables.append(Variable(name, array.shape[2:], dims, name in positive))
         coords |= {dim: array.coords[dim].values for dim in dims if dim in array.coords}

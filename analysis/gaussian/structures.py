@@ -40,6 +40,12 @@ class Spectral:
         explained = np.square(self.vectors)
         return explained @ self.values + self.rest * (1 - explained.sum(axis=1))
 
+    @property
+    def matrix(self) -> Float[np.ndarray, "param param_bis"]:
+        """The covariance itself; param^2 numbers."""
+        rest = self.rest * np.eye(self.size)
+        return rest + (self.vectors * (self.values - self.rest)) @ self.vectors.T
+
     def draw(self, rng: np.random.Generator, num: int) -> Samples:
         """Independent samples: standard normal ones times the symmetric root of the covariance."""
         normal = rng.standard_normal((num, self.size))
@@ -75,6 +81,11 @@ class Factors:
     def variance(self) -> Float[np.ndarray, " param"]:
         """Marginal variances."""
         return np.square(self.loadings).sum(axis=1) + self.unique
+
+    @property
+    def matrix(self) -> Float[np.ndarray, "param param_bis"]:
+        """The covariance itself; param^2 numbers."""
+        return self.loadings @ self.loadings.T + np.diag(self.unique)
 
     @cached_property
     def _inner(self) -> Float[np.ndarray, "rank rank_bis"]:

@@ -168,6 +168,10 @@ class Block[P: Part](ABC):
     def inverse(self, part: P, beside: np.ndarray | None) -> P:
         """The part that undoes one; `beside` as in `compose`, of the inverse."""
 
+    @abstractmethod
+    def read_part(self, read: Callable[[str], np.ndarray]) -> P:
+        """Rebuild a part from its arrays, which are asked for by name."""
+
     def permutation(self, part: P) -> np.ndarray | None:
         """By what a part permutes the components, if it does."""
         return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -111,3 +111,7 @@ class Rescalable(Block[Scaled]):
     def inverse(self, part: Scaled, beside: np.ndarray | None) -> Scaled:
         """The part that undoes one."""
         return Scaled(1 / along(part.factors, beside))
+
+    def read_part(self, read: Callable[[str], np.ndarray]) -> Scaled:
+        """Rebuild a part from its array."""
+        return Scaled(read("factors"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -141,6 +141,10 @@ class Rotation(Block[Rotated]):
     def inverse(self, part: Rotated, beside: object) -> Rotated:
         """The part that undoes one."""
         return Rotated(np.swapaxes(part.matrix, -1, -2))
+
+    def read_part(self, read: Callable[[str], np.ndarray]) -> Rotated:
+        """Rebuild a part from its array."""
+        return Rotated(read("matrix"))
 
     def of_variances(self, part: Rotated) -> None:
         """Refuse: variances alone do not say what they are after a rotation."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,6 +63,10 @@ class Whole(Block[Swapped]):
     def inverse(self, part: Swapped, beside: object) -> Swapped:
         """The part that undoes one: itself."""
         return part
+
+    def read_part(self, read: Callable[[str], np.ndarray]) -> Swapped:
+        """Rebuild a part from its array."""
+        return Swapped(read("swapped").astype(bool))
 
     def check(self, shapes: Shapes) -> None:
         """Refuse shapes that lack one of its variables."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from onebasin.analysis.gaussian.structures import Factors, Structure
-
 
 def kullback_leibler(mean_p, cov_p, mean_q, cov_q) -> float:
     """Of the first Gaussian from the second, in nats."""
@@ -37,15 +35,6 @@ def one_variable(rows: np.ndarray, chains: int = 2) -> xr.Dataset:
     return xr.Dataset({"theta": (("chain", "draw", "place"), theta)})
 
 
-def matrix(structure: Structure) -> np.ndarray:
-    """The covariance that a structure stands for."""
-    if isinstance(structure, Factors):
-        return structure.loadings @ structure.loadings.T + np.diag(structure.unique)
-    rest = structure.rest * np.eye(structure.size)
-    stretched = structure.vectors * (structure.values - structure.rest)
-    return rest + stretched @ structure.vectors.T
-
-
 def dense(fit) -> np.ndarray:
     """Covariance of a fit's rows, logarithms taken."""
-    return matrix(fit.structure) * np.outer(fit.scale, fit.scale)
+    return fit.structure.matrix * np.outer(fit.scale, fit.scale)

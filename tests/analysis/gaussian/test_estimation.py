@@ -11,7 +11,7 @@ from onebasin.analysis.gaussian import estimation
 from onebasin.analysis.gaussian.estimation import LEAST_UNIQUE
 
 from ...each import each
-from .conftest import matrix, random_correlation, with_moments
+from .conftest import random_correlation, with_moments
 
 
 def standardised(rows):
@@ -54,7 +54,7 @@ def test_one_parameter_keeps_its_variance_whatever_is_shrunk(rng):
     found = estimation.spectrum(z)
     shrinkage = estimation.ledoit_wolf(z, found)
     assert 0 <= shrinkage <= 1
-    np.testing.assert_allclose(matrix(estimation.shrunk(found, shrinkage)), [[1.0]], rtol=1e-12)
+    np.testing.assert_allclose(estimation.shrunk(found, shrinkage).matrix, [[1.0]], rtol=1e-12)
 
 
 @each("shape", SHAPES)
@@ -64,7 +64,7 @@ def test_shrunk_is_the_convex_combination(rng, shape, shrinkage):
     found = estimation.shrunk(estimation.spectrum(z), shrinkage)
     correlation = z.T @ z / len(z)
     expected = (1 - shrinkage) * correlation + shrinkage * np.eye(z.shape[1])
-    np.testing.assert_allclose(matrix(found), expected, atol=1e-12)
+    np.testing.assert_allclose(found.matrix, expected, atol=1e-12)
 
 
 def test_shrunk_refuses_what_is_singular(rng):
@@ -85,15 +85,15 @@ def test_stiffest_keeps_the_smallest_eigenvalues_and_the_trace(rng, shrinkage):
     shrunk = (1 - shrinkage) * (z.T @ z / 40) + shrinkage * np.eye(9)
     values, vectors = np.linalg.eigh(shrunk)
     values[3:] = values[3:].mean()
-    np.testing.assert_allclose(matrix(found), (vectors * values) @ vectors.T, atol=1e-12)
-    assert np.trace(matrix(found)) == pytest.approx(9.0, rel=1e-12)
+    np.testing.assert_allclose(found.matrix, (vectors * values) @ vectors.T, atol=1e-12)
+    assert np.trace(found.matrix) == pytest.approx(9.0, rel=1e-12)
 
 
 def test_factors_recover_loadings_beside_unequal_unique_variances(rng):
     truth = random_correlation(rng, 20, rank=3)
     found = estimation.factors(with_moments(rng, 500, truth), 3)
     # The iteration stops where it gains less than 1e-4 nats a draw; measured 7e-4 off over five seeds.
-    np.testing.assert_allclose(matrix(found), truth, atol=2e-3)
+    np.testing.assert_allclose(found.matrix, truth, atol=2e-3)
     components, vectors = np.linalg.eigh(truth)
     top = (vectors[:, -3:] * components[-3:]) @ vectors[:, -3:].T
     principal = top - np.diag(np.diag(top)) + np.eye(20)
@@ -115,7 +115,7 @@ def test_factors_leave_a_density_where_parameters_are_copies(rng):
     found = estimation.factors(standardised(np.column_stack([rows, rows[:, 0]])), 2)
     assert found.unique.min() == pytest.approx(LEAST_UNIQUE)
     np.testing.assert_allclose(found.variance, 1.0, rtol=1e-12)
-    assert np.linalg.eigvalsh(matrix(found)).min() > 0
+    assert np.linalg.eigvalsh(found.matrix).min() > 0
 
 
 def test_many_parameters_need_no_square_matrix(rng):

@@ -14,14 +14,7 @@ from onebasin.models.symmetry.blocks import to_json
 from onebasin.models.symmetry.group import Group
 
 from ...each import each
-from .conftest import (
-    dense,
-    kullback_leibler,
-    matrix,
-    one_variable,
-    random_correlation,
-    with_moments,
-)
+from .conftest import dense, kullback_leibler, one_variable, random_correlation, with_moments
 
 SIZE = 8
 
@@ -359,4 +352,4 @@ def test_fit_is_the_same_in_every_unit_and_far_from_zero(make_mcmc, rng, unit, o
     digits = 1e-3 if offset else 1e-9
     np.testing.assert_allclose(found.sd["mu"] / unit, expected.sd["mu"], rtol=digits)
     np.testing.assert_allclose(found.mean["mu"] / unit - offset, expected.mean["mu"], atol=digits)
-    np.testing.assert_allclose(matrix(found.structure), matrix(expected.structure), atol=digits)
+    np.testing.assert_allclose(found.structure.matrix, expected.structure.matrix, atol=digits)

@@ -6,7 +6,6 @@ from scipy.stats import multivariate_normal
 from onebasin.analysis.gaussian.structures import Factors, Spectral
 
 from ...each import each
-from .conftest import matrix
 
 SIZE = 9
 
@@ -27,7 +26,7 @@ CASES = [(spectral, 0), (spectral, 3), (spectral, SIZE), (factors, 1), (factors,
 def test_log_density_is_scipys(make, rank, rng):
     structure = make(rng, rank)
     u = 2 * rng.standard_normal((50, SIZE))
-    expected = multivariate_normal(np.zeros(SIZE), matrix(structure)).logpdf(u)
+    expected = multivariate_normal(np.zeros(SIZE), structure.matrix).logpdf(u)
     np.testing.assert_allclose(structure.log_density(u), expected, rtol=1e-10)
 
 
@@ -36,25 +35,25 @@ def test_matrices_are_what_the_docstring_says(rng):
     basis = made.vectors
     along = basis @ basis.T
     expected = basis @ np.diag(made.values) @ basis.T + 0.7 * (np.eye(SIZE) - along)
-    np.testing.assert_allclose(matrix(made), expected, atol=1e-14)
+    np.testing.assert_allclose(made.matrix, expected, atol=1e-14)
     inverse = np.eye(SIZE) / 0.7 + basis @ np.diag(1 / made.values - 1 / 0.7) @ basis.T
-    np.testing.assert_allclose(matrix(made) @ inverse, np.eye(SIZE), atol=1e-11)
+    np.testing.assert_allclose(made.matrix @ inverse, np.eye(SIZE), atol=1e-11)
     other = factors(rng, 2)
     expected = other.loadings @ other.loadings.T + np.diag(other.unique)
-    np.testing.assert_allclose(matrix(other), expected, atol=1e-14)
+    np.testing.assert_allclose(other.matrix, expected, atol=1e-14)
 
 
 @each(("make", "rank"), CASES)
 def test_variance_is_the_diagonal(make, rank, rng):
     structure = make(rng, rank)
-    np.testing.assert_allclose(structure.variance, np.diag(matrix(structure)), rtol=1e-12)
+    np.testing.assert_allclose(structure.variance, np.diag(structure.matrix), rtol=1e-12)
 
 
 @each(("make", "rank"), CASES)
 def test_draws_have_the_covariance(make, rank, rng):
     """Whitened: also in the narrowest directions, which the covariance entry by entry would not show."""
     structure, num = make(rng, rank), 20_000
-    inverse = np.linalg.inv(np.linalg.cholesky(matrix(structure)))
+    inverse = np.linalg.inv(np.linalg.cholesky(structure.matrix))
     white = structure.draw(rng, num) @ inverse.T
     error = np.sqrt((1 + np.eye(SIZE)) / num)
     assert np.abs((white.T @ white / num - np.eye(SIZE)) / error).max() < 5
