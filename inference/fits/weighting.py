@@ -163,7 +163,7 @@ def weigh(
             current = _with_heaviest(current, vectors, lp - log_q)
         if number == most < rounds + more_rounds + tail_rounds and not tails:
             worst = worst_khat(counted.constrain(vectors), lp - log_q)
-            if number == rounds and (few if worst >= LOST else worst > GOOD):
+            if number == rounds and (few or GOOD < worst < LOST):
                 most += more_rounds
             elif SURE < worst < np.inf and not miss_a_region(lp - log_q, lp - log_q):
                 most, tails = most + tail_rounds, True
