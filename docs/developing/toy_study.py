@@ -79,7 +79,7 @@ NARROWER = lab.Claim(
         "cells",
         "problem",
         [("few", "many")],
-        lambda few, many: (f"{few['sd']:.3g} to {many['sd']:.3g}", many["sd"] < 0.6 * few["sd"]),
+        lab.ratio("sd", below=0.6),
         same=("method", "engine"),
         where=lambda few, many: f"{few['num_obs']} to {many['num_obs']} numbers",
     ),

@@ -15,6 +15,7 @@ from .claims import (
     each,
     join,
     pair,
+    ratio,
     span,
 )
 from .effects import EFFECTS, Measure, changes, exceeds

@@ -29,6 +29,7 @@ from onebasin.studies.lab import (
     mean_and_sd,
     mean_of,
     pair,
+    ratio,
     read,
     record,
     select,
@@ -97,7 +98,7 @@ def test_contrast_compares_rows_that_differ_in_one_factor():
         "cells",
         "problem",
         [("free", "tied"), ("free", "loose")],
-        lambda a, b: (f"{a['ess']:.0f} to {b['ess']:.0f}", b["ess"] < 0.8 * a["ess"]),
+        ratio("ess", below=0.8),
         same=("engine", "seed"),
         where=lambda a, b: f"{a['problem']} to {b['problem']}, {a['engine']} {b['seed']}",
         void=lambda frames, row: row["ess"] == 40.0,
@@ -109,7 +110,15 @@ def test_contrast_compares_rows_that_differ_in_one_factor():
         "free to tied, numpyro 1",
     ]
     assert [trial.holds for trial in trials] == [True, None, False]
-    assert trials[0].measured == "100 to 50"
+    assert trials[0].measured == "100 to 50, ratio 0.50"
+
+
+def test_ratio_has_limits_on_both_sides_and_says_where_nothing_was_measured():
+    low, high = {"x": 2.0}, {"x": 1234.5}
+    assert ratio("x", above=600)(low, high) == ("2 to 1234, ratio 617.25", True)
+    assert ratio("x", above=618)(low, high)[1] is False
+    assert ratio(lambda row: 1 / row["x"], below=0.002)(low, high)[1] is True
+    assert ratio("x", below=1)(low, {"x": None}) == ("not measured", None)
 
 
 def test_each_asks_every_row_and_join_adds_tests():
