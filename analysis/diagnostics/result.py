@@ -67,7 +67,7 @@ class Diagnosis(Shown):
     broken : mapping of str to int
         Parameters that are finite in some draws and not in others, with the number of draws that are not.
     heavy_tails : mapping of str to tuple of float
-        Parameters whose tails are too heavy for a mean or an sd: k-hat of the distance from the mean, and of its square.
+        Parameters whose tails are too heavy for a mean or an sd: k-hat of the distance from the mean and its square.
     kinds : Kinds
         Which variables are parameters, transformed parameters and generated quantities.
     sampler : SamplerSummary or None
