@@ -22,7 +22,7 @@ LogWeights = Float[np.ndarray, " draw"]
 LARGE, MANY = 8.0, 1000
 """Weight, over the mean of at least so many, up to which none is large: the largest of a heavy tail is larger. k-hat of
 weights with a bound depends on how many lie close to it."""
-COVERED, SHORT = 1 / 3, 0.5
+COVERED, SHORT = 0.25, 0.5
 """Share of the draws that weights are worth, and k-hat, either of which says that draws reach all of the target."""
 EVEN = 0.8
 """Share of the draws that weights are worth from which on they are all but equal, and a k-hat of them says nothing."""
