@@ -43,7 +43,7 @@ from .comparable import (
     unlike_weights,
 )
 from .frame import CommonFrame, fit_frame, halves
-from .moments import MomentComparison, compare_moments
+from .moments import MomentComparison, compare_moments, rhat_of
 from .result import MOMENTS, WEIGHTS, Comparison
 from .two_sample import two_sample
 from .words import FLOOR, Account
@@ -152,19 +152,26 @@ def compare(
         frame = fit_frame(views[truth], blocks, var_names=names, progress=progress)
         obstacles = _obstacles(views, truth, frame)
         compared = {name: view for name, view in views.items() if name not in obstacles}
-        aligned = {name: frame.align(view, progress=progress) for name, view in compared.items()}
-        whole = aligned[truth]
-        aligned[truth] = halves(whole)[1]  # which had no part in the common labelling
+        aligned = {  # of a network the half that had no part in the common labelling is enough
+            name: frame.align(
+                frame.rest if name == truth and model is not None else view, progress=progress
+            )
+            for name, view in compared.items()
+        }
+        names, rhat = tuple(frame.shapes), None
+        if model is None:
+            whole = aligned[truth]
+            aligned[truth] = halves(whole)[1]
+            rhat = rhat_of(whole, names)
         if weights:
             _weigh(rows, aligned, truth, frame, permutations, seed)
         for name, view in aligned.items() if model is None else ():
             if name != truth:
-                shown = tuple(frame.shapes)
-                found = compare_moments(aligned[truth], view, var_names=shown, whole=whole)
+                found = compare_moments(aligned[truth], view, var_names=names, rhat=rhat)
                 rows[name] |= {column: getattr(found, column) for column in MOMENTS}
                 moments[name] = found
                 if not blocks and (found.verdict == "differ" or found.gated):
-                    labels[name] = labels_between(views[truth], views[name], tuple(frame.shapes))
+                    labels[name] = labels_between(views[truth], views[name], names)
     kind = "classification" if model is not None and model.is_classifier else "regression"
     kind = "parameters" if model is None else kind
     filled = {c: [row.get(c) for row in rows.values()] for c in (*_COLUMNS[kind], *WEIGHTS)}

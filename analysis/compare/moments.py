@@ -19,7 +19,7 @@ from scipy.special import ndtr, ndtri
 from onebasin.base.errors import ArgumentError
 from onebasin.base.jsonable import json_safe
 from onebasin.posteriors.draws import Draws
-from onebasin.posteriors.view import Posterior, as_view
+from onebasin.posteriors.view import Posterior, View, as_view
 
 from ..summaries.sampler import NAN
 from ..summaries.summary import summary
@@ -74,12 +74,12 @@ def compare_moments(
     b: Posterior,
     *,
     var_names: Sequence[str] | None = None,
-    whole: Posterior | None = None,
+    rhat: pd.Series | None = None,
 ) -> MomentComparison:
     """Compare the means of two posteriors, parameter by parameter, in the variables that both have or that are chosen.
 
-    Their entries have the same names. Where `a` holds a part of the chains of a posterior, `whole` holds all of them,
-    in the same labelling: chains of the part may agree in a mode that the others are not in.
+    Their entries have the same names. Where `a` holds a part of the chains of a posterior, `rhat` is that of all of
+    them, in the same labelling: chains of the part may agree in a mode that the others are not in.
     """
     first, second = as_view(a, "a"), as_view(b, "b")
     names = var_names or [n for n in first.variables if n in second.variables]
@@ -91,8 +91,7 @@ def compare_moments(
             "compare posteriors of the same model, or choose variables with `var_names`."
         )
     free = (first.is_independent, second.is_independent)
-    ours = None if whole is None else as_view(whole, "whole").draws(names)
-    table = _table(draws_a, draws_b, free, ours)
+    table = _table(draws_a, draws_b, free, rhat)
     trusted = table.loc[~table["gated"]]
     z_bound = float(-ndtri(ERRORS / 2 / max(len(trusted), 1)))
     largest_z, largest_d = _largest(trusted["z"]), _largest(trusted["d"])
@@ -109,8 +108,13 @@ def compare_moments(
     return MomentComparison(table, largest_z, largest_d, z_bound, gated, unmixed, power, verdict)
 
 
+def rhat_of(view: View, names: Sequence[str]) -> pd.Series | None:
+    """R-hat of every entry of some variables; None where draws are no chains'."""
+    return None if view.is_independent else summary(view.draws(names))["rhat"]
+
+
 def _table(
-    draws_a: Draws, draws_b: Draws, free: tuple[bool, bool], whole: Draws | None
+    draws_a: Draws, draws_b: Draws, free: tuple[bool, bool], rhat: pd.Series | None
 ) -> pd.DataFrame:
     left, right = summary(draws_a), summary(draws_b)
     table = pd.DataFrame({"mean_a": left["mean"], "mean_b": right["mean"]})
@@ -123,7 +127,7 @@ def _table(
     table["sd_a"], table["sd_b"] = left["sd"], right["sd"]
     table["error"] = scale / pooled.where(pooled > 0)
     table["sd_ratio"] = np.where(fixed, NAN, right["sd"] / left["sd"].where(left["sd"] > 0))
-    table["rhat_a"] = NAN if free[0] else (left if whole is None else summary(whole))["rhat"]
+    table["rhat_a"] = NAN if free[0] else (left["rhat"] if rhat is None else rhat)
     rhats = [
         rhat for rhat, skip in zip((table["rhat_a"], right["rhat"]), free, strict=True) if not skip
     ]
