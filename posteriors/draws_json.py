@@ -1,7 +1,8 @@
 """posteriordb's draws: JSON, zipped or plain, a list with an object for each chain, of names and their draws.
 
-Names are those of scalars, `theta[1]`; arrays (draw, ...) are read too, as is a single object, which is one chain. It
-holds draws alone: no statistics, names of axes, attributes or other groups.
+Names are those of scalars, `theta[1]`; arrays (draw, ...) are read too. A single object is one chain, or ArviZ's form
+(chain, draw, ...) where all variables have the same two leading axes, and more draws than chains. It holds draws alone:
+no statistics, names of axes, attributes or other groups.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from onebasin.base.errors import ArgumentError, FormatError
 from onebasin.base.files.claims import ClaimError, check_claim
 from onebasin.base.jsonable import parse_json
+from onebasin.base.notices import notice
 
 from . import schema
 from .draws_csv import real_draws
@@ -33,7 +35,7 @@ def read(path: Path) -> xr.DataTree:
     import xarray as xr
 
     said = _parse(path)
-    chains: list[dict[str, Any]] = [said] if isinstance(said, dict) else said
+    chains: list[dict[str, Any]] = _chains_of(said) if isinstance(said, dict) else said
     good = (
         isinstance(chains, list)
         and chains
@@ -59,6 +61,18 @@ def read(path: Path) -> xr.DataTree:
     if not draws.sizes["draw"]:
         raise FormatError(path, "holds no draws: its chains are empty")
     return xr.DataTree.from_dict({schema.POSTERIOR: draws})
+
+
+def _chains_of(said: dict[str, Any]) -> list[dict[str, Any]]:
+    """Divide a single object into its chains."""
+    lists = [values if isinstance(values, list) else [] for values in said.values()]
+    sizes = {(len(v), len(row) if isinstance(row, list) else 0) for v in lists for row in v or [0]}
+    if len(sizes) != 1 or not 1 < (size := sizes.pop())[0] < size[1]:
+        return [said]
+    notice(
+        f"the file is read as {size[0]} chains of {size[1]} draws, since all its arrays begin with these sizes"
+    )
+    return [{name: values[chain] for name, values in said.items()} for chain in range(size[0])]
 
 
 def _parse(path: Path) -> Any:

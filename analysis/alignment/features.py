@@ -73,7 +73,8 @@ class Features:
     def in_units(self, units: FeatureUnits | None = None) -> Features:
         """Return the same features in units of their own, or in those of other ones."""
         if units is None:
-            chunks = map(self._read, self.chunks)
+            # Rotations keep sums of squares about zero, which is the centre of what they move.
+            chunks = map(self.read_as_labelled if self.rotated else self._read, self.chunks)
             units = find_units(chunks, self.names, self.symmetry, self.reader.argument)
         return replace(self, found_units=units)
 

@@ -16,6 +16,7 @@ from onebasin.base.errors import ArgumentError
 from onebasin.models.symmetry.blocks import Rotation, axes_of
 from onebasin.models.symmetry.elements import Rotated
 from onebasin.models.symmetry.varimax import (
+    Curvature,
     Loadings,
     Rotations,
     criterion,
@@ -67,10 +68,11 @@ def find_rotations(reader: DrawReader, block: Rotation, team: Workers) -> Rotate
     best = optima[criterion(optima).argmax()]
     best = best[np.argsort(-np.square(best).sum(axis=1), kind="stable")]
     mean = np.asarray(best * np.where((best**3).sum(axis=1, keepdims=True) < 0, -1, 1))
+    near = Curvature.at(mean)
 
     def simple(draws: Loadings) -> Rotations:
         towards = mean.astype(draws.dtype) @ np.swapaxes(draws, 1, 2)
-        return refine(draws, nearest_rotation(towards))
+        return refine(draws, nearest_rotation(towards), near)
 
     if reason := why_unclear(some, simple(some), mean, block.loadings):
         raise UnclearRotation(reader.argument, reason)

@@ -1,6 +1,8 @@
 """Compare the means of two posteriors of the same model, such as two engines'.
 
-Convention: `z` is the difference of means over sqrt(mcse_a^2 + mcse_b^2), `d` the same difference over the pooled sd.
+Convention: `d` is the difference of means over the pooled sd, `z` over its standard error. That is the larger of
+sqrt(mcse_a^2 + mcse_b^2) and of the one that both would have with the pooled sd: of very skewed laws, the smaller
+sample often lacks what lies far out, and its sd is then far too small.
 R-hat and ESS are a gate that comes first: a stuck chain inflates the Monte Carlo error, and then any difference passes
 as chance. A variational fit has no R-hat and passes on ESS; a single Markov chain has none either and does not pass.
 The verdict "differ" rests on z alone, with a Bonferroni bound for the number of means compared, so that two samples of
@@ -29,6 +31,7 @@ ERRORS = 0.02
 """Share of comparisons of equal distributions that may be called different by their means.
 
 Monte Carlo errors of 200 to 300 effective draws come out 2 to 3 % too small: of 2,000 means this share becomes 0.04.
+Of one or 20 means of lognormal, gamma and t laws it is at most 0.03, with 100 to 2,000 draws of either sample.
 `compare` adds the energy test at 0.01. Together they call equal distributions different in at most 5 % of comparisons.
 """
 MAX_RHAT, MIN_ESS = 1.05, 200.0
@@ -120,8 +123,10 @@ def _table(
     table = pd.DataFrame({"mean_a": left["mean"], "mean_b": right["mean"]})
     table["difference"], fixed = _differences(draws_a, draws_b)
     # Not the root of a sum of squares, which are no doubles where the draws are very large or very small.
-    scale = np.hypot(left["mcse_mean"], right["mcse_mean"])
     pooled = np.hypot(left["sd"], right["sd"]) / np.sqrt(2)
+    errors = [(own["mcse_mean"], own["sd"].where(own["sd"] > 0)) for own in (left, right)]
+    alike = pooled * np.hypot(*(mcse / sd for mcse, sd in errors))
+    scale = np.fmax(np.hypot(left["mcse_mean"], right["mcse_mean"]), alike)
     table["z"] = _over(table["difference"], scale, fixed)
     table["d"] = _over(table["difference"], pooled, fixed)
     table["sd_a"], table["sd_b"] = left["sd"], right["sd"]

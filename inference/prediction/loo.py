@@ -95,6 +95,24 @@ def matched(
     )
 
 
+def _check_same(terms: Terms, view: View, log_likelihood: LogLikelihood) -> None:
+    """Refuse a model whose log likelihoods at the first draw are not those that the posterior holds."""
+    if log_likelihood.draws != (view.num_chains, view.num_draws):
+        return
+    computed = terms.at({name: view.values(name)[:1, 0] for name in terms.names})
+    ours = computed.get(log_likelihood.name, next(iter(computed.values()))).ravel()
+    theirs = log_likelihood.read(0, log_likelihood.count)[0, 0]
+    if ours.shape == theirs.shape and np.allclose(
+        ours, theirs, rtol=1e-3, atol=1e-3, equal_nan=True
+    ):
+        return
+    sums = f"{theirs.sum():.6g} over {theirs.size} observations, and {ours.sum():.6g} over {ours.size} by `model`"
+    raise ArgumentError(
+        f"`model` is not the model of the recorded log likelihoods: at the first draw they are {sums}. Leave "
+        "`model` out to use the recorded ones, or give the model and the data of this posterior."
+    )
+
+
 def _rows(moved: xr.DataArray) -> np.ndarray:
     values = moved.transpose(*schema.SAMPLE_DIMS, "param").values
     return values.reshape(-1, values.shape[-1])
@@ -124,6 +142,7 @@ def loo(
         it has none, they are computed from the model, on disk where they are many.
     model : Target, callable, path or str, optional
         The model, as of `ob.predict`. Needed where the group is missing, but of networks; and for moment matching.
+        It has to give the log likelihoods that the group has.
     var_name : str, optional
         The observed variable, where there are several.
     moment_match : bool
@@ -146,7 +165,8 @@ def loo(
     Raises
     ------
     ValueError
-        If there are no log likelihoods and no model, they are not finite, or `observations` are more than there are.
+        If there are no log likelihoods and no model, they are not finite or another model's, or `observations` are
+        more than there are.
     TypeError
         If an argument is of another class.
 
@@ -173,6 +193,8 @@ def loo(
         assert terms is not None
         source = computed_terms(terms, {n: view.values(n) for n in view.variables}, var_name)
     with source as log_likelihood:
+        if terms is not None and stored is not None:
+            _check_same(terms, view, log_likelihood)
         if observations is not None:
             return leave_some_out(
                 log_likelihood, view.posterior, _chosen(log_likelihood.count, observations, seed)

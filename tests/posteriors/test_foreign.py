@@ -1,6 +1,7 @@
 """Files of other makers: Zarr stores, posteriordb's JSON, older names; what is broken is refused in a sentence."""
 
 import json
+import logging
 import shutil
 import zipfile
 
@@ -80,7 +81,7 @@ def test_a_dataset_without_groups_is_the_draws(posterior, tmp_path):
 CHAIN = {"mu": [1.0, 2.0, 3.0, 4.0], "theta[1]": [1, 2, 3, 4], "theta[2]": [5, 6, 7, 8]}
 
 
-def test_posteriordbs_draws_are_read(tmp_path):
+def test_posteriordbs_draws_are_read(tmp_path, caplog):
     path = tmp_path / "eight.json.zip"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("eight.json", json.dumps([CHAIN, CHAIN]))
@@ -92,6 +93,13 @@ def test_posteriordbs_draws_are_read(tmp_path):
     np.testing.assert_array_equal(found.theta.values[1, :, 1], [5, 6, 7, 8])
     (tmp_path / "one.json").write_text(json.dumps({"x": [[1, 2], [3, 4], [5, 6.5]]}))
     assert open_posterior(tmp_path / "one.json").posterior.x.shape == (1, 3, 2)
+    (tmp_path / "two.json").write_text(
+        json.dumps({"x": [[1, 2, 3], [4, 5, 6]], "v": [[[1]] * 3] * 2})
+    )
+    with caplog.at_level(logging.WARNING, "onebasin"):
+        found = open_posterior(tmp_path / "two.json").posterior
+    assert found.x.values.tolist() == [[1, 2, 3], [4, 5, 6]] and found.v.shape == (2, 3, 1)
+    assert "read as 2 chains of 3 draws" in caplog.text
 
 
 @each(

@@ -143,6 +143,7 @@ def test_large_pareto_k_is_reported_with_what_to_do(run, caplog):
         (without_terms, None, "no group `log_likelihood`, and `posterior` is of an unknown model"),
         (without_terms, "bare", "does not compute the log likelihood of each observation: add"),
         (lambda run: without_terms(run) | {"posterior": {"nu": np.zeros((2, 400))}}, "numpyro", "lacks mu"),
+        (lambda run: run, "scaled", "`model` is not the model of the recorded log likelihoods"),
         (lambda run: run | {"log_likelihood": {"y": np.zeros((2, 400))}}, None, "one number a draw"),
         (lambda run: run | {"log_likelihood": {"y": np.zeros((2, 400, 3))}}, None, "no importance weights"),
         (lambda run: run | {"log_likelihood": {"y": np.full((2, 400, 3), np.nan)}}, None, "not finite"),
@@ -154,7 +155,11 @@ def test_large_pareto_k_is_reported_with_what_to_do(run, caplog):
     ],
 )  # fmt: skip
 def test_what_cannot_be_left_out_is_refused(run, change, model, said):
-    models = {"bare": lambda: ob.stan_program(PROGRAM, {"n": COUNT, "y": Y}), **MODELS}
+    models = {
+        "bare": lambda: ob.stan_program(PROGRAM, {"n": COUNT, "y": Y}),
+        "scaled": lambda: ob.numpyro_model(mean, {"y": 2 * Y}),
+        **MODELS,
+    }
     given = None if model is None else models[model]()
     with pytest.raises(ValueError, match=said):
         ob.loo(change(run), model=given)

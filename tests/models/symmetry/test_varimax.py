@@ -6,7 +6,13 @@ from onebasin.models.symmetry.blocks import Rotation
 from onebasin.models.symmetry.canonical import canonical
 from onebasin.models.symmetry.elements import as_rotation
 from onebasin.models.symmetry.exchangeable import Exchangeable
-from onebasin.models.symmetry.varimax import criterion, nearest_rotation, refine, varimax
+from onebasin.models.symmetry.varimax import (
+    Curvature,
+    criterion,
+    nearest_rotation,
+    refine,
+    varimax,
+)
 
 from ...each import each
 
@@ -51,6 +57,31 @@ def test_climbing_from_starts_finds_what_turning_pairs_finds(size, rng):
         np.testing.assert_allclose(
             turns @ np.swapaxes(turns, 1, 2), np.tile(np.eye(size), (30, 1, 1)), atol=1e-12
         )
+
+
+@each("precision", [np.float64, np.float32])
+def test_steps_by_the_curvature_of_the_mean_are_few(precision, rng, monkeypatch):
+    """Nothing is left for steps by each draw's own curvature, whatever the draws' size."""
+    mean = simple(rng, 8, 48)
+    mean = varimax(mean[None])[0] @ mean
+    draws = 7 * (mean + 0.02 * rng.normal(size=(20, *mean.shape)))
+    expected = varimax(draws) @ draws
+    for name in ("varimax", "_inverse_curvature"):
+        monkeypatch.setattr(f"onebasin.models.symmetry.varimax.{name}", None)
+    came = rotations(rng, 20, 8) @ draws
+    start = nearest_rotation(mean @ np.swapaxes(came, 1, 2))
+    turns = refine(came.astype(precision), start, Curvature.at(mean))
+    np.testing.assert_allclose(turns @ came, expected, atol=2e-3)
+
+
+def test_draws_far_from_the_curvature_that_is_given_find_their_optima(rng):
+    mean, other = simple(rng, 5, 40), simple(rng, 5, 40)
+    draws = mean + 0.3 * rng.normal(size=(50, *mean.shape))
+    start = nearest_rotation(mean @ np.swapaxes(draws, 1, 2))
+    turns = refine(draws, start, Curvature.at(other))
+    again = refine(turns @ draws, np.tile(np.eye(5), (50, 1, 1)))
+    np.testing.assert_allclose(again, np.tile(np.eye(5), (50, 1, 1)), atol=1e-4)
+    assert (criterion(turns @ draws) >= criterion(start @ draws)).all()
 
 
 def test_components_of_unlike_sizes_are_climbed_to_the_same_optima(rng, monkeypatch):
