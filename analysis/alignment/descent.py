@@ -72,8 +72,7 @@ class MatchingProblem:
         self, read: Callable[[slice], Arrays], function: Callable[[slice, Arrays], T]
     ) -> Iterator[T]:
         """Call a function with rows and their values, as `read` gives them of a chunk, until all draws are through."""
-        for chunk in self.features.chunks:
-            values = read(chunk)
+        for chunk, values in self.workers.ahead(read, self.features.chunks):
 
             def piece(within: slice, values: Arrays = values, first: int = chunk.start) -> T:
                 rows = slice(first + within.start, first + within.stop)
@@ -140,9 +139,8 @@ def sweep(
     if before and same:
         settled[:] = before.settled
     active = ~settled.all(axis=1)
-    for chunk in features.chunks:
+    for chunk, values in problem.workers.ahead(features.read, features.chunks):
         rows = np.arange(chunk.start, chunk.stop)
-        values = features.read(chunk)
         if not active[rows].all():
             values = {name: v[active[rows]] for name, v in values.items()}
             rows = rows[active[rows]]

@@ -13,7 +13,7 @@ libraries are looked for once, since that takes longer than a small alignment.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -142,6 +142,24 @@ class Workers:
         edges = [num * k // self.count for k in range(self.count + 1)]
         pieces = [slice(a, b) for a, b in pairwise(edges) if b > a]
         return list(self.pool.map(function, pieces) if self.pool else map(function, pieces))
+
+    def ahead[T](
+        self, read: Callable[[slice], T], chunks: Sequence[slice]
+    ) -> Iterator[tuple[slice, T]]:
+        """Read chunks in order, each in a thread of its own while the one before is worked on."""
+        if self.pool is None or len(chunks) < 2:
+            yield from ((chunk, read(chunk)) for chunk in chunks)
+            return
+        with ThreadPoolExecutor(1) as reader:
+            coming = [reader.submit(read, chunks[0])]
+            for chunk, following in zip(chunks, (*chunks[1:], None), strict=True):
+                found = coming.pop().result()
+                if following is not None:
+                    coming.append(reader.submit(read, following))
+                yield chunk, found
+
+
+ALONE = Workers()
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from onebasin.models.symmetry.blocks import Symmetry
-from onebasin.models.symmetry.elements import Element, Part, on_arrays
+from onebasin.models.symmetry.elements import Element, Part, Permuted, on_arrays
 
 Parts = tuple[Part, ...]
 
@@ -60,9 +60,19 @@ def move(
     """
     moved = {name: values[name] for name in names}
     for place, (block, part) in enumerate(zip(symmetry, parts, strict=True)):
-        if place != without:
+        if place != without and not _moves_nothing(part):
             moved = block.act(moved, *part)
     return moved
+
+
+def _moves_nothing(part: Part) -> bool:
+    """Tell whether all draws' permutations are the identity: to find that out takes less than to copy draws."""
+    if not isinstance(part, Permuted):
+        return False
+    order, signs = part
+    return bool(
+        (order == np.arange(order.shape[-1])).all() and (signs is None or (signs == 1).all())
+    )
 
 
 def bare(symmetry: Symmetry, parts: Sequence[Part]) -> tuple[Symmetry, Parts]:

@@ -25,7 +25,7 @@ from onebasin.models.symmetry.varimax import (
 )
 
 from ..discovery.rotations import procrustes
-from .draws import Arrays, DrawReader, Workers
+from .draws import ALONE, Arrays, DrawReader, Workers
 
 CLEAR = 15.0
 """Degrees by which draws may turn about the mean in the plane of two components; 26 say that every angle is equal."""
@@ -64,7 +64,8 @@ def find_rotations(reader: DrawReader, block: Rotation, team: Workers) -> Rotate
     # in order of size, with positive sums of cubes.
     mean = procrustes(some)[0].mean(axis=0)
     starts = np.concatenate([np.eye(len(mean))[None], _random(STARTS, len(mean))])
-    optima = refine(np.broadcast_to(mean, (len(starts), *mean.shape)), starts) @ mean
+    every = np.broadcast_to(mean, (len(starts), *mean.shape))
+    optima = _shared(every, starts, team) @ mean
     best = optima[criterion(optima).argmax()]
     best = best[np.argsort(-np.square(best).sum(axis=1), kind="stable")]
     mean = np.asarray(best * np.where((best**3).sum(axis=1, keepdims=True) < 0, -1, 1))
@@ -74,7 +75,7 @@ def find_rotations(reader: DrawReader, block: Rotation, team: Workers) -> Rotate
         towards = mean.astype(draws.dtype) @ np.swapaxes(draws, 1, 2)
         return refine(draws, nearest_rotation(towards), near)
 
-    if reason := why_unclear(some, simple(some), mean, block.loadings):
+    if reason := why_unclear(some, simple(some), mean, block.loadings, team):
         raise UnclearRotation(reader.argument, reason)
     found: list[Rotations] = []
     for chunk in reader.chunks:
@@ -98,7 +99,11 @@ def _loadings(draws: Arrays, block: Rotation, dtype: type = np.float64) -> Loadi
 
 
 def why_unclear(
-    draws: Loadings, turns: Rotations, mean: Float[np.ndarray, "component row"], loadings: str
+    draws: Loadings,
+    turns: Rotations,
+    mean: Float[np.ndarray, "component row"],
+    loadings: str,
+    team: Workers = ALONE,
 ) -> str:
     """Say why draws do not agree about the rotation, in a sentence; empty where they do.
 
@@ -117,7 +122,7 @@ def why_unclear(
             f"{open_} of {len(degrees)} components. Their loadings are nearly spherical, there are more "
             "components than the data tell apart, or the variable that was named first holds no loadings."
         )
-    best = criterion(refine(draws, _random(len(draws), draws.shape[1])) @ draws)
+    best = criterion(_shared(draws, _random(len(draws), draws.shape[1]), team) @ draws)
     elsewhere = float((best > criterion(simple) * (1 + BETTER)).mean())
     if elsewhere > ELSEWHERE:
         return (
@@ -125,6 +130,13 @@ def why_unclear(
             f"than near the mean ({ELSEWHERE:.0%} are allowed)."
         )
     return ""
+
+
+def _shared(loadings: Loadings, starts: Rotations, team: Workers) -> Rotations:
+    """Climb from random starts, which takes a hundred steps."""
+    return np.concatenate(
+        team.over(len(starts), lambda within: refine(loadings[within], starts[within]))
+    )
 
 
 def _random(count: int, size: int) -> Rotations:

@@ -52,7 +52,11 @@ class FeatureUnits:
 
     def into(self, values: Mapping[str, np.ndarray]) -> Arrays:
         """Take features (draw, *event) into these units, in the precision that they have."""
-        return {n: (v - self.centre[n]) / self.unit[n] for n, v in values.items() if n in self.unit}
+        return {
+            n: (v - self.centre[n] if self.centre[n].any() else v) / self.unit[n]
+            for n, v in values.items()
+            if n in self.unit
+        }
 
     def back(self, values: Mapping[str, np.ndarray]) -> Arrays:
         """Take what `into` made, such as a mean, back."""

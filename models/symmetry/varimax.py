@@ -151,6 +151,7 @@ def _climb(loadings: Loadings, start: Rotations, near: Curvature | None) -> Rota
         return near.towards(slope, np.trace(products, axis1=1, axis2=2))
 
     towards = step_of(slope)
+    size = np.abs(towards).max(axis=(1, 2), initial=0.0)
     for step in range(1, STEPS + 1):
         turned, shrunk = _exponential(length * towards)
         here, spare = np.matmul(turned, here, out=spare), here
@@ -162,9 +163,15 @@ def _climb(loadings: Loadings, start: Rotations, near: Curvature | None) -> Rota
         length = np.where(change > 0, np.clip(gain / np.where(change > 0, change, 1), 0.2, 10.0), 1)
         if (inverse is not None and not step % FRESH) or step == FEW:
             inverse, length = _inverse_curvature(here, products), np.ones_like(length)
-        towards = step_of(slope)
-        moving = np.abs(towards).max(axis=(1, 2), initial=0.0) > least
-        climbing = climbing[moving]
+        towards, left = step_of(slope), size
+        size = np.abs(towards).max(axis=(1, 2), initial=0.0)
+        moving = size > least
+        if inverse is None:
+            # Sizes fall by about one factor: where the step after this one would be too small, this one is the last.
+            moving = size**2 > least * np.minimum(left, 1)
+            ended = climbing[~moving]
+            turns[ended] = _exponential(towards[~moving])[0] @ turns[ended]
+        climbing, size = climbing[moving], size[moving]
         if not len(climbing):
             break
         if not moving.all():
