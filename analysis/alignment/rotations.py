@@ -65,8 +65,8 @@ def find_rotations(reader: DrawReader, block: Rotation, team: Workers) -> Rotate
     mean = procrustes(some)[0].mean(axis=0)
     starts = np.concatenate([np.eye(len(mean))[None], _random(STARTS, len(mean))])
     every = np.broadcast_to(mean, (len(starts), *mean.shape))
-    optima = _shared(every, starts, team) @ mean
-    best = optima[criterion(optima).argmax()]
+    turns = _shared(every, starts, team)
+    best = refine(mean[None], turns[[criterion(turns @ mean).argmax()]])[0] @ mean
     best = best[np.argsort(-np.square(best).sum(axis=1), kind="stable")]
     mean = np.asarray(best * np.where((best**3).sum(axis=1, keepdims=True) < 0, -1, 1))
     near = Curvature.at(mean)
@@ -83,7 +83,8 @@ def find_rotations(reader: DrawReader, block: Rotation, team: Workers) -> Rotate
 
         def piece(within: slice, values: np.ndarray = values) -> Rotations:
             some = values[within]
-            largest = np.abs(some).max(axis=tuple(range(1, some.ndim)), keepdims=True)
+            every = tuple(range(1, some.ndim))
+            largest = np.maximum(some.max(every, keepdims=True), -some.min(every, keepdims=True))
             draws = {block.loadings: some / np.where(largest > 0, largest, 1)}
             return simple(_loadings(draws, block, np.float32))
 
@@ -133,9 +134,10 @@ def why_unclear(
 
 
 def _shared(loadings: Loadings, starts: Rotations, team: Workers) -> Rotations:
-    """Climb from random starts, which takes a hundred steps."""
+    """Climb from random starts, which takes a hundred steps, in single precision."""
+    single = (loadings / np.abs(loadings).max(axis=(1, 2), keepdims=True)).astype(np.float32)
     return np.concatenate(
-        team.over(len(starts), lambda within: refine(loadings[within], starts[within]))
+        team.over(len(starts), lambda within: refine(single[within], starts[within]))
     )
 
 

@@ -28,6 +28,8 @@ FRESH = 3
 """Steps after which the curvature is found again. It is odd: some draws would go round in cycles of two steps."""
 FEW, PLANES = 12, 2_016
 """Steps at most by the `Curvature` of other loadings, and planes (of 64 components) up to which it is found."""
+LEVEL = 0.001
+"""Curvature that is added to that of every plane, relative to the median one, where some planes are flat."""
 LARGE = 0.7
 """Angle in radians by which a draw turns at most in a step."""
 FLAT = 0.02
@@ -85,7 +87,7 @@ class Curvature:
 
     @classmethod
     def at(cls, loadings: Float[np.ndarray, "component row"]) -> Curvature | None:
-        """Find it; None where there are too many planes."""
+        """Find it; None where there are too many planes, or loadings are at no optimum."""
         size, rows = loadings.shape
         first, second = planes = np.triu_indices(size, 1)
         if not 0 < len(first) <= PLANES:
@@ -104,9 +106,13 @@ class Curvature:
         turned[each, :, first] += fourth.T[second]
         turned[each, :, second] -= fourth.T[first]
         hessian = (turned - np.swapaxes(turned, 1, 2))[:, first, second]
-        values, vectors = np.linalg.eigh((hessian + hessian.T) / 2)
-        values = np.maximum(np.abs(values), FLAT * np.median(np.abs(values)))
-        return cls((vectors / values) @ vectors.T, planes, float(np.trace(products)))
+        curvature = -(hessian + hessian.T) / 2
+        curvature[each, each] += LEVEL * np.median(np.abs(curvature[each, each]))
+        try:
+            np.linalg.cholesky(curvature)
+        except np.linalg.LinAlgError:
+            return None
+        return cls(np.linalg.inv(curvature), planes, float(np.trace(products)))
 
     def towards(self, slope: Rotations, square: Float[np.ndarray, " draw"]) -> Rotations:
         """Newton's steps, for draws with these sums of squares."""
