@@ -27,6 +27,9 @@ PROGRAMS = (
     *("zero_inflated", "horseshoe", "stochastic_volatility"),
     *("bradley_terry", "lotka_volterra", "occupancy", "hurdle", "generalised_linear"),
     *("changepoint", "random_effects_crossed", "missing_normal", "cormack_jolly_seber", "irt_2pl"),
+    *("gaussian_process_hilbert", "sir", "icar", "dirichlet_multinomial", "truncated", "von_mises"),
+    *("sum_to_zero", "reduce_sum", "multinomial_softmax", "beta_binomial_quantiles"),
+    *("hmm_forward", "multivariate_probit", "own_distribution", "change_of_variables"),
 )
 MEAN, SD = 0.2, 0.15
 
