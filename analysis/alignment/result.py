@@ -115,7 +115,7 @@ class Alignment(Shown):
 
     @cached_property
     def unchecked(self) -> str:
-        """What is not known of the symmetry, in a sentence, but for integers that get the numbers of new places."""
+        """Open points of the symmetry in a sentence, without integers that get the numbers of new places."""
         resolved, evidence = resolve(self.source, self.symmetry), self.source.symmetry_evidence
         if evidence is None or not (resolved.in_file and self.allocations):
             return resolved.caveat

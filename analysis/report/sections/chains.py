@@ -77,8 +77,7 @@ def _which(subject: Subject, quantities: Mapping[str, Quantity]) -> str:
     aligned = moved if subject.diagnosis.is_shown_aligned else ""
     more = subject.view.num_chains - MOST_CHAINS
     some = f" Of {subject.view.num_chains} chains the first {MOST_CHAINS} are drawn."
-    some *= more > 0
-    return f"{which}{aligned}{density}.{some}"
+    return f"{which}{aligned}{density}.{some * (more > 0)}"
 
 
 def draw_chains(quantities: Mapping[str, Quantity], *, title: str = "") -> Figure:

@@ -68,6 +68,8 @@ def test_switched_labels_are_found_from_draws_alone(make_mcmc, rng, every_draw):
     }
     said = "labels switch all the time" if every_draw else "R-hat falls from"
     assert said in found.judgement.sentence
+    alone = {name: v.reshape(1, -1, 3) for name, v in mixture(rng, every_draw).items()}
+    assert "Chains agree" not in diagnose(make_mcmc(alone)).judgement.sentence
 
 
 def test_a_given_symmetry_whose_labels_stay_leaves_draws_usable(make_mcmc, rng):
