@@ -32,9 +32,7 @@ class Allocation(NamedTuple):
 
 def allocations_in(view: View, element: Element, moved: set[str]) -> dict[str, Allocation]:
     """Find integer variables that number the components of a block, among those that no block moves."""
-    rows = np.unique(
-        np.linspace(0, view.num_draws - 1, min(view.num_draws, LOOKED_AT)).round().astype(int)
-    )
+    rows = np.arange(0, view.num_draws, -(-view.num_draws // LOOKED_AT))
     found: dict[str, Allocation] = {}
     for name, variable in view.arrays.items():
         timed = set(schema.SAMPLE_DIMS) <= set(variable.dims)
@@ -43,10 +41,8 @@ def allocations_in(view: View, element: Element, moved: set[str]) -> dict[str, A
         drawn = variable.isel(draw=rows).transpose(*schema.SAMPLE_DIMS, ...).values
         if not np.isfinite(drawn).all() or (drawn != np.rint(drawn)).any():
             continue
-        permutations = [
-            (n, p.permutation) for n, p in enumerate(element) if isinstance(p, Permuted)
-        ]
-        for block, permutation in permutations:
+        permuted = [(n, p.permutation) for n, p in enumerate(element) if isinstance(p, Permuted)]
+        for block, permutation in permuted:
             for first in (1, 0):
                 beyond = first + permutation.shape[-1]
                 if not drawn.size or drawn.min() < first or drawn.max() >= beyond:

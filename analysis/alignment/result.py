@@ -111,8 +111,11 @@ class Alignment(Shown):
                 few = " and ".join(f"`{word}`" for word in self.found_few)
                 told += f" If only the components that change places here are alike, declare {few}."
             return f"{told} The alignment itself was not checked: no log density is at hand."
-        if checked:
-            return ""
+        return "" if checked else self.unchecked
+
+    @cached_property
+    def unchecked(self) -> str:
+        """Open points of the symmetry in a sentence, without integers that get the numbers of new places."""
         resolved, evidence = resolve(self.source, self.symmetry), self.source.symmetry_evidence
         if evidence is None or not (resolved.in_file and self.allocations):
             return resolved.caveat

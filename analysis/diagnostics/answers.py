@@ -104,6 +104,7 @@ def _headline(case: Case, answer: Answer, causes: tuple[Reason, ...]) -> Iterato
     elif answer == "aligned":
         move = "move together" if len(labels.symmetry) == 1 else "move"
         numbers: dict[str, Any] = {
+            "who": "Chains agree" if raw.num_chains > 1 else "The chain's halves agree",
             "least": "at least " if labels.found else "",
             "names": labels.variables,
             "move": "moves" if len(labels.variables) == 1 else move,

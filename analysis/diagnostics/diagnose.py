@@ -17,6 +17,7 @@ from onebasin.models.symmetry.blocks import Symmetry, equal_modes
 from onebasin.posteriors.view import DensityAtDraws, Posterior, as_view
 
 from ..discovery.density import LeavesPosterior
+from ..discovery.resolve import resolve
 from .aligned import declared_blocks, diagnose_aligned
 from .answers import blamed, of_chains, of_stopped
 from .approximations import modulo, of_others
@@ -141,6 +142,8 @@ def diagnose(
             deciding = tuple(name for name in deciding if name not in labels.variables)
     # The checks are judged by what the answer rests on; then comes what it leaves open.
     diagnosis = replace(raw, aligned=aligned, deciding=deciding, points=points, judgement=verdict)
+    if aligned is not None and resolve(view, aligned.alignment.symmetry).in_file:
+        diagnosis = replace(diagnosis, symmetry_caveat=aligned.alignment.unchecked)
     diagnosis = replace(diagnosis, checks=blamed(check(diagnosis), verdict.causes))
     open_ = (*remarks(diagnosis, verdict), *verdict.remarks)
     return replace(

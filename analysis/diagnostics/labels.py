@@ -13,13 +13,8 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from onebasin.models.symmetry.blocks import (
-    Block,
-    Rotation,
-    Symmetry,
-    axes_of,
-    blocks_of,
-)
+from onebasin.models.symmetry.blocks import Block, Rotation, Symmetry, axes_of, blocks_of
+from onebasin.models.symmetry.group import Group
 from onebasin.posteriors.view import as_view
 
 from ..alignment.rotations import UnclearRotation
@@ -33,11 +28,15 @@ from ..discovery.resolve import judged
 from ..summaries.summary import summary
 from .aligned import diagnose_aligned
 from .invariants import invariants
-from .measure import Facts
+from .measure import Facts, gather, measure
 from .result import AlignedDiagnosis
 
 ALIKE = 4.0
 """Monte Carlo errors by which means of components may differ where all have one and the same posterior."""
+CLEAR = 0.4
+"""Variance that alignment leaves, over what it leaves of noise, below which components are apart."""
+MIXED = 1000
+"""Draws of a chain, at most, that are mixed and aligned again."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +108,7 @@ def look_for_labels(facts: Facts, declared: Symmetry, **options: Any) -> Labels:
         others = tuple(block for block in declared if block.discrete is block)
         rest = look_for_labels(facts, others, **options)
         turning = tuple(n for block in blocks_of(declared, Rotation) for n in block.variables)
-        found = tuple(c for c in rest.found if not {slot.name for slot in c.slots} & {*turning})
+        found = tuple(c for c in rest.found if not c.values.keys() & {*turning})
         return replace(
             rest,
             state="partial" if rest.state == "partial" and found else "overlap",
@@ -140,7 +139,7 @@ def _search(
     # What is declared already, or was aligned by, is no news.
     was = facts.view.declared_symmetry if facts.view.is_aligned else ()
     old = {name for block in (*declared, *was) for name in block.variables}
-    rest = tuple(c for c in _discover(after) if not old & {slot.name for slot in c.slots})
+    rest = tuple(c for c in _discover(after) if not old & c.values.keys())
     certain = tuple(candidate for candidate in rest if candidate.certain)
     reason, alone = "", False
     if rest:
@@ -171,15 +170,34 @@ def _search(
     if certain:
         return Labels("switch", after, declared, certain, aligned)
     if not declared:
-        return Labels("none", after)
+        return _sorted(after)
     if blocks_of(declared, Rotation):
         return Labels("switch", after, declared, aligned=aligned)
     moved = {name for block in declared for name in block.variables}
-    seen = tuple(c for c in _discover(facts) if moved & {slot.name for slot in c.slots})
+    seen = tuple(c for c in _discover(facts) if moved & c.values.keys())
     state, turning = _state(facts, declared, seen), _turning(seen)
+    if state == "overlap" and not seen and aligned is not None:
+        gain = aligned.switching  # the search looks at no single entry that becomes its complement
+        state = "switch" if gain.ratio < CLEAR * (gain.noise_ratio or 0) else state
     if state == "switch" and not seen and aligned and one_labelling(aligned.alignment) is not None:
         state = "stay"  # what differs between chains is no label
     return Labels(state, after, declared, aligned=aligned, turning=turning)
+
+
+def _sorted(facts: Facts) -> Labels:
+    """Judge draws in which nothing switches: aligned ones by whether alignment would find their labels once mixed."""
+    view, values = facts.view, facts.values
+    was = tuple(b for b in view.declared_symmetry if b.keeps_density and b.discrete is b)
+    was = tuple(b for b in was if values.keys() >= {*b.variables})
+    if not was or not view.is_aligned or view.network is not None:
+        return Labels("none", facts)
+    step = -(-len(next(iter(values.values()))[0]) // MIXED)
+    own = {n: values[n][:, ::step] for block in was for n in block.variables}
+    lead = next(iter(own.values())).shape[:2]
+    group = Group(was, {name: drawn.shape[2:] for name, drawn in own.items()})
+    mixed = as_view(group.act(group.random(np.random.default_rng(0), lead), own))
+    state = look_for_labels(gather(mixed, measure(mixed)), was).state
+    return Labels("overlap", facts, was) if state == "overlap" else Labels("none", facts)
 
 
 def _turning(candidates: tuple[Candidate, ...]) -> tuple[str, ...]:
@@ -221,14 +239,9 @@ def _alike(block: Block, facts: Facts) -> bool:
         for c in ("mean", "mcse_mean")
     )
     for name in measured.stacked.variables:
-        mean = means[name]
-        centre = np.zeros(mean.shape)
-        if name in measured.complemented:
-            centre = np.full(mean.shape, 0.5)
-        elif name in measured.axes and name not in measured.flipped:
-            centre = np.broadcast_to(
-                mean.mean(axis=axes_of(measured.axes[name]), keepdims=True), mean.shape
-            )
+        mean, centre = means[name], np.array(0.5 if name in measured.complemented else 0.0)
+        if name in measured.axes.keys() - {*measured.flipped, *measured.complemented}:
+            centre = mean.mean(axis=axes_of(measured.axes[name]), keepdims=True)
         if (np.abs(mean - centre) > ALIKE * np.abs(errors[name])).any():
             return False
     return True

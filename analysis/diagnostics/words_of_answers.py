@@ -261,7 +261,7 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
     "one labelling": "All chains have one labelling of the declared symmetry",
     "nothing recorded": "{what} could not be judged, for nothing of the kind was recorded",
     "aligned": (
-        "Chains agree once labels are aligned: {least}{names:names} {move}[[ (declare {words:names})]]. Use aligned "
+        "{who} once labels are aligned: {least}{names:names} {move}[[ (declare {words:names})]]. Use aligned "
         "means; R-hat falls from {before:rhat} to {after:rhat}"
     ),
     "aligned by rotation": (

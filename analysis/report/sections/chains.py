@@ -20,7 +20,8 @@ from ..subject import Quantity, Subject, listed, thinned
 WORST = 3
 """Parameters that are drawn, besides the log density."""
 TRACED = 1000
-"""Draws of a chain that a trace shows at most."""
+RANKED = 2000
+"""Draws of a chain that a trace and a picture of ranks show at most; ranks take a time quadratic in them."""
 LAGS = 100
 MOST_CHAINS = 8
 """Chains beyond which only so many are drawn."""
@@ -75,12 +76,8 @@ def _which(subject: Subject, quantities: Mapping[str, Quantity]) -> str:
     moved = ", aligned where the symmetry moves them"
     aligned = moved if subject.diagnosis.is_shown_aligned else ""
     more = subject.view.num_chains - MOST_CHAINS
-    some = (
-        f" Of {subject.view.num_chains} chains the first {MOST_CHAINS} are drawn."
-        if more > 0
-        else ""
-    )
-    return f"{which}{aligned}{density}.{some}"
+    some = f" Of {subject.view.num_chains} chains the first {MOST_CHAINS} are drawn."
+    return f"{which}{aligned}{density}.{some * (more > 0)}"
 
 
 def draw_chains(quantities: Mapping[str, Quantity], *, title: str = "") -> Figure:
@@ -115,7 +112,7 @@ def _ranks(subject: Subject, quantities: dict[str, Quantity]) -> FigureItem:
     rhats = {name: float(subject.diagnosis.shown["rhat"].get(name, np.nan)) for name in quantities}
     figure = drawn(
         plot_rank,
-        few(quantities),
+        few({name: thinned(values, RANKED) for name, values in quantities.items()}),
         height=2.3,
         chains=len(next(iter(quantities.values()))),
         hidden=("suspicious_points",),

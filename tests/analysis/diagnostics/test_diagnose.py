@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from onebasin.analysis.alignment import align
 from onebasin.analysis.diagnostics.causes import find_funnel, times_as_many
 from onebasin.analysis.diagnostics.describe import listed
 from onebasin.analysis.diagnostics.diagnose import diagnose
@@ -67,6 +68,8 @@ def test_switched_labels_are_found_from_draws_alone(make_mcmc, rng, every_draw):
     }
     said = "labels switch all the time" if every_draw else "R-hat falls from"
     assert said in found.judgement.sentence
+    alone = {name: v.reshape(1, -1, 3) for name, v in mixture(rng, every_draw).items()}
+    assert "Chains agree" not in diagnose(make_mcmc(alone)).judgement.sentence
 
 
 def test_a_given_symmetry_whose_labels_stay_leaves_draws_usable(make_mcmc, rng):
@@ -84,6 +87,30 @@ def test_parts_with_one_posterior_under_a_given_symmetry_are_nobodys(make_mcmc, 
     unasked = diagnose(make_mcmc({"mu": rng.normal(size=(*SHAPE, 3))}))
     assert unasked.verdict == "usable"
     assert "`mu[0..2]` have one and the same posterior" in " ".join(unasked.judgement.unjudged)
+
+
+@each(
+    "word, distance, before, after",
+    [
+        ("a~b", 6, "aligned", "usable"),
+        ("a~b", 1, "invariant", "invariant"),
+        ("1-p", 6, "aligned", "usable"),
+        ("1-p", 0.5, "invariant", "invariant"),
+    ],
+)
+def test_aligned_draws_are_told_apart_where_they_were_before(
+    make_mcmc, rng, word, distance, before, after
+):
+    """Sorted draws look like separate components, however much these overlap."""
+    first, other = rng.normal(size=SHAPE), distance + rng.normal(size=SHAPE)
+    swap = rng.random(SHAPE) < 0.5
+    p = 1 / (1 + np.exp(-np.where(swap, -other / 2, other / 2)))
+    pair = {"a": np.where(swap, other, first), "b": np.where(swap, first, other)}
+    tree = make_mcmc({"p": p} if word == "1-p" else pair)
+    assert diagnose(tree, symmetry=word).verdict == before
+    found = diagnose(align(tree, symmetry=word).posterior)
+    assert found.verdict == after
+    assert ("can only sort them" in found.judgement.sentence) == (after == "invariant")
 
 
 def test_a_stuck_chain_is_named_with_its_run(make_mcmc, rng):

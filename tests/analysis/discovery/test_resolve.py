@@ -100,6 +100,9 @@ def test_allocations_that_are_numbered_anew_are_not_left_behind(make):
     assert tuple(alignment.allocations) == ("best",)
     assert "`other` would change" in alignment.caveat
     assert "best" not in alignment.caveat
+    told = diagnose(tree).symmetry_caveat
+    assert "`other` would change" in told
+    assert "best" not in told
 
 
 def test_what_was_not_checked_is_said(make):

@@ -1,9 +1,13 @@
 """What pictures show, in words: levels and jumps of chains, ranks, lags, divergences."""
 
+from types import SimpleNamespace
+
 import numpy as np
+from matplotlib.figure import Figure
 
 from onebasin.analysis.plots.marginals import ranks_in_words
 from onebasin.analysis.plots.traces import chain_in_words, traces_in_words
+from onebasin.analysis.report.sections import chains
 from onebasin.analysis.report.sections.chains import autocorrelation_in_words
 from onebasin.analysis.report.sections.sampler import pairs_in_words
 
@@ -68,3 +72,17 @@ def test_divergences_are_told_where_they_lie(rng):
     assert "100 of 1\u202f000 draws diverged" in told
     assert "their tau is in 100 % below its median" in told
     assert "Divergences were not recorded." in pairs_in_words({"tau": tau}, None)
+
+
+def test_ranks_of_long_chains_are_drawn_of_some_draws(rng, monkeypatch):
+    """What draws them takes a time that is quadratic in draws."""
+    sizes = []
+
+    def drawn(_plot, tree, **_options):
+        sizes.append(tree["posterior"].sizes["draw"])
+        return Figure()
+
+    monkeypatch.setattr(chains, "drawn", drawn)
+    subject = SimpleNamespace(diagnosis=SimpleNamespace(shown={"rhat": {}}))
+    chains._ranks(subject, {"mu": rng.normal(size=(2, 9000))})
+    assert sizes == [1800]
