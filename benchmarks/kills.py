@@ -90,10 +90,7 @@ class Place:
         for folder in (self.out, self.temporary, root / "cache" / "onebasin"):
             folder.mkdir(parents=True)
         self.cache = root / "cache" / "onebasin"
-        self.environment = os.environ | {
-            MARK: str(root),
-            "TMPDIR": str(self.temporary),
-        }
+        self.environment = os.environ | {MARK: str(root), "TMPDIR": str(self.temporary)}
         if own_cache:
             self.environment["XDG_CACHE_HOME"] = str(root / "cache")
 

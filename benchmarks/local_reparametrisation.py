@@ -72,10 +72,7 @@ class Way:
         """With its state at the start."""
         density = density_of(target)
         objective = Objective(
-            density,
-            MeanField(density.size),
-            bool(settings.local_reparametrisation),
-            frugal=True,
+            density, MeanField(density.size), bool(settings.local_reparametrisation), frugal=True
         )
         optimiser = Elbo(objective, settings, 1)
         loc = density.he_starts(keys_for(Purpose.MEMBER_START, 0, 1))

@@ -125,9 +125,7 @@ CASES = {
         inputs=1,
     ),
     "convert": Case(
-        lambda f, _: command("convert", str(f / "0.nc"), "--out", str(f / "again.nc")),
-        60,
-        inputs=1,
+        lambda f, _: command("convert", str(f / "0.nc"), "--out", str(f / "again.nc")), 60, inputs=1
     ),
     "compare": Case(
         lambda f, _: command("compare", str(f / "0.nc"), str(f / "1.nc")), 300, inputs=2

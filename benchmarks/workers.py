@@ -28,11 +28,7 @@ import numpy as np
 
 STUDY = ("boston", "--engine", "numpyro", "--parametrisations", "free", "--only", "*.free.nuts.*")
 SIZE = ("--chains", "2", "--warmup", "200", "--draws", "200")
-COMMAND = (
-    sys.executable,
-    "-c",
-    "import sys; from onebasin.cli.main import main; sys.exit(main())",
-)
+COMMAND = (sys.executable, "-c", "import sys; from onebasin.cli.main import main; sys.exit(main())")
 DASK = (sys.executable, "-m", "dask")
 
 

@@ -100,12 +100,7 @@ def compare(
 
 
 def _compare_with(
-    name: str,
-    files: Mapping[str, inputs.Files],
-    var: list[str] | None,
-    *,
-    json: bool,
-    **how: Any,
+    name: str, files: Mapping[str, inputs.Files], var: list[str] | None, *, json: bool, **how: Any
 ) -> None:
     """Write how far runs are from a reference: the verdict, what it rests on, the worst quantities."""
     from onebasin.analysis.compare.reference.compare import compare_with_reference

@@ -53,9 +53,7 @@ def sample(
     seed: Seed = 0,
     exchangeable: list[str] | None = option(None, SYMMETRY),
     find: bool = option(
-        True,
-        "Find the symmetry where none is declared.",
-        "--symmetry/--no-symmetry",
+        True, "Find the symmetry where none is declared.", "--symmetry/--no-symmetry"
     ),
     timeout: float | None = option(None, "Stop after so many seconds, as Ctrl-C does."),
     log_likelihood: list[str] | None = option(

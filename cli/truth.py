@@ -195,10 +195,7 @@ def show(
         return
     flag, said = {
         "passes": ("good", "it passes every criterion"),
-        "invariants pass": (
-            "warn",
-            "label-free quantities pass; parameters under labels do not",
-        ),
+        "invariants pass": ("warn", "label-free quantities pass; parameters under labels do not"),
         "fails": ("bad", "it does not pass, and is no reference"),
     }[reference.status]
     console.write_headline(f"{reference.name}: {said}", str(reference.info["title"]), flag)

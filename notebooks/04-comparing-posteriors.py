@@ -99,22 +99,8 @@ nuts = ob.Nuts(chains=chains, warmup=1000 if full else 150, draws=draws // 2)
 posteriors = {
     "HMC": hmc,
     "NUTS": ob.infer(target, nuts, seed=2),
-    "mean-field ADVI": ob.infer(
-        target,
-        replace(
-            advi,
-            family="meanfield",
-        ),
-        seed=1,
-    ),
-    "full-rank ADVI": ob.infer(
-        target,
-        replace(
-            advi,
-            family="fullrank",
-        ),
-        seed=1,
-    ),
+    "mean-field ADVI": ob.infer(target, replace(advi, family="meanfield"), seed=1),
+    "full-rank ADVI": ob.infer(target, replace(advi, family="fullrank"), seed=1),
     "symmetrised VI": ob.infer(target, symmetrised, seed=1),
     "ensemble": ob.infer(target, ensemble, seed=1),
 }

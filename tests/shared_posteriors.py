@@ -110,11 +110,7 @@ MAKERS: dict[str, Callable[[], xr.DataTree]] = {
     "network": lambda: ob.infer(_network_target(), engine="numpyro", method=SETTINGS, seed=1),
     "regression": lambda: ob.infer(_regression_target(), method=SETTINGS, seed=1),
     "fit": lambda: ob.advi(
-        _regression_target(),
-        family="fullrank",
-        draws=500,
-        tolerance=0.01,
-        seed=1,
+        _regression_target(), family="fullrank", draws=500, tolerance=0.01, seed=1
     ),
     "two_modes": lambda: ob.infer(ob.numpyro_model(two_modes, {}), method=SETTINGS, seed=2),
 }

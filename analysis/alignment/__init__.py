@@ -12,11 +12,4 @@ from .result import Alignment
 from .rule import AlignmentRule
 from .switching import Switching, switching
 
-__all__ = [
-    "Alignment",
-    "AlignmentRule",
-    "Switching",
-    "align",
-    "element_of",
-    "switching",
-]
+__all__ = ["Alignment", "AlignmentRule", "Switching", "align", "element_of", "switching"]

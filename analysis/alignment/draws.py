@@ -159,9 +159,6 @@ class Workers:
                 yield chunk, found
 
 
-ALONE = Workers()
-
-
 @contextmanager
 def workers(threads: int | None = None) -> Iterator[Workers]:
     """Start threads, as many as there are cores by default."""

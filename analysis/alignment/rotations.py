@@ -25,7 +25,7 @@ from onebasin.models.symmetry.varimax import (
 )
 
 from ..discovery.rotations import procrustes
-from .draws import ALONE, Arrays, DrawReader, Workers
+from .draws import Arrays, DrawReader, Workers
 
 CLEAR = 15.0
 """Degrees by which draws may turn about the mean in the plane of two components; 26 say that every angle is equal."""
@@ -104,7 +104,7 @@ def why_unclear(
     turns: Rotations,
     mean: Float[np.ndarray, "component row"],
     loadings: str,
-    team: Workers = ALONE,
+    team: Workers,
 ) -> str:
     """Say why draws do not agree about the rotation, in a sentence; empty where they do.
 

@@ -61,11 +61,7 @@ class Switching:
 
 
 def switching(
-    alignment: Alignment,
-    *,
-    lags: Sequence[int] = (1, 20, 100),
-    noise: bool = True,
-    seed: int = 0,
+    alignment: Alignment, *, lags: Sequence[int] = (1, 20, 100), noise: bool = True, seed: int = 0
 ) -> Switching:
     """Measure switching of labels, and the gain of alignment by weights in comparison with its gain on noise.
 

@@ -226,13 +226,7 @@ def _points(truth: View, name: str, x: Any, y: Any) -> Points | None:
     return None
 
 
-def _predict(
-    rows: Rows,
-    views: Mapping[str, View],
-    truth: str,
-    points: Points,
-    seed: int,
-) -> None:
+def _predict(rows: Rows, views: Mapping[str, View], truth: str, points: Points, seed: int) -> None:
     """Fill in what the posteriors predict, each by a network of its own parametrisation and noise."""
     model = views[truth].network
     assert model is not None

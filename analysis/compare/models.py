@@ -43,11 +43,7 @@ METHODS = ("stacking", "bb-pseudo-bma", "pseudo-bma")
 
 @checks_arguments
 def compare_models(
-    models: Any,
-    *,
-    by: str | None = None,
-    var_name: str | None = None,
-    method: str = "stacking",
+    models: Any, *, by: str | None = None, var_name: str | None = None, method: str = "stacking"
 ) -> ModelComparison:
     """Compare models by how well they predict observations that are left out, and give them weights.
 

@@ -75,8 +75,7 @@ def diagnose_aligned(
         alignment=alignment,
         invariants=summary(invariants(view, declared)),
         switching=switching(
-            alignment,
-            noise=noise and alignment.rule.cost == "weights" and not alignment.rotates,
+            alignment, noise=noise and alignment.rule.cost == "weights" and not alignment.rotates
         ),
         basins=_basins(aligned_view.draws(moved)),
         chain_lp=raw.sampler.lp_means if raw.sampler else (),

@@ -157,10 +157,7 @@ def _pairs(values: Values) -> Iterator[tuple[Funnel, Float[np.ndarray, " all"]]]
             r = float(np.corrcoef(within, spread)[0, 1])
             large = r < 0 and bool(scale.min() > 0)
             if abs(r) > GOES_WITH and (r > 0 or large):
-                yield (
-                    Funnel(name, vector, abs(r), large),
-                    1 - ranks if large else ranks,
-                )
+                yield (Funnel(name, vector, abs(r), large), 1 - ranks if large else ranks)
 
 
 def _ranks_by_chain(values: Float[np.ndarray, "chain draw"]) -> Float[np.ndarray, " all"]:

@@ -22,14 +22,7 @@ from ..summaries.deciding import deciding, looked_at
 from .candidate import Candidate, of_few_places
 from .density import changed_by
 from .discover import discover
-from .partial import (
-    companions,
-    in_one_order,
-    of_another,
-    recorded_companions,
-    ties_chains,
-    unlike,
-)
+from .partial import companions, in_one_order, of_another, recorded_companions, ties_chains, unlike
 from .quantities import with_alike, with_quantities
 
 NAMED = 6

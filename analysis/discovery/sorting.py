@@ -84,10 +84,7 @@ def apply(features: Features, signed: Mask, permutation: Permutations, signs: Si
 
 
 def sort(
-    features: Features,
-    signed: Mask,
-    start: tuple[Permutations, Signs],
-    rounds: int = _ROUNDS,
+    features: Features, signed: Mask, start: tuple[Permutations, Signs], rounds: int = _ROUNDS
 ) -> Sorting:
     """Sort from one start until hardly a component moves."""
     permutation, signs = start

@@ -270,11 +270,7 @@ def _adam(settings: DistillationSettings) -> optax.GradientTransformation:
 
 @partial(jax.jit, static_argnames=("model", "settings", "num"))
 def _advance(
-    model: BayesianNetwork,
-    settings: DistillationSettings,
-    num: int,
-    lesson: _Lesson,
-    state: _State,
+    model: BayesianNetwork, settings: DistillationSettings, num: int, lesson: _Lesson, state: _State
 ) -> tuple[_State, jax.Array]:
     """Take `num` steps; the mean loss comes back too."""
     adam = _adam(settings)

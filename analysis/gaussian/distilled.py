@@ -99,10 +99,7 @@ class Distilled(Shown):
         groups |= prediction_groups(self.source, draws, seed=seed, limit_mb=limit)
         tree = xr.DataTree.from_dict(groups)
         kept = {n: v for n, v in self.source.attributes.items() if n in schema.OF_A_TARGET}
-        tree.attrs = kept | {
-            schema.METHOD: "distilled",
-            schema.SEED: seed,
-        }
+        tree.attrs = kept | {schema.METHOD: "distilled", schema.SEED: seed}
         return tree
 
 

@@ -22,15 +22,7 @@ from onebasin.posteriors.chains import mean_ranks
 from onebasin.posteriors.view import Posterior, as_view
 
 from ..diagnostics.measure import gather, measure
-from .style import (
-    MUTED,
-    Picture,
-    add_chain_legend,
-    chain_colour,
-    new_figure,
-    shortened,
-    style_axes,
-)
+from .style import MUTED, Picture, add_chain_legend, chain_colour, new_figure, shortened, style_axes
 
 LONGEST = 22  # characters of a name next to its trace
 POINTS_SHOWN = 400  # of a trace, whose panel is about 400 pixels wide
@@ -188,9 +180,7 @@ def chain_in_words(draws: Float[np.ndarray, " draw"]) -> str:
     )
 
 
-def two_levels(
-    draws: Float[np.ndarray, " draw"],
-) -> tuple[float, float, float, np.ndarray]:
+def two_levels(draws: Float[np.ndarray, " draw"]) -> tuple[float, float, float, np.ndarray]:
     """Split one chain into two levels (2-means): both, the share of variance between them, which draws are up."""
     low, high = float(np.quantile(draws, 0.1)), float(np.quantile(draws, 0.9))
     upper = draws > (low + high) / 2

@@ -151,10 +151,6 @@ def report(
     'page.html'
     """
     page = posterior_report(
-        named(posteriors),
-        title=title,
-        var_names=var_names,
-        symmetry=symmetry,
-        truth=truth,
+        named(posteriors), title=title, var_names=var_names, symmetry=symmetry, truth=truth
     )
     return InlineReport(page) if path is None else write(page, path, force=force)

@@ -41,11 +41,7 @@ def quantity_table(
 
 
 def grouped_table(
-    diagnosis: Diagnosis,
-    table: pd.DataFrame,
-    *,
-    raw: pd.DataFrame | None = None,
-    caption: str,
+    diagnosis: Diagnosis, table: pd.DataFrame, *, raw: pd.DataFrame | None = None, caption: str
 ) -> Table:
     """Tabulate parameters by variable: one that has several entries is a row that its entries fold under.
 

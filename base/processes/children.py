@@ -48,10 +48,7 @@ class Finished:
 
 @contextmanager
 def started(
-    command: Sequence[str | Path],
-    *,
-    folder: Path,
-    environment: Mapping[str, str] | None = None,
+    command: Sequence[str | Path], *, folder: Path, environment: Mapping[str, str] | None = None
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Start a program; it and all that it started ends with the block, or with this process.
 

@@ -121,8 +121,7 @@ MODELS: dict[str, Model] = {
     "exponentials": independent(x=dist.Exponential(1).expand([4]).to_event(1)),
     "gammas": independent(x=dist.Gamma(0.5, 2).expand([3]).to_event(1), y=dist.InverseGamma(6, 3)),
     "bounded": independent(
-        u=dist.Uniform(-1, 3).expand([3]).to_event(1),
-        b=dist.Beta(0.5, 0.5).expand([2]).to_event(1),
+        u=dist.Uniform(-1, 3).expand([3]).to_event(1), b=dist.Beta(0.5, 0.5).expand([2]).to_event(1)
     ),
     "dirichlet": independent(w=dist.Dirichlet(jnp.full(5, 0.7))),
     "modes-80": modes(0.8, 8.0),

@@ -289,13 +289,7 @@ def table(g: np.random.Generator) -> Data:
 def truncated(g: np.random.Generator) -> Data:
     """Draw values above a limit."""
     y = 0.5 + np.abs(g.normal(0, 1, 15))
-    return {
-        "N": 15,
-        "low": 0.5,
-        "y": y,
-        "z": g.normal(size=15),
-        "counts": 1 + g.poisson(2, 15),
-    }
+    return {"N": 15, "low": 0.5, "y": y, "z": g.normal(size=15), "counts": 1 + g.poisson(2, 15)}
 
 
 def angles(g: np.random.Generator) -> Data:

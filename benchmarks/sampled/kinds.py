@@ -250,13 +250,7 @@ KINDS = (
     ),
     components("hidden Markov", "hmm", states, MOVES, hidden, rerun("hmm_ordered", hidden)),
     signs(
-        "one factor",
-        "factor",
-        scales(1),
-        "+-load:,+-score:",
-        "load",
-        "noise",
-        "factor_marginal",
+        "one factor", "factor", scales(1), "+-load:,+-score:", "load", "noise", "factor_marginal"
     ),
     Kind(
         "two factors that rotate",

@@ -187,11 +187,7 @@ def _hmc(
 
 
 def _mclmc(
-    family: Family,
-    like: Target,
-    settings: Mclmc,
-    data: Mapping[str, jax.Array],
-    seed: jax.Array,
+    family: Family, like: Target, settings: Mclmc, data: Mapping[str, jax.Array], seed: jax.Array
 ) -> tuple[Values, jax.Array]:
     """The same of microcanonical chains."""
     from ..microcanonical.runner import Microcanonical, resolved

@@ -39,11 +39,7 @@ def found_at(place: str) -> Any:
     return getattr(import_module(module), attribute)
 
 
-NUMPYRO = Engine(
-    "numpyro",
-    ("numpyro", "stan"),
-    "onebasin.inference.density.numpyro:NumpyroValues",
-)
+NUMPYRO = Engine("numpyro", ("numpyro", "stan"), "onebasin.inference.density.numpyro:NumpyroValues")
 """JAX, in this process; a Stan program's log density is that of its library."""
 STANLI = Engine("stanli", ("stan",), "onebasin.inference.density.stan:stan_density")
 """The interpreter of Stan programs, a process a run."""

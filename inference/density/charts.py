@@ -255,10 +255,7 @@ def _box(indices: list[tuple[int, ...]]) -> tuple[int, ...]:
 
 
 def _simplex(
-    event_shape: tuple[int, ...],
-    shape: tuple[int, ...],
-    coordinates: ArrayLike,
-    values: ArrayLike,
+    event_shape: tuple[int, ...], shape: tuple[int, ...], coordinates: ArrayLike, values: ArrayLike
 ) -> Chart | None:
     """The chart in JAX by which the program came from coordinates to simplexes; None if it is another one."""
     if not event_shape or event_shape[-1] < 2 or shape != (*event_shape[:-1], event_shape[-1] - 1):

@@ -91,11 +91,7 @@ class _Climb:
     """The negative ELBO in whitened coordinates, and its optimisation."""
 
     def __init__(
-        self,
-        counted: CountedDensity,
-        centre: Vector,
-        root: Float[np.ndarray, ...],
-        draws: Points,
+        self, counted: CountedDensity, centre: Vector, root: Float[np.ndarray, ...], draws: Points
     ) -> None:
         self.counted, self.centre, self.root, self.draws = counted, centre, root, draws
         self.full = root.ndim == 2
@@ -224,9 +220,7 @@ def fit_fixed_draws(job: Job[Dadvi]) -> Found:
         draws = counted.quantities(points)
         found = one_chain(draws, stats, group, converged=best.converged)
     return replace(
-        found,
-        attributes={**found.attributes, **_price(counted)},
-        proposals=(counted, fits),
+        found, attributes={**found.attributes, **_price(counted)}, proposals=(counted, fits)
     )
 
 

@@ -209,13 +209,7 @@ def sampled(job: Job[Modes]) -> Found:
         constrain = jax.jit(jax.vmap(lambda v: density.quantities(density.unravel(v))))
         draws = in_blocks(constrain, vectors.reshape(-1, vectors.shape[-1]), size=AT_ONCE)
         group = table(
-            regions,
-            estimates,
-            weights,
-            walks,
-            left,
-            starts=settings.starts,
-            failed=failed,
+            regions, estimates, weights, walks, left, starts=settings.starts, failed=failed
         )
     return Found(
         {name: value.reshape(*lead.values(), *value.shape[1:]) for name, value in draws.items()},

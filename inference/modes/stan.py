@@ -22,13 +22,7 @@ from onebasin.stan.program import definition, name_draws
 from onebasin.stan.run import ReadyProgram, make_ready, run
 
 from ..contracts.method import Found, Job, one_chain
-from ..mcmc.stan_start import (
-    SIGNIFICANT_FIGURES,
-    find_optimum,
-    parameters_of,
-    seeds_of,
-    write,
-)
+from ..mcmc.stan_start import SIGNIFICANT_FIGURES, find_optimum, parameters_of, seeds_of, write
 from .laplace import Laplace
 from .optimize import Optimize
 from .pathfinder import Pathfinder
@@ -155,9 +149,7 @@ def _paths_apart(
     s, found, failure = job.method, [], StanRunError("No path was run.")
     for number in range(1, s.paths + 1):
         files = command.Files(
-            data=ready.data,
-            output=folder / f"draws_path_{number}.csv",
-            digits=SIGNIFICANT_FIGURES,
+            data=ready.data, output=folder / f"draws_path_{number}.csv", digits=SIGNIFICANT_FIGURES
         )
         start = command.CommandStart(seed=job.seed, chain=number, init=s.init_radius)
         arguments = _path_arguments(job, files, start, several=False, draws=s.path_draws)

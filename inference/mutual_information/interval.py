@@ -81,10 +81,7 @@ def sides(
 
 
 def from_values(
-    lower: PerDraw,
-    upper: PerDraw,
-    log_group_order: float,
-    effective: PerDraw,
+    lower: PerDraw, upper: PerDraw, log_group_order: float, effective: PerDraw
 ) -> Interval:
     """Means over draws, clipped to [0, log |G|], and their errors."""
     low, high = (jnp.clip(jnp.mean(side), 0.0, log_group_order) for side in (lower, upper))

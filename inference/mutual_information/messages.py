@@ -108,9 +108,7 @@ def balanced(log_marginals: Matrix) -> Matrix:
     return jnp.exp(jax.lax.scan(step, log_marginals, None, length=BALANCING)[0])
 
 
-def doubly_stochastic(
-    log_marginals: Matrix,
-) -> Matrix:
+def doubly_stochastic(log_marginals: Matrix) -> Matrix:
     """Round to row and column sums of one (Altschuler, Weed and Rigollet 2017), so that bounds hold unconverged."""
     beliefs = jnp.exp(log_marginals)
     for axis in (1, 0):

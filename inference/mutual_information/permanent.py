@@ -35,9 +35,7 @@ def log_permanent(matrix: Matrix) -> Float[Array, ""]:
     return _recursion(matrix)
 
 
-def log_permanent_and_marginals(
-    matrix: Matrix,
-) -> tuple[Float[Array, ""], Matrix]:
+def log_permanent_and_marginals(matrix: Matrix) -> tuple[Float[Array, ""], Matrix]:
     """The log permanent, and P (row, column): how probable it is that the row goes to the column."""
     return jax.value_and_grad(_recursion)(matrix)
 

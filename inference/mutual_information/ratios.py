@@ -79,10 +79,7 @@ class LogRatios(NamedTuple):
         return math.lgamma(self.num_parts + 1) + signs * math.log(2.0)
 
 
-def log_ratios(
-    log_density: Matrices,
-    flipped: Matrices | None = None,
-) -> LogRatios:
+def log_ratios(log_density: Matrices, flipped: Matrices | None = None) -> LogRatios:
     """Scale log densities for the estimators: log q_i(u_j), in nats, of draws from q itself; finite.
 
     `flipped` are log q_i(-u_j), where flipping the sign of a part is a symmetry too.

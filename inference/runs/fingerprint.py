@@ -29,11 +29,7 @@ STAN_VERSIONS = ("onebasin",)
 
 
 def fingerprint(
-    target: Target | None,
-    *,
-    engine: str,
-    progress: Callable[[str], None] | None = None,
-    **how: Any,
+    target: Target | None, *, engine: str, progress: Callable[[str], None] | None = None, **how: Any
 ) -> str | None:
     """Hash everything that decides a run's draws, or return None, with a notice, where that cannot be known.
 

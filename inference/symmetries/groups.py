@@ -87,10 +87,7 @@ Orbits = tuple[tuple[Generator, ...], tuple[tuple[int, ...], ...]]
 
 
 def elsewhere(
-    generators: list[Generator],
-    length: int,
-    measured: BudgetedDensity,
-    probes: Probes,
+    generators: list[Generator], length: int, measured: BudgetedDensity, probes: Probes
 ) -> list[Orbits]:
     """Search pairs of parts beyond the first two: what a reference part, or unlike groups of parts, hide."""
     names = {(g.name, g.axis) for g in generators}

@@ -221,12 +221,7 @@ class Trainer:
     """The compiled parts of training."""
 
     def __init__(
-        self,
-        target: Target,
-        settings: Train,
-        seed: int,
-        members: int,
-        same_batches: bool,
+        self, target: Target, settings: Train, seed: int, members: int, same_batches: bool
     ) -> None:
         self.target, self.settings, self.members = target, settings, members
         self.batches = Batches(target.num_obs, settings.batch_size or target.num_obs)

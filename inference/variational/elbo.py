@@ -83,14 +83,7 @@ class Objective:
         mean, sd = self._moments(p)
         ordered = {name: values[name] for name in density.ordered_biases}
         output = sample_outputs(
-            key,
-            model.network,
-            mean,
-            sd,
-            x,
-            len(draws),
-            drawn=ordered,
-            keep_noise=self.frugal,
+            key, model.network, mean, sd, x, len(draws), drawn=ordered, keep_noise=self.frugal
         )
         return jax.vmap(one)(output, values)
 

@@ -134,11 +134,7 @@ def symmetrised(
 
 
 def draw_fit(
-    density: Density,
-    family: GaussianFamily,
-    params: Parameters,
-    key: jax.Array,
-    num: int,
+    density: Density, family: GaussianFamily, params: Parameters, key: jax.Array, num: int
 ) -> tuple[Values, jax.Array, jax.Array]:
     """Draws from a fit: values (draw, ...), their log densities, and those under the fit, (draw,)."""
     vectors = sample(family, params, key, num)

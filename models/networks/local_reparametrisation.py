@@ -65,11 +65,7 @@ def sample_outputs(
 
 
 def _moments(
-    weight: str,
-    bias: str | None,
-    mean: Weights,
-    sd: Weights,
-    before: Float[Array, "sample obs in"],
+    weight: str, bias: str | None, mean: Weights, sd: Weights, before: Float[Array, "sample obs in"]
 ) -> tuple[Float[Array, "sample obs out"], Float[Array, "sample obs out"]]:
     """Mean and variance of a layer's values given the layer before."""
     centre = before @ mean[weight]

@@ -9,11 +9,7 @@ from pathlib import Path
 import numpy as np
 
 HERE = Path(__file__).parent
-SCHOOLS = {
-    "J": 8,
-    "y": [28, 8, -3, 7, -1, 1, 18, 12],
-    "sigma": [15, 10, 16, 11, 9, 11, 10, 18],
-}
+SCHOOLS = {"J": 8, "y": [28, 8, -3, 7, -1, 1, 18, 12], "sigma": [15, 10, 16, 11, 9, 11, 10, 18]}
 
 
 def data() -> dict[str, dict]:

@@ -9,13 +9,5 @@ from .design import cells, configure, target
 from .measures import CLAIMS, measure
 from .page import MIXING, SUMMARY, TEXT, VIEWS
 
-STUDY = Study(
-    configure=configure,
-    cells=cells,
-    target=target,
-    measures=measure,
-    claims=CLAIMS,
-    views=VIEWS,
-    shown=(MIXING, SUMMARY, VERDICTS),
-    text=TEXT,
-)
+SHOWN = (MIXING, SUMMARY, VERDICTS)
+STUDY = Study(configure, cells, target, measure, CLAIMS, VIEWS, TEXT, shown=SHOWN)

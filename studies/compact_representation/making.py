@@ -217,10 +217,7 @@ def make_aligned(
     with ProgressBars(progress) as bars:
         bar = bars.add("aligning draws", 100)
         alignment = align(
-            tree,
-            symmetry,
-            **how,
-            progress=lambda done, total: bars.move(bar, 100 * done // total),
+            tree, symmetry, **how, progress=lambda done, total: bars.move(bar, 100 * done // total)
         )
     out = alignment.to_tree()
     del out.attrs[schema.WALL_TIME]  # that of the draws; the cell has its own

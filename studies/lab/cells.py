@@ -161,8 +161,4 @@ def diagnosis_columns(outcomes: Outcomes, cell: Cell) -> dict[str, Any]:
     if depth is not None and len(depth) > 1:
         error = float(depth.mean(axis=1).std(ddof=1)) / len(depth) ** 0.5
     fit = diagnosis.variational
-    return {
-        **numbers,
-        "depth_error": error,
-        "converged": None if fit is None else fit.converged,
-    }
+    return {**numbers, "depth_error": error, "converged": None if fit is None else fit.converged}

@@ -222,10 +222,7 @@ def join(*tests: Test) -> Test:
 
 
 def ratio(
-    measure: str | Callable[[Row], float],
-    *,
-    below: float | None = None,
-    above: float | None = None,
+    measure: str | Callable[[Row], float], *, below: float | None = None, above: float | None = None
 ) -> Callable[[Row, Row], Finding]:
     """Ask whether the second row's measure, a column or a function, over the first's lies below or above a limit."""
 

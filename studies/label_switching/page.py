@@ -72,9 +72,7 @@ SWITCHING = RowTable(
         Field("labellings", "labellings_in_all", unit="in all"),
         Field("basins", lambda row: len(row["basins"]), unit="left", flag=at_most(1)),
         Field(
-            "labellings",
-            lambda row: spread(row["labellings_by_mean"]),
-            unit="a chain, by the mean",
+            "labellings", lambda row: spread(row["labellings_by_mean"]), unit="a chain, by the mean"
         ),
         Field("labellings", lambda row: spread(row["labellings"]), unit="a chain, by a Gaussian"),
         Field("sd", "sd_ratio", decimals=2, unit="aligned over raw"),

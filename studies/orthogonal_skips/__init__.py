@@ -10,14 +10,5 @@ from .design import cells, configure, make, target
 from .measures import CLAIMS, measure
 from .page import COLLAPSE, PREDICTIONS, TEXT, VIEWS
 
-STUDY = lab.Study(
-    configure=configure,
-    cells=cells,
-    target=target,
-    measures=measure,
-    claims=CLAIMS,
-    views=VIEWS,
-    shown=(PREDICTIONS, COLLAPSE, lab.VERDICTS),
-    text=TEXT,
-    make=make,
-)
+SHOWN = (PREDICTIONS, COLLAPSE, lab.VERDICTS)
+STUDY = lab.Study(configure, cells, target, measure, CLAIMS, VIEWS, TEXT, shown=SHOWN, make=make)

@@ -11,13 +11,5 @@ from .design import cells, configure, target
 from .measures import CLAIMS, measure
 from .page import ENGINES_AGREE, MIXING, TEXT, VIEWS
 
-STUDY = lab.Study(
-    configure=configure,
-    cells=cells,
-    target=target,
-    measures=measure,
-    claims=CLAIMS,
-    views=VIEWS,
-    shown=(MIXING, ENGINES_AGREE, lab.VERDICTS),
-    text=TEXT,
-)
+SHOWN = (MIXING, ENGINES_AGREE, lab.VERDICTS)
+STUDY = lab.Study(configure, cells, target, measure, CLAIMS, VIEWS, TEXT, shown=SHOWN)

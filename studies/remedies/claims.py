@@ -100,10 +100,7 @@ CLAIMS = (
         "Averaging over the group adds the mutual information to the ELBO, which plain mean-field VI leaves out.",
         "the lower bound of its symmetrised ELBO is above the ELBO of plain mean-field VI, of the best fit of each",
         _against(
-            NOTHING,
-            [SYMMETRISED],
-            _from_to("best_bound", lt, "{:.1f} to {:.1f} nats"),
-            void=False,
+            NOTHING, [SYMMETRISED], _from_to("best_bound", lt, "{:.1f} to {:.1f} nats"), void=False
         ),
     ),
     _claim(
@@ -126,9 +123,7 @@ CLAIMS = (
         "The order removes the symmetry, but makes a posterior that a Gaussian fits no better.",
         f"the distance from the truth is above {1 - LITTLE:.0%} of that with free biases",
         _against(
-            NOTHING,
-            ["ordered.meanfield"],
-            _from_to("distance", lambda a, b: b > (1 - LITTLE) * a),
+            NOTHING, ["ordered.meanfield"], _from_to("distance", lambda a, b: b > (1 - LITTLE) * a)
         ),
     ),
     _claim(

@@ -67,10 +67,7 @@ CHEAP: dict[str, Callable[[], dict[str, Any]]] = {
         "truth": "a",
         "permutations": 9,
     },
-    "compare_with_reference": lambda: {
-        "posterior": f.mixture(),
-        "reference": f.mixture(seed=2),
-    },
+    "compare_with_reference": lambda: {"posterior": f.mixture(), "reference": f.mixture(seed=2)},
     "diagnose": lambda: {"posterior": f.mixture()},
     "summary": lambda: {"posterior": f.mixture()},
     "elbo": lambda: {"posterior": f.mixture()},

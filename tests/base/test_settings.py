@@ -143,17 +143,7 @@ def test_a_docstring_stays_as_it_is_written() -> None:
     assert "count, size : int" not in text
 
 
-@each(
-    "cls",
-    [
-        Nuts,
-        Hmc,
-        Advi,
-        Train,
-        Ensemble,
-        Symmetrised,
-    ],
-)
+@each("cls", [Nuts, Hmc, Advi, Train, Ensemble, Symmetrised])
 def test_every_field_of_every_method_is_described(cls: type) -> None:
     assert all(len(text) > 5 and text.endswith(".") for text in descriptions(cls).values())
 

@@ -13,15 +13,7 @@ import xarray as xr
 from onebasin.base.files.netcdf import write_tree
 from onebasin.base.text import shown
 
-NAMES = (
-    "\x1b[31mred",
-    "[bold]b[red]",
-    "[link=x]l",
-    "a\rb",
-    "c\nd",
-    "e\u202ef",
-    "$x$ $\\bad{$",
-)
+NAMES = ("\x1b[31mred", "[bold]b[red]", "[link=x]l", "a\rb", "c\nd", "e\u202ef", "$x$ $\\bad{$")
 
 
 @pytest.fixture

@@ -65,10 +65,7 @@ def test_program_and_data_go_to_the_sampler(sample, sampler, program):
         (["--method", "meanfield", "--elbo-samples", "7"], Advi(elbo_samples=7)),
         (["--method", "meanfield", "--draws", "90"], Advi(draws=90)),
         (["--method", "meanfield", "--iterations", "50"], Advi(iterations=50)),
-        (
-            ["--method", "fullrank", "--tolerance", "0.1"],
-            Advi(family="fullrank", tolerance=0.1),
-        ),
+        (["--method", "fullrank", "--tolerance", "0.1"], Advi(family="fullrank", tolerance=0.1)),
         (["--method", "advi", "--family", "fullrank"], Advi(family="fullrank")),
         (["--method", "pathfinder", "--paths", "3"], Pathfinder(paths=3)),
         (["--method", "pathfinder", "--path-draws", "9"], Pathfinder(path_draws=9)),

@@ -54,13 +54,7 @@ class PythonProcess:
         """Run a block and return what it printed; fails the test with the block's traceback."""
         assert self.process.stdin is not None and self.process.stdout is not None
         name = str(page.relative_to(ROOT)) if page.is_relative_to(ROOT) else page.name
-        request = {
-            "source": source,
-            "name": name,
-            "line": line,
-            "folder": str(folder),
-            "new": new,
-        }
+        request = {"source": source, "name": name, "line": line, "folder": str(folder), "new": new}
         self.process.stdin.write(json.dumps(request) + "\n")
         self.process.stdin.flush()
         answer = json.loads(self.process.stdout.readline())

@@ -66,8 +66,7 @@ def test_axes_of_a_variable_that_is_not_there():
 
 def test_more_draws_than_memory_are_refused():
     with pytest.raises(
-        ValueError,
-        match=r"`draws` is 10{12}, which of 4 chain\(s\) takes at least 233 TiB, more",
+        ValueError, match=r"`draws` is 10{12}, which of 4 chain\(s\) takes at least 233 TiB, more"
     ):
         check_amount(4, 10**12)
     check_amount(100, 10_000)

@@ -66,11 +66,7 @@ def test_chains_of_one_process_equal_those_of_several(bernoulli, compiled):
 @each(("warmup", "draws", "thin"), [(50, 30, 1), (50, 30, 4), (25, 0, 1)])
 def test_save_warmup_and_thin_decide_the_rows(bernoulli, warmup, draws, thin):
     fit = sample(
-        bernoulli,
-        iter_warmup=warmup,
-        iter_sampling=draws or None,
-        thin=thin,
-        save_warmup=True,
+        bernoulli, iter_warmup=warmup, iter_sampling=draws or None, thin=thin, save_warmup=True
     )
     kept = draws or 1000
     assert fit.draws(inc_warmup=True).shape[0] == -(-warmup // thin) + -(-kept // thin)

@@ -82,10 +82,7 @@ def test_nuts_gives_the_published_draws(example):
 @each(
     ("inits", "published"),
     [
-        (
-            None,
-            "Initial log joint probability = -16.144|6 -5.00402 0.000246518 8.73164e-07 1 1 9",
-        ),
+        (None, "Initial log joint probability = -16.144|6 -5.00402 0.000246518 8.73164e-07 1 1 9"),
         (
             {"theta": 0.75},
             "Initial log joint probability = -11.6657|6 -5.00402 0.000237915 9.55309e-07 1 1 9",

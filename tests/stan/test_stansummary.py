@@ -297,11 +297,7 @@ def test_autocorrelations_are_those_of_the_chain(own_home, tmp_path):
             "#|# Elapsed Time: 0.01 seconds (Pathfinder)|#",
             "pathfinder",
         ),
-        (
-            {"method": "optimize", "algorithm": "lbfgs (Default)"},
-            "lp__,x|-1,3",
-            "lbfgs",
-        ),
+        ({"method": "optimize", "algorithm": "lbfgs (Default)"}, "lp__,x|-1,3", "lbfgs"),
     ],
 )
 def test_files_of_other_methods_are_summarised(own_home, tmp_path, facts, lines, sampler):

@@ -65,9 +65,7 @@ LATENT_CLASSES = Stated(
     {"share": ("class",), "q": ("class", "item")},
 )
 SCHOOLS = Stated(
-    definitions.schools,
-    PROGRAMS / "schools.stan",
-    dims={"eta": ("school",), "theta": ("school",)},
+    definitions.schools, PROGRAMS / "schools.stan", dims={"eta": ("school",), "theta": ("school",)}
 )
 
 

@@ -33,10 +33,7 @@ CASES: dict[str, tuple[Symmetry, dict[str, tuple[int, ...]]]] = {
     "two hidden layers": chain(4, 6, 5, 2),
     "three hidden layers": chain(4, 5, 4, 6, 2, flips=True),
     "factors": ((Exchangeable({"L": 1, "s": 0}, flips=("L",)),), {"L": (7, 4), "s": (4,)}),
-    "complements": (
-        (Exchangeable({"mu": 0}, complements=("theta",)),),
-        {"mu": (2,), "theta": ()},
-    ),
+    "complements": ((Exchangeable({"mu": 0}, complements=("theta",)),), {"mu": (2,), "theta": ()}),
     "complement": ((Complement(("p", "q")),), {"p": (), "q": (3,)}),
     "signs of whole variables": ((Flip(("theta", "a", "b")),), {"theta": (6,), "a": (3,), "b": ()}),
     "hidden Markov": ((HIDDEN_MARKOV,), {"A": (5, 5), "mu": (5,)}),

@@ -55,10 +55,7 @@ def test_alignment_takes_the_barrier_away(rng):
 
 
 def halves(values):
-    return (
-        {n: v[0, :10] for n, v in values.items()},
-        {n: v[0, 10:] for n, v in values.items()},
-    )
+    return ({n: v[0, :10] for n, v in values.items()}, {n: v[0, 10:] for n, v in values.items()})
 
 
 def test_nan_is_not_hidden():

@@ -121,10 +121,7 @@ def test_a_sign_that_changes_with_an_exchange_is_aligned():
     swapped = rng.random((4, 60)) < 0.5
     a = np.array([-1.0, 1.0]) + 0.2 * rng.normal(size=(4, 60, 2))
     eta = 1.5 + 0.2 * rng.normal(size=(4, 60))
-    came = {
-        "a": np.where(swapped[..., None], a[..., ::-1], a),
-        "eta": np.where(swapped, -eta, eta),
-    }
+    came = {"a": np.where(swapped[..., None], a[..., ::-1], a), "eta": np.where(swapped, -eta, eta)}
     found = ob.align(posterior_of(came), "a,+-eta:", reference_draw=(0, int(np.argmin(swapped[0]))))
     aligned = found.posterior["posterior"]
     np.testing.assert_array_equal(aligned["a"].values, a)

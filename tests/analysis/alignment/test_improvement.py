@@ -5,12 +5,7 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 
 from onebasin.analysis.alignment import align, solving
-from onebasin.analysis.alignment.costs import (
-    AlignmentReference,
-    cost_matrices,
-    distance,
-    targets,
-)
+from onebasin.analysis.alignment.costs import AlignmentReference, cost_matrices, distance, targets
 from onebasin.analysis.alignment.improvement import improve
 from onebasin.analysis.alignment.parts import move
 from onebasin.analysis.alignment.solving import assign

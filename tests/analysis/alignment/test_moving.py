@@ -8,10 +8,7 @@ from onebasin.models.symmetry.group import Group
 
 from ...each import each
 
-DEEP = (
-    Rescalable({"W1": 1, "b1": 0}, {"W2": 0}),
-    Rescalable({"W2": 1}, {"W3": 0}),
-)
+DEEP = (Rescalable({"W1": 1, "b1": 0}, {"W2": 0}), Rescalable({"W2": 1}, {"W3": 0}))
 SHAPES = {"W1": (4, 5), "b1": (5,), "W2": (5, 6), "W3": (6, 2)}
 
 

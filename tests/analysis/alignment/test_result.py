@@ -112,11 +112,7 @@ def test_a_large_file_is_moved_a_piece_at_a_time_to_the_same_draws(tree, tmp_pat
 
 
 def test_every_kind_of_part_is_read_back(rng):
-    symmetry = (
-        Exchangeable({"W1": 1, "W2": 0}),
-        Rescalable({"W1": 1}, {"W2": 0}),
-        Complement("p"),
-    )
+    symmetry = (Exchangeable({"W1": 1, "W2": 0}), Rescalable({"W1": 1}, {"W2": 0}), Complement("p"))
     planted = plant(symmetry, {"W1": (2, 3), "W2": (3, 2), "p": ()}, rng)
     found = align(planted.seen, symmetry)
     assert equal(element_of(found.to_dataset(), symmetry), found.element)

@@ -18,10 +18,7 @@ from ..conftest import mcmc_tree
 from .conftest import autoregression
 
 
-@each(
-    ("chains", "draws", "size", "rho"),
-    [(4, 60, 2, 0.0), (4, 250, 10, 0.5)],
-)
+@each(("chains", "draws", "size", "rho"), [(4, 60, 2, 0.0), (4, 250, 10, 0.5)])
 def test_equal_distributions_are_called_different_in_at_most_five_percent(chains, draws, size, rho):
     rng, repeats = np.random.default_rng(31), 60
     pairs = (

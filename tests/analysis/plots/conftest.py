@@ -54,9 +54,7 @@ def many(components: int) -> xr.DataTree:
     rng = np.random.default_rng(7)
     places = np.stack([rng.permutation(components) for _ in range(4)])[:, None, :]
     mu = places + 0.1 * rng.normal(size=(4, 50, components))
-    tree = xr.DataTree.from_dict(
-        {"posterior": xr.Dataset({"mu": (("chain", "draw", "k"), mu)})},
-    )
+    tree = xr.DataTree.from_dict({"posterior": xr.Dataset({"mu": (("chain", "draw", "k"), mu)})})
     tree.attrs["symmetry"] = to_json((Exchangeable({"mu": 0}),))
     return tree
 

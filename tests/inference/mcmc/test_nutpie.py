@@ -83,8 +83,7 @@ def test_settings_that_it_has_not_are_refused(given, words):
 def test_without_the_package_it_says_how_to_get_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "nutpie", None)
     with pytest.raises(
-        ob.errors.InferenceError,
-        match=r"not installed: run `pip install 'onebasin\[nutpie\]'`",
+        ob.errors.InferenceError, match=r"not installed: run `pip install 'onebasin\[nutpie\]'`"
     ):
         run("numpyro")
 

@@ -26,12 +26,7 @@ SLICES = 3 + 4
 SETTINGS = {
     "nuts": Nuts(chains=1, warmup=WARMUP, draws=DRAWS),
     "hmc": Hmc(
-        chains=1,
-        warmup=WARMUP,
-        draws=DRAWS,
-        trajectory_length=1.0,
-        metric="dense",
-        dtype="float32",
+        chains=1, warmup=WARMUP, draws=DRAWS, trajectory_length=1.0, metric="dense", dtype="float32"
     ),
 }
 

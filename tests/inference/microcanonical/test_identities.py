@@ -70,10 +70,7 @@ def test_intervals_of_true_draws_leave_zero_out_at_the_stated_rate():
 
 @each(
     ("change", "kind", "coordinate", "by", "least"),
-    [
-        ({"shift": 0.5}, "shift", "x[0]", 0.5, 0.35),
-        ({"widen": 1.2}, "spread", "x[2]", 0.44, 0.2),
-    ],
+    [({"shift": 0.5}, "shift", "x[0]", 0.5, 0.35), ({"widen": 1.2}, "spread", "x[2]", 0.44, 0.2)],
 )
 def test_a_shift_and_a_variance_are_named_and_measured(change, kind, coordinate, by, least):
     found = HELD.of(draws(1, **change))[kind]

@@ -41,13 +41,7 @@ def test_adjusted_has_the_known_moments():
 def test_unadjusted_bias_falls_with_the_energy_variance():
     sds = np.geomspace(0.1, 10.0, 10)  # which only a metric learnt can follow
     rough, fine = (
-        mclmc(
-            scaled(tuple(sds)),
-            warmup=4000,
-            draws=600,
-            energy_variance=asked,
-            seed=1,
-        )
+        mclmc(scaled(tuple(sds)), warmup=4000, draws=600, energy_variance=asked, seed=1)
         for asked in (1.0, 1e-5)
     )
     off = [

@@ -17,9 +17,7 @@ from onebasin.inference.mutual_information.messages import (
     marginals,
     training_marginals,
 )
-from onebasin.inference.mutual_information.permanent import (
-    log_permanent,
-)
+from onebasin.inference.mutual_information.permanent import log_permanent
 from onebasin.inference.mutual_information.ratios import log_ratios
 
 from ...each import each

@@ -49,11 +49,7 @@ def run(rng):
     centre, sd = conjugate(Y)
     mu = centre + sd * rng.normal(size=(2, 400))
     terms = norm.logpdf(Y, mu[..., None], SD)
-    return {
-        "posterior": {"mu": mu},
-        "log_likelihood": {"y": terms},
-        "observed_data": {"y": Y},
-    }
+    return {"posterior": {"mu": mu}, "log_likelihood": {"y": terms}, "observed_data": {"y": Y}}
 
 
 def without_terms(run):

@@ -62,11 +62,7 @@ def test_a_numpyro_model_tells_its_source_and_kinds(given):
     attributes = origin_of(Target("a", numpyro_model=given), "numpyro").attributes(
         ["mu", "twice", "y_hat"]
     )
-    assert attributes["kinds"] == {
-        "mu": "parameter",
-        "twice": "transformed",
-        "y_hat": "generated",
-    }
+    assert attributes["kinds"] == {"mu": "parameter", "twice": "transformed", "y_hat": "generated"}
     assert attributes["program"].startswith("def model(noise: float = 1.0) -> None:\n    mu =")
     assert attributes["program_name"] == "test_origin.py:model"
     assert attributes["data_sha256"] == data_sha256({"y": Y})

@@ -204,11 +204,7 @@ def test_batches_are_refused_where_they_cannot_be():
     with pytest.raises(
         ValueError, match="Stan's ADVI takes all data in every gradient; use engine"
     ):
-        infer(
-            linear_target(600),
-            few,
-            engine="cmdstan",
-        )
+        infer(linear_target(600), few, engine="cmdstan")
     with pytest.raises(ValueError, match=r"'known' is no network.* use batch_size=None"):
         infer(known_target("numpyro"), few)
     with pytest.raises(ValueError, match="`batch_size` is 41, but the target has 40 observations"):

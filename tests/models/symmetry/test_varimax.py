@@ -6,13 +6,7 @@ from onebasin.models.symmetry.blocks import Rotation
 from onebasin.models.symmetry.canonical import canonical
 from onebasin.models.symmetry.elements import as_rotation
 from onebasin.models.symmetry.exchangeable import Exchangeable
-from onebasin.models.symmetry.varimax import (
-    Curvature,
-    criterion,
-    nearest_rotation,
-    refine,
-    varimax,
-)
+from onebasin.models.symmetry.varimax import Curvature, criterion, nearest_rotation, refine, varimax
 
 from ...each import each
 

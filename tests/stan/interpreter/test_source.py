@@ -87,10 +87,7 @@ def test_declared_data_tell_single_numbers():
     assert declared_data(compiled(until_data(TEXT), HERE)) == {"N": True, "y": False, "s": True}
 
 
-@each(
-    ("place", "early"),
-    [("model", False), ("transformed parameters", True), ("", False)],
-)
+@each(("place", "early"), [("model", False), ("transformed parameters", True), ("", False)])
 def test_a_function_that_adds_to_the_density_is_found_outside_the_model(place, early):
     use = f"{place} {{ real a = add_lp(1); }}" if place else "// add_lp(1)"
     text = f"functions {{ real add_lp(real x) {{ target += x; return x; }} }}\n{use}"

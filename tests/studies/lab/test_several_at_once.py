@@ -18,17 +18,8 @@ import pytest
 from distributed import LocalCluster, get_worker
 
 from onebasin.base.errors import Interrupted, RunCancelled, StudyError
-from onebasin.studies.lab import (
-    Outcomes,
-    Study,
-    Text,
-    cell_process,
-    driver,
-)
-from onebasin.studies.lab.cell_process import (
-    Answer,
-    carry_out,
-)
+from onebasin.studies.lab import Outcomes, Study, Text, cell_process, driver
+from onebasin.studies.lab.cell_process import Answer, carry_out
 from onebasin.studies.lab.driver import Schedule, run_cells
 from onebasin.studies.lab.folder import open_run
 

@@ -89,10 +89,7 @@ def measured(settings: TwoWeightSettings, trees: dict[tuple[float, str], xr.Data
     frames = dict(optima.run(settings))
     case = {row["alpha"]: row for row in frames["cases"] if row["noise"] == settings.noise}
     fits = [score_fits(settings, case[a], method, tree) for (a, method), tree in trees.items()]
-    return frames | {
-        "two_weights": Frame.of([asdict(settings)]),
-        "weight_fits": Frame.of(fits),
-    }
+    return frames | {"two_weights": Frame.of([asdict(settings)]), "weight_fits": Frame.of(fits)}
 
 
 @pytest.fixture(scope="module")

@@ -110,8 +110,7 @@ DENSITIES = {
 
 
 @pytest.mark.parametrize(
-    "label",
-    ["mixture", *(pytest.param(n, marks=pytest.mark.slow) for n in [*DENSITIES][1:])],
+    "label", ["mixture", *(pytest.param(n, marks=pytest.mark.slow) for n in [*DENSITIES][1:])]
 )
 def test_programs_have_their_density_and_their_symmetry(label):
     problem, (density, sizes) = PROBLEMS[label], DENSITIES[label]
