@@ -86,8 +86,8 @@ class DrawReader:
     def chunks(self) -> tuple[slice, ...]:
         """All chunks, in order."""
         entries = sum(math.prod(shape) for shape in self.shapes.values())
-        # The draws, as read and as moved; matrices of costs are made for a few draws at a time.
-        at_most = max(1, self.max_bytes // (8 * 4 * (entries + self.extra)))
+        # The draws, as read, ahead, and as moved; matrices of costs are made for a few draws at a time.
+        at_most = max(1, self.max_bytes // (8 * 5 * (entries + self.extra)))
         draws = self.lead[1]
         length = at_most // draws * draws or at_most  # whole chains, or a part of one
         span = max(length, draws)

@@ -82,10 +82,7 @@ def find_rotations(reader: DrawReader, block: Rotation, team: Workers) -> Rotate
         values = reader.read(chunk)[block.loadings]
 
         def piece(within: slice, values: np.ndarray = values) -> Rotations:
-            some = values[within]
-            every = tuple(range(1, some.ndim))
-            largest = np.maximum(some.max(every, keepdims=True), -some.min(every, keepdims=True))
-            draws = {block.loadings: some / np.where(largest > 0, largest, 1)}
+            draws = {block.loadings: _of_size_one(values[within])}
             return simple(_loadings(draws, block, np.float32))
 
         found += team.over(len(values), piece)
@@ -133,9 +130,16 @@ def why_unclear(
     return ""
 
 
+def _of_size_one(draws: np.ndarray) -> np.ndarray:
+    """Divide draws (draw, *event) by their largest entries, so that squares are floats."""
+    axes = tuple(range(1, draws.ndim))
+    largest = np.maximum(draws.max(axes, keepdims=True), -draws.min(axes, keepdims=True))
+    return np.asarray(draws / np.where(largest > 0, largest, 1))
+
+
 def _shared(loadings: Loadings, starts: Rotations, team: Workers) -> Rotations:
     """Climb from random starts, which takes a hundred steps, in single precision."""
-    single = (loadings / np.abs(loadings).max(axis=(1, 2), keepdims=True)).astype(np.float32)
+    single = _of_size_one(loadings).astype(np.float32)
     return np.concatenate(
         team.over(len(starts), lambda within: refine(single[within], starts[within]))
     )

@@ -109,9 +109,9 @@ class Account:
                 )
         if self.shared is not None and self.shared.with_labels:
             yield (
-                f"Left out: {in_brief(self.shared.with_labels, SHOWN)}. They may carry labels of components, and the "
-                "symmetry does not move them, so their means depend on the labelling. To compare them, declare them "
-                "with the components."
+                f"Left out: {in_brief(self.shared.with_labels, SHOWN)}. The symmetry does not move what is named here, "
+                "and it may carry labels of components: means then depend on the labelling. Declare a parameter of "
+                "these with the components to compare it."
             )
         if self.unmixed:
             yield (
