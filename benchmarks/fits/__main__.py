@@ -190,9 +190,9 @@ def main() -> None:
             row["size"] = len(wanted)
             rows.append(row)
             print(line(row), flush=True)
+            if options.out:
+                options.out.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
     print(summary(rows))
-    if options.out:
-        options.out.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
 
 
 def line(row: dict[str, Any]) -> str:
