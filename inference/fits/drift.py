@@ -144,7 +144,6 @@ def _moved(
     here = MovedChains.at(counted, points)
     for _ in range(TRANSITIONS):
         step = min(STEP, 0.9 * size**-0.25) * rng.uniform(0.7, 1.1)
-        half = rng.standard_normal((len(points) // 2, size))
-        momentum = np.concatenate([half, -half])  # so that no mean momentum moves all chains
+        momentum = rng.standard_normal(points.shape)
         here, _ = transition(counted, here, root, momentum, step, LEAPFROGS, rng)
     return here.points

@@ -11,9 +11,10 @@ import onebasin as ob
 from onebasin.base.precision import precision
 from onebasin.inference.density.counted import CountedDensity
 from onebasin.inference.density.network import density_of
+from onebasin.inference.fits.drift import drift
 from onebasin.inference.fits.gaussian import NormalFit
 from onebasin.inference.fits.peaks import find_peaks
-from onebasin.inference.fits.weighting import GOOD, HEAVY, weigh
+from onebasin.inference.fits.weighting import GOOD, HEAVY, Weighted, weigh
 from onebasin.posteriors.weights import worst_khat
 
 from ..known import COVARIANCE, MEAN, RATE, SHAPE, known_target
@@ -144,3 +145,18 @@ def test_both_arms_of_a_curved_posterior_have_weight():
     assert weights @ x == pytest.approx(0, abs=0.1)  # one arm alone: -0.5
     assert weights @ x**2 == pytest.approx(1, abs=0.1)
     assert tree.attrs["worth"] > 2000
+
+
+def test_short_chains_from_exact_draws_drift_by_chance_alone(rng):
+    """Scores of locations and of spreads have an sd of 1; with momenta in opposite pairs they had 0 and 1.4."""
+
+    def model() -> None:
+        numpyro.sample("x", dist.Normal(0, 1).expand([8]).to_event(1))
+
+    draws, flat = rng.normal(size=(20_000, 8)), np.full(20_000, -np.log(20_000))
+    fit = NormalFit(np.zeros(8), np.eye(8))
+    weighted = Weighted(draws, flat, flat, flat, (fit,), np.ones(1), {"x": draws})
+    with precision("float64"):
+        counted = CountedDensity(density_of(ob.numpyro_model(model)))
+        scores = np.stack([drift(counted, weighted, rng)["x"] for _ in range(60)])
+    np.testing.assert_allclose(scores.std(axis=(0, 2)), 1, atol=0.15)
