@@ -8,15 +8,17 @@ can be compared with the other half.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from onebasin.base.errors import ArgumentError
 from onebasin.models.symmetry.blocks import Symmetry, equal_modes
+from onebasin.models.symmetry.group import Group
 from onebasin.posteriors.draws import Draws, event_shapes, variable_of
 from onebasin.posteriors.view import Posterior, View, as_view
 
@@ -29,6 +31,8 @@ from .measure import Facts, measure
 from .result import AlignedDiagnosis, Diagnosis
 from .verdict import Extreme
 
+MIXED = 1000
+"""Draws of a chain, at most, whose labels are mixed again."""
 APART = 1.2
 """R-hat above which chains are taken to disagree."""
 NATS = 20.0
@@ -247,3 +251,12 @@ def declared_blocks(facts: Facts, given: Symmetry | None) -> Symmetry:
         for block in blocks
         if decide & set(block.variables) and measured >= set(block.variables)
     )
+
+
+def mixed_again(values: Mapping[str, np.ndarray], blocks: Symmetry) -> View:
+    """Give random labels to the draws (chain, draw, ...) of what blocks move."""
+    own = {n: values[n] for block in blocks for n in block.variables}
+    own = {n: drawn[:, :: -(-drawn.shape[1] // MIXED)] for n, drawn in own.items()}
+    group = Group(blocks, {name: drawn.shape[2:] for name, drawn in own.items()})
+    random = group.random(np.random.default_rng(0), next(iter(own.values())).shape[:2])
+    return as_view(group.act(random, own))

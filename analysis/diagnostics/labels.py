@@ -14,7 +14,6 @@ import numpy as np
 import pandas as pd
 
 from onebasin.models.symmetry.blocks import Block, Rotation, Symmetry, axes_of, blocks_of
-from onebasin.models.symmetry.group import Group
 from onebasin.posteriors.view import as_view
 
 from ..alignment.rotations import UnclearRotation
@@ -26,7 +25,7 @@ from ..discovery.partial import companions, ties_chains
 from ..discovery.quantities import with_quantities
 from ..discovery.resolve import judged
 from ..summaries.summary import summary
-from .aligned import diagnose_aligned
+from .aligned import diagnose_aligned, mixed_again
 from .invariants import invariants
 from .measure import Facts, gather, measure
 from .result import AlignedDiagnosis
@@ -35,8 +34,6 @@ ALIKE = 4.0
 """Monte Carlo errors by which means of components may differ where all have one and the same posterior."""
 CLEAR = 0.4
 """Variance that alignment leaves, over what it leaves of noise, below which components are apart."""
-MIXED = 1000
-"""Draws of a chain, at most, that are mixed and aligned again."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,11 +188,7 @@ def _sorted(facts: Facts) -> Labels:
     was = tuple(b for b in was if values.keys() >= {*b.variables})
     if not was or not view.is_aligned or view.network is not None:
         return Labels("none", facts)
-    step = -(-len(next(iter(values.values()))[0]) // MIXED)
-    own = {n: values[n][:, ::step] for block in was for n in block.variables}
-    lead = next(iter(own.values())).shape[:2]
-    group = Group(was, {name: drawn.shape[2:] for name, drawn in own.items()})
-    mixed = as_view(group.act(group.random(np.random.default_rng(0), lead), own))
+    mixed = mixed_again(values, was)
     state = look_for_labels(gather(mixed, measure(mixed)), was).state
     return Labels("overlap", facts, was) if state == "overlap" else Labels("none", facts)
 
