@@ -11,8 +11,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 
 LIMITS = {
-    "base": 4_100,
-    "models": 6_215,
+    "base": 4_096,
+    "models": 6_219,
     "posteriors": 4_400,
     "stan": 4_785,
     "analysis": 23_350,

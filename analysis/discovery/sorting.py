@@ -245,10 +245,11 @@ def _assign(prices: np.ndarray) -> Permutations:
     prices = np.ascontiguousarray(prices)
     best = prices.argmin(axis=2)
     clash = (np.sort(best, axis=1) != np.arange(size)).any(axis=1)
-    from scipy.optimize import linear_sum_assignment  # here: it takes long to import
+    if clash.any():  # elsewhere every place has a cheapest component of its own
+        from scipy.optimize import linear_sum_assignment  # here: it takes long to import
 
-    for row in np.flatnonzero(clash):  # elsewhere every place has a cheapest component of its own
-        best[row] = linear_sum_assignment(prices[row])[1]
+        for row in np.flatnonzero(clash):
+            best[row] = linear_sum_assignment(prices[row])[1]
     return best
 
 

@@ -95,13 +95,13 @@ def matched(
     )
 
 
-def _check_same(terms: Terms, view: View, log_likelihood: LogLikelihood) -> None:
-    """Refuse a model whose log likelihoods at the first draw are not those that the posterior holds."""
-    if log_likelihood.draws != (view.num_chains, view.num_draws):
+def _check_same(terms: Terms, view: View, stored: xr.DataArray) -> None:
+    """Refuse a model whose log likelihoods at the first draw are not the `stored` ones (chain, draw, obs...)."""
+    if stored.shape[:2] != (view.num_chains, view.num_draws):
         return
     computed = terms.at({name: view.values(name)[:1, 0] for name in terms.names})
-    ours = computed.get(log_likelihood.name, next(iter(computed.values()))).ravel()
-    theirs = log_likelihood.read(0, log_likelihood.count)[0, 0]
+    ours = computed.get(str(stored.name), next(iter(computed.values()))).ravel()
+    theirs = stored[0, 0].values.ravel()
     if ours.shape == theirs.shape and np.allclose(
         ours, theirs, rtol=1e-3, atol=1e-3, equal_nan=True
     ):
@@ -188,13 +188,13 @@ def loo(
     stored = stored_log_likelihood(view, var_name)
     terms = None if model is None and stored is not None else _terms(view, model, progress)
     if stored is not None:
+        if terms is not None:
+            _check_same(terms, view, stored)
         source: Any = nullcontext(LogLikelihood.of(stored))
     else:
         assert terms is not None
         source = computed_terms(terms, {n: view.values(n) for n in view.variables}, var_name)
     with source as log_likelihood:
-        if terms is not None and stored is not None:
-            _check_same(terms, view, log_likelihood)
         if observations is not None:
             return leave_some_out(
                 log_likelihood, view.posterior, _chosen(log_likelihood.count, observations, seed)

@@ -12,6 +12,7 @@ loadings (component, row) from the left.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import combinations
 
 import numpy as np
@@ -114,6 +115,11 @@ class Curvature:
             return None
         return cls(np.linalg.inv(curvature), planes, float(np.trace(products)))
 
+    @cached_property
+    def single(self) -> Curvature:
+        """The same in single precision."""
+        return replace(self, inverse=self.inverse.astype(np.float32))
+
     def towards(self, slope: Rotations, square: Float[np.ndarray, " draw"]) -> Rotations:
         """Newton's steps, for draws with these sums of squares."""
         first, second = self.planes
@@ -135,8 +141,8 @@ def refine(loadings: Loadings, start: Rotations, near: Curvature | None = None) 
         start = nearest_rotation(start.astype(np.float64))
     step = max(1, _CACHE * (_TOGETHER if near else 1) // max(loadings[:1].nbytes, 1))
     pieces = [slice(first, first + step) for first in range(0, len(loadings), step)]
-    if near:
-        near = replace(near, inverse=near.inverse.astype(loadings.dtype))
+    if near and loadings.dtype == np.float32:
+        near = near.single
     found = [_climb(loadings[piece], start[piece], near) for piece in pieces]
     return np.concatenate([np.empty((0, *start.shape[1:])), *found])
 
