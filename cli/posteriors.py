@@ -41,7 +41,7 @@ def diagnose(
         False, "Fit the reference on half of the chains, judge the others.", "--held-out"
     ),
     rhat_max: float = option(1.01, "Warn of R-hat above this."),
-    ess_threshold: float | None = option(None, "Least ESS that is enough; by default 100 a chain."),
+    ess_threshold: float | None = option(None, "Least ESS; by default 100 a chain, 400 at most."),
     bfmi_threshold: float = option(0.3, "Warn of E-BFMI below this."),
     at: Path | None = option(
         None, "Judge a network's predictions at these inputs, x in JSON.", metavar="NEW.json"

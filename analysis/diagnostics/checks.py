@@ -242,7 +242,6 @@ def _ess(diagnosis: Diagnosis, word: str) -> Reason:
         "word": word,
         "limit": limit,
         "limits": (limit,),
-        "each": limit / diagnosis.num_chains,
         "ess": float(values.min()),
         "draws": diagnosis.total_draws,
         "name": str(values.idxmin()),

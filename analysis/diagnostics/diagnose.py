@@ -68,7 +68,7 @@ def diagnose(
         R-hat above this is warned of. At its default 1.05 decides: 1.01 is what equal chains with 100 effective draws
         each have in the mean. Your own limit decides as it stands.
     ess_threshold : float, optional
-        Bulk ESS below this decides, tail ESS is warned of; by default 100 times the number of chains.
+        Bulk ESS below this decides, tail ESS is warned of; by default 100 a chain, 400 at most.
     bfmi_threshold : float
         E-BFMI below this is warned of, and speaks for a funnel.
     progress : callable, optional

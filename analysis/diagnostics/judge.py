@@ -361,6 +361,8 @@ class Case:
         numbers["limits"] = raw.numbers.limits_of("rhat")
         if not agree:
             numbers["rhat"], numbers["worst"] = self._worst
+        elif ess < raw.min_ess:
+            numbers["needed"] = raw.min_ess
         own = vars(self.ridge) if self.ridge else {}
         return _cause("short", "ridge" if own else "short", times=times, **numbers, **own)
 

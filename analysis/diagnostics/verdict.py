@@ -23,8 +23,8 @@ from ..summaries.sampler import NAN
 from .describe import ended, sentences_of
 from .words_of_checks import NOT_RECORDED
 
-PER_CHAIN = 100.0
-"""Smallest ESS a chain, unless another one is asked for."""
+PER_CHAIN, ENOUGH = 100.0, 400.0
+"""Smallest ESS that is asked for by default, a chain and at most: R-hat of many short chains is precise."""
 
 Outcome = Literal["passed", "warned", "failed", "not judged"]
 FLAGS: dict[Outcome, Flag] = {
@@ -41,7 +41,7 @@ class Limits:
     """Limits of what counts as good enough: every limit that decides about Markov chains or is warned of."""
 
     rhat: float = 1.01  # the largest that passes
-    ess: float | None = None  # the smallest, bulk and tail, of all chains; `PER_CHAIN` each if None
+    ess: float | None = None  # the smallest, bulk and tail, of all chains; see `PER_CHAIN` if None
     bfmi: float = 0.3  # the smallest
 
     DECIDES: ClassVar[float] = 1.05
@@ -70,7 +70,7 @@ class Limits:
 
     def least_ess(self, chains: int) -> float:
         """Smallest ESS that passes, of so many chains together."""
-        return PER_CHAIN * chains if self.ess is None else self.ess
+        return min(PER_CHAIN * chains, ENOUGH) if self.ess is None else self.ess
 
     def outcome(
         self, quantity: str, value: float, chains: int = 1, *, decides: bool = True

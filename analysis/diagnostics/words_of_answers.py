@@ -87,7 +87,7 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
     ),
     "short": (
         "[[chains disagree with their own halves as they do with one another (R-hat {rhat:rhat} of `{worst}`); ]]"
-        "`{name}` has {ess:.0f} effective draws of {draws}",
+        "`{name}` has {ess:.0f} effective draws of {draws}[[, and {needed:.0f} are needed]]",
         "Draw about {times} times as many, with a longer warmup, or reparametrise what mixes slowly",
     ),
     "ridge": (

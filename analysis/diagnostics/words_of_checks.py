@@ -109,7 +109,7 @@ CHECKS: Mapping[str, str | tuple[str, ...]] = {
         "Draw more",
     ),
     "ess low": (
-        "{word} ESS is below {limit:.0f} ({each:g} a chain); the smallest is {ess:digits 0} of {draws} draws "
+        "{word} ESS is below {limit:.0f}; the smallest is {ess:digits 0} of {draws} draws "
         "(`{name}`)",
         "{use} are not reliable yet",
         "Draw more, or reparametrise",

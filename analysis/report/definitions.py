@@ -24,7 +24,7 @@ DIAGNOSTICS: tuple[tuple[str, str], ...] = (
         "Bulk ESS, tail ESS",
         "Effective sample size: how many independent draws would estimate the centre (rank-"
         "normalised), or the 5 % and 95 % quantiles (the smaller of the two; ArviZ's own table takes the ends "
-        "of its interval), as well. At least 100 a chain. (As above.)",
+        "of its interval), as well. At least 100 a chain, or 400 in all. (As above.)",
     ),
     (
         "MCSE",

@@ -17,6 +17,8 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from ...diagnostics.verdict import Limits
+
 TESTED = ("mean", "q5", "q50", "q95")
 """Statistics that are tested of every quantity."""
 FALSE_ALARM = 0.05
@@ -26,10 +28,6 @@ LEVEL = FALSE_ALARM / 2
 normal distribution; at 0.05, 19 of 250 right runs of four chains of 1000 draws were said to differ, not 12."""
 SEEN = 0.95
 """Probability with which an error of the size that is called visible is seen."""
-DECIDES = 1.05
-"""R-hat above which chains are not compared with anything."""
-PER_CHAIN = 100.0
-"""Bulk and tail ESS that every chain has to have for its Monte Carlo errors to be trusted."""
 
 
 class Worst(NamedTuple):
@@ -81,9 +79,11 @@ def differences(known: pd.DataFrame, run: pd.DataFrame, *, chains: int) -> pd.Da
     for name in ("rhat", "ess_bulk", "ess_tail"):
         out[name] = run[name]
     if chains:
-        enough = run[["ess_bulk", "ess_tail"]].min(axis=1, skipna=False) >= PER_CHAIN * chains
+        least = run[["ess_bulk", "ess_tail"]].min(axis=1, skipna=False)
         constant = ~(run["sd"] > 0) & still
-        out["passed"] = (enough & (run["rhat"] <= DECIDES)) | constant
+        out["passed"] = (
+            (least >= Limits().least_ess(chains)) & (run["rhat"] <= Limits.DECIDES)
+        ) | constant
     else:
         out["passed"] = np.isfinite(run["mcse_mean"])
     return out

@@ -15,7 +15,8 @@ import numpy as np
 import pandas as pd
 
 from ...diagnostics.causes import times_as_many
-from .differences import DECIDES, PER_CHAIN, Tested, tried
+from ...diagnostics.verdict import Limits
+from .differences import Tested, tried
 
 Verdict = Literal["agrees", "agrees in part", "differs", "cannot be judged"]
 INVARIANT, PARAMETER = "invariant", "parameter"
@@ -57,19 +58,17 @@ def why_not(failed: pd.DataFrame, chains: int) -> tuple[str, str]:
             "Take more draws of it.",
         )
     worst, ess = failed["rhat"], failed[["ess_bulk", "ess_tail"]].min(axis=1)
+    least, most = Limits().least_ess(chains), Limits.DECIDES
     what = failed["kind"].map({INVARIANT: "invariants", PARAMETER: "parameters"}).unique()
-    shown = (
-        f"{len(failed)} of its {' and '.join(what)}"
-        if len(failed) > 1
-        else f"its {failed['kind'].iloc[0]}"
-    )
-    verb = "have" if len(failed) > 1 else "has"
-    if worst.max() > DECIDES:
-        said = f"{shown} {verb} an R-hat above {DECIDES:g} (`{worst.idxmax()}`: {worst.max():.2f})"
+    shown = f"its {what[0]} has"
+    if len(failed) > 1:
+        shown = f"{len(failed)} of its {' and '.join(what)} have"
+    if worst.max() > most:
+        said = f"{shown} an R-hat above {most:g} (`{worst.idxmax()}`: {worst.max():.2f})"
     else:
         said = (
-            f"{shown} {verb} fewer than {PER_CHAIN:g} effective draws a chain (`{ess.idxmin()}`: "
-            f"{np.nan_to_num(ess.min()):.0f} in all)"
+            f"{shown} fewer than {least:g} effective draws (`{ess.idxmin()}`: "
+            f"{np.nan_to_num(ess.min()):.0f})"
         )
     said = f"{said[:1].upper()}{said[1:]}."
     if worst.max() > APART or math.isnan(ess.min()):
@@ -77,5 +76,5 @@ def why_not(failed: pd.DataFrame, chains: int) -> tuple[str, str]:
             "Its chains have not converged: see by `onebasin diagnose` what keeps them apart, and sample again; until "
             "then its Monte Carlo errors, and every comparison by them, say nothing."
         )
-    times = times_as_many(float(ess.min()), PER_CHAIN * chains, float(worst.max()), DECIDES)
+    times = times_as_many(float(ess.min()), least, float(worst.max()), most)
     return said, f"Draw about {times} times as many, with a longer warmup."

@@ -248,6 +248,10 @@ def test_short_chains_are_told_how_many_draws_they_lack(make_mcmc, rng):
     assert found.verdict == "unusable"
     assert found.causes[0] == "short"
     assert "times as many" in found.judgement.causes[0].remedy
+    # Of any number of chains an ESS of 400 is enough.
+    few = diagnose(make_mcmc({"x": rng.normal(size=(8, 30))}))
+    assert "of 240, and 400 are needed" in few.judgement.sentence
+    assert diagnose(make_mcmc({"x": rng.normal(size=(64, 30))})).verdict == "usable"
 
 
 @each(

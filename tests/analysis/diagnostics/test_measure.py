@@ -37,7 +37,7 @@ def test_diagnose_names_the_worst_parameter(make_mcmc, healthy):
     assert diagnosis.ess_bulk.value == diagnosis.parameters["ess_bulk"].min()
     rhat, bulk, tail = diagnosis.warnings
     assert "above 1.01 for 1 of 2 parameters" in rhat
-    assert bulk.startswith("Bulk ESS is below 400 (100 a chain)")
+    assert bulk.startswith("Bulk ESS is below 400;")
     assert tail.startswith("Tail ESS is below 400")
     assert all("`mu[1]`" in sentence for sentence in diagnosis.warnings)
 

@@ -164,7 +164,7 @@ def test_a_stuck_chain_is_not_judged_whatever_its_z(known, make_mcmc, rng):
 def test_a_short_run_is_told_how_much_longer(known, make_mcmc, rng):
     found = compare_with_reference(mixture(make_mcmc, rng, draws=60), known)
     assert found.verdict == "cannot be judged"
-    assert "fewer than 100 effective draws a chain" in found.sentences[0]
+    assert "fewer than 400 effective draws" in found.sentences[0]
     assert "Draw about 3 times as many" in found.sentences[0]
 
 
