@@ -94,22 +94,20 @@ def rows_of(
     dataset = with_counterparts(view.posterior, symmetry)
     moved = list(dict.fromkeys(name for block in symmetry for name in block.stacked.variables))
     moved = [name for name in moved if name in dataset]
-    var_names = [
-        next((tied for tied in moved if name in tied.split("~")), name) for name in var_names or ()
-    ]
-    unknown = [name for name in var_names if name not in moved]
-    if unknown:
+    asked = () if var_names is None else var_names
+    wanted = [next((tied for tied in moved if name in tied.split("~")), name) for name in asked]
+    if unknown := [name for name in wanted if name not in moved]:
         raise ArgumentError(
             f"`var_names` asks for `{unknown[0]}`, which the symmetry does not move; it moves {', '.join(moved)}."
         )
     found: dict[str, Row] = {}
     for number, block in enumerate(symmetry):
         for name in block.stacked.variables:
-            if name in moved and (not var_names or name in var_names) and name not in found:
+            if name in moved and (not wanted or name in wanted) and name not in found:
                 rows_of_it = _rows(dataset, block, number, name, components or ENTRIES)
                 found[name] = max(rows_of_it, key=lambda row: row.rhat)
-    if var_names:
-        chosen = [found[name] for name in dict.fromkeys(var_names)]
+    if wanted:
+        chosen = [found[name] for name in dict.fromkeys(wanted)]
     else:
         chosen = sorted(found.values(), key=lambda row: row.rhat, reverse=True)[:rows]
         chosen.sort(key=lambda row: moved.index(row.name))

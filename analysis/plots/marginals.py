@@ -6,10 +6,11 @@ Parameters come in the model's order. Source of the rank plot: Säilynoja, Bürk
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from onebasin.base.arguments import checks_arguments
 from onebasin.base.checks import check_count
 from onebasin.base.numbers import format_number
 from onebasin.posteriors.chains import rhat
@@ -18,12 +19,10 @@ from onebasin.posteriors.view import Posterior, as_view
 from .style import Picture
 from .theme import Quantity, drawn, few
 
-if TYPE_CHECKING:
-    from arviz_plots import PlotCollection
-
 LONGEST_IN_FOREST = 44
 
 
+@checks_arguments
 def plot_forest(
     posterior: Posterior, *, var_names: str | Sequence[str] | None = None, rows: int = 24
 ) -> Picture:
@@ -56,6 +55,7 @@ def plot_forest(
     return draw_forest(quantities).on_paper(intervals(quantities))
 
 
+@checks_arguments
 def plot_densities(
     posterior: Posterior, *, var_names: str | Sequence[str] | None = None, rows: int = 12
 ) -> Picture:
@@ -99,6 +99,7 @@ def plot_densities(
     return figure.on_paper(f"Densities, chain by chain. {intervals(quantities)}")
 
 
+@checks_arguments
 def plot_ranks(
     posterior: Posterior, *, var_names: str | Sequence[str] | None = None, rows: int = 4
 ) -> Picture:
@@ -135,9 +136,8 @@ def plot_ranks(
     figure = _by_chain(plot_rank, quantities, hidden=("suspicious_points",))
     for axes in figure.axes:
         for text in axes.texts:  # "p=0.00(α=0.01)", which lies over the lines
-            p_value = (
-                text.get_text().partition("(")[0].replace("=0.00", " < 0.01").replace("=", " = ")
-            )
+            p_value = text.get_text().partition("(")[0].replace("=0.00", " < 0.01")
+            p_value = p_value.replace("=", " = ")
             axes.title.set_text(f"{axes.get_title()}, {p_value}")
             text.set_visible(False)
     return figure.on_paper(ranks_in_words(quantities, dict(zip(quantities, rhats, strict=True))))
@@ -218,7 +218,7 @@ def _quantities(
 
 
 def _by_chain(
-    plot: Callable[..., PlotCollection], quantities: Mapping[str, Quantity], **options: Any
+    plot: Callable[..., Any], quantities: Mapping[str, Quantity], **options: Any
 ) -> Picture:
     """Draw a panel a quantity, chains in colours."""
     columns = min(len(quantities), 4)

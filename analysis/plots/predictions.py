@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from onebasin.base.arguments import checks_arguments
 from onebasin.base.checks import check_class, check_count
 from onebasin.base.errors import ArgumentError
 from onebasin.base.numbers import format_number
@@ -22,6 +23,7 @@ from .theme import drawn, labels
 _LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
+@checks_arguments
 def plot_predictions(
     predictions: Any, *, var_name: str | None = None, x: Any = None, rows: int = 24
 ) -> Picture:
@@ -87,6 +89,7 @@ def plot_predictions(
     )
 
 
+@checks_arguments
 def plot_prior(
     prior: xr.DataTree,
     posterior: Posterior,
