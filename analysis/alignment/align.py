@@ -254,14 +254,11 @@ def _distances(
     features = problem.features
     reference, names = about(matched.reference.mean, scales), features.names
 
-    def came(rows: slice, values: Arrays) -> np.ndarray:
-        del rows
-        return distance(values, reference, names)
-
     def aligned(rows: slice, values: Arrays) -> np.ndarray:
         return distance(problem.move(values, take(matched.swept.parts, rows)), reference, names)
 
-    before = np.concatenate(list(problem.over(features.read_as_labelled, came)))
+    came = problem.over(features.read_as_labelled, lambda _, v: distance(v, reference, names))
+    before = np.concatenate(list(came))
     if problem.rule.reference in ("draw", "posterior"):  # what a draw costs is its distance
         return before, matched.swept.cost
     return before, np.concatenate(list(problem.over(features.read, aligned)))

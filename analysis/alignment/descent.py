@@ -72,13 +72,11 @@ class MatchingProblem:
         self, read: Callable[[slice], Arrays], function: Callable[[slice, Arrays], T]
     ) -> Iterator[T]:
         """Call a function with rows and their values, as `read` gives them of a chunk, until all draws are through."""
-        for chunk, values in self.workers.ahead(read, self.features.chunks):
 
-            def piece(within: slice, values: Arrays = values, first: int = chunk.start) -> T:
-                rows = slice(first + within.start, first + within.stop)
-                return function(rows, {name: v[within] for name, v in values.items()})
+        def piece(rows: slice, within: slice, values: Arrays) -> T:
+            return function(rows, {name: v[within] for name, v in values.items()})
 
-            yield from self.workers.over(chunk.stop - chunk.start, piece)
+        return self.workers.through(read, self.features.chunks, piece)
 
     def move(self, values: Arrays, parts: Parts) -> Arrays:
         """Move draws of the features (draw, *event)."""

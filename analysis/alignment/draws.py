@@ -137,11 +137,35 @@ class Workers:
     pool: Executor | None = None
     count: int = 1
 
-    def over[T](self, num: int, function: Callable[[slice], T]) -> list[T]:
-        """Call a function with slices that cover `num` draws, and return what it returns, in order."""
+    def over[T](self, num: int, function: Callable[[slice], T]) -> Iterator[T]:
+        """Call a function with slices that cover `num` draws, and give what it returns, in order.
+
+        With threads, all are begun at once, whether or not anybody waits for them.
+        """
         edges = [num * k // self.count for k in range(self.count + 1)]
         pieces = [slice(a, b) for a, b in pairwise(edges) if b > a]
-        return list(self.pool.map(function, pieces) if self.pool else map(function, pieces))
+        return self.pool.map(function, pieces) if self.pool else map(function, pieces)
+
+    def through[V, T](
+        self,
+        read: Callable[[slice], V],
+        chunks: Sequence[slice],
+        function: Callable[[slice, slice, V], T],
+    ) -> Iterator[T]:
+        """Call a function with the rows of pieces, their places in a chunk, and what was read of it, in order.
+
+        No thread waits for the others at the end of a chunk: the next one has been begun.
+        """
+        begun: Iterator[T] = iter(())
+        for chunk, values in self.ahead(read, chunks):
+
+            def piece(within: slice, values: V = values, first: int = chunk.start) -> T:
+                return function(slice(first + within.start, first + within.stop), within, values)
+
+            following = self.over(chunk.stop - chunk.start, piece)
+            yield from begun
+            begun = following
+        yield from begun
 
     def ahead[T](
         self, read: Callable[[slice], T], chunks: Sequence[slice]

@@ -14,7 +14,7 @@ from jaxtyping import Float
 
 from onebasin.base.checks import check_inputs, check_positive
 from onebasin.base.errors import ArgumentError
-from onebasin.models.symmetry.elements import Element, Part, Permuted, as_rotation, on_arrays
+from onebasin.models.symmetry.elements import Element, Part, Permuted, in_order, on_arrays
 from onebasin.models.symmetry.group import Group
 from onebasin.posteriors.draws import event_shapes
 from onebasin.posteriors.view import Posterior, View, as_view
@@ -71,20 +71,18 @@ def mean_of(
 
 def whole_element(features: Features, parts: Parts) -> Element:
     """The element of the declared symmetry: scalings and rotations first, then what the features were moved by."""
-    symmetry = features.declared
-    group = Group(symmetry, features.reader.shapes)
-    unmoved = group.identity((features.total,))
+    group = Group(tuple(block.discrete for block in features.declared), features.reader.shapes)
     scaled, rotated, moving = iter(features.scaled), iter(features.rotated), iter(parts)
     first: list[Part] = []
     then: list[Part] = []
-    for block, still in zip(symmetry, unmoved, strict=True):
-        if block.discrete is not block:
-            first.append(next(rotated))
-            then.append(as_rotation(cast(Permuted, next(moving))))
-            continue
+    for block, still in zip(group.symmetry, group.identity((features.total,)), strict=True):
         first.append(still if block.keeps_density else next(scaled))
         then.append(next(moving) if block.keeps_density else still)
-    lead, flat = features.reader.lead, group.compose(tuple(first), tuple(then))
+    moved = zip(features.declared, group.compose(tuple(first), tuple(then)), strict=True)
+    lead, flat = features.reader.lead, list[Part]()
+    for block, part in moved:
+        rotates = block.discrete is not block
+        flat.append(in_order(next(rotated), cast(Permuted, part)) if rotates else part)
     return tuple(on_arrays(part, lambda a: a.reshape(*lead, *a.shape[1:])) for part in flat)
 
 

@@ -9,6 +9,8 @@ optimum has to be clear: loadings that are nearly spherical have none.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from jaxtyping import Float
 
@@ -77,16 +79,13 @@ def find_rotations(reader: DrawReader, block: Rotation, team: Workers) -> Rotate
 
     if reason := why_unclear(some, simple(some), mean, block.loadings, team):
         raise UnclearRotation(reader.argument, reason)
-    found: list[Rotations] = []
-    for chunk in reader.chunks:
-        values = reader.read(chunk)[block.loadings]
 
-        def piece(within: slice, values: np.ndarray = values) -> Rotations:
-            draws = {block.loadings: _of_size_one(values[within])}
-            return simple(_loadings(draws, block, np.float32))
+    def piece(_: slice, within: slice, values: Arrays) -> Rotations:
+        draws = {block.loadings: _of_size_one(values[block.loadings][within])}
+        return simple(_loadings(draws, block, np.float32))
 
-        found += team.over(len(values), piece)
-    return Rotated(np.concatenate(found))
+    own = replace(reader, names=(block.loadings,))  # which reads no scores
+    return Rotated(np.concatenate(list(team.through(own.read, reader.chunks, piece))))
 
 
 def _loadings(draws: Arrays, block: Rotation, dtype: type = np.float64) -> Loadings:
@@ -140,9 +139,8 @@ def _of_size_one(draws: np.ndarray) -> np.ndarray:
 def _shared(loadings: Loadings, starts: Rotations, team: Workers) -> Rotations:
     """Climb from random starts, which takes a hundred steps, in single precision."""
     single = _of_size_one(loadings).astype(np.float32)
-    return np.concatenate(
-        team.over(len(starts), lambda within: refine(single[within], starts[within]))
-    )
+    climbed = team.over(len(starts), lambda within: refine(single[within], starts[within]))
+    return np.concatenate(list(climbed))
 
 
 def _random(count: int, size: int) -> Rotations:

@@ -139,18 +139,20 @@ class _Spread:
 
     def add(self, values: np.ndarray) -> None:
         """Take in values."""
-        gap = (values.astype(np.float64) - self.centre) / self.unit
+        gap = values.astype(np.float64, copy=False)
+        gap = (gap - self.centre if self.centre.any() else gap) / self.unit
         self.count += gap.size
-        self.first = self.first + gap.sum(axis=self.axes)
         self.second = self.second + float(np.vdot(gap, gap))
-        self.low = np.minimum(self.low, values.min(axis=self.axes))
-        self.high = np.maximum(self.high, values.max(axis=self.axes))
+        axes = self.axes if self.free else None
+        self.low = np.minimum(self.low, values.min(axis=axes))
+        self.high = np.maximum(self.high, values.max(axis=axes))
+        if self.free:
+            self.first = self.first + gap.sum(axis=self.axes)
 
     @property
     def size(self) -> float:
         """The spread; 0 where there is none."""
-        groups = np.size(self.first)
-        each = self.count / groups
+        each = self.count / np.size(self.first)
         if self.free and np.array_equal(self.low, self.high):
             return 0.0  # centres that differ from one group of entries to the next have rounding of their own
         shift = np.square(np.asarray(self.first) / each).mean() if self.free else 0.0

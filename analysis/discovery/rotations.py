@@ -13,6 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
+from onebasin.models.symmetry.varimax import nearest_rotation
+
 from .slots import Features, Slot, Values
 from .sorting import Gain, best_sorting, noise_like, spread
 
@@ -121,8 +123,7 @@ def procrustes(features: Features) -> tuple[Features, Rotations]:
 
 
 def _towards(features: Features, mean: Float[np.ndarray, "component entry"]) -> Rotations:
-    left, _, right = np.linalg.svd(np.einsum("jf,nkf->njk", mean, features))
-    return left @ right
+    return nearest_rotation(mean @ np.swapaxes(features, 1, 2))
 
 
 def turn(

@@ -69,9 +69,9 @@ def on_arrays[P: Part](part: P, function: Callable[..., np.ndarray], *others: Pa
     return type(part)(*made)
 
 
-def as_rotation(part: Permuted) -> Rotated:
-    """The matrix that orders components and changes their signs as a part does."""
-    matrix = np.eye(part.permutation.shape[-1])[part.permutation]
+def in_order(rotation: Rotated, part: Permuted) -> Rotated:
+    """A rotation after which components are ordered, and change their signs, as a part does."""
+    matrix = np.take_along_axis(rotation.matrix, part.permutation[..., None], -2)
     return Rotated(matrix if part.signs is None else matrix * part.signs[..., None])
 
 

@@ -137,8 +137,6 @@ def refine(loadings: Loadings, start: Rotations, near: Curvature | None = None) 
     precision in which they came: single precision takes half of the time, and finds angles to about 1e-5. The first
     steps are by a curvature `near` to theirs, where it is given.
     """
-    if start.dtype != np.float64:  # orthogonal up to rounding, which would change the log density
-        start = nearest_rotation(start.astype(np.float64))
     step = max(1, _CACHE * (_TOGETHER if near else 1) // max(loadings[:1].nbytes, 1))
     pieces = [slice(first, first + step) for first in range(0, len(loadings), step)]
     if near and loadings.dtype == np.float32:
@@ -148,12 +146,12 @@ def refine(loadings: Loadings, start: Rotations, near: Curvature | None = None) 
 
 
 def _climb(loadings: Loadings, start: Rotations, near: Curvature | None) -> Rotations:
-    least = STEP[loadings.dtype.name]
-    here = start.astype(loadings.dtype) @ loadings
+    least, turns = STEP[loadings.dtype.name], start.astype(loadings.dtype)
+    here = turns @ loadings
     products, spare = here @ np.swapaxes(here, 1, 2), np.empty_like(here)
     inverse = None if near else _inverse_curvature(here, products)
     slope, first = _slope(here, products, spare)
-    turns, last, climbing = start.copy(), first.copy(), np.arange(len(here))
+    last, climbing = first.copy(), np.arange(len(here))
     length = np.ones((len(here), 1, 1), here.dtype)
 
     def step_of(slope: Rotations) -> Rotations:
@@ -190,14 +188,14 @@ def _climb(loadings: Loadings, start: Rotations, near: Curvature | None) -> Rota
             here, slope, towards = here[moving], slope[moving], towards[moving]
             length, products, spare = length[moving], products[moving], spare[moving]
             inverse = None if inverse is None else inverse[moving]
-    turns = nearest_rotation(turns)
-    lost = ~(last > first * (1 + SURE))
-    lost[lost] = criterion(turns[lost] @ loadings[lost]) < criterion(
-        start[lost] @ loadings[lost]
-    ) * (1 - 1e-12)
-    lost[climbing] = True
+    turns = nearest_rotation(turns.astype(np.float64))  # rounding would change the log density
+    # Those that have gained nothing for sure, or do not rest: pair by pair where they are lower than they began.
+    doubtful = np.union1d(np.flatnonzero(~(last > first * (1 + SURE))), climbing)
+    begun, own = nearest_rotation(start[doubtful].astype(np.float64)), loadings[doubtful]
+    lost = criterion(turns[doubtful] @ own) < criterion(begun @ own) * (1 - 1e-12)
+    lost |= np.isin(doubtful, climbing)
     if lost.any():
-        turns[lost] = varimax(start[lost] @ loadings[lost]) @ start[lost]
+        turns[doubtful[lost]] = varimax(begun[lost] @ own[lost]) @ begun[lost]
     return turns
 
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from onebasin.models.symmetry.blocks import Rotation
 from onebasin.models.symmetry.canonical import canonical
-from onebasin.models.symmetry.elements import as_rotation
+from onebasin.models.symmetry.elements import Rotated, in_order
 from onebasin.models.symmetry.exchangeable import Exchangeable
 from onebasin.models.symmetry.varimax import Curvature, criterion, nearest_rotation, refine, varimax
 
@@ -129,9 +129,9 @@ def test_the_labelling_of_one_draw_does_not_depend_on_its_rotation(rng):
         np.testing.assert_allclose(other[name], one[name], atol=1e-7)
 
 
-def test_an_order_with_signs_is_a_matrix(rng):
-    axes = {"L": 1}
-    part = Exchangeable(axes, flips=True).random(rng, (6,), 4)
-    values = {"L": rng.normal(size=(6, 5, 4))}
-    expected = Exchangeable(axes, flips=True).act(values, *part)["L"]
-    np.testing.assert_array_equal(Rotation(axes).act(values, *as_rotation(part))["L"], expected)
+def test_a_rotation_and_then_an_order_with_signs_is_a_rotation(rng):
+    turns, block = Rotated(rotations(rng, 6, 4)), Rotation({"L": 1})
+    order = Exchangeable(block.axes, flips=True)
+    values, part = {"L": rng.normal(size=(6, 5, 4))}, order.random(rng, (6,), 4)
+    expected = order.act(block.act(values, *turns), *part)["L"]
+    np.testing.assert_allclose(block.act(values, *in_order(turns, part))["L"], expected, 1e-12)
