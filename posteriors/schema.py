@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 import numpy as np
 from pydantic import TypeAdapter, ValidationError
@@ -206,11 +206,18 @@ def encode(value: Any) -> Any:
 Kind = Literal["parameter", "transformed", "generated"]
 _LISTS = (WARMUP_SECONDS, SAMPLING_SECONDS)
 
+
+class _Found(TypedDict, total=False):
+    exchangeable: list[str]
+    blocks: list[dict[str, Any]]
+
+
 _SHAPES: Mapping[str, Any] = {
     **dict.fromkeys((SETTINGS, VERSIONS, LEFT_OUT, ALIGNMENT), dict[str, Any]),
     **dict.fromkeys(_LISTS, list[float]),
-    **dict.fromkeys((ATTEMPTS, JOINED), list[dict[str, Any]]),
+    **dict.fromkeys((ATTEMPTS, JOINED, SYMMETRY), list[dict[str, Any]]),
     KINDS: dict[str, Kind],
+    SYMMETRY_FOUND: _Found,
     RESTARTS: list[list[int]],
 }
 """The type of the JSON of an attribute."""
@@ -293,10 +300,9 @@ def evidence_of(attributes: Attributes) -> Evidence | None:
 def found_symmetry_of(attributes: Attributes) -> dict[str, Any]:
     """Return what the search before the run found; empty where the attributes hold nothing that can be read of one."""
     try:
-        found = decode(attributes, SYMMETRY_FOUND)
+        return decode(attributes, SYMMETRY_FOUND) or {}
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
 
 
 def network_of(attributes: Attributes) -> BayesianNetwork | None:
