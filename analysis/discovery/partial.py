@@ -36,6 +36,8 @@ FARTHEST = 32
 """Entries whose means are compared at most: those that are farthest apart."""
 OVERLAP = 0.02
 """Share of pairs of draws in which parts are in another order, from which on they overlap."""
+UNCORRELATED = 0.5
+"""Difference of two labellings' correlations with what was aligned, from which on they are compared."""
 SHARE = 0.05
 """Share of a quantity's variance that lies between labellings from which on it follows them."""
 
@@ -44,7 +46,9 @@ def companions(candidates: Sequence[Candidate], values: Values) -> tuple[str, ..
     """Name the variables (chain, draw, *event) that follow the labels of candidates and that none of them moves."""
     moved = {name for candidate in candidates for name in candidate.values}
     labels = [candidate.labels for candidate in candidates]
-    return followers(labels, {n: v for n, v in values.items() if n not in moved})
+    others = {n: v for n, v in values.items() if n not in moved}
+    held = (name for each in candidates for name in tied(each.labels, each.values, others))
+    return tuple(dict.fromkeys((*followers(labels, others), *held)))
 
 
 def of_another(candidates: Sequence[Candidate], values: Values) -> tuple[str, ...]:
@@ -133,6 +137,44 @@ def followers(labels: Sequence[Labels], others: Values, *, sure: bool = False) -
     return tuple(n for n, v in flat.items() if any(follows(v, each) for each in labels))
 
 
+def tied(labels: Labels, aligned: Values, others: Values) -> tuple[str, ...]:
+    """Name the variables whose correlation with aligned ones depends on the labelling, as no symmetry leaves it.
+
+    It shows what belongs to a component where its values are much the same in all of them.
+    """
+    of_chain, alone = of_chains(labels)
+    label = np.broadcast_to(of_chain[:, None], labels.shape) if alone else labels
+    # Between chains each is about its own mean, so that chains that are apart do not count.
+    about = np.arange(labels.size).reshape(labels.shape) // labels.shape[1] if alone else label
+    known = [k for k in np.unique(label) if (label == k).sum() >= FEW]
+    if len(known) < 2:
+        return ()
+    ours = np.concatenate([_standardised(v, about) for v in aligned.values()], axis=2)
+
+    def is_tied(values: np.ndarray) -> bool:
+        theirs = _standardised(values, about)
+        pairs = ((theirs[label == k], ours[label == k]) for k in known)
+        apart = np.ptp([first.T @ second / len(first) for first, second in pairs], axis=0)
+        far = np.argwhere(apart > UNCORRELATED)[:FARTHEST]
+        products = theirs[..., far[:, 0]] * ours[..., far[:, 1]]
+        return len(far) > 0 and bool(followers([labels], {"": products}, sure=True))
+
+    return tuple(name for name, values in others.items() if is_tied(values))
+
+
+def _standardised(
+    values: Float[np.ndarray, "chain draw ..."], groups: Labels
+) -> Float[np.ndarray, "chain draw entry"]:
+    """Divide what is left of the mean of each group of draws by its standard deviation; 0 in a group of few."""
+    flat = values.reshape(*values.shape[:2], -1).astype(np.float64)
+    out = np.zeros_like(flat)
+    for k in np.unique(groups):
+        if len(own := flat[groups == k]) >= FEW:
+            sd = own.std(axis=0)
+            out[groups == k] = (own - own.mean(axis=0)) / np.where(sd > 0, sd, np.inf)
+    return out
+
+
 def recorded_companions(view: View, variables: Iterable[str]) -> tuple[str, ...]:
     """Name what moves with some variables as the file records it, where a search on the density found no word for all.
 
@@ -140,7 +182,7 @@ def recorded_companions(view: View, variables: Iterable[str]) -> tuple[str, ...]
     """
     named = set(variables)
     moved = []
-    for block in filter(lambda each: isinstance(each, dict), view.found_symmetry.get("blocks", ())):
+    for block in view.found_symmetry.get("blocks", ()):
         moves = str(block.get("moves", ""))
         words = {
             word.strip("() ").removeprefix("+-").removeprefix("1-").split(":")[0]
