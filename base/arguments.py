@@ -90,11 +90,9 @@ def _misfit(
     rest = [word for word in known if word not in places]
     if len(given) > len(places):
         first = ", ".join(places) or "nothing"
-        return (
-            f"{name} takes {first} without names; name the others, as `{rest[0]}=...`."
-            if rest
-            else ""
-        )
+        if not rest:
+            return ""
+        return f"{name} takes {first} without names; name the others, as `{rest[0]}=...`."
     needed = [word for word, of in known.items() if of.default is of.empty and word not in named]
     missing = [word for word in needed if word not in places[: len(given)]]
     return f"{name} needs `{missing[0]}`: give it, as `{missing[0]}=...`." if missing else ""

@@ -88,11 +88,8 @@ def _parse(path: Path) -> Any:
                 if member.filename.endswith(".json") and not member.filename.startswith("__MACOSX/")
             ]
             if len(found) != 1:
-                what = (
-                    f"holds {len(found)} JSON files, and one is needed"
-                    if found
-                    else "holds no JSON"
-                )
+                several = f"holds {len(found)} JSON files, and one is needed"
+                what = several if found else "holds no JSON"
                 raise FormatError(
                     path, f"{what}: give posteriordb's zipped draws, or a zipped Zarr store"
                 )

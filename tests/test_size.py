@@ -11,16 +11,16 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 
 LIMITS = {
-    "base": 4_096,
-    "models": 6_219,
-    "posteriors": 4_399,
-    "stan": 4_784,
-    "analysis": 23_351,
-    "inference": 21_275,
-    "truth": 3_845,
-    "studies": 14_638,
-    "cli": 3_717,
-    "tests": 51_151,
+    "base": 4_086,
+    "models": 6_217,
+    "posteriors": 4_401,
+    "stan": 4_778,
+    "analysis": 23_387,
+    "inference": 21_263,
+    "truth": 3_844,
+    "studies": 14_634,
+    "cli": 3_716,
+    "tests": 51_150,
 }
 GOALS = {
     "base": 2_600,

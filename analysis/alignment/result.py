@@ -140,9 +140,7 @@ class Alignment(Shown):
         changed = np.zeros(lead, bool)
         for part, none in zip(self.element, self.group.identity(lead), strict=True):
             own, still = (
-                (part.matrix, none.matrix)
-                if isinstance(part, Rotated) and isinstance(none, Rotated)
-                else (labels_of(part), labels_of(none))
+                p.matrix if isinstance(p, Rotated) else labels_of(p) for p in (part, none)
             )
             changed |= (own != still).any(axis=(-2, -1))
         return changed

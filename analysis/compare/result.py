@@ -151,11 +151,8 @@ def _moments(found: MomentComparison) -> str:
         beyond = int((trusted["z"].abs() > found.z_bound).sum())
         worst = str(trusted["z"].abs().idxmax())
         most = f"that of `{worst}` by {number(abs(trusted.loc[worst, 'd']), 2)} sds"
-        return (
-            f"means differ, {most}"
-            if beyond == 1
-            else f"{beyond} means differ, {most} most clearly"
-        )
+        one, several = f"means differ, {most}", f"{beyond} means differ, {most} most clearly"
+        return one if beyond == 1 else several
     seen = f"a shift by {SHIFT:g} sds would be seen with probability {number(found.power, 2)}"
     if found.verdict == "agree":
         return f"means agree within their Monte Carlo errors ({seen})"

@@ -27,7 +27,7 @@ from .labels import Labels, look_for_labels
 from .measure import Facts, gather, measure
 from .points import points_at
 from .result import AlignedDiagnosis, Diagnosis
-from .verdict import Limits, said_once
+from .verdict import PER_CHAIN, Limits, said_once
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -110,6 +110,8 @@ def diagnose(
     """
     view = as_view(posterior, log_density=log_density)
     given = None if symmetry is None else view.as_symmetry(symmetry)
+    if ess_threshold is None and 0 < view.num_draws < Limits.FEW:  # of which R-hat says nothing
+        ess_threshold = PER_CHAIN * view.num_chains
     limits = Limits(rhat_max, ess_threshold, bfmi_threshold)
     raw = measure(view, var_names=var_names, limits=limits)
     facts = gather(view, raw)

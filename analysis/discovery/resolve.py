@@ -192,9 +192,6 @@ def _status(view: View) -> str:
     if not evidence.holds:
         return f"The declared symmetry is broken by this posterior's draws: {evidence.refuted}."
     unresolved = f", but for {', '.join(evidence.unresolved)}" if evidence.unresolved else ""
-    whose = (
-        "The symmetry was found and"
-        if view.attribute(schema.SYMMETRY_FOUND)
-        else "The declared symmetry was"
-    )
+    found = view.attribute(schema.SYMMETRY_FOUND)
+    whose = "The symmetry was found and" if found else "The declared symmetry was"
     return f"{whose} checked on the density, {evidence.size}{unresolved}."

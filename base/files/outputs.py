@@ -31,24 +31,16 @@ _LONGEST_NAME = 255 - len("..lock")
 
 @contextmanager
 def claim(
-    path: Path,
-    *,
-    force: bool,
-    error: type[Exception],
-    argument: str = "path",
-    inputs: Iterable[Path] = (),
-    make_folder: bool = True,
-    replaces: Callable[[Path], bool] | None = None,
+    path: Path, *, error: type[Exception], argument: str = "path", **how: Any
 ) -> Iterator[Path]:
-    """Hold an output from before the work until it is written, and yield it; as `check_output`, which it calls.
+    """Hold an output from before the work until it is written, and yield it; keywords are those of `check_output`.
 
     Raises
     ------
     InUse
         If somebody else is writing it.
     """
-    how: dict[str, Any] = {"force": force, "error": error, "argument": argument}
-    how |= {"inputs": tuple(inputs), "make_folder": make_folder, "replaces": replaces}
+    how |= {"error": error, "argument": argument, "inputs": tuple(how.get("inputs", ()))}
     check_output(path, **how)
     with ExitStack() as held:
         try:

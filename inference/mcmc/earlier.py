@@ -194,11 +194,8 @@ def _estimated(view: View | None, density: Density, shape: str) -> np.ndarray:
             raise ArgumentError(
                 "`adapt_from` has fewer than 10 draws in a chain from which a metric can be estimated."
             )
-        spread = (
-            np.cov(vectors.T).reshape(density.size, -1)
-            if shape == "dense"
-            else vectors.var(axis=0, ddof=1)
-        )
-        unit = np.eye(density.size) if shape == "dense" else 1.0
+        dense = shape == "dense"
+        spread = np.atleast_2d(np.cov(vectors.T)) if dense else vectors.var(axis=0, ddof=1)
+        unit = np.eye(density.size) if dense else 1.0
         found.append(count / (count + 5) * spread + 1e-3 * 5 / (count + 5) * unit)
     return np.stack(found)

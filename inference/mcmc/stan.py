@@ -107,11 +107,10 @@ class StanChains:
     ) -> list[str]:
         """Compose the command line of a program that runs a chain, or what is left of it."""
         s = self.settings
-        engine = (
-            command.nuts(max_tree_depth=s.max_tree_depth)
-            if isinstance(s, Nuts)
-            else command.static_hmc(trajectory_length=s.trajectory_length)
-        )
+        if isinstance(s, Nuts):
+            engine = command.nuts(max_tree_depth=s.max_tree_depth)
+        else:
+            engine = command.static_hmc(trajectory_length=s.trajectory_length)
         return command.sample(
             engine,
             command.Files(data=self.ready.data, output=csv, digits=SIGNIFICANT_FIGURES),
@@ -258,11 +257,9 @@ class _StanChain:
     def _incomplete(self, csv: Path) -> StanRunError:
         """Say that draws are missing, or the times that stand after the last of them."""
         found, wanted = self._standing.draws, self._runner.settings.draws
-        remedy = (
-            "and run the same again, which goes on from there"
-            if self._place.folder is not None
-            else "or set TMPDIR to a folder on another disk"
-        )
+        remedy = "or set TMPDIR to a folder on another disk"
+        if self._place.folder is not None:
+            remedy = "and run the same again, which goes on from there"
         return StanRunError(
             f"Stan wrote {found} of {wanted} draws to {csv} and did not come to its end; make room there, {remedy}."
         )

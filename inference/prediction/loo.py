@@ -207,11 +207,8 @@ def loo(
             found = matched(view, terms, log_likelihood, found)
             bad = int((found.pareto_k > found.good_k).sum())
     if bad:
-        remedy = (
-            ""
-            if model is not None
-            else "; give `model` (`--program` of the command) for moment matching"
-        )
+        remedy = "; give `model` (`--program` of the command) for moment matching"
+        remedy = remedy if model is None else ""
         notice(
             f"Pareto k is above {found.good_k:.2f} for {bad} of {found.n_data_points} observations (largest "
             f"{float(found.pareto_k.max()):.2f}): their estimates cannot be trusted{remedy}"

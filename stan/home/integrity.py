@@ -33,11 +33,9 @@ _ASSEMBLED = ("include/stan/model/model_header.hpp", "build/default/engines.o")
 def fault(home: Home) -> str:
     """Say in a sentence what is broken in a CmdStan directory and what to do; empty where nothing is."""
     ours = home.origin == "assembled"
-    remedy = (
-        "assemble it again with `onebasin cmdstan build --force`"
-        if ours
-        else "run `make build` in it, install it again, or unset CMDSTAN"
-    )
+    remedy = "run `make build` in it, install it again, or unset CMDSTAN"
+    if ours:
+        remedy = "assemble it again with `onebasin cmdstan build --force`"
     needed = ("bin/stanc", *(_ASSEMBLED if ours else _RELEASE))
     missing = [name for name in needed if not os.path.isfile(home.path / name)]
     if missing:

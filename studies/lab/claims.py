@@ -69,11 +69,9 @@ class Statement:
             return f"none could be judged, of {void}"
         held = f"holds in {judged.count(True)} of {len(judged)}"
         still_open = f", {judged.count('open')} open" if "open" in judged else ""
-        return (
-            f"{held} that could be judged{still_open}; {void} could not"
-            if void
-            else held + still_open
-        )
+        if void:
+            return f"{held} that could be judged{still_open}; {void} could not"
+        return held + still_open
 
 
 @dataclass(frozen=True)

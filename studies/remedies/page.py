@@ -47,11 +47,9 @@ def _runs(name: str, decimals: int, *, scale: float = 1.0) -> Callable[[Row], st
 def remedies_on(problem: str) -> Callable[[Frames], Table]:
     """Tabulate the remedies on one data set."""
     classifier = problem == "digits"
-    error = (
-        Field("accuracy", _runs("accuracy", 3))
-        if classifier
-        else Field("RMSE", _runs("rmse", 3), unit="standardised")
-    )
+    error = Field("RMSE", _runs("rmse", 3), unit="standardised")
+    if classifier:
+        error = Field("accuracy", _runs("accuracy", 3))
     interval = "sets of classes" if classifier else "intervals"
     unit = "total variation, halved" if classifier else "the truth's sds of f, rms"
     return RowTable(

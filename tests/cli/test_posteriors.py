@@ -146,9 +146,8 @@ def test_align_says_that_there_is_nothing_to_align(onebasin, here):
     save(build(Target("plain"), values, {}, {"engine": "stan", "method": "nuts"}), "run.nc")
     answer = onebasin("align", "run.nc", "--out", "aligned.nc")
     assert answer.code == 1
-    assert (
-        "`--exchangeable` is not given, `run.nc` declares none, and its draws show no" in answer.err
-    )
+    told = "`--exchangeable` is not given, `run.nc` declares none, and its draws show no"
+    assert told in answer.err
     assert not Path("aligned.nc").exists()
 
 

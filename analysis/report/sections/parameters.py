@@ -30,11 +30,8 @@ def parameters(subject: Subject) -> Section:
     constant = [name for name in diagnosis.constants if name in table.index]
     table = table.drop(index=constant)[[name for name in COLUMNS if name in table]]
     limits = diagnosis.limits
-    marked = (
-        f" R-hat above {limits.rhat:g} and effective sample sizes below {diagnosis.min_ess:g} are marked."
-        if diagnosis.has_chains
-        else ""
-    )
+    marked = f" R-hat above {limits.rhat:g} and effective sample sizes below {diagnosis.min_ess:g} are marked."
+    marked = marked if diagnosis.has_chains else ""
     if diagnosis.is_shown_aligned:
         names = tuple(dict.fromkeys(map(variable_of, sorted(subject.moved))))
         parts.append(f"{listed(names)}: see the table of aligned parameters above.")

@@ -220,11 +220,8 @@ def _left_out(subject: Subject, name: str, variable: xr.DataArray) -> Iterator[P
             None,
         ),
     )
-    part = (
-        f" Computed from every {-(-variable.sizes['draw'] // values.shape[1])}th draw."
-        if values.shape[1] < variable.sizes["draw"]
-        else ""
-    )
+    every = -(-variable.sizes["draw"] // values.shape[1])
+    part = f" Computed from every {every}th draw." if every > 1 else ""
     yield Table(
         ("PSIS-LOO", Column("estimate"), Column("standard error")),
         rows,

@@ -103,14 +103,10 @@ def _pairs(subject: Subject) -> FigureItem | None:
             "divergence": {"color": CHAIN_COLOURS[5], "alpha": 0.9, "size": 14},
         },
     )
-    several = int(diverging.sum()) if diverging is not None else None
-    marked = (
-        "Divergences were not recorded"
-        if several is None
-        else f"{format_number(several)} draws that diverged are marked in red"
-        if several
-        else "No draw diverged"
-    )
+    marked = "Divergences were not recorded"
+    if diverging is not None:
+        several = f"{format_number(int(diverging.sum()))} draws that diverged are marked in red"
+        marked = several if diverging.any() else "No draw diverged"
     return FigureItem(
         figure,
         caption=f"{listed(list(quantities))} against each other, densities on the diagonal. {marked}.",
@@ -127,11 +123,8 @@ def _energy(subject: Subject) -> FigureItem | None:
     bfmi, limit = subject.diagnosis.sampler.bfmi, subject.diagnosis.limits.bfmi
     told = ", ".join(format_number(value, decimals=2) for value in bfmi)
     low = [k for k, value in enumerate(bfmi) if value < limit]
-    judged = (
-        f"below {limit:g} in chain {', '.join(map(str, low))}"
-        if low
-        else f"at least {limit:g} in every chain"
-    )
+    bad = f"below {limit:g} in chain {', '.join(map(str, low))}"
+    judged = bad if low else f"at least {limit:g} in every chain"
     figure = drawn(
         plot_energy,
         xr.DataTree.from_dict({schema.SAMPLE_STATS: dataset_of({schema.ENERGY: energy})}),

@@ -68,9 +68,8 @@ def test_the_volume_argument_holds_for_points_on_a_line_and_is_near_them():
     line = np.linspace(-1, 1, 200)[None, :, None]
     found = nearest({"w": line}, Exchangeable({"w": 0})).distance[0]
     assert found <= volume_bound(200, 1) <= theorem_bound(200, 1)
-    assert (
-        found > volume_bound(200, 1) / 30
-    )  # equal spacing: of order H^(-3/2), the bound of order 1 / H
+    # Equal spacing is of order H^(-3/2), the bound of order 1 / H.
+    assert found > volume_bound(200, 1) / 30
 
 
 @each("part_dim", [1, 2, 5, 75, 795])

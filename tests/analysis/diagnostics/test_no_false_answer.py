@@ -197,9 +197,8 @@ def test_a_log_density_that_is_no_number_is_a_finding(make_mcmc, rng, name):
     broken[1, 250:] = np.nan
     found = diagnose(make_mcmc(regression(rng), stats={name: broken}))
     assert (found.verdict, found.causes) == ("unusable", ("not-finite",))
-    assert (
-        "in 250 of 2000 draws, first in draw 250 of chain 1" in found.judgement.causes[0].evidence
-    )
+    told = found.judgement.causes[0].evidence
+    assert "in 250 of 2000 draws, first in draw 250 of chain 1" in told
 
 
 def test_a_statistic_that_was_not_recorded_is_no_finding(make_mcmc, rng):

@@ -104,10 +104,8 @@ def test_the_length_of_an_axis_is_no_claim(file):
 
 def test_more_than_the_memory_is_refused(file, monkeypatch):
     monkeypatch.setattr(claims, "memory", lambda: 100)
-    assert (
-        "holds 800 bytes of values, more than the 100 bytes of memory that is free here"
-        in refusal(file)
-    )
+    told = "holds 800 bytes of values, more than the 100 bytes of memory that is free here"
+    assert told in refusal(file)
 
 
 def test_equal_bytes_compress_less_than_is_allowed(tmp_path):
