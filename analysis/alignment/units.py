@@ -131,9 +131,7 @@ class _Spread:
                 axes,
             )
         middle = low + half
-        mean = ((values - values.dtype.type(middle)) / unit).mean(
-            axis=axes, keepdims=True, dtype=np.float64
-        )
+        mean = ((values - values.dtype.type(middle)) / unit).mean(axes, np.float64, keepdims=True)
         whole = np.broadcast_to(middle + unit * mean, (1, *values.shape[1:]))[0]
         return cls(whole.astype(values.dtype), unit, True, axes)
 

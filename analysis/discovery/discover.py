@@ -37,6 +37,7 @@ from .proposals import (
     finish,
     finish_turning,
     is_part,
+    most_frequent,
     propose,
     rank,
 )
@@ -61,6 +62,8 @@ ROUNDS = 3
 """Most candidates that are applied one after the other."""
 COMES_CLOSER = 0.95
 """Variance after over before below which a slot moves along."""
+MOSTLY_OF_CHAINS = 0.9
+"""Share of draws with their chain's element from which on the others are taken for mistakes."""
 SEEDS = 64
 """Seeds of a size, after which one is left out if a clear candidate moves its slots, whatever that repairs."""
 MIRRORED = 0.5
@@ -281,7 +284,7 @@ class _Search:
 
     def _along(self, seed: Lens, sorting: Sorting) -> list[Lens]:
         """Choose of every other variable the slot, if any, that the seed's elements bring closest."""
-        group = self._alike(seed.slot.size)
+        group, sorting = self._alike(seed.slot.size), self._of_chains(sorting)
         names = {*seed.slot.names}
         others: dict[str, tuple[float, Lens]] = {}
         for lens in group.near(sorting, COMES_CLOSER):
@@ -299,6 +302,16 @@ class _Search:
                 names |= {*lens.slot.names}
                 closest.add(lens)
         return [lens for _, lens in others.values() if lens in closest]
+
+    def _of_chains(self, sorting: Sorting) -> Sorting:
+        """Give all draws of a chain its most frequent element, where few have another."""
+        chains = len(next(iter(self.values.values())))
+        pieces = (np.split(each, chains) for each in (sorting.permutation, sorting.signs))
+        own = [most_frequent(*each) for each in zip(*pieces, strict=True)]
+        permutation, signs = (np.concatenate(each) for each in zip(*own, strict=True))
+        same = (permutation == sorting.permutation) & (signs == sorting.signs)
+        few = np.mean(same.all(axis=1)) > MOSTLY_OF_CHAINS
+        return replace(sorting, permutation=permutation, signs=signs) if few else sorting
 
     def _alike(self, size: int) -> Alike:
         """Slots with as many components, and of two also entries that change as a whole where these change places."""

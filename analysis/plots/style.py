@@ -29,16 +29,8 @@ INK = "#2a2f36"
 MUTED = "#6b7280"
 GRID = "#d9dde3"
 ACCENT = "#0072b2"
-CHAIN_COLOURS = (
-    "#0072b2",
-    "#e69f00",
-    "#009e73",
-    "#cc79a7",
-    "#56b4e9",
-    "#d55e00",
-    "#8c7ae6",
-    "#7a8b00",
-)
+_FIRST_COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7")
+CHAIN_COLOURS = (*_FIRST_COLOURS, "#56b4e9", "#d55e00", "#8c7ae6", "#7a8b00")
 TEXT_SIZE = 9.0
 TITLE_SIZE = 10.0
 POINTS_TO_RASTERISE = 1500  # above this, markers are drawn as an image inside the SVG

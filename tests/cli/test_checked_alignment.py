@@ -67,11 +67,8 @@ def test_all_of_it_is_aligned_and_keeps_the_log_density(onebasin, run):
 
 @each("command", ["align", "diagnose", "report"])
 def test_a_part_is_refused(onebasin, run, here, command):
-    out = (
-        ()
-        if command == "diagnose"
-        else ("--out", f"out{'.html' if command == 'report' else '.nc'}")
-    )
+    out = ("--out", f"out{'.html' if command == 'report' else '.nc'}")
+    out = () if command == "diagnose" else out
     answer = onebasin(command, run, "--exchangeable", "mu", *out)
     said = " ".join((answer.out + answer.err).split())
     assert answer.code == 1
@@ -85,10 +82,10 @@ def test_other_data_than_the_recorded_are_not_used(onebasin, run, here):
     answer = onebasin("align", run, "--exchangeable", "theta,mu", "--out", "aligned.nc")
     said = " ".join((answer.out + answer.err).split())
     assert answer.code == 0
-    assert (
+    told = (
         "not checked on the log density: it could not be evaluated (the recorded data of m.stan are"
-        in said
     )
+    assert told in said
 
 
 def test_the_text_in_the_file_is_interpreted_only_if_the_user_says_so(onebasin, run, here):

@@ -26,12 +26,8 @@ from ...discovery.resolve import resolve
 from ...summaries.deciding import deciding
 from ...summaries.quantiles import describe
 
-NEEDED = (
-    "mean",
-    "sd",
-    *(f"{e}{q}" for e in ("", "mcse_") for q in ("q5", "q50", "q95")),
-    "mcse_mean",
-)
+_QUANTILES = ("q5", "q50", "q95")
+NEEDED = ("mean", "sd", *_QUANTILES, *(f"mcse_{q}" for q in _QUANTILES), "mcse_mean")
 """Columns of a table that a run is compared with."""
 RESTARTS = 4
 """Starts of the matching, which blocks that share variables need."""

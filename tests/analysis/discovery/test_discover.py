@@ -149,6 +149,17 @@ def test_a_probability_that_takes_the_place_of_anothers_complement_is_found(rng)
     assert any(np.allclose(aligned["found"], each) for each in (found, 1 - cleared))
 
 
+def test_a_parameter_that_is_nearly_alike_moves_along_though_parts_are_mistaken_at_times(rng):
+    # The first and the third part change places in one chain of four; the second one overlaps both.
+    mean, sd = np.array([[-0.57, 0.1, 0.48], [1.39, 1.97, 1.29]]), [[0.19, 0.21, 0.14], [0.11] * 3]
+    drawn = rng.normal(mean, sd, (4, 500, 2, 3))
+    drawn[3] = drawn[3][..., ::-1]
+    theta = rng.normal([0.41, 0.29, 0.3], 0.03, (4, 500, 3))
+    theta[3] = theta[3][..., ::-1]
+    values = {"mu": drawn[..., 0, :], "sigma": drawn[..., 1, :], "theta": theta}
+    assert search(values)[0] == ["mu,sigma,theta"]
+
+
 def test_overlapping_parts_are_ambiguous(rng):
     mu = rng.permuted(rng.normal(size=(*LEAD, 3)) + 2 * np.arange(3), axis=-1)
     (found,) = discover({"mu": mu})

@@ -41,9 +41,8 @@ def test_the_band_is_that_of_arviz_which_simulates():
     numbers = np.random.default_rng(3).uniform(size=100)
     points, _, lower, upper = ecdf_pit(numbers, 0.95, 2000, rng=np.random.default_rng(4))
     assert np.allclose(points[1:-1], ours.points)
-    assert (
-        np.abs(lower[1:-1] - ours.lower).max() <= 0.0201
-    )  # ArviZ counts the bounds' own counts in
+    # ArviZ counts the bounds' own counts in.
+    assert np.abs(lower[1:-1] - ours.lower).max() <= 0.0201
     assert np.abs(upper[1:-1] - ours.upper).max() <= 0.0201
 
 
