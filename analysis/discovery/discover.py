@@ -213,9 +213,7 @@ class _Search:
         for (_, size), lenses in groupby(sorted(self.lenses, key=of_few), key=of_few):
             if size > FEW and (turning or any(map(self._mends_all, found))):
                 break
-            seeds = sorted(
-                self._seeds(list(lenses)), key=lambda seed: beside(seed[0].slot, seed[1])
-            )
+            seeds = sorted(self._seeds(list(lenses)), key=lambda s: beside(s[0].slot, s[1]))
             for number, seed in enumerate(seeds):
                 places = {*seed[0].slot.places}
                 others = (c for c in found if places <= c.places)
@@ -304,14 +302,16 @@ class _Search:
         return [lens for _, lens in others.values() if lens in closest]
 
     def _of_chains(self, sorting: Sorting) -> Sorting:
-        """Give all draws of a chain its most frequent element, where few have another."""
+        """Give all draws of a chain its most frequent element, where chains differ by it, and few draws from it."""
         chains = len(next(iter(self.values.values())))
         pieces = (np.split(each, chains) for each in (sorting.permutation, sorting.signs))
         own = [most_frequent(*each) for each in zip(*pieces, strict=True)]
         permutation, signs = (np.concatenate(each) for each in zip(*own, strict=True))
         same = (permutation == sorting.permutation) & (signs == sorting.signs)
-        few = np.mean(same.all(axis=1)) > MOSTLY_OF_CHAINS
-        return replace(sorting, permutation=permutation, signs=signs) if few else sorting
+        differ = (permutation != permutation[0]).any() or (signs != signs[0]).any()
+        if differ and np.mean(same.all(axis=1)) > MOSTLY_OF_CHAINS:
+            return replace(sorting, permutation=permutation, signs=signs)
+        return sorting
 
     def _alike(self, size: int) -> Alike:
         """Slots with as many components, and of two also entries that change as a whole where these change places."""
