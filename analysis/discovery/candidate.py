@@ -69,9 +69,8 @@ class Candidate:
     @cached_property
     def few_places(self) -> Candidate | None:
         """The exchange of those components alone that change places in the draws; None where all do."""
-        rows, counts = np.unique(
-            self.permutation.reshape(-1, self.size), axis=0, return_counts=True
-        )
+        flat = self.permutation.reshape(-1, self.size)
+        rows, counts = np.unique(flat, axis=0, return_counts=True)
         changes = (self.permutation != rows[counts.argmax()]).mean(axis=(0, 1)) > 0.01
         plain = all(len(slot.axes) == 1 and not slot.members for slot in self.slots)
         if not plain or not 1 < changes.sum() < self.size:

@@ -153,9 +153,11 @@ def tied(labels: Labels, aligned: Values, others: Values) -> tuple[str, ...]:
 
     def is_tied(values: np.ndarray) -> bool:
         theirs = _standardised(values, about)
-        pairs = ((theirs[label == k], ours[label == k]) for k in known)
-        apart = np.ptp([first.T @ second / len(first) for first, second in pairs], axis=0)
-        far = np.argwhere(apart > UNCORRELATED)[:FARTHEST]
+        low, high = np.inf, -np.inf
+        for own in (label == k for k in known):
+            correlation = theirs[own].T @ ours[own] / own.sum()
+            low, high = np.minimum(low, correlation), np.maximum(high, correlation)
+        far = np.argwhere(high - low > UNCORRELATED)[:FARTHEST]
         products = theirs[..., far[:, 0]] * ours[..., far[:, 1]]
         return len(far) > 0 and bool(followers([labels], {"": products}, sure=True))
 

@@ -107,9 +107,8 @@ def _turning(
                 along[other.name] = other
     together = (slot, *along.values())
     joint = procrustes(_entries(together, searched))[0]
-    return Turning(
-        together, joint.mean(axis=0), Gain(sorting, left / before, before / total, beside)
-    )
+    gain = Gain(sorting, left / before, before / total, beside)
+    return Turning(together, joint.mean(axis=0), gain)
 
 
 def procrustes(features: Features) -> tuple[Features, Rotations]:
