@@ -14,7 +14,7 @@ from onebasin.posteriors.view import View
 from .candidate import Candidate
 from .counterparts import MOST, apart, families, numbers_in, with_tuples
 from .moving import closer, moved_values
-from .partial import followers, unlike
+from .partial import followers, tied, unlike
 from .slots import Slot, Values, slots
 
 NO_WORSE = 1.01
@@ -51,20 +51,22 @@ def with_quantities(view: View, candidate: Candidate, known: Sequence[str]) -> C
 def with_alike(candidate: Candidate, values: Values) -> Candidate:
     """Let parameters of as many components move along that agree once moved, as components that are alike do.
 
-    These are arrays, and, where separate parameters move, others whose names have the same numbers.
+    These are arrays, and, where separate parameters move, others whose names have the same numbers, or whose
+    correlations with those follow the labels.
     """
     if candidate.turns:  # by rotations, no order of components
         return candidate
     elements = list(zip(candidate.permutation, candidate.signs, strict=True))
     others = {n: v for n, v in values.items() if n not in candidate.values}
     counted = {numbers_in(slot.members) for slot in candidate.slots} - {()}
-    possible = [
-        slot
-        for slot in _possible(others, candidate)
-        if slot.axes
-        and not slot.signed
-        and (not slot.members or numbers_in(slot.members) in counted)
-    ]
+    separate = any(slot.members for slot in candidate.slots)
+    held = {*tied(candidate.labels, candidate.values, others)} if separate else set()
+
+    def may_move(slot: Slot) -> bool:
+        known = numbers_in(slot.members) in counted or held >= {*slot.members}
+        return bool(slot.axes) and not slot.signed and (not slot.members or known)
+
+    possible = list(filter(may_move, _possible(others, candidate)))
     stacked = with_tuples(others, [slot.members for slot in possible if slot.members])
     best: dict[str, tuple[float, Slot, np.ndarray]] = {}
     for slot in possible:

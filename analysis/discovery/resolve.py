@@ -139,9 +139,8 @@ def judged(
     left = (*companions(wider, values), *of_another(candidates, values))
     reason, alone = "", False
     if changed:
-        more = recorded or any(
-            len(w.slots) > len(c.slots) for w, c in zip(wider, candidates, strict=True)
-        )
+        both = zip(wider, candidates, strict=True)
+        more = recorded or any(len(w.slots) > len(c.slots) for w, c in both)
         reason, alone = changed, not more and (not left or ties_chains(candidates))
     elif recorded or left:
         verb = "differ" if recorded or len(left) > 1 else "differs"

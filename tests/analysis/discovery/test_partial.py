@@ -135,14 +135,13 @@ def test_a_sign_that_some_draws_hide_moves_with_the_labels(make_mcmc, rng, switc
 
 @each("switch", [by_chain, by_draw])
 def test_what_differs_by_its_correlations_alone_is_not_left_behind(make_mcmc, rng, switch):
-    swap, b = switch(rng)[..., None], rng.normal([-5.0, 5.0], 1.0, (*SHAPE, 2))
-    a = b + [5.0, -5.0] + 0.3 * rng.normal(size=b.shape)  # each by its own, and all alike
+    swap, b = switch(rng)[..., None], rng.normal([2.0, 12.0], 1.0, (*SHAPE, 2))
+    a = b - [2.0, 12.0] + 0.3 * rng.normal(size=b.shape)  # each by its own, and all alike
     b, a = (np.where(swap, v[..., ::-1], v) for v in (b, a))
     draws = {"b": b[..., 0], "d": b[..., 1], "a": a[..., 0], "c": a[..., 1]}
     with pytest.raises(ValueError, match=r"would leave what changes .* behind: `a`, `c`"):
         align(make_mcmc(draws), "b~d")
-    assert diagnose(make_mcmc(draws)).verdict == "unusable"
-    assert align(make_mcmc(draws), "a~c,b~d").converged
+    assert resolve(make_mcmc(draws), look=True).words == ("b~d,a~c",)
 
 
 def test_separate_parameters_that_are_alike_move_along_by_their_numbers(make_mcmc, rng):
