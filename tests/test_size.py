@@ -15,7 +15,7 @@ LIMITS = {
     "models": 6_217,
     "posteriors": 4_401,
     "stan": 4_778,
-    "analysis": 23_387,
+    "analysis": 23_385,
     "inference": 21_263,
     "truth": 3_844,
     "studies": 14_634,

@@ -70,9 +70,8 @@ def _moves_nothing(part: Part) -> bool:
     if not isinstance(part, Permuted):
         return False
     order, signs = part
-    return bool(
-        (order == np.arange(order.shape[-1])).all() and (signs is None or (signs == 1).all())
-    )
+    in_order = (order == np.arange(order.shape[-1])).all()
+    return bool(in_order and (signs is None or (signs == 1).all()))
 
 
 def bare(symmetry: Symmetry, parts: Sequence[Part]) -> tuple[Symmetry, Parts]:

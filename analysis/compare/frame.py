@@ -133,9 +133,8 @@ def fit_frame(
             f"`{view.argument}` does not vary: the draws of {', '.join(shapes)} are the same up to rounding, so that "
             "there is nothing to compare. Give draws, or take what they have in common off before they are stored."
         )
-    return CommonFrame(
-        blocks, shapes, var_names is not None, _places(draws), scale, fixed, alignment, rest
-    )
+    places, chosen = _places(draws), var_names is not None
+    return CommonFrame(blocks, shapes, chosen, places, scale, fixed, alignment, rest)
 
 
 def halves(posterior: Posterior) -> tuple[View, View]:

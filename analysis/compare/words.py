@@ -77,9 +77,7 @@ class Account:
             sides: dict[str, list[str]] = {}
             for variable, name in self.shared.only_in.items():
                 sides.setdefault(name, []).append(variable)
-            held = "; ".join(
-                f"`{name}` has {in_brief(names, SHOWN)}" for name, names in sides.items()
-            )
+            held = "; ".join(f"`{n}` has {in_brief(names, SHOWN)}" for n, names in sides.items())
             yield f"Not compared, because not every posterior has them in the same shape: {held}."
         for name, why in self.obstacles.items():
             yield f"Draws of `{name}` are compared in prediction alone: {why.rstrip('.')}."

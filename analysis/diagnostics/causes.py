@@ -129,9 +129,8 @@ def find_funnel(values: Values, diverging: Bool[np.ndarray, "chain draw"] | None
     if diverging is None or not diverging.any():
         return best
     at = ranks[diverging.ravel()]
-    return replace(
-        best, divergences=at.size, rank=float(np.median(at)), there=int((at < SMALL).sum())
-    )
+    there = int((at < SMALL).sum())
+    return replace(best, divergences=at.size, rank=float(np.median(at)), there=there)
 
 
 def _pairs(values: Values) -> Iterator[tuple[Funnel, Float[np.ndarray, " all"]]]:

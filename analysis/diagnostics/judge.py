@@ -223,9 +223,8 @@ class Case:
             return False
         table = self.labels.invariants.drop(index="lp", errors="ignore")
         low, limit = self.before.raw.min_ess, self.limits.deciding_rhat
-        return bool(len(table)) and not bool(
-            ((table["rhat"] > limit) | (table["ess_bulk"] < low)).any()
-        )
+        bad = (table["rhat"] > limit) | (table["ess_bulk"] < low)
+        return bool(len(table)) and not bool(bad.any())
 
     @cached_property
     def points(self) -> JudgedPoints | None:

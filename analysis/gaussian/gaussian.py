@@ -234,9 +234,8 @@ class GaussianFit(Shown):
         plain = isinstance(draws, Mapping) and not isinstance(draws, xr.DataTree)
         values = self.layout.values(draws if plain else as_view(draws, "draws").posterior)
         outside = (values[..., self.layout.is_log] <= 0).any(axis=-1)
-        log_density = self._log_density(
-            self.layout.take_logs(values), temperature, jacobian=jacobian
-        )
+        taken = self.layout.take_logs(values)
+        log_density = self._log_density(taken, temperature, jacobian=jacobian)
         log_density[outside & ~np.isnan(values).any(axis=-1)] = -np.inf
         return log_density
 

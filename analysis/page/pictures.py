@@ -66,9 +66,8 @@ def embed(figure: Figure, *, prefix: str, alt: str, max_svg_bytes: int = MAX_SVG
         image = '<img class="raster" src="data:image/png;base64,{}" alt="{}" width="{}">'
         buffer = io.BytesIO()
         figure.savefig(buffer, format="png", facecolor="white", metadata={"Software": None})
-        return Markup(image).format(
-            base64.b64encode(buffer.getvalue()).decode("ascii"), shown(alt), width
-        )
+        encoded = base64.b64encode(buffer.getvalue()).decode("ascii")
+        return Markup(image).format(encoded, shown(alt), width)
     head = '<svg role="img" aria-label="{}" style="--natural:{}px" viewBox="{}">{}</svg>'
     # Matplotlib escapes its text.
     return Markup(head).format(shown(alt), width, view_box, Markup(body))

@@ -97,8 +97,14 @@ def plot_aligned(
     posterior : Alignment, Diagnosis, or posterior
         The posterior, in any form that `diagnose` takes; or what `align` or `diagnose` returned, of which nothing is
         aligned again.
-    symmetry, var_names, rows, components
-        As of `plot_labels`.
+    symmetry : tuple of blocks, or words of them, optional
+        What changes places, in blocks or words such as ``"mu,sigma"``; by default what the posterior declares, else
+        what is found in its draws.
+    var_names : str or sequence of str, optional
+        The variables to draw; by default those that disagree most between chains.
+    rows, components : int
+        How many variables, and lines in each, at most; by default three variables, eight components, or three entries
+        of a variable that changes as a whole.
 
     Returns
     -------

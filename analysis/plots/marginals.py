@@ -63,8 +63,12 @@ def plot_densities(
 
     Parameters
     ----------
-    posterior, var_names, rows
-        As of `plot_forest`.
+    posterior : DataTree, path, or what a sampler returned
+        The posterior, in any form that `diagnose` takes.
+    var_names : str or sequence of str, optional
+        The variables to draw; by default the parameters.
+    rows : int
+        The number of scalar parameters at most.
 
     Returns
     -------
@@ -103,8 +107,12 @@ def plot_ranks(
 
     Parameters
     ----------
-    posterior, var_names, rows
-        As of `plot_forest`.
+    posterior : DataTree, path, or what a sampler returned
+        The posterior, in any form that `diagnose` takes.
+    var_names : str or sequence of str, optional
+        The variables to draw; by default the parameters.
+    rows : int
+        The number of scalar parameters at most.
 
     Returns
     -------

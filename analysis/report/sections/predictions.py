@@ -97,17 +97,12 @@ def _missing(subject: Subject) -> str:
             why = "; ".join(f"{n}: {str(reasons[n]).rstrip('.')}" for n in absent if n in reasons)
             store = f"store {' and '.join(f'`{name}`' for name in absent)}"
             lines.append(f"{what} ({why or store})")
-    return (
-        f"Not shown, because groups are missing in the file: {'; '.join(lines)}." if lines else ""
-    )
+    told = f"Not shown, because groups are missing in the file: {'; '.join(lines)}."
+    return told if lines else ""
 
 
-_GROUPS = (
-    schema.POSTERIOR_PREDICTIVE,
-    schema.OBSERVED_DATA,
-    schema.LOG_LIKELIHOOD,
-    schema.LOG_PRIOR,
-)
+_LOGS = (schema.LOG_LIKELIHOOD, schema.LOG_PRIOR)
+_GROUPS = (schema.POSTERIOR_PREDICTIVE, schema.OBSERVED_DATA, *_LOGS)
 
 
 def _checks(subject: Subject) -> Iterator[Part]:
