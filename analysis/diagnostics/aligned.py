@@ -134,11 +134,11 @@ def _events(diagnosis: AlignedDiagnosis) -> Iterator[str]:
     else:
         share = diagnosis.switching.reassigned
         lag = max((lag for lag, value in share.items() if math.isfinite(value)), default=None)
-        later = ""
-        if lag:
-            later = (
-                f"; {100 * share[lag]:.0f} % of the components have another place {lag} draws later"
-            )
+        later = (
+            f"; {100 * share[lag]:.0f} % of the components have another place {lag} draws later"
+            if lag
+            else ""
+        )
         counts = f"{min(labellings)} to {max(labellings)} labellings a chain"
         yield f"Labels changed within chains: {counts}{later}."
     density = diagnosis.alignment.density

@@ -23,7 +23,7 @@ from ..summaries.sampler import NAN
 from .describe import ended, sentences_of
 from .words_of_checks import NOT_RECORDED
 
-PER_CHAIN, ENOUGH = 100.0, 400.0
+PER_CHAIN, OF_ALL = 100.0, 400.0
 """Smallest ESS that is asked for by default, a chain and at most: R-hat of many short chains is precise."""
 
 Outcome = Literal["passed", "warned", "failed", "not judged"]
@@ -70,7 +70,7 @@ class Limits:
 
     def least_ess(self, chains: int) -> float:
         """Smallest ESS that passes, of so many chains together."""
-        return min(PER_CHAIN * chains, ENOUGH) if self.ess is None else self.ess
+        return min(PER_CHAIN * chains, OF_ALL) if self.ess is None else self.ess
 
     def outcome(
         self, quantity: str, value: float, chains: int = 1, *, decides: bool = True

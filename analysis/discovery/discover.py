@@ -37,12 +37,11 @@ from .proposals import (
     finish,
     finish_turning,
     is_part,
-    most_frequent,
     propose,
     rank,
 )
 from .rotations import find_turning
-from .slots import Features, Lens, Slot, Values, exchanging, slots
+from .slots import Features, Lens, Slot, Values, exchanging, numbered, of_chains, slots
 from .sorting import (
     FEW,
     Gain,
@@ -303,15 +302,18 @@ class _Search:
 
     def _of_chains(self, sorting: Sorting) -> Sorting:
         """Give all draws of a chain its most frequent element, where chains differ by it, and few draws from it."""
-        chains = len(next(iter(self.values.values())))
-        pieces = (np.split(each, chains) for each in (sorting.permutation, sorting.signs))
-        own = [most_frequent(*each) for each in zip(*pieces, strict=True)]
-        permutation, signs = (np.concatenate(each) for each in zip(*own, strict=True))
-        same = (permutation == sorting.permutation) & (signs == sorting.signs)
-        differ = (permutation != permutation[0]).any() or (signs != signs[0]).any()
-        if differ and np.mean(same.all(axis=1)) > MOSTLY_OF_CHAINS:
-            return replace(sorting, permutation=permutation, signs=signs)
-        return sorting
+        elements, chains = (
+            (sorting.permutation, sorting.signs),
+            len(next(iter(self.values.values()))),
+        )
+        labels = numbered(np.hstack(elements).reshape(chains, -1, 2 * sorting.signs.shape[1]))
+        of_chain, _ = of_chains(labels)
+        few = np.mean(labels == of_chain[:, None]) > MOSTLY_OF_CHAINS
+        if not few or (of_chain == of_chain[0]).all():
+            return sorting
+        first = np.unique(labels, return_index=True)[1]  # The row of a draw that has a label.
+        rows = np.repeat(first[of_chain], labels.shape[1])
+        return replace(sorting, permutation=elements[0][rows], signs=elements[1][rows])
 
     def _alike(self, size: int) -> Alike:
         """Slots with as many components, and of two also entries that change as a whole where these change places."""

@@ -146,7 +146,7 @@ def tied(labels: Labels, aligned: Values, others: Values) -> tuple[str, ...]:
     label = np.broadcast_to(of_chain[:, None], labels.shape) if alone else labels
     # Between chains each is about its own mean, so that chains that are apart do not count.
     about = np.arange(labels.size).reshape(labels.shape) // labels.shape[1] if alone else label
-    known = [k for k in np.unique(label) if (label == k).sum() >= FEW]
+    known = [own for own in (label == k for k in np.unique(label)) if own.sum() >= FEW]
     if len(known) < 2:
         return ()
     ours = np.concatenate([_standardised(v, about) for v in aligned.values()], axis=2)
@@ -154,7 +154,7 @@ def tied(labels: Labels, aligned: Values, others: Values) -> tuple[str, ...]:
     def is_tied(values: np.ndarray) -> bool:
         theirs = _standardised(values, about)
         low, high = np.inf, -np.inf
-        for own in (label == k for k in known):
+        for own in known:
             correlation = theirs[own].T @ ours[own] / own.sum()
             low, high = np.minimum(low, correlation), np.maximum(high, correlation)
         far = np.argwhere(high - low > UNCORRELATED)[:FARTHEST]

@@ -95,7 +95,7 @@ def propose(
         repairs = bool(np.mean(~after) >= MENDED)
         certain = repairs and gain.gain < 0.9 and certainty >= 0.985 and left < 0.75
         if repairs and not certain and gain.gain < 0.9 and certainty >= 0.8 and left < 0.9:
-            by_chain = _are_bad(slots, values, [most_frequent(*each) for each in elements], rows)
+            by_chain = _are_bad(slots, values, [_most_frequent(*each) for each in elements], rows)
             certain = bool(np.mean(~by_chain) >= MENDED)
         little = left < (0.6 if signed else 0.8) and certainty > 0.8
         ambiguous = first and repairs and little and (gain.switching > 0.8 or repaired > 0)
@@ -124,7 +124,7 @@ def _are_bad(
     return np.concatenate(found)
 
 
-def most_frequent(permutation: np.ndarray, signs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _most_frequent(permutation: np.ndarray, signs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The most frequent element of some draws, for each of them."""
     found, counts = np.unique(np.hstack([permutation, signs]), axis=0, return_counts=True)
     size = permutation.shape[1]

@@ -148,8 +148,8 @@ def distances(predicted: Predicted, truth: Predicted, *, classifier: bool) -> di
     """Compare predictions with the truth's at the same points, under the names of this module's constants."""
     if classifier:
         p, q = predicted.centre, truth.centre
-        apart = (total_variation(p, q, halved=halved) for halved in (True, False))
-        values = (agreement(p, q), *apart)
+        variations = (total_variation(p, q, halved=halved) for halved in (True, False))
+        values = (agreement(p, q), *variations)
         return dict(zip(CLASS_DISTANCES, values, strict=True))
     with np.errstate(divide="ignore", invalid="ignore"):  # draws that are all the same: inf or NaN
         apart = (predicted.centre - truth.centre) / truth.spread

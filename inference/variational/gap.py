@@ -281,9 +281,10 @@ class _Terms:
             for layer, columns in zip(order, self.layout.chain(order), strict=True):
                 place = layer, columns.index.tobytes()
                 if place not in known:
-                    known[place] = jnp.zeros(len(self.draws))
                     if columns.index.size:
                         known[place] = self._sides(keys[layer], columns, lower_alone=True)[0]
+                    else:
+                        known[place] = jnp.zeros(len(self.draws))
                 found[layer] = known[place]
             chains.append([found[layer] for layer in range(len(order))])
         lower = max(chains, key=lambda found: float(jnp.mean(_total(found))))

@@ -97,9 +97,8 @@ def test_a_name_is_never_more_than_a_name(name, plain, own_home, tmp_path):
     folder = tmp_path / name
     write(folder / f"{name} part.stan", rest)
     program = write(folder / f"{name}.stan", f"{first}\n{rest}")
-    assert (
-        compiled(program) == plain
-    )  # once per content, whatever it is called and wherever it lies
+    # Once per content, whatever it is called and wherever it lies.
+    assert compiled(program) == plain
     assert not (own_home.path / "pwned").exists()
     assert not list(tmp_path.rglob("pwned"))
 

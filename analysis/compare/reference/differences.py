@@ -79,11 +79,9 @@ def differences(known: pd.DataFrame, run: pd.DataFrame, *, chains: int) -> pd.Da
     for name in ("rhat", "ess_bulk", "ess_tail"):
         out[name] = run[name]
     if chains:
-        least = run[["ess_bulk", "ess_tail"]].min(axis=1, skipna=False)
-        constant = ~(run["sd"] > 0) & still
-        out["passed"] = (
-            (least >= Limits().least_ess(chains)) & (run["rhat"] <= Limits.DECIDES)
-        ) | constant
+        ess, constant = run[["ess_bulk", "ess_tail"]], ~(run["sd"] > 0) & still
+        enough = ess.min(axis=1, skipna=False) >= Limits().least_ess(chains)
+        out["passed"] = (enough & (run["rhat"] <= Limits.DECIDES)) | constant
     else:
         out["passed"] = np.isfinite(run["mcse_mean"])
     return out

@@ -8,7 +8,7 @@ import pytest
 import xarray as xr
 
 from onebasin.analysis.alignment import align
-from onebasin.analysis.diagnostics.causes import find_funnel, times_as_many
+from onebasin.analysis.diagnostics.causes import times_as_many
 from onebasin.analysis.diagnostics.describe import listed
 from onebasin.analysis.diagnostics.diagnose import diagnose
 from onebasin.analysis.diagnostics.measure import gather, measure
@@ -359,16 +359,6 @@ def test_bad_entries_of_a_variable_whose_name_has_brackets_are_counted(make_mcmc
     found = diagnose(make_mcmc(regression(rng) | {"z[1]": labels[..., None]}))
     (said,) = (s for s in found.judgement.left_out if "z[1]" in s)
     assert said.endswith("R-hat is above 1.05 for 1 of 1 entry.")
-
-
-def test_a_precision_has_its_neck_where_it_is_large(rng):
-    log_precision = rng.normal(size=SHAPE)
-    theta = rng.normal(size=(*SHAPE, 9)) * np.exp(-log_precision / 2)[..., None]
-    diverging = log_precision > np.quantile(log_precision, 0.97)
-    found = find_funnel({"precision": np.exp(log_precision), "theta": theta}, diverging)
-    assert (found.scale, found.vector, found.large) == ("precision", "theta", True)
-    assert found.rank < 0.05
-    assert found.there == found.divergences == diverging.sum()
 
 
 def test_divergences_are_those_of_the_draws_that_are_looked_at(make_mcmc, rng):

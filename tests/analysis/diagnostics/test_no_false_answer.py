@@ -217,6 +217,16 @@ def test_short_chains_are_too_short_and_not_stuck(make_mcmc, rng, shape):
     assert "stuck" in diagnose(make_mcmc({"mu": still})).causes
 
 
+def test_a_precision_has_its_neck_where_it_is_large(rng):
+    log_precision = rng.normal(size=SHAPE)
+    theta = rng.normal(size=(*SHAPE, 9)) * np.exp(-log_precision / 2)[..., None]
+    diverging = log_precision > np.quantile(log_precision, 0.97)
+    found = find_funnel({"precision": np.exp(log_precision), "theta": theta}, diverging)
+    assert (found.scale, found.vector, found.large) == ("precision", "theta", True)
+    assert found.rank < 0.05
+    assert found.there == found.divergences == diverging.sum()
+
+
 def test_chains_in_different_modes_are_no_funnel(rng):
     scale = np.exp(0.1 * rng.normal(size=SHAPE)) * np.array([1.0, 2.0, 4.0, 8.0])[:, None]
     apart = rng.normal(size=(*SHAPE, 5)) * np.array([1.0, 2.0, 4.0, 8.0])[:, None, None]

@@ -57,10 +57,8 @@ def test_the_last_layer_has_a_second_head_and_data_have_not():
     target = MODEL.condition(X, Y)
     assert target.dims["W2"] == ("hidden1", "head")
     assert target.coords["head"] == ["mean[0]", "mean[1]", "noise[0]", "noise[1]"]
-    assert (
-        target.symmetry
-        == ob.networks.BayesianNetwork(ob.networks.Network(2, (4,), out_dim=2)).symmetry
-    )
+    of_units = ob.networks.BayesianNetwork(ob.networks.Network(2, (4,), out_dim=2)).symmetry
+    assert target.symmetry == of_units
     assert "network 2-4-4 (relu, means and noise)" in repr(target)
     assert "predicted too, 0.6 times the softplus" in MODEL._repr_html_()
 
