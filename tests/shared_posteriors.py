@@ -1,4 +1,4 @@
-"""Six posteriors of small targets, by this project's own methods, each made once in a run of the tests.
+"""Three posteriors of small targets, by this project's own methods, each made once in a run of the tests.
 
 A posterior is made when a test first asks for it. It is kept as a file in the folder that all workers of the run share,
 so that each is made once. Tests that need draws of a real method, but not of certain settings, take one of these: a
@@ -8,11 +8,8 @@ sampler call with its own settings costs a compilation.
 name           target                                                                        made by
 =============  ============================================================================  =========================
 `mixture`      two components `w`, `mu`, `sigma`, which are declared and switch labels       NUTS, 4 x 500
-`schools`      eight schools: `mu`, `tau`, `z`, transformed `theta`                          NUTS, 4 x 500
 `network`      3 hidden units (tanh) on one input, noise 0.3 known, with its data            NUTS, 4 x 500
 `regression`   `alpha`, `beta` (2), `sigma`; log likelihood, predictions and data            NUTS, 4 x 500
-`fit`          the same regression                                                           ADVI, full rank, 500 draws
-`two_modes`    `x` in two modes of unequal weight that no chain leaves, nothing declared     NUTS, 4 x 500
 =============  ============================================================================  =========================
 """
 
@@ -35,10 +32,6 @@ import xarray as xr
 import onebasin as ob
 
 SETTINGS = ob.Nuts(chains=4, warmup=300, draws=500)
-SCHOOLS = {
-    "effect": np.array([28.0, 8.0, -3.0, 7.0, -1.0, 1.0, 18.0, 12.0]),
-    "error": np.array([15.0, 10.0, 16.0, 11.0, 9.0, 11.0, 10.0, 18.0]),
-}
 X = np.random.default_rng(1).normal(size=(20, 2))
 
 
@@ -52,15 +45,6 @@ def mixture(y: jax.Array | None = None) -> None:
         numpyro.sample("y", parts, obs=y)
 
 
-def schools(error: jax.Array, effect: jax.Array | None = None) -> None:
-    """State the eight schools, not centred."""
-    mu = numpyro.sample("mu", dist.Normal(0, 5))
-    tau = numpyro.sample("tau", dist.HalfNormal(5))
-    with numpyro.plate("school", 8):
-        theta = numpyro.deterministic("theta", mu + tau * numpyro.sample("z", dist.Normal()))
-        numpyro.sample("effect", dist.Normal(theta, error), obs=effect)
-
-
 def regression(x: jax.Array, y: jax.Array | None = None) -> None:
     """State a linear regression on two inputs."""
     alpha = numpyro.sample("alpha", dist.Normal(0, 2))
@@ -68,12 +52,6 @@ def regression(x: jax.Array, y: jax.Array | None = None) -> None:
     sigma = numpyro.sample("sigma", dist.HalfNormal(1))
     with numpyro.plate("obs", len(x)):
         numpyro.sample("y", dist.Normal(alpha + x @ beta, sigma), obs=y)
-
-
-def two_modes() -> None:
-    """State two modes, the wider of twice the weight, far apart."""
-    at = dist.Normal(jnp.array([-6.0, 4.0]), jnp.array([1.0, 0.5]))
-    numpyro.sample("x", dist.MixtureSameFamily(dist.Categorical(jnp.array([2, 1]) / 3), at))
 
 
 def _mixture_target() -> ob.Target:
@@ -106,13 +84,8 @@ TARGETS: dict[str, Callable[[], ob.Target]] = {
 
 MAKERS: dict[str, Callable[[], xr.DataTree]] = {
     "mixture": lambda: ob.infer(_mixture_target(), SETTINGS, seed=1),
-    "schools": lambda: ob.infer(ob.numpyro_model(schools, SCHOOLS), method=SETTINGS, seed=1),
     "network": lambda: ob.infer(_network_target(), engine="numpyro", method=SETTINGS, seed=1),
     "regression": lambda: ob.infer(_regression_target(), method=SETTINGS, seed=1),
-    "fit": lambda: ob.advi(
-        _regression_target(), family="fullrank", draws=500, tolerance=0.01, seed=1
-    ),
-    "two_modes": lambda: ob.infer(ob.numpyro_model(two_modes, {}), method=SETTINGS, seed=2),
 }
 
 
@@ -139,7 +112,7 @@ class SharedPosteriors:
 
 @pytest.fixture(scope="session")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> SharedPosteriors:
-    """The six posteriors: `shared.path("mixture")` is a file, `shared.load("mixture")` a tree."""
+    """The three posteriors: `shared.path("mixture")` is a file, `shared.load("mixture")` a tree."""
     base = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
         base = base.parent

@@ -50,16 +50,9 @@ NOT_READABLE: dict[str, File | None] = {
     "folder": None,
     "empty": b"",
     "text": "not NetCDF\n",
-    "html": "<!doctype html><html></html>",
-    "zeros": bytes(4096),
     "noise": np.random.default_rng(0).bytes(4096),
     "half": _bytes(lambda whole: whole[: len(whole) // 2]),
-    "header-alone": _bytes(lambda whole: whole[:600]),
-    "tail-missing": _bytes(lambda whole: whole[:-200]),
-    "head-missing": _bytes(lambda whole: whole[100:]),
-    "zeroed-inside": _bytes(lambda whole: whole[:1000] + bytes(3000) + whole[4000:]),
     "gzip": _bytes(gzip.compress),
-    "not-utf8": b"\xff\xfe\x00bad",
     "plain-hdf5": _hdf5(lambda file: file.create_dataset("mu", data=np.zeros((2, 10)))),
     "hdf5-without-anything": _hdf5(lambda file: None),
     "posterior-is-an-array": _hdf5(lambda file: file.create_dataset("posterior", data=np.zeros(3))),
@@ -103,67 +96,38 @@ def _put(name: str, values: np.ndarray, *dims: str) -> Callable[[Path], None]:
 SHAPE = (f.CHAINS, f.DRAWS)
 BROKEN_DRAWS: dict[str, Callable[[Path], None]] = {
     "without-chain": f.with_posterior(lambda p: p.isel(chain=0, drop=True)),
-    "without-draw": f.with_posterior(lambda p: p.isel(draw=0, drop=True)),
-    "without-both": f.with_posterior(lambda p: p.isel(chain=0, draw=0, drop=True)),
     "other-dimensions": _with_dims(chain="walker", draw="sample"),
     "one-without-draw": _put("extra", np.zeros(f.CHAINS), "chain"),
     "no-variables": f.with_posterior(lambda p: p.drop_vars(list(p.data_vars))),
-    "no-draws": f.with_posterior(lambda p: p.isel(draw=slice(0, 0))),
     "no-chains": f.with_posterior(lambda p: p.isel(chain=slice(0, 0))),
     "one-draw": f.with_posterior(lambda p: p.isel(draw=slice(0, 1))),
     "three-draws": f.with_posterior(lambda p: p.isel(draw=slice(0, 3))),
     "nan": f.with_values("mu", lambda v: np.where(np.arange(3) == 1, np.nan, v)),
     "one-nan": f.with_values("sigma", lambda v: np.where(v == v.flat[7], np.nan, v)),
     "inf": f.with_values("mu", lambda v: np.where(v == v.flat[0], np.inf, v)),
-    "minus-inf": f.with_values("mu", lambda v: np.where(v == v.flat[0], -np.inf, v)),
     "all-nan": f.with_values("noise", lambda v: v * np.nan),
     "complex": _put("extra", np.zeros(SHAPE, complex), "chain", "draw"),
     "text": _put("extra", np.full(SHAPE, "a"), "chain", "draw"),
-    "dates": _put("extra", np.full(SHAPE, np.datetime64("2020-01-01", "ns")), "chain", "draw"),
-    "spans": _put(
-        "extra", np.full(SHAPE, np.timedelta64(1, "s")).astype("m8[ns]"), "chain", "draw"
-    ),
     "moved-is-text": _put("mu", np.full((*SHAPE, 3), "a"), "chain", "draw", "mu_dim_0"),
 }
 """Posteriors whose draws cannot be worked with."""
 
-LEFT_ALONE = (
-    "one-draw",
-    "three-draws",
-    "one-without-draw",
-    "all-nan",
-    "complex",
-    "text",
-    "dates",
-    "spans",
-)
-"""Of these draws can be aligned: nothing is estimated from few, and what the symmetry does not move stays as it is."""
+LEFT_OUT = {"nan": ("diagnose", "compare", "report"), "all-nan": ("diagnose",)}
+"""Entries that are finite in no draw are left out and named; alignment refuses those that it would move."""
 
-STRUCTURE = ("nan", "all-nan")
-"""Entries that are finite in no draw are left out and named."""
+FOUND = ("one-nan", "inf")
+"""Entries that are finite in some draws are findings of a diagnosis; they end a comparison."""
 
-FINDINGS = ("one-nan", "inf", "minus-inf")
-"""Entries that are finite in some draws are what a diagnosis and a report tell of."""
-
-LEFT = {
-    "align": LEFT_ALONE,
-    "reference": LEFT_ALONE,
-    "diagnose": (*STRUCTURE, *FINDINGS),
-    "compare": STRUCTURE,
-    "report": (*STRUCTURE, *FINDINGS),
-}
-"""By what reads them, the draws that are in order, or that are told of."""
-
-
-IN_COMPARE = {"compare": ("one-draw", "three-draws", "one-nan", "inf", "complex")}
-"""What a comparison has its own words for, or leaves out."""
+IN_COMPARE = ("one-draw", "three-draws", *FOUND, "complex")
+"""What a comparison has its own words for."""
 
 
 def _broken_draws() -> Iterator[Case]:
     for reader, words in READERS.items():
         for name, write in BROKEN_DRAWS.items():
-            tried = reader == "diagnose" or name in (*QUICK, *IN_COMPARE.get(reader, ()))
-            if tried and name not in LEFT.get(reader, ()):
+            told = reader in LEFT_OUT.get(name, ()) or (reader == "diagnose" and name in FOUND)
+            own = reader == "compare" and name in IN_COMPARE
+            if not told and (own or reader == "diagnose" or name in QUICK):
                 files = {"good.nc": f.good, "bad.nc": write}
                 yield Case(f"{reader}-{name}", words, ("bad.nc",), files)
 
@@ -174,11 +138,6 @@ def test_posterior_with_draws_that_cannot_be_used(refuse):
 
 BROKEN_ATTRIBUTES: dict[str, Callable[[Path], None]] = {
     "symmetry-no-json": f.with_attribute("symmetry", "{{{"),
-    "symmetry-a-number": f.with_attribute("symmetry", 3),
-    "symmetry-an-object": f.with_attribute("symmetry", '{"a": 1}'),
-    "symmetry-of-unknown-kind": f.with_attribute(
-        "symmetry", '[{"kind": "cyclic", "axes": {"mu": 0}}]'
-    ),
     "symmetry-of-absent-variable": f.with_attribute(
         "symmetry", '[{"kind": "exchangeable", "axes": {"tau": 0, "mu": 0}}]'
     ),
@@ -188,12 +147,7 @@ BROKEN_ATTRIBUTES: dict[str, Callable[[Path], None]] = {
     "symmetry-axis-a-word": f.with_attribute(
         "symmetry", '[{"kind": "exchangeable", "axes": {"mu": "x"}}]'
     ),
-    "symmetry-without-axes": f.with_attribute("symmetry", '[{"kind": "exchangeable"}]'),
-    "symmetry-null": f.with_attribute("symmetry", "[null]"),
     "model-no-json": f.with_attribute("model", "not json", f.network),
-    "model-a-number": f.with_attribute("model", 3, f.network),
-    "model-a-list": f.with_attribute("model", "[]", f.network),
-    "model-empty-object": f.with_attribute("model", "{}", f.network),
     "model-of-other-shapes": f.with_attribute(
         "model",
         f.network().attrs["model"].replace('"hidden": [2]', '"hidden": [3]').replace("[2]", "[3]"),

@@ -5,6 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
+
+from onebasin.base.errors import PosteriorFileError
+from onebasin.inference.runs.posterior import open_posterior
+
+from ..bad_inputs.cases import Call, call_faults
 
 STATS = "lp__,accept_stat__,stepsize__,treedepth__,n_leapfrog__,divergent__,energy__"
 NAMES = "mu.1,mu.2,sigma"
@@ -82,3 +88,13 @@ def write(folder: Path, stem: str = "chain", chains: int = 4, **how: object) -> 
     for number, path in enumerate(paths):
         path.write_text(text(number + 1, **how))  # type: ignore[arg-type]
     return paths
+
+
+def refusal(*paths: Path) -> str:
+    """What is said of files that are no posterior: one line in words of ours, which begins with what is asked for."""
+    with pytest.raises(PosteriorFileError) as caught:
+        open_posterior(paths[0] if len(paths) == 1 else list(paths))
+    message = str(caught.value)
+    assert message.startswith("`path` must name a posterior, and ") and "\n" not in message
+    assert not list(call_faults(Call("", open_posterior), caught.value))
+    return message

@@ -15,6 +15,7 @@ from onebasin.posteriors.naming import grouped, stem
 from onebasin.posteriors.schema import adopted
 
 from ..each import each
+from .chains import refusal
 
 DIMS = ("chain", "draw")
 
@@ -22,14 +23,6 @@ DIMS = ("chain", "draw")
 @pytest.fixture
 def posterior(rng):
     return xr.Dataset({"mu": ((*DIMS, "mu_dim_0"), rng.normal(size=(2, 9, 3)))})
-
-
-def refusal(path):
-    with pytest.raises(PosteriorFileError) as caught:
-        open_posterior(path)
-    assert "\n" not in str(caught.value)
-    assert str(path) in str(caught.value)
-    return str(caught.value)
 
 
 @each("version", [2, 3])
@@ -60,10 +53,10 @@ def test_broken_stores_are_refused(posterior, tmp_path):
     shutil.copytree(path, tmp_path / "bare.zarr")
     zipped = save(xr.DataTree.from_dict({"posterior": posterior}), tmp_path / "run.zarr.zip")
     content = zipped.read_bytes()
-    zipped.write_bytes(content[: len(content) // 2])
-    refusal(zipped)
-    zipped.write_bytes(content.replace(b"\x00\x00\x00\x00", b"\x01\x00\x00\x00", 40))
-    refusal(zipped)
+    for damaged in (content[: len(content) // 2], content.replace(bytes(4), b"\x01\0\0\0", 40)):
+        zipped.write_bytes(damaged)
+        with pytest.raises(PosteriorFileError, match=r"run\.zarr\.zip"):
+            open_posterior(zipped)
 
 
 def test_a_store_without_draws_is_refused(posterior, tmp_path):
@@ -120,14 +113,13 @@ def test_posteriordbs_draws_are_read(tmp_path, caplog):
         ),
         ('[{"a": ["x", "y"]}]', "holds `a` of type <U1, and only numbers"),
         ('[{"a": [[1], [1, 2]]}]', "holds `a`, whose chains or draws differ in shape"),
-        ('[{"draw": [1, 2]}]', "which is the name of an axis"),
-        ('[{"": [1, 2]}]', "a name that no file can store"),
     ],
 )
 def test_json_that_holds_no_draws_is_refused(tmp_path, said, says):
     path = tmp_path / "bad.json"
     path.write_text(said)
-    assert says in refusal(path)
+    message = refusal(path)
+    assert says in message and str(path) in message
 
 
 def test_archives_are_held_to_what_they_claim(tmp_path):

@@ -105,16 +105,6 @@ def test_a_table_has_a_row_a_draw(tree, tmp_path):
     assert [row.split(",")[:2] for row in rows[19:21]] == [["1", "20"], ["2", "1"]]
 
 
-def test_a_table_of_r_is_read(tmp_path):
-    (tmp_path / "r.csv").write_text(
-        '"","a[1]","a[2]",".chain",".iteration",".draw"\n'
-        + "".join(f"{i},{i},{-i},{1 + i % 2},{i // 2 + 1},{i}\n" for i in range(10))
-    )
-    found = open_posterior(tmp_path / "r.csv").posterior
-    assert list(found.data_vars) == ["a"]
-    np.testing.assert_array_equal(found.a.values[1, :, 0], [1, 3, 5, 7, 9])
-
-
 def test_parquet_tables_of_pandas_are_read_wide_and_long(tmp_path):
     chain, draw = np.divmod(np.arange(40), 10)
     wide = pd.DataFrame({".chain": chain, ".iteration": draw, "a[1]": draw + 0.5, "a[2]": -chain})

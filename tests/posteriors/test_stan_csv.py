@@ -13,6 +13,7 @@ from onebasin.posteriors.stan_header import Header
 
 from ..each import each
 from . import chains
+from .chains import refusal
 
 
 def test_chains_become_arrays_under_arviz_names(tmp_path):
@@ -152,14 +153,6 @@ def test_a_table_without_comments_is_read(tmp_path):
     tree = open_posterior(path)
     np.testing.assert_array_equal(tree.posterior.mu[0], [[1, 2], [3, np.nan], [5, -np.inf], [7, 8]])
     assert tree.attrs == {}
-
-
-def refusal(*paths) -> str:
-    with pytest.raises(PosteriorFileError) as caught:
-        open_posterior(list(paths))
-    message = str(caught.value)
-    assert message.startswith("`path` must name a posterior, and ") and "\n" not in message
-    return message
 
 
 WHOLE = chains.text()

@@ -115,11 +115,14 @@ def test_reference_that_is_made_passes_but_for_its_number_of_draws(made):
     assert "does not pass: 10,000 draws" in verdict.title
 
 
+def copied(source: Path, tmp_path: Path) -> Path:
+    """Copy a reference to a folder where it may be broken."""
+    return shutil.copytree(source, tmp_path / "copy", ignore=shutil.ignore_patterns("chains"))
+
+
 @pytest.fixture
 def broken(made, tmp_path):
-    folder = tmp_path / "broken"
-    shutil.copytree(made, folder, ignore=shutil.ignore_patterns("chains"))
-    return folder
+    return copied(made, tmp_path)
 
 
 def resealed(folder: Path, part: str) -> None:
@@ -148,59 +151,69 @@ def test_corrupted_file_is_refused(broken):
         path.write_bytes(whole)
 
 
-def change(folder: Path, group: str, name: str, function) -> None:
+def shifted(mu):
+    mu[0] += 3.0 * mu.std()
+    return mu
+
+
+def once(diverging):
+    diverging[0, 0] = 1
+    return diverging
+
+
+def dragged(energy):
+    return np.cumsum(energy - energy.mean(), axis=1)
+
+
+RELABELLED = {
+    "mu": lambda mu: mu[..., ::-1],
+    "sigma": lambda sigma: sigma[..., ::-1],
+    "theta": lambda theta: 1 - theta,
+}
+
+
+@each(
+    ("group", "changes", "fails"),
+    [
+        ("posterior", {"mu": shifted}, {"R-hat", "summary"}),
+        (
+            "posterior",
+            {"sigma": lambda sigma: np.repeat(sigma[:, ::4], 4, axis=1)},
+            {"lag-1 autocorrelation", "bulk ESS"},
+        ),
+        ("trajectory", {"diverging": once}, {"divergences"}),
+        ("trajectory", {"energy": dragged}, {"E-FMI"}),
+        ("posterior", RELABELLED, {"labelling", "summary"}),
+    ],
+    ids=["one chain shifted", "dependent", "a divergence", "slow energy", "relabelled"],
+)
+def test_draws_with_a_fault_are_refused(made, tmp_path, group, changes, fails):
+    folder = copied(made, tmp_path)
+    sound = failing(folder)  # what short chains fail by themselves
     with h5py.File(folder / "mixture-2.full.nc", "r+") as file:
-        file[group][name][...] = function(file[group][name][()])
+        for name, change in changes.items():
+            file[group][name][...] = change(file[group][name][()])
     resealed(folder, "full.nc")
+    assert fails <= failing(folder)
+    if fails == {"divergences"}:
+        assert failing(folder) - sound == fails
 
 
-def test_unconverged_chain_is_refused(broken):
-    def shifted(mu):
-        mu[0] += 3.0 * mu.std()
-        return mu
-
-    change(broken, "posterior", "mu", shifted)
-    assert {"R-hat", "summary"} <= failing(broken)
-
-
-def test_dependent_draws_are_refused(broken):
-    change(broken, "posterior", "sigma", lambda sigma: np.repeat(sigma[:, ::4], 4, axis=1))
-    assert {"lag-1 autocorrelation", "bulk ESS"} <= failing(broken)
-
-
-def test_divergence_is_refused(broken):
-    def one(diverging):
-        diverging[0, 0] = 1
-        return diverging
-
-    change(broken, "trajectory", "diverging", one)
-    assert failing(broken) - failing_of_untouched(broken) == {"divergences"}
-
-
-def failing_of_untouched(folder: Path) -> set[str]:
-    """What short chains fail by themselves."""
-    return failing(folder) - {"divergences"}
-
-
-def test_slow_energy_is_refused(broken):
-    change(broken, "trajectory", "energy", lambda e: np.cumsum(e - e.mean(), axis=1))
-    assert "E-FMI" in failing(broken)
-
-
-def test_relabelled_draws_are_refused(broken):
-    change(broken, "posterior", "mu", lambda mu: mu[..., ::-1])
-    change(broken, "posterior", "sigma", lambda sigma: sigma[..., ::-1])
-    change(broken, "posterior", "theta", lambda theta: 1 - theta)
-    assert {"labelling", "summary"} <= failing(broken)
+def rewritten(folder: Path, change) -> Path:
+    """Change the summary of a reference."""
+    path = folder / "mixture-2.summary.json"
+    said = json.loads(path.read_text())
+    change(said)
+    path.write_text(json.dumps(said))
+    resealed(folder, "summary.json")
+    return folder
 
 
 def test_wrong_summary_is_refused(broken):
-    path = broken / "mixture-2.summary.json"
-    said = json.loads(path.read_text())
-    said["parameters"]["mu[0]"][1] *= 1.05
-    path.write_text(json.dumps(said))
-    resealed(broken, "summary.json")
-    assert "summary" in failing(broken)
+    def wider(said):
+        said["parameters"]["mu[0]"][1] *= 1.05
+
+    assert "summary" in failing(rewritten(broken, wider))
 
 
 def test_files_without_all_draws_are_judged_by_what_is_there(broken):
@@ -218,29 +231,23 @@ def test_another_seed_agrees(made, another):
 
 
 def test_other_posterior_does_not_agree(made, another, tmp_path):
-    folder = tmp_path / "other"
-    shutil.copytree(another, folder, ignore=shutil.ignore_patterns("chains"))
-    path = folder / "mixture-2.summary.json"
-    said = json.loads(path.read_text())
-    said["parameters"]["mu[0]"][0] += 0.5 * said["parameters"]["mu[0]"][1]
-    path.write_text(json.dumps(said))
-    resealed(folder, "summary.json")
-    found = checker.agree((made, "mixture-2"), (folder, "mixture-2"))
+    def moved(said):
+        said["parameters"]["mu[0]"][0] += 0.5 * said["parameters"]["mu[0]"][1]
+
+    other = rewritten(copied(another, tmp_path), moved)
+    found = checker.agree((made, "mixture-2"), (other, "mixture-2"))
     assert not found.agrees
     assert found.worst.quantity == "mu[0]"
 
 
 def test_unconverged_references_are_not_compared(made, another, tmp_path):
-    folder = tmp_path / "other"
-    shutil.copytree(another, folder, ignore=shutil.ignore_patterns("chains"))
-    path = folder / "mixture-2.summary.json"
-    said = json.loads(path.read_text())
-    place = said["columns"].index("rhat")
-    for table in ("parameters", "invariants"):
-        for row in said[table].values():
-            row[place] = 1.2
-    path.write_text(json.dumps(said))
-    resealed(folder, "summary.json")
-    found = checker.agree((made, "mixture-2"), (folder, "mixture-2"))
+    def unconverged(said):
+        place = said["columns"].index("rhat")
+        for table in ("parameters", "invariants"):
+            for row in said[table].values():
+                row[place] = 1.2
+
+    other = rewritten(copied(another, tmp_path), unconverged)
+    found = checker.agree((made, "mixture-2"), (other, "mixture-2"))
     assert not found.agrees
     assert "R-hat of 1.200" in found.sentence

@@ -2,12 +2,7 @@
 
 import numpy as np
 
-from onebasin.analysis.alignment import align
 from onebasin.analysis.alignment.barriers import barrier
-from onebasin.models import BayesianNetwork, Network, predict
-from onebasin.models.symmetry.group import Group
-
-from .conftest import dataset
 
 
 def double_well(values):
@@ -31,31 +26,6 @@ def test_no_barrier_where_the_loss_is_convex(rng):
     found = barrier(first, second, lambda v: (v["w"] ** 2).sum(axis=1))
     np.testing.assert_allclose(found.height, 0.0, atol=1e-14)
     assert (found.excess[:, 1:-1] < 0).all()
-
-
-def test_alignment_takes_the_barrier_away(rng):
-    model = BayesianNetwork(Network(3, (8,), 2, activation="tanh"))
-    truth = {n: rng.normal(size=s) for n, s in model.network.shapes.items()}
-    draws = {n: t + 0.01 * rng.normal(size=(1, 20, *t.shape)) for n, t in truth.items()}
-    x = rng.normal(size=(50, 3))
-    y = predict(model, {n: t[None, None] for n, t in truth.items()}, x)[0, 0]
-    group = Group(model.symmetry, dict(model.network.shapes))
-    seen = group.act(group.random(rng, (1, 20)), draws)
-    aligned = align(dataset(seen), model.symmetry).posterior["posterior"]
-
-    def loss(values):
-        return ((predict(model, {n: v[None] for n, v in values.items()}, x)[0] - y) ** 2).mean(
-            (1, 2)
-        )
-
-    before = barrier(*halves(seen), loss).height
-    after = barrier(*halves({n: aligned[n].values for n in seen}), loss).height
-    assert (before > 0.1).all()
-    assert (after < 1e-3).all()
-
-
-def halves(values):
-    return ({n: v[0, :10] for n, v in values.items()}, {n: v[0, 10:] for n, v in values.items()})
 
 
 def test_nan_is_not_hidden():

@@ -141,32 +141,6 @@ def test_settings_change_what_is_planted():
     assert np.exp(planted.group.log_order) == pytest.approx(48)
 
 
-@each(
-    ("options", "message"),
-    [
-        (
-            {"components": 6},
-            "`components` is 6, but every element of the group is gone through; give 5",
-        ),
-        ({"components": 1}, "`components` must be a whole number, at least 2; got 1"),
-        ({"features": 0}, "`features` must be a whole number, at least 1"),
-        ({"draws": 1}, "`draws` must be a whole number, at least 2"),
-        ({"repeats": 0}, "`repeats` must be a whole number, at least 1"),
-        ({"seed": -1}, "`seed` must be a whole number from 0 to 4294967295"),
-        ({"sds": (1.0, 2.0)}, "`sds` has 2 entries for 3 components; give one each"),
-        ({"sds": (1.0, 2.0, 0.0)}, "`sds` must be a positive finite number; got 0.0"),
-    ],
-)
-def test_settings_out_of_range_are_refused(options, message):
-    with pytest.raises(ValueError, match=message):
-        PlantedComponents(**options)
-
-
-def test_unknown_rule_is_refused():
-    with pytest.raises(ValueError, match=r"`rules` holds 'median'; choose from draw, mean,"):
-        failure_rates([1.0], rules=("median",))
-
-
 @pytest.fixture
 def known():
     rates = {

@@ -58,13 +58,6 @@ def test_one_draw_and_one_chain(rng, lead, reference):
     assert same_everywhere(planted.left_over(found.element))
 
 
-def test_single_precision_restores_labels_too(rng):
-    planted = plant(*CASES["tanh network"], rng, dtype=np.float32)
-    found = align(planted.seen, planted.group.symmetry, scales=planted.scales)
-    assert same_everywhere(planted.left_over(found.element))
-    assert found.posterior["posterior"]["W1"].dtype == np.float32
-
-
 def test_without_the_signs_no_labelling_is_restored(rng):
     # Negative control: half of a unit's images under the true group stay far from the reference.
     planted = plant(*CASES["tanh network"], rng)

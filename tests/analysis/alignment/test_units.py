@@ -89,7 +89,9 @@ def test_single_precision_is_aligned_far_from_zero_too(rng):
     values = rng.permuted(rng.normal(size=(2, 50, 5)) + 10 * np.arange(5), axis=2)
     block = (Exchangeable({"mu": 0}),)
     expected = align(dataset({"mu": values}), block)
-    _same(align(dataset({"mu": (values + 1e4).astype(np.float32)}), block), expected)
+    found = align(dataset({"mu": (values + 1e4).astype(np.float32)}), block)
+    _same(found, expected)
+    assert found.posterior["posterior"]["mu"].dtype == np.float32
     _same(align(dataset({"mu": (values * 1e30).astype(np.float32)}), block), expected)
 
 

@@ -5,7 +5,6 @@ import pytest
 import xarray as xr
 
 from onebasin.analysis.compare.frame import fit_frame, halves
-from onebasin.analysis.compare.two_sample import energy_distance
 from onebasin.models.symmetry.blocks import Exchangeable, Rescalable
 
 from ...each import each
@@ -69,20 +68,6 @@ def test_every_draw_comes_into_the_labelling_of_the_first_half(make_mcmc, rng):
         np.testing.assert_array_equal(view.posterior["mu"].values[..., order], known)
 
 
-def test_parts_of_unlike_spread_are_not_taken_for_one_another(make_mcmc, rng):
-    # The best rule is wrong about 0.09 of these draws; the mean of the truth's aligned draws about half of them.
-    spread = np.array([0.3, 1.0, 3.0])
-    noise = rng.normal(size=(2, 4, 1000, 3)) * spread
-    values = {"mu": noise[0] + 2.0 * np.arange(3), "sigma": noise[1]}
-    truth, copy = (make_mcmc(shuffled(rng, values)) for _ in range(2))
-    frame = fit_frame(truth, MIXTURE)
-    aligned = frame.align(copy).posterior["mu"].values
-    place = np.argsort(aligned.std(axis=(0, 1)))
-    wrong = (aligned[..., place] != values["mu"]).any(axis=-1)
-    assert wrong.mean() < 0.12
-    np.testing.assert_allclose(aligned.std(axis=(0, 1))[place], spread, rtol=0.1)
-
-
 def test_the_scale_is_the_spread_of_the_aligned_first_half(make_mcmc, rng):
     values = mixture(rng)
     frame = fit_frame(make_mcmc(shuffled(rng, values)), MIXTURE)
@@ -127,26 +112,6 @@ def test_positive_scalings_are_no_symmetry_of_a_posterior(make_mcmc, rng):
     assert fit_frame(make_mcmc(values), (scaling,)).alignment is None
     found = fit_frame(make_mcmc(values), (Exchangeable({"mu": 0, "nu": 0}), scaling))
     assert found.symmetry == (Exchangeable({"mu": 0, "nu": 0}),)
-
-
-def test_distances_are_too_small_where_labels_were_fitted_on_the_draws_compared(make_variational):
-    # Parts that are alike: every labelling is as good, and fresh draws choose one that is near the reference.
-    rng = np.random.default_rng(6)
-    rest, fitted = np.array([_distances(make_variational, rng) for _ in range(20)]).T
-    assert abs(rest.mean()) < 5 * rest.std(ddof=1) / np.sqrt(20)
-    assert fitted.mean() < -5 * fitted.std(ddof=1) / np.sqrt(20)
-
-
-def _distances(make_variational, rng):
-    """Of fresh draws from the reference's second half, and from the first, which labels were fitted on."""
-    trees = []
-    for _ in range(2):
-        lp, mu = rng.normal(size=(1, 40)), rng.normal(size=(1, 40, 20, 5))
-        trees.append(make_variational({"mu": mu}, lp=lp, log_q=lp))
-    frame = fit_frame(trees[0], (Exchangeable({"mu": 0}),))
-    other = frame.sample(frame.align(trees[1]))
-    halved = (frame.rest, halves(trees[0])[0])
-    return [energy_distance(frame.sample(frame.align(tree)), other) for tree in halved]
 
 
 def test_other_variables_and_shapes_are_refused(make_mcmc, rng):

@@ -42,12 +42,6 @@ def test_labels_of_another_file_are_no_difference(labelled, other):
     assert (table["difference"] == 0).all()
 
 
-def test_the_same_labels_in_another_order_are_found_by_name(labelled):
-    mean = moments(labelled(("a", "b")), labelled(("b", "a")))["mean_b"]
-    assert mean["mu[a]"] == pytest.approx(5.0, abs=0.5)
-    assert mean["mu[b]"] == pytest.approx(0.0, abs=0.5)
-
-
 def test_a_posterior_with_these_names_stays_what_it_is(labelled):
     view = as_view(labelled())
     assert labelled_as(view, as_view(labelled()), ("mu", "tau")) is view

@@ -104,11 +104,6 @@ def test_diagnose_tells_swapped_units_from_unlike_modes(make_mcmc, healthy):
     assert any("log densities disagree" in sentence for sentence in unlike.warnings)
 
 
-def test_a_rescaling_makes_no_equal_modes(make_mcmc, healthy):
-    blocks = json.dumps([{"kind": "rescalable", "incoming": {"mu": 0}, "outgoing": {}}])
-    assert not measure(make_mcmc(healthy[0], attrs={"symmetry": blocks})).symmetric
-
-
 def test_a_chain_that_went_on_with_a_new_random_stream_is_noted(make_mcmc, healthy):
     draws, stats = healthy
     attrs = {"restarts": json.dumps([[], [120], [], [7, 1500]])}

@@ -154,22 +154,6 @@ def test_one_draw_has_no_crps(rng):
     assert math.isnan(score_predictions(draws, y).crps)
 
 
-@pytest.mark.usefixtures("unchecked")
-@each(
-    ("draws", "y", "likelihood", "message"),
-    [
-        ((1, 9, 3, 1), (3,), None, r"`y` has shape \(3,\).*\(3, 1\).*`y\[:, None\]`"),
-        ((9, 3), (3, 1), None, r"`draws` has shape \(9, 3\).*\(chain, draw, obs, out\)"),
-        ((1, 9, 3, 1), (3, 1), (1, 9, 4), r"`log_likelihood` has shape \(1, 9, 4\).*draw, 3\)"),
-    ],
-)
-def test_shapes_that_do_not_fit_are_refused(draws, y, likelihood, message):
-    with pytest.raises(ValueError, match=message):
-        score_predictions(
-            np.zeros(draws), np.zeros(y), log_likelihood=likelihood and np.zeros(likelihood)
-        )
-
-
 def test_score_function_adds_noise_for_all_but_the_errors(rng):
     function, sigma = rng.normal(size=(2, 50, 7, 1)), np.full((2, 50), 3.0)
     y = rng.normal(size=(7, 1))

@@ -11,7 +11,6 @@ from matplotlib.figure import Figure
 from onebasin.analysis.page.page import FigureItem, Note, Provenance, Report, Section
 from onebasin.analysis.page.pictures import embed
 from onebasin.analysis.page.render import SCRIPT, OutputError, claimed, render, write
-from onebasin.base.errors import WriteError
 from onebasin.base.table import Column, Table, TableCell
 
 from .conftest import Page, assert_only_our_script, assert_self_contained
@@ -154,41 +153,11 @@ def test_write_makes_one_readable_file(report, html, tmp_path):
     assert path.stat().st_mode & 0o044
 
 
-def test_write_does_not_replace_a_file_unless_told_to(report, tmp_path):
-    path = tmp_path / "out.html"
-    path.write_text("mine")
-    with pytest.raises(OutputError, match=r"out\.html, which exists; .*--force"):
-        write(report, path)
-    assert path.read_text() == "mine"
-    write(report, path, force=True)
-    assert path.read_text() != "mine"
-
-
 def test_claiming_needs_a_folder(tmp_path):
     with pytest.raises(OutputError, match=r"a folder that does not exist: make .*missing"):
         claimed(tmp_path / "missing" / "out.html").__enter__()
     with pytest.raises(OutputError, match="is a folder, and a file is needed"):
         claimed(tmp_path).__enter__()
-
-
-def test_claiming_says_that_a_folder_is_read_only(tmp_path, monkeypatch):
-    # Not by chmod: a superuser may write everywhere, and tests are run as one in containers.
-    def refuse(**_):
-        raise OSError(30, "Read-only file system")
-
-    monkeypatch.setattr("tempfile.TemporaryFile", refuse)
-    with pytest.raises(OutputError, match="its folder cannot be written to: Read-only file system"):
-        claimed(tmp_path / "out.html").__enter__()
-
-
-def test_write_explains_a_disk_error_and_leaves_nothing(report, tmp_path, monkeypatch):
-    def full(*args):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("onebasin.base.files.atomic.flush", full)
-    with pytest.raises(WriteError, match=r"cannot be written \(No space left on device\)"):
-        write(report, tmp_path / "out.html")
-    assert os.listdir(tmp_path) == []
 
 
 def test_a_page_may_load_and_run_nothing(html):

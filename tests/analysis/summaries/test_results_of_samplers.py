@@ -16,7 +16,7 @@ from onebasin.base.checks import check_paths
 from onebasin.base.errors import PosteriorFileError
 from onebasin.posteriors.view import as_view
 
-HEADER = "# stan_version_major = 2\n# model = m_model\n# method = sample\n# num_samples = {draws}\n"
+from ...posteriors.chains import write
 
 
 def model():
@@ -54,18 +54,9 @@ def test_an_mcmc_that_has_not_run_is_refused():
 
 
 @pytest.fixture
-def chains(tmp_path, rng):
+def chains(tmp_path):
     """CSV files of two chains of 30 draws."""
-    paths = [tmp_path / f"m_{number}.csv" for number in (1, 2)]
-    columns = (
-        "lp__,accept_stat__,stepsize__,treedepth__,n_leapfrog__,divergent__,energy__,mu.1,mu.2"
-    )
-    for path in paths:
-        rows = rng.normal(size=(30, 9))
-        rows[:, 3:6] = [2, 3, 0]
-        text = "".join(",".join(map(repr, row)) + "\n" for row in rows.tolist())
-        path.write_text(HEADER.format(draws=30) + columns + "\n" + text)
-    return paths
+    return write(tmp_path, "m", 2, draws=30)
 
 
 def test_files_stand_in_the_place_of_a_tree(chains, tmp_path):
@@ -87,4 +78,4 @@ def test_a_fit_of_cmdstanpy_is_its_files(chains):
         fit.__dict__["runset" if kind is cmdstanpy.CmdStanMCMC else "_runset"] = runs
         view = as_view(fit)
         assert view.values("mu").shape == (2, 30, 2)
-        assert view.attribute("target") == "m"
+        assert view.attribute("target") == "mix"
