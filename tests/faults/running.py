@@ -6,7 +6,6 @@ import json
 import queue
 import subprocess
 import tempfile
-import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -27,36 +26,20 @@ class FailsWithoutFault(Exception):
     """Tests of faults that fail in sound sources too; the message names them."""
 
 
-class Kept:
-    """Outcomes by key, written to a file after each, so that a run that was stopped can be repeated."""
+def _kept(path: Path | None) -> dict[str, dict[str, object]]:
+    """Read the outcomes of faults that were caught; others are tried again."""
+    if path is None or not path.exists():
+        return {}
+    found: dict[str, dict[str, object]] = json.loads(path.read_text(encoding="utf-8"))
+    return found
 
-    def __init__(self, path: Path | None) -> None:
-        self._path = path
-        self._lock = threading.Lock()
-        self._found = self._read()
 
-    def _read(self) -> dict[str, dict[str, object]]:
-        if self._path is None or not self._path.exists():
-            return {}
-        found: dict[str, dict[str, object]] = json.loads(self._path.read_text(encoding="utf-8"))
-        return found
-
-    def of(self, fault: Fault) -> Outcome | None:
-        """Return the outcome that is kept, of a fault that was caught: others are tried again."""
-        found = self._found.get(key_of(fault))
-        return None if found is None else Outcome(**found)  # type: ignore[arg-type]
-
-    def put(self, fault: Fault, outcome: Outcome) -> None:
-        """Keep an outcome."""
-        if self._path is None or outcome.result != "caught":
-            return
-        with self._lock:
-            self._found |= self._read()  # another run may have written meanwhile
-            self._found[key_of(fault)] = asdict(outcome)
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            part = self._path.with_suffix(".part")
-            part.write_text(json.dumps(self._found, indent=1), encoding="utf-8")
-            part.replace(self._path)
+def _keep(path: Path, fault: Fault, outcome: Outcome) -> None:
+    """Add an outcome to the file, to which another run may have written meanwhile."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_suffix(".part")
+    part.write_text(json.dumps(_kept(path) | {key_of(fault): asdict(outcome)}, indent=1), "utf-8")
+    part.replace(path)
 
 
 def run(
@@ -85,41 +68,48 @@ def run(
     FailsWithoutFault
         If a test fails without any fault.
     """
-    store = Kept(kept)
-    done = {f.name: outcome for f in chosen if (outcome := store.of(f)) is not None}
+    found, by_name = _kept(kept), {fault.name: fault for fault in chosen}
+    keys = {name: key_of(fault) for name, fault in by_name.items()}
+    done = {n: Outcome(**found[k]) for n, k in keys.items() if k in found}  # type: ignore[arg-type]
     for outcome in done.values():
         say(_line(outcome) + " (kept)")
     left = [fault for fault in chosen if fault.name not in done]
     if left:
         with tempfile.TemporaryDirectory(prefix="faults-") as folder:
-            for outcome in _tried(left, Path(folder), workers, store, say):
+            for outcome in _tried(left, Path(folder), workers, say):
                 done[outcome.name] = outcome
+                if kept is not None and outcome.result == "caught":
+                    _keep(kept, by_name[outcome.name], outcome)
                 say(_line(outcome))
     outcomes = [done[fault.name] for fault in chosen]
     say(summary(outcomes))
     return outcomes
 
 
-def _tried(
-    faults: Sequence[Fault], folder: Path, workers: int, store: Kept, say: Say
-) -> Iterator[Outcome]:
+def _tried(faults: Sequence[Fault], folder: Path, workers: int, say: Say) -> Iterator[Outcome]:
     workers = max(1, min(workers, len(faults)))
     copies: queue.Queue[Copy] = queue.Queue()
     for number in range(workers):
         copies.put(Copy(folder / str(number)))
-    _check_without(copies, faults, workers, say)
 
-    def work(fault: Fault) -> Outcome:
-        copy = copies.get()
-        try:
-            outcome = try_fault(copy, fault)
-        finally:
-            copies.put(copy)
-        store.put(fault, outcome)
-        return outcome
+    def in_a_copy[T, R](work: Callable[[Copy, T], R]) -> Callable[[T], R]:
+        def borrowed(given: T) -> R:
+            copy = copies.get()
+            try:
+                return work(copy, given)
+            finally:
+                copies.put(copy)
+
+        return borrowed
 
     with ThreadPoolExecutor(workers) as pool:
-        futures = [pool.submit(work, fault) for fault in faults]
+        shares = _shares(faults, workers)
+        say(f"{sum(map(len, shares))} tests or files of tests run without a fault first")
+        failing = [name for found in pool.map(in_a_copy(failing_without), shares) for name in found]
+        if failing:
+            # Else a broken test would catch everything.
+            raise FailsWithoutFault("these fail without a fault:\n" + "\n".join(failing))
+        futures = [pool.submit(in_a_copy(try_fault), fault) for fault in faults]
         try:
             for future in as_completed(futures):
                 yield future.result()
@@ -128,29 +118,15 @@ def _tried(
                 future.cancel()
 
 
-def _check_without(
-    copies: queue.Queue[Copy], faults: Sequence[Fault], workers: int, say: Say
-) -> None:
-    """Make sure that the tests pass without a fault: else a broken test would catch everything."""
+def _shares(faults: Sequence[Fault], workers: int) -> list[list[str]]:
+    """Deal the tests of faults out to workers, a file at a time."""
     files: dict[str, set[str]] = {}
     for test in (test for fault in faults for test in fault.tests):
         files.setdefault(test.partition("::")[0], set()).add(test)
-    say(f"{sum(map(len, files.values()))} tests or files of tests run without a fault first")
     shares: list[list[str]] = [[] for _ in range(workers)]
     for number, name in enumerate(sorted(files)):
         shares[number % workers] += files[name]
-
-    def check(share: list[str]) -> list[str]:
-        copy = copies.get()
-        try:
-            return failing_without(copy, share)
-        finally:
-            copies.put(copy)
-
-    with ThreadPoolExecutor(workers) as pool:
-        failing = [name for found in pool.map(check, shares) for name in found]
-    if failing:
-        raise FailsWithoutFault("these fail without a fault:\n" + "\n".join(failing))
+    return shares
 
 
 def _line(outcome: Outcome) -> str:
