@@ -10,6 +10,13 @@ from onebasin.truth.making import order_of_problem
 from onebasin.truth.produce import produce
 
 
+@pytest.fixture(autouse=True)
+def broadcasting():
+    """As in a user's process: NumPyro's transforms of several simplices and its mixtures broadcast."""
+    with jax.numpy_rank_promotion("allow"):
+        yield
+
+
 @pytest.fixture(scope="session")
 def short_order():
     """Four chains of 500 kept draws."""

@@ -18,6 +18,7 @@ from onebasin.truth import checker, criteria
 from onebasin.truth.checker import estimators, labels
 from onebasin.truth.checker.verdict import _convergence
 
+from ..analysis.conftest import autoregression
 from ..each import each
 
 SOURCES = sorted(Path(checker.__file__).parent.glob("*.py"))
@@ -35,19 +36,12 @@ def test_checker_imports_nothing_that_makes_references(path):
             assert node.level == 1 or str(node.module).split(".")[0] not in MAKERS
 
 
-def chains(rng, rho, shape=(4, 500), shift=0.0):
-    """Autoregressive chains, the last one shifted."""
-    x = rng.normal(size=shape)
-    for t in range(1, shape[1]):
-        x[:, t] = rho * x[:, t - 1] + np.sqrt(1 - rho**2) * x[:, t]
-    x[-1] += shift
-    return x
-
-
 @each("rho", [-0.6, 0.0, 0.5, 0.95])
 @each("shift", [0.0, 2.0])
 def test_estimators_are_those_of_the_paper(rng, rho, shift):
-    x = np.exp(0.5 * chains(rng, rho, shift=shift))
+    x = autoregression(rng, rho, (4, 500))
+    x[-1] += shift
+    x = np.exp(0.5 * x)
     assert estimators.rhat(x) == pytest.approx(float(array_stats.rhat(x, method="rank")), rel=1e-6)
     for own, method in ((estimators.bulk_ess, "bulk"), (estimators.tail_ess, "tail")):
         options = {"prob": (0.05, 0.95)} if method == "tail" else {}
@@ -94,7 +88,7 @@ def test_level_of_ess_is_that_of_all_estimates_together():
     rng = np.random.default_rng(0)
     seen = {}
     for rho in (0.0, 0.15, -0.15):
-        values = {f"x[{i}]": chains(rng, rho, (10, 1000)) for i in range(50)}
+        values = {f"x[{i}]": autoregression(rng, rho, (10, 1000)) for i in range(50)}
         found = {each.name: each for each in _convergence(values)}
         seen[rho] = [found[f"{word} ESS"].holds for word in ("bulk", "tail")]
         low, high = criteria.ess_bounds(10_000, 100)
@@ -151,52 +145,49 @@ def test_corrupted_file_is_refused(broken):
         path.write_bytes(whole)
 
 
-def shifted(mu):
-    mu[0] += 3.0 * mu.std()
-    return mu
-
-
-def once(diverging):
-    diverging[0, 0] = 1
-    return diverging
-
-
-def dragged(energy):
-    return np.cumsum(energy - energy.mean(), axis=1)
-
-
-RELABELLED = {
-    "mu": lambda mu: mu[..., ::-1],
-    "sigma": lambda sigma: sigma[..., ::-1],
-    "theta": lambda theta: 1 - theta,
+FAULTS = {
+    "a chain elsewhere": (
+        {"posterior/mu": lambda mu: mu + 3 * mu.std() * (np.arange(4) == 0)[:, None, None]},
+        {"R-hat", "summary"},
+    ),
+    "dependent draws": (
+        {"posterior/sigma": lambda sigma: np.repeat(sigma[:, ::4], 4, axis=1)},
+        {"lag-1 autocorrelation", "bulk ESS"},
+    ),
+    "slow energy": (
+        {"trajectory/energy": lambda energy: np.cumsum(energy - energy.mean(), axis=1)},
+        {"E-FMI"},
+    ),
+    "other labels": (
+        {
+            "posterior/mu": lambda mu: mu[..., ::-1],
+            "posterior/sigma": lambda sigma: sigma[..., ::-1],
+            "posterior/theta": lambda theta: 1 - theta,
+        },
+        {"labelling", "summary"},
+    ),
 }
 
 
-@each(
-    ("group", "changes", "fails"),
-    [
-        ("posterior", {"mu": shifted}, {"R-hat", "summary"}),
-        (
-            "posterior",
-            {"sigma": lambda sigma: np.repeat(sigma[:, ::4], 4, axis=1)},
-            {"lag-1 autocorrelation", "bulk ESS"},
-        ),
-        ("trajectory", {"diverging": once}, {"divergences"}),
-        ("trajectory", {"energy": dragged}, {"E-FMI"}),
-        ("posterior", RELABELLED, {"labelling", "summary"}),
-    ],
-    ids=["one chain shifted", "dependent", "a divergence", "slow energy", "relabelled"],
-)
-def test_draws_with_a_fault_are_refused(made, tmp_path, group, changes, fails):
-    folder = copied(made, tmp_path)
-    sound = failing(folder)  # what short chains fail by themselves
+def change(folder: Path, changes: dict) -> None:
     with h5py.File(folder / "mixture-2.full.nc", "r+") as file:
-        for name, change in changes.items():
-            file[group][name][...] = change(file[group][name][()])
+        for name, function in changes.items():
+            file[name][...] = function(file[name][()])
     resealed(folder, "full.nc")
+
+
+@each("fault", FAULTS)
+def test_draws_with_a_fault_are_refused(made, tmp_path, fault):
+    changes, fails = FAULTS[fault]
+    folder = copied(made, tmp_path)
+    change(folder, changes)
     assert fails <= failing(folder)
-    if fails == {"divergences"}:
-        assert failing(folder) - sound == fails
+
+
+def test_divergence_is_refused(broken):
+    sound = failing(broken)  # what short chains fail by themselves
+    change(broken, {"trajectory/diverging": lambda d: np.arange(d.size).reshape(d.shape) == 0})
+    assert failing(broken) - sound == {"divergences"}
 
 
 def rewritten(folder: Path, change) -> Path:

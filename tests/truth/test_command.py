@@ -3,7 +3,6 @@
 import json
 from pathlib import Path
 
-import jax
 import pytest
 
 from onebasin.truth import open_reference, references
@@ -19,13 +18,6 @@ def pair(y):
     part = jnp.exp(-0.5 * (jnp.asarray(y)[:, None] - mu[None, :]) ** 2)
     numpyro.factor("y", jnp.log(part.sum(axis=1)).sum())
 """
-
-
-@pytest.fixture(autouse=True)
-def broadcasting():
-    """As in a user's process."""
-    with jax.numpy_rank_promotion("allow"):
-        yield
 
 
 @pytest.fixture
@@ -61,23 +53,6 @@ def test_strangers_model_gets_a_reference_with_its_symmetry_found(onebasin, stra
     agreed = onebasin("truth", "check", "one", "--against", "two")
     assert agreed.code == 0, agreed.out
     assert "They agree in all" in agreed.out
-
-
-@each(
-    ("words", "said"),
-    [
-        (("truth", "make", "mixture2"), "did you mean mixture-2?"),
-        (("truth", "make", "mixture-2", "data.json"), "leave DATA.json and --exchangeable out"),
-        (("truth", "make", "mixture-2", "--thin", "0"), "--thin"),
-        (("truth", "show", "nothing-like-it"), "is no reference and no folder of one"),
-        (("truth", "check", "nothing-like-it"), "is no reference and no folder of one"),
-    ],
-)
-def test_mistakes_are_said_in_a_sentence(onebasin, words, said):
-    answer = onebasin(*words)
-    assert answer.code == 1
-    assert said in answer.err
-    assert "Traceback" not in answer.err
 
 
 def test_list_says_which_pass(onebasin):

@@ -63,13 +63,6 @@ ORDERED = ob.Target("ordered", numpyro_model=in_order)
 SETTINGS = ob.Nuts(chains=4, warmup=300, draws=1000)
 
 
-@pytest.fixture(autouse=True)
-def broadcasting():
-    """As in a user's process."""
-    with jax.numpy_rank_promotion("allow"):
-        yield
-
-
 @pytest.fixture(scope="module")
 def run():
     with jax.numpy_rank_promotion("allow"):

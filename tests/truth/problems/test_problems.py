@@ -30,13 +30,6 @@ SHARES = {"weight", "A", "start", "share", "phi"}
 SYMMETRIC = [name for name, problem in PROBLEMS.items() if equal_modes(problem.target().symmetry)]
 
 
-@pytest.fixture(autouse=True)
-def broadcasting():
-    """NumPyro's own transform of several simplices, and its beta distribution of several numbers, broadcast."""
-    with jax.numpy_rank_promotion("allow"):
-        yield
-
-
 def points(name: str) -> dict[str, np.ndarray]:
     """Six points."""
     with precision("float64"):
