@@ -54,28 +54,45 @@ def _fit() -> Any:
     return ob.advi(target(one), iterations=20, draws=10)
 
 
+def _of_network() -> dict[str, Any]:
+    return {"posterior": f.network()}
+
+
+def _declared() -> dict[str, Any]:
+    return {"posterior": f.mixture(declared=True)}
+
+
+def _target() -> dict[str, Any]:
+    return {"target": target()}
+
+
 def _simulated(rng: np.random.Generator) -> tuple[dict[str, Any], dict[str, Any]]:
     return {"x": rng.normal()}, {}
 
 
-CHEAP: dict[str, Callable[[], dict[str, Any]]] = {
+Needed = Callable[[], dict[str, Any]]
+"""Makes the arguments that a call needs."""
+
+
+def _each(names: str, needed: Needed) -> dict[str, Needed]:
+    return dict.fromkeys(names.split(), needed)
+
+
+CHEAP: dict[str, Needed] = {
+    **_each("diagnose summary elbo fit_gaussian loo", lambda: {"posterior": f.mixture()}),
+    **_each("barriers predictive_uncertainty summarise_predictions unit_activity", _of_network),
     "align": lambda: {"posterior": f.mixture(), "symmetry": LABELS},
     "aligned_quantity": lambda: {"symmetry": LABELS},
-    "barriers": lambda: {"posterior": f.network()},
     "compare": lambda: {
         "posteriors": {"a": f.mixture(), "b": f.mixture(seed=2)},
         "truth": "a",
         "permutations": 9,
     },
     "compare_with_reference": lambda: {"posterior": f.mixture(), "reference": f.mixture(seed=2)},
-    "diagnose": lambda: {"posterior": f.mixture()},
-    "summary": lambda: {"posterior": f.mixture()},
-    "elbo": lambda: {"posterior": f.mixture()},
     "failure_rates": lambda: {
         "separations": [1.0],
         "planted": ob.truth.PlantedComponents(repeats=2),
     },
-    "fit_gaussian": lambda: {"posterior": f.mixture()},
     "keep_compiled": lambda: {"folder": "kept"},
     "load_data": lambda: {"name": "relu-teacher"},
     "numpyro_model": lambda: {"model": three},
@@ -83,57 +100,37 @@ CHEAP: dict[str, Callable[[], dict[str, Any]]] = {
     "open_reference": lambda: {"name": "no such"},
     "predict": lambda: {"posterior": f.network(), "new_data": np.zeros((1, 2))},
     "prior": lambda: {"target": target(), "draws": 2},
-    "loo": lambda: {"posterior": f.mixture()},
     "compare_models": lambda: {"models": f.mixture()},
     "networks.predict": lambda: {
         "model": ob.networks.BayesianNetwork(ob.networks.Network(2, (2,))),
         "draws": f.network()["posterior"].to_dataset(),
         "x": np.zeros((1, 2)),
     },
-    "predictive_uncertainty": lambda: {"posterior": f.network()},
     "save": lambda: {"tree": f.mixture(), "path": "a.nc", "force": True},
     "score_predictions": lambda: {"draws": np.ones((1, 4, 3, 1)), "y": Y},
     "stan_program": lambda: {"path": "no.stan"},
-    "summarise_predictions": lambda: {"posterior": f.network()},
     "transpositions": lambda: {"posterior": f.mixture(declared=True)},
-    "unit_activity": lambda: {"posterior": f.network()},
     # Parts of models, and settings
+    **_each("Categorical Gaussian NormalPrior Parametrisation PlantedComponents", dict),
+    **_each("Advi Dadvi DistillationSettings Ensemble Hmc Laplace Mclmc Modes", dict),
+    **_each("Nuts Optimize Pathfinder Symmetrised Train", dict),
     "BayesianNetwork": lambda: {"network": ob.networks.Network(1, (2,))},
-    "Categorical": dict,
     "Counterparts": lambda: {"tuples": (("a", "b"),)},
     "Complement": lambda: {"names": ("x",)},
     "Exchangeable": lambda: {"axes": {"mu": 0}},
     "Family": lambda: {"name": "a", "simulate": _simulated, "condition": target},
     "Flip": lambda: {"names": ("mu",)},
-    "Gaussian": dict,
     "Network": lambda: {"in_dim": 1, "hidden": (2,)},
-    "NormalPrior": dict,
-    "Parametrisation": dict,
-    "PlantedComponents": dict,
     "Rotation": lambda: {"axes": {"load": 1}},
     "Rescalable": lambda: {"incoming": {"W": 0}, "outgoing": {"V": 0}},
     "Target": lambda: {"name": "t", "numpyro_model": three},
     "target": lambda: {"model": lambda p: -(p["x"] ** 2), "parameters": {"x": "real"}},
-    **dict.fromkeys(
-        (
-            *(
-                "Advi",
-                "Dadvi",
-                "DistillationSettings",
-                "Ensemble",
-                "Hmc",
-                "Laplace",
-                "Mclmc",
-                "Modes",
-            ),
-            *("Nuts", "Optimize", "Pathfinder", "Symmetrised", "Train"),
-        ),
-        dict,
-    ),
 }
 """What a call needs that takes little time, by the public name."""
 
-COSTLY: dict[str, Callable[[], dict[str, Any]]] = {
+COSTLY: dict[str, Needed] = {
+    **_each("advi dadvi ensemble hmc jax_density laplace mclmc nuts optimize pathfinder", _target),
+    **_each("find_symmetry sample_modes symmetrised_vi", _target),
     "calibrate": lambda: {
         "family": ob.truth.Family.of_numpyro(lambda y=None: one("y"), observed="y"),
         "method": ob.Nuts(chains=1, warmup=10, draws=10),
@@ -147,10 +144,8 @@ COSTLY: dict[str, Callable[[], dict[str, Any]]] = {
         "settings": ob.approximations.DistillationSettings(steps=2),
     },
     "find_modes": lambda: {"target": target(), "starts": 2},
-    "find_symmetry": lambda: {"target": target()},
     "generated_quantities": lambda: {"target": target(one), "draws": _fit()},
     "infer": lambda: {"target": target(), "method": SHORT},
-    "jax_density": lambda: {"target": target()},
     "log_density": lambda: {"target": target(one), "points": {"x": 0.0}},
     "mixture_gap": lambda: {"target": target(one), "posterior": _fit()},
     "open_library": lambda: {"program": "no.stan"},
@@ -161,31 +156,11 @@ COSTLY: dict[str, Callable[[], dict[str, Any]]] = {
         "start": {"W1": np.ones((1, 2)), "b1": np.ones(2), "W2": np.ones((2, 1)), "b2": np.ones(1)},
         "settings": ob.networks.Train(epochs=1),
     },
-    **dict.fromkeys(
-        (
-            *(
-                "advi",
-                "dadvi",
-                "ensemble",
-                "hmc",
-                "laplace",
-                "mclmc",
-                "nuts",
-                "optimize",
-                "pathfinder",
-            ),
-            *("sample_modes", "symmetrised_vi"),
-        ),
-        lambda: {"target": target()},
+    **_each(
+        "plot.elbo plot.pair plot.predictive plot.uncertainty", lambda: {"posteriors": f.mixture()}
     ),
-    **{
-        f"plot.{name}": lambda: {"posteriors": f.mixture()}
-        for name in ("elbo", "pair", "predictive", "uncertainty")
-    },
-    **{
-        f"plot.{name}": lambda: {"posterior": f.mixture(declared=True)}
-        for name in ("aligned", "barriers", "densities", "forest", "labels", "ranks", "traces")
-    },
+    **_each("plot.aligned plot.barriers plot.densities plot.forest plot.labels", _declared),
+    **_each("plot.ranks plot.traces", _declared),
     "plot.calibration": lambda: {"calibration": None},
     "plot.comparison": lambda: {"comparison": None},
     "plot.failure_rates": lambda: {"rates": None},
@@ -214,7 +189,7 @@ def _is_number(parameter: inspect.Parameter) -> bool:
     return words in ("int", "float", "<class 'int'>", "<class 'float'>")
 
 
-def faults_of(name: str, needed: Callable[[], dict[str, Any]]) -> Iterator[str]:
+def faults_of(name: str, needed: Needed) -> Iterator[str]:
     """Call a public name with every hostile value in the place of each argument, and say what goes wrong."""
     function: Any = ob
     for part in name.split("."):
@@ -254,7 +229,7 @@ def test_every_public_name_is_tried():
     assert {name.removeprefix("plot.") for name in PLOTS} == set(ob.plot.__all__)
 
 
-def _check(table: dict[str, Callable[[], dict[str, Any]]], names: list[str]) -> None:
+def _check(table: dict[str, Needed], names: list[str]) -> None:
     faults = [fault for name in names for fault in faults_of(name, table[name])]
     assert not faults, f"{len(faults)} faults\n" + "\n".join(faults)
 

@@ -1,6 +1,7 @@
 """Every row of `kinds.txt`: a command, data of a program, or a call, and how each is refused.
 
-The texts of errors are tested where they are raised. Here every public door is tried with what people hand in.
+Every public door is tried with what people hand in. Texts of errors that no public call reaches are tested where they
+are raised.
 """
 
 from __future__ import annotations
@@ -162,6 +163,19 @@ def of(*shape: Any, **how: Any) -> Any:
 
 def classifier() -> Any:
     return of(1, (2,), 2)(likelihood=ob.networks.Categorical())
+
+
+def bare() -> xr.DataTree:
+    """A posterior of a network that keeps no data."""
+    return f.changed(f.network(), lambda groups, _: groups.pop("constant_data"))
+
+
+def pointwise(chains: int = 2, obs: int = 60) -> xr.DataTree:
+    """A posterior with a log likelihood, of chains that agree."""
+    draws = np.random.default_rng(1).normal(size=(chains, 40))
+    terms = {"y": (("chain", "draw", "obs"), draws[..., None] + np.zeros(obs))}
+    groups = {"posterior": {"mu": (("chain", "draw"), draws)}, "log_likelihood": terms}
+    return xr.DataTree.from_dict({name: xr.Dataset(group) for name, group in groups.items()})
 
 
 def nuts(model: Any = three, **more: Any) -> Any:

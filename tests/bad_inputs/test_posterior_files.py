@@ -35,14 +35,6 @@ def _hdf5(fill: Callable[[h5py.File], object]) -> Callable[[Path], None]:
     return write
 
 
-def _classic(path: Path) -> None:
-    xr.Dataset({"mu": (("chain", "draw"), np.zeros((2, 10)))}).to_netcdf(path, engine="scipy")
-
-
-def _without(group: str) -> Callable[[Path], None]:
-    return f.with_change(lambda groups, _: groups.pop(group))
-
-
 QUICK = ("half", "no-posterior", "without-chain", "no-chains", "nan", "moved-is-text")
 """What every command is tried with; the rest, through the same door, is tried with `diagnose` alone."""
 
@@ -64,7 +56,7 @@ NOT_READABLE: dict[str, File | None] = {
             "mu", data=np.zeros(3, [("a", "f8"), ("b", "i4")])
         )
     ),
-    "no-posterior": _without("posterior"),
+    "no-posterior": f.with_change(lambda groups, _: groups.pop("posterior")),
     "flat-dataset-without-chains": lambda path: xr.Dataset(
         {"mu": (("draw",), np.zeros(10))}
     ).to_netcdf(path, engine="h5netcdf"),

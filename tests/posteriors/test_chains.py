@@ -6,14 +6,8 @@ from arviz_stats.base import array_stats
 
 from onebasin.posteriors import chains
 
+from ..analysis.conftest import autoregression
 from ..each import each
-
-
-def autoregression(rng: np.random.Generator, phi: float, shape: tuple[int, int]) -> np.ndarray:
-    noise = rng.normal(size=shape)
-    for draw in range(1, shape[1]):
-        noise[:, draw] += phi * noise[:, draw - 1]
-    return noise
 
 
 def of_many_kinds(rng: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:

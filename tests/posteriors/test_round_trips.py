@@ -192,13 +192,6 @@ def test_a_store_has_one_writer_at_a_time(tree, tmp_path):
         save(tree, path, force=True)
 
 
-@each("name", ["run.pkl", "run.xyz", "run.2"])
-def test_an_unknown_suffix_is_refused(tree, tmp_path, name):
-    with pytest.raises(ValueError, match=r"names no format that is written: end it in one of \.nc"):
-        save(tree, tmp_path / name)
-    assert not list(tmp_path.iterdir())
-
-
 @each("name", ["run.zarr", "run.zarr.zip", *DRAWS])
 def test_complex_numbers_are_refused(tree, tmp_path, name):
     tree["posterior"] = tree.posterior.to_dataset().assign(z=tree.posterior.tau * 1j)

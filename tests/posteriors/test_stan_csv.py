@@ -88,20 +88,16 @@ def test_blocks_are_what_is_read_at_once(tmp_path, monkeypatch, numbers, lazy):
     pieces.close()
 
 
-def test_many_draws_take_little_memory(tmp_path):
+def test_many_draws_take_little_memory(tmp_path, monkeypatch):
     names = ",".join(f"theta.{place + 1}" for place in range(500))
     rows = chains.lines(chains.numbers(1, 100, 507)) * 10
     (tmp_path / "run.csv").write_text(f"{chains.STATS},{names}\n" + "".join(rows))
     open_posterior(chains.write(tmp_path, chains=1)[0])  # what is loaded once
+    monkeypatch.setattr(csv_blocks, "NUMBERS", 2**15)
     tracemalloc.start()
-    try:
-        monkey = csv_blocks.NUMBERS
-        csv_blocks.NUMBERS = 2**15
-        tree = open_posterior(tmp_path / "run.csv", lazy=True)
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        csv_blocks.NUMBERS = monkey
-        tracemalloc.stop()
+    tree = open_posterior(tmp_path / "run.csv", lazy=True)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
     assert tree.posterior.theta.nbytes == 4_000_000
     assert peak < 2_500_000
     np.testing.assert_array_equal(
