@@ -5,10 +5,13 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-import jaxtyping
 import numpy as np
 import pytest
 import xarray as xr
+from scipy.signal import lfilter
+
+from onebasin.models import BayesianNetwork
+from onebasin.models.symmetry.blocks import to_json
 
 DIMS = {
     "W1": ("in", "hidden1"),
@@ -133,6 +136,87 @@ def network_tree(rng: np.random.Generator) -> xr.DataTree:
     return relu_tree(rng)
 
 
+def network_posterior(
+    model: BayesianNetwork,
+    values: Mapping[str, np.ndarray],
+    data: tuple[np.ndarray, np.ndarray] | None = None,
+    **groups: xr.Dataset,
+) -> xr.DataTree:
+    """Give draws (chain, draw, ...) of a network its description, its symmetry and its data (x, y)."""
+    dims = model.network.dims
+    variables = {n: (("chain", "draw", *dims.get(n, ())), np.asarray(v)) for n, v in values.items()}
+    if data is not None:
+        x, y = data
+        groups["constant_data"] = xr.Dataset({"x": (("obs", "in"), x)})
+        groups["observed_data"] = xr.Dataset({"y": (("obs", "out")[: y.ndim], y)})
+    tree = xr.DataTree.from_dict({"posterior": xr.Dataset(variables), **groups})
+    tree.attrs = {"model": model.describe(), "symmetry": to_json(model.symmetry)}
+    return tree
+
+
+def modes_table(
+    weights: np.ndarray | list[float], errors: list[float], **changes: Any
+) -> xr.Dataset:
+    """The group `modes` of these weights, known within a tenth; `changes` are of columns and attributes."""
+    weights = np.asarray(weights, float)
+    log = np.log(weights)
+    columns = {
+        "log_weight": log,
+        "weight": weights,
+        "weight_low": weights * 0.9,
+        "weight_high": np.minimum(weights * 1.1, 1),
+        "log_evidence": log - log[0],
+        "log_evidence_error": errors,
+        "starts": np.full(len(weights), 40 // len(weights)),
+        "rhat": np.ones(len(weights)),
+    }
+    said = {
+        "known": 1,
+        "starts": 40,
+        "unseen": 0.0,
+        "not_sampled": 0,
+        "nearest_not_sampled": np.nan,
+    }
+    rows = columns | {name: v for name, v in changes.items() if np.ndim(v)}
+    said |= {name: v for name, v in changes.items() if not np.ndim(v)}
+    return xr.Dataset({n: ("mode", np.asarray(v, float)) for n, v in rows.items()}, attrs=said)
+
+
+ORDERS = np.array([[0, 1, 2], [2, 1, 0], [1, 0, 2], [1, 2, 0]])
+
+
+def switched_mixture(
+    rng: np.random.Generator,
+    chains: int = 4,
+    draws: int = 400,
+    *,
+    apart: float = 3.0,
+    sd: float = 0.3,
+    orders: np.ndarray = ORDERS,
+    every_draw: bool = False,
+) -> dict[str, np.ndarray]:
+    """Means and spreads of three components, in the order of their chain or of their draw."""
+    mu = apart * np.arange(-1, 2) + sd * rng.normal(size=(chains, draws, 3))
+    sigma = np.array([0.5, 1.0, 2.0]) * np.exp(0.1 * rng.normal(size=(chains, draws, 3)))
+    order = np.repeat(orders[np.arange(chains) % len(orders)][:, None], draws, axis=1)
+    if every_draw:
+        order = rng.permuted(order, axis=2)
+    values = {"mu": mu, "sigma": sigma}
+    return {name: np.take_along_axis(v, order, axis=2) for name, v in values.items()}
+
+
+def autoregression(
+    rng: np.random.Generator, rho: float | tuple[float, ...], shape: tuple[int, ...]
+) -> np.ndarray:
+    """Stationary AR(1) chains (chain, draw, ...) of unit variance; `rho` may be one for each parameter."""
+    if isinstance(rho, tuple):
+        columns = [autoregression(rng, each, (*shape[:-1], 1)) for each in rho]
+        return np.concatenate(columns, axis=-1)
+    noise = rng.normal(size=shape) * np.sqrt(1 - rho**2)
+    noise[:, 0] /= np.sqrt(1 - rho**2)
+    return lfilter([1], [1, -rho], noise, axis=1)
+
+
 def relu_tree(
     rng: np.random.Generator, *, chains: int = 4, draws: int = 100, swap: bool = False, **attrs: Any
 ) -> xr.DataTree:
@@ -159,14 +243,6 @@ def relu_tree(
         observed_data=xr.Dataset({"y": (("obs", "out"), y)}),
         constant_data=xr.Dataset({"x": (("obs", "in"), x)}),
     )
-
-
-@pytest.fixture
-def unchecked() -> Iterator[None]:
-    """Switch the shape checks of the test run off, to see what a user is told without them."""
-    jaxtyping.config.update("jaxtyping_disable", True)
-    yield
-    jaxtyping.config.update("jaxtyping_disable", False)
 
 
 @contextmanager

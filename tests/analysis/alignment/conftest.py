@@ -12,6 +12,8 @@ from onebasin.models.symmetry.blocks import Complement, Exchangeable, Flip, Symm
 from onebasin.models.symmetry.elements import Element, Permuted
 from onebasin.models.symmetry.group import Group
 
+from ..conftest import dataset
+
 
 def chain(*widths: int, flips: bool = False) -> tuple[Symmetry, dict[str, tuple[int, ...]]]:
     """Symmetry and shapes of a network with inputs, hidden layers and outputs of these sizes."""
@@ -64,16 +66,6 @@ class Planted:
     def left_over(self, found: Element) -> Element:
         """What the hidden element and the one found make together: constant if all went well."""
         return self.group.compose(self.hidden, found)
-
-
-def dataset(values: dict[str, np.ndarray]) -> xr.Dataset:
-    """Give arrays (chain, draw, *event) names of axes."""
-    return xr.Dataset(
-        {
-            name: (("chain", "draw", *(f"{name}_dim_{k}" for k in range(v.ndim - 2))), v)
-            for name, v in values.items()
-        }
-    )
 
 
 def plant(

@@ -12,17 +12,14 @@ from onebasin.models.symmetry.canonical import canonical
 from onebasin.models.symmetry.words import as_symmetry
 
 from ...each import each
+from ..conftest import dataset
 
 ARRAYS = "mu,sigma,theta"
 APART = "mu1~mu2~mu3,sigma[0]~sigma[1]~sigma[3],theta"
 
 
 def posterior_of(values) -> xr.DataTree:
-    arrays = {
-        name: (("chain", "draw", *(f"{name}_{k}" for k in range(value.ndim - 2))), value)
-        for name, value in values.items()
-    }
-    return xr.DataTree.from_dict({"posterior": xr.Dataset(arrays)})
+    return xr.DataTree.from_dict({"posterior": dataset(values)})
 
 
 @pytest.fixture(scope="module")
@@ -106,14 +103,6 @@ def test_counterparts_are_drawn_in_one_row(both, asked):
     assert len(figure.axes) == (6 if asked is None else 2)
     drawn = with_counterparts(apart["posterior"].to_dataset(), as_symmetry(APART))
     np.testing.assert_array_equal(drawn["mu1~mu2~mu3"].values[..., 1], drawn["mu2"].values)
-
-
-def test_a_diagnosis_by_separate_components_is_that_of_arrays(both):
-    arrays, apart = both
-    expected, found = ob.diagnose(arrays, symmetry=ARRAYS), ob.diagnose(apart, symmetry=APART)
-    outcomes = [{check.name: check.outcome for check in each.checks} for each in (expected, found)]
-    assert outcomes[0] == outcomes[1]
-    assert "passed" in outcomes[1].values()
 
 
 def test_a_sign_that_changes_with_an_exchange_is_aligned():

@@ -90,7 +90,7 @@ def everything_is_large(monkeypatch):
 @each("order", [("chain", "draw", ...), ("draw", ..., "chain")])
 def test_a_large_file_is_moved_a_piece_at_a_time_to_the_same_draws(tree, tmp_path, order):
     turned = tree["posterior"].to_dataset().transpose(*order)
-    tree["posterior"] = xr.DataTree(turned.assign_coords(W1_dim_0=list("abcd")))
+    tree["posterior"] = xr.DataTree(turned.assign_coords({"in": list("abcd")}))
     expected = align(tree).to_tree()
     ob.save(tree, tmp_path / "raw.nc")
     with ob.open_posterior(tmp_path / "raw.nc", lazy=True) as opened:

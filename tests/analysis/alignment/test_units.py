@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from onebasin.analysis.alignment import align, switching
-from onebasin.analysis.diagnostics.aligned import diagnose_aligned
 from onebasin.models.symmetry.blocks import Exchangeable
 
 from ...each import each
@@ -103,24 +102,3 @@ def test_parts_that_are_lost_in_rounding_are_refused(offset, rng):
         match=r"`posterior` holds mu whose components .* lost in rounding; take off what",
     ):
         align(dataset({"mu": values + offset}), (Exchangeable({"mu": 0}),))
-
-
-def test_scales_that_leave_no_squares_are_refused(rng):
-    symmetry, values = _draws("mixture", rng)
-    with pytest.raises(ValueError, match=r"`scales\['mu'\]` is 1e-200, but the draws spread by"):
-        align(dataset(values), symmetry, scales={"mu": 1e-200})
-
-
-@each(("unit", "offset"), [(1e150, 0.0), (1.0, 1e9)])
-def test_the_aligned_diagnosis_is_the_same(make_mcmc, rng, unit, offset):
-    values = rng.permuted(rng.normal(size=(4, 100, 3)) + 8 * np.arange(3), axis=2)
-    block = (Exchangeable({"mu": 0}),)
-    expected, found = (
-        diagnose_aligned(make_mcmc({"mu": u * (values + o)}), block)
-        for u, o in ((1.0, 0.0), (unit, offset))
-    )
-    assert found.aligned.rhat.value == pytest.approx(expected.aligned.rhat.value, rel=2e-4)
-    assert found.raw.rhat.value == pytest.approx(expected.raw.rhat.value, rel=2e-4)
-    assert found.basins == expected.basins
-    assert np.isfinite(found.invariants["rhat"]).all()
-    assert found.switching.noise_ratio == pytest.approx(expected.switching.noise_ratio, rel=1e-3)

@@ -4,7 +4,6 @@ import json
 
 import numpy as np
 import pytest
-import xarray as xr
 from scipy.stats import norm
 
 from onebasin.analysis.compare.compare import compare
@@ -14,7 +13,10 @@ from onebasin.models.networks.architecture import Network
 from onebasin.models.networks.bayesian import BayesianNetwork
 from onebasin.models.networks.likelihood import Categorical, Gaussian
 from onebasin.models.networks.parametrisation import Parametrisation
+from onebasin.models.networks.prediction import predict
 from onebasin.models.symmetry.blocks import Exchangeable, to_json
+
+from ..conftest import network_posterior
 
 SHAPE = (4, 60)
 REGRESSION = BayesianNetwork(Network(2, (3,)))
@@ -22,10 +24,10 @@ CLASSES = BayesianNetwork(Network(2, (3,), out_dim=3), likelihood=Categorical())
 
 
 @pytest.fixture
-def make(make_mcmc):
+def make():
     """Build a posterior of a network; hidden units are well apart, chains under labels of their own."""
 
-    def build(model, *, seed, spread=0.1, data=0, shape=SHAPE, **attrs):
+    def build(model, *, seed, spread=0.1, data=0, shape=SHAPE):
         rng = np.random.default_rng(seed)
         centres = np.random.default_rng(17)
         draws = {}
@@ -39,13 +41,7 @@ def make(make_mcmc):
             draws["W2"][chain] = draws["W2"][chain][:, order]
         if model.infers_noise:
             draws["sigma"] = 0.5 * np.exp(0.05 * rng.normal(size=shape))
-        x, y = _data(model, data)
-        groups = {
-            "observed_data": xr.Dataset({"y": (("obs", "out")[: y.ndim], y)}),
-            "constant_data": xr.Dataset({"x": (("obs", "in"), x)}),
-        }
-        facts = {"model": model.describe(), "symmetry": to_json(model.symmetry)}
-        return make_mcmc(draws, attrs=facts | attrs, **groups)
+        return network_posterior(model, draws, _data(model, data))
 
     return build
 
@@ -57,13 +53,8 @@ def _data(model, seed):
 
 
 def _outputs(tree, x):
-    """The network's outputs (draw, obs, out), by hand."""
-    w1, b1, w2, b2 = (
-        tree["posterior"][n].values.reshape(-1, *tree["posterior"][n].shape[2:])
-        for n in ("W1", "b1", "W2", "b2")
-    )
-    hidden = np.maximum(x @ w1 + b1[:, None], 0)
-    return hidden @ w2 + b2[:, None]
+    """The network's outputs (draw, obs, out)."""
+    return np.concatenate(predict(REGRESSION, tree["posterior"].to_dataset(), x))
 
 
 def test_the_floor_is_the_second_half_against_the_first(make):

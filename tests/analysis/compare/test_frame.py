@@ -8,6 +8,7 @@ from onebasin.analysis.compare.frame import fit_frame, halves
 from onebasin.models.symmetry.blocks import Exchangeable, Rescalable
 
 from ...each import each
+from ..conftest import ORDERS, switched_mixture
 
 MIXTURE = (Exchangeable({"mu": 0, "sigma": 0}),)
 
@@ -21,10 +22,9 @@ def shuffled(rng, values):
     }
 
 
-def mixture(rng, chains=4, draws=100):
-    mu = np.array([-3.0, 0.0, 3.0]) + 0.3 * rng.normal(size=(chains, draws, 3))
-    sigma = np.array([0.5, 1.0, 2.0]) * np.exp(0.1 * rng.normal(size=(chains, draws, 3)))
-    return {"mu": mu, "sigma": sigma, "noise": rng.normal(size=(chains, draws))}
+def mixture(rng):
+    values = switched_mixture(rng, draws=100, orders=ORDERS[:1])
+    return values | {"noise": rng.normal(size=(4, 100))}
 
 
 def by_location(values):

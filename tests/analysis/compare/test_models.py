@@ -88,26 +88,6 @@ def test_chains_that_differ_in_labels_alone_are_one_mode(rng):
     assert len(ob.compare_models(tree, by="chain").weights) == 2
 
 
-@each(
-    "models, by, said",
-    [
-        (lambda tree: {"a": tree}, None, "must map two names or more to posteriors"),
-        (lambda tree: tree, None, "or be one posterior with `by='chain'`"),
-        (lambda tree: tree.isel(chain=[0]), "chain", "has one chain: there is nothing to stack"),
-        (lambda tree: tree.isel(chain=[0, 1]), "mode", "`by='chain'` compares its chains"),
-        (lambda tree: {"a": tree, "b": tree.isel(obs=[0, 1])}, None, r"a of 60, b of 2"),
-        (
-            lambda tree: {"a": tree, "b": {"x": np.zeros((2, 9))}},
-            None,
-            r"`models\['b'\]` has no group",
-        ),
-    ],
-)
-def test_what_cannot_be_compared_is_refused(tree, models, by, said):
-    with pytest.raises(ValueError, match=said):
-        ob.compare_models(models(tree), by=by)
-
-
 def test_the_command_compares_files_and_stacks_modes(tree, tmp_path, capsys):
     both, low = tmp_path / "both.nc", tmp_path / "low.nc"
     ob.save(tree, both)

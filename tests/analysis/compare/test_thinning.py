@@ -7,7 +7,8 @@ from onebasin.analysis.compare.two_sample import two_sample
 from onebasin.posteriors.draws import Draws
 
 from ...each import each
-from .conftest import autoregression, independent_draws
+from ..conftest import autoregression
+from .conftest import independent_draws
 
 
 def stride(values):

@@ -7,21 +7,13 @@ from onebasin.analysis.diagnostics.diagnose import diagnose, summary
 from onebasin.base.table import Table
 from onebasin.models.symmetry.blocks import Exchangeable
 
-from ...cards import unclosed_tags
+from ...cards import check_page
 
 
-def test_a_notebook_shows_the_answer_first_and_no_markup_of_names(make_mcmc, rng):
-    name = "<script>alert(1)<b>\x1b[31m"
-    page = diagnose(make_mcmc({name: rng.normal(size=(4, 500))}))._repr_html_()
+def test_a_notebook_shows_the_answer_first(make_mcmc, rng):
+    page = diagnose(make_mcmc({"mu": rng.normal(size=(4, 500))}))._repr_html_()
+    check_page(page)
     assert page.index("Usable") < page.index("You may use it") < page.index("<caption>")
-    assert "<script" not in page
-    assert "\x1b" not in page
-    assert "&lt;script&gt;" in page
-    for outside in ("http", "url(", "@import", "src="):
-        assert outside not in page
-    assert "light-dark(" in page
-    assert unclosed_tags(page) == []
-    assert len(page) < 10_000
 
 
 def test_a_notebook_shows_what_alignment_did(make_mcmc, rng):

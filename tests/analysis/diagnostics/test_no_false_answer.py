@@ -11,6 +11,7 @@ from onebasin.models.symmetry.exchangeable import Exchangeable
 from onebasin.posteriors.view import as_view
 
 from ...each import each
+from ..conftest import autoregression
 from .test_diagnose import SHAPE, mixture, regression
 
 
@@ -62,9 +63,7 @@ def test_an_angle_that_is_cut_open_has_no_sign(make_mcmc, rng):
 
 
 def test_label_free_quantities_that_are_slow_are_named_where_labels_overlap(make_mcmc, rng):
-    common = rng.normal(size=SHAPE)
-    for place in range(1, SHAPE[1]):
-        common[:, place] = 0.9 * common[:, place - 1] + 0.44 * common[:, place]
+    common = autoregression(rng, 0.9, SHAPE)
     mu = rng.normal(size=(*SHAPE, 3))
     quick, slow = (
         diagnose(make_mcmc({"mu": each}), symmetry="mu") for each in (mu, mu + common[..., None])
@@ -77,14 +76,8 @@ def test_label_free_quantities_that_are_slow_are_named_where_labels_overlap(make
 def loadings(rng, angle):
     """Loadings of two factors, turned by an angle draw by draw."""
     base = np.random.default_rng(5).normal(size=(8, 2))
-    turn = np.stack(
-        [
-            np.stack([np.cos(angle), -np.sin(angle)], -1),
-            np.stack([np.sin(angle), np.cos(angle)], -1),
-        ],
-        -2,
-    )
-    return base @ turn + 0.3 * rng.normal(size=(*SHAPE, 8, 2))
+    turn = np.stack([np.cos(angle), -np.sin(angle), np.sin(angle), np.cos(angle)], axis=-1)
+    return base @ turn.reshape(*SHAPE, 2, 2) + 0.3 * rng.normal(size=(*SHAPE, 8, 2))
 
 
 @each("declared", [None, "+-L:1"])
@@ -168,10 +161,7 @@ def test_chains_that_disagree_leave_labels_open(make_mcmc, rng):
 
 
 def test_a_log_density_that_mixes_slowly_is_not_said_to_disagree(make_mcmc, rng):
-    lp = np.zeros(SHAPE)
-    steps = rng.normal(size=SHAPE)
-    for place in range(1, SHAPE[1]):
-        lp[:, place] = 0.85 * lp[:, place - 1] + steps[:, place]
+    lp = 1.9 * autoregression(rng, 0.85, SHAPE)
     found = diagnose(make_mcmc(regression(rng), stats={"lp": lp}))
     row = found.judgement.rows[1]
     assert row.outcome == "failed"
@@ -182,11 +172,7 @@ def test_a_log_density_that_mixes_slowly_is_not_said_to_disagree(make_mcmc, rng)
 def test_draws_that_are_lacking_are_counted_on_what_is_identified(make_mcmc, rng):
     """Loadings that rotate at every draw need no draws; `alpha`, which mixes slowly, does."""
     turned = loadings(rng, rng.uniform(0, 2 * np.pi, size=SHAPE))
-    steps = rng.normal(size=SHAPE)
-    slow = np.zeros(SHAPE)
-    for place in range(1, SHAPE[1]):
-        slow[:, place] = 0.9 * slow[:, place - 1] + steps[:, place]
-    found = diagnose(make_mcmc({"L": turned, "alpha": slow}))
+    found = diagnose(make_mcmc({"L": turned, "alpha": autoregression(rng, 0.9, SHAPE)}))
     assert found.verdict == "unusable"
     assert "`alpha`" in found.judgement.causes[0].evidence, found.judgement.causes
 

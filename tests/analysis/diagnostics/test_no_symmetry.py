@@ -9,6 +9,7 @@ from onebasin.analysis.alignment.align import align
 from onebasin.analysis.diagnostics.diagnose import diagnose
 
 from ...each import each
+from ..conftest import autoregression
 from .test_diagnose import SHAPE
 
 SWAPPED = np.array([False, False, True, True])
@@ -159,10 +160,7 @@ def test_parts_that_keep_one_order_do_not_change_places(make_mcmc, rng):
 
 def test_labels_that_alignment_sorts_leave_only_the_draws_short(make_mcmc, rng):
     """Slow chains, each in one labelling that is declared: aligned R-hat passes, the ESS does not."""
-    noise = rng.normal(size=(4, 1500, 2))
-    for place in range(1, noise.shape[1]):
-        noise[:, place] = 0.8 * noise[:, place - 1] + 0.6 * noise[:, place]
-    mu = np.array([-9.0, 9.0]) + noise
+    mu = np.array([-9.0, 9.0]) + autoregression(rng, 0.8, (4, 1500, 2))
     mu[SWAPPED] = mu[SWAPPED][..., ::-1]
     found = diagnose(make_mcmc({"mu": mu}), symmetry="mu", ess_threshold=1000)
     assert found.aligned.aligned.rhat.value < 1.02

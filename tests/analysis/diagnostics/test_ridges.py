@@ -5,16 +5,14 @@ import numpy as np
 from onebasin.analysis.diagnostics.diagnose import diagnose
 
 from ...each import each
+from ..conftest import autoregression
 
 SHAPE = (4, 500)
 
 
 def slow(rng):
     """A chain that goes along its range far too slowly."""
-    drawn = rng.normal(size=SHAPE)
-    for step in range(1, SHAPE[1]):
-        drawn[:, step] = 0.99 * drawn[:, step - 1] + np.sqrt(1 - 0.99**2) * drawn[:, step]
-    return drawn
+    return autoregression(rng, 0.99, SHAPE)
 
 
 def case(name, rng):

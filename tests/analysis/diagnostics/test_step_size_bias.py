@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 
 import numpy as np
-import pytest
 import xarray as xr
 
 from onebasin import diagnose
@@ -102,34 +101,12 @@ def test_chains_in_modes_of_their_own_are_not_converged() -> None:
     assert diagnose(posterior(shift=8.0)).verdict == "unusable"
 
 
-def network_posterior(shift: float) -> tuple[xr.DataTree, np.ndarray]:
-    """A network of one layer whose output bias is another in the last chain; labels switch between chains."""
-    rng = np.random.default_rng(1)
+def test_predictions_are_judged_whatever_the_labels(make_network, rng) -> None:
     model = BayesianNetwork(Network(1, (2,)), Gaussian(noise_sd=0.1))
-    draws = {n: 0.1 * rng.standard_normal((4, 200, *s)) for n, s in model.network.shapes.items()}
-    for chain in (0, 2):  # the units of these chains have each other's places
-        draws["W1"][chain, :, :, 0] += 3.0
-    for chain in (1, 3):
-        draws["W1"][chain, :, :, 1] += 3.0
-    draws["b2"][-1] += shift
-    return mcmc_tree(draws, attrs={"model": model.describe()}), np.linspace(-1, 1, 5)[:, None]
-
-
-def test_predictions_are_judged_whatever_the_labels() -> None:
-    tree, x = network_posterior(0.0)
+    tree, x = make_network(rng, draws=200, swap=True, model=model.describe()), np.eye(5)[:, :1]
     table = summarise_predictions(tree, x)
     assert list(table.index) == [f"f[{i},0]" for i in range(5)]
     assert table["rhat"].max() < 1.02
     assert table["ess_bulk"].min() > 400
-    apart, x = network_posterior(2.0)
-    assert summarise_predictions(apart, x)["rhat"].min() > 1.3
-
-
-def test_predictions_of_no_network_are_refused() -> None:
-    with pytest.raises(ValueError, match="`posterior` is of no network"):
-        summarise_predictions(posterior())
-
-
-def test_inputs_that_were_not_kept_are_asked_for() -> None:
-    with pytest.raises(ValueError, match="`x` is not given"):
-        summarise_predictions(network_posterior(0.0)[0])
+    tree["posterior"]["b2"].values[-1] += 2.0
+    assert summarise_predictions(tree, x)["rhat"].min() > 1.3

@@ -68,12 +68,6 @@ def test_a_file_is_overwritten_only_by_force(network_tree, tmp_path):
     assert save_gaussian(fit, path, force=True) == path
 
 
-def test_a_folder_that_is_a_file_is_refused(network_tree, tmp_path):
-    (tmp_path / "taken").write_text("")
-    with pytest.raises(GaussianFileError, match="its folder cannot be written to"):
-        save_gaussian(fit_of(network_tree, "full"), tmp_path / "taken" / "fit.nc")
-
-
 def test_other_files_are_refused(network_tree, tmp_path):
     with pytest.raises(GaussianFileError, match=r"absent.nc does not exist"):
         load_gaussian(tmp_path / "absent.nc")

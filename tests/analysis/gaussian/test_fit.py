@@ -14,6 +14,7 @@ from onebasin.models.symmetry.blocks import to_json
 from onebasin.models.symmetry.group import Group
 
 from ...each import each
+from ..conftest import network_posterior
 from .conftest import dense, kullback_leibler, one_variable, random_correlation, with_moments
 
 SIZE = 8
@@ -151,15 +152,7 @@ def scrambled(rng):
     clean = {n: truth[n] + noise[n] * rng.standard_normal((2, 200, *s)) for n, s in shapes.items()}
     group = Group(model.symmetry, shapes)
     seen = group.act(group.random(rng, (2, 200)), clean)
-    dims = model.network.dims
-    tree = xr.DataTree.from_dict(
-        {
-            "posterior": xr.Dataset(
-                {n: (("chain", "draw", *dims[n]), seen.get(n, clean[n])) for n in clean}
-            )
-        }
-    )
-    tree.attrs |= {"model": model.describe(), "symmetry": to_json(model.symmetry)}
+    tree = network_posterior(model, clean | seen)
     return group, truth, noise, tree
 
 
@@ -203,52 +196,11 @@ def test_gauge_tells_how_scalings_were_divided_out(network_tree):
     assert spread["balanced"] < 0.3 * spread["keep"]
 
 
-def bad_value(value, name="theta"):
-    data = {"theta": np.random.default_rng(1).standard_normal((2, 9, 3)), "phi": np.ones((2, 9))}
-    data["phi"] += np.arange(18).reshape(2, 9)
-    if value is not None:
-        data[name][(1, 4, 2)[: data[name].ndim]] = value
-    dims = {"theta": ("chain", "draw", "place"), "phi": ("chain", "draw")}
-    return xr.Dataset({n: (dims[n], v) for n, v in data.items()})
-
-
-@each("value", [np.nan, np.inf])
-def test_draws_that_are_not_finite_are_refused(value):
-    message = r"1 value\(s\) that are not finite.*First: theta\[2\] in chain 1, draw 4"
-    with pytest.raises(ValueError, match=message):
-        fit_gaussian(bad_value(value))
-
-
-def test_zero_is_not_positive():
-    with pytest.raises(ValueError, match=r"not positive.*First: phi in chain 1, draw 4"):
-        fit_gaussian(bad_value(0.0, "phi"), positive="phi")
-
-
-def test_constant_parameters_are_refused():
-    data = bad_value(None)
-    data["theta"][:, :, 1] = 0.3
-    with pytest.raises(ValueError, match=r"1 parameter\(s\) that do not vary, first theta\[1\]"):
-        fit_gaussian(data)
-
-
-def test_one_draw_is_refused_and_two_are_enough():
-    one = bad_value(None).isel(chain=[0], draw=[0])
-    with pytest.raises(ValueError, match=r"holds 1 draw\(s\); a variance needs at least 2"):
-        fit_gaussian(one)
-    members = bad_value(None).isel(draw=[0])  # two members of an ensemble, one draw each
+def test_one_draw_is_refused_and_two_are_enough(rng):
+    members = one_variable(rng.standard_normal((2, 3)))  # of an ensemble, one draw each
     assert fit_gaussian(members).settings["fitted_draws"] == 2
-
-
-def test_variables_that_are_no_draws_of_real_numbers_are_refused():
-    data = bad_value(None)
-    with pytest.raises(ValueError, match=r"holds phi of type int64.*`var_names`"):
-        fit_gaussian(data.assign(phi=data["phi"].astype(np.int64)))
-    with pytest.raises(ValueError, match=r"holds `phi` with dimensions \(draw\), without chain"):
-        fit_gaussian(data.assign(phi=data["phi"][0]))
-    with pytest.raises(ValueError, match="asks for theta; the variables to fit are: phi"):
-        fit_gaussian(data.isel(place=slice(0)), var_names="theta")
-    with pytest.raises(ValueError, match=r"its group 'posterior' is empty"):
-        fit_gaussian(xr.Dataset())
+    with pytest.raises(ValueError, match=r"holds 1 draw\(s\); a variance needs at least 2"):
+        fit_gaussian(members.isel(chain=[0]))
 
 
 def test_precision_of_low_rank_needs_more_draws_than_parameters(rng):

@@ -5,7 +5,6 @@ import json
 import numpy as np
 import pytest
 import xarray as xr
-from scipy.integrate import quad
 from scipy.stats import lognorm, multivariate_normal
 
 from onebasin.analysis.gaussian import COVARIANCES, fit_gaussian
@@ -67,8 +66,6 @@ def test_positive_variable_is_log_normal(positives):
     np.testing.assert_allclose(fit.log_density({"b": points}), truth.logpdf(points), rtol=1e-10)
     assert fit.mean["b"] == pytest.approx(truth.mean(), rel=1e-10)
     assert fit.sd["b"] == pytest.approx(truth.std(), rel=1e-10)
-    mean = quad(lambda b: b * np.exp(fit.log_density({"b": np.full((1, 1), b)})[0, 0]), 0, 60)[0]
-    assert fit.mean["b"] == pytest.approx(mean, rel=1e-6)
 
 
 def test_density_outside_the_support(positives):
@@ -159,15 +156,3 @@ def test_labels_travel_along(rng):
     draws = fit_gaussian(source).sample(4)
     assert draws["posterior"]["school"].values.tolist() == ["a", "b", "c"]
     assert draws["posterior"].sizes["draw"] == 4
-
-
-def test_bad_draws_are_refused(positives):
-    fit = fit_gaussian(positives)
-    with pytest.raises(ValueError, match=r"`draws` lack b; they hold a\. Give draws"):
-        fit.log_density(positives[["a"]])
-    with pytest.raises(ValueError, match=r"hold b of shape \(1, 9, 2\); \(chain, draw\) is needed"):
-        fit.log_density({"a": np.zeros((1, 9)), "b": np.zeros((1, 9, 2))})
-    with pytest.raises(ValueError, match=r"different \(chain, draw\)"):
-        fit.log_density({"a": np.zeros((1, 9)), "b": np.zeros((1, 8))})
-    with pytest.raises(ValueError, match=r"`temperature` must be a positive"):
-        fit.log_density(positives, temperature=-1.0)

@@ -5,12 +5,20 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import xarray as xr
+from matplotlib.figure import Figure
 
 from onebasin.models import BayesianNetwork, Categorical, Gaussian, Network
 from onebasin.models.symmetry.blocks import Exchangeable, to_json
 
+from ..conftest import network_posterior
+
 SWITCHED = (1, 2)
 """Chains of the mixture in which the two components have each other's places."""
+
+
+def legend(figure: Figure) -> list[str]:
+    """What a figure's legends say."""
+    return [text.get_text() for legend in figure.legends for text in legend.get_texts()]
 
 
 @pytest.fixture(scope="session")
@@ -72,15 +80,8 @@ def network_tree(
         for axis, dim in enumerate(dims[name]):
             if dim.startswith("hidden"):
                 drawn[1:] = np.flip(drawn[1:], axis=axis + 2)
-        values[name] = (("chain", "draw", *dims[name]), drawn)
-    groups = {
-        "posterior": xr.Dataset(values),
-        "constant_data": xr.Dataset({"x": (("obs", "in"), x)}),
-        "observed_data": xr.Dataset({"y": (("obs", "out")[: y.ndim], y)}),
-    }
-    tree = xr.DataTree.from_dict(groups)
-    tree.attrs |= {"model": model.describe(), "symmetry": to_json(model.symmetry)}
-    return tree
+        values[name] = drawn
+    return network_posterior(model, values, (x, y))
 
 
 @pytest.fixture(scope="session")

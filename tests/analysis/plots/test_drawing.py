@@ -18,14 +18,11 @@ from onebasin.base.text import shown
 from onebasin.studies.lab.figures import plot_cells
 
 from ...each import each
+from .conftest import legend
 
 
 def _visible(figure):
     return [axes for axes in figure.axes if axes.get_visible()]
-
-
-def _legend(figure):
-    return [text.get_text() for legend in figure.legends for text in legend.get_texts()]
 
 
 def test_plot_trace_rank_draws_a_row_per_quantity_and_a_line_per_chain(rng):
@@ -38,7 +35,7 @@ def test_plot_trace_rank_draws_a_row_per_quantity_and_a_line_per_chain(rng):
     assert traces[-1].get_xlabel() == "draw"
     assert figure.axes[-1].get_xlabel() == "rank among all draws"
     assert len(figure.axes[-1].patches) == 3
-    assert _legend(figure) == ["chain 0", "chain 1", "chain 2"]
+    assert legend(figure) == ["chain 0", "chain 1", "chain 2"]
 
 
 def test_trace_rank_is_flat_for_one_chain_and_split_for_chains_apart(rng):
@@ -100,7 +97,7 @@ def test_plot_predictive_band_draws_data_truth_and_bands(rng):
     assert len(panel.lines) == 2  # mean, truth
     assert (np.diff(panel.lines[1].get_xdata()) > 0).all()
     assert (panel.get_xlabel(), panel.get_ylabel()) == ("x (cm)", "y")
-    assert _legend(figure) == ["95 %", "50 %", "predictive mean", "true function", "data"]
+    assert legend(figure) == ["95 %", "50 %", "predictive mean", "true function", "data"]
     plain = draw_predictive_bands({"free": band})
     assert (len(plain.axes[0].collections), len(plain.axes[0].lines)) == (2, 1)
 
@@ -114,7 +111,7 @@ def test_draw_elbo_shows_the_late_values_and_says_what_is_hidden():
     assert len(axes.lines) == 2
     assert axes.get_ylim()[0] > -30
     assert [text.get_text() for text in axes.texts] == ["18 early values lie below the axis"]
-    assert _legend(figure) == ["mean-field", "full-rank"]
+    assert legend(figure) == ["mean-field", "full-rank"]
 
 
 def test_elbo_range_survives_values_that_are_not_finite():
@@ -143,7 +140,7 @@ def test_plot_cells_draws_a_row_per_run_and_marks_the_limit():
     assert axes.get_xlabel() == "smallest bulk ESS"
     assert axes.get_xscale() == "log"
     assert len(axes.lines) == 3
-    assert _legend(figure) == ["numpyro", "stan"]
+    assert legend(figure) == ["numpyro", "stan"]
 
 
 def test_a_figure_refuses_to_draw_nothing():

@@ -68,11 +68,6 @@ def test_plot_elbo_draws_a_line_a_fit(rng, make_variational):
     assert len(ob.plot.elbo(ob.approximations.elbo(fits["mean-field"])).axes[0].lines) == 1
 
 
-def test_plot_elbo_refuses_what_has_none(mixture):
-    with pytest.raises(ValueError, match="ELBO"):
-        ob.plot.elbo(mixture)
-
-
 def test_plot_traces_begins_with_lp_and_the_worst(mixture):
     figure = ob.plot.traces(mixture, rows=3)
     names = [axes.get_ylabel() for axes in figure.axes if axes.get_ylabel() != "density"]
@@ -119,14 +114,6 @@ def test_divergences_are_marked(mixture):
     (mark,) = figure.axes[0].lines
     assert mark.get_xydata().tolist() == [as_view(tree).draws("mu").values[1, 7, :2].tolist()]
     assert figure.alt.endswith("; divergences: 1.")
-
-
-@pytest.mark.usefixtures("unchecked")
-def test_plots_of_results_refuse_anything_else(mixture):
-    with pytest.raises(TypeError, match=r"`comparison`.*give what `compare` returned"):
-        ob.plot.comparison({"a": mixture})
-    with pytest.raises(TypeError, match=r"`rates`.*give what `failure_rates` returned"):
-        ob.plot.failure_rates(3)
 
 
 def test_a_former_name_is_the_plot_of_now_and_says_so_once(caplog):

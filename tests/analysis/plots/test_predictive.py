@@ -102,24 +102,6 @@ def test_a_second_output_is_chosen_by_its_number():
         ob.plot.predictive(tree, output=2)
 
 
-def test_refusals_say_what_to_give(regression, several_inputs, mixture):
-    with pytest.raises(ValueError, match="hold both networks and posteriors of other models"):
-        ob.plot.predictive({"a": regression, "b": mixture})
-    with pytest.raises(ValueError, match="is of no network that could predict at `x`"):
-        ob.plot.predictive(mixture, x=[[0.0]])
-    with pytest.raises(ValueError, match="`y` is given without `x`"):
-        ob.plot.predictive(regression, y=[0.0])
-    with pytest.raises(ValueError, match=r"`truth` is drawn over one input.*has 2"):
-        ob.plot.predictive(several_inputs, truth=np.sum)
+def test_a_truth_of_another_shape_is_refused(regression):
     with pytest.raises(ValueError, match=r"`truth` returned an array of shape \(\)"):
         ob.plot.predictive(regression, truth=np.sum)
-    with pytest.raises(ValueError, match="`posteriors` is empty"):
-        ob.plot.predictive({})
-    bare = mixture.copy()
-    del bare["observed_data"]
-    with pytest.raises(ValueError, match="`posterior` holds no predicted data"):
-        ob.plot.predictive(bare)
-    without = regression.copy()
-    del without["constant_data"]
-    with pytest.raises(ValueError, match="keeps no inputs to predict at: give `x`"):
-        ob.plot.predictive(without)

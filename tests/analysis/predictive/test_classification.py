@@ -4,7 +4,9 @@ import math
 
 import numpy as np
 import pytest
+from sklearn.metrics import brier_score_loss
 
+from onebasin.analysis.predictive import classification
 from onebasin.analysis.predictive.classification import (
     accuracy,
     agreement,
@@ -93,3 +95,19 @@ def test_every_score_is_nan_where_a_draw_is():
 def test_log_probabilities_do_not_overflow():
     logits = np.asarray([[[[1e4, -1e4, 0.0]]]])
     assert class_log_probability(logits)[0, 1] == pytest.approx(-2e4)
+
+
+def test_two_bins_by_hand(monkeypatch):
+    monkeypatch.setattr(classification, "BINS", 3)
+    probability = np.array([[0.6, 0.4], [0.6, 0.4], [0.9, 0.1], [0.05, 0.95]])
+    labels = np.array([0, 1, 0, 0])
+    # Bins of width 1/3 from 1/3: 0.6 and 0.6 (one of two right), then 0.9 and 0.95 (one of two).
+    expected = (abs(1 - 1.2) + abs(1 - 1.85)) / 4
+    assert calibration_error(probability, labels) == pytest.approx(expected)
+
+
+def test_brier_score_of_two_classes_is_twice_scikit_learns(rng):
+    probability = rng.dirichlet(np.ones(2), size=100)
+    labels = rng.integers(2, size=100)
+    expected = 2 * brier_score_loss(labels, probability[:, 1])
+    assert brier_score(probability, labels) == pytest.approx(expected, rel=1e-12)

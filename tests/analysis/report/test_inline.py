@@ -41,8 +41,3 @@ def test_what_a_notebook_shows_can_be_saved(shown, tmp_path):
     with pytest.raises(RuntimeError, match="exists"):
         shown.save(path)
     shown.save(path, force=True)
-
-
-def test_a_report_may_be_on_some_variables(tree):
-    text = Page(report(tree, var_names=["phi"]).html).text
-    assert "phi" in text and "theta[0]" not in text

@@ -15,6 +15,7 @@ from onebasin.models.symmetry.blocks import to_json
 from onebasin.posteriors import schema
 from onebasin.posteriors.view import as_view
 
+from ..conftest import modes_table
 from .conftest import Page, assert_self_contained
 
 WEIGHTS = np.array([0.7, 0.2, 0.1])
@@ -30,23 +31,12 @@ def together(weights=WEIGHTS, **changes):
     drawn = {
         name: (DIMS, rng.normal(np.array(centres)[of], 0.5)) for name, centres in CENTRES.items()
     }
-    rows = {
-        "log_weight": np.log(weights),
-        "weight_low": weights * 0.9,
-        "weight_high": np.minimum(weights * 1.1, 1),
-        "log_evidence": np.log(weights) - 12.0,
-        "log_evidence_error": [0.02, 0.03, 0.04],
-        "starts": [20, 12, 8],
-        "rhat": [1.001, 1.002, 1.003],
-    }
-    said = {"known": 1, "starts": 40, "unseen": 0.0, "not_sampled": 0} | changes.pop("said", {})
-    rows = {name: ("mode", np.asarray(row, float)) for name, row in (rows | changes).items()}
     groups = {
         "posterior": xr.Dataset(drawn),
         "sample_stats": xr.Dataset(
             {schema.MODE: (DIMS, of), "lp": (DIMS, rng.normal(size=of.shape))}
         ),
-        schema.MODES: xr.Dataset(rows, attrs=said),
+        schema.MODES: modes_table(weights, [0.02, 0.03, 0.04], **changes),
     }
     tree = xr.DataTree.from_dict(groups)
     tree.attrs = {"method": "modes"}
@@ -101,7 +91,7 @@ def test_chains_that_disagree_are_marked_where_their_mode_matters():
 
 
 def test_weights_that_are_not_known_are_not_said():
-    tree = together(said={"known": 0})
+    tree = together(known=0)
     rows = cells(tree)
     assert "weight" not in section(tree).parts[1].caption + section(tree).parts[1].alt
     assert [row["weight"].value for row in rows] == ["not known"] * 3

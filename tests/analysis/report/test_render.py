@@ -1,6 +1,5 @@
 """The page: complete, escaped, self-contained; and the file it goes to."""
 
-import os
 import re
 from base64 import b64encode
 from hashlib import sha256
@@ -10,7 +9,7 @@ from matplotlib.figure import Figure
 
 from onebasin.analysis.page.page import FigureItem, Note, Provenance, Report, Section
 from onebasin.analysis.page.pictures import embed
-from onebasin.analysis.page.render import SCRIPT, OutputError, claimed, render, write
+from onebasin.analysis.page.render import SCRIPT, OutputError, claimed, render
 from onebasin.base.table import Column, Table, TableCell
 
 from .conftest import Page, assert_only_our_script, assert_self_contained
@@ -146,18 +145,9 @@ def test_figures_of_other_libraries_have_the_pages_greys_and_ground():
     assert set(re.findall(r"#[0-9a-f]{6}", styles)) == {"#2244aa"}
 
 
-def test_write_makes_one_readable_file(report, html, tmp_path):
-    path = write(report, tmp_path / "out.html")
-    assert path.read_text(encoding="utf-8") == html
-    assert os.listdir(tmp_path) == ["out.html"]
-    assert path.stat().st_mode & 0o044
-
-
 def test_claiming_needs_a_folder(tmp_path):
     with pytest.raises(OutputError, match=r"a folder that does not exist: make .*missing"):
         claimed(tmp_path / "missing" / "out.html").__enter__()
-    with pytest.raises(OutputError, match="is a folder, and a file is needed"):
-        claimed(tmp_path).__enter__()
 
 
 def test_a_page_may_load_and_run_nothing(html):
@@ -178,9 +168,3 @@ def test_a_page_may_load_and_run_nothing(html):
     )  # before anything that it rules
     used = Page(html).values("src")
     assert all(value.startswith("data:") for value in used)
-
-
-def test_what_acts_in_a_name_is_shown_on_the_page(report):
-    title = "a\u202eb \x1b[1m <b>"
-    page = Page(render(Report(title, "Lede", report.sections)))
-    assert r"a\u202eb \x1b[1m <b>" in page.text

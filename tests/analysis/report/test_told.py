@@ -12,6 +12,7 @@ from onebasin.analysis.report.sections.chains import autocorrelation_in_words
 from onebasin.analysis.report.sections.sampler import pairs_in_words
 
 from ...each import each
+from ..conftest import autoregression
 
 
 def noisy(levels, rng, sd=0.1):
@@ -57,9 +58,7 @@ def test_ranks_name_the_chain_that_lies_apart(rng):
 
 def test_autocorrelation_tells_the_lag_at_which_it_has_fallen(rng):
     noise = rng.normal(size=(2, 4000))
-    slow = np.zeros_like(noise)
-    for t in range(1, 4000):
-        slow[:, t] = 0.9 * slow[:, t - 1] + noise[:, t]
+    slow = autoregression(rng, 0.9, (2, 4000))
     assert autocorrelation_in_words({"x": noise}) == "x: autocorrelation below 0.1 from lag 1 on."
     lag = int(autocorrelation_in_words({"x": slow}).split("lag ")[1].split()[0])
     assert 15 <= lag <= 30  # 0.9^22 = 0.1

@@ -117,10 +117,3 @@ def test_some_fits_that_have_not_settled_are_counted(make_fit):
     found = elbo(symmetrised(make_fit, settled=np.array([1, 0], np.int8)))
     assert not found.converged
     assert "not met by 1 of 2 fits" in found.sentences[1]
-
-
-def test_a_posterior_without_an_elbo_is_refused(make_mcmc, rng):
-    with pytest.raises(
-        ValueError, match=r"has no ELBO in a group `variational`; give what `ob.advi`"
-    ):
-        elbo(make_mcmc({"mu": rng.normal(size=(4, 50))}))

@@ -8,12 +8,11 @@ from scipy.stats import norm
 from onebasin.analysis.summaries.quantiles import DESCRIBED, QUANTILES, describe
 from onebasin.posteriors.draws import Draws
 
+from ..conftest import autoregression
 
-def correlated(rng, rho=0.6, shape=(4, 500, 3)):
-    values = rng.normal(size=shape)
-    for now in range(1, shape[1]):
-        values[:, now] = rho * values[:, now - 1] + np.sqrt(1 - rho**2) * values[:, now]
-    return values
+
+def correlated(rng, shape=(4, 500, 3)):
+    return autoregression(rng, 0.6, shape)
 
 
 def named(values):

@@ -13,7 +13,6 @@ from numpyro.infer import MCMC, NUTS
 
 import onebasin as ob
 from onebasin.base.checks import check_paths
-from onebasin.base.errors import PosteriorFileError
 from onebasin.posteriors.view import as_view
 
 from ...posteriors.chains import write
@@ -63,10 +62,6 @@ def test_files_stand_in_the_place_of_a_tree(chains, tmp_path):
     found = ob.diagnose([str(path) for path in chains])
     assert (found.num_chains, found.num_draws) == (2, 30)
     assert ob.diagnose(tmp_path / "m_*.csv").rhat.value == found.rhat.value
-    with pytest.raises(
-        PosteriorFileError, match=r"`posterior` must name .*absent\.nc does not exist"
-    ):
-        ob.diagnose(tmp_path / "absent.nc")
     with pytest.raises(ValueError, match="`path` is empty"):
         check_paths("path", [])
 

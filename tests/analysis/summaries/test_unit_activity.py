@@ -11,11 +11,11 @@ from onebasin.analysis.summaries.unit_activity import normal_divergence, ordered
 from onebasin.analysis.summaries.weight_moments import weight_moments
 from onebasin.inference.density.network import density_of
 from onebasin.models import BayesianNetwork, Gaussian, Network, NormalPrior, Parametrisation
-from onebasin.models.symmetry.blocks import to_json
 from onebasin.models.transforms.distributions import OrderedNormal
 from onebasin.posteriors.view import as_view
 
 from ...cards import check_page
+from ..conftest import network_posterior
 
 X = np.linspace(-1, 1, 6)[:, None]
 
@@ -29,18 +29,6 @@ def network(hidden=(3, 2), **more):
     )
 
 
-def tree_of(model, values, variational=None, **attrs):
-    """A posterior of a network, with a fit's parameters where they are given."""
-    axes = model.network.dims
-    variables = {n: (("chain", "draw", *axes.get(n, ())), np.asarray(v)) for n, v in values.items()}
-    groups = {"posterior": xr.Dataset(variables)}
-    if variational is not None:
-        groups["variational"] = xr.Dataset(variational)
-    tree = xr.DataTree.from_dict(groups)
-    tree.attrs |= {"model": model.describe(), "symmetry": to_json(model.symmetry), **attrs}
-    return tree
-
-
 def fitted(rng, model, *, dims=("param",), shape=()):
     """A mean-field fit with parameters at random, of which `loc` and `scale` are also given by name."""
     target = model.condition(X, np.sin(X))
@@ -51,7 +39,7 @@ def fitted(rng, model, *, dims=("param",), shape=()):
     names = [*model.network.shapes, *(["sigma"] if model.infers_noise else [])]
     shapes = model.network.shapes | {"sigma": ()}
     draws = {name: np.ones((max(shape[:1], default=1), 4, *shapes[name])) for name in names}
-    return tree_of(model, draws, variational), density, loc, scale
+    return network_posterior(model, draws, variational=xr.Dataset(variational)), density, loc, scale
 
 
 def expected(mean, sd, scale):
@@ -103,7 +91,7 @@ def with_signals(model, **signals):
     both = {"loc": loc, "scale": scale}
     vectors = {n: ("param", np.asarray(density.ravel(v))) for n, v in both.items()}
     draws = {name: np.ones((1, 4, *shape)) for name, shape in model.network.shapes.items()}
-    return tree_of(model, draws, vectors)
+    return network_posterior(model, draws, variational=xr.Dataset(vectors))
 
 
 def test_a_unit_is_active_whose_signal_reaches_an_output():
@@ -156,7 +144,7 @@ def test_weights_of_unit_norm_have_signals_and_no_divergence(rng):
         parametrisation=Parametrisation("givens", "ordered"),
     )
     values = {n: 5 + rng.normal(size=(1, 40, *s)) for n, s in unit.network.shapes.items()}
-    found = ob.networks.unit_activity(tree_of(unit, values))
+    found = ob.networks.unit_activity(network_posterior(unit, values))
     assert found.units["kl_in"].isna().all()
     assert found.units["kl_out"].notna().all()
     assert found.num_active == 3
@@ -197,7 +185,7 @@ def test_of_draws_divergences_are_lower_bounds_by_their_moments(rng):
     values = {name: rng.normal(size=(2, 400, *s)) for name, s in model.network.shapes.items()}
     # Two narrow modes: KL = log(1 / 0.1) - ... is more than that of the normal with the same moments.
     values["W1"] = rng.choice([-2.0, 2.0], size=(2, 400, 1, 2)) + 0.1 * values["W1"]
-    found = ob.networks.unit_activity(tree_of(model, values))
+    found = ob.networks.unit_activity(network_posterior(model, values))
     mean, sd = values["W1"].mean(axis=(0, 1)), values["W1"].std(axis=(0, 1), ddof=1)
     np.testing.assert_allclose(found.units["kl_in"], normal_divergence(mean, sd, 1.0)[0])
     samples = dist.Normal(0, 1).log_prob(jnp.asarray(values["W1"]))
@@ -210,11 +198,11 @@ def test_of_draws_divergences_are_lower_bounds_by_their_moments(rng):
 def test_draws_without_a_common_labelling_are_refused_until_they_are_aligned(rng):
     model = network()
     values = {name: rng.normal(size=(2, 20, *s)) for name, s in model.network.shapes.items()}
-    tree = tree_of(model, values)
+    tree = network_posterior(model, values)
     with pytest.raises(ValueError, match=r"units may have changed places.*ob\.align"):
         ob.networks.unit_activity(tree)
     assert len(ob.networks.unit_activity(ob.align(tree).posterior).units) == 5
-    ordered = tree_of(network(biases="ordered"), values)
+    ordered = network_posterior(network(biases="ordered"), values)
     assert len(ob.networks.unit_activity(ordered).units) == 5
 
 
@@ -256,12 +244,8 @@ def test_a_low_rank_fit_is_judged_by_its_draws(rng):
     np.testing.assert_array_equal(moments.mean["W1"], np.ones((1, 2)))
 
 
-def test_refusals_say_what_to_give(rng):
-    with pytest.raises(ValueError, match="only networks have hidden units"):
-        ob.networks.unit_activity(xr.Dataset({"mu": (("chain", "draw"), np.zeros((1, 5)))}))
+def test_a_fit_without_a_trace_has_no_evaluations(rng):
     tree, *_ = fitted(rng, network())
-    with pytest.raises(ValueError, match="`threshold` must be a positive finite number"):
-        ob.networks.unit_activity(tree, threshold=0)
     with pytest.raises(ValueError, match="use a fit with `trace_parameters=True`"):
         ob.networks.unit_activity(tree, evaluation=3)
 

@@ -46,39 +46,6 @@ def test_draws_takes_one_name_or_several(make_mcmc, rng):
     assert as_view(tree).draws(["c", "a"]).names == ("c", "a")
 
 
-def of(**groups):
-    return xr.DataTree.from_dict({name: xr.Dataset(group) for name, group in groups.items()})
-
-
-def mu(shape=(2, 5), **more):
-    return of(posterior={"mu": (("chain", "draw"), np.zeros(shape)), **more})
-
-
-@each(
-    ("tree", "names", "message"),
-    [
-        (mu(tau=("chain", [0.0] * 2)), ["mu", "theta"], r"asks for `theta`.*are: mu, tau"),
-        (mu(), [], "asks for no names"),
-        (of(sample_stats={}), None, r"no group `posterior` \(groups there are: sample_stats\)"),
-        (of(posterior={}), None, "its group 'posterior' is empty"),
-        (mu((2, 3)), None, "has 3 draws a chain, and at least 4"),
-        (
-            mu(label=(("chain", "draw"), np.full((2, 5), "a"))),
-            None,
-            "`label` of type <U1, and only",
-        ),
-        (
-            of(posterior={"mu": ("draw", np.zeros(5))}),
-            None,
-            "`mu` with dimensions .* without chain",
-        ),
-    ],
-)
-def test_draws_that_cannot_be_read_are_refused(tree, names, message):
-    with pytest.raises(ValueError, match=message):
-        as_view(tree).draws(names)
-
-
 def test_as_view_takes_what_arviz_converts_and_the_attributes_of_a_dataset(rng):
     mu = rng.normal(size=(2, 5))
     assert as_view({"mu": mu}).draws().names == ("mu",)

@@ -124,9 +124,3 @@ def test_a_file_that_appears_meanwhile_is_left_alone(tmp_path, monkeypatch, link
             path.write_text("precious")
     found = {path.name: path.read_text() for path in tmp_path.iterdir()}
     assert found == {"run.nc": "precious", "run-1.nc": "also there", "run-2.nc": "result"}
-
-
-def test_a_new_file_takes_its_name(tmp_path):
-    with replacing(tmp_path / "run.nc", new=True) as part:
-        part.write_text("result")
-    assert [path.read_text() for path in tmp_path.iterdir()] == ["result"]
