@@ -111,6 +111,8 @@ def test_posteriordbs_draws_are_read(tmp_path, caplog):
             '[{"a": [1, 2], "b": [1]}]',
             "holds `b` with (chain, draw) of (1, 1), and others with (1, 2)",
         ),
+        ('[{"draw": [1, 2]}]', "which is the name of an axis"),
+        ('[{"": [1, 2]}]', "a name that no file can store"),
         ('[{"a": ["x", "y"]}]', "holds `a` of type <U1, and only numbers"),
         ('[{"a": [[1], [1, 2]]}]', "holds `a`, whose chains or draws differ in shape"),
     ],

@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from onebasin.models.symmetry.blocks import Complement, Exchangeable, Flip, Symmetry
-from onebasin.models.symmetry.elements import Element, Permuted
+from onebasin.models.symmetry.elements import Element
 from onebasin.models.symmetry.group import Group
 
 from ..conftest import dataset
@@ -105,11 +105,6 @@ def equal(first: Element, second: Element) -> bool:
         for a, b in zip(part, other, strict=True)
         if a is not None
     )
-
-
-def permutations_of(element: Element) -> list[np.ndarray]:
-    """The permutations of every block."""
-    return [part.permutation for part in element if isinstance(part, Permuted)]
 
 
 def price(costs: np.ndarray, assigned: np.ndarray) -> np.ndarray:

@@ -8,7 +8,11 @@ from onebasin.posteriors.draws import Draws
 
 from ...each import each
 from ..conftest import autoregression
-from .conftest import independent_draws
+
+
+def independent_draws(values, **options):
+    """Draws (chain, draw, param) that may be taken for independent."""
+    return thinning.thin(Draws(("",) * values.shape[2], values), **options)
 
 
 def stride(values):

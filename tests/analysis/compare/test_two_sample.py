@@ -9,7 +9,7 @@ from onebasin.analysis.compare.two_sample import MIN_DRAWS, energy_distance, two
 
 from ...each import each
 from ..conftest import autoregression
-from .conftest import independent_draws
+from .test_thinning import independent_draws
 
 
 def test_unbiased_forms_leave_the_diagonal_out(rng):

@@ -53,7 +53,7 @@ def test_what_was_aligned_or_diagnosed_is_not_aligned_again(mixture, monkeypatch
 
 def test_signs_of_whole_variables_are_drawn_for_their_clearest_entries(signs):
     figure = ob.plot.aligned(signs, (ob.Flip(("theta", "a")),))
-    legends = [axes.getlegend() for axes in figure.axes]
+    legends = [axes.get_legend() for axes in figure.axes]
     theta, a = [[text.get_text() for text in legend.get_texts()] for legend in legends if legend]
     assert set(theta) < {f"theta[{k}]" for k in (0, 1, 4, 5)}
     assert (len(theta), a) == (3, ["a[0]", "a[1]", "a[2]"])
