@@ -100,9 +100,9 @@ def test_log_probabilities_do_not_overflow():
 def test_two_bins_by_hand(monkeypatch):
     monkeypatch.setattr(classification, "BINS", 3)
     probability = np.array([[0.6, 0.4], [0.6, 0.4], [0.9, 0.1], [0.05, 0.95]])
-    labels = np.array([0, 1, 0, 0])
-    # Bins of width 1/3 from 1/3: 0.6 and 0.6 (one of two right), then 0.9 and 0.95 (one of two).
-    expected = (abs(1 - 1.2) + abs(1 - 1.85)) / 4
+    labels = np.array([0, 1, 0, 1])
+    # Bins of width 1/3 from 1/3: 0.6 and 0.6 (one of two right), then 0.9 and 0.95 (both).
+    expected = (abs(1 - 1.2) + abs(2 - 1.85)) / 4
     assert calibration_error(probability, labels) == pytest.approx(expected)
 
 
