@@ -6,7 +6,6 @@ from dataclasses import fields
 from pathlib import Path
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 
 from onebasin.cli import sampling
@@ -260,26 +259,6 @@ def test_a_program_that_the_interpreter_refuses_is_compiled_and_the_file_says_wh
     assert told == [attributes["engine_note"].removesuffix(".")]
     assert "multinomial_rng" in told[0]
     assert (attributes["engine"], "engine_build" in attributes) == ("cmdstan", False)
-
-
-@pytest.mark.stan
-def test_seed_changes_the_draws_and_damaged_chains_are_made_anew_with_one_line(onebasin, program):
-    def mu(*words: str) -> np.ndarray:
-        fixed = ("normal.stan", "data.json", "--out", "run.nc", "--force", "--chains", "1")
-        answer = onebasin("sample", *fixed, "--warmup", "200", "--draws", "20", *words)
-        assert answer.code == 0, answer.err
-        damaged = [line for line in answer.err.splitlines() if "damaged" in line]
-        assert damaged == [
-            "run.nc.chains/chain-0/state.npz is damaged (its checksum is missing or wrong): what it kept is made again."
-        ] * ("--seed" not in words)
-        assert not Path("run.nc.chains").exists()
-        return open_posterior("run.nc")["posterior"].to_dataset()["mu"].values
-
-    Path("run.nc.chains/chain-0").mkdir(parents=True)
-    Path("run.nc.chains/chain-0/state.npz").touch()
-    first = mu()
-    np.testing.assert_array_equal(first, mu("--seed", "0"))
-    assert not np.array_equal(first, mu("--seed", "1"))
 
 
 @pytest.mark.stan

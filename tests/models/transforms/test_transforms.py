@@ -159,18 +159,6 @@ def test_leading_axes_are_a_batch(rng, chart):
 
 
 @chart_of_each
-def test_jit_changes_nothing(rng, chart):
-    x = chart._inverse(unit_columns(rng, 5, 3))
-
-    def both(z):
-        w = chart(z)
-        return w, chart.log_abs_det_jacobian(z, w), chart._inverse(w)
-
-    for compiled, plain in zip(jax.jit(both)(x), both(x), strict=True):
-        np.testing.assert_allclose(compiled, plain, rtol=1e-10, atol=1e-13)
-
-
-@chart_of_each
 def test_float32_stays_float32(rng, chart):
     # In a process with double precision enabled, too.
     both, inverse = compiled(chart)
