@@ -19,7 +19,7 @@ from onebasin.inference.mutual_information.estimators import (
 from onebasin.inference.mutual_information.ratios import LogRatios, log_ratios
 
 from ...each import each
-from .cases import Parts, brute_force, parts
+from .cases import Parts, brute_force, in_mcse, parts
 
 DRAWS = 10_000
 ESTIMATORS = {
@@ -54,11 +54,6 @@ def estimate(name: str, flips: bool) -> Estimate:
 def errors(name: str, flips: bool) -> np.ndarray:
     """Error of I, draw by draw."""
     return case(flips)[2] - np.asarray(estimate(name, flips).log_sum)
-
-
-def in_mcse(values: np.ndarray) -> float:
-    """The mean in its standard errors."""
-    return values.mean() / (values.std(ddof=1) / np.sqrt(len(values)))
 
 
 @each(("size", "flips"), [(1, True), (2, False), (4, True), (7, False)])

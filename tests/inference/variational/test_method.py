@@ -85,10 +85,8 @@ def check_mixture(tree: xr.DataTree) -> None:
     assert 0 < float(tree["variational"]["information_lower"][0]) <= np.log(6) + 1e-9
 
 
-@pytest.mark.parametrize(
-    "family",
-    ["meanfield", *(pytest.param(name, marks=pytest.mark.slow) for name in ("block", "lowrank"))],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("family", ["meanfield", "block", "lowrank"])
 def test_mixtures_are_fitted_by_every_family(family):
     check_mixture(infer(mixture(), replace(QUICK, steps=600, family=family)))
 
