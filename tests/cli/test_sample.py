@@ -296,19 +296,6 @@ def test_symmetry_that_draws_refute_is_written_said_and_ends_in_1(
     assert "does not hold" in sample("--force", "--json", "--exchangeable", "mu").json["notes"][-1]
 
 
-@pytest.mark.stan
-@pytest.mark.slow
-def test_symmetry_that_fails_far_from_the_starts_is_found_at_the_draws(onebasin, here):
-    Path("far.stan").write_text(
-        "parameters { vector[2] mu; } model { target += -0.1 * dot_self(mu) - fmax(mu[1] - 3, 0); }"
-    )
-    answer = onebasin("sample", "far.stan", "--out", "run.nc", "--exchangeable", "mu")
-    assert answer.code == 1
-    assert "moving mu as declared changes the log density by" in answer.err
-    assert "nats at draws" in answer.err
-    assert Path("run.nc").is_file()
-
-
 def test_initial_values_and_an_earlier_run_are_files(sample, sampler, here):
     """Their contents decide whether the output is what the command makes."""
     (here / "init.json").write_text('{"mu": 0.5}')
