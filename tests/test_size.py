@@ -20,7 +20,7 @@ LIMITS = {
     "truth": 3_844,
     "studies": 14_634,
     "cli": 3_716,
-    "tests": 50_786,
+    "tests": 50_799,
 }
 GOALS = {
     "base": 2_600,

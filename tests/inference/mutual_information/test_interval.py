@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from onebasin.inference.mutual_information.interval import Interval, from_values, layered_interval
 from onebasin.inference.mutual_information.ratios import LogRatios, log_ratios
@@ -26,6 +27,18 @@ def test_few_parts_have_a_closed_interval():
     values = np.log(120) - brute_force(case, flips=False) + control
     np.testing.assert_allclose(found.lower, values.mean(), rtol=1e-9)
     np.testing.assert_allclose(found.upper_mcse, values.std(ddof=1) / np.sqrt(300), rtol=1e-9)
+
+
+@pytest.mark.slow
+def test_interval_holds_the_truth():
+    """Of the same draws, so that the bounds' own bias and noise are all that is left."""
+    case = parts(5, 1.5, draws=600)
+    truth = np.log(120) - brute_force(case, flips=False).mean()
+    found = interval(jax.random.key(2), case.ratios(), num_permutations=10, max_exact=2)
+    assert found.lower < truth + 5 * found.lower_mcse
+    assert found.upper > truth - 5 * found.upper_mcse
+    assert abs(found.upper - found.lower) < 0.1
+    assert 1 < found.effective < 10
 
 
 def test_errors_are_those_of_a_mean_over_draws():
