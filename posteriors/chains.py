@@ -49,18 +49,18 @@ class Diagnostics(NamedTuple):
 
 def diagnostics(rows: Rows) -> Diagnostics:
     """Compute R-hat and both effective sample sizes of quantities that are finite and vary."""
+    return Diagnostics(*map(np.concatenate, zip(*_over_blocks(_of_block, rows), strict=True)))
 
-    def of_block(block: Rows) -> Diagnostics:
-        if block.shape[2] < LEAST_DRAWS:
-            return Diagnostics(*np.full((3, len(block)), np.nan))
-        z, found = _ranked(_split(block))
-        return Diagnostics(
-            found if block.shape[1] > 1 else np.full(len(block), np.nan),
-            _ess(z),
-            np.minimum(*(_of_quantile(block, tail) for tail in TAILS)),
-        )
 
-    return Diagnostics(*map(np.concatenate, zip(*_over_blocks(of_block, rows), strict=True)))
+def _of_block(block: Rows) -> Diagnostics:
+    if block.shape[2] < LEAST_DRAWS:
+        return Diagnostics(*np.full((3, len(block)), np.nan))
+    z, found = _ranked(_split(block))
+    return Diagnostics(
+        found if block.shape[1] > 1 else np.full(len(block), np.nan),
+        _ess(z),
+        np.minimum(*(_of_quantile(block, tail) for tail in TAILS)),
+    )
 
 
 def rhat(rows: Rows) -> PerParam:
@@ -120,11 +120,8 @@ def _over_blocks[T](function: Callable[[Rows], T], rows: Rows) -> list[T]:
     size = max(1, _BLOCK // max(1, rows.shape[1] * rows.shape[2]))
     blocks = [rows[first : first + size] for first in range(0, max(1, len(rows)), size)]
     workers = min(available_cores(), len(blocks))
-
-    def quietly(block: Rows) -> T:
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # a thread has its own
-            return function(block)
-
+    quiet = np.errstate(divide="ignore", invalid="ignore", over="ignore")  # a thread has its own
+    quietly = quiet(function)
     if workers < 2 or rows.size < _THREADED:
         return [quietly(block) for block in blocks]
     with ThreadPoolExecutor(workers) as pool:

@@ -9,8 +9,6 @@ from onebasin.inference import Advi, Nuts
 from onebasin.inference.runs.posterior import build, save
 from onebasin.models import BayesianNetwork, Network, Target
 from onebasin.models.data import load_data
-from onebasin.models.networks.likelihood import Categorical
-from onebasin.models.symmetry.blocks import Exchangeable
 
 from ..command_fixtures import fake_posterior
 
@@ -73,21 +71,6 @@ def test_seed_and_permutations_reach_the_p_values(onebasin, runs):
     assert one["crps"] != two["crps"]
 
 
-def test_classifiers_are_compared_by_their_probabilities(onebasin, here):
-    rng = np.random.default_rng(3)
-    x, y = rng.normal(size=(30, 2)), rng.integers(0, 3, size=30)
-    model = BayesianNetwork(Network(2, (3,), out_dim=3), likelihood=Categorical())
-    target = model.condition(x, y, name="three")
-    for seed in (0, 1):
-        save(fake_posterior(target, "nuts", "stan", NUTS, seed), f"{seed}.nc")
-    answer = onebasin("compare", "0.nc", "1.nc", "--json")
-    found = rows(answer)
-    assert answer.json["kind"] == "classification"
-    assert 0 <= found["1"]["agreement"] <= 1
-    assert found["1"]["total_variation_sum"] == pytest.approx(2 * found["1"]["total_variation"])
-    assert 0 < found["1"]["mutual_information"] < np.log(3)
-
-
 @pytest.fixture
 def mixtures(here: Path) -> Path:
     """The same mixture twice, every chain under labels of its own, and once moved; nothing is declared."""
@@ -113,15 +96,3 @@ def test_exchangeable_divides_labels_out(onebasin, mixtures):
     raw = onebasin("compare", "one.nc", "two.nc", "--json")
     assert rows(raw)["two"]["energy_p"] is None  # chains stand apart: too few independent draws
     assert any("too few for a p-value" in sentence for sentence in raw.json["warnings"])
-
-
-def test_a_declared_symmetry_needs_no_word(onebasin, here):
-    rng = np.random.default_rng(5)
-    target = Target("pair", symmetry=(Exchangeable({"mu": 0}),))
-    for name in ("one", "two"):
-        mu = np.array([-2.0, 2.0]) + 0.3 * rng.normal(size=(4, 100, 2))
-        mu[::2] = mu[::2, :, ::-1] if name == "two" else mu[::2]
-        stats = {"lp": rng.normal(size=(4, 100))}
-        save(build(target, {"mu": mu}, stats, {"engine": "stan", "method": "nuts"}), f"{name}.nc")
-    found = rows(onebasin("compare", "one.nc", "two.nc", "--json"))
-    assert abs(found["two"]["energy"]) < 0.1

@@ -199,22 +199,6 @@ def test_cmdstan_that_runs_works(onebasin, monkeypatch, tmp_path):
     assert onebasin("doctor", "--json").code == 0
 
 
-@each("kind", ["empty folder", "file", "makefile alone"])
-def test_cmdstan_that_is_none_does_not_work(onebasin, monkeypatch, tmp_path, kind):
-    place = tmp_path / "cmdstan"
-    if kind == "file":
-        place.touch()
-    else:
-        place.mkdir()
-    if kind == "makefile alone":
-        (place / "makefile").write_text("CMDSTAN_VERSION := 2.37.0\n")
-    monkeypatch.setenv("CMDSTAN", str(place))
-    answer = onebasin("doctor", "--json")
-    assert answer.code == 1
-    assert answer.json["engines"]["cmdstan"] is False
-    assert str(place) in answer.err
-
-
 def test_empty_variable_counts_as_not_set_and_is_said(onebasin, monkeypatch, tmp_path):
     from onebasin.stan.home import search
 

@@ -6,7 +6,6 @@ from dataclasses import fields
 from pathlib import Path
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 
 from onebasin.cli import sampling
@@ -263,26 +262,6 @@ def test_a_program_that_the_interpreter_refuses_is_compiled_and_the_file_says_wh
 
 
 @pytest.mark.stan
-def test_seed_changes_the_draws_and_damaged_chains_are_made_anew_with_one_line(onebasin, program):
-    def mu(*words: str) -> np.ndarray:
-        fixed = ("normal.stan", "data.json", "--out", "run.nc", "--force", "--chains", "1")
-        answer = onebasin("sample", *fixed, "--warmup", "200", "--draws", "20", *words)
-        assert answer.code == 0, answer.err
-        damaged = [line for line in answer.err.splitlines() if "damaged" in line]
-        assert damaged == [
-            "run.nc.chains/chain-0/state.npz is damaged (its checksum is missing or wrong): what it kept is made again."
-        ] * ("--seed" not in words)
-        assert not Path("run.nc.chains").exists()
-        return open_posterior("run.nc")["posterior"].to_dataset()["mu"].values
-
-    Path("run.nc.chains/chain-0").mkdir(parents=True)
-    Path("run.nc.chains/chain-0/state.npz").touch()
-    first = mu()
-    np.testing.assert_array_equal(first, mu("--seed", "0"))
-    assert not np.array_equal(first, mu("--seed", "1"))
-
-
-@pytest.mark.stan
 def test_what_a_program_does_not_declare_is_named(onebasin, program):
     Path("bad.stan").write_text("parameters { real mu }\nmodel { }\n")
     answer = onebasin("sample", "bad.stan", "--out", "run.nc")
@@ -315,19 +294,6 @@ def test_symmetry_that_draws_refute_is_written_said_and_ends_in_1(
     assert "the draws are valid, but nothing is aligned by it" in answer.err
     assert as_view(open_posterior("run.nc")).symmetry_evidence == found
     assert "does not hold" in sample("--force", "--json", "--exchangeable", "mu").json["notes"][-1]
-
-
-@pytest.mark.stan
-@pytest.mark.slow
-def test_symmetry_that_fails_far_from_the_starts_is_found_at_the_draws(onebasin, here):
-    Path("far.stan").write_text(
-        "parameters { vector[2] mu; } model { target += -0.1 * dot_self(mu) - fmax(mu[1] - 3, 0); }"
-    )
-    answer = onebasin("sample", "far.stan", "--out", "run.nc", "--exchangeable", "mu")
-    assert answer.code == 1
-    assert "moving mu as declared changes the log density by" in answer.err
-    assert "nats at draws" in answer.err
-    assert Path("run.nc").is_file()
 
 
 def test_initial_values_and_an_earlier_run_are_files(sample, sampler, here):

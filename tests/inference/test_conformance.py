@@ -6,11 +6,9 @@ A new method needs an `Example` in `examples.py`: small settings, and what its p
 import io
 import json
 import re
-import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import fields
 from functools import cache, partial
@@ -31,7 +29,6 @@ from onebasin.inference.density.numpyro import NumpyroDensity
 from onebasin.inference.mcmc import places
 from onebasin.inference.methods import METHODS
 from onebasin.inference.runs import checkpoint
-from onebasin.inference.runs.checkpoint import kept_draws
 from onebasin.posteriors.view import as_view
 
 from .examples import (
@@ -294,36 +291,6 @@ def test_a_run_that_was_killed_ends_as_an_undisturbed_one(case, tmp_path, monkey
     assert_same(run(case, seed=1, checkpoint=tmp_path, progress=False), undisturbed)
     assert written() < whole
     assert terminal.getvalue() == ""
-
-
-CHILD = """
-import sys, time
-sys.path.insert(0, {root!r})
-from onebasin.base.processes.libraries import prepare_jax
-prepare_jax()
-from onebasin.inference.runs import checkpoint
-from onebasin.inference.mcmc import places
-from tests.inference.test_conformance import CASES, LONG, run
-places.SECONDS, write = 0.0, checkpoint.write
-checkpoint.write = lambda *arguments: (write(*arguments), time.sleep(0.1))
-run(CASES[0], seed=1, checkpoint={folder!r}, **LONG)
-"""
-LONG = {"chains": 1, "draws": 500}
-
-
-def test_a_process_that_is_killed_leaves_what_the_next_one_goes_on_from(tmp_path):
-    """The one test of this package with a real SIGKILL."""
-    code = CHILD.format(root=str(Path(__file__).parents[2]), folder=str(tmp_path / "kept"))
-    with subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True) as child:
-        until = time.monotonic() + 100
-        while not any(kept_draws(tmp_path / "kept")) and time.monotonic() < until:
-            assert child.poll() is None, child.communicate()[1]
-            time.sleep(0.02)
-        child.kill()
-    (kept,) = kept_draws(tmp_path / "kept")
-    assert 0 < kept < LONG["draws"]
-    whole = run(CASES[0], seed=1, **LONG)
-    assert_same(run(CASES[0], seed=1, checkpoint=tmp_path / "kept", **LONG), whole)
 
 
 def faults_of(attempts: list[tuple[str, Callable[[], Any], type[Exception], str]]) -> list[str]:

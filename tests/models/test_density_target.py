@@ -37,16 +37,6 @@ def test_it_is_sampled_and_judged_like_any_model():
     assert abs(table.loc["x[1]", "mean"] - 1) < 5 * table.loc["x[1]", "mcse_mean"]
 
 
-def test_its_symmetry_is_found():
-    def mixture(p):
-        y = jnp.array([-2.1, -1.8, -2.4, 1.9, 2.2, 2.0])[:, None]
-        parts = jnp.exp(-0.5 * (y - p["mu"][None]) ** 2) * p["share"][None]
-        return jnp.log(parts.sum(1)).sum() - 0.02 * (p["mu"] ** 2).sum()
-
-    found = ob.find_symmetry(ob.target(mixture, {"mu": ("real", 2), "share": ("simplex", 2)}))
-    assert [block.variables for block in found.symmetry] == [("mu", "share")]
-
-
 @each(
     ("model", "parameters", "words"),
     [

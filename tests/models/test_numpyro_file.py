@@ -83,22 +83,6 @@ def test_a_model_is_sampled_by_name_of_its_arguments(run):
     assert abs(total - 8 * sum(Y) / (1 + 8 * len(Y))) < 0.4
 
 
-def test_a_changed_source_or_data_is_another_run(run, model):
-    assert run().code == 0
-    before = Path("run.nc").read_bytes()
-    again = run()
-    assert again.code == 0
-    assert "run.nc holds what this command makes" in again.err
-    assert Path("run.nc").read_bytes() == before
-    Path("y.json").write_text(json.dumps({"y": [*Y[:-1], 7.0]}))
-    assert "exists" in run().err
-    Path("y.json").write_text(json.dumps({"y": Y}))
-    assert "holds what this command makes" in run().err
-    model.write_text(MODEL.replace("2.0)", "2.5)"))
-    assert run().code == 1
-    assert Path("run.nc").read_bytes() == before
-
-
 def test_symmetry_is_held_against_the_density(run):
     assert run("--exchangeable", "mu").code == 0
     assert run("--exchangeable", "+-mu", "--force").code == 1

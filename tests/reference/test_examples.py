@@ -29,6 +29,7 @@ LONG = (
     ),
     *("plot.elbo", "networks.summarise_predictions", "symmetrised_vi"),
     *("dadvi", "hmc", "mclmc", "sample_modes"),
+    *("advi", "find_modes", "jax_density", "networks.BayesianRegressor", "report"),
 )
 COMPILED = ("stan.cmdstan_model",)
 """Examples that need CmdStan."""

@@ -91,18 +91,6 @@ def test_exceptions_and_prints_of_a_program_are_handed_on(own_home, capsys):
         hopeless.param_unconstrain_json("{}")
 
 
-def test_a_program_without_parameters(own_home, capsys):
-    nothing = bridgestan.StanModel(
-        open_library(PROGRAMS / "nothing.stan", engine="cmdstan").file, warn=False
-    )
-    assert (nothing.param_unc_num(), nothing.param_num(include_gq=True)) == (0, 1)
-    assert nothing.log_density_gradient(np.zeros(0))[0] == 0
-    assert capsys.readouterr().out == "nothing to weigh\n"
-    assert nothing.param_constrain(np.zeros(0), include_gq=True, rng=nothing.new_rng(2)).shape == (
-        1,
-    )
-
-
 def kilobytes() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") // 1024
 

@@ -42,16 +42,6 @@ def test_static_hmc_finds_the_posterior(bernoulli, tmp_path, metric, engaged):
     assert_mean(rows["theta"][:, None], BETA_MEAN, BETA_VARIANCE)
 
 
-def test_seed_and_chain_id_decide_the_draws(bernoulli):
-    both = sample(bernoulli, chains=2, chain_ids=[1, 2]).draws()
-    second = sample(bernoulli, chains=1, chain_ids=[2]).draws()
-    np.testing.assert_array_equal(both[:, 1], second[:, 0])
-    assert not np.any(both[:, 0, 0] == both[:, 1, 0])
-    first, again, other = (sample(bernoulli, seed=seed).draws() for seed in (1, 1, 2))
-    np.testing.assert_array_equal(first, again)
-    assert not np.any(first[:, :, 0] == other[:, :, 0])
-
-
 @pytest.mark.slow
 def test_chains_of_one_process_equal_those_of_several(bernoulli, compiled):
     threaded = compiled("bernoulli", STAN_THREADS="TRUE")

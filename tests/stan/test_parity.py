@@ -1,7 +1,7 @@
 """The Stan programs and the NumPyro models are the same posterior: log density and gradient agree.
 
 At 20 random points of the unconstrained space, up to one constant a model. The interpreter evaluates
-the Stan side, and for some models the compiled program. The NumPyro side runs without `jit`: the models are
+the Stan side; `make slow` compares the compiled programs too. The NumPyro side runs without `jit`: the models are
 small and many, operations of the same shape are compiled once for all of them, and a graph a model
 would take several times as long to compile as the models take to run.
 """
@@ -234,10 +234,3 @@ def test_log_density_is_that_of_numpyros_samplers():
     assert {n: v.shape for n, v in z.items()} == unconstrained_shapes(target)
     lp, _ = numpyro_side(target, {n: jnp.stack([v] * NUM_POINTS) for n, v in z.items()})
     np.testing.assert_allclose(lp, -potential, rtol=1e-10)
-
-
-# At the end of the file, when the other worker has assembled CmdStan.
-@pytest.mark.cmdstan
-@each("row", CHOSEN[2::14], ids=lambda row: "-".join(map(str, row.values())))
-def test_parity_of_the_compiled_programs(row):
-    check_parity(combined(**row), "cmdstan")

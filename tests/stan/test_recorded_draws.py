@@ -145,6 +145,7 @@ def body(path: str) -> list[str]:
     return [line for line in Path(path).read_text().splitlines() if not line.startswith("#")]
 
 
+@pytest.mark.slow
 def test_optimum_and_laplace_draws_are_those_of_2_39(compiled):
     """`laplace/rosenbrock_opt.csv` and `laplace/rosenbrock_laplace.csv`: CmdStan 2.39.0, seed 1234."""
     model = compiled("rosenbrock")

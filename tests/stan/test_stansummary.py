@@ -1,9 +1,9 @@
 """bin/stansummary against NumPy and ArviZ, behind cmdstanpy and on files written by hand."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import arviz as az
-import cmdstanpy
 import numpy as np
 import pandas as pd
 import pytest
@@ -38,14 +38,9 @@ pairs[1].1 pairs[1].2[1] pairs[1].2[2] pairs[2].1 pairs[2].2[1] pairs[2].2[2]
 STATISTICS = "Mean MCSE StdDev MAD 2.5% 50% 99% ESS_bulk ESS_tail ESS_bulk/s R_hat"
 
 
-@pytest.fixture(scope="module")
-def shapes(own_home, compiled) -> cmdstanpy.CmdStanMCMC:
-    return sample(compiled("shapes"), data=None, chains=4, iter_sampling=500, sig_figs=17)
-
-
-def draws_of(fit: cmdstanpy.CmdStanMCMC) -> dict[str, np.ndarray]:
+def draws_of(files: Iterable[str | Path]) -> dict[str, np.ndarray]:
     """The columns of the files, each (chain, draw)."""
-    chains = [Rows(Path(file)) for file in fit.runset.csv_files]
+    chains = [Rows(Path(file)) for file in files]
     return {name: np.array([chain[name] for chain in chains]) for name in chains[0].names}
 
 
@@ -85,23 +80,32 @@ def assert_rows(table: pd.DataFrame, draws: dict[str, np.ndarray], percentiles=(
             np.testing.assert_allclose(found, value, rtol=1e-8, atol=1e-12, err_msg=name)
 
 
-# Behind cmdstanpy
-
-
-def test_the_statistics_are_those_of_arviz(shapes):
-    draws = draws_of(shapes)
+def test_the_statistics_are_those_of_arviz(own_home, tmp_path):
+    columns = {name: toy(i, 4, 500) for i, name in enumerate(COLUMNS.split())}
+    files = write_chains(tmp_path, columns | {"pairs.2:1": np.full((4, 500), 2.0)})
+    draws = draws_of(files)
     names = dict(zip(NAMES.split(), COLUMNS.split(), strict=True)) | {"lp__": "lp__"}
     varying = {name: draws[names[name]] for name in ORDER.split() if name != "pairs[2].1"}
-    table = shapes.summary(percentiles=(2.5, 50, 99), sig_figs=17)
+    table = summary(own_home, tmp_path, "--percentiles=2.5,50,99", *files)
     assert " ".join(table.columns) == STATISTICS
     assert_rows(table.loc[list(varying)], varying, (2.5, 50, 99))
     # The last index runs fastest; a constant has neither error nor effective size.
-    assert list(table.index) == ORDER.split()
-    assert [name for name in draws if not name.endswith("__")] == COLUMNS.split()
+    assert [n for n in table.index if n == "lp__" or not n.endswith("__")] == ORDER.split()
     row = table.loc["pairs[2].1"]
     assert row[["Mean", "2.5%", "50%", "99%"]].tolist() == [2, 2, 2, 2]
     assert row[["StdDev", "MAD"]].tolist() == [0, 0]
     assert row[["MCSE", "ESS_bulk", "ESS_tail", "ESS_bulk/s", "R_hat"]].isna().all()
+
+
+# Behind cmdstanpy
+
+
+@pytest.mark.slow
+def test_variables_of_every_shape_have_these_columns_and_names(own_home, compiled):
+    fit = sample(compiled("shapes"), data=None, chains=4, iter_sampling=500, sig_figs=17)
+    columns = draws_of(fit.runset.csv_files)
+    assert [name for name in columns if not name.endswith("__")] == COLUMNS.split()
+    assert list(fit.summary(sig_figs=17).index) == ORDER.split()
 
 
 def test_saved_warmup_is_left_out(gauss):
@@ -119,7 +123,7 @@ def test_a_program_without_parameters_is_summarised(compiled, own_home):
     table = fit.summary(sig_figs=17)
     assert list(table.index) == ["lp__", "z"]
     assert np.isnan(table.loc["lp__", "R_hat"])  # it is 0 in every draw
-    draws = draws_of(fit)["z"]
+    draws = draws_of(fit.runset.csv_files)["z"]
     assert draws.size == 1000
     assert table.loc["z", "Mean"] == pytest.approx(draws.mean(), rel=1e-8)
 

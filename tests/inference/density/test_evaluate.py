@@ -65,6 +65,6 @@ def test_engines_differ_by_one_constant(rng):
         for n, v in values.items()
     }
     draws = xr.Dataset(arrays)
-    numpyro_, stan = (ob.log_density(target, draws, engine=e) for e in ("numpyro", "stan"))
+    numpyro_, stan = (ob.log_density(target, draws, engine=e) for e in ("numpyro", "stanli"))
     gap = stan - numpyro_
     np.testing.assert_allclose(gap, float(gap[0, 0]), rtol=0, atol=1e-8)

@@ -15,7 +15,8 @@ from onebasin.inference.density.stan_vectors import StanVectors
 from onebasin.inference.variational.layout import layout_of
 from onebasin.models import Exchangeable, Target
 
-from ..known import PROGRAMS, known_target
+from ..examples import FREE_MIXTURE
+from ..known import known_target
 
 pytestmark = pytest.mark.stan
 
@@ -30,13 +31,16 @@ def known(engine: str) -> StanVectors:
     return StanVectors.of(bound(known_target("stan"), engine))
 
 
-def two_modes(symmetry: tuple[Exchangeable, ...] = ()) -> Target:
-    return ob.stan_program(PROGRAMS / "two_modes.stan", {"depth": 1.0}, symmetry=symmetry)
+MIXED = {"K": 3, "N": 4, "y": [-2.0, 0.5, 1.0, 3.0]}
+
+
+def mixture(symmetry: tuple[Exchangeable, ...] = ()) -> Target:
+    return ob.stan_program(FREE_MIXTURE, MIXED, symmetry=symmetry)
 
 
 @pytest.fixture(scope="module")
 def simplex(engine: str) -> StanVectors:
-    return StanVectors.of(bound(two_modes(), engine))
+    return StanVectors.of(bound(mixture(), engine))
 
 
 def points(density: StanVectors, count: int = 7) -> jax.Array:
@@ -83,11 +87,12 @@ def test_second_derivatives_are_those_of_gradients(known):
 def test_constrain_and_unconstrain_are_inverse(simplex):
     vectors = points(simplex)
     values = jax.jit(jax.vmap(simplex.constrain))(vectors)
-    assert {name: value.shape for name, value in values.items()} == {"x": (7,), "other": (7, 3)}
-    np.testing.assert_allclose(values["other"].sum(axis=-1), 1.0, rtol=1e-12)
+    assert {n: value.shape for n, value in values.items()} == dict.fromkeys(values, (7, 3))
+    np.testing.assert_allclose(values["weight"].sum(axis=-1), 1.0, rtol=1e-12)
     back = jax.vmap(simplex.unconstrain)(values)
     np.testing.assert_allclose(back, vectors, rtol=1e-9, atol=1e-9)
-    assert np.isnan(simplex.unconstrain({"x": 0.0, "other": jnp.array([2.0, -1.0, 0.0])})).any()
+    ones = dict.fromkeys(("mu", "sigma"), jnp.ones(3))
+    assert np.isnan(simplex.unconstrain({"weight": jnp.array([2.0, -1.0, 0.0]), **ones})).any()
 
 
 def test_a_point_that_is_rejected_has_no_density(known):
@@ -98,26 +103,27 @@ def test_a_point_that_is_rejected_has_no_density(known):
 
 def test_where_nothing_is_probable_the_density_is_zero(simplex):
     """Without a rejection: a log density of -inf, for JAX, for NumPy and for BridgeStan's package."""
-    vector = jnp.zeros(simplex.size).at[0].set(1e200)
+    vector = jnp.zeros(simplex.size).at[2:5].set(1e200)  # the means
     value, gradient = jax.jit(jax.value_and_grad(simplex.log_density))(vector)
-    assert value == -np.inf and not np.isfinite(gradient[0])
+    assert value == -np.inf and not np.isfinite(gradient[2:5]).any()
     both = jax.vmap(simplex.log_density)(jnp.stack([vector, jnp.zeros(simplex.size)]))
     assert both[0] == -np.inf and np.isfinite(both[1])
     library = simplex.calls.library
     assert library.log_density(np.asarray(vector)) == -np.inf
     if simplex.target.stan_program.engine == "stanli":
         return
-    model = bridgestan.StanModel(library.file, {"depth": 1.0}, warn=False)
+    model = bridgestan.StanModel(library.file, MIXED, warn=False)
     assert model.log_density(np.asarray(vector)) == -np.inf
     assert model.log_density_gradient(np.asarray(vector))[0] == -np.inf
 
 
 def test_free_simplexes_add_one_normal_coordinate(simplex, engine):
     """Softmax turns Stan's coordinates and adds an independent N(0, 1) along (1, ..., 1)."""
-    free = layout_of(bound(two_modes((Exchangeable({"other": 0}),)), engine)).density
+    symmetry = (Exchangeable({"weight": 0, "mu": 0, "sigma": 0}),)
+    free = layout_of(bound(mixture(symmetry), engine)).density
     assert free.size == simplex.size + 1
     for vector in points(free, 3):  # type: ignore[arg-type]
-        along = jnp.sum(free.unravel(vector)["other"]) / np.sqrt(3)
+        along = jnp.sum(free.unravel(vector)["weight"]) / np.sqrt(3)
         normal = -0.5 * along**2 - 0.5 * np.log(2 * np.pi)
         same = simplex.unconstrain(free.constrain(vector))
         np.testing.assert_allclose(

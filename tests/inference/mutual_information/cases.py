@@ -69,3 +69,8 @@ def marginals_by_sum(matrix: np.ndarray) -> np.ndarray:
     for weight, columns in zip(weights, each, strict=True):
         found[np.arange(len(matrix)), columns] += weight
     return found
+
+
+def in_mcse(values: np.ndarray) -> float:
+    """The mean in its standard errors."""
+    return values.mean() / (values.std(ddof=1) / np.sqrt(len(values)))

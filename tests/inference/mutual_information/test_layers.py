@@ -15,6 +15,7 @@ from onebasin.inference.mutual_information.interval import layered_interval
 from onebasin.inference.mutual_information.ratios import LogRatios, log_ratios
 
 from ...each import each
+from .cases import in_mcse
 
 WIDTHS = (2, 4, 4, 1)
 EXACT = jax.jit(exact())
@@ -105,10 +106,6 @@ def exact_values(ratios: list[LogRatios], *, control: bool = False) -> np.ndarra
         return np.asarray(information(r, found, control_variate=control))
 
     return sum(one(r) for r in ratios)
-
-
-def in_mcse(values: np.ndarray) -> float:
-    return values.mean() / (values.std(ddof=1) / np.sqrt(len(values)))
 
 
 @each("spread", [0.2, 0.4])

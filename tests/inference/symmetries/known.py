@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from scipy.special import expit, logsumexp, xlogy
+from scipy.special import expit, xlogy
 
 from .functions import FunctionDensity, Point, parameters
 
@@ -46,6 +46,10 @@ TABLE = RNG.normal(size=(8, 5))
 GRAPH = np.triu((RNG.uniform(size=(7, 7)) < 0.4).astype(float), 1)
 GROUPS = RNG.normal(size=(4, 10))
 TENSOR = RNG.normal(size=(4, 5, 6))
+
+
+logsumexp = np.logaddexp.reduce
+"""As SciPy's, which takes ten times as long for the few numbers here."""
 
 
 def normal(x, mean=0.0, sd=1.0):

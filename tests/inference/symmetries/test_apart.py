@@ -1,12 +1,12 @@
 """Components that are separate parameters or positions are found with all that moves along, and nothing else is."""
 
 import numpy as np
-from scipy.special import expit, logsumexp
+from scipy.special import expit
 
 from onebasin.inference.symmetries.find import find
 
 from ...each import each
-from .known import OUT, TABLE, Known, X, Y, filtered, logs, mixed, normal
+from .known import OUT, TABLE, Known, X, Y, filtered, logs, logsumexp, mixed, normal
 
 T = np.linspace(0, 30, 16)
 GROWTH = 50 * expit(T - 5) + 50 * expit(T - 20)

@@ -23,15 +23,6 @@ SERIES = noise.normal(size=T).cumsum() / 2
 TIMES = {"T": T, "y": SERIES}
 
 
-def schools_centred():
-    with pm.Model(coords={"school": list("ABCDEFGH")}) as model:
-        mu = pm.Normal("mu", 0, 5)
-        tau = pm.HalfCauchy("tau", 5)
-        theta = pm.Normal("theta", mu, tau, dims="school")
-        pm.Normal("y", theta, SCHOOLS["sigma"], observed=SCHOOLS["y"])
-    return model, SCHOOLS
-
-
 def schools_noncentred():
     with pm.Model(coords={"school": list("ABCDEFGH")}) as model:
         mu = pm.Normal("mu", 0, 5)
@@ -79,18 +70,6 @@ def correlated_outcomes():
     return model, {"N": N, "y": y}
 
 
-def item_response():
-    """Two-parameter logistic model."""
-    rng = np.random.default_rng(1)
-    y = rng.integers(0, 2, size=(5, 4))
-    with pm.Model(coords={"person": range(5), "item": range(4)}) as model:
-        ability = pm.Normal("ability", 0, 1, dims="person")
-        difficulty = pm.Normal("difficulty", 0, 2, dims="item")
-        slope = pm.LogNormal("slope", 0, 0.5, dims="item")
-        pm.Bernoulli("y", logit_p=slope * (ability[:, None] - difficulty), observed=y)
-    return model, {"I": 5, "J": 4, "y": y}
-
-
 def mixture():
     rng = np.random.default_rng(1)
     y = np.concatenate([rng.normal(-2, 1, 8), rng.normal(2, 0.5, 7)])
@@ -101,15 +80,6 @@ def mixture():
         share = pm.Dirichlet("share", [2, 3])
         pm.NormalMixture("y", share, mu, sigma=sigma, observed=y)
     return model, {"N": N, "y": y}
-
-
-def autoregression():
-    with pm.Model() as model:
-        rho = pm.Normal("rho", 0, 1, shape=2)
-        sigma = pm.HalfNormal("sigma", 1)
-        first = pm.Normal.dist(0, 10)
-        pm.AR("y", rho, sigma, constant=True, init_dist=first, observed=SERIES)
-    return model, TIMES
 
 
 def moving_average():

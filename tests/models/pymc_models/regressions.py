@@ -47,17 +47,6 @@ def poisson_with_offset():
     return model, {**BASE, "exposure": exposure, "y": y}
 
 
-def negative_binomial():
-    rng = np.random.default_rng(1)
-    y = rng.negative_binomial(3, 3 / (3 + np.exp(SCORE + 1)))
-    with pm.Model() as model:
-        alpha = pm.Normal("alpha", 0, 2)
-        beta = pm.Normal("beta", 0, 1, shape=K)
-        phi = pm.InverseGamma("phi", 2, 3)
-        pm.NegativeBinomial("y", mu=pt.exp(alpha + X @ beta), alpha=phi, observed=y)
-    return model, {**BASE, "y": y}
-
-
 def beta_binomial():
     rng = np.random.default_rng(1)
     trials = rng.integers(5, 20, size=N)
@@ -67,18 +56,6 @@ def beta_binomial():
         size = pm.Pareto("size", 1.5, 0.5)  # above 0.5: a bound on one side
         pm.BetaBinomial("y", mean * size, (1 - mean) * size, n=trials, observed=y)
     return model, {"N": N, "trials": trials, "y": y}
-
-
-def ordered_logit():
-    rng = np.random.default_rng(1)
-    y = np.digitize(SCORE + rng.logistic(size=N), [-1, 0.5, 1.5])
-    with pm.Model() as model:
-        beta = pm.Normal("beta", 0, 1, shape=K)
-        cuts = pm.Normal(
-            "cuts", 0, 3, shape=3, transform=pm.distributions.transforms.ordered, initval=[-1, 0, 1]
-        )
-        pm.OrderedLogistic("y", eta=X @ beta, cutpoints=cuts, observed=y)
-    return model, {**BASE, "y": y + 1}
 
 
 def multinomial_logit():

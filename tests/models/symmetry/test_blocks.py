@@ -28,7 +28,6 @@ from ...each import each
 
 X = np.random.default_rng(1).normal(size=(9, 3))
 PRIOR = NormalPrior(1.3, 0.6)
-REVERSED = np.array([3, 2, 1, 0])
 
 
 def model_of(parts=("free",), **options):

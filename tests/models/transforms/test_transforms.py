@@ -159,18 +159,6 @@ def test_leading_axes_are_a_batch(rng, chart):
 
 
 @chart_of_each
-def test_jit_changes_nothing(rng, chart):
-    x = chart._inverse(unit_columns(rng, 5, 3))
-
-    def both(z):
-        w = chart(z)
-        return w, chart.log_abs_det_jacobian(z, w), chart._inverse(w)
-
-    for compiled, plain in zip(jax.jit(both)(x), both(x), strict=True):
-        np.testing.assert_allclose(compiled, plain, rtol=1e-10, atol=1e-13)
-
-
-@chart_of_each
 def test_float32_stays_float32(rng, chart):
     # In a process with double precision enabled, too.
     both, inverse = compiled(chart)
@@ -233,7 +221,8 @@ def test_each_constraint_finds_its_own_chart_after_pickling(name):
 
 @each("name", ["givens", "seamless"])
 def test_derivatives_are_those_of_finite_differences(rng, name):
-    # The charts state theirs; at 0 too, where |x| has none, and near the poles.
+    # The charts state theirs; at 0 too, where |x| has none, and near the poles. Backwards alone: JAX transposes the
+    # rules, which are stated forwards.
     chart = CHARTS[name]
     weight = jnp.asarray(rng.normal(size=chart.forward_shape((4, 2))))
 
@@ -245,7 +234,7 @@ def test_derivatives_are_those_of_finite_differences(rng, name):
         x = scale * rng.normal(size=(4, 2)) + np.eye(4, 2)
         if name == "givens":
             x[1:] *= scale
-        check_grads(weighed, (jnp.asarray(x),), order=2, rtol=1e-4, atol=1e-4)
+        check_grads(weighed, (jnp.asarray(x),), order=2, modes=("rev",), rtol=1e-4, atol=1e-4)
 
 
 def test_density_of_the_redundant_radius_is_normalised():

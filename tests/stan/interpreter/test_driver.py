@@ -77,17 +77,6 @@ def test_nuts_finds_the_posterior_and_goes_on_from_its_warmup(drive, tmp_path, m
     assert set(again.method["stepsize__"]) == {step} and again.variables["x"].shape == (20, 2)
 
 
-def test_seed_and_chain_decide_the_draws(drive):
-    def draws(seed: int, chain: int) -> np.ndarray:
-        start = command.CommandStart(seed=seed, chain=chain)
-        return drive(nuts, start=start, draws=20).variables["x"]
-
-    first = draws(3, 2)
-    np.testing.assert_array_equal(first, draws(3, 2))
-    for other in (draws(3, 1), draws(4, 2)):
-        assert not np.any(first == other)
-
-
 def test_a_start_has_the_values_that_its_file_gives():
     values = {"m": [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], "a": [[0.5, 1.5], [2.5, 3.5]], "tau": 2.0}
     text = (
@@ -112,13 +101,6 @@ def test_optimum_and_laplace(drive, tmp_path):
     assert np.ptp(draws.method["log_p__"] - draws.method["log_q__"]) < 1e-4
     with pytest.raises(StanRunError, match="exit code 1:\nThe interpreter cannot leave the Jac"):
         drive(command.optimise, iterations=200, jacobian=False)
-
-
-def test_pathfinder(drive):
-    how = {"paths": 1, "draws": 500, "path_draws": 500, "iterations": 100, "elbo_samples": 25}
-    found = drive(command.pathfinder, **how, history=5, save_paths=False)
-    assert_gaussian(found.variables["x"], 0.3)
-    assert set(found.method) == {"lp_approx__", "lp__", "path__"}
 
 
 @pytest.mark.parametrize("family", ["meanfield", "fullrank"])

@@ -43,11 +43,17 @@ def test_inputs_of_a_cell_are_taken_with_it():
     assert keys[-1] == made.key
 
 
-@pytest.mark.slow
-def test_parts_of_a_study_add_up_in_its_folder(onebasin, here, sampler, monkeypatch):
+@pytest.fixture
+def few_points(monkeypatch):
+    """Every point at which a teacher is predicted costs the time of its ESS."""
     monkeypatch.setattr(
         design, "teacher_data", lambda seed, noise: load_data(STUDY, seed=seed, num_test=6)
     )
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("few_points")
+def test_parts_of_a_study_add_up_in_its_folder(onebasin, here, sampler):
     command = ("study", STUDY, *TOY, "--out", "run", "--json", "--only")
     assert onebasin(*command, "free.nuts.*").code == 0
     answer = onebasin(*command, "givens.nuts.*")
@@ -70,8 +76,9 @@ def test_settings_of_every_run_are_read_from_its_manifest(config, tmp_path):
     assert config_hash(STUDY, read) == config_hash(STUDY, settings)
 
 
-def test_rerun_of_one_cell_has_the_recorded_numbers(onebasin, here):
-    """Two real runs: the first is the record, the second is made from its manifest."""
+@pytest.mark.usefixtures("few_points")
+def test_rerun_of_one_cell_has_the_recorded_numbers(onebasin, here, sampler):
+    """The first run is the record, the second is made from its manifest, by the same seed."""
     first = onebasin("study", STUDY, *TOY, *ONE, "--out", "run")
     assert first.code == 0, first.err
     again = onebasin("study", STUDY, "--rerun", "run", *ONE, "--out", "again")
