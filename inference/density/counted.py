@@ -62,10 +62,10 @@ class CountedDensity:
         return self.density.size
 
     def log_density(self, points: Points) -> Heights:
-        """Log densities, -inf where there is none."""
+        """Log densities, -inf where there is none, or an infinite one."""
         self.heights += len(points)
         values = in_blocks(self._heights, points, size=self.BLOCK)
-        return np.where(np.isnan(values), -np.inf, values)
+        return np.where(np.isfinite(values), values, -np.inf)
 
     def gradient(self, points: Points) -> tuple[Heights, Points]:
         """Log densities and gradients; -inf where either is not finite."""

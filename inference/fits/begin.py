@@ -96,7 +96,7 @@ def start_from_fit(job: Job[Any], counted: CountedDensity) -> tuple[str, Start |
         return _unused("no Gaussian of finite ELBO was found")
     if counted.gradients > DEAR:
         return _unused(f"it alone took {counted.gradients:,} gradients")
-    weighted = weigh(counted, fits, rng, rounds=ROUNDS, more_rounds=1, tail_rounds=0)
+    weighted = weigh(counted, fits, rng, rounds=ROUNDS, more_rounds=1, tail_rounds=0, bends=False)
     reason, heavy = _judged(weighted)
     whole = moments(weighted.vectors, np.exp(weighted.log_weight)) if reason is None else None
     if whole is None:

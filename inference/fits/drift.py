@@ -72,7 +72,7 @@ def transition(
 
 CHAINS = 64
 """Which are moved together."""
-BATCHES = 4
+BATCHES = 8
 """Times as many chains at most, where the first leave it open whether they drift."""
 OPEN = (3.0, 4.5)
 """Standard errors of the largest drift between which it is open."""

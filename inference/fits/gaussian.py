@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -16,6 +17,8 @@ Matrix = Float[np.ndarray, "param param"]
 Points = Float[np.ndarray, "point param"]
 
 LOG_2PI = math.log(2 * math.pi)
+AT_ONCE, MANY = 2**20, 200
+"""Standard coordinates that are held at a time, and coordinates above which fits are taken one after the other."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,13 +79,29 @@ class NormalFit:
         ratio = np.sqrt(freedom / rng.chisquare(freedom, size=count))
         return self.points(rng.standard_normal((count, len(self.loc))) * ratio[:, None])
 
-    def t_log_density(self, points: Points, freedom: float) -> Float[np.ndarray, " point"]:
-        """Log densities of that t."""
-        size = len(self.loc)
-        square = (self.standard(points) ** 2).sum(axis=1)
-        constant = gammaln((freedom + size) / 2) - gammaln(freedom / 2)
-        constant -= size / 2 * math.log(freedom * math.pi) + self.log_determinant
-        return constant - (freedom + size) / 2 * np.log1p(square / freedom)
+
+def t_log_densities(
+    proposals: Sequence[tuple[NormalFit, float]], points: Points
+) -> Float[np.ndarray, "fit point"]:
+    """Log densities of multivariate t distributions, by the means and scales of fits and by degrees of freedom."""
+    fits = [fit for fit, _ in proposals]
+    size, freedom = points.shape[1], np.array([freedom for _, freedom in proposals])[:, None]
+    if size > MANY or any(fit.scale.ndim == 1 for fit in fits):
+        squares = np.stack([np.square(fit.standard(points)).sum(axis=1) for fit in fits])
+    else:  # hundreds of small ones are one product of matrices
+        inverses = np.linalg.inv(np.stack([fit.scale for fit in fits]))
+        shifts = np.einsum("fij,fj->fi", inverses, np.stack([fit.loc for fit in fits]))
+        stacked, parts = inverses.reshape(-1, size).T, []
+        for some in np.array_split(points, 1 + points.size * len(fits) // AT_ONCE):
+            standard = (some @ stacked).reshape(len(some), len(fits), size) - shifts
+            parts.append(np.einsum("pfi,pfi->fp", standard, standard))
+        squares = np.hstack(parts)
+    constant = gammaln((freedom + size) / 2) - gammaln(freedom / 2)
+    constant -= size / 2 * np.log(freedom * np.pi)
+    constant -= np.array([fit.log_determinant for fit in fits])[:, None]
+    found: Float[np.ndarray, "fit point"]
+    found = constant - (freedom + size) / 2 * np.log1p(squares / freedom)
+    return found
 
 
 def moments(

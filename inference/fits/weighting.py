@@ -4,8 +4,9 @@ Each round draws from a mixture of multivariate t distributions, one at every di
 rounds are weighted under the mixture of all proposals (deterministic mixture, Owen and Zhou 2000), so that no draw's
 weight is larger than that under the proposal which suits it best. Between rounds each component takes the moments of
 the draws that it is responsible for, and the mixture grows where the weights are largest while they are uneven
-(incremental mixture importance sampling, Raftery and Bao 2010). At the end the weights are Pareto-smoothed (Vehtari et
-al. 2024).
+(incremental mixture importance sampling, Raftery and Bao 2010). Where that is not enough, a second mixture draws by
+turns: Gaussians over a grid of the coordinates that bend the posterior (`conditional`). At the end the weights are
+Pareto-smoothed (Vehtari et al. 2024).
 
 Weights may be good while a second moment rests on a few draws in a tail. Further rounds then also draw where the
 posterior times the squared distance of such a quantity from its mean lies.
@@ -23,9 +24,10 @@ from scipy.special import logsumexp
 from onebasin.posteriors.weights import miss_a_region, smoothed, tails_of, worst_khat, worth
 
 from ..density.counted import CountedDensity
-from .gaussian import NormalFit, Points, moments
+from .conditional import BentFit, Proposals, bending
+from .gaussian import NormalFit, Points, moments, t_log_densities
 
-FREEDOM, TAIL_FREEDOM = 8.0, 2.0
+FREEDOM, BENT_FREEDOM, TAIL_FREEDOM = 8.0, 20.0, 2.0
 """Degrees of freedom of the proposals, whose tails are heavier than a normal's, and of those at tails."""
 ROUNDS = 5
 MORE_ROUNDS = 5
@@ -43,6 +45,12 @@ NEGLIGIBLE = 50.0
 """Nats below the largest weight from which on a draw whose variables are no numbers has none."""
 EVEN, MOST, NEW_SHARE = 0.6, 12, 0.2
 """Share of the draws that weights are worth, below which a component is added; the most components; its share."""
+NEW_NODES, HEAVIER = 8, 5.0
+"""Nodes that are added along bends after a round at most, and how many times the mean their weights are at least."""
+UNEVEN, BENT, BENT_SIZE = 0.3, 0.07, 60
+"""Share of the draws that weights are worth after all rounds, below which proposals follow the bends of the posterior;
+that of two rounds of these, below which they are given up; and the most coordinates, since each node takes twice as
+many gradients."""
 LEAST_SHARE = 0.05
 """Share of a round's draws that the components share evenly, whatever their weights."""
 
@@ -57,7 +65,7 @@ class Weighted:
     lp: LogWeights  # log density of the target, in nats
     log_q: LogWeights  # and that of the mixture
     log_weight: LogWeights  # Pareto-smoothed, normalised
-    # The last proposals, with the moments of the draws that each is responsible for.
+    # The last proposals that adapt, with the moments of the draws that each is responsible for.
     components: tuple[NormalFit, ...]
     shares: Float[np.ndarray, " component"]  # of the probability, up to `LEAST_SHARE`
     values: dict[str, np.ndarray]  # the variables (draw, ...) at the draws
@@ -90,18 +98,15 @@ class _Round:
     shares: Float[np.ndarray, " component"]
     draws: int
     tails: int = 0
+    # Log evidence in nats of components along the bends of fits, which stay as they are; and these fits.
+    evidence: Float[np.ndarray, " node"] | None = None
+    bends: tuple[BentFit, ...] = ()
 
     @property
     def freedoms(self) -> list[float]:
         """Degrees of freedom of each component."""
         usual = len(self.components) - self.tails
-        return [FREEDOM] * usual + [TAIL_FREEDOM] * self.tails
-
-    def by_component(self, points: Points) -> Float[np.ndarray, "component point"]:
-        """Log of share times density, of each component."""
-        pairs = zip(self.components, self.freedoms, strict=True)
-        each = [c.t_log_density(points, freedom) for c, freedom in pairs]
-        return np.stack(each) + np.log(self.shares)[:, None]
+        return [BENT_FREEDOM if self.bends else FREEDOM] * usual + [TAIL_FREEDOM] * self.tails
 
     def drawn(self, rng: np.random.Generator) -> Points:
         counts = np.floor(np.cumsum(self.shares) * self.draws + rng.uniform()).astype(int)
@@ -109,6 +114,54 @@ class _Round:
         counts[-1] += self.draws - counts.sum()
         each = zip(self.components, counts, self.freedoms, strict=True)
         return np.concatenate([c.t_points(int(n), freedom, rng) for c, n, freedom in each])
+
+
+class _Draws:
+    """All draws so far, with the log density of every proposal at each, which is computed once."""
+
+    def __init__(self, size: int) -> None:
+        self.vectors, self.lp = np.empty((0, size)), np.empty(0)
+        self.log_q = np.empty(0)  # of the mixture of all rounds
+        self._past: list[
+            tuple[_Round, LogWeights]
+        ] = []  # every round, with its log density at all draws
+        self._known: dict[tuple[NormalFit, float], LogWeights] = {}
+
+    @property
+    def log_ratio(self) -> LogWeights:
+        """Log weights, not normalised."""
+        return self.lp - self.log_q
+
+    @property
+    def recent(self) -> float:
+        """Share of the draws of the last two rounds that their weights are worth."""
+        count = sum(r.draws for r, _ in self._past[-2:])
+        return worth(self.log_ratio[-count:]) / count
+
+    def add(self, used: _Round, vectors: Points, lp: LogWeights) -> None:
+        """Take a round's draws in, and weigh all draws anew."""
+        first = len(self.vectors)
+        self.vectors, self.lp = np.concatenate([self.vectors, vectors]), np.append(self.lp, lp)
+        self._past = [
+            (r, np.append(old, logsumexp(self.by_component(r, first), axis=0)))
+            for r, old in self._past
+        ]
+        self._past.append((used, logsumexp(self.by_component(used), axis=0)))
+        portions = np.log([r.draws / len(self.vectors) for r, _ in self._past])
+        densities = np.stack([density for _, density in self._past])
+        self.log_q = logsumexp(densities + portions[:, None], axis=0)
+
+    def by_component(self, mixture: _Round, first: int = 0) -> Float[np.ndarray, "component draw"]:
+        """Log of share times density, of each component, from a draw on."""
+        keys = list(zip(mixture.components, mixture.freedoms, strict=True))
+        known = [len(self._known.setdefault(key, np.empty(0))) for key in keys]
+        for count in set(known) - {len(self.vectors)}:
+            wanted = [key for key, own in zip(keys, known, strict=True) if own == count]
+            new = t_log_densities(wanted, self.vectors[count:])
+            for key, row in zip(wanted, new, strict=True):
+                self._known[key] = np.append(self._known[key], row)
+        rows = [self._known[key][first:] for key in keys]
+        return np.stack(rows) + np.log(mixture.shares)[:, None]
 
 
 def weigh(
@@ -120,60 +173,105 @@ def weigh(
     rounds: int = ROUNDS,
     more_rounds: int = MORE_ROUNDS,
     tail_rounds: int = TAIL_ROUNDS,
+    bends: bool = True,
 ) -> Weighted:
     """Draw, weigh and adapt, a round after the other; first from the fits, one a distinct optimum.
 
     After each of `rounds`, `done` is called with its number. There are up to `more_rounds` more, of twice as many
     draws, where the weights of a quantity leave it open whether they are good; and `tail_rounds` for its tail where
-    they are not surely good by then, unless draws miss a region.
+    they are not surely good by then, unless draws miss a region. With `bends`, proposals follow those of the posterior
+    where weights are still uneven after `rounds`, or worth almost nothing after two.
     """
     count = max(1000, 20 * counted.size)
     current = _Round(tuple(fits), np.full(len(fits), 1 / len(fits)), count)
-    past: list[_Round] = []
-    vectors, lp = np.empty((0, counted.size)), np.empty(0)
-    densities = np.empty((0, 0))  # of every round's proposals at all draws
-    log_q = np.empty(0)
-    number, most, tails = 0, rounds, False
+    draws = _Draws(counted.size)
+    number, began, most, tails = 0, 0, rounds, False
+    other, before = current, 0.0
     while number < most:
-        used = _with_tails(counted, current, vectors, lp - log_q) if tails else current
+        used = _with_tails(counted, current, draws) if tails else current
         new = used.drawn(rng)
-        old = logsumexp(used.by_component(vectors), axis=0) if len(vectors) else np.empty(0)
-        past.append(used)
-        at_new = np.stack([logsumexp(r.by_component(new), axis=0) for r in past])
-        densities = np.hstack(
-            [np.vstack([densities.reshape(len(past) - 1, len(vectors)), old]), at_new]
-        )
-        vectors = np.concatenate([vectors, new])
-        lp = np.concatenate([lp, counted.log_density(new)])
-        total = sum(r.draws for r in past)
-        portions = np.log([r.draws / total for r in past])
-        log_q = logsumexp(densities + portions[:, None], axis=0)
-        (far,) = np.nonzero(lp - log_q < (lp - log_q).max() - NEGLIGIBLE)
+        draws.add(used, new, counted.log_density(new))
+        (far,) = np.nonzero(draws.log_ratio < draws.log_ratio.max() - NEGLIGIBLE)
         if len(far):
-            lp[far[~_computed(counted.constrain(vectors[far]))]] = -np.inf
+            draws.lp[far[~_computed(counted.constrain(draws.vectors[far]))]] = -np.inf
         number += 1
         done(number)
-        if not np.isfinite(lp).any():
+        if not np.isfinite(draws.lp).any():
             break
-        if number == 2 and worth(lp - log_q) < DEAD:
+        held = worth(draws.log_ratio) / len(draws.lp)
+        dead = number == 2 and held * len(draws.lp) < DEAD
+        # Two rounds along bends show whether these pay. If so, both mixtures draw by turns, and learn from all draws.
+        tried = number == began + 2 and bool(current.bends)
+        if tried and draws.recent < max(BENT, before):
+            current = other
+        elif tried or (began and number > began + 2 and other.bends != current.bends):
+            current, other = other, current
+        current = _adapted(current, draws)
+        few = held < EVEN  # a component more may change that
+        if few and (current.bends or (not tails and len(current.components) < MOST)):
+            current = _with_heaviest(current, draws)
+        if bends and not began and (dead or (number == rounds and held < UNEVEN)):
+            began, other, before = number, current, draws.recent
+            current = _along_bends(counted, fits, count, rng) or current
+        if dead and not current.bends:
             break
-        current = _adapted(current, vectors, lp - log_q)
-        few = worth(lp - log_q) < EVEN * len(lp)  # a component more may change that
-        if few and not tails and len(current.components) < MOST:
-            current = _with_heaviest(current, vectors, lp - log_q)
         if number == most < rounds + more_rounds + tail_rounds and not tails:
-            worst = worst_khat(counted.constrain(vectors), lp - log_q)
+            worst = worst_khat(counted.constrain(draws.vectors), draws.log_ratio)
             if number == rounds and (few or GOOD < worst < LOST):
                 most += more_rounds
-            elif SURE < worst < np.inf and not miss_a_region(lp - log_q, lp - log_q):
+            elif SURE < worst < np.inf and not miss_a_region(draws.log_ratio, draws.log_ratio):
                 most, tails = most + tail_rounds, True
-            current = replace(current, draws=2 * count)
+            current, other = (replace(each, draws=2 * count) for each in (current, other))
+    vectors, lp, log_q = draws.vectors, draws.lp, draws.log_q
     values = counted.constrain(vectors)
     there = np.isfinite(lp) | _computed(values)
     vectors, lp, log_q = vectors[there], lp[there], log_q[there]
     values = {name: each[there] for name, each in values.items()}
     log_weight = smoothed(lp - log_q)
-    return Weighted(vectors, lp, log_q, log_weight, current.components, current.shares, values)
+    whole = (
+        other if current.bends else current
+    )  # whose few components say what moves suit all draws
+    return Weighted(vectors, lp, log_q, log_weight, whole.components, whole.shares, values)
+
+
+def _along_bends(
+    counted: CountedDensity, fits: Sequence[NormalFit], draws: int, rng: np.random.Generator
+) -> _Round | None:
+    """A mixture over grids of the coordinates that bend the posterior, one grid a fit; None where none bends it."""
+    if counted.size > BENT_SIZE:
+        return None
+    bends, found = list[BentFit](), Proposals()
+    for fit in fits:
+        held, grid = bending(counted, fit, rng), Proposals()
+        while held and not grid:  # of fewer coordinates where the grid is too large
+            bent = BentFit(counted, fit, held)
+            grid = bent.grid()
+            held.pop()
+        if not grid:
+            return None
+        bends.append(bent)
+        found += grid
+    return _of_evidence(_Round((), np.empty(0), draws, bends=tuple(bends)), found)
+
+
+def _of_evidence(current: _Round, found: Proposals) -> _Round:
+    """Add components, whose shares are those of their evidence."""
+    components, evidence = zip(*found, strict=True)
+    known = np.append(current.evidence if current.evidence is not None else [], evidence)
+    shares = np.exp(known - logsumexp(known))
+    before = len(current.components)
+    shares[:before] = current.shares * shares[:before].sum()
+    return replace(
+        current,
+        components=(*current.components, *components),
+        shares=_at_least(shares),
+        evidence=known,
+    )
+
+
+def _at_least(shares: Float[np.ndarray, " component"]) -> Float[np.ndarray, " component"]:
+    """Shares of which a part is even."""
+    return (1 - LEAST_SHARE) * shares / shares.sum() + LEAST_SHARE / len(shares)
 
 
 def _computed(values: Mapping[str, np.ndarray]) -> np.ndarray:
@@ -181,14 +279,13 @@ def _computed(values: Mapping[str, np.ndarray]) -> np.ndarray:
     return np.all([np.isfinite(v).reshape(len(v), -1).all(axis=1) for v in values.values()], axis=0)
 
 
-def _with_tails(
-    counted: CountedDensity, current: _Round, points: Points, log_ratio: LogWeights
-) -> _Round:
+def _with_tails(counted: CountedDensity, current: _Round, draws: _Draws) -> _Round:
     """Add components at the tails of the quantities whose squares have the largest k-hat.
 
     Each has the moments of the draws by their weight times the squared distance of the quantity from its mean.
     """
-    points, log_ratio = points[np.isfinite(log_ratio)], log_ratio[np.isfinite(log_ratio)]
+    there = np.isfinite(draws.log_ratio)
+    points, log_ratio = draws.vectors[there], draws.log_ratio[there]
     log_weight = smoothed(log_ratio)
     found: list[tuple[float, np.ndarray]] = []
     for values in counted.constrain(points).values():
@@ -202,25 +299,28 @@ def _with_tails(
         with np.errstate(divide="ignore"):
             tilt = 2 * np.log(np.abs(column - np.average(column, weights=np.exp(log_weight))))
         tails.append(moments(points, np.exp(_tempered(log_weight + tilt, wanted))))
-    there = [tail for tail in tails if tail is not None]
-    if not there:
+    sure = [tail for tail in tails if tail is not None]
+    if not sure:
         return current
-    shares = np.full(len(there), TAIL_SHARE / len(there))
+    shares = np.full(len(sure), TAIL_SHARE / len(sure))
     return replace(
         current,
-        components=(*current.components, *there),
+        components=(*current.components, *sure),
         shares=np.concatenate([(1 - TAIL_SHARE) * current.shares, shares]),
-        tails=len(there),
+        tails=len(sure),
     )
 
 
-def _with_heaviest(current: _Round, points: Points, log_ratio: LogWeights) -> _Round:
+def _with_heaviest(current: _Round, draws: _Draws) -> _Round:
     """Add a component where the weight is largest, with the spread of the draws next to it.
 
     A mixture that grows where its density is too low follows a curved posterior, which one component an optimum cannot
     (incremental mixture importance sampling, Raftery and Bao 2010).
     """
+    points, log_ratio = draws.vectors, draws.log_ratio
     size, weights = points.shape[1], np.exp(_tempered(log_ratio, 1.0))
+    if current.bends:
+        return _with_bent(current, points, weights)
     whole = moments(points, np.exp(_tempered(log_ratio, min(10 * size + 50, len(points) / 2))))
     if whole is None:
         return current
@@ -236,13 +336,32 @@ def _with_heaviest(current: _Round, points: Points, log_ratio: LogWeights) -> _R
     return replace(current, components=(*current.components, found), shares=shares)
 
 
-def _adapted(current: _Round, points: Points, log_weights: LogWeights) -> _Round:
+def _with_bent(current: _Round, points: Points, weights: Float[np.ndarray, " draw"]) -> _Round:
+    """Add nodes where weights are largest, each along the bend of the fit that is nearest."""
+    heaviest = np.argsort(-weights)[:NEW_NODES]
+    heaviest = heaviest[weights[heaviest] > HEAVIER / len(weights)]
+    apart = [np.square(bent.fit.standard(points[heaviest])).sum(axis=1) for bent in current.bends]
+    nearest = np.argmin(apart, axis=0)
+    found = [
+        pair
+        for number, bent in enumerate(current.bends)
+        if (nearest == number).any()
+        for pair in bent.at(points[heaviest[nearest == number]])
+    ]
+    return _of_evidence(current, found) if found else current
+
+
+def _adapted(current: _Round, draws: _Draws) -> _Round:
     """Give each component the moments of the draws that it is responsible for, by tempered weights."""
+    points, log_weights = draws.vectors, draws.log_ratio
     size = points.shape[1]
     wanted = min(10 * size + 50, len(points) / 2)
-    each = current.by_component(points)
+    each = draws.by_component(current)
     responsible = np.exp(each - logsumexp(each, axis=0))
     own = responsible * np.exp(_tempered(log_weights, wanted))
+    if current.evidence is not None:
+        known = np.exp(current.evidence - logsumexp(current.evidence))
+        return replace(current, shares=_at_least(known + own.sum(axis=1)))
     components = []
     for component, weights in zip(current.components, own, strict=True):
         total = weights.sum()
@@ -251,8 +370,7 @@ def _adapted(current: _Round, points: Points, log_weights: LogWeights) -> _Round
         found = moments(points, weights, component, max(0.0, 2 * size - count)) if enough else None
         components.append(found or component)
     plain = responsible @ np.exp(log_weights - logsumexp(log_weights))
-    shares = (1 - LEAST_SHARE) * plain / plain.sum() + LEAST_SHARE / len(plain)
-    return replace(current, components=tuple(components), shares=shares)
+    return replace(current, components=tuple(components), shares=_at_least(plain))
 
 
 def _tempered(log_weights: LogWeights, wanted: float) -> LogWeights:

@@ -7,7 +7,7 @@ import pytest
 from numpyro import distributions as dist
 
 import onebasin as ob
-from onebasin.inference.fits.gaussian import NormalFit
+from onebasin.inference.fits.gaussian import NormalFit, t_log_densities
 
 from ..known import COVARIANCE, MEAN, RATE, SHAPE, known_target, linear_target
 
@@ -78,8 +78,14 @@ def test_a_network_is_fitted_and_weighted():
 
 def test_a_t_density_integrates_to_one():
     grid = np.linspace(-400, 400, 400_001)[:, None]
-    heights = NormalFit(np.array([1.0]), np.array([[2.0]])).t_log_density(grid, 8.0)
-    assert np.exp(heights).sum() * (grid[1, 0] - grid[0, 0]) == pytest.approx(1, abs=1e-6)
+    proposals = [
+        (NormalFit(np.array([1.0]), np.array([[2.0]])), 8.0),
+        (NormalFit(np.zeros(1), np.ones(1)), 20.0),
+    ]
+    heights = t_log_densities(proposals, grid)
+    np.testing.assert_allclose(
+        np.exp(heights).sum(axis=1) * (grid[1, 0] - grid[0, 0]), 1, atol=1e-6
+    )
 
 
 def test_linear_response_sees_how_scale_and_mean_go_together():

@@ -1,0 +1,238 @@
+"""Gaussians along a bent posterior: optima given a few coordinates, over a grid of these.
+
+The scale of effects, the smoothness of a field or the persistence of a series bend a posterior: given such a coordinate
+the others are close to normal, but their means and spreads change with it, so that no Gaussian fits them all. An
+approximation for each point of a grid of these coordinates, weighted by its evidence, does: integrated nested Laplace
+approximations (Rue, Martino and Chopin 2009, JRSS B 71). Here the coordinates are found in the log density, whatever
+the model, and the mixture is a proposal, which importance weights correct.
+
+Points are in a fit's standard coordinates u, x = loc + L u. Coordinates of x are held by holding z = V'u, where V is an
+orthonormal basis of their rows of L; the others are those of the complement, u = V z + Q w.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from ..density.counted import CountedDensity, Heights
+from .gaussian import LOG_2PI, Matrix, NormalFit, Points, Vector, cholesky
+
+PAIRS = 128
+"""Opposite points at which the gradient is compared with that at the centre."""
+BENDS, FAINT, HELD = 0.4, 0.1, 3
+"""The least strength of the first coordinate that is held, and of others; and how many are held at most, since a grid
+of more is too large."""
+CANDIDATES = 3
+"""Strongest coordinates, of which the one is held that leaves the least bend."""
+ALONE = 0.2
+"""The least share of a coordinate's sd that those held before it leave open."""
+SPACING, WIDTH = 1.4, 1.1
+"""Standard deviations between neighbours of the grid, and that of each component in the directions of the grid."""
+REACH = 3.0
+"""Nats below the largest evidence down to which points of the grid have neighbours."""
+MOST = 400
+"""Points of a grid."""
+CLOSE = 0.8
+"""Standard deviations between points within which one node stands for both."""
+STEPS, SHORTENINGS, LEFT = 30, 6, 0.02
+"""Steps of a climb, times that a step is shortened, and the nats left at which the climb ends."""
+LEAST, NO_PEAK = 1e-5, 0.05
+"""The least curvature of a peak, and that which is taken instead where it is none, in the fit's units."""
+
+Stack = Float[np.ndarray, "node row column"]
+Steps = Float[np.ndarray, "node row"]
+Key = tuple[int, ...]
+"""A point of the grid."""
+Proposals = list[tuple[NormalFit, float]]
+"""Gaussians, each with the log evidence of what it covers."""
+
+
+def bending(counted: CountedDensity, fit: NormalFit, rng: np.random.Generator) -> list[int]:
+    """Find the coordinates given which the others are closest to normal, the strongest first; none if all are normal.
+
+    The even part of the gradient at opposite points, g(u) + g(-u) - 2 g(0), is zero for a Gaussian. Elsewhere it is the
+    change of the curvature along each direction, for a random displacement; its mean square along a coordinate is the
+    coordinate's strength. Both are taken in the space that the coordinates held so far leave free. Of y = x^2 + noise
+    both are strong, but given x there is no bend left, and given y two modes: the bend that is left decides.
+    """
+    points = rng.standard_normal((PAIRS, counted.size))
+    held, strength = list[int](), _strengths(counted, fit, [], points)
+    least = BENDS
+    while len(held) < min(HELD, counted.size - 1) and strength.max() >= least:
+        least = FAINT
+        tried = [
+            (_strengths(counted, fit, [*held, int(c)], points), int(c))
+            for c in np.argsort(-strength)[:CANDIDATES]
+            if strength[c] >= least
+        ]
+        strength, best = min(tried, key=lambda each: float(each[0].sum()))
+        held.append(best)
+    return held
+
+
+def _strengths(
+    counted: CountedDensity, fit: NormalFit, held: Sequence[int], points: Points
+) -> Vector:
+    """Mean squares of the even part of the gradient along each coordinate, others of them held."""
+    free = BentFit(counted, fit, held).free
+    moved = points @ free @ free.T
+    moved = np.concatenate([moved, -moved, np.zeros((1, counted.size))])
+    slopes = counted.gradient(fit.points(moved))[1] @ _root(fit) @ free
+    one, other = np.split(slopes[:-1], 2)
+    even = (one + other) / 2 - slopes[-1]
+    even = even[np.isfinite(even).all(axis=1)]
+    if len(even) < PAIRS / 2:
+        return np.zeros(counted.size)
+    lengths = np.linalg.norm(even, axis=1, keepdims=True)
+    even = even * np.minimum(1, 2 * np.median(lengths) / np.maximum(lengths, 1e-300))
+    rows = _root(fit) / fit.sds[:, None] @ free
+    own = np.linalg.norm(rows, axis=1)
+    strengths = np.square(rows @ even.T).mean(axis=1) / np.maximum(own, ALONE) ** 2
+    return np.where(own < ALONE, 0.0, strengths)
+
+
+@dataclass(frozen=True, eq=False)
+class _Nodes:
+    """Points of a grid, with what the log density is around each."""
+
+    points: Points  # optima given z, in standard coordinates
+    inverses: Stack  # inverse curvature of w there
+    slopes: Float[np.ndarray, "node row axis"]  # how the optimum of w moves with z
+    evidence: Float[np.ndarray, " node"]  # of w given z, in nats; -inf where there is no optimum
+
+    def plus(self, other: _Nodes) -> _Nodes:
+        """Both one after the other."""
+        pairs = zip(vars(self).values(), vars(other).values(), strict=True)
+        return _Nodes(*(np.concatenate(pair) for pair in pairs))
+
+
+class BentFit:
+    """The log density in a fit's standard coordinates, some of them held."""
+
+    def __init__(self, counted: CountedDensity, fit: NormalFit, held: Sequence[int]) -> None:
+        self.counted, self.fit, self.root = counted, fit, _root(fit)
+        whole = np.linalg.qr(self.root[list(held)].T, mode="complete")[0]
+        self.held, self.free = whole[:, : len(held)], whole[:, len(held) :]
+
+    def grid(self) -> Proposals:
+        """Gaussians of a grid, which grows from the fit's centre to all neighbours of points of high evidence.
+
+        There are none where more than `MOST` are needed: a grid that ends before the evidence does has no tails.
+        """
+        axes = self.held.shape[1]
+        moves = SPACING * np.concatenate([np.eye(axes), -np.eye(axes)])
+        nodes = self._settled(np.zeros((1, len(self.root))), np.eye(len(self.root) - axes)[None])
+        keys, grown = [(0,) * axes], set[Key]()
+        while True:
+            new: dict[Key, tuple[int, Vector]] = {}
+            for place in np.argsort(-nodes.evidence):
+                if nodes.evidence[place] < nodes.evidence.max() - REACH or keys[place] in grown:
+                    continue
+                grown.add(keys[place])
+                for move in moves:
+                    key = tuple(np.round(keys[place] + move / SPACING).astype(int).tolist())
+                    if key not in keys:
+                        new.setdefault(key, (int(place), move))
+            if not new:
+                return self._proposals(nodes)
+            if len(keys) + len(new) > MOST:
+                return []
+            parents, apart = (
+                np.array([p for p, _ in new.values()]),
+                np.stack([m for _, m in new.values()]),
+            )
+            starts = nodes.points[parents] + apart @ self.held.T
+            starts += np.einsum("nwz,nz->nw", nodes.slopes[parents], apart) @ self.free.T
+            keys += list(new)
+            nodes = nodes.plus(self._settled(starts, nodes.inverses[parents]))
+
+    def at(self, points: Points) -> Proposals:
+        """Gaussians of the nodes with the held coordinates of points, the first of points that are close."""
+        standard, chosen = self.fit.standard(points), list[int]()
+        for number, z in enumerate(standard @ self.held):
+            apart = np.linalg.norm(standard[chosen] @ self.held - z, axis=1)
+            if not (apart < CLOSE).any():
+                chosen.append(number)
+        size = self.free.shape[1]
+        return self._proposals(
+            self._settled(standard[chosen], np.tile(np.eye(size), (len(chosen), 1, 1)))
+        )
+
+    def _gradient(self, points: Points) -> tuple[Heights, Float[np.ndarray, "point free"]]:
+        """Log densities, and slopes along w."""
+        heights, slopes = self.counted.gradient(self.fit.points(points))
+        return heights, slopes @ self.root @ self.free
+
+    def _settled(self, points: Points, inverses: Stack) -> _Nodes:
+        """Climb from points to the optima given z, all at a time, by BFGS from inverse curvatures of w."""
+        points, inverses = points.copy(), inverses.copy()
+        heights, slopes = self._gradient(points)
+        rows = np.flatnonzero(np.isfinite(heights))
+        for _ in range(STEPS):
+            steps = np.einsum("nij,nj->ni", inverses[rows], slopes[rows])
+            gains = (steps * slopes[rows]).sum(axis=1)
+            open_ = gains > LEFT
+            rows, steps, gains = rows[open_], steps[open_], gains[open_]
+            if not len(rows):
+                break
+            shares = np.ones(len(rows))
+            for _ in range(SHORTENINGS):
+                new = points[rows] + (shares[:, None] * steps) @ self.free.T
+                high, slope = self._gradient(new)
+                risen = high > heights[rows] + 1e-4 * shares * gains
+                if risen.all():
+                    break
+                shares = np.where(risen, shares, shares / 3)
+            rows, new, high, slope = rows[risen], new[risen], high[risen], slope[risen]
+            moved, bent = (shares[:, None] * steps)[risen], slopes[rows] - slope
+            inverses[rows] = _updated(inverses[rows], moved, bent)
+            points[rows], heights[rows], slopes[rows] = new, high, slope
+        return self._with_curvature(points, heights)
+
+    def _with_curvature(self, points: Points, heights: Heights) -> _Nodes:
+        size = self.counted.size
+        places = np.repeat(self.fit.points(points), size, axis=0)
+        turned = self.counted.products(places, np.tile(self.root.T, (len(points), 1)))
+        curvature = -turned.reshape(len(points), size, size) @ self.root
+        there = np.isfinite(curvature).all(axis=(1, 2)) & np.isfinite(heights)
+        curvature = np.where(there[:, None, None], curvature, np.eye(size))
+        own = self.free.T @ (curvature + curvature.transpose(0, 2, 1)) / 2
+        values, vectors = np.linalg.eigh(own @ self.free)
+        values = np.where(values > LEAST, values, np.maximum(np.abs(values), NO_PEAK))
+        inverses = (vectors / values[:, None]) @ vectors.transpose(0, 2, 1)
+        evidence = np.where(there, heights - np.log(values).sum(axis=1) / 2, -np.inf)
+        return _Nodes(points, inverses, -inverses @ own @ self.held, evidence)
+
+    def _proposals(self, nodes: _Nodes) -> Proposals:
+        """Return the Gaussians of nodes, and the log evidence of a cell of the grid around each, in nats."""
+        size, axes = self.free.shape[1], self.held.shape[1]
+        constant = size / 2 * LOG_2PI + axes * np.log(SPACING) + self.fit.log_determinant
+        found: Proposals = []
+        for place in np.flatnonzero(np.isfinite(nodes.evidence)):
+            # Wide along z, and as the curvature says along w.
+            along = self.held + self.free @ nodes.slopes[place]
+            square = WIDTH**2 * along @ along.T + self.free @ nodes.inverses[place] @ self.free.T
+            scale = cholesky(self.root @ square @ self.root.T)
+            if scale is not None:
+                (loc,) = self.fit.points(nodes.points[place : place + 1])
+                found.append((NormalFit(loc, scale), float(nodes.evidence[place] + constant)))
+        return found
+
+
+def _updated(inverses: Stack, moved: Steps, bent: Steps) -> Stack:
+    """Update inverse curvatures by steps and the changes of the slope along them (BFGS)."""
+    product = (moved * bent).sum(axis=1)
+    sure = product > 1e-10
+    share = np.where(sure, 1 / np.where(sure, product, 1.0), 0.0)[:, None, None]
+    left = np.eye(moved.shape[1]) - share * moved[:, :, None] * bent[:, None, :]
+    own = share * moved[:, :, None] * moved[:, None, :]
+    return left @ inverses @ left.transpose(0, 2, 1) + own
+
+
+def _root(fit: NormalFit) -> Matrix:
+    """A square root of a fit's covariance."""
+    return fit.scale if fit.scale.ndim == 2 else np.diag(fit.scale)
