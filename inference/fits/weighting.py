@@ -139,7 +139,7 @@ class _Draws:
         return worth(self.log_ratio[-count:]) / count
 
     def add(self, used: _Round, vectors: Points, lp: LogWeights) -> None:
-        """Take a round's draws in, and weigh all draws anew."""
+        """Take a round's draws in, and weigh all draws again."""
         first = len(self.vectors)
         self.vectors, self.lp = np.concatenate([self.vectors, vectors]), np.append(self.lp, lp)
         self._past = [
