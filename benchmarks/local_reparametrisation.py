@@ -35,7 +35,7 @@ from onebasin.base.seeds import Purpose, keys_for
 from onebasin.inference.density.network import density_of
 from onebasin.inference.runs.provenance import machine, versions
 from onebasin.inference.variational.elbo import Objective
-from onebasin.inference.variational.engine import State
+from onebasin.inference.variational.engine import State, TrainingLoop
 from onebasin.inference.variational.gaussians import MeanField, Parameters
 from onebasin.models.networks.bayesian import NetworkTarget
 from onebasin.networks import BayesianNetwork, Gaussian, Network, Parametrisation, load_data
@@ -64,7 +64,7 @@ def target_of(variant: str) -> NetworkTarget:
 class Way:
     """An optimiser that draws weights, or layers' values."""
 
-    optimiser: Elbo
+    optimiser: TrainingLoop
     state: State
 
     @classmethod
@@ -74,7 +74,7 @@ class Way:
         objective = Objective(
             density, MeanField(density.size), bool(settings.local_reparametrisation), frugal=True
         )
-        optimiser = Elbo(objective, settings, 1)
+        optimiser = TrainingLoop(objective, settings, 1)
         loc = density.he_starts(keys_for(Purpose.MEMBER_START, 0, 1))
         return cls(optimiser, optimiser.first(loc, jax.random.key(2)))
 

@@ -34,8 +34,8 @@ SPACING, WIDTH = 1.4, 1.1
 """Standard deviations between neighbours of the grid, and that of each component in the directions of the grid."""
 REACH = 3.0
 """Nats below the largest evidence down to which points of the grid have neighbours."""
-MOST = 400
-"""Points of a grid."""
+GRID = 400
+"""Points of a grid, or of the grids of several fits together."""
 CLOSE = 0.8
 """Standard deviations between points within which one node stands for both."""
 STEPS, SHORTENINGS, LEFT = 30, 6, 0.02
@@ -118,10 +118,10 @@ class BentFit:
         whole = np.linalg.qr(self.root[list(held)].T, mode="complete")[0]
         self.held, self.free = whole[:, : len(held)], whole[:, len(held) :]
 
-    def grid(self) -> Proposals:
+    def grid(self, most: int = GRID) -> Proposals:
         """Gaussians of a grid, which grows from the fit's centre to all neighbours of points of high evidence.
 
-        There are none where more than `MOST` are needed: a grid that ends before the evidence does has no tails.
+        There are none where more than `most` are needed: a grid that ends before the evidence does has no tails.
         """
         axes = self.held.shape[1]
         moves = SPACING * np.concatenate([np.eye(axes), -np.eye(axes)])
@@ -139,7 +139,7 @@ class BentFit:
                         new.setdefault(key, (int(place), move))
             if not new:
                 return self._proposals(nodes)
-            if len(keys) + len(new) > MOST:
+            if len(keys) + len(new) > most:
                 return []
             parents, apart = (
                 np.array([p for p, _ in new.values()]),

@@ -24,7 +24,7 @@ from scipy.special import logsumexp
 from onebasin.posteriors.weights import miss_a_region, smoothed, tails_of, worst_khat, worth
 
 from ..density.counted import CountedDensity
-from .conditional import BentFit, Proposals, bending
+from .conditional import GRID, BentFit, Proposals, bending
 from .gaussian import NormalFit, Points, moments, t_log_densities
 
 FREEDOM, BENT_FREEDOM, TAIL_FREEDOM = 8.0, 20.0, 2.0
@@ -245,7 +245,7 @@ def _along_bends(
         held, grid = bending(counted, fit, rng), Proposals()
         while held and not grid:  # of fewer coordinates where the grid is too large
             bent = BentFit(counted, fit, held)
-            grid = bent.grid()
+            grid = bent.grid(GRID // len(fits))
             held.pop()
         if not grid:
             return None

@@ -72,9 +72,9 @@ def at_most(limit: float, *, otherwise: Flag = "bad") -> Callable[[float], Flag]
     return lambda value: "good" if value <= limit else otherwise
 
 
-def at_least(limit: float, *, otherwise: Flag = "bad") -> Callable[[float], Flag]:
-    """Flag numbers from a limit on as good, and others as `otherwise`."""
-    return lambda value: "good" if value >= limit else otherwise
+def at_least(limit: float) -> Callable[[float], Flag]:
+    """Flag numbers from a limit on as good, and others as bad."""
+    return lambda value: "good" if value >= limit else "bad"
 
 
 def mean_of(measure: str) -> Callable[[Row], float | None]:
