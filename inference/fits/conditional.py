@@ -56,43 +56,52 @@ def bending(counted: CountedDensity, fit: NormalFit, rng: np.random.Generator) -
 
     The even part of the gradient at opposite points, g(u) + g(-u) - 2 g(0), is zero for a Gaussian. Elsewhere it is the
     change of the curvature along each direction, for a random displacement; its mean square along a coordinate is the
-    coordinate's strength. Both are taken in the space that the coordinates held so far leave free. Of y = x^2 + noise
-    both are strong, but given x there is no bend left, and given y two modes: the bend that is left decides.
+    coordinate's strength. All is taken in the space that the coordinates held so far leave free. Of y = x^2 + noise
+    both are strong, but given x the rest is normal, and given y it has two modes: what is left of the even part and of
+    the odd part that is not linear decides.
     """
     points = rng.standard_normal((PAIRS, counted.size))
-    held, strength = list[int](), _strengths(counted, fit, [], points)
+    held, (strength, _) = list[int](), _strengths(counted, fit, [], points)
     least = BENDS
     while len(held) < min(HELD, counted.size - 1) and strength.max() >= least:
         least = FAINT
         tried = [
-            (_strengths(counted, fit, [*held, int(c)], points), int(c))
+            (*_strengths(counted, fit, [*held, int(c)], points), int(c))
             for c in np.argsort(-strength)[:CANDIDATES]
             if strength[c] >= least
         ]
-        strength, best = min(tried, key=lambda each: float(each[0].sum()))
+        strength, _, best = min(tried, key=lambda each: each[1])
         held.append(best)
     return held
 
 
 def _strengths(
     counted: CountedDensity, fit: NormalFit, held: Sequence[int], points: Points
-) -> Vector:
-    """Mean squares of the even part of the gradient along each coordinate, others of them held."""
+) -> tuple[Vector, float]:
+    """Mean squares of the even part of the gradient along each coordinate, and of all that is not linear."""
     free = BentFit(counted, fit, held).free
     moved = points @ free @ free.T
     moved = np.concatenate([moved, -moved, np.zeros((1, counted.size))])
     slopes = counted.gradient(fit.points(moved))[1] @ _root(fit) @ free
     one, other = np.split(slopes[:-1], 2)
-    even = (one + other) / 2 - slopes[-1]
-    even = even[np.isfinite(even).all(axis=1)]
-    if len(even) < PAIRS / 2:
-        return np.zeros(counted.size)
-    lengths = np.linalg.norm(even, axis=1, keepdims=True)
-    even = even * np.minimum(1, 2 * np.median(lengths) / np.maximum(lengths, 1e-300))
+    there = np.isfinite(one + other).all(axis=1)
+    if there.sum() < max(PAIRS / 2, 2 * free.shape[1]):
+        return np.zeros(counted.size), np.inf
+    even, odd = ((one + other) / 2 - slopes[-1])[there], ((one - other) / 2)[there]
+    along = (points @ free)[there]
+    odd -= along @ np.linalg.lstsq(along, odd)[0]
+    even, odd = (_clipped(part) for part in (even, odd))
     rows = _root(fit) / fit.sds[:, None] @ free
     own = np.linalg.norm(rows, axis=1)
     strengths = np.square(rows @ even.T).mean(axis=1) / np.maximum(own, ALONE) ** 2
-    return np.where(own < ALONE, 0.0, strengths)
+    left = float(np.square(even).sum() + np.square(odd).sum())
+    return np.where(own < ALONE, 0.0, strengths), left
+
+
+def _clipped(rows: Float[np.ndarray, "pair free"]) -> Float[np.ndarray, "pair free"]:
+    """Rows of which none is longer than twice the median, so that one far out counts little."""
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    return rows * np.minimum(1, 2 * np.median(lengths) / np.maximum(lengths, 1e-300))
 
 
 @dataclass(frozen=True, eq=False)

@@ -39,15 +39,20 @@ def banana() -> None:
     numpyro.sample("y", dist.Normal(0.9 * x**2, 0.4))
 
 
+def bowl() -> None:
+    x = numpyro.sample("x", dist.Normal(0, 1).expand([2]).to_event(1))
+    numpyro.sample("y", dist.Normal(0.6 * (x**2).sum(), 0.4))
+
+
 def counted_of(model: Model) -> CountedDensity:
     return CountedDensity(density_of(ob.Target("bent", numpyro_model=model)))
 
 
 @pytest.mark.parametrize(
-    ("model", "held"), [(normal, []), (funnel, [0]), (funnels, [0, 1]), (banana, [0])]
+    ("model", "held"), [(normal, []), (funnel, [0]), (funnels, [0, 1]), (bowl, [0, 1])]
 )
 def test_coordinates_are_held_given_which_the_others_are_normal(model, held):
-    """Of y = x^2 + noise not y, which is as strong: given y, x has two modes."""
+    """Of y = x1^2 + x2^2 + noise not y, though it is the strongest: given y, x lies on a circle."""
     with precision("float64"):
         counted = counted_of(model)
         fit = NormalFit(np.zeros(counted.size), 0.7 * np.eye(counted.size))
