@@ -302,10 +302,8 @@ class _Search:
 
     def _of_chains(self, sorting: Sorting) -> Sorting:
         """Give all draws of a chain its most frequent element, where chains differ by it, and few draws from it."""
-        elements, chains = (
-            (sorting.permutation, sorting.signs),
-            len(next(iter(self.values.values()))),
-        )
+        elements = sorting.permutation, sorting.signs
+        chains = len(next(iter(self.values.values())))
         labels = numbered(np.hstack(elements).reshape(chains, -1, 2 * sorting.signs.shape[1]))
         of_chain, _ = of_chains(labels)
         few = np.mean(labels == of_chain[:, None]) > MOSTLY_OF_CHAINS

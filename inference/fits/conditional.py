@@ -19,7 +19,7 @@ import numpy as np
 from jaxtyping import Float
 
 from ..density.counted import CountedDensity, Heights
-from .gaussian import LOG_2PI, Matrix, NormalFit, Points, Vector, cholesky
+from .gaussian import LOG_2PI, NormalFit, Points, Vector, cholesky
 
 PAIRS = 128
 """Opposite points at which the gradient is compared with that at the centre."""
@@ -79,10 +79,11 @@ def _strengths(
     counted: CountedDensity, fit: NormalFit, held: Sequence[int], points: Points
 ) -> tuple[Vector, float]:
     """Mean squares of the even part of the gradient along each coordinate, and of all that is not linear."""
-    free = BentFit(counted, fit, held).free
+    bent = BentFit(counted, fit, held)
+    free = bent.free
     moved = points @ free @ free.T
     moved = np.concatenate([moved, -moved, np.zeros((1, counted.size))])
-    slopes = counted.gradient(fit.points(moved))[1] @ _root(fit) @ free
+    slopes = bent.gradient(moved)[1]
     one, other = np.split(slopes[:-1], 2)
     there = np.isfinite(one + other).all(axis=1)
     if there.sum() < max(PAIRS / 2, 2 * free.shape[1]):
@@ -91,7 +92,7 @@ def _strengths(
     along = (points @ free)[there]
     odd -= along @ np.linalg.lstsq(along, odd)[0]
     even, odd = (_clipped(part) for part in (even, odd))
-    rows = _root(fit) / fit.sds[:, None] @ free
+    rows = bent.root / fit.sds[:, None] @ free
     own = np.linalg.norm(rows, axis=1)
     strengths = np.square(rows @ even.T).mean(axis=1) / np.maximum(own, ALONE) ** 2
     left = float(np.square(even).sum() + np.square(odd).sum())
@@ -123,7 +124,7 @@ class BentFit:
     """The log density in a fit's standard coordinates, some of them held."""
 
     def __init__(self, counted: CountedDensity, fit: NormalFit, held: Sequence[int]) -> None:
-        self.counted, self.fit, self.root = counted, fit, _root(fit)
+        self.counted, self.fit, self.root = counted, fit, fit.root
         whole = np.linalg.qr(self.root[list(held)].T, mode="complete")[0]
         self.held, self.free = whole[:, : len(held)], whole[:, len(held) :]
 
@@ -133,27 +134,26 @@ class BentFit:
         There are none where more than `most` are needed: a grid that ends before the evidence does has no tails.
         """
         axes = self.held.shape[1]
-        moves = SPACING * np.concatenate([np.eye(axes), -np.eye(axes)])
+        moves = np.concatenate([np.eye(axes, dtype=int), -np.eye(axes, dtype=int)])
         nodes = self._settled(np.zeros((1, len(self.root))), np.eye(len(self.root) - axes)[None])
         keys, grown = [(0,) * axes], set[Key]()
         while True:
-            new: dict[Key, tuple[int, Vector]] = {}
+            new: dict[Key, tuple[int, np.ndarray]] = {}
+            least = nodes.evidence.max() - REACH
             for place in np.argsort(-nodes.evidence):
-                if nodes.evidence[place] < nodes.evidence.max() - REACH or keys[place] in grown:
+                if nodes.evidence[place] < least or keys[place] in grown:
                     continue
                 grown.add(keys[place])
                 for move in moves:
-                    key = tuple(np.round(keys[place] + move / SPACING).astype(int).tolist())
+                    key = tuple((keys[place] + move).tolist())
                     if key not in keys:
                         new.setdefault(key, (int(place), move))
             if not new:
                 return self._proposals(nodes)
             if len(keys) + len(new) > most:
                 return []
-            parents, apart = (
-                np.array([p for p, _ in new.values()]),
-                np.stack([m for _, m in new.values()]),
-            )
+            parents = np.array([parent for parent, _ in new.values()])
+            apart = SPACING * np.stack([move for _, move in new.values()])
             starts = nodes.points[parents] + apart @ self.held.T
             starts += np.einsum("nwz,nz->nw", nodes.slopes[parents], apart) @ self.free.T
             keys += list(new)
@@ -171,7 +171,7 @@ class BentFit:
             self._settled(standard[chosen], np.tile(np.eye(size), (len(chosen), 1, 1)))
         )
 
-    def _gradient(self, points: Points) -> tuple[Heights, Float[np.ndarray, "point free"]]:
+    def gradient(self, points: Points) -> tuple[Heights, Float[np.ndarray, "point free"]]:
         """Log densities, and slopes along w."""
         heights, slopes = self.counted.gradient(self.fit.points(points))
         return heights, slopes @ self.root @ self.free
@@ -179,7 +179,7 @@ class BentFit:
     def _settled(self, points: Points, inverses: Stack) -> _Nodes:
         """Climb from points to the optima given z, all at a time, by BFGS from inverse curvatures of w."""
         points, inverses = points.copy(), inverses.copy()
-        heights, slopes = self._gradient(points)
+        heights, slopes = self.gradient(points)
         rows = np.flatnonzero(np.isfinite(heights))
         for _ in range(STEPS):
             steps = np.einsum("nij,nj->ni", inverses[rows], slopes[rows])
@@ -191,7 +191,7 @@ class BentFit:
             shares = np.ones(len(rows))
             for _ in range(SHORTENINGS):
                 new = points[rows] + (shares[:, None] * steps) @ self.free.T
-                high, slope = self._gradient(new)
+                high, slope = self.gradient(new)
                 risen = high > heights[rows] + 1e-4 * shares * gains
                 if risen.all():
                     break
@@ -240,8 +240,3 @@ def _updated(inverses: Stack, moved: Steps, bent: Steps) -> Stack:
     left = np.eye(moved.shape[1]) - share * moved[:, :, None] * bent[:, None, :]
     own = share * moved[:, :, None] * moved[:, None, :]
     return left @ inverses @ left.transpose(0, 2, 1) + own
-
-
-def _root(fit: NormalFit) -> Matrix:
-    """A square root of a fit's covariance."""
-    return fit.scale if fit.scale.ndim == 2 else np.diag(fit.scale)

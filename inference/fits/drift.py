@@ -138,8 +138,7 @@ def _moved(
     """The chains after their transitions."""
     size = points.shape[1]
     # A square root of the inverse of the components' mean precision, which suits the narrowest.
-    scales = (each.scale for each in weighted.components)
-    inverses = [np.linalg.inv(np.diag(scale) if scale.ndim == 1 else scale) for scale in scales]
+    inverses = [np.linalg.inv(each.root) for each in weighted.components]
     root = square_root(np.mean([inverse.T @ inverse for inverse in inverses], axis=0))[0]
     here = MovedChains.at(counted, points)
     for _ in range(TRANSITIONS):

@@ -40,6 +40,11 @@ class NormalFit:
         return np.sum(self.scale**2, axis=1) if self.scale.ndim == 2 else self.scale**2
 
     @property
+    def root(self) -> Matrix:
+        """A square root of the covariance."""
+        return self.scale if self.scale.ndim == 2 else np.diag(self.scale)
+
+    @property
     def entropy(self) -> float:
         """In nats."""
         return self.log_determinant + 0.5 * len(self.loc) * (LOG_2PI + 1)
@@ -120,8 +125,7 @@ def moments(
     covariance = (centred * weights[:, None]).T @ centred
     if before is not None and trust > 0:
         share = trust / (trust + 1 / (weights**2).sum())
-        root = np.diag(before.scale) if before.scale.ndim == 1 else before.scale
-        covariance = (1 - share) * covariance + share * root @ root.T
+        covariance = (1 - share) * covariance + share * before.root @ before.root.T
     scale = cholesky(covariance)
     return None if scale is None else NormalFit(loc, scale)
 

@@ -204,7 +204,7 @@ def weigh(
         tried = number == began + 2 and bool(current.bends)
         if tried and draws.recent < max(BENT, before):
             current = other
-        elif tried or (began and number > began + 2 and other.bends != current.bends):
+        elif tried or (number > began + 2 and other.bends != current.bends):
             current, other = other, current
         current = _adapted(current, draws)
         few = held < EVEN  # a component more may change that
