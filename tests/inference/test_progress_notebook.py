@@ -2,9 +2,7 @@
 
 import threading
 
-import nbformat
 import pytest
-from nbclient import NotebookClient
 
 from onebasin.base import progress_notebook
 from onebasin.base.progress_notebook import Bar, NotebookBars, in_html, in_text
@@ -38,6 +36,9 @@ def published(monkeypatch):
 
 
 def test_a_saved_notebook_holds_what_bars_said_last_and_nothing_else():
+    import nbformat  # here: it takes seconds, and every worker imports this file
+    from nbclient import NotebookClient
+
     cells = [
         nbformat.v4.new_code_cell(CELL),
         nbformat.v4.new_code_cell("with ProgressBars(True): pass"),

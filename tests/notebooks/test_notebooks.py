@@ -10,8 +10,8 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
-import nbformat
 import numpy as np
 import pytest
 
@@ -29,15 +29,22 @@ def load(path: Path) -> ModuleType:
     return module
 
 
-runner = load(FOLDER / "run.py")
-SOURCES = runner.sources()
+SOURCES = sorted(FOLDER.glob("[0-9][0-9]-*.py"))
 
 
-def committed(source: Path) -> nbformat.NotebookNode:
+@pytest.fixture(scope="module")
+def runner() -> ModuleType:
+    """The script that runs notebooks; it imports Jupyter, which takes seconds in every worker that collects."""
+    return load(FOLDER / "run.py")
+
+
+def committed(source: Path) -> Any:
+    import nbformat
+
     return nbformat.read(source.with_suffix(".ipynb"), as_version=4)
 
 
-def texts(cell: nbformat.NotebookNode) -> str:
+def texts(cell: Any) -> str:
     """All that a cell has written, pictures left out."""
     words = [output.get("text", "") for output in cell.get("outputs", [])]
     for output in cell.get("outputs", []):
@@ -48,7 +55,7 @@ def texts(cell: nbformat.NotebookNode) -> str:
 @pytest.mark.slow
 @pytest.mark.stan
 @pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
-def test_runs_at_quick_size(source):
+def test_runs_at_quick_size(source, runner):
     runner.run(source, quick=True)
 
 
@@ -56,7 +63,7 @@ def every_fault(faults_of: Callable[[Path], Iterator[str]]) -> list[str]:
     return [f"{source.stem}: {fault}" for source in SOURCES for fault in faults_of(source)]
 
 
-def test_executed_notebooks_are_of_these_texts():
+def test_executed_notebooks_are_of_these_texts(runner):
     def faults_of(source):
         text, kept = (
             [(cell.cell_type, cell.source, cell.metadata) for cell in notebook.cells]
@@ -96,7 +103,7 @@ def shows(source: str) -> bool:
     return isinstance(ast.parse(source).body[-1], ast.Expr)
 
 
-def test_notebooks_have_a_title_sizes_and_an_end():
+def test_notebooks_have_a_title_sizes_and_an_end(runner):
     def faults_of(source):
         cells = runner.read(source).cells
         if not cells[0].source.startswith("# "):
@@ -111,26 +118,30 @@ def test_notebooks_have_a_title_sizes_and_an_end():
     assert every_fault(faults_of) == []
 
 
-def test_what_fails_is_told_with_its_cell():
-    broken = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("1 / 0", id="cell-01")])
+def of_one_cell(source: str) -> Any:
+    import nbformat
+
+    return nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source, id="cell-01")])
+
+
+def test_what_fails_is_told_with_its_cell(runner):
     with pytest.raises(runner.NotebookError, match="broken: cell-01 fails with ZeroDivisionError"):
-        runner.execute(broken, "broken")
+        runner.execute(of_one_cell("1 / 0"), "broken")
 
 
-def test_a_warning_is_a_failure():
+def test_a_warning_is_a_failure(runner):
     source = "import warnings\nwarnings.warn('beware')"
-    warning = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source, id="cell-01")])
     with pytest.raises(runner.NotebookError, match=r"cell-01 writes to stderr: .*beware"):
-        runner.execute(warning, "warning")
+        runner.execute(of_one_cell(source), "warning")
 
 
-def test_notebooks_are_named_by_stem_number_or_file():
+def test_notebooks_are_named_by_stem_number_or_file(runner):
     one = SOURCES[0]
     assert runner.sources([one.stem, one.stem[:2], one.name]) == [one] * 3
     assert runner.sources() == SOURCES
 
 
-def test_unknown_notebook_is_refused():
+def test_unknown_notebook_is_refused(runner):
     with pytest.raises(ValueError, match=r"no notebook `99-none`: there are 0[0-9]-"):
         runner.sources(["99-none"])
 

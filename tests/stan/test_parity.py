@@ -97,7 +97,7 @@ def numpyro_side(target, points):
         return lp.sum(), lp
 
     # Each point enters one term of the sum, so this is the gradient at every point.
-    gradient, lp = jax.grad(total, has_aux=True)(points)
+    gradient, lp = jax.jit(jax.grad(total, has_aux=True))(points)
     return np.asarray(lp), {name: np.asarray(g) for name, g in gradient.items()}
 
 

@@ -1,5 +1,8 @@
 """Stein's identities at draws: what is held against exact draws, and against draws whose error is known."""
 
+from collections.abc import Callable
+from functools import cache
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -8,6 +11,7 @@ import numpyro.distributions as dist
 import xarray as xr
 
 from onebasin.inference.density.network import density_of
+from onebasin.inference.density.numpyro import NumpyroDensity
 from onebasin.inference.microcanonical.step_bias import Identities
 from onebasin.models import Target
 
@@ -26,9 +30,21 @@ def model() -> None:
     numpyro.sample("pair", dist.MultivariateNormal(jnp.zeros(2), covariance))
 
 
-DENSITY = density_of(Target("normal", numpyro_model=model))
-HELD = Identities(DENSITY)
-HEIGHTS = jax.jit(jax.vmap(jax.vmap(lambda v: DENSITY.log_density(DENSITY.unconstrain(v)))))
+@cache
+def density() -> NumpyroDensity:
+    """The density of the model, when a test first asks for it."""
+    return density_of(Target("normal", numpyro_model=model))
+
+
+@cache
+def identities() -> Identities:
+    return Identities(density())
+
+
+@cache
+def heights() -> Callable[[dict[str, np.ndarray]], jax.Array]:
+    """Log densities of values (chain, draw, ...)."""
+    return jax.jit(jax.vmap(jax.vmap(lambda v: density().log_density(density().unconstrain(v)))))
 
 
 def draws(seed: int, *, shift: float = 0.0, widen: float = 1.0, count: int = 1000) -> xr.DataTree:
@@ -47,7 +63,7 @@ def draws(seed: int, *, shift: float = 0.0, widen: float = 1.0, count: int = 100
 
 def tree(values: dict[str, np.ndarray]) -> xr.DataTree:
     """A posterior with the log densities of its draws."""
-    lp = HEIGHTS(values)
+    lp = heights()(values)
     return xr.DataTree.from_dict(
         {
             "posterior": xr.Dataset(
@@ -63,7 +79,7 @@ def tree(values: dict[str, np.ndarray]) -> xr.DataTree:
 
 def test_intervals_of_true_draws_leave_zero_out_at_the_stated_rate():
     """Of 40 posteriors at 1 %, 3 or more false alarms have a chance below 1 %."""
-    found = [HELD.of(draws(seed, count=200)) for seed in range(40)]
+    found = [identities().of(draws(seed, count=200)) for seed in range(40)]
     alarms = sum(f["shift"]["least"] > 0 or f["spread"]["least"] > 0 for f in found)
     assert alarms <= 2
 
@@ -73,7 +89,7 @@ def test_intervals_of_true_draws_leave_zero_out_at_the_stated_rate():
     [({"shift": 0.5}, "shift", "x[0]", 0.5, 0.35), ({"widen": 1.2}, "spread", "x[2]", 0.44, 0.2)],
 )
 def test_a_shift_and_a_variance_are_named_and_measured(change, kind, coordinate, by, least):
-    found = HELD.of(draws(1, **change))[kind]
+    found = identities().of(draws(1, **change))[kind]
     assert found["coordinate"] == coordinate
     assert least < found["least"] < by < found["most"]
 
@@ -105,6 +121,6 @@ def test_draws_of_another_density_are_not_judged_by_this_one():
     """What cannot be put back into the unconstrained space has another log density than was recorded."""
     posterior = draws(1)
     posterior["sample_stats"]["lp"] = posterior["sample_stats"]["lp"] + 1.0
-    assert HELD.of(posterior) is None
+    assert identities().of(posterior) is None
     for count in (5, 19):  # too few draws
-        assert HELD.of(draws(1, count=count)) is None
+        assert identities().of(draws(1, count=count)) is None

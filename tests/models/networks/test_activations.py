@@ -8,7 +8,7 @@ from onebasin.models import ACTIVATIONS
 
 from ...each import each
 
-Z = jnp.array([-3.0, -0.4, 0.7, 5.0])
+Z = np.array([-3.0, -0.4, 0.7, 5.0])
 every = each("activation", ACTIVATIONS.values(), ids=ACTIVATIONS.keys())
 
 
