@@ -6,11 +6,11 @@ import jax
 import numpy as np
 import pytest
 import xarray as xr
+from numpyro.handlers import seed, trace
 
 from onebasin.base.precision import precision
 from onebasin.inference import check_symmetry, log_density
 from onebasin.inference.contracts.engines import density_by
-from onebasin.inference.density.network import density_of
 from onebasin.models.symmetry.blocks import equal_modes
 from onebasin.models.symmetry.group import Group
 from onebasin.truth.problems import PROBLEMS
@@ -37,10 +37,16 @@ def points(name: str) -> dict[str, np.ndarray]:
 
 
 def shapes_of(name: str) -> dict[str, tuple[int, ...]]:
-    """Shapes of a problem's parameters."""
-    density = density_of(PROBLEMS[name].target())
-    stated = jax.eval_shape(density.constrain, np.zeros(density.size))
-    return {key: value.shape for key, value in stated.items()}
+    """Shapes of a problem's parameters, for which nothing is compiled."""
+    model = seed(PROBLEMS[name].target().numpyro_model, jax.random.key(0))
+
+    def parameters():
+        sites = trace(model).get_trace().values()
+        return {
+            s["name"]: s["value"] for s in sites if s["type"] == "sample" and not s["is_observed"]
+        }
+
+    return {key: value.shape for key, value in jax.eval_shape(parameters).items()}
 
 
 def test_at_least_eight_problems_have_a_symmetry():
