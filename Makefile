@@ -32,8 +32,8 @@ demo: $(STAMP) ## show what onebasin does in half a minute, and write demo/repor
 	@$(BIN)/onebasin demo
 
 # Most of the time is XLA's compiling, which takes three fifths as long without most optimisations.
-test: $(DEV_STAMP) ## run every test that is not marked slow or gpu
-	JAX_DISABLE_MOST_OPTIMIZATIONS=1 $(BIN)/python -m pytest $(PYTEST_FLAGS) -m "not slow and not gpu"
+test: $(DEV_STAMP) ## run every test that is not marked slow, gpu or site
+	JAX_DISABLE_MOST_OPTIMIZATIONS=1 $(BIN)/python -m pytest $(PYTEST_FLAGS) -m "not slow and not gpu and not site"
 
 slow: $(DEV_STAMP) ## run the tests that take minutes
 	$(BIN)/python -m pytest -m slow
@@ -43,8 +43,9 @@ lint: $(DEV_STAMP) ## check style, formatting and types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-docs: $(DEV_STAMP) ## build the documentation into build/docs/html; warnings are errors
+docs: $(DEV_STAMP) ## build the documentation into build/docs/html, and check its pages; warnings are errors
 	@$(BIN)/sphinx-build $(SPHINX_FLAGS) . build/docs/html || { rm -rf build/docs/doctrees; exit 1; }
+	@$(BIN)/python -m pytest --quiet --no-header -m site tests/docs/test_site.py
 	@echo "Open build/docs/html/index.html"
 
 notebooks: $(DEV_STAMP) ## run every notebook anew at full size, from its text into its .ipynb

@@ -62,7 +62,7 @@ def _attribute_faults(every: int) -> Iterator[str]:
 
 
 def test_attributes_of_another_kind():
-    faults = list(_attribute_faults(every=53))
+    faults = list(_attribute_faults(every=101))
     assert not faults, f"{len(faults)} faults\n" + "\n".join(faults)
 
 

@@ -10,10 +10,12 @@ import pytest
 from ..analysis.report.browsing import browser
 from .site import SITE, Document, build, documents, is_elsewhere
 
+pytestmark = pytest.mark.site
+
 
 @pytest.fixture(scope="module")
 def site() -> list[Document]:
-    """Return the pages of the site, built as `make docs` does it; there, no warning is let pass."""
+    """Return the pages of the site, as `make docs` builds it."""
     build()
     return documents()
 
