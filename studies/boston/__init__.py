@@ -4,10 +4,4 @@ Pourzanjani, Jiang and Petzold 2017, "Improving the identifiability of neural ne
 4.2, Tables 1 and 2.
 """
 
-from ..lab import VERDICTS, Study
-from .design import cells, configure, target
-from .measures import CLAIMS, measure
-from .page import MIXING, SUMMARY, TEXT, VIEWS
-
-SHOWN = (MIXING, SUMMARY, VERDICTS)
-STUDY = Study(configure, cells, target, measure, CLAIMS, VIEWS, TEXT, shown=SHOWN)
+from .page import STUDY as STUDY

@@ -22,8 +22,9 @@ from ..lab.shared import (
     posterior_name,
     with_interval,
 )
+from . import design
 from .design import HIDDEN, OVERLAP, SHALLOW, SHORT, VARIATIONS, BostonConfig
-from .measures import DISAGREEING, MSE, OUTSIDE, PAIRS, STATED
+from .measures import CLAIMS, DISAGREEING, MSE, OUTSIDE, PAIRS, STATED, measure
 
 _SAMPLED = lab.select("cells", method="nuts")
 
@@ -350,15 +351,6 @@ def chapters(
     yield lab.failed(frames)
 
 
-TEXT = lab.Text(
-    title=f"Boston Housing, {HIDDEN} ReLU units, free and constrained",
-    headline=headline,
-    chapters=chapters,
-    definitions=(DEFINITION, *DIAGNOSTICS, *PREDICTION),
-    run_name=lambda cell: cell.label if cell.split == 1 else None,
-)
-
-
 _PLOTTED = {
     "mse": ("mean squared error, standardised units", None),
     "outside_95": ("share of test points outside the 95 % interval", 0.05),
@@ -376,3 +368,12 @@ def _dot_plot(rows: Iterable[Row], score: str, x_label: str, limit: float | None
         caption=f"{x_label[0].upper()}{x_label[1:]}, split by split.",
         alt=f"Dot plot of the {x_label}, for {', '.join(groups)}",
     )
+
+
+STUDY = lab.Study(
+    design.configure, design.cells, design.target, measure, CLAIMS, VIEWS,
+    f"Boston Housing, {HIDDEN} ReLU units, free and constrained",
+    headline, chapters, (DEFINITION, *DIAGNOSTICS, *PREDICTION),
+    run_name=lambda cell: cell.label if cell.split == 1 else None,
+    shown=(MIXING, SUMMARY, lab.VERDICTS),
+)  # fmt: skip

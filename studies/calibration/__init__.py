@@ -5,9 +5,4 @@ networks in four parametrisations, a mixture, an item response model and a hidde
 so are approximations of a network's posterior, which are wrong by what they leave out: by how much is the result.
 """
 
-from ..lab import Study
-from .design import cells, configure, make, target
-from .measures import CLAIMS, measure
-from .page import SHOWN, TEXT, VIEWS
-
-STUDY = Study(configure, cells, target, measure, CLAIMS, VIEWS, TEXT, shown=SHOWN, make=make)
+from .page import STUDY as STUDY

@@ -10,7 +10,9 @@ from onebasin.analysis.plots.calibration import plot_calibration
 from .. import lab
 from ..lab import Chapter, Field, RowTable
 from ..lab.page import Tabulate
+from . import design
 from .design import CalibrationConfig, from_tree
+from .measures import CLAIMS, measure
 
 ALL = RowTable(
     "Verdicts: what was seen, and what would have been. Networks' rows simulate from the same random numbers, so that "
@@ -60,7 +62,6 @@ OUTSIDE = RowTable(
     over=lambda frames: [row for row in lab.read("quantities", frames) if row["outside"]],
 )
 VIEWS: tuple[Tabulate, ...] = (ALL, WORST, lab.CLAIMS, OUTSIDE, lab.TRIALS, lab.FAILURES)
-SHOWN: tuple[Tabulate, ...] = (ALL, WORST, lab.CLAIM_VERDICTS)
 
 
 _SHOWN = 6
@@ -138,10 +139,10 @@ def _figures(outcomes: lab.Outcomes) -> Iterator[FigureItem]:
             )
 
 
-TEXT = lab.Text(
-    "Calibration of methods and programs",
-    headline,
-    chapters,
-    _DEFINITIONS,
+STUDY = lab.Study(
+    design.configure, design.cells, design.target, measure, CLAIMS, VIEWS,
+    "Calibration of methods and programs", headline, chapters, _DEFINITIONS,
     run_name=lambda cell: None,  # a cell holds ranks, no draws
-)
+    shown=(ALL, WORST, lab.CLAIM_VERDICTS),
+    make=design.make,
+)  # fmt: skip

@@ -5,11 +5,4 @@ Table 1 and Figures 2, 3 and 5, with other recipes and the baselines on the same
 default the network is 196-32-10 on 2,000 images of MNIST, and `--quick` takes 64-16-10 on 1,000 digits.
 """
 
-from ..lab import Study
-from .design import cells, configure, target
-from .making import make
-from .measures import CLAIMS, measures
-from .page import SHOWN, TEXT, VIEWS
-
-STUDY = Study(configure, cells, target, measures, CLAIMS, VIEWS, TEXT, shown=SHOWN, make=make)
-"""`onebasin study compact-representation`: a paper's experiment, next to the paper's own words."""
+from .page import STUDY as STUDY

@@ -16,7 +16,16 @@ from ..lab.figures import plot_cells
 from ..lab.page import yes_no
 from . import design
 from .design import RULES, rows
-from .measures import AGREEMENT_GOAL, VARIATION_GOAL, best_gaussian, goals, reaches_goal
+from .making import make
+from .measures import (
+    AGREEMENT_GOAL,
+    CLAIMS,
+    VARIATION_GOAL,
+    best_gaussian,
+    goals,
+    measures,
+    reaches_goal,
+)
 from .pairs import PANEL, figure_three, figure_two
 
 PAPER: Mapping[str, tuple[float, float, float, float | None]] = MappingProxyType(
@@ -167,7 +176,6 @@ VIEWS = (
     lab.TRIALS,
     lab.FAILURES,
 )
-SHOWN = (PAPER_TABLE, GOALS, lab.VERDICTS)
 
 
 _DEFINITIONS = (
@@ -269,13 +277,6 @@ def chapters(
 
 _NAMED = (design.HMC, design.ENSEMBLE, design.MEANFIELD, design.REFINED)
 """Cells of which the page says how they were made."""
-TEXT = lab.Text(
-    title="One Gaussian for a network's posterior",
-    headline=headline,
-    chapters=chapters,
-    definitions=_DEFINITIONS,
-    run_name=lambda cell: cell.label if cell.key in _NAMED else None,
-)
 
 
 _PRUNED = {
@@ -346,3 +347,12 @@ def overview(frames: Frames) -> Iterator[FigureItem]:
         log_scale = measure == "total_variation"
         figure = plot_cells(values, x_label=x_label, limit=limit, log_scale=log_scale)
         yield FigureItem(figure, caption=caption, alt=f"{x_label.capitalize()}, by representation")
+
+
+STUDY = lab.Study(
+    design.configure, design.cells, design.target, measures, CLAIMS, VIEWS,
+    "One Gaussian for a network's posterior", headline, chapters, _DEFINITIONS,
+    run_name=lambda cell: cell.label if cell.key in _NAMED else None,
+    shown=(PAPER_TABLE, GOALS, lab.VERDICTS),
+    make=make,
+)  # fmt: skip

@@ -15,7 +15,6 @@ from .claims import (
     each,
     join,
     pair,
-    ratio,
     span,
 )
 from .effects import EFFECTS, Measure, changes, exceeds
@@ -32,11 +31,9 @@ from .page import (
     Extra,
     Field,
     RowTable,
-    Text,
     at_least,
     at_most,
     failed,
-    filled,
     health,
     mean_and_sd,
     mean_of,

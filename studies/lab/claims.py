@@ -2,7 +2,7 @@
 
 A claim is tried in several comparisons. Most tests are one of two: `contrast` (rows that differ in one factor) and
 `each` (every row); `lab.effects` has those of many pairs, with intervals. A function of the rows returns the numbers
-in words and whether the claim holds; `ratio` makes the commonest one.
+in words and whether the claim holds.
 
 Each comparison holds, contradicts the claim, is open (the numbers can be trusted and do not decide, as an interval that
 holds zero), or cannot be judged (chains that disagree, a number that is missing, too few pairs). What is open or cannot
@@ -11,7 +11,6 @@ comparisons that cannot be judged are those where sampling was hardest. A claim 
 or where some hold and others contradict it; where each is an effect with an interval, it depends on what is compared.
 """
 
-import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -177,7 +176,7 @@ def contrast(
             for a in rows.where(**{factor: before}):
                 b = rows.find(**{factor: after}, **{name: a[name] for name in same})
                 if b is not None:
-                    yield _trial(where(a, b), _found(tried, a, b), frames, (a, b), void)
+                    yield _trial(where(a, b), tried, frames, void, a, b)
 
     return test
 
@@ -194,7 +193,7 @@ def each(
     def test(frames: Frames) -> Iterable[Trial]:
         for row in read(over, frames):
             name = row[where] if isinstance(where, str) else where(row)
-            yield _trial(name, _found(tried, row), frames, (row,), void)
+            yield _trial(name, tried, frames, void, row)
 
     return test
 
@@ -217,28 +216,6 @@ def beside(rows: Iterable[Row], others: Frame, *, same: str) -> Iterable[Row]:
 def join(*tests: Test) -> Test:
     """Try a claim by several tests, one after another."""
     return lambda frames: (trial for test in tests for trial in test(frames))
-
-
-def ratio(
-    measure: str | Callable[[Row], float], *, below: float | None = None, above: float | None = None
-) -> Callable[[Row, Row], Finding]:
-    """Ask whether the second row's measure, a column or a function, over the first's lies below or above a limit."""
-
-    def tried(first: Row, second: Row) -> Finding:
-        a, b = (
-            row[measure] if isinstance(measure, str) else measure(row) for row in (first, second)
-        )
-        if a is None or b is None or not a or not math.isfinite(b / a):
-            return "not measured", None
-        holds = (below is None or b / a < below) and (above is None or b / a > above)
-        return f"{short(a)} to {short(b)}, ratio {b / a:.2f}", holds
-
-    return tried
-
-
-def short(value: float) -> str:
-    """Write a number in three digits, or more where it has more before the point."""
-    return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
 
 
 def counted(number: int, noun: str) -> str:
@@ -275,20 +252,16 @@ class _Watched(dict[str, Any]):
         return value
 
 
-def _found(tried: Callable[..., Finding], *rows: Row) -> Finding:
-    """Ask what rows say; where they lack a number that is asked for, the claim does not hold in them."""
+def _trial(
+    where: str, tried: Callable[..., Finding], frames: Frames, void: Void, *rows: Row
+) -> Trial:
+    """Ask what rows say; a claim does not hold in rows that are void, or lack a number that is asked for."""
     missed: list[str] = []
     try:
         words, holds = tried(*(_Watched(row, missed) for row in rows))
     except (TypeError, ZeroDivisionError):
         if not missed:
             raise
-        return f"{missed[-1]} is missing or not finite", None
-    return words, None if missed and holds else holds
-
-
-def _trial(
-    where: str, finding: Finding, frames: Frames, rows: tuple[Row, ...], void: Void
-) -> Trial:
-    words, holds = finding
-    return Trial(where, words, None if any(void(frames, row) for row in rows) else holds)
+        return Trial(where, f"{missed[-1]} is missing or not finite", None)
+    cannot = (missed and holds) or any(void(frames, row) for row in rows)
+    return Trial(where, words, None if cannot else holds)

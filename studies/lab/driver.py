@@ -310,10 +310,9 @@ def _what_is_kept(state: StudyProgress, run: Run) -> str:
 def finish(study: Study, config: Any, run: Run, outcomes: Outcomes) -> Findings:
     """Measure and conclude, and write findings and report; a `StudyError` at the end if cells failed by an error."""
     try:
-        frames = measure(study, config, outcomes)
-        findings = conclude(study, frames)
+        findings = conclude(study, measure(study, config, outcomes))
         write_json(run.findings_path, findings.to_dict())
-        write(report(study, config, outcomes, frames), run.report_path, force=True)
+        write(report(study, config, outcomes, findings), run.report_path, force=True)
     except Exception as error:
         if not outcomes.broken:
             raise

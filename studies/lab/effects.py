@@ -61,6 +61,11 @@ def changes(
     """
     levels = tuple(levels)
 
+    def judge(first: Sequence[float], second: Sequence[float]) -> tuple[Effect, Holds]:
+        pairs = Pairs(first, second)
+        effect = pairs.change(scale, overlap=overlap)
+        return effect, effect.lies(holds) if isinstance(holds, str) else holds(pairs, effect)
+
     def test(frames: Frames) -> Iterable[Trial]:
         rows = read(over, frames)
         for first, second in levels:
@@ -70,22 +75,10 @@ def changes(
                     for level in (first, second)
                 )
                 pairs = [(row, other[key]) for key, row in one.items() if key in other]
-                if not pairs:
-                    continue
-                numbers = (
-                    [None if void(frames, row) else _number(measure, row) for row in pair]
-                    for pair in pairs
-                )
-                measured = [(a, b) for a, b in numbers if a is not None and b is not None]
-                name, left_out = where(*pairs[0]), len(pairs) - len(measured)
-                if not measured:
-                    yield _nothing(name, scale, left_out)
-                    continue
-                compared = Pairs(*zip(*measured, strict=True))
-                effect = compared.change(scale, overlap=overlap)
-                held = effect.lies(holds) if isinstance(holds, str) else holds(compared, effect)
-                remark = note([row for pair in pairs for row in pair])
-                yield _trial(name, effect, scale, held, left_out, remark)
+                if pairs:
+                    numbers = [[_number(measure, row, frames, void) for row in p] for p in pairs]
+                    remark = note([row for pair in pairs for row in pair])
+                    yield _trial(where(*pairs[0]), scale, numbers, judge, remark)
 
     return test
 
@@ -101,41 +94,47 @@ def exceeds(
 ) -> Test:
     """Claim that a measure lies above a limit on average; a comparison for each combination of the columns `same`."""
 
+    def judge(values: Sequence[float]) -> tuple[Effect, Holds]:
+        effect = effect_of(values, limit)
+        return effect, effect.lies("above")
+
     def test(frames: Frames) -> Iterable[Trial]:
         for group in read(over, frames).groups(same):
-            values = [None if void(frames, row) else _number(measure, row) for row in group]
-            known = [value for value in values if value is not None]
-            name, left_out = where(group.rows[0]), len(values) - len(known)
-            if not known:
-                yield _nothing(name, "difference", left_out)
-                continue
-            effect = effect_of(known, limit)
-            yield _trial(name, effect, "difference", effect.lies("above"), left_out, "")
+            numbers = [[_number(measure, row, frames, void)] for row in group]
+            yield _trial(where(group.rows[0]), "difference", numbers, judge)
 
     return test
 
 
-def _number(measure: Measure, row: Row) -> float | None:
+def _number(measure: Measure, row: Row, frames: Frames, void: Void) -> float | None:
+    """Take a row's measure; None where the row is void, or the number is missing or not finite."""
+    if void(frames, row):
+        return None
     try:
         value = row[measure] if isinstance(measure, str) else measure(row)
     except TypeError:  # made from a number that is missing
         return None
-    return value if value is not None and math.isfinite(value) else None
-
-
-def _nothing(name: str, scale: Scale, left_out: int) -> Measured:
-    words = f"nothing could be compared, {left_out} left out"
-    return Measured(name, words, None, scale, left_out=left_out)
+    return None if value is None else _finite(value)
 
 
 def _trial(
-    name: str, effect: Effect, scale: Scale, held: Holds, left_out: int, note: str
+    name: str,
+    scale: Scale,
+    numbers: Sequence[Sequence[float | None]],
+    judge: Callable[..., tuple[Effect, Holds]],
+    note: str = "",
 ) -> Measured:
+    """Judge what has all its numbers, and count what is left out."""
+    measured = [each for each in numbers if None not in each]
+    left_out = len(numbers) - len(measured)
+    if not measured:
+        words = f"nothing could be compared, {left_out} left out"
+        return Measured(name, words, None, scale, left_out=left_out)
+    effect, held = judge(*zip(*measured, strict=True))
     words = in_words(effect, scale) + (f"; {left_out} left out" if left_out else "")
-    words += f"; {note}" if note else ""
     return Measured(
         name,
-        words,
+        f"{words}; {note}" if note else words,
         held,
         scale,
         estimate=effect.estimate,

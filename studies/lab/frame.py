@@ -21,19 +21,14 @@ Row = Mapping[str, Any]
 class Frame:
     """Rows of plain values; every row has every column, None where it was given none."""
 
-    rows: tuple[Row, ...] = ()
-    """The rows, in order; NumPy's numbers and arrays become plain numbers and lists."""
-
-    def __post_init__(self) -> None:
-        """Make values plain and rows whole."""
-        columns = dict.fromkeys(column for row in self.rows for column in row)
-        whole = tuple({name: plain(row.get(name)) for name in columns} for row in self.rows)
-        object.__setattr__(self, "rows", whole)
+    rows: tuple[Row, ...] = ()  # In order; `of` makes them plain and whole.
 
     @classmethod
     def of(cls, rows: Iterable[Row]) -> Frame:
-        """Gather rows, whose columns may differ."""
-        return cls(tuple(rows))
+        """Gather rows, whose columns may differ; NumPy's numbers and arrays become plain numbers and lists."""
+        rows = tuple(rows)
+        columns = dict.fromkeys(column for row in rows for column in row)
+        return cls(tuple({name: plain(row.get(name)) for name in columns} for row in rows))
 
     @classmethod
     def from_json(cls, kept: Any) -> Frame:
@@ -59,11 +54,11 @@ class Frame:
 
     def where(self, **wanted: Any) -> Frame:
         """Keep the rows with these values; a tuple, list or set of values allows each of them."""
-        return self._keep(row for row in self.rows if _fits(row, wanted))
+        return Frame(tuple(row for row in self.rows if _fits(row, wanted)))
 
     def known(self, column: str) -> Frame:
         """Keep the rows that have a value in this column; none where there is no such column."""
-        return self._keep(row for row in self.rows if row.get(column) is not None)
+        return Frame(tuple(row for row in self.rows if row.get(column) is not None))
 
     def find(self, **wanted: Any) -> Row | None:
         """Return the first row with these values; None where there is none."""
@@ -101,11 +96,6 @@ class Frame:
         for values in dict.fromkeys(tuple(row[name] for name in names) for row in self.rows):
             yield self.where(**dict(zip(names, values, strict=True)))
 
-    def _keep(self, rows: Iterable[Row]) -> Frame:
-        kept = object.__new__(Frame)  # rows of this frame are plain and whole already
-        object.__setattr__(kept, "rows", tuple(rows))
-        return kept
-
 
 Frames = Mapping[str, Frame]
 """A study's frames by name; most studies have one, `cells`."""
@@ -127,21 +117,30 @@ def select(name: str, **wanted: Any) -> Callable[[Frames], Frame]:
 
 
 def averages(
-    rows: Rows, factors: Sequence[str], mean: Sequence[str] = (), largest: Sequence[str] = ()
+    rows: Rows, factors: Sequence[str], names: Iterable[str]
 ) -> Callable[[Frames], Iterable[Row]]:
     """Give a row for each combination of the columns `factors`.
 
-    It has these, `datasets` (the number of rows behind it), means under the columns' names, and the largest values as
-    `max_...`; None of a column that no row knows.
+    It has these, `datasets` (the number of rows behind it), and what is named: the mean of a column by its name, and
+    as `max_...`, `median_...` and `sum_...` its largest value, median and sum; None where no row knows it.
     """
+    wanted = tuple(names)
 
     def over(frames: Frames) -> Iterable[Row]:
         for group in read(rows, frames).groups(factors):
             row = {name: group.rows[0][name] for name in factors} | {"datasets": len(group)}
-            row |= {name: group.mean(name) for name in mean}
-            yield row | {f"max_{name}": max(group.column(name), default=None) for name in largest}
+            yield row | {name: _summary(group, name) for name in wanted}
 
     return over
+
+
+def _summary(group: Frame, name: str) -> float | None:
+    kind, _, column = name.partition("_")
+    if kind == "median":
+        return group.median(column)
+    if kind == "sum":
+        return sum(group.column(column))
+    return max(group.column(column), default=None) if kind == "max" else group.mean(name)
 
 
 def plain(value: Any) -> Any:

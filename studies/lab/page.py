@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from onebasin.analysis.page.page import FigureItem, Note, Report, Section
-from onebasin.analysis.report import cost_table, describe_run, health_table
+from onebasin.analysis.page.page import FigureItem, Note
+from onebasin.analysis.report import cost_table, health_table
 from onebasin.base.table import Column, Flag, Table, TableCell
 
 from .cells import Cell, Outcomes
@@ -86,11 +86,6 @@ def mean_and_sd(values: Sequence[float], decimals: int) -> str:
     """Write mean and standard deviation."""
     sd = f" ± {np.std(values, ddof=1):.{decimals}f}" if len(values) > 1 else ""
     return f"{np.mean(values):.{decimals}f}{sd}"
-
-
-def filled(views: tuple[Tabulate, ...], frames: Frames) -> tuple[Table, ...]:
-    """Make the tables, and keep those that have rows."""
-    return tuple(table for view in views if (table := view(frames)).rows)
 
 
 _VERDICTS: Mapping[Verdict, TableCell] = {
@@ -190,42 +185,6 @@ class Chapter:
     """Shown after the tables: remarks in boxes, tables of the run, figures."""
 
 
-@dataclass(frozen=True)
-class Text:
-    """The sentences of a study."""
-
-    title: str  # Heading of the page.
-    headline: Callable[[Frames], Iterable[str]]
-    """From the frames to the result in a few sentences; empty ones are left out."""
-    chapters: Callable[[Any, Outcomes, Frames], Iterable[Chapter | None]]
-    """From settings, outcomes and frames to the chapters of the page; None stands for one that is left out."""
-    definitions: tuple[tuple[str, str], ...] = ()  # Terms and their definitions.
-    run_name: Callable[[Cell], str | None] = lambda cell: cell.label
-    """From a cell to the name under which the page says how it was made; None leaves it out."""
-
-
-def page(text: Text, config: Any, outcomes: Outcomes, frames: Frames) -> Report:
-    """Lay out the page."""
-    chapters = filter(None, text.chapters(config, outcomes, frames))
-    names = {cell: text.run_name(cell) for cell in outcomes}
-    return Report(
-        title=text.title,
-        lede=" ".join(headline(text, frames)),
-        sections=tuple(filter(None, (_section(chapter, frames) for chapter in chapters))),
-        provenance=tuple(
-            describe_run(name, outcomes.tree(cell))
-            for cell, name in names.items()
-            if name is not None
-        ),
-        definitions=text.definitions,
-    )
-
-
-def headline(text: Text, frames: Frames) -> tuple[str, ...]:
-    """Say the result in a few sentences."""
-    return tuple(sentence for sentence in text.headline(frames) if sentence)
-
-
 def verdicts(frames: Frames) -> Iterator[Chapter | None]:
     """Close the page of a paper's study: its statements, every comparison, and which cells failed."""
     text = "A statement reproduces where it holds in every comparison; all are listed at the end."
@@ -253,17 +212,3 @@ def health(
     """Tabulate the health of the chains of these cells, and what they cost."""
     diagnoses = {name(cell): outcomes.diagnosis(cell) for cell in cells}
     return health_table(diagnoses, caption=captions[0]), cost_table(diagnoses, caption=captions[1])
-
-
-def _section(chapter: Chapter, frames: Frames) -> Section | None:
-    tables = filled(chapter.views, frames)
-    if chapter.views and not tables:
-        return None
-    shown = list(chapter.extras)
-    return Section(
-        chapter.title,
-        text=chapter.text,
-        notes=tuple(item for item in shown if isinstance(item, Note)),
-        tables=(*tables, *(item for item in shown if isinstance(item, Table))),
-        figures=tuple(item for item in shown if isinstance(item, FigureItem)),
-    )

@@ -65,15 +65,18 @@ def with_interval(effect: Effect, form: str = "+.3f") -> str:
     return f"{effect.estimate:{form}}{ends}"
 
 
-def averaged(caption: str, rows: Rows, factors: Sequence[str], fields: Sequence[Field]) -> RowTable:
-    """Tabulate rows with the same `factors` as one: of their number as `datasets`, and of whatever its fields name.
-
-    That are means, and of a column `max_NAME` the largest NAME; see `lab.frame.averages`.
-    """
-    columns = {field.value for field in fields if isinstance(field.value, str)}
-    largest = [name.removeprefix("max_") for name in columns if name.startswith("max_")]
-    mean = columns - {*factors, "datasets", *(f"max_{name}" for name in largest)}
-    return RowTable(caption, tuple(fields), over=averages(rows, factors, tuple(mean), largest))
+def averaged(
+    caption: str,
+    rows: Rows,
+    factors: Sequence[str],
+    fields: Sequence[Field],
+    *,
+    drop_empty: bool = False,
+) -> RowTable:
+    """Tabulate rows with the same `factors` as one, of whatever its fields name: see `lab.frame.averages`."""
+    names = {field.value for field in fields if isinstance(field.value, str)}
+    over = averages(rows, factors, names - {*factors, "datasets"})
+    return RowTable(caption, tuple(fields), over, drop_empty)
 
 
 RHAT = 1.01
@@ -152,45 +155,32 @@ def chains_that_disagree(frames: Frames, over: Rows = "cells") -> str:
 def mixing(over: Sequence[str], caption: str) -> RowTable:
     """Tabulate how far chains of NUTS have got, over the cells that have these columns in common."""
 
-    def groups(frames: Frames) -> Iterable[Row]:
-        cells = frames["cells"].where(method="nuts").known("prediction_rhat")
-        for alike in dict.fromkeys(tuple(row[name] for name in over) for row in cells):
-            rows = cells.where(**dict(zip(over, alike, strict=True)))
-            rhats = rows.column("prediction_rhat")
-            yield {
-                "label": ", ".join(str(word) for word in alike),
-                "posteriors": len(rows),
-                "rhat": max(rhats),
-                "above": sum(rhat > MAX_RHAT for rhat in rhats),
-                "points": rows.mean("rhat_above"),
-                **{name: rows.median(name) for name in _MEDIANS},
-            }
+    def rows(frames: Frames) -> Iterable[Row]:
+        for row in frames["cells"].where(method="nuts").known("prediction_rhat"):
+            yield {**row, "above": row["prediction_rhat"] > MAX_RHAT}
 
-    return RowTable(
+    return averaged(
         caption,
+        rows,
+        over,
         (
-            Field("posteriors of", "label"),
-            Field("posteriors", "posteriors"),
-            Field("R-hat of f", "rhat", decimals=3, unit="largest", flag=at_most(MAX_RHAT)),
-            Field("above", "above", unit=f"R-hat {MAX_RHAT:g}", flag=at_most(0)),
-            Field("points above", "points", decimals=3, unit="mean share"),
-            Field("bulk ESS of f", "prediction_ess", decimals=0, unit="median"),
-            Field("tree depth", "mean_tree_depth", decimals=2, unit="median"),
-            Field("at the limit", "saturated", decimals=2, unit="share of trees"),
-            Field("divergences", "divergences", decimals=0, unit="median"),
-            Field("ESS of f", "ess_per_1000_gradients", unit="per 1000 gradients"),
-            Field("ESS of f", "prediction_ess_per_second", unit="per second"),
+            Field("posteriors of", lambda row: ", ".join(str(row[name]) for name in over)),
+            Field("posteriors", "datasets"),
+            Field(
+                "R-hat of f",
+                "max_prediction_rhat",
+                decimals=3,
+                unit="largest",
+                flag=at_most(MAX_RHAT),
+            ),
+            Field("above", "sum_above", unit=f"R-hat {MAX_RHAT:g}", flag=at_most(0)),
+            Field("points above", "rhat_above", decimals=3, unit="mean share"),
+            Field("bulk ESS of f", "median_prediction_ess", decimals=0, unit="median"),
+            Field("tree depth", "median_mean_tree_depth", decimals=2, unit="median"),
+            Field("at the limit", "median_saturated", decimals=2, unit="share of trees"),
+            Field("divergences", "median_divergences", decimals=0, unit="median"),
+            Field("ESS of f", "median_ess_per_1000_gradients", unit="per 1000 gradients"),
+            Field("ESS of f", "median_prediction_ess_per_second", unit="per second"),
         ),
-        over=groups,
         drop_empty=True,
     )
-
-
-_MEDIANS = (
-    "prediction_ess",
-    "mean_tree_depth",
-    "saturated",
-    "divergences",
-    "ess_per_1000_gradients",
-    "prediction_ess_per_second",
-)

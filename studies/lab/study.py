@@ -11,7 +11,8 @@ from fnmatch import fnmatchcase
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
-from onebasin.analysis.page.page import Report
+from onebasin.analysis.page.page import FigureItem, Note, Report, Section
+from onebasin.analysis.report import describe_run
 from onebasin.base.checks import choose
 from onebasin.base.errors import StudyError, check_seed
 from onebasin.base.table import Table
@@ -21,7 +22,7 @@ from .. import registry
 from .cells import Cell, Context, Outcomes
 from .claims import Claim, Statement, tried
 from .frame import Frame, Frames
-from .page import VERDICTS, Tabulate, Text, headline, page
+from .page import VERDICTS, Chapter, Tabulate
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -106,7 +107,14 @@ class Study:
     claims: tuple[Claim, ...]  # What is tried on the frames.
     views: tuple[Tabulate, ...]
     """The tables of the record, in order; those without rows are left out."""
-    text: Text  # Title, sentences and chapters.
+    title: str  # Heading of the page.
+    headline: Callable[[Frames], Iterable[str]]
+    """From the frames to the result in a few sentences; empty ones are left out."""
+    chapters: Callable[[Any, Outcomes, Frames], Iterable[Chapter | None]]
+    """From settings, outcomes and frames to the chapters of the page; None stands for one that is left out."""
+    definitions: tuple[tuple[str, str], ...] = ()  # Terms and their definitions.
+    run_name: Callable[[Cell], str | None] = lambda cell: cell.label
+    """From a cell to the name under which the page says how it was made; None leaves it out."""
     shown: tuple[Tabulate, ...] = (VERDICTS,)  # Tables for the terminal.
     make: Callable[[Any, Cell, Outcomes, Context], xr.DataTree] | None = None
     """From settings, cell, the outcomes of its inputs and a `Context` to the cell's posterior. Without it the target is
@@ -123,6 +131,7 @@ class Findings:
     shown: tuple[Table, ...]  # Tables for the terminal.
     tables: tuple[Table, ...]  # All tables, for the record.
     frames: Frames  # All numbers.
+    judged: Frames  # The same, with `statements` and `trials`.
 
     def to_dict(self) -> dict[str, Any]:
         """Return what goes to JSON: plain types."""
@@ -150,13 +159,39 @@ def conclude(study: Study, frames: Frames) -> Findings:
         tuple(made[view] for view in views if made[view].rows)
         for views in (study.shown, study.views)
     )
-    return Findings(headline(study.text, judged), statements, shown, tables, frames)
+    said = tuple(sentence for sentence in study.headline(judged) if sentence)
+    return Findings(said, statements, shown, tables, frames, judged)
 
 
-def report(study: Study, config: Any, outcomes: Outcomes, frames: Frames) -> Report:
+def report(study: Study, config: Any, outcomes: Outcomes, findings: Findings) -> Report:
     """Lay out the page of a run."""
-    _, judged = tried(study.claims, frames)
-    return page(study.text, config, outcomes, judged)
+    chapters = filter(None, study.chapters(config, outcomes, findings.judged))
+    names = {cell: study.run_name(cell) for cell in outcomes}
+    return Report(
+        title=study.title,
+        lede=" ".join(findings.headline),
+        sections=tuple(filter(None, (_section(chapter, findings.judged) for chapter in chapters))),
+        provenance=tuple(
+            describe_run(name, outcomes.tree(cell))
+            for cell, name in names.items()
+            if name is not None
+        ),
+        definitions=study.definitions,
+    )
+
+
+def _section(chapter: Chapter, frames: Frames) -> Section | None:
+    tables = tuple(table for view in chapter.views if (table := view(frames)).rows)
+    if chapter.views and not tables:
+        return None
+    shown = list(chapter.extras)
+    return Section(
+        chapter.title,
+        text=chapter.text,
+        notes=tuple(item for item in shown if isinstance(item, Note)),
+        tables=(*tables, *(item for item in shown if isinstance(item, Table))),
+        figures=tuple(item for item in shown if isinstance(item, FigureItem)),
+    )
 
 
 def find(name: str) -> Study:

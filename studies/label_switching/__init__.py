@@ -5,9 +5,4 @@ shows on mixtures, tested here on mixtures, topics, factors, a hidden Markov mod
 NUTS that know nothing of labels. What docs/guides/label-switching.md claims is measured here.
 """
 
-from ..lab import Study
-from .design import cells, configure, make, target
-from .measures import CLAIMS, measure
-from .page import SHOWN, TEXT, VIEWS
-
-STUDY = Study(configure, cells, target, measure, CLAIMS, VIEWS, TEXT, shown=SHOWN, make=make)
+from .page import STUDY as STUDY

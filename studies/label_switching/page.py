@@ -19,8 +19,19 @@ from onebasin.truth.problems.label_switching import PROBLEMS, simulate
 from .. import lab
 from ..lab import Chapter, Field, Frames, Row, RowTable, at_most
 from ..lab.figures import plot_cells
+from . import design
 from .design import LabelSwitchingConfig
-from .measures import APART, GOOD, HELD_OUT, LARGEST_SDS, RMS_SDS, least_ess, spread
+from .measures import (
+    APART,
+    CLAIMS,
+    GOOD,
+    HELD_OUT,
+    LARGEST_SDS,
+    RMS_SDS,
+    least_ess,
+    measure,
+    spread,
+)
 
 
 def _ess(column: str) -> Callable[[Row], TableCell | None]:
@@ -115,7 +126,6 @@ def rates(frames: Frames) -> Table:
 
 
 VIEWS = (DIAGNOSTICS, lab.CLAIMS, SWITCHING, RECOVERY, rates, lab.TRIALS, lab.FAILURES)
-SHOWN = (DIAGNOSTICS, lab.CLAIM_VERDICTS)
 
 
 _DEFINITIONS = (
@@ -242,14 +252,6 @@ def _model(row: Row, drawn: FigureItem) -> Chapter:
     return Chapter(title, PROBLEMS[row["problem"]].words, extras=(*remarks, drawn))
 
 
-TEXT = lab.Text(
-    "Label switching: diagnostics raw and aligned",
-    headline,
-    chapters,
-    definitions=_DEFINITIONS + DIAGNOSTIC_TERMS,
-)
-
-
 def rhat_figure(cells: lab.Frame) -> FigureItem | None:
     """Draw how far R-hat is above 1, raw, aligned, held out and of invariants."""
     columns = {
@@ -309,3 +311,12 @@ def recovery_figure(found: Mapping[str, Recovery]) -> FigureItem | None:
         "and 95 % interval. On the dashed line they are equal.",
         alt=f"Aligned posterior means with intervals against the truth, for {', '.join(found)}",
     )
+
+
+STUDY = lab.Study(
+    design.configure, design.cells, design.target, measure, CLAIMS, VIEWS,
+    "Label switching: diagnostics raw and aligned",
+    headline, chapters, _DEFINITIONS + DIAGNOSTIC_TERMS,
+    shown=(DIAGNOSTICS, lab.CLAIM_VERDICTS),
+    make=design.make,
+)  # fmt: skip

@@ -12,7 +12,9 @@ from onebasin.base.table import TableCell
 from .. import lab
 from ..lab import Chapter, Field, Frames, Row, RowTable
 from ..lab.figures import plot_cells
+from . import design
 from .design import LeaderboardConfig, problem_of
+from .measures import CLAIMS, measure
 
 _AGREES = ("agrees", "agrees in part")
 
@@ -114,7 +116,6 @@ REASONS = RowTable(
 )
 
 VIEWS = (OVER_ALL, BOARD, lab.CLAIMS, lab.TRIALS, REASONS, lab.FAILURES)
-SHOWN = (BOARD, OVER_ALL, lab.FAILURES)
 
 
 _DEFINITIONS = (
@@ -214,10 +215,11 @@ def _errors(frames: Frames) -> FigureItem | None:
     )
 
 
-TEXT = lab.Text(
+STUDY = lab.Study(
+    design.configure, design.cells, design.target, measure, CLAIMS, VIEWS,
     "The leaderboard: methods compared with reference posteriors",
-    headline,
-    chapters,
-    _DEFINITIONS,
+    headline, chapters, _DEFINITIONS,
     run_name=lambda cell: None,
-)
+    shown=(BOARD, OVER_ALL, lab.FAILURES),
+    make=design.make,
+)  # fmt: skip

@@ -5,10 +5,4 @@ Kurle, Januschowski, Gasthaus and Wang 2021, "On symmetries in variational Bayes
 by layer, during the training; what collapses; two scales of the prior.
 """
 
-from .. import lab
-from .design import cells, configure, make, target
-from .measures import CLAIMS, measure
-from .page import COLLAPSE, PREDICTIONS, TEXT, VIEWS
-
-SHOWN = (PREDICTIONS, COLLAPSE, lab.VERDICTS)
-STUDY = lab.Study(configure, cells, target, measure, CLAIMS, VIEWS, TEXT, shown=SHOWN, make=make)
+from .page import STUDY as STUDY

@@ -13,8 +13,9 @@ from ..lab import MIN_PAIRS, Chapter, Field, Frames, select
 from ..lab.figures import elbo_traces
 from ..lab.frame import averages
 from ..lab.shared import MAX_RHAT, averaged
+from . import design
 from .design import ALL, CHECK, GAP, INSIDE, NAME, OUTSIDE, TRUTH, VI, SkipsConfig, dataset
-from .measures import DIFFERENCES
+from .measures import CLAIMS, DIFFERENCES, measure
 
 _COMMON = ("condition", "method", "problem")
 _FIT = ("condition", "problem")
@@ -204,7 +205,7 @@ def headline(frames: Frames) -> Iterator[str]:
     for condition in cells.levels("condition") if cells else ():
         yield _fits(frames, condition)
     names = ("lower", "upper", "log_order")
-    over = averages(select("gaps", layer=ALL, end=True), ("condition", "problem"), mean=names)
+    over = averages(select("gaps", layer=ALL, end=True), ("condition", "problem"), names)
     for row in over(frames):
         yield (
             f"{_upper(row['condition'])}: between the {row['problem']} fit and its symmetric mixture the gap of "
@@ -239,7 +240,7 @@ def _fits(frames: Frames, condition: str) -> str:
     """Say what share of the true function each fit explains, and how many units are active."""
     names = (f"explained_{INSIDE}", "active", "units")
     fits, sampled = (
-        averages(select("cells", method=method, condition=condition), ("problem",), mean=names)
+        averages(select("cells", method=method, condition=condition), ("problem",), names)
         for method in (VI, TRUTH)
     )
     parts = [
@@ -302,15 +303,6 @@ def chapters(
     yield lab.failed(frames)
 
 
-TEXT = lab.Text(
-    f"Symmetry broken by {NAME.replace('-', ' ')}",
-    headline,
-    chapters,
-    definitions=(*_DEFINITIONS, *DIAGNOSTICS, *PREDICTION),
-    run_name=lambda c: c.label if c.method != GAP and getattr(c, "number", 1) == 1 else None,
-)
-
-
 EDGE = 2.0
 """Half the width of Figure 1; the data lie within 1."""
 
@@ -353,3 +345,13 @@ def _gap_figure(frames: Frames) -> FigureItem:
         "upper bound, a band a data set.",
         alt="Bounds of the gap of equation 6 against the steps of the training, one band for every fit",
     )
+
+
+STUDY = lab.Study(
+    design.configure, design.cells, design.target, measure, CLAIMS, VIEWS,
+    f"Symmetry broken by {NAME.replace('-', ' ')}",
+    headline, chapters, (*_DEFINITIONS, *DIAGNOSTICS, *PREDICTION),
+    run_name=lambda c: c.label if c.method != GAP and getattr(c, "number", 1) == 1 else None,
+    shown=(PREDICTIONS, COLLAPSE, lab.VERDICTS),
+    make=design.make,
+)  # fmt: skip

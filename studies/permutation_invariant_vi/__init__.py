@@ -6,10 +6,4 @@ its permanent next to the paper's InfoNCE, and HMC as the truth. Classifiers are
 widths with `--full`; by default of 2,000 of its images, averaged to 14 x 14, and `--quick` takes 1,000 digits.
 """
 
-from ..lab import Study
-from .design import cells, configure, target
-from .making import make, measures
-from .page import CLAIMS, SHOWN, TEXT, VIEWS
-
-STUDY = Study(configure, cells, target, measures, CLAIMS, VIEWS, TEXT, shown=SHOWN, make=make)
-"""`onebasin study permutation-invariant-vi`: a paper's experiments, next to the paper's own words."""
+from .page import STUDY as STUDY

@@ -4,12 +4,13 @@ from collections.abc import Iterator
 from itertools import chain
 
 from .. import lab
+from . import design
 from .classifiers import distances, nearness, widths
 from .design import InvariantConfig
+from .making import make, measures
 from .two_modes import page as two_modes
 from .two_weights import page as two_weights
 
-_TITLE = "Permutation-invariant variational inference"
 _DEFINITIONS: tuple[tuple[str, str], ...] = (
     (
         "MFVI, SGM",
@@ -49,14 +50,6 @@ PARTS = (two_modes, two_weights, widths, nearness, distances)
 CLAIMS = tuple(claim for part in PARTS for claim in part.CLAIMS)
 _TABLES = (table for part in PARTS for table in part.TABLES)
 VIEWS = (*_TABLES, lab.STATEMENTS, lab.TRIALS, lab.FAILURES)
-SHOWN = (
-    two_modes.THRESHOLDS,
-    two_weights.MSE,
-    widths.accuracy_table,
-    widths.PAIRED,
-    distances.DISTANCES,
-    lab.VERDICTS,
-)
 
 
 def headline(frames: lab.Frames) -> Iterator[str]:
@@ -80,4 +73,12 @@ def run_name(cell: lab.Cell) -> str | None:
     return cell.label if shown else None
 
 
-TEXT = lab.Text(_TITLE, headline, chapters, _DEFINITIONS, run_name)
+STUDY = lab.Study(
+    design.configure, design.cells, design.target, measures, CLAIMS, VIEWS,
+    "Permutation-invariant variational inference",
+    headline, chapters, _DEFINITIONS, run_name,
+    shown=(
+        two_modes.THRESHOLDS, two_weights.MSE, widths.accuracy_table, widths.PAIRED, distances.DISTANCES, lab.VERDICTS,
+    ),
+    make=make,
+)  # fmt: skip

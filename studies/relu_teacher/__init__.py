@@ -6,10 +6,4 @@ scores against the true function, and two charts of the unit circle without the 
 With --full, many data sets at two levels of noise: every statement is then an effect with an interval.
 """
 
-from .. import lab
-from .design import cells, configure, target
-from .measures import CLAIMS, measure
-from .page import ENGINES_AGREE, MIXING, TEXT, VIEWS
-
-SHOWN = (MIXING, ENGINES_AGREE, lab.VERDICTS)
-STUDY = lab.Study(configure, cells, target, measure, CLAIMS, VIEWS, TEXT, shown=SHOWN)
+from .page import STUDY as STUDY

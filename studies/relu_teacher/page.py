@@ -26,8 +26,9 @@ from ..lab.shared import (
     mixing,
     posterior_name,
 )
+from . import design
 from .design import CHARTS, FULL_DATASETS, METHODS, SEAM, TeacherConfig, target
-from .measures import BOUND, SHIFT, advi
+from .measures import BOUND, CLAIMS, SHIFT, advi, measure
 
 SLICE = np.linspace(-5.0, 5.0, 81)
 """Values of the first input along the slice; the second is 0."""
@@ -325,13 +326,6 @@ _DEFINITIONS = (
         "the shift that Monte Carlo error alone would give.",
     ),
 )
-TEXT = lab.Text(
-    "Two ReLU units, free and constrained",
-    headline,
-    chapters,
-    (DEFINITION, *_DEFINITIONS, *DIAGNOSTICS, *PREDICTION),
-    run_name=lambda cell: cell.label if getattr(cell, "number", 1) == 1 else None,
-)
 
 
 def _of_chains(
@@ -388,3 +382,12 @@ def _slice(
         alt="Bands of the function along the first input by NUTS, mean-field and full-rank ADVI, for free and for "
         "unit-norm weights",
     )
+
+
+STUDY = lab.Study(
+    design.configure, design.cells, design.target, measure, CLAIMS, VIEWS,
+    "Two ReLU units, free and constrained",
+    headline, chapters, (DEFINITION, *_DEFINITIONS, *DIAGNOSTICS, *PREDICTION),
+    run_name=lambda cell: cell.label if getattr(cell, "number", 1) == 1 else None,
+    shown=(MIXING, ENGINES_AGREE, lab.VERDICTS),
+)  # fmt: skip

@@ -7,10 +7,4 @@ chains of NUTS, each on the model that it is for. All is done twice, with other 
 statement holds if it does so on every data set both times. What docs/guides/which-remedy.md says rests on this.
 """
 
-from ..lab import Study
-from .claims import CLAIMS
-from .design import cells, configure, make, target
-from .measures import measure
-from .page import SHOWN, TEXT, VIEWS
-
-STUDY = Study(configure, cells, target, measure, CLAIMS, VIEWS, TEXT, shown=SHOWN, make=make)
+from .page import STUDY as STUDY

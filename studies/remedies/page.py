@@ -13,9 +13,10 @@ from ..lab import Chapter, Field, Frames, Row, RowTable
 from ..lab.figures import plot_cells
 from ..lab.page import Tabulate
 from ..lab.shared import MAX_RHAT
-from .claims import no_truth
+from . import design
+from .claims import CLAIMS, no_truth
 from .design import PROBLEMS, REMEDIES, RemediesConfig
-from .measures import OUTPUTS
+from .measures import OUTPUTS, measure
 
 
 def of_problem(problem: str) -> Callable[[Frames], Iterator[Row]]:
@@ -108,7 +109,6 @@ FITS = RowTable(
 )
 TABLES = {problem: remedies_on(problem) for problem in PROBLEMS}
 VIEWS: tuple[Tabulate, ...] = (*TABLES.values(), lab.CLAIMS, TRUTH, FITS, lab.TRIALS, lab.FAILURES)
-SHOWN: tuple[Tabulate, ...] = (*TABLES.values(), lab.CLAIM_VERDICTS)
 
 
 _SINGLE = ("meanfield", "symmetrised", "gaussian", "gaussian-full", "distilled")
@@ -221,10 +221,10 @@ def _distances(problem: str, frames: Frames) -> FigureItem | None:
     )
 
 
-TEXT = lab.Text(
-    "Which remedy for a network's symmetry?",
-    headline,
-    chapters,
-    _DEFINITIONS,
+STUDY = lab.Study(
+    design.configure, design.cells, design.target, measure, CLAIMS, VIEWS,
+    "Which remedy for a network's symmetry?", headline, chapters, _DEFINITIONS,
     run_name=lambda cell: cell.label if cell.method in ("nuts", "meanfield") else None,
-)
+    shown=(*TABLES.values(), lab.CLAIM_VERDICTS),
+    make=design.make,
+)  # fmt: skip
