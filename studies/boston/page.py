@@ -204,7 +204,7 @@ _COMPARED = {
 def _differences(frames: Frames) -> Iterable[Row]:
     """Compare posteriors that differ in one thing, on the splits of the variations; none where there are none."""
     varied = _SAMPLED(frames).where(problem=tuple(VARIATIONS))
-    for engine in varied.levels("engine") if varied else ():
+    for engine in varied.levels("engine"):
         cells = _SAMPLED(frames).where(engine=engine, split=varied.levels("split"))
         for what, first, second in COMPARISONS:
             pairs = {m: lab.pair(cells, m, "problem", first, second, by="split") for m in _COMPARED}

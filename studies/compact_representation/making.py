@@ -7,7 +7,7 @@ only sums are kept. Where a row has repeats (other choices of a few draws), they
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import NamedTuple
 
 import numpy as np
@@ -180,8 +180,6 @@ def make(
     config: design.CompactConfig, cell: Cell, outcomes: Outcomes, context: Context
 ) -> xr.DataTree:
     """Make a cell's posterior."""
-    from onebasin.inference import infer
-
     inputs = [outcomes.by_key(key) for key in cell.inputs]
     if isinstance(cell.settings, design.AlignSettings):
         return make_aligned(inputs[0], network(config), cell, progress=context.progress)
@@ -193,14 +191,7 @@ def make(
     if cell.key == design.SWAPS:
         return train_swaps(trained, cell.settings, cell.seed)
     if cell.key == design.REFINED:
-        return infer(
-            trained,
-            replace(cell.settings, family="meanfield"),
-            engine="numpyro",
-            seed=cell.seed,
-            start=posterior_mean(inputs[0]),
-            progress=context.progress,
-        )
+        return sample(cell, context, start=posterior_mean(inputs[0]))
     if isinstance(cell.settings, Distilling):
         return cell.settings.make(inputs[0], trained, cell.seed, start=posterior_mean(inputs[1]))
     return sample(cell, context)

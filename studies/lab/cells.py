@@ -46,6 +46,8 @@ class Cell:
     split: int | None = None  # Number of the split, from 1; None where there is one set of data.
     inputs: tuple[str, ...] = ()  # Keys of earlier cells whose posteriors this one is made from.
     data: str = ""  # Name of the data set, where there are several; empty where there is one.
+    number: int = 1  # Of the data set or the run, from 1.
+    case: Any = None  # What a study varies in its data or model besides; hashable.
 
     @classmethod
     def of(cls, key: str, settings: Any, seed: int, inputs: tuple[str, ...] = ()) -> Cell:

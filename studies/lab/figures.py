@@ -80,10 +80,8 @@ def panels(
 ) -> dict[str, Cell]:
     """Give a cell for each panel of a figure, of the first engine that has it, by its title."""
     cells: dict[tuple[str, str], Cell] = {}
-    for engine in dict.fromkeys(cell.engine for cell in outcomes):
-        for cell in outcomes:
-            if cell.engine == engine:
-                cells.setdefault((cell.problem, cell.method), cell)
+    for cell in outcomes:
+        cells.setdefault((cell.problem, cell.method), cell)
     names = [(problem, method) for problem in problems for method in methods]
     return {f"{p}, {METHOD_WORDS[m]}": cells[p, m] for p, m in names if (p, m) in cells}
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from onebasin import inference
@@ -158,13 +158,13 @@ def mark(
     return fingerprint(target, progress=say, **deciding)
 
 
-def sample(cell: Cell, context: Context) -> xr.DataTree:
-    """Sample a cell's target by its method; refuses a cell without one."""
+def sample(cell: Cell, context: Context, method: Method | None = None, **how: Any) -> xr.DataTree:
+    """Sample a cell's target by its own method, or by the one given; refuses a cell without a target."""
     if context.target is None:
         raise ArgumentError(
             f"`target` of the cell {cell.key} is None; give it a target, or make its posterior without sampling."
         )
-    method: Method = as_word(cell.method, cell.settings)
+    method = method or as_word(cell.method, cell.settings)
     return inference.infer(
         context.target,
         method,
@@ -174,22 +174,14 @@ def sample(cell: Cell, context: Context) -> xr.DataTree:
         predictive_mb=0,  # studies predict at points of their own
         check_symmetry=False,
         progress=context.progress,
+        **how,
     )
 
 
-def symmetrise(cell: Cell, context: Context, settings: Symmetrised, **fields: Any) -> xr.DataTree:
+def symmetrise(cell: Cell, context: Context, method: Symmetrised) -> xr.DataTree:
     """Train a cell's approximations by symmetrised VI; the cell fails if an ELBO becomes infinite or undefined."""
-    if context.target is None:
-        raise ArgumentError(f"`target` of the cell {cell.key} is None; give it a target.")
     try:
-        return inference.infer(
-            context.target,
-            replace(settings, **fields),
-            seed=cell.seed,
-            checkpoint=context.checkpoint,
-            predictive_mb=0,  # studies predict at points of their own
-            progress=context.progress,
-        )
+        return sample(cell, context, method)
     except InferenceError as error:
         raise CellFailed(str(error)) from error
 

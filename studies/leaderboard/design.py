@@ -30,7 +30,7 @@ from onebasin.truth.problems import PROBLEMS, Problem
 from onebasin.truth.produce import sha256
 
 from ..lab import Cell, CellFailed, Context, Options, Outcomes
-from ..lab.making import sample, symmetrise
+from ..lab.making import sample
 from ..lab.posteriors import Distilling
 
 PLACE = "{reference}"
@@ -314,8 +314,6 @@ def make(
     if isinstance(cell.settings, Own):
         return posterior_of(cell.method, cell.settings, target, cell.seed, cell.problem)
     try:
-        if isinstance(cell.settings, Symmetrised):
-            return symmetrise(cell, context, cell.settings)
         if isinstance(cell.settings, Distilling):
             assert isinstance(target, NetworkTarget), "what predicts is distilled"
             return cell.settings.make(outcomes.by_key(cell.inputs[0]), target, cell.seed)

@@ -35,8 +35,7 @@ def best_first(frames: Frames) -> list[Row]:
         worst = row.get("worst")
         return row["verdict"] == "cannot be judged", float("inf") if worst is None else worst
 
-    references = rows.levels("problem") if len(rows) else ()
-    return [row for name in references for row in sorted(rows.where(problem=name), key=error)]
+    return [row for own in rows.groups(["problem"]) for row in sorted(own, key=error)]
 
 
 _COLUMNS = (
@@ -80,16 +79,15 @@ def over_all(frames: Frames) -> Iterator[Row]:
     """A row a method: on how many references it agrees, and what that costs."""
     rows, failures = lab.read("cells", frames), lab.read("failures", frames)
     lost = [row["key"] for row in failures]
-    for method in rows.levels("method") if len(rows) else ():
-        own = rows.where(method=method)
-        verdicts = own.column("verdict")
+    for own in rows.groups(["method"]):
+        verdicts, (first, *_) = own.column("verdict"), own
         yield {
-            "label": own.rows[0]["label"],
-            "recorded": own.rows[0]["recorded"],
+            "label": first["label"],
+            "recorded": first["recorded"],
             "agrees": sum(verdict in _AGREES for verdict in verdicts),
             "differs": verdicts.count("differs"),
             "unjudged": verdicts.count("cannot be judged"),
-            "failed": sum(f".{method}." in key for key in lost),
+            "failed": sum(f".{first['method']}." in key for key in lost),
             **{name: own.median(name) for name in ("worst", "sd_ratio", "gradients", "seconds")},
         }
 

@@ -112,14 +112,6 @@ class SkipsConfig:
             check_number("datasets", condition.datasets)
 
 
-@dataclass(frozen=True)
-class SkipsCell(Cell):
-    """A posterior, or what is computed of one, of one data set under one condition."""
-
-    number: int = 1  # Of the data set, from 1.
-    condition: Condition = Condition("")
-
-
 # fmt: off
 DEFAULT = SkipsConfig(
     seed=0,
@@ -177,10 +169,10 @@ def configure(options: Options) -> SkipsConfig:
     )
 
 
-def cells(config: SkipsConfig) -> tuple[SkipsCell, ...]:
+def cells(config: SkipsConfig) -> tuple[Cell, ...]:
     """List the cells, data set by data set, so that a run cut short has whole data sets.
 
-    Of every variant a fit, equation 6 at it where there is a symmetry, and the samplers.
+    Of every variant a fit, equation 6 at it where there is a symmetry, and the samplers. The case is the condition.
     """
     most = max(condition.datasets for condition in config.conditions)
     factors = [
@@ -192,7 +184,7 @@ def cells(config: SkipsConfig) -> tuple[SkipsCell, ...]:
     ]
     found = []
     for number, condition, variant in factors:
-        fit = SkipsCell(
+        fit = Cell(
             variant,
             VI,
             NUMPYRO,
@@ -200,7 +192,7 @@ def cells(config: SkipsConfig) -> tuple[SkipsCell, ...]:
             config.seed + number - 1,
             data=f"{condition.name}-set{number:02d}",
             number=number,
-            condition=condition,
+            case=condition,
         )
         found.append(fit)
         if model(config, variant, condition).symmetry:
@@ -227,9 +219,8 @@ def model(config: SkipsConfig, variant: str, condition: Condition) -> BayesianNe
 
 def target(config: SkipsConfig, cell: Cell) -> NetworkTarget:
     """Condition the cell's network on its data."""
-    assert isinstance(cell, SkipsCell), "cells are made here"
-    data = dataset(cell.seed, cell.condition.frequency)
-    return model(config, cell.problem, cell.condition).condition(data.x, data.y, name=NAME)
+    data = dataset(cell.seed, cell.case.frequency)
+    return model(config, cell.problem, cell.case).condition(data.x, data.y, name=NAME)
 
 
 @lru_cache(maxsize=4)

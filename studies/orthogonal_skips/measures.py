@@ -92,13 +92,11 @@ def _of_data(config: SkipsConfig, outcomes: Outcomes, name: str) -> Iterator[Row
 
 
 def _factors(cell: Cell) -> dict[str, Any]:
-    assert isinstance(cell, design.SkipsCell), "cells are made here"
-    return {**cell.factors, "dataset": cell.number, "condition": str(cell.condition)}
+    return {**cell.factors, "dataset": cell.number, "condition": str(cell.case)}
 
 
 def _points(cell: Cell) -> Mapping[str, SkipsPoints]:
-    assert isinstance(cell, design.SkipsCell), "cells are made here"
-    return design.points_of(cell.seed, cell.condition.frequency)
+    return design.points_of(cell.seed, cell.case.frequency)
 
 
 def _scores(held_out: HeldOut, points: SkipsPoints) -> dict[str, Any]:
@@ -193,9 +191,7 @@ def disagrees(where: str) -> lab.Void:
 
 def _stages(frames: Frames) -> Iterator[Row]:
     """Give a fit's gap where it is largest by its lower bound, and at the end by its upper bound."""
-    gaps = frames["gaps"].where(layer=design.ALL)
-    for data in gaps.levels("data") if gaps else ():
-        rows = gaps.where(data=data)
+    for rows in frames["gaps"].where(layer=design.ALL).groups(["data"]):
         largest, end = max(rows, key=lambda row: row["lower"]), rows.row(end=True)
         yield {**largest, "stage": "the largest", "nats": largest["lower"]}
         yield {**end, "stage": "the last", "nats": end["upper"]}
@@ -337,18 +333,13 @@ _COMPARED = {
 
 def _differences(frames: Frames) -> Iterable[Row]:
     """Give each measure of a mean-field fit less the plain network's, data set by data set."""
-    fits = frames["cells"].where(method=VI)
-    for condition in fits.levels("condition") if fits else ():
-        rows = fits.where(condition=condition)
+    for rows in frames["cells"].where(method=VI).groups(["condition"]):
         for heading, measure in _COMPARED.items():
-            row = {"condition": condition, "measure": heading}
-            plain = rows.where(problem="plain").column(measure)
-            row["plain"] = sum(plain) / len(plain) if plain else None
+            row = {"condition": rows.rows[0]["condition"], "measure": heading}
+            row["plain"] = rows.where(problem="plain").mean(measure)
             for variant in [name for name in design.VARIANTS if name != "plain"]:
                 pairs = lab.pair(rows, measure, "problem", "plain", variant, by="dataset")
-                row[variant] = None
-                if pairs.num:
-                    row[variant] = with_interval(pairs.change(), "+.3g")
+                row[variant] = with_interval(pairs.change(), "+.3g") if pairs.num else None
             yield row
 
 

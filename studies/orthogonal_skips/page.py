@@ -193,7 +193,7 @@ _DEFINITIONS = (
 def headline(frames: Frames) -> Iterator[str]:
     """Say the result in a few sentences."""
     cells = frames["cells"]
-    sets = len(cells.levels("dataset")) if cells else 0
+    sets = len(cells.levels("dataset"))
     if sets < MIN_PAIRS:
         yield (
             f"With fewer than {MIN_PAIRS} data sets no statement can be decided, and this run has {sets}: give "
@@ -202,7 +202,7 @@ def headline(frames: Frames) -> Iterator[str]:
     else:
         yield f"Statements are tried on {sets} data sets, {len(cells)} posteriors in all."
     yield _chains(frames)
-    for condition in cells.levels("condition") if cells else ():
+    for condition in cells.levels("condition"):
         yield _fits(frames, condition)
     names = ("lower", "upper", "log_order")
     over = averages(select("gaps", layer=ALL, end=True), ("condition", "problem"), names)
@@ -216,7 +216,7 @@ def headline(frames: Frames) -> Iterator[str]:
 
 
 def _chains(frames: Frames) -> str:
-    sampled = frames["cells"].where(method=TRUTH).known(f"rhat_{INSIDE}") if frames["cells"] else ()
+    sampled = frames["cells"].where(method=TRUTH).known(f"rhat_{INSIDE}")
     bad = [row for row in sampled if _rhat(row) > MAX_RHAT]
     if not bad:
         return ""
@@ -309,11 +309,11 @@ EDGE = 2.0
 
 def _figure_one(config: SkipsConfig, outcomes: lab.Outcomes) -> tuple[lab.Extra, ...]:
     first = (config.seed, config.conditions[0])
-    shown = outcomes.keep(lambda cell: (cell.seed, getattr(cell, "condition", None)) == first)
+    shown = outcomes.keep(lambda cell: (cell.seed, cell.case) == first)
     panels = [cell for cell in shown if cell.method in (VI, TRUTH)]
     if not panels:
         return ()
-    data = dataset(panels[0].seed, config.conditions[0].frequency)
+    data = dataset(config.seed, config.conditions[0].frequency)
     trees = {f"{c.problem}, {lab.METHOD_WORDS[c.method]}": outcomes.tree(c) for c in panels}
     figure = FigureItem(
         plot_uncertainty(trees, x=[[-EDGE], [EDGE]], truth=data.truth),
@@ -351,7 +351,7 @@ STUDY = lab.Study(
     design.configure, design.cells, design.target, measure, CLAIMS, VIEWS,
     f"Symmetry broken by {NAME.replace('-', ' ')}",
     headline, chapters, (*_DEFINITIONS, *DIAGNOSTICS, *PREDICTION),
-    run_name=lambda c: c.label if c.method != GAP and getattr(c, "number", 1) == 1 else None,
+    run_name=lambda c: c.label if c.method != GAP and c.number == 1 else None,
     shown=(PREDICTIONS, COLLAPSE, lab.VERDICTS),
     make=design.make,
 )  # fmt: skip

@@ -7,7 +7,7 @@ Draws are thinned once predictions are made; data are those of the study, and no
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import numpy as np
 import xarray as xr
@@ -40,7 +40,12 @@ def make(
         run = interpolation.run if cell.key == INTERPOLATION else quadrature.run
         return to_tree(run(cell.settings))
     if isinstance(cell.settings, FitSettings):
-        fitted = fit(cell, context)
+        method = replace(
+            cell.settings.vi,
+            family="meanfield",
+            mutual_information=cell.settings.mutual_information,
+        )
+        fitted = symmetrise(cell, context, method)
         if not cell.problem.startswith("width-"):
             return fitted
         return with_predictions(fitted, cell, image_split(config.images, cell.seed).test)
@@ -50,13 +55,6 @@ def make(
             return make_truth(first, cell.settings, image_split(config.images, cell.seed).test)
         return hold_against(first, outcomes.by_key(cell.inputs[1]), cell.settings)
     return sample(cell, context)
-
-
-def fit(cell: Cell, context: Context) -> xr.DataTree:
-    """Train the cell's approximations."""
-    settings: FitSettings = cell.settings
-    how = {"family": "meanfield", "mutual_information": settings.mutual_information}
-    return symmetrise(cell, context, settings.vi, **how)
 
 
 def with_predictions(tree: xr.DataTree, cell: Cell, test: Dataset) -> xr.DataTree:

@@ -48,14 +48,6 @@ class TeacherConfig:
         check_number("datasets", self.datasets)
 
 
-@dataclass(frozen=True)
-class TeacherCell(Cell):
-    """A posterior of one data set."""
-
-    number: int = 1  # Of the data set, from 1.
-    noise_sd: float = 1.0  # Of the data's noise.
-
-
 def configure(options: Options) -> TeacherConfig:
     """Make the settings from what the command line was given."""
     options.refuse(NAME, "splits", "problems")
@@ -72,12 +64,15 @@ def configure(options: Options) -> TeacherConfig:
     )
 
 
-def cells(config: TeacherConfig) -> tuple[TeacherCell, ...]:
-    """List the cells, data set by data set: every parametrisation by NUTS, the paper's also by ADVI."""
+def cells(config: TeacherConfig) -> tuple[Cell, ...]:
+    """List the cells, data set by data set: every parametrisation by NUTS, the paper's also by ADVI.
+
+    Their case is the standard deviation of the noise.
+    """
     settings = {"nuts": config.nuts, "meanfield": config.advi, "fullrank": config.advi}
     several = config.datasets > 1 or len(config.noises) > 1
     return tuple(
-        TeacherCell(
+        Cell(
             parametrisation,
             method,
             engine,
@@ -85,7 +80,7 @@ def cells(config: TeacherConfig) -> tuple[TeacherCell, ...]:
             config.seed + number - 1,
             data=f"noise{noise:g}-set{number:02d}" if several else "",
             number=number,
-            noise_sd=noise,
+            case=noise,
         )
         for number in range(1, config.datasets + 1)
         for noise in config.noises
@@ -98,11 +93,10 @@ def cells(config: TeacherConfig) -> tuple[TeacherCell, ...]:
 
 def target(config: TeacherConfig, cell: Cell) -> NetworkTarget:
     """Condition the cell's model on the training points."""
-    data = data_of(config, cell)
+    data = data_of(cell)
     return relu_network(data, TEACHER_UNITS, cell.problem).condition(data.x, data.y, name=NAME)
 
 
-def data_of(config: TeacherConfig, cell: Cell) -> Dataset:
+def data_of(cell: Cell) -> Dataset:
     """Load the data that a cell's posterior is of."""
-    assert isinstance(cell, TeacherCell), "cells are made here"
-    return teacher_data(config.seed + cell.number - 1, cell.noise_sd)
+    return teacher_data(cell.seed, cell.case)

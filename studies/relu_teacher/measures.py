@@ -37,7 +37,7 @@ def measure(config: TeacherConfig, outcomes: Outcomes) -> Frames:
         held_out, misses = {}, {}  # the predictions of one data set are in memory together
         for cell in outcomes:
             if cell.data == name:
-                data, model = data_of(config, cell), target(config, cell).model
+                data, model = data_of(cell), target(config, cell).model
                 test, truth = data.held_out, data.truth
                 assert test is not None, "the teacher's data have held-out points"
                 assert truth is not None, "and a true function"
@@ -47,8 +47,7 @@ def measure(config: TeacherConfig, outcomes: Outcomes) -> Frames:
         for cell, predictions in held_out.items():
             miss, tree = misses[cell], outcomes.tree(cell)
             row = {**cell.factors, **diagnosis_columns(outcomes, cell)}
-            row |= {"noise_sd": getattr(cell, "noise_sd", 1.0)}
-            row |= {"dataset": getattr(cell, "number", 1)}
+            row |= {"noise_sd": cell.case, "dataset": cell.number}
             row |= columns_of(predictions, row["sampling_seconds"])
             row |= {"bias": miss.mean(), "error": np.sqrt(np.mean(miss**2))}
             row |= dict(zip(("at_seam", "crossings"), seam(tree), strict=True))

@@ -388,6 +388,6 @@ STUDY = lab.Study(
     design.configure, design.cells, design.target, measure, CLAIMS, VIEWS,
     "Two ReLU units, free and constrained",
     headline, chapters, (DEFINITION, *_DEFINITIONS, *DIAGNOSTICS, *PREDICTION),
-    run_name=lambda cell: cell.label if getattr(cell, "number", 1) == 1 else None,
+    run_name=lambda cell: cell.label if cell.number == 1 else None,
     shown=(MIXING, ENGINES_AGREE, lab.VERDICTS),
 )  # fmt: skip

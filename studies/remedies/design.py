@@ -199,14 +199,6 @@ class RemediesConfig:
         return getattr(self, method.replace("-", "_"))
 
 
-@dataclass(frozen=True)
-class RunCell(Cell):
-    """A posterior of one problem in one run."""
-
-    dataset: str = ""  # Name of the problem.
-    run: int = 1  # Number of the run, from 1.
-
-
 def _vi(fits: int, steps: int, draws: int) -> tuple[Fits, Symmetrised]:
     """Settings of plain and of symmetrised fits: the same objective, annealing, steps, starts and draws."""
     both: dict[str, Any] = {
@@ -273,12 +265,12 @@ def configure(options: Options) -> RemediesConfig:
     )
 
 
-def cells(config: RemediesConfig) -> tuple[RunCell, ...]:
-    """List the cells, run by run and problem by problem: what others are made from comes first."""
+def cells(config: RemediesConfig) -> tuple[Cell, ...]:
+    """List the cells, run by run and problem by problem, which is their case; what others are made from comes first."""
     in_order = (REMEDIES[0], ALIGNED, *REMEDIES[1:])
     engines = {("plain", remedy.method): remedy.engine for remedy in in_order}
     return tuple(
-        RunCell(
+        Cell(
             remedy.model,
             remedy.method,
             remedy.engine,
@@ -289,8 +281,8 @@ def cells(config: RemediesConfig) -> tuple[RunCell, ...]:
                 for model, method in remedy.inputs
             ),
             data=f"{problem}-run{run}",
-            dataset=problem,
-            run=run,
+            number=run,
+            case=problem,
         )
         for run in range(1, config.runs + 1)
         for problem in config.problems
@@ -300,9 +292,8 @@ def cells(config: RemediesConfig) -> tuple[RunCell, ...]:
 
 def target(config: RemediesConfig, cell: Cell) -> NetworkTarget:
     """Condition the cell's model on its run's training part."""
-    assert isinstance(cell, RunCell), "cells are made here"
-    data = parts(cell.dataset, config.images, cell.seed).train
-    return condition(cell.dataset, cell.problem, config.hidden, data)
+    data = parts(cell.case, config.images, cell.seed).train
+    return condition(cell.case, cell.problem, config.hidden, data)
 
 
 BOUND = "bound"
@@ -311,25 +302,12 @@ BOUND = "bound"
 
 def make(config: RemediesConfig, cell: Cell, outcomes: Outcomes, context: Context) -> xr.DataTree:
     """Make a cell's posterior."""
-    from onebasin.inference import infer
-
     target, settings = context.target, cell.settings
     assert isinstance(target, NetworkTarget), "every cell has a network"
     inputs = [outcomes.by_key(key) for key in cell.inputs]
     if isinstance(settings, Fits):
-        fits = [
-            infer(
-                target,
-                settings.advi,
-                engine="numpyro",
-                seed=cell.seed + number,
-                predictive_mb=0,
-                check_symmetry=False,
-                progress=context.progress,
-            )
-            for number in range(settings.fits)
-        ]
-        return side_by_side(fits)
+        alike = (replace(cell, seed=cell.seed + number) for number in range(settings.fits))
+        return side_by_side([sample(one, context, settings.advi) for one in alike])
     if isinstance(settings, Symmetrised):
         return symmetrise(cell, context, settings)
     if isinstance(settings, Aligning):

@@ -26,7 +26,7 @@ from onebasin.posteriors.view import as_view
 
 from ..lab import Cell, Frame, Frames, Outcomes
 from ..lab.posteriors import halves, tree_of
-from .design import BOUND, BY_NAME, RemediesConfig, RunCell, parts, target
+from .design import BOUND, BY_NAME, RemediesConfig, parts, target
 
 FITTED = ("meanfield", "symmetrised")
 """Methods whose chains are fits."""
@@ -40,19 +40,18 @@ LEVEL = 0.95
 
 def measure(config: RemediesConfig, outcomes: Outcomes) -> Frames:
     """Measure every cell that is a row, those of a run and data set together, with their truth."""
-    groups: dict[str, list[RunCell]] = {}
+    groups: dict[str, list[Cell]] = {}
     for cell in outcomes:
-        assert isinstance(cell, RunCell), "cells are made here"
         if f"{cell.problem}.{cell.method}" in BY_NAME:
             groups.setdefault(cell.data, []).append(cell)
     rows = []
     for cells in groups.values():
-        data = parts(cells[0].dataset, config.images, cells[0].seed).test
+        data = parts(cells[0].case, config.images, cells[0].seed).test
         truths = {c.problem: _Truth(outcomes.tree(c), data) for c in cells if c.method == "nuts"}
         for cell in cells:
             tree, network = outcomes.tree(cell), target(config, cell)
             one = BY_NAME[f"{cell.problem}.{cell.method}"]
-            row = {**cell.factors, "dataset": cell.dataset, "run": cell.run, "remedy": one.name}
+            row = {**cell.factors, "dataset": cell.case, "run": cell.number, "remedy": one.name}
             row |= {"label": one.label, **_bound(cell, tree, network)}
             row |= _predictions(cell, tree, data, truths.get(one.truth))
             row |= _agreement(cell, tree, network, data.x)
@@ -112,9 +111,7 @@ def _bound(cell: Cell, tree: xr.DataTree, network: NetworkTarget) -> dict[str, A
     return columns
 
 
-def _predictions(
-    cell: RunCell, tree: xr.DataTree, data: Any, truth: _Truth | None
-) -> dict[str, Any]:
+def _predictions(cell: Cell, tree: xr.DataTree, data: Any, truth: _Truth | None) -> dict[str, Any]:
     """Scores and distances from the truth, means over fits."""
     posterior = tree[schema.POSTERIOR].to_dataset()
     chains = posterior.sizes["chain"] if cell.method in FITTED else 0

@@ -24,9 +24,9 @@ def of_problem(problem: str) -> Callable[[Frames], Iterator[Row]]:
 
     def read(frames: Frames) -> Iterator[Row]:
         there = lab.read("cells", frames)
-        for remedy in REMEDIES if len(there) else ():
+        for remedy in REMEDIES:
             runs = there.where(dataset=problem, remedy=remedy.name)
-            if len(runs):
+            if runs:
                 yield {"label": remedy.label, "runs": sorted(runs, key=lambda row: row["run"])}
 
     return read
@@ -165,7 +165,7 @@ _DEFINITIONS = (
 def headline(frames: Frames) -> Iterator[str]:
     """Say the result in a few sentences."""
     cells = lab.read("cells", frames)
-    for problem in cells.levels("dataset") if len(cells) else ():
+    for problem in cells.levels("dataset"):
         rows = cells.where(dataset=problem, method=_SINGLE).known("distance")
         words = []
         for run in sorted(rows.levels("run")):

@@ -107,8 +107,8 @@ def test_variants_are_paired_by_seed_and_only_a_symmetric_one_has_a_gap():
         assert {cell.problem for cell in alike if cell.method == GAP} == {"plain"}
         sampled = [cell for cell in alike if cell.method == TRUTH]
         assert {cell.problem for cell in sampled} == set(design.VARIANTS)
-        assert {cell.condition for cell in sampled} == {config.conditions[0]}
-    assert {cell.condition for cell in cells} == set(config.conditions)
+        assert {cell.case for cell in sampled} == {config.conditions[0]}
+    assert {cell.case for cell in cells} == set(config.conditions)
     fewer = configure(Options(datasets=3)).conditions
     assert [c.datasets for c in fewer] == [3, 3, 1, 1, 1]
 

@@ -13,13 +13,12 @@ import xarray as xr
 from onebasin.inference.runs.posterior import build
 from onebasin.models import NetworkTarget
 from onebasin.models.networks.prediction import mean_and_sd
-from onebasin.studies.lab import Frame, Options, Row
+from onebasin.studies.lab import Cell, Frame, Options, Row
 from onebasin.studies.lab.record import BEGIN
 from onebasin.studies.remedies import STUDY
 from onebasin.studies.remedies.design import (
     PROBLEMS,
     REMEDIES,
-    RunCell,
     configure,
     parts,
     side_by_side,
@@ -47,9 +46,9 @@ def test_every_remedy_is_tried_on_every_data_set_twice_with_other_seeds_and_data
     for name in ASKED:
         one = next(remedy for remedy in REMEDIES if name in remedy.label)
         there = [c for c in cells if (c.problem, c.method) == (one.model, one.method)]
-        assert [(c.run, c.dataset) for c in there] == [(k, p) for k in (1, 2) for p in PROBLEMS]
-    assert {cell.seed for cell in cells if cell.run == 1} == {0}
-    assert {cell.seed for cell in cells if cell.run == 2} == {100}
+        assert [(c.number, c.case) for c in there] == [(k, p) for k in (1, 2) for p in PROBLEMS]
+    assert {cell.seed for cell in cells if cell.number == 1} == {0}
+    assert {cell.seed for cell in cells if cell.number == 2} == {100}
     for problem in PROBLEMS:
         first, second = (parts(problem, config.images, seed) for seed in (0, 100))
         assert first.train.x.shape == second.train.x.shape
@@ -59,9 +58,9 @@ def test_every_remedy_is_tried_on_every_data_set_twice_with_other_seeds_and_data
 def test_models_differ_in_what_their_remedy_says_and_nothing_else():
     config = configure(Options(quick=True))
     targets = {
-        (cell.dataset, cell.problem): target(config, cell)
+        (cell.case, cell.problem): target(config, cell)
         for cell in STUDY.cells(config)
-        if cell.run == 1
+        if cell.number == 1
     }
     for problem in PROBLEMS:
         plain, ordered, unit, skips = (
@@ -116,7 +115,7 @@ def planted(problem: str, shift: float) -> dict[str, Row]:
     """Measure NUTS and fits that are planted: those of plain weights `shift` apart."""
     config = replace(configure(Options(quick=True)), problems=(problem,), images=IMAGES)
     wanted = {"nuts": (2, 60), "meanfield": (2, 40), "ensemble": (1, 10)}
-    chosen: dict[RunCell, xr.DataTree] = {}
+    chosen: dict[Cell, xr.DataTree] = {}
     for cell in STUDY.cells(config):
         if cell.method in wanted and cell.problem in ("plain", "skips"):
             how = {

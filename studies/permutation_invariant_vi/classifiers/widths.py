@@ -44,7 +44,7 @@ _FUTURE = (
 
 def widths(fits: Frame) -> list[int]:
     """Widths, ascending."""
-    return sorted(fits.levels("width")) if fits else []
+    return sorted(fits.levels("width"))
 
 
 def best_infonce(fits: Frame, width: int) -> Row | None:
@@ -164,7 +164,7 @@ CLAIMS = (
 
 def _by_width(frames: Frames, *, write: Callable[[Row], str], caption: str) -> Table:
     fits, rows = read("fits", frames), []
-    for method in fits.levels("method") if fits else ():
+    for method in fits.levels("method"):
         found = [fits.find(width=width, method=method) for width in widths(fits)]
         label = fits.row(method=method)["label"]
         rows.append((label, *(write(fit) if fit else None for fit in found)))

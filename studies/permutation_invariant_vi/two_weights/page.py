@@ -242,7 +242,7 @@ def headline(frames: Frames) -> Iterator[str]:
     fits = read("weight_fits", frames)
     worst = max(case["sgm"]["kl_symmetrised"] for case in cases)
     plain = [case["mfvi"]["kl"] for case in cases]
-    exact = [max(fit["kl_symmetrised"]) for fit in fits.where(method="sgm-exact")] if fits else []
+    exact = [max(fit["kl_symmetrised"]) for fit in fits.where(method="sgm-exact")]
     trained = f", and fits trained with the exact term are within {max(exact):.3f}" if exact else ""
     left = [case["mfvi"]["kl_symmetrised"] - case["sgm"]["kl_symmetrised"] for case in cases]
     case = cases.rows[int(np.argmax(left))]
