@@ -32,7 +32,7 @@ KEPT = 0.5
 Scores = dict[str, float]
 
 
-def measures(config: CompactConfig, outcomes: Outcomes) -> Frames:
+def measure(config: CompactConfig, outcomes: Outcomes) -> Frames:
     """Measure every cell that succeeded."""
     labels = np.asarray(image_split(config.size, config.seed).test.y, dtype=np.int64)
     there = {cell.key for cell in outcomes}

@@ -14,18 +14,10 @@ from .. import lab
 from ..lab import Chapter, Field, Frames, Row, RowTable, read
 from ..lab.figures import plot_cells
 from ..lab.page import yes_no
-from . import design
+from . import design, measures
 from .design import RULES, rows
 from .making import make
-from .measures import (
-    AGREEMENT_GOAL,
-    CLAIMS,
-    VARIATION_GOAL,
-    best_gaussian,
-    goals,
-    measures,
-    reaches_goal,
-)
+from .measures import AGREEMENT_GOAL, VARIATION_GOAL, best_gaussian, goals, reaches_goal
 from .pairs import PANEL, figure_three, figure_two
 
 PAPER: Mapping[str, tuple[float, float, float, float | None]] = MappingProxyType(
@@ -350,7 +342,7 @@ def overview(frames: Frames) -> Iterator[FigureItem]:
 
 
 STUDY = lab.Study(
-    design.configure, design.cells, design.target, measures, CLAIMS, VIEWS,
+    design.configure, design.cells, design.target, measures.measure, measures.CLAIMS, VIEWS,
     "One Gaussian for a network's posterior", headline, chapters, _DEFINITIONS,
     run_name=lambda cell: cell.label if cell.key in _NAMED else None,
     shown=(PAPER_TABLE, GOALS, lab.VERDICTS),

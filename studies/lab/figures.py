@@ -36,8 +36,6 @@ def worst_trace(outcomes: Outcomes, cells: Frame) -> FigureItem | None:
         return None
     (cell,) = (cell for cell in outcomes if cell.key == worst["key"])
     view, diagnosis = as_view(outcomes.tree(cell)), outcomes.diagnosis(cell)
-    if diagnosis.variational is not None:
-        return None
     draws = view.draws()
     varying = diagnosis.parameters.drop(index=list(diagnosis.constants))
     order = ["rhat", "ess_bulk"]
@@ -48,8 +46,6 @@ def worst_trace(outcomes: Outcomes, cells: Frame) -> FigureItem | None:
     lp = view.stat(schema.LP)
     if lp is not None and np.isfinite(lp).all():
         quantities = {schema.LP: lp, **quantities}
-    if not quantities:
-        return None
     listed = ", ".join(f"`{name}`" for name in quantities)
     return FigureItem(
         draw_traces(quantities),

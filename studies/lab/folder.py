@@ -86,31 +86,16 @@ class CellFiles:
         """Seconds that a cell's posterior took, where it is there and may be taken; a notice tells of a damaged one."""
         import numpy as np
 
-        path = self.posterior_path(key)
-        if not self.resume or fingerprint is None or not path.exists():
-            return None
-        seal = examine(path)
-        attrs = {} if seal is Seal.DAMAGED else _root_attributes(path)
-        if attrs.get(FINGERPRINT, fingerprint) != fingerprint:
-            return None
-        if seal is not Seal.SEALED or not attrs:
-            say_damaged(path)
+        attrs = self._taken(self.posterior_path(key), fingerprint)
+        if attrs is None:
             return None
         (seconds,) = np.ravel(attrs.get(schema.WALL_TIME, 0.0))  # NetCDF makes an array of a number
         return float(seconds)
 
     def find_failure(self, key: str, fingerprint: str | None) -> str | None:
         """Return why a cell failed before, if it did; it would fail again."""
-        path = self._failure_path(key)
-        if not self.resume or fingerprint is None or not path.exists():
-            return None
-        failure = read_json(path)
-        if failure.get(FINGERPRINT, fingerprint) != fingerprint:
-            return None
-        if examine_json(failure) is not Seal.SEALED:
-            say_damaged(path)
-            return None
-        return str(failure["message"])
+        failure = self._taken(self._failure_path(key), fingerprint)
+        return None if failure is None else str(failure["message"])
 
     def keep(self, key: str, fingerprint: str | None, tree: xr.DataTree) -> float:
         """Write a cell's posterior, and return the seconds that it took.
@@ -138,6 +123,23 @@ class CellFiles:
 
     def _failure_path(self, key: str) -> Path:
         return self.folder / f"{key}.failed.json"
+
+    def _taken(self, path: Path, fingerprint: str | None) -> dict[str, Any] | None:
+        """Read what a file says of itself, where it is of this cell and sound."""
+        if not self.resume or fingerprint is None or not path.exists():
+            return None
+        if path.suffix == ".json":
+            said = read_json(path)
+            seal = examine_json(said)
+        else:
+            seal = examine(path)
+            said = {} if seal is Seal.DAMAGED else _root_attributes(path)
+        if said.get(FINGERPRINT, fingerprint) != fingerprint:
+            return None
+        if seal is not Seal.SEALED or not said:
+            say_damaged(path)
+            return None
+        return said
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -182,28 +184,11 @@ class Run:
     def __init__(self, path: Path, record: dict[str, Any], *, resume: bool) -> None:
         self.path = path
         self.record = record
-        self._resume = resume
+        self.report_path = path / "report.html"
+        self.findings_path = path / "findings.json"
+        self.log_path = path / run_log.NAME  # It tells when the run did what.
+        self.files = CellFiles(path / "posteriors", resume)
         self._held = ExitStack()
-
-    @property
-    def report_path(self) -> Path:
-        """The page."""
-        return self.path / "report.html"
-
-    @property
-    def findings_path(self) -> Path:
-        """The findings, as JSON."""
-        return self.path / "findings.json"
-
-    @property
-    def log_path(self) -> Path:
-        """The log, which tells when the run did what."""
-        return self.path / run_log.NAME
-
-    @property
-    def files(self) -> CellFiles:
-        """The files of its cells."""
-        return CellFiles(self.path / "posteriors", self._resume)
 
     def note(self, key: str, **what: Any) -> None:
         """Record what became of a cell."""

@@ -79,9 +79,7 @@ def settings_of(study: Study, manifest: Manifest, options: Options) -> Any:
         )
     try:
         kind = TypeAdapter(type(study.configure(options)))
-        return kind.validate_json(
-            json.dumps(manifest.config)
-        )  # as JSON, in which a tuple is a list
+        return kind.validate_json(json.dumps(manifest.config))  # in JSON a tuple is a list
     except ValidationError:
         raise StudyError(
             f"`--rerun` is {manifest.path}, whose settings this version of the study does not have: "
@@ -143,11 +141,6 @@ def made_by(run: dict[str, Any]) -> dict[str, Any]:
     return made | {"command": command(run["command"]), "seconds": seconds}
 
 
-def write_again(numbers: Path) -> None:
-    """Write a record again, both files, from the numbers in its JSON and what is said of them now."""
-    rewrite_record(numbers, read_record(numbers))
-
-
 def read_record(numbers: Path) -> dict[str, Any]:
     """Read a record's JSON; a `StudyError` if its checksum is wrong."""
     made: dict[str, Any] = json.loads(numbers.read_text(encoding="utf-8"))
@@ -157,7 +150,7 @@ def read_record(numbers: Path) -> dict[str, Any]:
 
 
 def rewrite_record(numbers: Path, made: dict[str, Any]) -> None:
-    """Write both files of a record from its JSON, and make the JSON's checksum again."""
+    """Write both files of a record from its JSON and what is said of it now, and make the checksum again."""
     page, findings = rewrite(find(made["study"]), numbers.stem, made)
     kept = {name: value for name, value in made.items() if name != FIELD}
     _write(numbers, record_text(kept, findings))
@@ -235,7 +228,7 @@ def _page(name: str, stem: str, made: dict[str, Any], findings: Findings) -> str
 def main() -> None:
     """Stamp the records of this clone again, or those that are named."""
     for numbers in map(Path, sys.argv[1:]) if sys.argv[1:] else sorted(RESULTS.glob("*.json")):
-        write_again(numbers)
+        rewrite_record(numbers, read_record(numbers))
 
 
 if __name__ == "__main__":

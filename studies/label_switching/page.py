@@ -19,19 +19,9 @@ from onebasin.truth.problems.label_switching import PROBLEMS, simulate
 from .. import lab
 from ..lab import Chapter, Field, Frames, Row, RowTable, at_most
 from ..lab.figures import plot_cells
-from . import design
+from . import design, measures
 from .design import LabelSwitchingConfig
-from .measures import (
-    APART,
-    CLAIMS,
-    GOOD,
-    HELD_OUT,
-    LARGEST_SDS,
-    RMS_SDS,
-    least_ess,
-    measure,
-    spread,
-)
+from .measures import APART, GOOD, HELD_OUT, LARGEST_SDS, RMS_SDS, least_ess, spread
 
 
 def _ess(column: str) -> Callable[[Row], TableCell | None]:
@@ -314,7 +304,7 @@ def recovery_figure(found: Mapping[str, Recovery]) -> FigureItem | None:
 
 
 STUDY = lab.Study(
-    design.configure, design.cells, design.target, measure, CLAIMS, VIEWS,
+    design.configure, design.cells, design.target, measures.measure, measures.CLAIMS, VIEWS,
     "Label switching: diagnostics raw and aligned",
     headline, chapters, _DEFINITIONS + DIAGNOSTIC_TERMS,
     shown=(DIAGNOSTICS, lab.CLAIM_VERDICTS),

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import xarray as xr
 
@@ -124,12 +124,10 @@ DRAWS = 4000
 """The number of draws of a fit, as many as of the chains."""
 
 
-@dataclass(frozen=True)
-class LeaderboardRow:
+class LeaderboardRow(NamedTuple):
     """A row of the leaderboard."""
 
     label: str  # Its name in tables.
-    word: str  # The method's, of `inference.methods.WORDS`; its own where the making knows it.
     engine: str  # Who makes it.
     settings: Callable[[Problem, bool], Any]
     """From the problem, and whether it is to be quick, to the method."""
@@ -154,63 +152,47 @@ def _symmetrised(problem: Problem, quick: bool) -> Symmetrised:
     return Symmetrised(steps=2000 if quick else 10_000, draws=DRAWS, init=start)
 
 
-def _sized(full: Any, quick: Any) -> Callable[[Problem, bool], Any]:
+def _sized(full: Any, quick: Any = None) -> Callable[[Problem, bool], Any]:
     """One method for all problems, and another where it is to be quick."""
-    return lambda problem, is_quick: quick if is_quick else full
+    return lambda problem, is_quick: (quick or full) if is_quick else full
 
 
-_ADVI = _sized(Advi(draws=DRAWS), Advi(iterations=2000, draws=DRAWS))
+def _has_orders(target: Target) -> bool:
+    return any(blocks_of(target.symmetry, kind) for kind in (Exchangeable, Complement))
 
 
 def _is_free_network(target: Target) -> bool:
     return isinstance(target, NetworkTarget) and target.model.parametrisation.label == "free"
 
 
+_ADVI = _sized(Advi(draws=DRAWS), Advi(iterations=2000, draws=DRAWS))
+_ENSEMBLE = _sized(Ensemble(members=100), Ensemble(members=20))
+_DISTILLED = _sized(
+    Distilling(DistillationSettings(), DRAWS),
+    Distilling(DistillationSettings(iterations=1000), DRAWS),
+)
+_row = LeaderboardRow
 METHODS: Mapping[str, LeaderboardRow] = MappingProxyType(
     {
-        "nuts": LeaderboardRow("NUTS, NumPyro", "nuts", "numpyro", _nuts),
-        "nuts-stan": LeaderboardRow("NUTS, Stan", "nuts", "stan", _nuts),
-        "nuts-nutpie": LeaderboardRow("NUTS, nutpie", "nuts", "nutpie", _nuts),
-        "hmc": LeaderboardRow("HMC", "hmc", "numpyro", _hmc),
-        "mclmc": LeaderboardRow("MCLMC", "mclmc", "numpyro", _sized(Mclmc(), Mclmc(draws=500))),
-        "meanfield": LeaderboardRow("mean-field ADVI", "meanfield", "numpyro", _ADVI),
-        "fullrank": LeaderboardRow("full-rank ADVI", "fullrank", "numpyro", _ADVI),
-        "symmetrised": LeaderboardRow(
-            "symmetrised VI",
-            "symmetrised",
-            "numpyro",
-            _symmetrised,
-            lambda t: bool(
-                blocks_of(t.symmetry, Exchangeable) or blocks_of(t.symmetry, Complement)
-            ),
+        "nuts": _row("NUTS, NumPyro", "numpyro", _nuts),
+        "nuts-stan": _row("NUTS, Stan", "stan", _nuts),
+        "nuts-nutpie": _row("NUTS, nutpie", "nutpie", _nuts),
+        "hmc": _row("HMC", "numpyro", _hmc),
+        "mclmc": _row("MCLMC", "numpyro", _sized(Mclmc(), Mclmc(draws=500))),
+        "meanfield": _row("mean-field ADVI", "numpyro", _ADVI),
+        "fullrank": _row("full-rank ADVI", "numpyro", _ADVI),
+        "symmetrised": _row("symmetrised VI", "numpyro", _symmetrised, _has_orders),
+        "pathfinder": _row("Pathfinder", "stan", _sized(Pathfinder())),
+        "laplace": _row("Laplace", "numpyro", _sized(Laplace(draws=DRAWS))),
+        "ensemble": _row(
+            "deep ensemble", "numpyro", _ENSEMBLE, lambda target: isinstance(target, NetworkTarget)
         ),
-        "pathfinder": LeaderboardRow(
-            "Pathfinder", "pathfinder", "stan", _sized(Pathfinder(), Pathfinder())
-        ),
-        "laplace": LeaderboardRow(
-            "Laplace", "laplace", "numpyro", _sized(Laplace(draws=DRAWS), Laplace(draws=DRAWS))
-        ),
-        "ensemble": LeaderboardRow(
-            "deep ensemble",
-            "ensemble",
-            "numpyro",
-            _sized(Ensemble(members=100), Ensemble(members=20)),
-            lambda target: isinstance(target, NetworkTarget),
-        ),
-        "distilled": LeaderboardRow(
-            "NUTS distilled, one Gaussian",
-            "distilled",
-            "analysis",
-            _sized(
-                Distilling(DistillationSettings(), DRAWS),
-                Distilling(DistillationSettings(iterations=1000), DRAWS),
-            ),
-            _is_free_network,
-            ("nuts",),
+        "distilled": _row(
+            "NUTS distilled, one Gaussian", "analysis", _DISTILLED, _is_free_network, ("nuts",)
         ),
     }
 )
-"""By the words of the command line."""
+"""By the words of the command line: the method's own, with the engine after a dash where it has several."""
 
 
 def chosen(words: tuple[str, ...] | None) -> tuple[str, ...]:
@@ -317,6 +299,6 @@ def make(
         if isinstance(cell.settings, Distilling):
             assert isinstance(target, NetworkTarget), "what predicts is distilled"
             return cell.settings.make(outcomes.by_key(cell.inputs[0]), target, cell.seed)
-        return sample(replace(cell, method=METHODS[cell.method].word), context)
+        return sample(replace(cell, method=cell.method.partition("-")[0]), context)
     except (InferenceError, StanError) as error:
         raise CellFailed(str(error)) from error

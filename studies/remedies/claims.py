@@ -5,6 +5,7 @@ holds it to the record.
 """
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from operator import gt, lt
 
 from ..lab import Claim, Finding, Frames, Row, Test, contrast, each, join, select
@@ -84,10 +85,7 @@ def _outputs_agree(row: Row) -> Finding:
     return words, row["outputs_rhat"] <= MAX_RHAT and row["outputs_rhat"] < row["weights_rhat"]
 
 
-def _claim(label: str, words: str, rule: str, test: Test) -> Claim:
-    return Claim(label, words, rule, test, mixed="depends")
-
-
+_claim = partial(Claim, mixed="depends")
 CLAIMS = (
     _claim(
         "Chains agree on what the network predicts, not on its weights",

@@ -9,7 +9,7 @@ from onebasin.base.errors import StudyError
 from onebasin.base.files.seal import seal_json
 from onebasin.studies.lab.folder import config_hash
 from onebasin.studies.lab.joining import join_run
-from onebasin.studies.lab.record import RESULTS, rewrite, write_again
+from onebasin.studies.lab.record import RESULTS, read_record, rewrite
 from onebasin.studies.lab.study import find
 
 
@@ -17,7 +17,7 @@ def test_record_that_was_changed_by_hand_is_not_written_again(tmp_path):
     path = tmp_path / "boston.json"
     path.write_text(json.dumps(read(BOSTON) | {"seconds": 0.0}))
     with pytest.raises(StudyError, match=r"`numbers` is .*boston\.json, whose checksum is wrong"):
-        write_again(path)
+        read_record(path)
 
 
 def split_record(folder: Path, stem: str, *, first: int) -> tuple[Path, Path]:
