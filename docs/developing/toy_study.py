@@ -79,7 +79,7 @@ NARROWER = lab.Claim(
         "cells",
         "problem",
         [("few", "many")],
-        lab.ratio("sd", below=0.6),
+        lambda few, many: (f"{few['sd']:.3g} to {many['sd']:.3g}", many["sd"] < 0.6 * few["sd"]),
         same=("method", "engine"),
         where=lambda few, many: f"{few['num_obs']} to {many['num_obs']} numbers",
     ),
@@ -114,5 +114,5 @@ def chapters(config: Config, outcomes: lab.Outcomes, frames: lab.Frames) -> Iter
 
 STUDY = lab.Study(
     configure=configure, cells=cells, target=target, measures=measure, claims=(NARROWER, RIGHT),
-    views=(lab.STATEMENTS, lab.TRIALS, POSTERIORS), text=lab.Text("A toy", headline, chapters),
+    views=(lab.STATEMENTS, lab.TRIALS, POSTERIORS), title="A toy", headline=headline, chapters=chapters,
 )  # fmt: skip

@@ -13,7 +13,7 @@ arbitrary, a distance to them cannot become small by any q, and the halves of HM
 prior aligned in the same way, show what small and large are.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ from onebasin.analysis.alignment import align
 from onebasin.analysis.compare.thinning import thin
 from onebasin.analysis.compare.two_sample import energy_distance
 from onebasin.analysis.predictive.classification import agreement, total_variation
-from onebasin.analysis.predictive.points import Points, predict_points
+from onebasin.analysis.predictive.points import Points, Predicted, predict_points
 from onebasin.models import BayesianNetwork
 from onebasin.models.data import Dataset
 from onebasin.posteriors import schema
@@ -35,7 +35,7 @@ from onebasin.truth.problems.images import classifier, image_split
 from onebasin.truth.proximity import Nearest, nearest
 
 from ...lab import Frame, Outcomes, Row
-from ...lab.posteriors import halves, prior_draws, tree_of
+from ...lab.posteriors import from_tree, halves, prior_draws, to_tree, tree_of
 from .. import design
 from ..design import InvariantConfig, TruthSettings, find, units, width_problem
 
@@ -49,7 +49,8 @@ SOURCES = {
 """The sources of networks, by key."""
 DRAWS = 50
 """Draws looked at, of the prior and of HMC."""
-WEIGHTS = ("energy", "mean", "sd", "sd_ratio")
+TRUTH = "truth"
+"""The frame of what is compared with HMC's draws."""
 _SCORES = {
     "accuracy": "accuracy",
     "log_score": "log_score",
@@ -95,7 +96,7 @@ def measure(
         "classifiers": Frame.of([common]),
         "fits": fits,
         "nearest": Frame.of(_nearest(config, outcomes, fits)),
-        "truth": Frame.of(_truth(config, outcomes, fits)),
+        TRUTH: Frame.of(_truth(config, outcomes, fits)),
     }
 
 
@@ -188,45 +189,23 @@ def _truth(config: InvariantConfig, outcomes: Outcomes, fits: Frame) -> Iterator
         tree = find(outcomes, width_problem(width), "truth")
         if tree is None:
             continue
-        hmc, halves, prior = _hmc(tree)
-        yield {"width": width, "draws": "hmc", "label": "HMC, all draws", **hmc}
-        label = "HMC, second half against the first"
-        yield {"width": width, "draws": "halves", "label": label, **halves}
+        *hmc, prior = ({"width": width, **row} for row in from_tree(tree)[TRUTH])
+        yield from hmc
         for method in design.methods(config, width):
             found = find(outcomes, width_problem(width), design.against(method))
             if found is not None:
-                fit = fits.row(width=width, method=method.name)
+                fit, distance = fits.row(width=width, method=method.name), from_tree(found)[TRUTH]
                 how = {"width": width, "draws": method.name, "label": method.label}
-                how |= {name: fit[name] for name in _SCORES}
-                predictive, weights = (found[g].to_dataset() for g in ("predictive", "weights"))
-                how |= {name: predictive[name].values for name in ("agreement", "total_variation")}
-                yield how | {name: weights[name].values for name in WEIGHTS}
-        yield {"width": width, "draws": "prior", "label": "prior", **prior}
-
-
-def _hmc(tree: xr.DataTree) -> tuple[Row, Row, Row]:
-    """Summarise HMC's draws, their halves, and draws from the prior: lists of one number."""
-    group, weights = tree["predictive"].to_dataset(), tree["weights"].to_dataset()
-    every, second = (
-        {ours: group[name].sel(part=[part]).values for ours, name in _SCORES.items()}
-        for part in ("all", "second")
-    )
-    halves, prior = (
-        {name: weights[name].sel(pair=[pair]).values for name in WEIGHTS}
-        for pair in ("halves", "prior")
-    )
-    itself = {"agreement": [1.0], "total_variation": [0.0]}
-    apart = {name: group[name].values for name in itself}
-    left = {"spread_left": float(tree.attrs["spread_left"])}
-    return itself | every | left, apart | second | halves, prior
+                yield {**how, **{name: fit[name] for name in _SCORES}, **distance.rows[0]}
+        yield prior
 
 
 def make_truth(tree: xr.DataTree, settings: TruthSettings, test: Dataset) -> xr.DataTree:
     """Align HMC's draws, predict with all of them and with either half, and compare the halves and the prior.
 
-    The group `predictive` has class probabilities of all draws and of the halves of the chains, and the distance of
-    the second half from the first; the group `weights` the same in weights, and that of draws from the prior from
-    all draws, as `weight_distance` says.
+    The group `predictive` has the class probabilities of all draws. The frame `truth` has a row for all draws, for the
+    second half of the chains, compared with the first, and for draws from the prior, compared with all: lists of one
+    number, in weights those of `weight_distance`.
     """
     model = BayesianNetwork.from_description(tree.attrs[schema.MODEL])
     alignment = align(tree, (units(model),), reference=settings.reference, gauge="keep")
@@ -236,36 +215,48 @@ def make_truth(tree: xr.DataTree, settings: TruthSettings, test: Dataset) -> xr.
     every, first, second, other = (
         _matrix(model, x) for x in (posterior, *halves(posterior), prior)
     )
-    found = {
-        "halves": weight_distance(second, first, settings),
-        "prior": weight_distance(other, every, settings),
-    }
+    points = Points.of(model, test.x, test.y)
+    raw = tree["posterior"].to_dataset()[list(model.network.shapes)]
+    whole, one, two = (
+        predict_points(model, tree_of({"posterior": part}, {}), points)
+        for part in (raw, *halves(raw))
+    )
+    all_draws = {"agreement": [1.0], "total_variation": [0.0]} | _scores(whole)
+    all_draws["spread_left"] = alignment.distance_after.mean() / alignment.distance_before.mean()
+    apart = _apart(one.centre, two.centre[None]) | _scores(two)
+    rows = (
+        {"draws": "hmc", "label": "HMC, all draws", **all_draws},
+        {
+            "draws": "halves",
+            "label": "HMC, second half against the first",
+            **apart,
+            **_listed([weight_distance(second, first, settings)]),
+        },
+        {"draws": "prior", "label": "prior", **_listed([weight_distance(other, every, settings)])},
+    )
     groups = {
         "posterior": posterior,
         "sample_stats": tree["sample_stats"].to_dataset(),
-        "predictive": _predictions(model, tree, test),
-        "weights": _as_dataset(found, "pair"),
+        "predictive": xr.Dataset({"probability": (("obs", "class"), whole.centre)}),
+        "frames": to_tree({TRUTH: Frame.of(rows)})["frames"].to_dataset(),
     }
-    attrs = {k: v for k, v in aligned.attrs.items() if k != schema.WALL_TIME}
-    left = alignment.distance_after.mean() / alignment.distance_before.mean()
-    return tree_of(groups, attrs | {"spread_left": float(left)})
+    return tree_of(groups, {k: v for k, v in aligned.attrs.items() if k != schema.WALL_TIME})
 
 
 def hold_against(fitted: xr.DataTree, truth: xr.DataTree, settings: TruthSettings) -> xr.DataTree:
     """Measure how far every fit is from HMC: in weights, both aligned, and in its stored predictions.
 
-    The groups `weights` and `predictive` have one number a fit.
+    The frame `truth` has one row, of lists over fits.
     """
     model = BayesianNetwork.from_description(fitted.attrs[schema.MODEL])
     posterior, reference = (tree["posterior"].to_dataset() for tree in (fitted, truth))
     draws, wanted = _matrix(model, _aligned(posterior, reference, model)), _matrix(model, reference)
-    found = {f"{k}": weight_distance(draws[[k]], wanted, settings) for k in range(len(draws))}
-    p = truth["predictive"].to_dataset()["probability"].sel(part="all").values
-    log_probability = fitted["predictive"].to_dataset()["log_probability"].values
+    found = [weight_distance(draws[[k]], wanted, settings) for k in range(len(draws))]
+    p = truth["predictive"]["probability"].values
+    row = _apart(p, np.exp(fitted["predictive"]["log_probability"].values)) | _listed(found)
     groups = {
         "posterior": posterior.mean("draw").expand_dims("draw", axis=1),
-        "weights": _as_dataset(found, "fit"),
-        "predictive": _distances(p, np.exp(log_probability)),
+        "frames": to_tree({TRUTH: Frame.of([row])})["frames"].to_dataset(),
     }
     words = (schema.MODEL, schema.TARGET)
     return tree_of(groups, {word: fitted.attrs.get(word, "") for word in words})
@@ -297,31 +288,21 @@ def weight_distance(
     }
 
 
-def _distances(
+def _apart(
     truth: Float[np.ndarray, "obs out"], found: Float[np.ndarray, "fit obs out"]
-) -> xr.Dataset:
-    same = np.array([agreement(p, truth) for p in found])
-    apart = np.array([total_variation(p, truth, halved=True) for p in found])
-    return xr.Dataset({"agreement": ("fit", same), "total_variation": ("fit", apart)})
+) -> dict[str, list[float]]:
+    return {
+        "agreement": [agreement(p, truth) for p in found],
+        "total_variation": [total_variation(p, truth, halved=True) for p in found],
+    }
 
 
-def _predictions(model: BayesianNetwork, tree: xr.DataTree, test: Dataset) -> xr.Dataset:
-    """Class probabilities and scores of all draws and of the halves, (part, ...)."""
-    points = Points.of(model, test.x, test.y)
-    posterior = tree["posterior"].to_dataset()[list(model.network.shapes)]
-    groups = {"all": posterior, **dict(zip(("first", "second"), halves(posterior), strict=True))}
-    found = [
-        predict_points(model, xr.DataTree.from_dict({"posterior": group}), points)
-        for group in groups.values()
-    ]
-    scores = ("accuracy", "log_score", "single_draw_accuracy")
-    variables = {name: ("part", np.array([f.scores[name] for f in found])) for name in scores}
-    centre = np.stack([f.centre for f in found])
-    apart = _distances(centre[1], centre[2:])
-    return xr.Dataset(
-        {"probability": (("part", "obs", "class"), centre), **variables, **apart},
-        coords={"part": list(groups)},
-    )
+def _scores(found: Predicted) -> dict[str, Any]:
+    return {ours: [found.scores[name]] for ours, name in _SCORES.items()}
+
+
+def _listed(found: Sequence[Mapping[str, float]]) -> dict[str, Any]:
+    return {name: [one[name] for one in found] for name in found[0]}
 
 
 def _aligned(draws: xr.Dataset, truth: xr.Dataset, model: BayesianNetwork) -> xr.Dataset:
@@ -334,9 +315,3 @@ def _aligned(draws: xr.Dataset, truth: xr.Dataset, model: BayesianNetwork) -> xr
 
 def _matrix(model: BayesianNetwork, posterior: xr.Dataset) -> Float[np.ndarray, "chain draw param"]:
     return as_view(posterior).draws(list(model.network.shapes)).values
-
-
-def _as_dataset(found: Mapping[str, Mapping[str, float]], dim: str) -> xr.Dataset:
-    names = next(iter(found.values()))
-    variables = {name: (dim, np.array([row[name] for row in found.values()])) for name in names}
-    return xr.Dataset(variables, coords={dim: list(found)})

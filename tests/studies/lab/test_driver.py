@@ -18,13 +18,14 @@ from onebasin.inference import Nuts
 from onebasin.inference.runs.fingerprint import fingerprint
 from onebasin.models.symmetry.blocks import Exchangeable
 from onebasin.models.target import Target
-from onebasin.studies.lab import Cell, CellFailed, Context, Outcomes, Study, Text
+from onebasin.studies.lab import Cell, CellFailed, Context, Outcomes, Study
 from onebasin.studies.lab.driver import run_cells
 from onebasin.studies.lab.folder import FINGERPRINT, open_run
 from onebasin.studies.lab.making import mark, sample
 
 from ...command_fixtures import fake_posterior
 from ...each import each
+from .toy_cells import silent
 
 NUTS = Nuts(chains=2, warmup=10, draws=20)
 
@@ -73,9 +74,7 @@ class Kitchen:
         def target(config: Config, cell: Cell) -> Target | None:
             return None if cell.inputs else Target(cell.problem)
 
-        nothing = Text("", lambda frames: (), lambda *run: ())
-        said = {"measures": lambda config, outcomes: {}, "claims": (), "views": (), "text": nothing}
-        return Study(configure=Config, cells=cells, target=target, make=self.make, **said)
+        return silent(Config, cells, target, self.make)
 
 
 @pytest.fixture

@@ -18,26 +18,13 @@ import pytest
 from distributed import LocalCluster, get_worker
 
 from onebasin.base.errors import Interrupted, RunCancelled, StudyError
-from onebasin.studies.lab import Outcomes, Study, Text, cell_process, driver
+from onebasin.studies.lab import Outcomes, cell_process, driver
 from onebasin.studies.lab.cell_process import Answer, carry_out
 from onebasin.studies.lab.driver import Schedule, run_cells
 from onebasin.studies.lab.folder import open_run
 
 from ...each import each
-from .toy_cells import Config, Plan, cells, make
-
-
-def study(**changes: Any) -> Study:
-    nothing = Text("", lambda frames: (), lambda *run: ())
-    said: dict[str, Any] = {"measures": lambda config, outcomes: {}, "claims": (), "views": ()}
-    how = {
-        "configure": Config,
-        "cells": cells,
-        "target": lambda config, cell: None,
-        "make": make,
-        "text": nothing,
-    }
-    return Study(**said, **(how | changes))
+from .toy_cells import Config, Plan, cells, make, silent
 
 
 @pytest.fixture
@@ -46,13 +33,14 @@ def run(tmp_path):
 
     def run(config: Config | None = None, where: str = "run", **how: Any) -> tuple[Outcomes, list]:
         config, said = config or Config(), []
+        study = silent(Config, cells, lambda config, cell: None, make)
         opened = open_run(
             tmp_path / where, study="toy", config=config, command=[], resume=True, force=True
         )
         schedule = Schedule(**({"workers": 2} | how))
         with opened:
             outcomes = run_cells(
-                study(), config, opened, progress=False, say=said.append, schedule=schedule
+                study, config, opened, progress=False, say=said.append, schedule=schedule
             )
         return outcomes, said
 
