@@ -104,7 +104,6 @@ class BostonConfig:
     why_splits: int = 0
 
     def __post_init__(self) -> None:
-        """Refuse a number of splits that makes no sense."""
         check_number("splits", self.splits)
 
 

@@ -103,13 +103,9 @@ def _claim(
     holds: lab.Side | Callable[[Pairs, Effect], Holds],
     scale: lab.Scale = "difference",
 ) -> lab.Claim:
-    """Claim a change in a measure; `holds` is the side of its interval, or a rule, where pairs are enough."""
-
-    def judged(pairs: Pairs, effect: Effect) -> Holds:
-        return holds(pairs, effect) if callable(holds) and pairs.num >= lab.MIN_PAIRS else None
-
+    """Claim a change in a measure; `holds` is the side of its interval, or a rule."""
     test = lab.changes(
-        STATED, measure, "problem", PAIRS, judged if callable(holds) else holds,
+        STATED, measure, "problem", PAIRS, holds,
         scale=scale, by="split", same=("engine",), where=from_to, overlap=OVERLAP, note=_disagree,
     )  # fmt: skip
     rule = f"{rule}; not judged with fewer than {lab.MIN_PAIRS} splits"

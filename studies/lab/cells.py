@@ -58,26 +58,24 @@ class Cell:
     @property
     def key(self) -> str:
         """Name of its file, without ending."""
-        split = () if self.split is None else (f"split{self.split:02d}",)
-        data = (self.data,) if self.data else ()
-        return ".".join((*data, *split, self.problem, self.method, self.engine))
+        split = "" if self.split is None else f"split{self.split:02d}"
+        return ".".join(filter(None, (self.data, split, self.problem, self.method, self.engine)))
 
     @property
     def label(self) -> str:
         """Name for a reader."""
-        split = "" if self.split is None else f"split {self.split}, "
+        split = "" if self.split is None else f"split {self.split}"
         method = METHOD_WORDS.get(self.method, self.method)
         engine = ENGINE_WORDS.get(self.engine, self.engine)
-        data = f"{self.data}, " if self.data else ""
-        return f"{data}{split}{self.problem}, {method}, {engine}"
+        return ", ".join(filter(None, (self.data, split, self.problem, method, engine)))
 
     @property
     def factors(self) -> dict[str, Any]:
         """The columns that a row of this cell begins with: key, label, problem, method, engine, split, data."""
-        split: dict[str, Any] = {} if self.split is None else {"split": self.split}
-        split |= {"data": self.data} if self.data else {}
-        names = ("key", "label", "problem", "method", "engine")
-        return {name: getattr(self, name) for name in names} | split
+        names = ["key", "label", "problem", "method", "engine"]
+        names += ["split"] if self.split is not None else []
+        names += ["data"] if self.data else []
+        return {name: getattr(self, name) for name in names}
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +124,6 @@ class Outcomes:
         )
 
     def __iter__(self) -> Iterator[Cell]:
-        """Go through the cells that succeeded."""
         return iter(self.paths)
 
 

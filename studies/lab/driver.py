@@ -51,7 +51,6 @@ class Schedule:
     retries: int = 1  # How often a cell is tried again that was broken off by an error.
 
     def __post_init__(self) -> None:
-        """Refuse what is none."""
         if self.scheduler != LOCAL and "://" not in self.scheduler:
             raise StudyError(
                 f"`--scheduler` is {self.scheduler!r}; give local, or the address of a Dask scheduler, as "

@@ -18,12 +18,12 @@ from onebasin.base.table import TableCell
 from .claims import Test, Trial, Void, counted, never
 from .frame import Frames, Row, Rows, read
 from .page import Field, RowTable, yes_no
-from .pairs import Effect, Holds, Pairs, Scale, Side, effect_of
+from .pairs import MIN_PAIRS, Effect, Holds, Pairs, Scale, Side, effect_of
 
 Measure = str | Callable[[Row], float | None]
 """A column, or a function of the row."""
 Rule = Callable[[Pairs, Effect], Holds]
-"""A test of whether a claim holds of these pairs, where that is not by the side on which the interval lies."""
+"""A test of whether a claim holds of enough pairs, where that is not by the side on which the interval lies."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,9 @@ def changes(
     def judge(first: Sequence[float], second: Sequence[float]) -> tuple[Effect, Holds]:
         pairs = Pairs(first, second)
         effect = pairs.change(scale, overlap=overlap)
-        return effect, effect.lies(holds) if isinstance(holds, str) else holds(pairs, effect)
+        if isinstance(holds, str):
+            return effect, effect.lies(holds)
+        return effect, holds(pairs, effect) if pairs.num >= MIN_PAIRS else None
 
     def test(frames: Frames) -> Iterable[Trial]:
         rows = read(over, frames)

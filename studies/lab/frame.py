@@ -45,11 +45,9 @@ class Frame:
         return {"columns": names, "rows": [list(row.values()) for row in self.rows]}
 
     def __iter__(self) -> Iterator[Row]:
-        """Go through the rows."""
         return iter(self.rows)
 
     def __len__(self) -> int:
-        """Count the rows."""
         return len(self.rows)
 
     def where(self, **wanted: Any) -> Frame:

@@ -55,7 +55,6 @@ class Options:
     problems: tuple[str, ...] | None = None  # Labels of some of the study's problems.
 
     def __post_init__(self) -> None:
-        """Refuse what no study takes."""
         check_seed(self.seed)
         if self.quick and self.full:
             raise StudyError("`--full` came together with --quick: give one of them, or neither.")

@@ -32,7 +32,6 @@ class LabelSwitchingConfig:
     nuts: Nuts = field(default_factory=Nuts)  # Settings of NUTS.
 
     def __post_init__(self) -> None:
-        """Refuse settings without anything to run or to compare."""
         if self.nuts.chains < 2:
             raise StudyError(
                 f"`--chains` is {self.nuts.chains}, and the study {NAME} compares chains: give 2 or "

@@ -223,7 +223,6 @@ class LeaderboardConfig:
     added: tuple[Added, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse what leaves nothing to run."""
         if not self.references:
             raise StudyError(
                 "`--only` leaves no reference, for none is kept: make some by `onebasin truth make`."

@@ -107,7 +107,6 @@ class SkipsConfig:
     gap: GapSettings
 
     def __post_init__(self) -> None:
-        """Refuse a number of data sets that makes no sense."""
         for condition in self.conditions:
             check_number("datasets", condition.datasets)
 

@@ -44,7 +44,6 @@ class TeacherConfig:
     noises: tuple[float, ...] = NOISES
 
     def __post_init__(self) -> None:
-        """Refuse a number of data sets that makes no sense."""
         check_number("datasets", self.datasets)
 
 
