@@ -33,7 +33,7 @@ from onebasin.models.symmetry.blocks import equal_modes
 from onebasin.posteriors import schema
 from onebasin.truth.problems import PROBLEMS
 
-from ..lab import Cell, Context, Options, Outcomes
+from ..lab import Cell, Context, Options
 from ..lab.posteriors import Distilling, tree_of
 
 NAME = "calibration"
@@ -194,18 +194,15 @@ _SAMPLED = 500
 """Draws of a Gaussian that is made of draws."""
 
 
-def make(
-    config: CalibrationConfig, cell: Cell, outcomes: Outcomes, context: Context
-) -> xr.DataTree:
+def make(config: CalibrationConfig, cell: Cell, context: Context) -> xr.DataTree:
     """Calibrate a cell's method on its family."""
     how: Calibrating = cell.settings
     after: After | None = None  # replaces the draws by others, which are then judged
     if cell.method in MADE_OF_DRAWS:
         after = gaussian if cell.method == "gaussian" else distilled(how.after)
-    method = "mclmc" if cell.method in STEPS else "nuts" if after else cell.method
     found = calibrate(
         family_of(cell.problem),
-        as_word(method, how.method),
+        as_word(cell.method, how.method),
         cell.engine,
         simulations=how.simulations,
         seed=cell.seed,

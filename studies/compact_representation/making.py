@@ -24,7 +24,7 @@ from onebasin.models.data import Dataset
 from onebasin.posteriors import schema
 from onebasin.truth.problems.images import image_split
 
-from ..lab import Cell, Context, Outcomes
+from ..lab import Cell, Context
 from ..lab.making import sample
 from ..lab.posteriors import Distilling, halves, posterior_mean, prior_draws, tree_of
 from . import design
@@ -176,11 +176,9 @@ def prune(fit: GaussianFit, keep: Sequence[float], by: str) -> Draws:
 LAGS = (1, 20, 100)
 
 
-def make(
-    config: design.CompactConfig, cell: Cell, outcomes: Outcomes, context: Context
-) -> xr.DataTree:
+def make(config: design.CompactConfig, cell: Cell, context: Context) -> xr.DataTree:
     """Make a cell's posterior."""
-    inputs = [outcomes.by_key(key) for key in cell.inputs]
+    inputs = context.inputs
     if isinstance(cell.settings, design.AlignSettings):
         return make_aligned(inputs[0], network(config), cell, progress=context.progress)
     if isinstance(cell.settings, RowSettings):

@@ -24,7 +24,7 @@ from onebasin.analysis.predictive.classification import (
 from onebasin.truth.problems.images import image_split
 
 from ..lab import Claim, Finding, Frame, Frames, Outcomes, Row, Test, Trial, contrast, each, read
-from .design import DYNAMICS, RULES, SWAPS, CompactConfig, Representation, aligned, rows
+from .design import RULES, CompactConfig, Representation, rows
 from .making import LAGS, SD_EDGES
 
 KEPT = 0.5
@@ -35,8 +35,8 @@ Scores = dict[str, float]
 def measure(config: CompactConfig, outcomes: Outcomes) -> Frames:
     """Measure every cell that succeeded."""
     labels = np.asarray(image_split(config.size, config.seed).test.y, dtype=np.int64)
-    there = {cell.key for cell in outcomes}
-    trees = {row: outcomes.by_key(row.key) for row in rows(config) if row.key in there}
+    every = {row: outcomes.find(row.name, "row") for row in rows(config)}
+    trees = {row: tree for row, tree in every.items() if tree is not None}
     probability = {
         row.name: tree["predictive"].dataset["probability"].values for row, tree in trees.items()
     }
@@ -47,18 +47,18 @@ def measure(config: CompactConfig, outcomes: Outcomes) -> Frames:
         "rows": (_row(row, tree, probability["hmc"][0], labels) for row, tree in trees.items()),
         "floor": floor,
         "alignments": (
-            _alignment(rule, outcomes.by_key(aligned("hmc", rule)))
+            _alignment(rule, tree)
             for rule in RULES
-            if aligned("hmc", rule) in there
+            if (tree := outcomes.find("hmc", f"aligned-{rule}")) is not None
         ),
     }
-    if DYNAMICS in there:
-        pair = outcomes.by_key(DYNAMICS)["dynamics"].to_dataset()
+    if (tree := outcomes.find("pair", "dynamics")) is not None:
+        pair = tree["dynamics"].to_dataset()
         losses = np.stack([pair[name].values[-1] for name in ("loss_raw", "loss_aligned")])
         raw, moved = Barrier(pair["position"].values, losses).height
         found["dynamics"] = [{"barrier_raw": raw, "barrier_aligned": moved}]
-    if SWAPS in there:
-        swaps = outcomes.by_key(SWAPS)["swaps"].to_dataset()
+    if (tree := outcomes.find("pair", "swaps")) is not None:
+        swaps = tree["swaps"].to_dataset()
         counts = enumerate(swaps["between"].values, start=1)
         lines = [{"run": run, "transpositions": along} for run, along in counts]
         names = ("after", "distance_raw", "distance_aligned", "barrier_raw", "barrier_aligned")

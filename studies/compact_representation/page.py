@@ -15,7 +15,7 @@ from ..lab import Chapter, Field, Frames, Row, RowTable, read
 from ..lab.figures import plot_cells
 from ..lab.page import yes_no
 from . import design, measures
-from .design import RULES, rows
+from .design import RULES
 from .making import make
 from .measures import AGREEMENT_GOAL, VARIATION_GOAL, best_gaussian, goals, reaches_goal
 from .pairs import PANEL, figure_three, figure_two
@@ -223,7 +223,6 @@ def chapters(
     config: design.CompactConfig, outcomes: lab.Outcomes, frames: Frames
 ) -> Iterator[Chapter | None]:
     """Lay out the page."""
-    there = {cell.key for cell in outcomes}
     data, size = image_split(config.size, config.seed), config.size
     yield Chapter(
         "The question",
@@ -246,12 +245,9 @@ def chapters(
             f" The halves of HMC's chains agree on {floor['agreement']:.4f} of the images, with halved total "
             f"variation {floor['total_variation']:.4f}: nothing below that can be told apart."
         )
-    pruned = {
-        row.name: outcomes.by_key(row.key)
-        for row in rows(config)
-        if row.name in _PRUNED and row.key in there
-    }
-    drawn = (*overview(frames), figure_five(pruned))
+    pruned = {name: outcomes.find(name, "row") for name in _PRUNED}
+    known = {name: tree for name, tree in pruned.items() if tree is not None}
+    drawn = (*overview(frames), figure_five(known))
     yield Chapter("How good is one Gaussian?", text, (ROWS, GOALS), drawn)
     yield Chapter(
         "Is there one basin?",
@@ -262,7 +258,11 @@ def chapters(
         "Trained networks, and the line between them",
         "These networks are trained by Adam on the likelihood alone, as in the paper's Figures 2 and 3.",
         (TRANSPOSITIONS,),
-        [draw(outcomes.by_key(k)[g].to_dataset()) for k, g, draw in _TRAINED if k in there],
+        [
+            draw(tree[name].to_dataset())
+            for name, draw in (("dynamics", figure_two), ("swaps", figure_three))
+            if (tree := outcomes.find("pair", name)) is not None
+        ],
     )
     yield from lab.verdicts(frames)
 
@@ -276,10 +276,6 @@ _PRUNED = {
     "hmc-qr": ("aligned as in the paper", style.MUTED),
     "mean-diag": ("aligned to the iterated mean", style.ACCENT),
 }
-
-
-_TRAINED = ((design.DYNAMICS, "dynamics", figure_two), (design.SWAPS, "swaps", figure_three))
-"""The cells of trained networks, with their groups and what draws them."""
 
 
 def figure_five(trees: Mapping[str, xr.DataTree]) -> FigureItem | None:

@@ -107,6 +107,11 @@ class Outcomes:
             self._diagnoses[cell] = measure(self.tree(cell))
         return self._diagnoses[cell]
 
+    def find(self, problem: str, method: str) -> xr.DataTree | None:
+        """Read the posterior of a problem by a method; None where there is none."""
+        cells = (cell for cell in self.paths if (cell.problem, cell.method) == (problem, method))
+        return next(map(self.tree, cells), None)
+
     def by_key(self, key: str) -> xr.DataTree:
         """Read the posterior of the cell with this key; a `StudyError` where none of this key has succeeded (yet)."""
         for cell in self.paths:
@@ -137,6 +142,7 @@ class Context:
     a chain could not be told from another's."""
     progress: bool  # Whether to show bars.
     say: Callable[[str], None]  # Called with a line of text before something that takes long.
+    inputs: tuple[xr.DataTree, ...] = ()  # Posteriors of the cells that it is made from, in order.
 
 
 def where(row: Mapping[str, Any]) -> str:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from onebasin import inference
@@ -28,9 +28,10 @@ from onebasin.base.errors import (
 from onebasin.inference.contracts.method import Method
 from onebasin.inference.methods import as_word
 from onebasin.inference.runs.fingerprint import fingerprint
+from onebasin.inference.runs.posterior import open_posterior
 from onebasin.posteriors import schema
 
-from .cells import Cell, CellFailed, Context, Outcomes
+from .cells import Cell, CellFailed, Context
 from .folder import CellFiles
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ class Recipe:
     """The inputs that the making of every cell of a run takes; processes hand it to each other."""
 
     target: Callable[[Any, Cell], Target | None]
-    make: Callable[[Any, Cell, Outcomes, Context], xr.DataTree] | None
+    make: Callable[[Any, Cell, Context], xr.DataTree] | None
     """`target`, `make`: Those of the study."""
     config: Any  # Its settings.
     files: CellFiles  # Where cells are kept.
@@ -79,7 +80,6 @@ def make_cell(
     """Make a cell unless it is there; `Broken` if an error broke it off, `WriteError` where the disk is full."""
     files, target = recipe.files, recipe.target(recipe.config, cell)
     own = mark(cell, target, {made.cell.key: made.mark for made in inputs}, say)
-    before = Outcomes({made.cell: files.posterior_path(made.cell.key) for made in inputs}, {})
     context = Context(target, files.checkpoint_path(cell.key) if own else None, progress, say)
     with files.held(cell.key, say):
         if (found := _found(files, cell, own, say)) is not None:
@@ -89,7 +89,8 @@ def make_cell(
                 tree = sample(cell, context)
             else:
                 start = time.perf_counter()
-                tree = recipe.make(recipe.config, cell, before, context)
+                trees = (open_posterior(files.posterior_path(made.cell.key)) for made in inputs)
+                tree = recipe.make(recipe.config, cell, replace(context, inputs=tuple(trees)))
                 tree.attrs.setdefault(schema.WALL_TIME, time.perf_counter() - start)
             return MadeCell(cell, own, seconds=files.keep(cell.key, own, tree))
         except (AdviFailed, CellFailed) as error:

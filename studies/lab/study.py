@@ -115,10 +115,10 @@ class Study:
     run_name: Callable[[Cell], str | None] = lambda cell: cell.label
     """From a cell to the name under which the page says how it was made; None leaves it out."""
     shown: tuple[Tabulate, ...] = (VERDICTS,)  # Tables for the terminal.
-    make: Callable[[Any, Cell, Outcomes, Context], xr.DataTree] | None = None
-    """From settings, cell, the outcomes of its inputs and a `Context` to the cell's posterior. Without it the target is
-    sampled by the cell's method; `driver.sample` does the same inside a `make`. What it makes may depend on the
-    cell's target, engine, method, settings, seed and inputs alone: these are what a finished cell is recognised by."""
+    make: Callable[[Any, Cell, Context], xr.DataTree] | None = None
+    """From settings, cell and a `Context` to the cell's posterior. Without it the target is sampled by the cell's
+    method; `making.sample` does the same inside a `make`. What it makes may depend on the cell's target, engine,
+    method, settings, seed and inputs alone: these are what a finished cell is recognised by."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ from onebasin.models import Target
 from onebasin.posteriors import schema
 from onebasin.truth.problems.label_switching import PROBLEMS, condition, simulate
 
-from ..lab import Cell, Context, Options, Outcomes
+from ..lab import Cell, Context, Options
 from ..lab.making import sample
 
 NAME = "label-switching"
@@ -70,9 +70,7 @@ def target(config: LabelSwitchingConfig, cell: Cell) -> Target:
     return condition(cell.problem, config.seed)
 
 
-def make(
-    config: LabelSwitchingConfig, cell: Cell, outcomes: Outcomes, context: Context
-) -> xr.DataTree:
+def make(config: LabelSwitchingConfig, cell: Cell, context: Context) -> xr.DataTree:
     """Try the declared symmetry on the log density, sample, and put the truth next to the draws."""
     from onebasin.inference import check_symmetry
 

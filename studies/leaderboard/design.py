@@ -29,7 +29,7 @@ from onebasin.truth import open_reference, references
 from onebasin.truth.problems import PROBLEMS, Problem
 from onebasin.truth.produce import sha256
 
-from ..lab import Cell, CellFailed, Context, Options, Outcomes
+from ..lab import Cell, CellFailed, Context, Options
 from ..lab.making import sample
 from ..lab.posteriors import Distilling
 
@@ -286,9 +286,7 @@ def target(config: LeaderboardConfig, cell: Cell) -> Target:
     return problem_of(cell.problem).target()
 
 
-def make(
-    config: LeaderboardConfig, cell: Cell, outcomes: Outcomes, context: Context
-) -> xr.DataTree:
+def make(config: LeaderboardConfig, cell: Cell, context: Context) -> xr.DataTree:
     """Make a cell's posterior; a method that cannot is a result, and no error of the leaderboard's."""
     target = context.target
     assert target is not None, "every cell has a target"
@@ -297,7 +295,7 @@ def make(
     try:
         if isinstance(cell.settings, Distilling):
             assert isinstance(target, NetworkTarget), "what predicts is distilled"
-            return cell.settings.make(outcomes.by_key(cell.inputs[0]), target, cell.seed)
+            return cell.settings.make(*context.inputs, target, cell.seed)
         return sample(replace(cell, method=cell.method.partition("-")[0]), context)
     except (InferenceError, StanError) as error:
         raise CellFailed(str(error)) from error

@@ -25,7 +25,7 @@ from onebasin.models import (
 from onebasin.models.data import Dataset
 from onebasin.models.data.synthetic import sinc
 
-from ..lab import Cell, Context, Frame, Options, Outcomes, Row
+from ..lab import Cell, Context, Frame, Options, Row
 from ..lab.making import sample
 from ..lab.posteriors import to_tree
 from ..lab.shared import check_number
@@ -254,12 +254,11 @@ def points_of(seed: int, frequency: float) -> Mapping[str, SkipsPoints]:
     return MappingProxyType({INSIDE: within, OUTSIDE: SkipsPoints(x, y, mean)})
 
 
-def make(config: SkipsConfig, cell: Cell, outcomes: Outcomes, context: Context) -> xr.DataTree:
+def make(config: SkipsConfig, cell: Cell, context: Context) -> xr.DataTree:
     """Make a cell's posterior, or the frame `gap` of a fit."""
     if cell.method != GAP:
         return sample(cell, context)
-    fit = outcomes.by_key(cell.inputs[0])
-    return to_tree({GAP: Frame.of(gap_rows(config, cell, fit))})
+    return to_tree({GAP: Frame.of(gap_rows(config, cell, *context.inputs))})
 
 
 def gap_rows(config: SkipsConfig, cell: Cell, fit: xr.DataTree) -> Iterator[Row]:

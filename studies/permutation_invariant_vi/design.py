@@ -2,14 +2,12 @@
 
 from dataclasses import dataclass, field, replace
 
-import xarray as xr
-
 from onebasin.inference import Ensemble, Hmc, Symmetrised
 from onebasin.models import BayesianNetwork, NetworkTarget
 from onebasin.models.symmetry.blocks import Exchangeable, blocks_of
 from onebasin.truth.problems.images import Images, classifier, image_split
 
-from ..lab import Cell, Options, Outcomes
+from ..lab import Cell, Options
 from .two_modes import measures as two_modes
 from .two_modes.measures import InterpolationSettings
 from .two_weights import design as two_weights_design
@@ -176,12 +174,6 @@ def alpha_problem(alpha: float) -> str:
 def against(method: Training) -> str:
     """Method of the cell that compares a method's fits with HMC's draws."""
     return f"against-hmc-{method.name}"
-
-
-def find(outcomes: Outcomes, problem: str, method: str) -> xr.DataTree | None:
-    """Read the posterior of a problem by a method; None where there is none."""
-    cells = (cell for cell in outcomes if (cell.problem, cell.method) == (problem, method))
-    return next(map(outcomes.tree, cells), None)
 
 
 def cells(config: InvariantConfig) -> tuple[Cell, ...]:

@@ -32,9 +32,7 @@ from .two_weights.design import METHODS
 from .two_weights.measures import score_fits
 
 
-def make(
-    config: design.InvariantConfig, cell: Cell, outcomes: Outcomes, context: Context
-) -> xr.DataTree:
+def make(config: design.InvariantConfig, cell: Cell, context: Context) -> xr.DataTree:
     """Make a cell's posterior."""
     if cell.key in (INTERPOLATION, design.QUADRATURE):
         run = interpolation.run if cell.key == INTERPOLATION else quadrature.run
@@ -50,10 +48,10 @@ def make(
             return fitted
         return with_predictions(fitted, cell, image_split(config.images, cell.seed).test)
     if isinstance(cell.settings, design.TruthSettings):
-        first = outcomes.by_key(cell.inputs[0])
-        if cell.method == "truth":
-            return make_truth(first, cell.settings, image_split(config.images, cell.seed).test)
-        return hold_against(first, outcomes.by_key(cell.inputs[1]), cell.settings)
+        if cell.method != "truth":
+            return hold_against(*context.inputs, cell.settings)
+        test = image_split(config.images, cell.seed).test
+        return make_truth(*context.inputs, cell.settings, test)
     return sample(cell, context)
 
 
@@ -116,7 +114,7 @@ def measures(config: design.InvariantConfig, outcomes: Outcomes) -> Mapping[str,
     settings, rows = config.two_weights, []
     for case in read("cases", frames).where(noise=settings.noise):
         for method in METHODS:
-            tree = design.find(outcomes, design.alpha_problem(case["alpha"]), method)
+            tree = outcomes.find(design.alpha_problem(case["alpha"]), method)
             if tree is not None:
                 rows.append(score_fits(settings, case, method, tree))
     frames["weight_fits"] = Frame.of(rows)

@@ -38,7 +38,7 @@ from onebasin.models.symmetry.blocks import Exchangeable, blocks_of
 from onebasin.posteriors import schema
 from onebasin.truth.problems.images import Images, image_split
 
-from ..lab import Cell, Context, Options, Outcomes
+from ..lab import Cell, Context, Options
 from ..lab.making import sample, symmetrise
 from ..lab.posteriors import Distilling, posterior_mean, tree_of
 
@@ -300,11 +300,10 @@ BOUND = "bound"
 """Attribute of a Gaussian's posterior: its ELBO, in nats."""
 
 
-def make(config: RemediesConfig, cell: Cell, outcomes: Outcomes, context: Context) -> xr.DataTree:
+def make(config: RemediesConfig, cell: Cell, context: Context) -> xr.DataTree:
     """Make a cell's posterior."""
-    target, settings = context.target, cell.settings
+    target, settings, inputs = context.target, cell.settings, context.inputs
     assert isinstance(target, NetworkTarget), "every cell has a network"
-    inputs = [outcomes.by_key(key) for key in cell.inputs]
     if isinstance(settings, Fits):
         alike = (replace(cell, seed=cell.seed + number) for number in range(settings.fits))
         return side_by_side([sample(one, context, settings.advi) for one in alike])

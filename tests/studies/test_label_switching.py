@@ -227,7 +227,7 @@ def test_symmetry_that_does_not_hold_stops_the_study(monkeypatch, tmp_path):
     wrong = replace(condition("network", 0), symmetry=(Exchangeable({"W1": 1}),))
     monkeypatch.setattr(design, "condition", lambda label, seed: wrong)
     with pytest.raises(SymmetryError, match="does not hold: moving W1"):
-        design.make(config, cell, Outcomes({}, {}), Context(wrong, tmp_path, False, print))
+        design.make(config, cell, Context(wrong, tmp_path, False, print))
 
 
 @pytest.mark.slow

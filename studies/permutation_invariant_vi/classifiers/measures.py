@@ -37,7 +37,7 @@ from onebasin.truth.proximity import Nearest, nearest
 from ...lab import Frame, Outcomes, Row
 from ...lab.posteriors import from_tree, halves, prior_draws, to_tree, tree_of
 from .. import design
-from ..design import InvariantConfig, TruthSettings, find, units, width_problem
+from ..design import InvariantConfig, TruthSettings, units, width_problem
 
 SOURCES = {
     "prior": "draws from the prior",
@@ -104,7 +104,7 @@ def _fits(config: InvariantConfig, outcomes: Outcomes, within: float) -> Iterato
     labels = np.asarray(image_split(config.images, config.seed).test.y, dtype=np.int64)
     for width in config.widths:
         for method in design.methods(config, width):
-            tree = find(outcomes, width_problem(width), method.name)
+            tree = outcomes.find(width_problem(width), method.name)
             if tree is not None:
                 yield fit_row(tree, width, method, labels, within)
 
@@ -150,7 +150,7 @@ def _nearest(config: InvariantConfig, outcomes: Outcomes, fits: Frame) -> Iterat
             prior = {n: rng.standard_normal((DRAWS, *shape)) for n, shape in shapes.items()}
             found["prior"] = nearest(prior, block)
             for source, method in (("hmc", "truth"), ("networks", "ensemble")):
-                tree = find(outcomes, width_problem(width), method)
+                tree = outcomes.find(width_problem(width), method)
                 if tree is not None:
                     posterior = tree["posterior"].to_dataset().transpose("chain", "draw", ...)
                     total = posterior.sizes["chain"] * posterior.sizes["draw"]
@@ -186,13 +186,13 @@ def _spread(values: np.ndarray, suffix: str) -> dict[str, float]:
 
 def _truth(config: InvariantConfig, outcomes: Outcomes, fits: Frame) -> Iterator[Row]:
     for width in config.truth_widths:
-        tree = find(outcomes, width_problem(width), "truth")
+        tree = outcomes.find(width_problem(width), "truth")
         if tree is None:
             continue
         *hmc, prior = ({"width": width, **row} for row in from_tree(tree)[TRUTH])
         yield from hmc
         for method in design.methods(config, width):
-            found = find(outcomes, width_problem(width), design.against(method))
+            found = outcomes.find(width_problem(width), design.against(method))
             if found is not None:
                 fit, distance = fits.row(width=width, method=method.name), from_tree(found)[TRUTH]
                 how = {"width": width, "draws": method.name, "label": method.label}

@@ -60,13 +60,13 @@ class Kitchen:
     contexts: list[Context] = field(default_factory=list)
     before: Callable[[Cell], None] = lambda cell: None
 
-    def make(self, config: Config, cell: Cell, outcomes: Outcomes, context: Context) -> xr.DataTree:
+    def make(self, config: Config, cell: Cell, context: Context) -> xr.DataTree:
         self.made.append(cell.problem)
         self.contexts.append(context)
         self.before(cell)
         if not cell.inputs:
             return fake_posterior(context.target, "nuts", "stan", cell.settings, cell.seed)
-        inputs = [outcomes.by_key(key)["posterior"].to_dataset() for key in cell.inputs]
+        inputs = [tree["posterior"].to_dataset() for tree in context.inputs]
         blend = sum(inputs) * cell.settings.power
         return xr.DataTree.from_dict({"posterior": blend})
 

@@ -11,7 +11,7 @@ import xarray as xr
 
 from onebasin.base.errors import WriteError
 from onebasin.base.notices import notice
-from onebasin.studies.lab import Cell, CellFailed, Context, Outcomes, Study
+from onebasin.studies.lab import Cell, CellFailed, Context, Study
 
 
 @dataclass(frozen=True)
@@ -41,10 +41,10 @@ def cells(config: Config) -> tuple[Cell, ...]:
     return (*plans, Cell("sum", "toy", "numpy", Plan(), 0, inputs=tuple(c.key for c in plans)))
 
 
-def make(config: Config, cell: Cell, outcomes: Outcomes, context: Context) -> xr.DataTree:
+def make(config: Config, cell: Cell, context: Context) -> xr.DataTree:
     """Draw numbers, or do as the settings say."""
     happen(cell.settings.event, Path(config.marker or os.devnull))
-    values = [outcomes.by_key(key)["posterior"]["mu"].values for key in cell.inputs]
+    values = [tree["posterior"]["mu"].values for tree in context.inputs]
     own = np.random.default_rng(cell.seed).normal(size=(1, 5))
     return xr.DataTree.from_dict(
         {"posterior": xr.Dataset({"mu": (("chain", "draw"), own + np.sum(values, axis=0))})}
