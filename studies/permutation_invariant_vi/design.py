@@ -1,6 +1,7 @@
 """The design: three sizes of the experiment, the methods, their settings and data, and the cells."""
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from onebasin.inference import Ensemble, Hmc, Symmetrised
 from onebasin.models import BayesianNetwork, NetworkTarget
@@ -177,7 +178,7 @@ def against(method: Training) -> str:
 
 
 def cells(config: InvariantConfig) -> tuple[Cell, ...]:
-    """List all cells in the order in which they run.
+    """List all cells in the order in which they run; their case is their alpha or their width.
 
     First the parts without images, then the classifiers, width by width: trained networks, every method's fits, and,
     where HMC is affordable, its draws, the same aligned, and how far each method's fits are from them in weights.
@@ -186,37 +187,36 @@ def cells(config: InvariantConfig) -> tuple[Cell, ...]:
     made = {INTERPOLATION: config.interpolation, QUADRATURE: config.two_weights}
     found = [Cell.of(key, settings, seed) for key, settings in made.items()]
     for alpha in config.two_weights.alphas:
+        cell = partial(Cell, alpha_problem(alpha), seed=seed, case=alpha)
         for label, how in two_weights_design.METHODS.items():
-            found.append(Cell(alpha_problem(alpha), label, NUMPYRO, FitSettings(how, vi), seed))
+            found.append(cell(label, NUMPYRO, FitSettings(how, vi)))
     for width in config.widths:
-        problem = width_problem(width)
-        found.append(Cell(problem, "ensemble", NUMPYRO, config.networks, seed))
+        cell = partial(Cell, width_problem(width), seed=seed, case=width)
+        found.append(cell("ensemble", NUMPYRO, config.networks))
         fits = {
-            method: Cell(problem, method.name, NUMPYRO, fit_settings(config, width, method), seed)
+            method: cell(method.name, NUMPYRO, fit_settings(config, width, method))
             for method in methods(config, width)
         }
         found += fits.values()
         if width in config.truth_widths:
-            hmc = Cell(problem, "hmc", NUMPYRO, config.hmc, seed)
-            truth = Cell(problem, "truth", MADE, config.truth, seed, inputs=(hmc.key,))
+            hmc = cell("hmc", NUMPYRO, config.hmc)
+            truth = cell("truth", MADE, config.truth, inputs=(hmc.key,))
             found += [hmc, truth]
             for method, fit in fits.items():
                 inputs = (fit.key, truth.key)
-                found.append(
-                    Cell(problem, against(method), MADE, config.truth, seed, inputs=inputs)
-                )
+                found.append(cell(against(method), MADE, config.truth, inputs=inputs))
     return tuple(found)
 
 
 def target(config: InvariantConfig, cell: Cell) -> NetworkTarget | None:
-    """Condition the cell's network on its training data; the Gaussian between two modes has none."""
-    width = {width_problem(width): width for width in config.widths}.get(cell.problem)
-    if width is not None:
-        train = image_split(config.images, config.seed).train
-        name = f"{NAME}-{config.images.data}"
-        return classifier(config.images, width).condition(train.x, train.y, name=name)
-    alpha = {alpha_problem(alpha): alpha for alpha in config.two_weights.alphas}.get(cell.problem)
-    return None if alpha is None else two_weights_design.target(config.two_weights, alpha)
+    """Condition the cell's network on its training data; the parts that are computed have none."""
+    if cell.case is None:
+        return None
+    if not cell.problem.startswith("width-"):
+        return two_weights_design.target(config.two_weights, cell.case)
+    train = image_split(config.images, config.seed).train
+    name = f"{NAME}-{config.images.data}"
+    return classifier(config.images, cell.case).condition(train.x, train.y, name=name)
 
 
 def units(model: BayesianNetwork) -> Exchangeable:

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
 from onebasin.analysis.alignment import align
 from onebasin.analysis.compare.thinning import thin
@@ -101,42 +101,32 @@ def measure(
 
 
 def _fits(config: InvariantConfig, outcomes: Outcomes, within: float) -> Iterator[Row]:
+    """Read the numbers of every fit; `log_order`, of the group, is the most that symmetrising can gain."""
     labels = np.asarray(image_split(config.images, config.seed).test.y, dtype=np.int64)
-    for width in config.widths:
-        for method in design.methods(config, width):
-            tree = outcomes.find(width_problem(width), method.name)
-            if tree is not None:
-                yield fit_row(tree, width, method, labels, within)
-
-
-def fit_row(
-    tree: xr.DataTree,
-    width: int,
-    method: design.Training,
-    labels: Int[np.ndarray, " obs"],
-    within: float,
-) -> dict[str, Any]:
-    """Read one cell's numbers; `log_order`, of the group, is the most that symmetrising can gain."""
-    final, predictive = tree["variational"].to_dataset(), tree["predictive"].to_dataset()
-    log_probability = predictive["log_probability"].values
-    centre, spread = (tree[group].to_dataset() for group in ("centre", "spread"))
-    values, sd = ({str(n): v.values for n, v in group.items()} for group in (centre, spread))
-    block = units(BayesianNetwork.from_description(tree.attrs[MODEL]))
-    return {
-        "width": width,
-        "method": method.name,
-        "label": method.label,
-        "kind": method.kind,
-        "permutations": method.permutations,
-        "chosen": str(tree.attrs[MUTUAL_INFORMATION]),
-        "log_order": float(tree.attrs[LOG_GROUP_ORDER]),
-        "seconds": float(tree.attrs[WALL_TIME]),
-        **{ours: np.asarray(final[name].values, float) for ours, name in _READ.items()},
-        "accuracy": (log_probability.argmax(axis=-1) == labels).mean(axis=1),
-        "log_score": log_probability[:, np.arange(len(labels)), labels].mean(axis=1),
-        "draw_accuracy": predictive["draw_accuracy"].values.mean(axis=1),
-        "nearest": vars(nearest(values, block, sd=sd, within=within)),
-    }
+    for width, method in ((w, m) for w in config.widths for m in design.methods(config, w)):
+        tree = outcomes.find(width_problem(width), method.name)
+        if tree is None:
+            continue
+        final, predictive = tree["variational"].to_dataset(), tree["predictive"].to_dataset()
+        log_probability = predictive["log_probability"].values
+        centre, spread = (tree[group].to_dataset() for group in ("centre", "spread"))
+        values, sd = ({str(n): v.values for n, v in group.items()} for group in (centre, spread))
+        block = units(BayesianNetwork.from_description(tree.attrs[MODEL]))
+        yield {
+            "width": width,
+            "method": method.name,
+            "label": method.label,
+            "kind": method.kind,
+            "permutations": method.permutations,
+            "chosen": str(tree.attrs[MUTUAL_INFORMATION]),
+            "log_order": float(tree.attrs[LOG_GROUP_ORDER]),
+            "seconds": float(tree.attrs[WALL_TIME]),
+            **{ours: np.asarray(final[name].values, float) for ours, name in _READ.items()},
+            "accuracy": (log_probability.argmax(axis=-1) == labels).mean(axis=1),
+            "log_score": log_probability[:, np.arange(len(labels)), labels].mean(axis=1),
+            "draw_accuracy": predictive["draw_accuracy"].values.mean(axis=1),
+            "nearest": vars(nearest(values, block, sd=sd, within=within)),
+        }
 
 
 def _nearest(config: InvariantConfig, outcomes: Outcomes, fits: Frame) -> Iterator[Row]:
