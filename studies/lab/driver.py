@@ -83,26 +83,22 @@ class StudyProgress:
         place = next(at for at, other in enumerate(self.cells, start=1) if other.key == cell.key)
         return f"[{place}/{len(self.cells)}] {cell.label}"
 
-    def hear(self, cell: Cell, text: str) -> None:
-        """Say a line of a cell, one of several at work; "" when it begins, which is said once."""
-        with self.lock:
-            if text or cell.key not in self.begun:
-                self.say(f"{self.name(cell)}: {text}" if text else self.name(cell))
-            self.begun.add(cell.key)
-
-    def pass_on(self, cell: Cell, word: str, line: str) -> None:
-        """Say or record a line of the process that makes a cell."""
+    def hear(self, cell: Cell, word: str, line: str) -> None:
+        """Record or say a line of a cell, one of several at work; "" when it begins, which is said once."""
         if word == "records":
             record(f"{cell.key}: {line}")
-        else:
-            self.hear(cell, line)
+            return
+        with self.lock:
+            if line or cell.key not in self.begun:
+                self.say(f"{self.name(cell)}: {line}" if line else self.name(cell))
+            self.begun.add(cell.key)
 
     def end(self, made: MadeCell) -> None:
         """Say that a cell has ended, one of several at work."""
         self.ended[made.cell.key] = made
         if made.failure is None and not made.found:
             so_far = f"{len(self.ended)} of {len(self.cells)} cells have ended"
-            self.hear(made.cell, f"done in {made.seconds:.0f} s; {so_far}{self.left}")
+            self.hear(made.cell, "says", f"done in {made.seconds:.0f} s; {so_far}{self.left}")
 
     @property
     def left(self) -> str:
@@ -121,20 +117,20 @@ def seconds_left(
     A cell that is still to be made takes as long as others of its problem, method and engine took, or else as all did.
     How many are made at once follows from how much of their time has `passed`.
     """
+
+    def kind(cell: Cell) -> tuple[str, str, str]:
+        return cell.problem, cell.method, cell.engine
+
     prices: dict[tuple[str, str, str], list[float]] = {}
     for made in ended.values():
         if made.failure is None and made.seconds > 0:
-            prices.setdefault(_kind(made.cell), []).append(made.seconds)
+            prices.setdefault(kind(made.cell), []).append(made.seconds)
     known = list(chain.from_iterable(prices.values()))
     if not known:
         return None
-    work = sum(fmean(prices.get(_kind(cell), known)) for cell in cells if cell.key not in ended)
+    work = sum(fmean(prices.get(kind(cell), known)) for cell in cells if cell.key not in ended)
     spent = sum(made.seconds for made in ended.values() if not made.found)
     return work * (passed / spent if spent else 1.0)
-
-
-def _kind(cell: Cell) -> tuple[str, str, str]:
-    return cell.problem, cell.method, cell.engine
 
 
 def run_cells(
@@ -198,7 +194,7 @@ def _making(
     for cell in cells:  # no process is started for those that an earlier run has made
         if all(key in ended for key in cell.inputs):
             inputs = [ended[key] for key in cell.inputs]
-            made = find_cell(recipe, cell, inputs, partial(state.hear, cell))
+            made = find_cell(recipe, cell, inputs, partial(state.hear, cell, "says"))
             if made is not None:
                 state.end(made)
                 yield made
@@ -217,7 +213,7 @@ def _making(
             raise StudyError(
                 lacks("`--scheduler` (`--workers` are on this machine)", "cluster")
             ) from error
-        attempts = workers_of(schedule.scheduler, left, state.say, state.pass_on)
+        attempts = workers_of(schedule.scheduler, left, state.say, state.hear)
         at_once = len(left)
     yield from _at_once(recipe, left, state, attempts, at_once, tries)
 
@@ -246,7 +242,7 @@ def _at_once(
                     case answer:
                         raise Halted(answer["refused"])
 
-            return persist(recipe, cell, inputs, tries, once, partial(state.hear, cell))
+            return persist(recipe, cell, inputs, tries, once, partial(state.hear, cell, "says"))
 
         while waiting or at_work:
             for cell in [cell for cell in waiting if all(key in ended for key in cell.inputs)]:
@@ -265,8 +261,8 @@ def _processes(cores: int, state: StudyProgress) -> Iterator[Attempt]:
     cancel = threading.Event()
 
     def attempt(cell: Cell, order: bytes) -> Answer:
-        state.hear(cell, "")
-        return start_cell(order, cores=cores, cancel=cancel, hear=partial(state.pass_on, cell))
+        state.hear(cell, "says", "")
+        return start_cell(order, cores=cores, cancel=cancel, hear=partial(state.hear, cell))
 
     try:
         yield attempt

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
-from fnmatch import fnmatchcase
+from fnmatch import filter as matching
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -212,19 +212,15 @@ def only(study: Study, patterns: Iterable[str], run: Run | None = None) -> Study
 
     def cells(config: Any) -> tuple[Cell, ...]:
         every = study.cells(config)
+        keys = [cell.key for cell in every]
+        kept = {key for key in keys if run is not None and run.files.posterior_path(key).exists()}
         for pattern in wanted:
-            if not any(fnmatchcase(cell.key, pattern) for cell in every):
-                shown = ", ".join(cell.key for cell in every[:3])
+            if not (named := matching(keys, pattern)):
                 raise StudyError(
-                    f"`--only` is {pattern!r}, which is the key of none of the {len(every)} cells: name some such as "
-                    f"{shown}; * stands for any text."
+                    f"`--only` is {pattern!r}, which is the key of none of the {len(keys)} cells: name some such as "
+                    f"{', '.join(keys[:3])}; * stands for any text."
                 )
-        kept = {
-            cell.key
-            for cell in every
-            if any(fnmatchcase(cell.key, pattern) for pattern in wanted)
-            or (run is not None and run.files.posterior_path(cell.key).exists())
-        }
+            kept.update(named)
         for cell in reversed(every):  # inputs come before the cells that need them
             if cell.key in kept:
                 kept.update(cell.inputs)

@@ -58,11 +58,6 @@ PROBLEMS: Mapping[str, str] = MappingProxyType(
 """The data sets, in words."""
 
 
-def run_seed(seed: int, run: int) -> int:
-    """Seed of a run, counted from 1."""
-    return seed + RUN_SEEDS * (run - 1)
-
-
 @lru_cache(maxsize=8)
 def parts(problem: str, images: Images, seed: int) -> Split:
     """Training and test part of a problem."""
@@ -275,7 +270,7 @@ def cells(config: RemediesConfig) -> tuple[Cell, ...]:
             remedy.method,
             remedy.engine,
             config.settings_of(remedy.method),
-            run_seed(config.seed, run),
+            config.seed + RUN_SEEDS * (run - 1),
             inputs=tuple(
                 f"{problem}-run{run}.{model}.{method}.{engines[model, method]}"
                 for model, method in remedy.inputs

@@ -154,7 +154,7 @@ def test_an_interrupt_stops_what_is_under_way(run, monkeypatch):
         assert cancel.wait(120)  # on a busy machine the interrupt takes its time
         raise RunCancelled("stopped")
 
-    def hear(self, cell, text):
+    def hear(self, cell, word, text):
         if text == "both at work":
             threading.Thread(target=lambda: os.kill(os.getpid(), 2)).start()
 
