@@ -10,23 +10,11 @@ from scipy.stats import norm
 from onebasin.analysis.predictive.heldout import HeldOut
 from onebasin.base.errors import StudyError
 
-from . import (
-    ENGINE_WORDS,
-    METHOD_WORDS,
-    MIN_PAIRS,
-    Caution,
-    Claim,
-    Effect,
-    Field,
-    Frames,
-    Row,
-    Rows,
-    RowTable,
-    Test,
-    at_most,
-    read,
-)
-from .frame import averages
+from .cells import ENGINE_WORDS, METHOD_WORDS
+from .claims import Claim, Test
+from .frame import Frames, Row, Rows, averages, read
+from .page import Caution, Field, RowTable, at_most
+from .pairs import MIN_PAIRS, Effect
 
 MOST = 99
 """Data sets, or splits, at most: keys number them by two digits."""
