@@ -8,11 +8,9 @@ only sums are kept. Where a row has repeats (other choices of a few draws), they
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from typing import NamedTuple
 
 import numpy as np
 import xarray as xr
-from jaxtyping import Float
 from scipy.special import softmax
 
 from onebasin.analysis.alignment import align, switching
@@ -70,37 +68,21 @@ def make_row(tree: xr.DataTree, cell: Cell, test: Dataset) -> xr.DataTree:
         chosen = [np.sort(rng.choice(total, num, replace=False)) for _ in range(settings.repeats)]
         repeats = [_batches(arrays, np.divmod(rows, posterior.sizes["draw"])) for rows in chosen]
         mean = posterior.mean(("chain", "draw")).expand_dims(["chain", "draw"])
-    found = [predictive(model, batches, test) for batches in repeats]
+    found = xr.concat([predictive(model, batches, test) for batches in repeats], "repeat")
     outputs = predict(model, _arrays(mean), test.x)[0, 0].astype(np.float64)
-    variables = {
-        "probability": (("repeat", "obs", "class"), np.stack([f.probability for f in found])),
-        "entropy": (("repeat", "obs"), np.stack([f.entropy for f in found])),
-        "draw_accuracy": (("repeat", "member"), np.stack([f.accuracy for f in found])),
-        "mean_probability": (("obs", "class"), softmax(outputs, axis=-1)),
-    }
-    groups |= {"posterior": mean, "predictive": xr.Dataset(variables)}
+    found["mean_probability"] = (("obs", "class"), softmax(outputs, axis=-1))
+    groups |= {"posterior": mean, "predictive": found}
     words = (schema.MODEL, schema.TARGET)
     return tree_of(groups, {word: tree.attrs.get(word, "") for word in words})
 
 
 def halve(posterior: xr.Dataset, part: str) -> xr.Dataset:
     """Take the first or the second half of the chains; of the draws where there is one chain."""
-    if not part:
-        return posterior
-    first, second = halves(posterior)
-    return first if part == "first" else second
+    return (posterior, *halves(posterior))[("", "first", "second").index(part)]
 
 
-class Predictive(NamedTuple):
-    """Summaries of predictions over many draws: means over draws, and the accuracy of each."""
-
-    probability: Float[np.ndarray, "obs out"]
-    entropy: Float[np.ndarray, " obs"]
-    accuracy: Float[np.ndarray, " draw"]
-
-
-def predictive(model: BayesianNetwork, batches: Iterator[Draws], test: Dataset) -> Predictive:
-    """Average predictions, and their entropy in nats, over batches of draws (1, draw, ...)."""
+def predictive(model: BayesianNetwork, batches: Iterator[Draws], test: Dataset) -> xr.Dataset:
+    """Average predictions, and their entropy in nats, over batches of draws (1, draw, ...), and score each draw."""
     total = np.zeros((test.num_obs, model.network.out_dim))
     uncertainty, accuracy = np.zeros(test.num_obs), []
     for draws in batches:
@@ -115,7 +97,13 @@ def predictive(model: BayesianNetwork, batches: Iterator[Draws], test: Dataset) 
         uncertainty += entropy(probability).sum(axis=0)
         accuracy.append((probability.argmax(axis=-1) == test.y).mean(axis=1))
     accuracies = np.concatenate(accuracy)
-    return Predictive(total / len(accuracies), uncertainty / len(accuracies), accuracies)
+    return xr.Dataset(
+        {
+            "probability": (("obs", "class"), total / len(accuracies)),
+            "entropy": ("obs", uncertainty / len(accuracies)),
+            "draw_accuracy": ("member", accuracies),
+        }
+    )
 
 
 def _sampled(fit: GaussianFit, num: int, seed: int) -> Iterator[Draws]:

@@ -6,6 +6,7 @@ draw; `centre` and `spread` have the means and standard deviations of q under th
 Draws are thinned once predictions are made; data are those of the study, and not kept.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 
@@ -92,13 +93,12 @@ def moments(model: BayesianNetwork, tree: xr.DataTree) -> dict[str, xr.Dataset]:
 
 def _by_variable(model: BayesianNetwork, vectors: Float[np.ndarray, "chain param"]) -> xr.Dataset:
     """Variables stand in a vector in the order of their names."""
-    shapes, variables, at = model.network.shapes, {}, 0
-    for name in sorted(shapes):
-        size = int(np.prod(shapes[name]))
-        values = vectors[:, at : at + size].reshape(len(vectors), *shapes[name])
-        variables[name] = (("chain", *model.network.dims[name]), values)
-        at += size
-    return xr.Dataset(variables)
+    shapes, dims = sorted(model.network.shapes.items()), model.network.dims
+    ends = np.cumsum([math.prod(shape) for _, shape in shapes])
+    parts = zip(shapes, np.split(vectors, ends[:-1], axis=1), strict=True)
+    return xr.Dataset(
+        {n: (("chain", *dims[n]), part.reshape(-1, *shape)) for (n, shape), part in parts}
+    )
 
 
 def measures(config: design.InvariantConfig, outcomes: Outcomes) -> Mapping[str, Frame]:
