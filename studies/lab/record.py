@@ -125,12 +125,8 @@ def write_record(name: str, run: Run, findings: Findings, *, size: str = "") -> 
     `size` is appended to the files' name, where the run was not of the default size.
     """
     RESULTS.mkdir(parents=True, exist_ok=True)
-    stem = f"{name}-{size}" if size else name
-    page, numbers = RESULTS / f"{stem}.md", RESULTS / f"{stem}.json"
-    made = made_by(run.record)
-    _write(page, _page(name, stem, made, findings))
-    _write(numbers, record_text({"study": name, **made}, findings))
-    return page, numbers
+    numbers = RESULTS / (f"{name}-{size}.json" if size else f"{name}.json")
+    return _write(numbers, {"study": name, **made_by(run.record)}, findings), numbers
 
 
 def made_by(run: dict[str, Any]) -> dict[str, Any]:
@@ -151,10 +147,8 @@ def read_record(numbers: Path) -> dict[str, Any]:
 
 def rewrite_record(numbers: Path, made: dict[str, Any]) -> None:
     """Write both files of a record from its JSON and what is said of it now, and make the checksum again."""
-    page, findings = rewrite(find(made["study"]), numbers.stem, made)
-    kept = {name: value for name, value in made.items() if name != FIELD}
-    _write(numbers, record_text(kept, findings))
-    _write(numbers.with_suffix(".md"), page)
+    _, findings = rewrite(find(made["study"]), numbers.stem, made)
+    _write(numbers, {name: value for name, value in made.items() if name != FIELD}, findings)
 
 
 def record_text(made: dict[str, Any], findings: Findings) -> str:
@@ -176,7 +170,7 @@ def rewrite(study: Study, stem: str, numbers: dict[str, Any]) -> tuple[str, Find
     """Make a record's page, whose file's name is `stem`, again from its JSON; return it, and what it says."""
     frames = {name: Frame.from_json(kept) for name, kept in numbers["frames"].items()}
     findings = conclude(study, frames)
-    return _page(numbers["study"], stem, numbers, findings), findings
+    return _page(stem, numbers, findings), findings
 
 
 def stamp(page: str, said: str) -> str:
@@ -202,13 +196,18 @@ def command(words: list[str]) -> str:
     return shlex.join(kept)
 
 
-def _write(path: Path, text: str) -> None:
-    with replacing(path) as part:
-        part.write_text(text, encoding="utf-8")
+def _write(numbers: Path, made: dict[str, Any], findings: Findings) -> Path:
+    """Write both files of a record, and return the page's."""
+    page = numbers.with_suffix(".md")
+    texts = {page: _page(numbers.stem, made, findings), numbers: record_text(made, findings)}
+    for path, text in texts.items():
+        with replacing(path) as part:
+            part.write_text(text, encoding="utf-8")
+    return page
 
 
-def _page(name: str, stem: str, made: dict[str, Any], findings: Findings) -> str:
-    entry = registry.STUDIES[name]
+def _page(stem: str, made: dict[str, Any], findings: Findings) -> str:
+    entry = registry.STUDIES[made["study"]]
     parts = [
         f"# {stem}: {entry.summary}",
         f"{entry.paper}. This page and `{stem}.json` next to it are written by `--record`.",
