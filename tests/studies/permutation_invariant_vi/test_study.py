@@ -10,11 +10,7 @@ from onebasin.models import BayesianNetwork, Categorical, Network
 from onebasin.studies.lab import Options
 from onebasin.studies.lab.posteriors import from_tree
 from onebasin.studies.permutation_invariant_vi import STUDY, design
-from onebasin.studies.permutation_invariant_vi.classifiers.measures import (
-    hold_against,
-    make_truth,
-    weight_distance,
-)
+from onebasin.studies.permutation_invariant_vi.classifiers.measures import hold_against, make_truth
 from onebasin.studies.permutation_invariant_vi.design import configure
 from onebasin.studies.permutation_invariant_vi.making import moments
 from onebasin.truth.problems.images import Images, image_split
@@ -95,12 +91,6 @@ def test_permuted_draws_of_the_same_distribution_are_at_no_distance(rng):
     np.testing.assert_allclose(found["mean"], 1.0, atol=0.15)
     np.testing.assert_allclose(found["sd_ratio"], 2.0, atol=0.1)
     np.testing.assert_allclose(found["sd"], math.log(2), atol=0.05)
-
-
-def test_weight_distance_counts_no_draw_twice(rng):
-    draws = rng.normal(size=(1, 30, 4))
-    found = weight_distance(draws, draws, design.TruthSettings())
-    assert (found["mean"], found["sd"], found["sd_ratio"]) == (0.0, 0.0, 1.0)
 
 
 def test_moments_of_q_are_laid_out_by_variable(rng):

@@ -1,6 +1,5 @@
 """The network of two weights: data, what is measured, figures."""
 
-import json
 from dataclasses import asdict, replace
 
 import numpy as np
@@ -150,19 +149,12 @@ def test_fits_are_scored_by_their_draws_and_by_quadrature():
     assert scores["kl_symmetrised"][1] == pytest.approx(apart, rel=1e-12)
 
 
-def test_frames_are_plain_numbers(results):
-    data = json.loads(json.dumps({n: f.rows for n, f in results.items()}, allow_nan=False))
-    assert len(data["weight_fits"]) == 6
-    assert data["two_weights"][0]["num_obs"] == 20
-    assert [case["alpha"] for case in data["cases"]] == [0.25, 1.0]
-    assert TwoWeightSettings.of(data["two_weights"][0]) == TOY
-
-
 def test_contours_hold_their_share_of_a_gaussian(results):
     axis = np.linspace(-5, 5, 401)
     density = norm.pdf(axis)[:, None] * norm.pdf(axis)[None, :]
     closed = [norm.pdf(0) ** 2 * (1 - mass) for mass in MASSES]
     np.testing.assert_allclose(_levels(density), closed, rtol=0.01)
+    assert TwoWeightSettings.of(results["two_weights"].rows[0]) == TOY
     figure = contours(results).figure
     assert len(figure.axes) == 6
     assert [axes.get_title() for axes in figure.axes[:2]] == ["alpha = 0.25", "alpha = 1"]
