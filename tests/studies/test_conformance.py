@@ -1,7 +1,7 @@
 """What every study of the registry keeps to, tried on each: options, cells, a toy run, resuming, and its records.
 
-A study that is added to the registry is tried here too: `WITHOUT` says which options it lacks, and `TOYS` how it is run in
-little time. What a study measures and claims has tests of its own.
+A study that is added to the registry is tried here too: `WITHOUT` says which options it lacks, and `TOYS` how it is run
+in little time. What a study measures and claims has tests of its own.
 """
 
 import json
