@@ -14,9 +14,8 @@ from ..lab.figures import plot_cells
 from ..lab.page import Tabulate
 from ..lab.shared import MAX_RHAT
 from . import design
-from .claims import CLAIMS, no_truth
 from .design import PROBLEMS, REMEDIES, RemediesConfig
-from .measures import OUTPUTS, measure
+from .measures import CLAIMS, OUTPUTS, measure, no_truth
 
 
 def of_problem(problem: str) -> Callable[[Frames], Iterator[Row]]:

@@ -42,8 +42,8 @@ BEYOND = 8.5
 """Standard deviations between a slope's mean and the edge of the grid."""
 ORDER = 8
 """Nodes of a panel."""
-FEWEST, MOST = 16, 256
-"""Panels of an axis, first and last; even."""
+PANELS = (16, 32, 64, 128, 256)
+"""Panels of an axis, halved until the evidence stands still; even."""
 STILL = 1e-8
 """Nats by which the log evidence may move when the panels are halved."""
 _LEAST = 1e-12
@@ -130,8 +130,7 @@ def solve(found: Statistics) -> GridPosterior:
     precision = found.a + 0.5
     edge = float(np.max(np.abs(found.b) / precision + BEYOND / np.sqrt(precision)))
     on_panel, weight_on_panel = np.polynomial.legendre.leggauss(ORDER)
-    panels = FEWEST
-    while panels <= MOST:
+    for panels in PANELS:
         bounds, half = np.linspace(-edge, edge, panels + 1), edge / panels
         middle = (bounds[1:] + bounds[:-1]) / 2
         node = (middle[:, None] + half * on_panel[None, :]).ravel()
@@ -142,9 +141,8 @@ def solve(found: Statistics) -> GridPosterior:
         if moved < STILL:
             return GridPosterior(node, weight, values - evidence, evidence, moved)
         before = evidence
-        panels *= 2
     raise InferenceError(
-        f"The log evidence still moves by {moved:.1e} nats at {MOST} panels; allowed are "
+        f"The log evidence still moves by {moved:.1e} nats at {panels} panels; allowed are "
         f"{STILL:g}. The likelihood is too narrow for the grid: take fewer points or more noise."
     )
 
