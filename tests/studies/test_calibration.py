@@ -9,18 +9,7 @@ from onebasin.analysis.gaussian.distillation import DistillationSettings
 from onebasin.inference.calibration.drawn import simulated
 from onebasin.inference.calibration.result import Calibration
 from onebasin.inference.runs.posterior import build
-from onebasin.studies.calibration import STUDY
-from onebasin.studies.calibration.design import (
-    APPROXIMATED,
-    NETWORKS,
-    PROGRAMS,
-    configure,
-    distilled,
-    family_of,
-    from_tree,
-    gaussian,
-    to_tree,
-)
+from onebasin.studies.calibration import STUDY, design
 from onebasin.studies.calibration.measures import _quantities, _row
 from onebasin.studies.lab import Frame, Options
 from onebasin.studies.lab.study import conclude
@@ -55,13 +44,13 @@ def planted(ratio: float, *, simulations: int = 200, failed: int = 0) -> Calibra
 
 def test_a_calibration_is_read_back_as_it_was_written():
     found = planted(1.5, failed=3)
-    again = from_tree(to_tree(found))
+    again = design.from_tree(design.to_tree(found))
     assert again.to_dict() == found.to_dict()
     assert np.array_equal(again.share, found.share, equal_nan=True)
 
 
 def test_the_study_says_what_is_right_and_by_how_much_the_rest_is_wrong():
-    config = configure(Options(problems=("net-free",), engine="numpyro"))
+    config = design.configure(Options(problems=("net-free",), engine="numpyro"))
     cells = {cell.method: cell for cell in STUDY.cells(config)}
     found = {"nuts": planted(1.0), "meanfield": planted(1.8), "fullrank": planted(1.6)}
     frames = {
@@ -79,19 +68,19 @@ def test_the_study_says_what_is_right_and_by_how_much_the_rest_is_wrong():
 
 
 def test_every_family_of_the_study_is_conditioned_on_what_it_simulates():
-    config = configure(Options())
-    assert {c.problem for c in STUDY.cells(config)} == {*NETWORKS, *PROGRAMS}
+    config = design.configure(Options())
+    assert {c.problem for c in STUDY.cells(config)} == {*design.NETWORKS, *design.PROGRAMS}
     assert {c.engine for c in STUDY.cells(config)} == {"numpyro", "stan"}
-    for cell in STUDY.cells(configure(Options(engine="numpyro"))):
+    for cell in STUDY.cells(design.configure(Options(engine="numpyro"))):
         if cell.method == "nuts" and cell.problem in ("net-givens", "mixture-2"):
             target = STUDY.target(config, cell)
             assert set(target.engines) == {"numpyro", "stan"}
-    assert "aligned" in family_of("mixture-2").quantities
-    assert "aligned" not in family_of("net-ordered").quantities
+    assert "aligned" in design.family_of("mixture-2").quantities
+    assert "aligned" not in design.family_of("net-ordered").quantities
 
 
 def test_chains_of_networks_have_settings_of_their_own():
-    config = configure(Options(draws=77))
+    config = design.configure(Options(draws=77))
     cells = {cell.key: cell.settings.method for cell in STUDY.cells(config)}
     assert cells["net-givens.nuts.stan"] == config.networks
     assert cells["net-free.gaussian.numpyro"] == config.networks
@@ -100,10 +89,16 @@ def test_chains_of_networks_have_settings_of_their_own():
     assert config.networks.warmup > config.nuts.warmup
 
 
-@each("made", [gaussian, distilled(DistillationSettings(iterations=50, batch_size=8, points=50))])
+@each(
+    "made",
+    [
+        design.gaussian,
+        design.distilled(DistillationSettings(iterations=50, batch_size=8, points=50)),
+    ],
+)
 def test_what_is_made_of_draws_has_all_parameters_that_are_simulated(made, rng):
     """Draws are the truth plus noise, all in one labelling; the Gaussian's means stay near the truth."""
-    family = family_of(APPROXIMATED)
+    family = design.family_of(design.APPROXIMATED)
     first = simulated(family, 0, 0)
     target = family.condition(first.data)
     draws = {

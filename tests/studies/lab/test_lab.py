@@ -11,33 +11,13 @@ import pytest
 
 from onebasin.analysis.page.page import Note
 from onebasin.base.table import Table, TableCell
-from onebasin.studies import registry
-from onebasin.studies.lab import (
-    Chapter,
-    Claim,
-    Field,
-    Frame,
-    Outcomes,
-    RowTable,
-    at_least,
-    at_most,
-    beside,
-    contrast,
-    each,
-    join,
-    mean_and_sd,
-    mean_of,
-    pair,
-    read,
-    record,
-    select,
-)
+from onebasin.studies import lab, registry
 from onebasin.studies.lab.frame import averages
 from onebasin.studies.lab.study import Study, conclude, report
 
 TOY = Path(__file__).parents[3] / "docs" / "developing" / "toy_study.py"
 
-CELLS = Frame.of(
+CELLS = lab.Frame.of(
     {"problem": problem, "engine": engine, "seed": seed, "ess": ess}
     for problem, engine, seed, ess in (
         ("free", "stan", 1, 100.0),
@@ -55,15 +35,15 @@ def test_frame_holds_what_json_keeps():
         {"a": np.float64(0.1), "b": np.arange(2), "c": float("nan")},
         {"d": (np.int64(3), True)},
     ]
-    frame = Frame.of(rows)
+    frame = lab.Frame.of(rows)
     assert frame.rows == (
         {"a": 0.1, "b": [0, 1], "c": None, "d": None},
         {"a": None, "b": None, "c": None, "d": [3, True]},
     )
     assert type(frame.rows[0]["a"]) is float
-    assert Frame.from_json(json.loads(json.dumps(frame.rows))) == frame
-    assert Frame.from_json(json.loads(json.dumps(frame.table))) == frame
-    assert Frame.from_json(Frame().table) == Frame()
+    assert lab.Frame.from_json(json.loads(json.dumps(frame.rows))) == frame
+    assert lab.Frame.from_json(json.loads(json.dumps(frame.table))) == frame
+    assert lab.Frame.from_json(lab.Frame().table) == lab.Frame()
 
 
 def test_frame_is_asked_by_values():
@@ -78,21 +58,21 @@ def test_frame_is_asked_by_values():
     ):
         CELLS.row(problem="loose")
     assert CELLS.levels("engine") == ("stan", "numpyro")
-    some = Frame.of([{"x": 1, "y": None}, {"x": 2, "y": 0.0}])
+    some = lab.Frame.of([{"x": 1, "y": None}, {"x": 2, "y": 0.0}])
     assert some.known("y").column("x") == [2]
     assert not some.known("z")
     assert some.column("y") == [0.0]
     # Rows are taken by name, by values or by function.
     frames = {"cells": CELLS}
-    assert read("cells", frames) is CELLS
-    assert len(read("others", frames)) == 0
-    assert len(read(select("cells", problem="tied"), frames)) == 3
-    few = read(lambda f: (row for row in f["cells"] if row["ess"] > 90), frames)
+    assert lab.read("cells", frames) is CELLS
+    assert len(lab.read("others", frames)) == 0
+    assert len(lab.read(lab.select("cells", problem="tied"), frames)) == 3
+    few = lab.read(lambda f: (row for row in f["cells"] if row["ess"] > 90), frames)
     assert few.column("ess") == [100.0, 120.0]
 
 
 def test_contrast_compares_rows_that_differ_in_one_factor():
-    test = contrast(
+    test = lab.contrast(
         "cells",
         "problem",
         [("free", "tied"), ("free", "loose")],
@@ -112,8 +92,8 @@ def test_contrast_compares_rows_that_differ_in_one_factor():
 
 
 def test_each_asks_every_row_and_join_adds_tests():
-    ask = each(
-        select("cells", engine="numpyro"),
+    ask = lab.each(
+        lab.select("cells", engine="numpyro"),
         lambda row: (f"{row['ess']:.0f}", row["ess"] > 85),
         where="problem",
         void=lambda frames, row: len(frames["cells"]) < 6,
@@ -122,46 +102,51 @@ def test_each_asks_every_row_and_join_adds_tests():
         ("free", "80", False),
         ("tied", "90", True),
     ]
-    claim = Claim("", "", "", join(ask, ask))
+    claim = lab.Claim("", "", "", lab.join(ask, ask))
     assert claim.on({"cells": CELLS}).outcome == "holds in 2 of 4"
     assert claim.on({"cells": CELLS}).verdict == "unclear"
     assert {t.holds for t in ask({"cells": CELLS.where(engine="numpyro")})} == {None}
 
 
 def test_pairs_are_of_what_has_a_partner():
-    found = pair(CELLS.where(engine="stan"), "ess", "problem", "free", "tied", by="seed")
+    found = lab.pair(CELLS.where(engine="stan"), "ess", "problem", "free", "tied", by="seed")
     assert (found.first, found.second) == ((100.0, 120.0), (50.0, 40.0))
-    found = pair(CELLS.where(engine="stan"), "ess", "problem", "tied", "loose", by="seed")
+    found = lab.pair(CELLS.where(engine="stan"), "ess", "problem", "tied", "loose", by="seed")
     assert found.num == 0
-    rows = Frame.of(
+    rows = lab.Frame.of(
         {"width": w, "method": m, "x": x} for w, m, x in ((1, "a", 1), (1, "b", 2), (2, "b", 3))
     )
-    found = list(beside(rows.where(method="b"), rows.where(method="a"), same="width"))
+    found = list(lab.beside(rows.where(method="b"), rows.where(method="a"), same="width"))
     assert [(row["x"], row["other"]["x"]) for row in found] == [(2, 1)]  # none stands at width 2
 
 
 def test_captions_may_follow_from_the_numbers_and_lists_give_means():
-    frames = {"cells": Frame.of([{"x": [1.0, 3.0]}, {"x": None}])}
-    fields = (Field("mean", mean_of("x")),)
-    table = RowTable(lambda frames: f"of {len(frames['cells'])} rows", fields)(frames)
+    frames = {"cells": lab.Frame.of([{"x": [1.0, 3.0]}, {"x": None}])}
+    fields = (lab.Field("mean", lab.mean_of("x")),)
+    table = lab.RowTable(lambda frames: f"of {len(frames['cells'])} rows", fields)(frames)
     assert table.caption == "of 2 rows"
     assert [row[0].value for row in table.cells] == [2.0, None]
-    assert (mean_and_sd([1.0, 3.0], 2), mean_and_sd([1.0], 1)) == ("2.00 ± 1.41", "1.0")
+    assert (lab.mean_and_sd([1.0, 3.0], 2), lab.mean_and_sd([1.0], 1)) == ("2.00 ± 1.41", "1.0")
 
 
 def test_view_tabulates_rows_with_flags_and_notes():
-    view = RowTable(
+    view = lab.RowTable(
         "ESS",
         (
-            Field("posterior", lambda row: f"{row['problem']} {row['seed']}"),
-            Field(
-                "ESS", "ess", decimals=0, unit="bulk", flag=at_least(90), note=lambda r: r["engine"]
+            lab.Field("posterior", lambda row: f"{row['problem']} {row['seed']}"),
+            lab.Field(
+                "ESS",
+                "ess",
+                decimals=0,
+                unit="bulk",
+                flag=lab.at_least(90),
+                note=lambda r: r["engine"],
             ),
-            Field("few", "ess", flag=at_most(90, otherwise="warn")),
-            Field("own", lambda row: TableCell(1, "good") if row["seed"] == 1 else None),
-            Field("void", lambda row: None, flag=at_most(0)),
+            lab.Field("few", "ess", flag=lab.at_most(90, otherwise="warn")),
+            lab.Field("own", lambda row: TableCell(1, "good") if row["seed"] == 1 else None),
+            lab.Field("void", lambda row: None, flag=lab.at_most(0)),
         ),
-        over=select("cells", problem="free"),
+        over=lab.select("cells", problem="free"),
     )
     table = view({"cells": CELLS})
     assert table.headings[1].unit == "bulk"
@@ -174,23 +159,27 @@ def test_view_tabulates_rows_with_flags_and_notes():
     )
     assert table.cells[1][3].is_empty
     assert table.cells[2][1].flag == "bad"
-    short = RowTable(view.caption, view.fields, view.over, drop_empty=True)
+    short = lab.RowTable(view.caption, view.fields, view.over, drop_empty=True)
     assert len(short({"cells": CELLS}).columns) == 4
 
 
 def test_chapter_without_rows_is_left_out_and_extras_go_to_their_places():
-    nothing = RowTable("", (Field("x", "x"),), over="nothing")
+    nothing = lab.RowTable("", (lab.Field("x", "x"),), over="nothing")
     extras = (Note("remark"), None, Table(("x",), ((1,),), ""))
-    chapters = (Chapter("a", "words", extras=extras), Chapter("b", "words", (nothing,)), None)
+    chapters = (
+        lab.Chapter("a", "words", extras=extras),
+        lab.Chapter("b", "words", (nothing,)),
+        None,
+    )
     how = {"headline": lambda frames: ("Said.", ""), "chapters": lambda *run: chapters}
     study = Study(*(None,) * 4, claims=(), views=(), shown=(), title="t", **how)
-    made = report(study, None, Outcomes({}, {}), conclude(study, {}))
+    made = report(study, None, lab.Outcomes({}, {}), conclude(study, {}))
     (section,) = made.sections
     assert (section.title, section.notes, section.tables) == ("a", extras[:1], extras[2:])
     assert made.lede == "Said."
 
 
-AVERAGED = Frame.of(
+AVERAGED = lab.Frame.of(
     [
         {"model": "a", "by": "vi", "error": 1.0, "seconds": 3},
         {"model": "a", "by": "vi", "error": 2.0, "seconds": 5},
@@ -202,7 +191,7 @@ AVERAGED = Frame.of(
 
 def test_rows_alike_become_one_with_means_and_extremes():
     names = ("error", "unknown", "max_seconds", "median_error", "sum_seconds")
-    over = averages(select("cells", by="vi"), ("model",), names)
+    over = averages(lab.select("cells", by="vi"), ("model",), names)
     assert [tuple(row.values()) for row in over({"cells": AVERAGED})] == [
         ("a", 2, 1.5, None, 5, 1.5, 8),
         ("b", 1, None, None, 1, None, 1),
@@ -225,7 +214,7 @@ def toy(monkeypatch) -> ModuleType:
 
 
 def test_study_of_the_guide_runs_and_is_recorded(toy, onebasin, here, monkeypatch):
-    monkeypatch.setattr(record, "RESULTS", here / "results")
+    monkeypatch.setattr(lab.record, "RESULTS", here / "results")
     answer = onebasin("study", "toy", "--out", "run", "--record", "--json")
     assert answer.code == 0, answer.err
     assert [s["verdict"] for s in answer.json["statements"]] == ["reproduces"] * 2
@@ -233,6 +222,6 @@ def test_study_of_the_guide_runs_and_is_recorded(toy, onebasin, here, monkeypatc
     text = Path("run/report.html").read_text()
     assert "half as wide" in text
     numbers = json.loads(Path("results/toy.json").read_text())
-    again, _ = record.rewrite(toy.STUDY, "toy", numbers)
+    again, _ = lab.record.rewrite(toy.STUDY, "toy", numbers)
     assert again == Path("results/toy.md").read_text()
     assert len(TOY.read_text().splitlines()) < 120
