@@ -19,13 +19,12 @@ from onebasin.inference.runs.fingerprint import fingerprint
 from onebasin.models.symmetry.blocks import Exchangeable
 from onebasin.models.target import Target
 from onebasin.studies.lab import Cell, CellFailed, Context, Outcomes, Study
-from onebasin.studies.lab.driver import run_cells
-from onebasin.studies.lab.folder import FINGERPRINT, open_run
+from onebasin.studies.lab.folder import FINGERPRINT
 from onebasin.studies.lab.making import mark, sample
 
 from ...command_fixtures import fake_posterior
 from ...each import each
-from .toy_cells import silent
+from .toy_cells import run_in, silent
 
 NUTS = Nuts(chains=2, warmup=10, draws=20)
 
@@ -87,16 +86,8 @@ def cook(kitchen, tmp_path):
     """Run the study in one folder; returns outcomes and what was said."""
 
     def run(config: Config | None = None, study: Study | None = None) -> tuple[Outcomes, list[str]]:
-        config, said = config or Config(), []
-        opened = open_run(
-            tmp_path / "run", study="toy", config=config, command=[], resume=True, force=True
-        )
         kitchen.made.clear()
-        with opened:
-            outcomes = run_cells(
-                study or kitchen.study(), config, opened, progress=False, say=said.append
-            )
-        return outcomes, said
+        return run_in(tmp_path / "run", study or kitchen.study(), config or Config())
 
     return run
 

@@ -20,11 +20,10 @@ from distributed import LocalCluster, get_worker
 from onebasin.base.errors import Interrupted, RunCancelled, StudyError
 from onebasin.studies.lab import Outcomes, cell_process, driver
 from onebasin.studies.lab.cell_process import Answer, carry_out
-from onebasin.studies.lab.driver import Schedule, run_cells
-from onebasin.studies.lab.folder import open_run
+from onebasin.studies.lab.driver import Schedule
 
 from ...each import each
-from .toy_cells import Config, Plan, cells, make, silent
+from .toy_cells import Config, Plan, cells, make, run_in, silent
 
 
 @pytest.fixture
@@ -32,17 +31,9 @@ def run(tmp_path):
     """Run the toy study in a folder; returns outcomes and what was said."""
 
     def run(config: Config | None = None, where: str = "run", **how: Any) -> tuple[Outcomes, list]:
-        config, said = config or Config(), []
         study = silent(Config, cells, lambda config, cell: None, make)
-        opened = open_run(
-            tmp_path / where, study="toy", config=config, command=[], resume=True, force=True
-        )
         schedule = Schedule(**({"workers": 2} | how))
-        with opened:
-            outcomes = run_cells(
-                study, config, opened, progress=False, say=said.append, schedule=schedule
-            )
-        return outcomes, said
+        return run_in(tmp_path / where, study, config or Config(), schedule=schedule)
 
     return run
 

@@ -11,7 +11,7 @@ import xarray as xr
 
 from onebasin.base.errors import WriteError
 from onebasin.base.notices import notice
-from onebasin.studies.lab import Cell, CellFailed, Context, Study
+from onebasin.studies.lab import Cell, CellFailed, Context, Outcomes, Study
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,17 @@ def silent(configure: Any, cells: Any, target: Any, make: Any) -> Study:
     nothing = {"claims": (), "views": (), "title": "", "headline": lambda frames: ()}
     nothing |= {"measures": lambda config, outcomes: {}, "chapters": lambda *run: ()}
     return Study(configure, cells, target, make=make, **nothing)
+
+
+def run_in(folder: Path, study: Study, config: Any, **how: Any) -> tuple[Outcomes, list[str]]:
+    """Run a study in a folder; returns outcomes and what was said."""
+    from onebasin.studies.lab.driver import run_cells
+    from onebasin.studies.lab.folder import open_run
+
+    said: list[str] = []
+    run = open_run(folder, study="toy", config=config, command=[], resume=True, force=True)
+    with run:
+        return run_cells(study, config, run, progress=False, say=said.append, **how), said
 
 
 def cells(config: Config) -> tuple[Cell, ...]:
