@@ -160,7 +160,10 @@ def mark(
 
 
 def sample(cell: Cell, context: Context, method: Method | None = None, **how: Any) -> xr.DataTree:
-    """Sample a cell's target by its own method, or by the one given; refuses a cell without a target."""
+    """Sample a cell's target by its own method, or by the one given; refuses a cell without a target.
+
+    `how` are arguments of `infer` that are not the cell's.
+    """
     if context.target is None:
         raise ArgumentError(
             f"`target` of the cell {cell.key} is None; give it a target, or make its posterior without sampling."
@@ -169,20 +172,19 @@ def sample(cell: Cell, context: Context, method: Method | None = None, **how: An
     return inference.infer(
         context.target,
         method,
-        engine=cell.engine,
         seed=cell.seed,
         checkpoint=context.checkpoint if method.keeps else None,
         predictive_mb=0,  # studies predict at points of their own
         check_symmetry=False,
         progress=context.progress,
-        **how,
+        **{"engine": cell.engine, **how},
     )
 
 
 def symmetrise(cell: Cell, context: Context, method: Symmetrised) -> xr.DataTree:
     """Train a cell's approximations by symmetrised VI; the cell fails if an ELBO becomes infinite or undefined."""
     try:
-        return sample(cell, context, method)
+        return sample(cell, context, method, engine=None)  # whichever has a definition
     except InferenceError as error:
         raise CellFailed(str(error)) from error
 

@@ -30,7 +30,7 @@ from onebasin.truth.problems import PROBLEMS, Problem
 from onebasin.truth.produce import sha256
 
 from ..lab import Cell, CellFailed, Context, Options
-from ..lab.making import sample
+from ..lab.making import sample, symmetrise
 from ..lab.posteriors import Distilling
 
 PLACE = "{reference}"
@@ -293,6 +293,8 @@ def make(config: LeaderboardConfig, cell: Cell, context: Context) -> xr.DataTree
     if isinstance(cell.settings, Own):
         return posterior_of(cell.method, cell.settings, target, cell.seed, cell.problem)
     try:
+        if isinstance(cell.settings, Symmetrised):
+            return symmetrise(cell, context, cell.settings)
         if isinstance(cell.settings, Distilling):
             assert isinstance(target, NetworkTarget), "what predicts is distilled"
             return cell.settings.make(*context.inputs, target, cell.seed)

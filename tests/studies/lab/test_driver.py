@@ -14,13 +14,13 @@ import xarray as xr
 from numpyro import distributions as dist
 
 from onebasin.base.errors import AdviFailed, StudyError, WriteError
-from onebasin.inference import Nuts
+from onebasin.inference import Nuts, Symmetrised
 from onebasin.inference.runs.fingerprint import fingerprint
 from onebasin.models.symmetry.blocks import Exchangeable
 from onebasin.models.target import Target
 from onebasin.studies.lab import Cell, CellFailed, Context, Outcomes, Study
 from onebasin.studies.lab.folder import FINGERPRINT
-from onebasin.studies.lab.making import mark, sample
+from onebasin.studies.lab.making import mark, sample, symmetrise
 
 from ...command_fixtures import fake_posterior
 from ...each import each
@@ -285,6 +285,12 @@ def test_sampling_without_a_target_is_refused(tmp_path):
     context = Context(None, tmp_path, False, lambda line: None)
     with pytest.raises(ValueError, match=r"`target` of the cell a\.nuts\.stan is None; give it a"):
         sample(cells(Config())[0], context)
+
+
+def test_symmetrised_fits_choose_the_engine_that_has_a_definition(sampler, tmp_path):
+    context = Context(Target("a"), tmp_path, False, lambda line: None)
+    symmetrise(cells(Config())[0], context, Symmetrised())
+    assert sampler.last["engine"] == "numpyro"  # and not the cell's, which is Stan
 
 
 def test_study_without_make_samples_by_the_cells_method(cook, kitchen, sampler):
