@@ -89,6 +89,15 @@ class Frame:
         values = self.column(column)
         return float(np.median(values)) if values else None
 
+    def summary(self, name: str) -> float | None:
+        """Take a column's mean by its name, and as ``max_NAME``, ``median_NAME`` or ``sum_NAME`` what the word says."""
+        kind, _, column = name.partition("_")
+        if kind == "median":
+            return self.median(column)
+        if kind == "sum":
+            return sum(self.column(column))
+        return max(self.column(column), default=None) if kind == "max" else self.mean(name)
+
     def groups(self, names: Sequence[str]) -> Iterator[Frame]:
         """Divide the rows into those that have the same values in these columns, in order of appearance."""
         for values in dict.fromkeys(tuple(row[name] for name in names) for row in self.rows):
@@ -119,26 +128,16 @@ def averages(
 ) -> Callable[[Frames], Iterable[Row]]:
     """Give a row for each combination of the columns `factors`.
 
-    It has these, `datasets` (the number of rows behind it), and what is named: the mean of a column by its name, and
-    as `max_...`, `median_...` and `sum_...` its largest value, median and sum; None where no row knows it.
+    It has these, `datasets` (the number of rows behind it), and what is named: see `Frame.summary`.
     """
     wanted = tuple(names)
 
     def over(frames: Frames) -> Iterable[Row]:
         for group in read(rows, frames).groups(factors):
             row = {name: group.rows[0][name] for name in factors} | {"datasets": len(group)}
-            yield row | {name: _summary(group, name) for name in wanted}
+            yield row | {name: group.summary(name) for name in wanted}
 
     return over
-
-
-def _summary(group: Frame, name: str) -> float | None:
-    kind, _, column = name.partition("_")
-    if kind == "median":
-        return group.median(column)
-    if kind == "sum":
-        return sum(group.column(column))
-    return max(group.column(column), default=None) if kind == "max" else group.mean(name)
 
 
 def plain(value: Any) -> Any:

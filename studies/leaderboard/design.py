@@ -157,10 +157,6 @@ def _sized(full: Any, quick: Any = None) -> Callable[[Problem, bool], Any]:
     return lambda problem, is_quick: (quick or full) if is_quick else full
 
 
-def _has_orders(target: Target) -> bool:
-    return any(blocks_of(target.symmetry, kind) for kind in (Exchangeable, Complement))
-
-
 def _is_free_network(target: Target) -> bool:
     return isinstance(target, NetworkTarget) and target.model.parametrisation.label == "free"
 
@@ -181,7 +177,12 @@ METHODS: Mapping[str, LeaderboardRow] = MappingProxyType(
         "mclmc": _row("MCLMC", "numpyro", _sized(Mclmc(), Mclmc(draws=500))),
         "meanfield": _row("mean-field ADVI", "numpyro", _ADVI),
         "fullrank": _row("full-rank ADVI", "numpyro", _ADVI),
-        "symmetrised": _row("symmetrised VI", "numpyro", _symmetrised, _has_orders),
+        "symmetrised": _row(
+            "symmetrised VI",
+            "numpyro",
+            _symmetrised,
+            lambda t: any(blocks_of(t.symmetry, kind) for kind in (Exchangeable, Complement)),
+        ),
         "pathfinder": _row("Pathfinder", "stan", _sized(Pathfinder())),
         "laplace": _row("Laplace", "numpyro", _sized(Laplace(draws=DRAWS))),
         "ensemble": _row(

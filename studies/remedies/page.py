@@ -14,8 +14,9 @@ from ..lab.figures import plot_cells
 from ..lab.page import Tabulate
 from ..lab.shared import MAX_RHAT
 from . import design
+from .claims import CLAIMS, no_truth
 from .design import PROBLEMS, REMEDIES, RemediesConfig
-from .measures import CLAIMS, OUTPUTS, measure, no_truth
+from .measures import OUTPUTS, measure
 
 
 def of_problem(problem: str) -> Callable[[Frames], Iterator[Row]]:
