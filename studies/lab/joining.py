@@ -81,7 +81,7 @@ def join(
         done: set[str] = set()
         for row in old:  # rows of cells that were made again go to the places of what they replace
             key = row.get("key")
-            if not replace or key not in remade:
+            if not replace or key is None or key not in remade:
                 rows.append(row)
             elif key not in done:
                 done.add(key)

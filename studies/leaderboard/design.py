@@ -298,7 +298,7 @@ def make(config: LeaderboardConfig, cell: Cell, context: Context) -> xr.DataTree
             return symmetrise(cell, context, cell.settings)
         if isinstance(cell.settings, Distilling):
             assert isinstance(target, NetworkTarget), "what predicts is distilled"
-            return cell.settings.make(*context.inputs, target, cell.seed)
+            return cell.settings.make(context.inputs[0], target, cell.seed)
         return sample(replace(cell, method=cell.method.partition("-")[0]), context)
     except (InferenceError, StanError) as error:
         raise CellFailed(str(error)) from error

@@ -258,7 +258,7 @@ def make(config: SkipsConfig, cell: Cell, context: Context) -> xr.DataTree:
     """Make a cell's posterior, or the frame `gap` of a fit."""
     if cell.method != GAP:
         return sample(cell, context)
-    return to_tree({GAP: Frame.of(gap_rows(config, cell, *context.inputs))})
+    return to_tree({GAP: Frame.of(gap_rows(config, cell, context.inputs[0]))})
 
 
 def gap_rows(config: SkipsConfig, cell: Cell, fit: xr.DataTree) -> Iterator[Row]:

@@ -9,6 +9,7 @@ Draws are thinned once predictions are made; data are those of the study, and no
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, replace
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -39,20 +40,17 @@ def make(config: design.InvariantConfig, cell: Cell, context: Context) -> xr.Dat
         run = interpolation.run if cell.key == INTERPOLATION else quadrature.run
         return to_tree(run(cell.settings))
     if isinstance(cell.settings, FitSettings):
-        method = replace(
-            cell.settings.vi,
-            family="meanfield",
-            mutual_information=cell.settings.mutual_information,
-        )
+        how: dict[str, Any] = {"mutual_information": cell.settings.mutual_information}
+        method = replace(cell.settings.vi, family="meanfield", **how)
         fitted = symmetrise(cell, context, method)
         if not cell.problem.startswith("width-"):
             return fitted
         return with_predictions(fitted, cell, image_split(config.images, cell.seed).test)
     if isinstance(cell.settings, design.TruthSettings):
+        first, *others = context.inputs
         if cell.method != "truth":
-            return hold_against(*context.inputs, cell.settings)
-        test = image_split(config.images, cell.seed).test
-        return make_truth(*context.inputs, cell.settings, test)
+            return hold_against(first, others[0], cell.settings)
+        return make_truth(first, cell.settings, image_split(config.images, cell.seed).test)
     return sample(cell, context)
 
 

@@ -242,8 +242,9 @@ def hold_against(fitted: xr.DataTree, truth: xr.DataTree, settings: TruthSetting
     posterior, reference = (tree["posterior"].to_dataset() for tree in (fitted, truth))
     draws, wanted = _matrix(model, _aligned(posterior, reference, model)), _matrix(model, reference)
     found = [weight_distance(draws[[k]], wanted, settings) for k in range(len(draws))]
-    p = truth["predictive"]["probability"].values
-    row = _apart(p, np.exp(fitted["predictive"]["log_probability"].values)) | _listed(found)
+    p = truth["predictive"].dataset["probability"].values
+    log_probability = fitted["predictive"].dataset["log_probability"].values
+    row = _apart(p, np.exp(log_probability)) | _listed(found)
     groups = {
         "posterior": posterior.mean("draw").expand_dims("draw", axis=1),
         "frames": to_tree({TRUTH: Frame.of([row])})["frames"].to_dataset(),
