@@ -12,6 +12,7 @@ from onebasin.studies.lab.claims import Claim, Holds, Statement, Trial, count_ve
 from onebasin.studies.lab.page import CLAIMS, STATEMENTS, TRIALS, VERDICTS
 from onebasin.studies.lab.study import find
 
+from ...command_fixtures import InMemory
 from ...each import each
 
 
@@ -128,6 +129,10 @@ def test_outcomes_without_a_posterior_say_which_there_are(tmp_path):
         Outcomes({cell: tmp_path}, {}).by_key("a")
     with pytest.raises(StudyError, match="there are: none"):
         Outcomes({}, {cell: "no"}).by_key(cell.key)
+    other, trees = Cell("free", "hmc", "stan", Nuts(), 0), (xr.DataTree(), xr.DataTree())
+    there = InMemory(dict(zip((cell, other), trees, strict=True)), {})
+    assert there.find("free", "hmc") is there.by_key(other.key) is trees[1]
+    assert there.find("net", "hmc") is None
 
 
 @each(("room", "reads"), [(2**28, "ab"), (1, "aba")])
