@@ -7,8 +7,7 @@ import pytest
 
 from onebasin.models.data import load_data
 from onebasin.studies.lab import Options
-from onebasin.studies.lab.folder import config_hash
-from onebasin.studies.lab.record import RESULTS, read_manifest, settings_of
+from onebasin.studies.lab.record import RESULTS
 from onebasin.studies.lab.study import find, only
 from onebasin.studies.relu_teacher import design
 
@@ -17,16 +16,10 @@ TOY = ("--engine", "numpyro", "--chains", "2", "--warmup", "20", "--draws", "20"
 ONE = ("--only", "free.nuts.numpyro")
 
 
-@pytest.fixture(scope="module")
-def config():
+def test_cells_are_named_by_patterns():
     study = find(STUDY)
-    return study, study.configure(Options(full=True))
-
-
-def test_cells_are_named_by_patterns(config):
-    study, settings = config
-    some = only(study, ["*set03.free.nuts.*", "noise1-set01.givens.*.stan"]).cells(settings)
-    keys = {cell.key for cell in some}
+    some = only(study, ["*set03.free.nuts.*", "noise1-set01.givens.*.stan"])
+    keys = {cell.key for cell in some.cells(study.configure(Options(full=True)))}
     assert keys == {
         f"noise{noise}-set03.free.nuts.{engine}"
         for noise in ("1", "0.5")
@@ -62,18 +55,6 @@ def test_parts_of_a_study_add_up_in_its_folder(onebasin, here, sampler):
         "free.nuts.numpyro", "givens.nuts.numpyro",
     }  # fmt: skip
     assert len(sampler.calls) == 2
-
-
-def test_settings_of_every_run_are_read_from_its_manifest(config, tmp_path):
-    study, settings = config
-    from dataclasses import asdict
-
-    said = {"study": STUDY, "config": asdict(settings), "versions": {}, "frames": {"cells": []}}
-    path = tmp_path / "record.json"
-    path.write_text(json.dumps(said))
-    read = settings_of(study, read_manifest(path, STUDY), Options())
-    assert read == settings
-    assert config_hash(STUDY, read) == config_hash(STUDY, settings)
 
 
 @pytest.mark.usefixtures("few_points")
