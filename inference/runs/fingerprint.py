@@ -1,7 +1,7 @@
 """Fingerprints: a hash of everything that decides a run's draws, by which what is kept of it is found again.
 
 Covered: the target's name and description, its data (name, type, shape, bytes); of a Stan program the text with every
-included file, the flags it is compiled with, its data and CmdStan's version; of a NumPyro model the jaxpr of its log
+included file, the flags it is compiled with, its data and CmdStan's version; of a NumPyro model the program of its log
 density, of the gradient and of all quantities, with every constant bit by bit; the versions of onebasin and of the
 libraries that compute; and whatever the caller adds: method, settings, seed, the declared symmetry.
 """
@@ -12,6 +12,7 @@ import hashlib
 import json
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,9 @@ from .provenance import package_versions
 
 NUMPYRO_VERSIONS = ("onebasin", "jax", "jaxlib", "numpyro", "numpy", "optax", "scipy")
 STAN_VERSIONS = ("onebasin",)
+
+FOREIGN = ("pure_callback", "io_callback", "ffi_call")
+"""Primitives that compute outside of JAX: what they do is not in the program."""
 
 
 def fingerprint(
@@ -77,7 +81,7 @@ def _target(
         flags = ("default_prng_impl", "threefry_partitionable", "default_matmul_precision")
         process = {f"jax_{name}": str(getattr(jax.config, f"jax_{name}", None)) for name in flags}
         process |= {n: sys.modules[n].__version__ for n in ("jax", "jaxlib", "numpyro")}
-        yield _numpyro(target), process
+        yield list(_numpyro(target)), process
 
 
 def _stan(target: Target, progress: Callable[[str], None] | None) -> tuple[str, Any]:
@@ -96,10 +100,11 @@ def _stan(target: Target, progress: Callable[[str], None] | None) -> tuple[str, 
     return source_key(translate(program.path, home), home), dict(program.data)
 
 
-def _numpyro(target: Target) -> str:
-    """The hash of what the target's NumPyro model computes.
+def _numpyro(target: Target) -> Iterator[Any]:
+    """Yield what the target's NumPyro model computes: names, the program that XLA is given, and its constants.
 
-    In double precision, whatever the run's: so nothing of the data is rounded away.
+    In double precision, whatever the run's: so nothing of the data is rounded away. The program's text holds small
+    constants bit by bit, and is the same in every process.
     """
     import jax
     import jax.numpy as jnp
@@ -107,7 +112,6 @@ def _numpyro(target: Target) -> str:
     from onebasin.base.precision import precision
 
     from ..density.network import density_of
-    from .jaxpr import digest
 
     with precision("float64"):
         density = density_of(target)
@@ -118,9 +122,19 @@ def _numpyro(target: Target) -> str:
             return log_density, density.quantities(coordinates)
 
         try:
-            return digest(computed, like)
+            closed, results = jax.make_jaxpr(computed, return_shape=True)(like)
+            if found := [name for name in FOREIGN if f" {name}[" in str(closed)]:
+                raise NoFingerprint(f"it computes outside of JAX ({found[0]})")
+            program = jax.jit(partial(jax.core.eval_jaxpr, closed.jaxpr))
+            traced = program.trace(closed.consts, *jax.tree.leaves(like))
+            text = traced.lower(lowering_platforms=("cpu",)).as_text()
         except (TypeError, ValueError, NotImplementedError, jax.errors.JAXTypeError) as error:
             raise NoFingerprint(f"JAX cannot trace it ({type(error).__name__})") from error
+        yield [str(jax.tree.structure(tree)) for tree in (like, results)]
+        yield hashlib.sha256(text.encode()).hexdigest()
+        for value in closed.consts:
+            is_key = jnp.issubdtype(value.dtype, jax.dtypes.prng_key)
+            yield jax.random.key_data(value) if is_key else value
 
 
 def _say(value: Any) -> Any:

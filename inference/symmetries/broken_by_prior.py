@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from .groups import copies
-from .measuring import BudgetedDensity, OutOfBudget, Probes, SearchedDensity, points_of
-from .moves import Generators, Moves, Point, act, by_name, echelon, reduce
+from .measuring import BudgetedDensity, Compared, OutOfBudget, SearchedDensity, points_of
+from .moves import Generators, Moves, Point, by_name, echelon, reduce
 from .result import FoundBlock, exchangeable, listed, weighing, whole
 from .search import Search
 from .spaces import centred, search
@@ -68,31 +68,30 @@ def nearly(s: Search, length: int) -> Iterator[FoundBlock]:
     within = [p for p in anchored.probes([probe.point for probe in s.probes]) if p.known]
     if len(within) < 2:
         return
-    found = search([g for move in space.moves.each for g in move], anchored, within)
+    found = search([g for move in space.moves.each for g in move], Compared(anchored, within))
     exact = echelon(space.basis) if found.moves == space.moves else []
     known = [set(space.moves.names(chosen)) for chosen in space.basis]
     for chosen in found.basis:
+        near = s.at(s.near)
         own = by_name(found.moves.generators(chosen))
         if len(own) < 2 or not reduce(chosen, exact):
             continue
         generators = tuple(g for each in own.values() for g in each)
-        by = _change(generators, s.measured, s.near)
-        least = min(_change(each, s.measured, s.near) for each in own.values())
+        by = _change(generators, near)
+        least = min(_change(each, near) for each in own.values())
         if not by < FRACTION * least or any(set(own) <= each for each in known):
             continue
         if length > 2:
-            others = copies(generators, length)
-            by = max(by, *(_change(each, s.measured, s.near) for each in others))
+            by = max(by, *(_change(each, near) for each in copies(generators, length)))
         if by < least:
             block = (exchangeable if length else whole)(generators, s.order)
             said = (f"{listed(generators)}: {weighing(by)}",)
             yield FoundBlock(block, listed(generators), max(1, length), "near", said, by)
 
 
-def _change(generators: Generators, measured: BudgetedDensity, near: Probes) -> float:
+def _change(generators: Generators, near: Compared) -> float:
     """The median change of the log density in nats, near the posterior."""
-    found = measured([act(generators, probe.point) for probe in near])
-    return float(np.median(np.abs(found - np.array([probe.value for probe in near]))))
+    return float(np.median(np.abs(near.moved(generators) - near.values)))
 
 
 def _middle(moves: Moves, point: Point, length: int) -> dict[str, np.ndarray]:

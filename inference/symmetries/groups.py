@@ -15,11 +15,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .measuring import BudgetedDensity, Probes
+from .measuring import BudgetedDensity, Compared, LargestChange, worst
 from .moves import Generator, Generators, Point, act, by_name, on_parts
 from .result import Status
 from .search import AscentEnd
-from .spaces import LargestChange, search, trial, worst
+from .spaces import search
 
 MANY_PARTS = 8
 """Parts up to which every pair is searched and every part is compared with every point."""
@@ -38,27 +38,21 @@ class Reach(NamedTuple):
 
 
 def reach(
-    generators: Generators,
-    length: int,
-    measured: BudgetedDensity,
-    probes: Probes,
-    *,
-    most: int | None = None,
+    generators: Generators, length: int, compared: Compared, *, most: int | None = None
 ) -> Reach:
     """Try a set of the first part or parts on all others; `most` of them at most, of which the last.
 
     Swaps of the first part with every other generate every order, which one random order for each point confirms.
     """
+    probes = compared.probes
     single = len(next(g.parts for g in generators if g.axis is not None)) == 1
     begins = 1 if single else 2
     others = [length - 1, *range(begins, length - 1)] if length > begins else []
-    if most is not None:
-        others = others[:most]
-    used = list(probes) if length <= MANY_PARTS else [probes[0], probes[-1]][:AT_FEW]
+    used = compared if length <= MANY_PARTS else compared.at([probes[0], probes[-1]][:AT_FEW])
     orbit = list(range(begins))
     held: list[LargestChange] = []
-    for part in others:
-        found = trial(on_parts(generators, (part,) if single else (0, part)), measured, used)
+    for part in others[:most]:
+        found = used.trial(on_parts(generators, (part,) if single else (0, part)))
         if found.holds:
             orbit.append(part)
             held.append(found)
@@ -74,7 +68,7 @@ def reach(
             for part in rng.permutation(np.arange(1, length))[:MANY_PARTS]:
                 point = act(on_parts(generators, (0, int(part))), point)
             points.append(point)
-        changes = np.abs(measured(points) - np.array([probe.value for probe in probes]))
+        changes = np.abs(compared.measured(points) - compared.values)
         slacks = [MANY_PARTS * probe.tolerance for probe in probes]
         found = worst([LargestChange(float(c), s) for c, s in zip(changes, slacks, strict=True)])
         everywhere = found.holds
@@ -86,37 +80,31 @@ Orbits = tuple[tuple[Generator, ...], tuple[tuple[int, ...], ...]]
 """Generators, and the orbits of parts that change places among themselves, but not with the others."""
 
 
-def elsewhere(
-    generators: list[Generator], length: int, measured: BudgetedDensity, probes: Probes
-) -> list[Orbits]:
+def elsewhere(generators: list[Generator], length: int, compared: Compared) -> list[Orbits]:
     """Search pairs of parts beyond the first two: what a reference part, or unlike groups of parts, hide."""
-    names = {(g.name, g.axis) for g in generators}
+    pairs = list(combinations(range(length), 2))
     if length <= MANY_PARTS:
-        spaces = [
-            (pair, search(on_parts(generators, pair), measured, probes))
-            for pair in combinations(range(length), 2)
-        ]
         by_axes: dict[tuple[tuple[str, int | None], ...], list[tuple[int, int]]] = {}
         shown: dict[tuple[tuple[str, int | None], ...], tuple[Generator, ...]] = {}
-        for pair, space in spaces:
+        for pair in pairs:
+            space = search(on_parts(generators, pair), compared)
             for chosen in space.basis:
                 own = space.moves.generators(chosen)
                 key = tuple((g.name, g.axis) for g in own)
                 by_axes.setdefault(key, []).append(pair)
                 shown[key] = own
-        return [(shown[key], _components(pairs)) for key, pairs in by_axes.items()]
-    if length <= PAIRS_OF_ONE and len(names) == 1:
-        pairs = list(combinations(range(length), 2))
-        probe = probes[0]
-        points = [act(on_parts(generators, pair), probe.point) for pair in pairs]
-        near = np.abs(measured(points) - probe.value) <= 2.0 * probe.tolerance
-        held = [
-            pair
-            for pair, good in zip(pairs, near, strict=True)
-            if good and trial(on_parts(generators, pair), measured, probes).holds
-        ]
-        return [(tuple(generators), _components(held))] if held else []
-    return []
+        return [(shown[key], _components(own)) for key, own in by_axes.items()]
+    if length > PAIRS_OF_ONE or len({(g.name, g.axis) for g in generators}) > 1:
+        return []
+    probe = compared.probes[0]
+    points = [act(on_parts(generators, pair), probe.point) for pair in pairs]
+    near = np.abs(compared.measured(points) - probe.value) <= 2.0 * probe.tolerance
+    held = [
+        pair
+        for pair, good in zip(pairs, near, strict=True)
+        if good and compared.trial(on_parts(generators, pair)).holds
+    ]
+    return [(tuple(generators), _components(held))] if held else []
 
 
 def _components(pairs: Sequence[tuple[int, int]]) -> tuple[tuple[int, ...], ...]:
@@ -133,60 +121,56 @@ COUPLED = 100.0
 """Tolerances from which on a mixed second difference is none of rounding."""
 APART = 1e-3
 """Nats by which an optimum has to lie above the middle between it and its copy, to be one of two."""
+OUTWARDS = (0.0, 0.25, 0.5, 0.75)
+"""Shares of the way from the middle between a point and its copy to the point."""
 
 
-def parts_compete(generators: Generators, measured: BudgetedDensity, probes: Probes) -> Status:
+def parts_compete(generators: Generators, compared: Compared) -> Status:
     """Tell whether the two parts that a set of swaps exchanges depend on one another given all else."""
     apart = [g for g in generators if g.kind == "swap"]
     if not apart:
         return "undecided"
     first, second = apart[0].parts
     groups = list(by_name(apart).values())
-    fits = replaceable(groups, first, second, measured, probes)
+    fits = replaceable(groups, first, second, compared)
     members = [group for group, fit in zip(groups, fits, strict=True) if fit]
     if not members:
         return "undecided"
     points: list[Point] = []
-    for at, probe in enumerate(probes):
-        donor = probes[at - 1].point
+    for at, probe in enumerate(compared.probes):
+        donor = compared.probes[at - 1].point
         for places in ((first,), (second,), (first, second)):
             points.append(_replaced(probe.point, donor, members, places))
-    return _judged(measured(points), probes)
+    return _interact(points, compared)
 
 
-def variables_compete(generators: Generators, measured: BudgetedDensity, probes: Probes) -> Status:
+def variables_compete(generators: Generators, compared: Compared) -> Status:
     """Tell whether variables that change sign together depend on one another; of one, whether a mode is away from 0."""
-    names = list(by_name(generators))
+    first, *rest = by_name(generators)
     points: list[Point] = []
-    if (
-        len(names) == 1
-    ):  # does the density fall from the middle between a point and its copy outwards?
-        steps = (0.0, 0.25, 0.5, 0.75)
-        for probe in probes:
-            there = act(generators, probe.point)
-            middle = {n: np.asarray((probe.point[n] + there[n]) / 2.0) for n in by_name(generators)}
-            for step in steps:
-                inner = {
-                    n: np.asarray(value + step * (probe.point[n] - value))
-                    for n, value in middle.items()
-                }
-                points.append({**probe.point, **inner})
-        values = measured(points).reshape(len(probes), len(steps))
-        told = False
-        for row, probe in zip(values, probes, strict=True):
-            if not np.isfinite(row).all():
-                continue
-            told = True
-            if (np.diff([*row, probe.value]) > COUPLED * probe.tolerance).any():
-                return "live"
-        return "harmless" if told else "undecided"
-    first, rest = names[0], names[1:]
-    for at, probe in enumerate(probes):
-        donor = probes[at - 1].point
+    if not rest:  # does the density fall from the middle between a point and its copy outwards?
+        for probe in compared.probes:
+            here, there = probe.point[first], act(generators, probe.point)[first]
+            middle = (here + there) / 2.0
+            points += [
+                {**probe.point, first: np.asarray(middle + step * (here - middle))}
+                for step in OUTWARDS
+            ]
+        rows = compared.measured(points).reshape(-1, len(OUTWARDS))
+        return _live_where(
+            [
+                np.diff([*row, probe.value]).max() > COUPLED * probe.tolerance
+                if np.isfinite(row).all()
+                else None
+                for row, probe in zip(rows, compared.probes, strict=True)
+            ]
+        )
+    for at, probe in enumerate(compared.probes):
+        donor = compared.probes[at - 1].point
         one = {**probe.point, first: donor[first]}
         two = {**probe.point, **{name: donor[name] for name in rest}}
         points += [one, two, {**two, first: donor[first]}]
-    return _judged(measured(points), probes)
+    return _interact(points, compared)
 
 
 def one_mode(
@@ -212,35 +196,34 @@ def copies(generators: Generators, length: int, most: int = 8) -> list[tuple[Gen
     return [on_parts(generators, (0, part)) for part in range(1, min(length, most + 1))]
 
 
-def _judged(values: np.ndarray, probes: Probes) -> Status:
-    """Mixed second differences of three values a point and that of the point itself."""
-    told = False
-    for row, probe in zip(values.reshape(len(probes), 3), probes, strict=True):
-        if not np.isfinite(row).all():
-            continue
-        told = True
+def _interact(points: Sequence[Point], compared: Compared) -> Status:
+    """Judge mixed second differences of three points for each that is compared, and that one itself."""
+    found: list[bool | None] = []
+    for row, probe in zip(compared.measured(points).reshape(-1, 3), compared.probes, strict=True):
         mixed = abs(row[2] - row[0] - row[1] + probe.value)
-        size = 1.0 + max(float(abs(row).max()), abs(float(probe.value)))
-        if mixed > COUPLED * probe.tolerance * size / (1.0 + abs(probe.value)):
-            return "live"
-    return "harmless" if told else "undecided"
+        size = max(float(abs(row).max()), abs(probe.value))
+        found.append(mixed > COUPLED * probe.slack(size) if np.isfinite(row).all() else None)
+    return _live_where(found)
+
+
+def _live_where(found: Sequence[bool | None]) -> Status:
+    """Judge what points say: None of one that tells nothing."""
+    told = [bool(one) for one in found if one is not None]
+    return "undecided" if not told else "live" if any(told) else "harmless"
 
 
 def replaceable(
-    groups: Sequence[tuple[Generator, ...]],
-    first: int,
-    second: int,
-    measured: BudgetedDensity,
-    probes: Probes,
+    groups: Sequence[tuple[Generator, ...]], first: int, second: int, compared: Compared
 ) -> list[bool]:
     """Tell of which variables a part can be another point's and lie inside the support; a simplex's cannot."""
+    probes = compared.probes
     points = [
         _replaced(probes[at].point, probes[at - 1].point, [group], (part,))
         for group in groups
         for at in range(len(probes))
         for part in (first, second)
     ]
-    inside = np.isfinite(measured(points)).reshape(len(groups), len(probes), 2)
+    inside = np.isfinite(compared.measured(points)).reshape(len(groups), len(probes), 2)
     return inside.all(axis=2).any(axis=1).tolist()
 
 

@@ -1,6 +1,7 @@
 """The log density of a target, evaluated under a budget, and how well it is known at a point.
 
 All comparisons of the search go through `Probe`: a point, its log density, and the change that rounding may make.
+`Compared` moves some of them.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from onebasin.models.target import Target
 from onebasin.stan.program import definition
 
 from ..contracts.engines import bound, defined_by
-from .moves import Point
+from .moves import Generators, Point, act
 
 NUDGES = 3
 """Changes of a point in its last digits that are tried."""
@@ -33,6 +34,8 @@ CHUNK, CHUNK_NUMBERS = 256, 2**21
 """Points, and numbers in them, that are evaluated at once."""
 DOUBTFUL = 1e4
 """Changes between the tolerance and so many times it decide nothing."""
+ROUGH, NEARBY = 12, 2.0**-30
+"""Points near one at which a change is doubtful, and their relative distance."""
 
 
 @dataclass
@@ -106,17 +109,19 @@ class BudgetedDensity:
         found = np.asarray(self.density.log_density(stacked), dtype=np.float64)
         return np.where(np.isfinite(found), found, -np.inf)
 
-    def probe(self, point: Point) -> Probe:
-        """A point with its log density and its tolerance."""
-        return self.probes([point])[0]
-
     def probes(self, points: Sequence[Point], *, alike: bool = False) -> list[Probe]:
-        """The same of several, with nudges of their own, or with those of `probe`, `alike`."""
+        """Points with their log densities and tolerances, by nudges of their own, or the same for each, `alike`."""
         rng = np.random.default_rng(0)
         nudged = []
         for point in points:
             rng = np.random.default_rng(0) if alike else rng
-            nudged += [nudge(point, rng) for _ in range(NUDGES)]
+            for _ in range(NUDGES):  # changes in the last digits
+                nudged.append(
+                    {
+                        name: np.asarray(v * (1.0 + STEP * EITHER[rng.integers(2, size=v.shape)]))
+                        for name, v in point.items()
+                    }
+                )
         found = self([*points, *nudged])
         here, there = found[: len(points)], found[len(points) :].reshape(len(points), NUDGES)
         with np.errstate(invalid="ignore"):
@@ -144,16 +149,96 @@ class Probe:
         """Tell whether the log density is finite there."""
         return bool(np.isfinite(self.value))
 
+    def change(self, value: float) -> LargestChange:
+        """Compare the log density of the point after a move."""
+        if not np.isfinite(value):
+            return LargestChange(np.inf, self.tolerance)
+        larger = max(1.0, abs(value) / (1.0 + abs(self.value)))
+        return LargestChange(abs(value - self.value), self.tolerance * larger)
+
+    def slack(self, size: float) -> float:
+        """The tolerance of log densities up to this size."""
+        return self.tolerance * (1.0 + size) / (1.0 + abs(self.value) if self.known else 1.0)
+
 
 Probes = Sequence[Probe]
 
 
-def nudge(point: Point, rng: np.random.Generator) -> dict[str, np.ndarray]:
-    """Change a point in its last digits."""
-    return {
-        name: np.asarray(value * (1.0 + STEP * EITHER[rng.integers(2, size=value.shape)]))
-        for name, value in point.items()
-    }
+@dataclass(frozen=True)
+class LargestChange:
+    """The effect of a set on the log density: its change at the point where it is largest, and that of rounding there.
+
+    In nats; infinite outside the support.
+    """
+
+    change: float
+    slack: float
+
+    @property
+    def ratio(self) -> float:
+        """The change in tolerances."""
+        return self.change / self.slack
+
+    @property
+    def holds(self) -> bool:
+        """Tell whether no change is above rounding."""
+        return self.ratio <= 1.0
+
+    @property
+    def doubtful(self) -> bool:
+        """Tell whether a change is above rounding and too small to decide."""
+        return 1.0 < self.ratio <= DOUBTFUL
+
+
+def worst(trials: Sequence[LargestChange]) -> LargestChange:
+    """The one that speaks most against a symmetry."""
+    return max(trials, key=lambda each: each.ratio)
+
+
+@dataclass
+class Compared:
+    """A log density with the points at which it is compared."""
+
+    measured: BudgetedDensity
+    probes: Probes
+
+    @property
+    def values(self) -> Float[np.ndarray, " point"]:
+        """The log densities of the points."""
+        return np.array([probe.value for probe in self.probes])
+
+    def at(self, probes: Probes) -> Compared:
+        """The same log density at other points."""
+        return Compared(self.measured, probes)
+
+    def moved(self, generators: Generators) -> Float[np.ndarray, " point"]:
+        """The log densities of the points after a move."""
+        return self.measured([act(generators, probe.point) for probe in self.probes])
+
+    def trial(self, generators: Generators) -> LargestChange:
+        """Move points by generators and compare, the first point alone first: mostly it decides."""
+        found: list[LargestChange] = []
+        for some in (self.probes[:1], self.probes[1:]):
+            for value, probe in zip(self.at(some).moved(generators), some, strict=True):
+                change = probe.change(float(value))
+                rough = change.doubtful and self._is_rough(generators, probe)
+                found.append(LargestChange(change.change, change.change) if rough else change)
+            if worst(found).ratio > DOUBTFUL:
+                break
+        return worst(found)
+
+    def _is_rough(self, generators: Generators, probe: Probe) -> bool:
+        """Tell whether a change is one of rounding: it differs from one point to the next, unlike a real one."""
+        rng = np.random.default_rng(0)
+        near = [
+            {n: np.asarray(v * (1.0 + NEARBY * rng.normal())) for n, v in probe.point.items()}
+            for _ in range(ROUGH)
+        ]
+        here = self.measured(near)
+        there = self.measured([act(generators, point) for point in near])
+        if not np.isfinite([here, there]).all():
+            return False
+        return bool((there - here).std() > abs((there - here).mean()))
 
 
 def points_of(values: Mapping[str, np.ndarray]) -> list[dict[str, np.ndarray]]:

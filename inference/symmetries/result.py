@@ -16,9 +16,8 @@ from onebasin.models.symmetry.block import Block
 from onebasin.models.symmetry.blocks import Complement, Exchangeable, Flip, Symmetry
 from onebasin.models.symmetry.words import in_shell, spell
 
-from .measuring import BudgetedDensity, Probes
-from .moves import Generator, Generators, act, by_name
-from .spaces import LargestChange
+from .measuring import Compared, LargestChange, Probes
+from .moves import Generator, Generators, by_name
 
 OF_STATUS = {
     "live": "The parts compete.",
@@ -102,15 +101,12 @@ def unchanged(what: str, tried: LargestChange, random: Probes, near: Probes) -> 
     )
 
 
-def alone(generators: Generators, measured: BudgetedDensity, probes: Probes) -> str:
+def alone(generators: Generators, compared: Compared) -> str:
     """Say what each of several variables changes alone; empty of one."""
     each = by_name(generators).values()
     if len(each) < 2:
         return ""
-    found = measured([act(own, probe.point) for own in each for probe in probes]).reshape(
-        len(each), len(probes)
-    )
-    change = np.abs(found - np.array([probe.value for probe in probes]))
+    change = np.abs(np.array([compared.moved(own) for own in each]) - compared.values)
     finite = change[np.isfinite(change)]
     if not finite.size:
         return "One of them alone leaves the support."

@@ -19,7 +19,7 @@ from scipy.optimize import minimize
 from onebasin.base.errors import InferenceError
 from onebasin.models.symmetry.counterparts import Counterparts
 
-from .measuring import BudgetedDensity, OutOfBudget, Probe, SearchedDensity, points_of
+from .measuring import BudgetedDensity, Compared, OutOfBudget, Probe, SearchedDensity, points_of
 from .moves import Generator, Point, lengths
 from .result import FoundBlock
 from .spaces import SAME, Space
@@ -48,11 +48,9 @@ FAR = 12.0
 
 
 @dataclass
-class Search:
-    """The state that the stages of a search share."""
+class Search(Compared):
+    """The state that the stages of a search share; `probes` are random points."""
 
-    measured: BudgetedDensity
-    probes: list[Probe]  # random points
     given: list[Probe]  # draws of the posterior; without any, rough ones are made where they matter
     seed: int
     found: list[FoundBlock] = field(default_factory=list)
@@ -197,7 +195,7 @@ def optima(
             callback=stop,
             options={"maxiter": ITERATIONS, "gtol": 1e-6, "ftol": 1e-14},
         )
-        probe = measured.probe(*points_of(density.constrain(np.asarray(end.x)[None])))
+        (probe,) = measured.probes(points_of(density.constrain(np.asarray(end.x)[None])))
         if probe.known:
             steep = float(np.abs(end.jac).max(initial=0.0))
             done = steep < 1e-3 * (1.0 + 1e-3 * abs(float(end.fun))) and np.abs(end.x).max() < FAR

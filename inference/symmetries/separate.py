@@ -30,7 +30,7 @@ from .measuring import BudgetedDensity, points_of
 from .moves import Generator, Shapes, on_parts, swaps
 from .result import FoundBlock, positions
 from .search import Axes, Search, StackedSearch
-from .spaces import search, trial
+from .spaces import search
 from .stages import exchange, held_near
 
 LEVELS = (0.0, 0.8, -0.5)
@@ -144,7 +144,7 @@ def _answers(measured: BudgetedDensity, members: Sequence[str]) -> Answers | Non
     density = measured.density
     values = density.constrain(np.outer(LEVELS, np.ones(density.dim)))
     base, up, down = points_of(values)
-    probe = measured.probe(base)
+    (probe,) = measured.probes([base])
     if not probe.known:
         return None
     read = [Member.read(text) for text in members]
@@ -160,7 +160,7 @@ def _answers(measured: BudgetedDensity, members: Sequence[str]) -> Answers | Non
     alone = measured([moved((k, level)) for k in every for level in (up, down)]).reshape(-1, 2)
     known = np.isfinite(alone).all(axis=1)
     largest = np.abs(alone[known]).max(initial=abs(probe.value))
-    slack = 4.0 * probe.tolerance * (1.0 + largest) / (1.0 + abs(probe.value))
+    slack = 4.0 * probe.slack(largest)
     supports = [np.stack([plain[k].of(level, 0) for level in (base, up, down)]) for k in every]
 
     def alike(a: int, b: int) -> bool:
@@ -311,7 +311,7 @@ def _of_tries(
 ) -> Iterator[FoundBlock]:
     left = {name for name, _ in tied}
     for generators in tries if left else ():
-        space = search(generators, inner.measured, inner.probes)
+        space = search(generators, inner)
         for chosen in space.basis:
             own = space.moves.generators(chosen)
             moved = {g.name for g in own} & left
@@ -338,7 +338,7 @@ def _with_places(
     for size in range(length + 1, FEW_PLACES + 1):
         places = _axes(free, size)
         groups = [tuple(swaps([place], 0, 1)) for place in places]
-        fits = replaceable(groups, 0, 1, inner.measured, inner.probes)
+        fits = replaceable(groups, 0, 1, inner)
         simplexes = [place for place, fit in zip(places, fits, strict=True) if not fit]
         if simplexes:
             found += [plain + swaps(simplexes, *pair) for pair in combinations(range(size), 2)]
@@ -361,9 +361,7 @@ def _placed(inner: Search, own: Sequence[Generator], length: int) -> list[Genera
             (first, place)
             for first in firsts
             for place in left
-            if trial(
-                [*moved, *on_parts(longer, (first, place))], inner.measured, inner.probes
-            ).holds
+            if inner.trial([*moved, *on_parts(longer, (first, place))]).holds
         )
         first, place = next(fits, (None, None))
         if first is None or place is None:

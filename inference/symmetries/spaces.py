@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .measuring import DOUBTFUL, BudgetedDensity, Probe, Probes
+from .measuring import Compared, Probe
 from .moves import (
     Generator,
     Generators,
@@ -31,8 +31,6 @@ from .moves import (
 
 MOST_HALVED = 24
 """Dimensions up to which sums of what fails are searched in halves."""
-ROUGH, NEARBY = 12, 2.0**-30
-"""Points near one at which a change is doubtful, and their relative distance."""
 FEW = 2
 """Points at which supports are looked at."""
 MOST_MOVES = 8
@@ -55,105 +53,39 @@ class Space:
     complete: bool = True  # no other symmetry is among the sums
 
 
-@dataclass(frozen=True)
-class LargestChange:
-    """The effect of a set on the log density: its change at the point where it is largest, and that of rounding there.
-
-    In nats; infinite outside the support.
-    """
-
-    change: float
-    slack: float
-
-    @property
-    def ratio(self) -> float:
-        """The change in tolerances."""
-        return self.change / self.slack
-
-    @property
-    def holds(self) -> bool:
-        """Tell whether no change is above rounding."""
-        return self.ratio <= 1.0
-
-    @property
-    def doubtful(self) -> bool:
-        """Tell whether a change is above rounding and too small to decide."""
-        return 1.0 < self.ratio <= DOUBTFUL
-
-
-def trial(generators: Generators, measured: BudgetedDensity, probes: Probes) -> LargestChange:
-    """Move points by generators and compare, the first point alone first: mostly it decides."""
-    found: list[LargestChange] = []
-    for some in (probes[:1], probes[1:]):
-        values = measured([act(generators, probe.point) for probe in some])
-        for value, probe in zip(values, some, strict=True):
-            change = change_at(float(value), probe)
-            rough = change.doubtful and _is_rough(generators, measured, probe)
-            found.append(LargestChange(change.change, change.change) if rough else change)
-        if worst(found).ratio > DOUBTFUL:
-            break
-    return worst(found)
-
-
-def _is_rough(generators: Generators, measured: BudgetedDensity, probe: Probe) -> bool:
-    """Tell whether a change is one of rounding: it differs from one point to the next, where a real one hardly does."""
-    rng = np.random.default_rng(0)
-    near = [
-        {n: np.asarray(v * (1.0 + NEARBY * rng.normal())) for n, v in probe.point.items()}
-        for _ in range(ROUGH)
-    ]
-    here, there = measured(near), measured([act(generators, point) for point in near])
-    if not np.isfinite([here, there]).all():
-        return False
-    return bool((there - here).std() > abs((there - here).mean()))
-
-
-def worst(trials: Sequence[LargestChange]) -> LargestChange:
-    """The one that speaks most against a symmetry."""
-    return max(trials, key=lambda each: each.ratio)
-
-
-def change_at(value: float, probe: Probe) -> LargestChange:
-    """Compare the log density of a moved point with that of the point."""
-    if not np.isfinite(value):
-        return LargestChange(np.inf, probe.tolerance)
-    larger = max(1.0, abs(value) / (1.0 + abs(probe.value)))
-    return LargestChange(abs(value - probe.value), probe.tolerance * larger)
-
-
-def search(generators: Generators, measured: BudgetedDensity, probes: Probes) -> Space:
+def search(generators: Generators, compared: Compared) -> Space:
     """Find all sums of commuting generators that leave the log density unchanged."""
-    moves = own_moves(generators, measured, probes[:FEW])
+    moves = own_moves(generators, compared.at(compared.probes[:FEW]))
     if not moves.each:
         return Space(moves)
-    within = candidates(moves, measured, probes)
+    within = candidates(moves, compared)
     passing: list[int] = []
     failing: list[int] = []
     doubtful: list[int] = []
     for chosen in least_basis(within, moves.weight):
-        found = trial(moves.generators(chosen), measured, probes)
+        found = compared.trial(moves.generators(chosen))
         (passing if found.holds else failing).append(chosen)
         if found.doubtful:
             doubtful.append(chosen)
     if len(failing) > MOST_HALVED:
         return Space(moves, tuple(passing), tuple(doubtful), complete=False)
-    more = _in_halves(moves, failing, measured, probes) if len(failing) > 1 else []
+    more = _in_halves(moves, failing, compared) if len(failing) > 1 else []
     basis = least_basis([*passing, *more], moves.weight)
     return Space(moves, tuple(basis), tuple(doubtful))
 
 
-def _in_halves(
-    moves: Moves, failing: list[int], measured: BudgetedDensity, probes: Probes
-) -> list[int]:
+def _in_halves(moves: Moves, failing: list[int], compared: Compared) -> list[int]:
     """The symmetries among sums of sets that are none: A + B is one at x where f(A x) = f(B x)."""
     half = len(failing) // 2
     left, right = span(failing[:half]), span(failing[half:])
-    probe = probes[0]
-    values = [measured([moves.act(each, probe.point) for each in side]) for side in (left, right)]
+    probe = compared.probes[0]
+    values = [
+        compared.measured([moves.act(each, probe.point) for each in side]) for side in (left, right)
+    ]
     order = np.argsort(values[1], kind="stable")
     ordered = values[1][order]
-    size = 1.0 + np.abs(np.concatenate(values)[np.isfinite(np.concatenate(values))]).max(initial=0)
-    slack = 2.0 * probe.tolerance * size / (1.0 + abs(probe.value))
+    every = np.concatenate(values)
+    slack = 2.0 * probe.slack(np.abs(every[np.isfinite(every)]).max(initial=0))
     found: list[int] = []
     for place in np.flatnonzero(np.isfinite(values[0])):
         low, high = np.searchsorted(
@@ -162,32 +94,31 @@ def _in_halves(
         for at in order[low:high]:
             chosen = left[place] ^ right[at]
             new = chosen and reduce(chosen, echelon(found))
-            if new and trial(moves.generators(chosen), measured, probes).holds:
+            if new and compared.trial(moves.generators(chosen)).holds:
                 found.append(chosen)
     return found
 
 
-def own_moves(generators: Generators, measured: BudgetedDensity, probes: Probes) -> Moves:
+def own_moves(generators: Generators, compared: Compared) -> Moves:
     """The sums of each variable's own generators that stay inside its support and do move it.
 
     Support is what the density shows: a sum that never comes to a finite density is outside. An ordered vector has none
     left, a covariance matrix both axes at once, a simplex and its swap no second one by complements.
     """
-    tried: list[tuple[int, tuple[Generator, ...]]] = []
-    points: list[Point] = []
-    for own in by_name(generators).values():
-        for chosen in range(1, 2 ** len(own)):
-            move = tuple(own[place] for place in bits(chosen))
-            tried.append((chosen, move))
-            points += [act(move, probe.point) for probe in probes]
-    inside = np.isfinite(measured(points)).reshape(len(tried), -1).any(axis=1)
+    probes = compared.probes
+    tried = [
+        (chosen, tuple(own[place] for place in bits(chosen)))
+        for own in by_name(generators).values()
+        for chosen in range(1, 2 ** len(own))
+    ]
+    points = [act(move, probe.point) for _, move in tried for probe in probes]
+    inside = np.isfinite(compared.measured(points)).reshape(len(tried), -1).any(axis=1)
     point = probes[0].point
-    still: dict[str, list[int]] = {}
+    kept: dict[str, list[int]] = {}  # of each variable, the sums that leave it or are moves
     for chosen, move in tried:
         name = move[0].name
         if same(act(move, point)[name], point[name]):
-            still.setdefault(name, []).append(chosen)
-    kept = {name: echelon(vectors) for name, vectors in still.items()}
+            kept[name] = echelon((*kept.get(name, ()), chosen))
     moves: dict[str, list[tuple[Generator, ...]]] = {move[0].name: [] for _, move in tried}
     for at in sorted(range(len(tried)), key=lambda at: (len(tried[at][1]), at)):
         chosen, move = tried[at]
@@ -213,18 +144,18 @@ def centred(moves: Iterable[tuple[Generator, ...]], point: Point) -> dict[str, n
     return out
 
 
-def candidates(moves: Moves, measured: BudgetedDensity, probes: Probes) -> list[int]:
+def candidates(moves: Moves, compared: Compared) -> list[int]:
     """A basis of a space that holds every symmetry among sums of the moves.
 
     Of many variables several pairs are evaluated at a time, as long as none of them turns out to be needless.
     """
-    probe, other = probes[0], probes[-1 if len(probes) < 2 else 1].point
+    probe = compared.probes[0]
     names = moves.names()
     own = {name: moves.of(name) for name in names}
     space = [1 << place for place in range(len(moves.each))]
     middle = centred(moves.each, probe.point)
     together = TOGETHER if len(names) >= MANY else 1
-    interacting = _Interactions(names, measured, probe, other) if len(names) >= MANY else None
+    interacting = _Interactions(names, compared) if len(names) >= MANY else None
 
     def is_open(first: str, second: str) -> bool:
         both = own[first] | own[second]
@@ -246,7 +177,7 @@ def candidates(moves: Moves, measured: BudgetedDensity, probes: Probes) -> list[
                 for name in some
             ]
             width = min(2 * width, together)
-            for name, checks in zip(some, _checks(moves, each, measured), strict=True):
+            for name, checks in zip(some, _checks(moves, each, compared), strict=True):
                 if is_open(first, name):
                     for check in checks:
                         space = kept_by(space, check)
@@ -256,10 +187,12 @@ def candidates(moves: Moves, measured: BudgetedDensity, probes: Probes) -> list[
 
 
 def _checks(
-    moves: Moves, pairs: Sequence[tuple[int, Point]], measured: BudgetedDensity
+    moves: Moves, pairs: Sequence[tuple[int, Point]], compared: Compared
 ) -> list[list[int]]:
     """Vectors with which any symmetry has an even overlap, from all sums of the moves of two variables at one point."""
-    bases = measured.probes([point for _, point in pairs], alike=True) if pairs else []
+    if not pairs:
+        return []
+    bases = compared.measured.probes([point for _, point in pairs], alike=True)
     places = [bits(both) for both, _ in pairs]
     moved = [
         moves.act(_placed(code, own), point)
@@ -267,7 +200,7 @@ def _checks(
         for code in range(1, 2 ** len(own))
     ]
     ends = np.cumsum([2 ** len(own) - 1 for own in places])
-    found = np.split(measured(moved), ends[:-1]) if pairs else []
+    found = np.split(compared.measured(moved), ends[:-1])
     return [
         _kept_apart(base, np.concatenate([[base.value], values]), own)
         for base, values, own in zip(bases, found, places, strict=True)
@@ -279,8 +212,7 @@ def _kept_apart(base: Probe, values: np.ndarray, places: list[int]) -> list[int]
     finite = np.isfinite(values)
     if not finite.any():
         return []
-    size = 1.0 + float(np.abs(values[finite]).max())
-    slack = 2.0 * base.tolerance * size / (1.0 + abs(base.value) if base.known else 1.0)
+    slack = 2.0 * base.slack(float(np.abs(values[finite]).max()))
     at = np.arange(len(values))
     filled = np.where(finite, values, 0.0)
     unchanged = [
@@ -299,14 +231,14 @@ def _placed(code: int, places: list[int]) -> int:
 class _Interactions:
     """Pairs of variables whose mixed second difference is not zero: of others, no sums are one symmetry together."""
 
-    def __init__(
-        self, names: tuple[str, ...], measured: BudgetedDensity, probe: Probe, other: Point
-    ) -> None:
-        self.measured, self.probe, self.other = measured, probe, other
-        single = measured([{**probe.point, name: other[name]} for name in names])
+    def __init__(self, names: tuple[str, ...], compared: Compared) -> None:
+        probe, other = compared.probes[0], compared.probes[-1 if len(compared.probes) < 2 else 1]
+        self.measured, self.probe, self.other = compared.measured, probe, other.point
+        single = self.measured([{**probe.point, name: self.other[name]} for name in names])
         self.alone = dict(zip(names, single, strict=True))
-        size = 1.0 + np.abs(single[np.isfinite(single)]).max(initial=abs(probe.value))
-        self.slack = 4.0 * probe.tolerance * size / (1.0 + abs(probe.value))
+        self.slack = 4.0 * probe.slack(
+            np.abs(single[np.isfinite(single)]).max(initial=abs(probe.value))
+        )
 
     def of(self, first: str, seconds: Sequence[str]) -> list[str]:
         """The second variables that the first one interacts with, or of which it is not known."""

@@ -14,6 +14,7 @@ from onebasin.models.symmetry.blocks import Rotation
 from onebasin.models.symmetry.counterparts import Counterparts
 
 from .groups import copies, elsewhere, one_mode, parts_compete, reach, variables_compete
+from .measuring import worst
 from .moves import Generator, Generators, by_name, echelon, on_parts, reduce, signs_of_part, swaps
 from .result import (
     OF_STATUS,
@@ -30,7 +31,7 @@ from .result import (
     whole,
 )
 from .search import Axes, Search, StackedSearch
-from .spaces import change_at, search, trial, worst
+from .spaces import search
 
 FEW_PARTS = 2
 """Parts beyond the first two that a set is tried on where it is harmless."""
@@ -39,7 +40,7 @@ FEW_PARTS = 2
 def interchangeable(s: Search, length: int, axes: Axes) -> Iterator[FoundBlock]:
     """Yield blocks of parts that change places along axes of one length."""
     shares = s.shares if length == 2 else []
-    space = search(swaps(axes, 0, 1) + shares, s.measured, s.probes)
+    space = search(swaps(axes, 0, 1) + shares, s)
     s.spaces[length] = space
     if not space.complete:
         s.open.append(f"sums of the {len(axes)} axes of length {length}")
@@ -52,7 +53,7 @@ def interchangeable(s: Search, length: int, axes: Axes) -> Iterator[FoundBlock]:
             taken |= axes_moved
     for chosen in space.doubtful:
         own = space.moves.generators(chosen)
-        found, what = trial(own, s.measured, s.probes), listed(own)
+        found, what = s.trial(own), listed(own)
         said = (
             f"{what}: the log density changes by up to {found.change:.2g} nats, {found.ratio:.1g} times what rounding "
             "makes: too much for a symmetry, too little for none."
@@ -62,12 +63,12 @@ def interchangeable(s: Search, length: int, axes: Axes) -> Iterator[FoundBlock]:
 
 def _swapped(s: Search, own: tuple[Generator, ...], length: int, *, free: bool) -> FoundBlock:
     """Compare a set of swaps that is a symmetry of the first two parts with all else."""
-    status, why = _judged(s, parts_compete(own, s.measured, s.probes), copies(own, length))
+    status, why = _judged(s, parts_compete(own, s), copies(own, length))
     live = status == "live"
     near = s.near if live else []
-    probes = [*s.probes, *near]
-    first = trial(own, s.measured, probes)
-    extent = reach(own, length, s.measured, probes, most=None if live else FEW_PARTS)
+    compared = s.at([*s.probes, *near])
+    first = compared.trial(own)
+    extent = reach(own, length, compared, most=None if live else FEW_PARTS)
     tried = worst([first, *extent.held])
     if live and first.holds and not extent.everywhere and len(extent.orbit) > 1:
         return some_of(s, own, extent.orbit)
@@ -79,10 +80,7 @@ def _swapped(s: Search, own: tuple[Generator, ...], length: int, *, free: bool) 
     orders = f"every order of the {length} parts"
     which = orders if extent.everywhere else of_parts([extent.orbit])
     together = " move together" if len(by_name(own)) > 1 else ""
-    said = [
-        unchanged(f"{moving}{together}: {which}", tried, s.probes, near),
-        alone(own, s.measured, s.probes),
-    ]
+    said = [unchanged(f"{moving}{together}: {which}", tried, s.probes, near), alone(own, s)]
     block = exchangeable(own, s.order)
     if tried.holds and status != "incomplete":
         said.append(why)
@@ -107,14 +105,14 @@ def _judged(s: Search, status: Status, elements: Sequence[Generators]) -> tuple[
 def signs(s: Search, length: int, axes: Axes) -> Iterator[FoundBlock]:
     """Parts that each have a sign of their own: added to the block that permutes them."""
     signed = [(name, axis) for name, axis in axes if name in s.signed]
-    space = search(signs_of_part(signed, 0), s.measured, s.probes) if signed else None
-    if space is None:
+    if not signed:
         return
+    space = search(signs_of_part(signed, 0), s)
     for chosen in space.basis:
         own = space.moves.generators(chosen)
-        status = variables_compete(own, s.measured, s.probes)
-        extent = reach(own, length, s.measured, s.probes)
-        tried = worst([trial(own, s.measured, s.probes), *extent.held])
+        status = variables_compete(own, s)
+        extent = reach(own, length, s)
+        tried = worst([s.trial(own), *extent.held])
         if status != "live":
             continue
         moved = {(g.name, g.axis) for g in own}
@@ -165,11 +163,9 @@ def partly(s: Search, length: int, axes: Axes) -> Iterator[FoundBlock]:
     }
     free = [place for place in axes if place not in covered]
     shapes = s.measured.density.shapes
-    for generators, orbits in (
-        elsewhere(swaps(free, 0, 1), length, s.measured, s.probes) if free else ()
-    ):
+    for generators, orbits in elsewhere(swaps(free, 0, 1), length, s) if free else ():
         pair = orbits[0][0], orbits[0][1]
-        if parts_compete(on_parts(generators, pair), s.measured, s.probes) == "harmless":
+        if parts_compete(on_parts(generators, pair), s) == "harmless":
             moving = listed(generators)
             said = (
                 f"{moving}: {of_parts(orbits)} change places among themselves without changing the log "
@@ -204,7 +200,7 @@ def by_group(s: Search) -> Iterator[FoundBlock]:
                 for name, axis in block.axes.items()
                 if isinstance(axis, int)
             ]
-            if trial(own, s.measured, s.probes).holds:
+            if s.trial(own).holds:
                 moving = listed(own)
                 said = (
                     f"Within each of the {size} places along another axis the parts of {moving} change places on "
@@ -218,7 +214,7 @@ def whole_variables(s: Search) -> Iterator[FoundBlock]:
     generators = [Generator(name, "negate") for name in s.signed] + s.shares
     if not generators:
         return
-    space = search(generators, s.measured, s.probes)
+    space = search(generators, s)
     s.spaces[0] = space
     if not space.complete:
         s.open.append(f"sums of {len(generators)} signs and complements of whole variables")
@@ -234,15 +230,12 @@ def whole_variables(s: Search) -> Iterator[FoundBlock]:
         if reduce(chosen, known):
             known = echelon((*known, chosen))
             own = space.moves.generators(chosen)
-            status, why = _judged(s, variables_compete(own, s.measured, s.probes), [own])
+            status, why = _judged(s, variables_compete(own, s), [own])
             near = s.near if status == "live" else []
-            held = trial(own, s.measured, [*s.probes, *near])
+            held = s.at([*s.probes, *near]).trial(own)
             moving = listed(own)
             together = " together" if len(own) > 1 else ""
-            said = [
-                unchanged(f"Changing {moving}{together}", held, s.probes, near),
-                alone(own, s.measured, s.probes),
-            ]
+            said = [unchanged(f"Changing {moving}{together}", held, s.probes, near), alone(own, s)]
             if held.holds:
                 said.append(why)
             else:
@@ -274,13 +267,13 @@ def held_near(found: Iterable[FoundBlock]) -> Iterator[FoundBlock]:
 
 def _mixed(s: Search, axes: Axes) -> Iterator[FoundBlock]:
     generators = swaps(axes, 0, 1) + [Generator(n, "negate") for n in s.signed] + s.shares
-    space = search(generators, s.measured, s.probes)
+    space = search(generators, s)
     for chosen in space.basis:
         own = space.moves.generators(chosen)
         swapped = [g for g in own if g.kind == "swap"]
         if not swapped or not any(g.kind == "negate" for g in own):
             continue
-        if not trial(swapped, s.measured, s.probes).holds:  # else both are found already
+        if not s.trial(swapped).holds:  # else both are found already
             yield exchange(s, own, 2)
 
 
@@ -371,9 +364,7 @@ def rotating(s: Search) -> Iterator[FoundBlock]:
             for probe, matrix in zip(probes, parts.matrix, strict=True)
         ]
         values = s.measured(points)
-        tried = worst(
-            [change_at(float(value), probe) for value, probe in zip(values, probes, strict=True)]
-        )
+        tried = worst([p.change(float(value)) for value, p in zip(values, probes, strict=True)])
         if tried.holds:
             what = f"Rotating {' and '.join(rotation.variables)} by random orthogonal matrices"
             said = unchanged(what, tried, s.probes, s.near)

@@ -9,7 +9,7 @@ import pytest
 from onebasin.base.errors import InferenceError
 from onebasin.inference.symmetries import moves
 from onebasin.inference.symmetries.find import find
-from onebasin.inference.symmetries.measuring import BudgetedDensity
+from onebasin.inference.symmetries.measuring import BudgetedDensity, Compared
 from onebasin.inference.symmetries.moves import swaps
 from onebasin.inference.symmetries.search import random_probes
 from onebasin.inference.symmetries.spaces import search
@@ -144,7 +144,7 @@ def test_pairs_of_many_variables_are_not_all_evaluated():
     measured = BudgetedDensity(density, 10_000, np.inf)
     probes = random_probes(measured, 0)
     before = measured.count
-    found = search(swaps([(name, 0) for name in names], 0, 1), measured, probes)
+    found = search(swaps([(name, 0) for name in names], 0, 1), Compared(measured, probes))
     assert [found.moves.names(chosen) for chosen in found.basis] == [tuple(names)]
     assert measured.count - before < 16 * len(names)
 
