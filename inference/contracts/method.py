@@ -34,7 +34,7 @@ class Method:
     name: ClassVar[str]  # the word by which `infer`, the command line and `calibrate` know it
     # Where its implementation on each engine is, ``module:attribute``; see also `Engine.methods`.
     engines: ClassVar[Mapping[str, str]] = {}
-    needs: ClassVar[frozenset[str]] = frozenset()  # of a target: "network", "symmetry"
+    needs: ClassVar[frozenset[str]] = frozenset()  # of a target: "network", "symmetry" (which is always checked)
     resumes: ClassVar[bool] = False  # takes a `checkpoint`
     takes_start: ClassVar[bool] = False  # takes initial values
     takes_adaptation: ClassVar[bool] = False  # takes step size and metric of an earlier run
@@ -42,7 +42,6 @@ class Method:
     gives_posterior: ClassVar[bool] = True  # draws approximate the posterior: no point estimates
     by_jax: ClassVar[bool] = False  # moves by JAX on either definition, NumPyro's where both are
     stan_by_jax: ClassVar[bool] = False  # its NumPyro engine also takes a Stan program alone
-    checks_symmetry: ClassVar[bool] = False  # checks the symmetry itself, in its own coordinates
     # Fields that a posterior records as attributes of their own, or in the name of the method.
     apart: ClassVar[tuple[str, ...]] = ()
     # Fields recorded only where they differ from their defaults: they came after records were made.

@@ -13,12 +13,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from onebasin.base.errors import RunCancelled
 from onebasin.base.progress import ProgressBars
 
+from ..runs.checkpoint import pack, unpack
 from .places import ChainPlace, Standing
 
 State = Any
@@ -87,9 +87,8 @@ class Walk:
             num, stats = self._step(self.drawn, s.draws, cancel, phase=1)
             self.drawn += num
             self.divergences += int(stats["diverging"].sum())
-            self.accepted += float(
-                np.sum(stats.get("acceptance_rate", np.nan))
-            )  # nothing is rejected
+            # Without a rate, nothing is rejected.
+            self.accepted += float(np.sum(stats.get("acceptance_rate", np.nan)))
             step_size = float(stats["step_size"][-1])
             self._show(s.warmup + self.drawn, stats)
             self._save(1)
@@ -151,29 +150,3 @@ class Walk:
 def rows(buffers: Mapping[str, Any], first: int, last: int) -> dict[str, np.ndarray]:
     """Take the rows of a slice that count out of its buffers, (row, ...)."""
     return {name: np.asarray(buffer)[first:last] for name, buffer in buffers.items()}
-
-
-def pack(state: State) -> dict[str, np.ndarray]:
-    """The whole state in arrays; of HMC position, momentum, step size, metric, what adapts them, and the key."""
-    leaves = jax.tree.leaves(state)
-    return {
-        f"leaf-{i}": np.asarray(jax.random.key_data(leaf) if _is_key(leaf) else leaf)
-        for i, leaf in enumerate(leaves)
-    }
-
-
-def unpack(arrays: Mapping[str, np.ndarray], like: State) -> State:
-    """The state that `pack` has put into arrays, bit for bit; `like` has its structure and types."""
-    leaves, tree = jax.tree.flatten(like)
-
-    def restored(array: np.ndarray, leaf: Any) -> jax.Array:
-        if _is_key(leaf):
-            return jax.random.wrap_key_data(jnp.asarray(array))
-        return jnp.asarray(array, leaf.dtype)
-
-    found = [restored(arrays[f"leaf-{i}"], leaf) for i, leaf in enumerate(leaves)]
-    return jax.tree.unflatten(tree, found)
-
-
-def _is_key(leaf: Any) -> bool:
-    return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)

@@ -159,6 +159,36 @@ def read(path: Path, fingerprint: str) -> dict[str, np.ndarray] | None:
     return None if str(arrays.pop(MARK)) != fingerprint else arrays
 
 
+def pack(state: Any) -> dict[str, np.ndarray]:
+    """A whole pytree of arrays and random keys; of HMC position, momentum, step size, metric, and what adapts them."""
+    import jax  # here, as below: chains of Stan are kept without it
+
+    leaves = enumerate(jax.tree.leaves(state))
+    return {f"leaf-{i}": np.asarray(jax.random.key_data(v) if _is_key(v) else v) for i, v in leaves}
+
+
+def unpack(arrays: Mapping[str, np.ndarray], like: Any) -> Any:
+    """The state that `pack` has put into arrays, bit for bit; `like` has its structure and types."""
+    import jax
+    import jax.numpy as jnp
+
+    leaves, tree = jax.tree.flatten(like)
+
+    def restored(array: np.ndarray, leaf: Any) -> jax.Array:
+        if _is_key(leaf):
+            return jax.random.wrap_key_data(jnp.asarray(array))
+        return jnp.asarray(array, leaf.dtype)
+
+    found = [restored(arrays[f"leaf-{i}"], leaf) for i, leaf in enumerate(leaves)]
+    return jax.tree.unflatten(tree, found)
+
+
+def _is_key(leaf: Any) -> bool:
+    import jax
+
+    return jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+
+
 Kept = tuple[Any, list[np.ndarray]]
 """A state to go on from, a pytree of arrays, with the losses (or whatever is traced) until then."""
 
@@ -181,22 +211,14 @@ class Keeper:
         arrays = None if self.path is None else read(self.path, self.fingerprint)
         if arrays is None:
             return like
-        import jax  # here, as below: chains of Stan are kept without it
-        import jax.numpy as jnp
-
-        leaves, tree = jax.tree.flatten(like[0])
-        state = [jnp.asarray(arrays[f"state/{i}"], leaf.dtype) for i, leaf in enumerate(leaves)]
-        return jax.tree.unflatten(tree, state), list(arrays["losses"])
+        return unpack(arrays, like[0]), list(arrays["losses"])
 
     def save(self, kept: Kept) -> None:
         """Called after every epoch; writes the state and the losses, if the last time is long enough ago."""
         if self.path is None or time.monotonic() - self._written < self.seconds:
             return
-        import jax
-
         state, losses = kept
-        leaves = {f"state/{i}": np.asarray(v) for i, v in enumerate(jax.tree.leaves(state))}
-        write(self.path, self.fingerprint, {"losses": np.stack(losses), **leaves})
+        write(self.path, self.fingerprint, {"losses": np.stack(losses), **pack(state)})
         self._written = time.monotonic()
 
 

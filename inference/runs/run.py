@@ -68,7 +68,7 @@ def run(
         numbers = sum(map(math.prod, network.shapes.values()))
     check_amount(*method.amount, numbers=numbers, kept=kept is not None)
     method.check(target, definition)
-    wanted = check_symmetry and not method.checks_symmetry
+    wanted = check_symmetry or "symmetry" in method.needs
     trial = declared.begin(target, engine=engine, seed=seed, progress=progress, wanted=wanted)
     started = time.perf_counter()
     with ProgressBars(progress) as bars:

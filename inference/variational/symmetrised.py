@@ -91,7 +91,6 @@ class Symmetrised(Method):
     resumes: ClassVar[bool] = True
     takes_start: ClassVar[bool] = True
     by_jax: ClassVar[bool] = True
-    checks_symmetry: ClassVar[bool] = True
     apart: ClassVar = ("family", "mutual_information")
     numpyro_alone: ClassVar = frozenset({"dtype", "anneal"})
     networks_alone: ClassVar = frozenset({"batch_size", "init", "local_reparametrisation"})

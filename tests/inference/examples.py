@@ -49,7 +49,6 @@ class Example:
     fit: frozenset[str] = frozenset()  # in the group `variational`
     recorded: str = ""  # the attribute `method`, where that is not the name
     gradients: int = 1  # of a step of a chain
-    points: int = 5  # at which a declared symmetry is checked before the run
 
     @property
     def kind(self) -> type[Method]:
@@ -108,7 +107,6 @@ EXAMPLES = (
         attributes=frozenset({"gradient_evaluations", "converged", "information_side"}),
         fit=frozenset({"elbo", "iteration", "information", "loc", "scale"}),
         recorded="symmetrised-vi",
-        points=2,
     ),
     Example(
         "ensemble",
