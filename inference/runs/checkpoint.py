@@ -174,7 +174,7 @@ def unpack(arrays: Mapping[str, np.ndarray], like: Any) -> Any:
 
     leaves, tree = jax.tree.flatten(like)
 
-    def restored(array: np.ndarray, leaf: Any) -> jax.Array:
+    def restored(array: np.ndarray, leaf: Any) -> Any:
         if _is_key(leaf):
             return jax.random.wrap_key_data(jnp.asarray(array))
         return jnp.asarray(array, leaf.dtype)

@@ -4,6 +4,7 @@ import numpy as np
 from scipy.special import expit
 
 from onebasin.inference.symmetries.find import find
+from onebasin.inference.symmetries.separate import families
 
 from ...each import each
 from .known import OUT, TABLE, Known, X, Y, filtered, logs, logsumexp, mixed, normal
@@ -53,6 +54,19 @@ def of_states(low, high, leave, back, start):
     moves = [[1 - leave, leave], [back, 1 - back]]
     likelihood = filtered([start, 1 - start], moves, np.stack([low, high]), 1)
     return likelihood + normal(low, 0, 5) + normal(high, 0, 5)
+
+
+def of_rows(to, stay, means):
+    """A hidden chain whose rows are declared by the probability of the second state."""
+    moves = [[1 - to, to], [1 - stay, stay]]
+    return filtered([0.5, 0.5], moves, means, 1) + normal(means, 0, 5)
+
+
+def of_tests(prevalence, sens, spec):
+    """Two tests of a disease that nobody has seen: whoever is ill for one labelling is healthy for the other."""
+    both = prevalence * np.stack([sens**2, sens * (1 - sens), (1 - sens) ** 2])
+    none = (1 - prevalence) * np.stack([(1 - spec) ** 2, spec * (1 - spec), spec**2])
+    return np.array([40.0, 30.0, 25.0]) @ np.log(both + none)
 
 
 def of_factors(z1, z2, l1, l2):
@@ -112,6 +126,10 @@ CASES = {
     "two states and the first one's probability": Known.of(
         of_states, "low, high, leave unit, back unit, start unit", "low~high,leave~back,1-start"
     ),
+    "two rows of one state": Known.of(of_rows, "to unit, stay unit, means 2", "to~1-stay,means"),
+    "complements of one another": Known.of(
+        of_tests, "prevalence unit, sens unit, spec unit", "sens~1-spec,1-prevalence"
+    ),
     "factors whose signs are free": Known.of(
         of_factors, "z1 8, z2 8, l1 5, l2 5", "+-z1~z2,+-l1~l2"
     ),
@@ -158,3 +176,23 @@ def test_components_apart_are_found_and_no_others(name):
     assert {block.status for block in found.blocks} <= {"live", "near"}
     assert found.open == ()
     assert found.evaluations == density.calls < 3000
+
+
+def test_families_are_of_one_shape_and_differ_in_what_counts_them():
+    names = ("mu10", "mu2", "b_x_raw", "b_y_raw", "beta", "L1")
+    assert families({**dict.fromkeys(names, ()), "mu3": (4,)}) == {
+        "(mu2, mu10)": ("mu2", "mu10"),
+        "(b_x_raw, b_y_raw)": ("b_x_raw", "b_y_raw"),
+    }
+
+
+def test_sentences_name_parameters_and_what_nothing_sets_against_another_is_harmless():
+    (block,) = find(CASES["a simplex moves along"].density(), seconds=np.inf).blocks
+    assert (block.parts, block.status) == (2, "live")
+    assert "leaves the log density unchanged" in block.evidence[0]
+    assert "m1~m2, s1~s2 and theta:0" in block.evidence[0]
+    effects = Known.of(
+        lambda e1, e2, slope: normal(e1) + normal(e2) + normal(Y, slope) + normal(slope),
+        "e1, e2, slope",
+    )
+    assert {b.status for b in find(effects.density(), seconds=np.inf).blocks} == {"harmless"}
