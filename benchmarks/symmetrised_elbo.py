@@ -26,6 +26,7 @@ import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -109,11 +110,11 @@ def choices(num_parts: int) -> dict[str, Gradient]:
     """Every training gradient."""
     found = {"fractional": averaged(lambda key, ratios: training_marginals(ratios))}
     if num_parts <= EXACT_UP_TO:
-        found["exact"] = of_estimator(exact())
-    found["importance(10)"] = of_estimator(importance(10))
-    found["Barber-Agakov"] = differentiated(barber_agakov())
+        found["exact"] = of_estimator(exact)
+    found["importance(10)"] = of_estimator(partial(importance, num_permutations=10))
+    found["Barber-Agakov"] = differentiated(barber_agakov)
     for num in (2, 10, 100, 1000):
-        found[f"InfoNCE({num})"] = differentiated(infonce(num))
+        found[f"InfoNCE({num})"] = differentiated(partial(infonce, num_permutations=num))
     return found
 
 
@@ -177,7 +178,9 @@ def times(case: Case, gradients: dict[str, Gradient], repeats: int) -> dict[str,
 
 def gradients(case: Case, repeats: int) -> list[dict[str, object]]:
     """Bias, spread, time and error of every choice."""
-    marginals = exact() if case.num_parts <= EXACT_UP_TO else importance(1000)
+    marginals = (
+        exact if case.num_parts <= EXACT_UP_TO else partial(importance, num_permutations=1000)
+    )
     reference = by_draw(case, of_estimator(marginals))
     norm = mean_square(reference)[0]
     found = choices(case.num_parts)

@@ -8,10 +8,10 @@ would have for its data and seed, up to rounding.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, override
 
 import jax
 import jax.numpy as jnp
@@ -24,6 +24,7 @@ from onebasin.base.seeds import Purpose, keys_for
 from onebasin.models.target import Target
 
 from ..contracts.density import Values
+from ..contracts.method import Method
 from ..density.network import NetworkDensity, numpyro_density_of
 from ..density.numpyro import NumpyroDensity
 from ..mcmc.hmc import Hmc
@@ -50,33 +51,6 @@ Stacked = Mapping[str, np.ndarray]
 Points = Float[Array, "simulation chain param"] | Float[np.ndarray, "simulation chain param"]
 
 
-class Starts:
-    """Finds starting points; compiled once for the data of all simulations."""
-
-    def __init__(self, family: Family, like: Target, settings: Nuts | Hmc) -> None:
-        self._climbs = settings.init == "optimum"
-        points = points_to_climb_from if self._climbs else chain_starts
-        self._points = jax.jit(
-            jax.vmap(lambda data, seed: points(traced(family, like, data), settings, seed))
-        )
-        self._search = BestOptimum(lambda v, data: traced(family, like, data).log_density(v))
-
-    def __call__(self, data: Stacked, seeds: np.ndarray) -> tuple[Points, list[str]]:
-        """Starting points (simulation, chain, param), and why a simulation has none; empty where it has."""
-        points = self._points(data, seeds)
-        failures = [""] * len(seeds)
-        if not self._climbs:
-            return points, failures
-        tops = np.array(points[:, :, 0])  # where none is found, the first point stands in
-        for number in range(len(seeds)):
-            its = {name: values[number] for name, values in data.items()}
-            try:
-                tops[number] = [self._search(several, its) for several in points[number]]
-            except InferenceError as error:
-                failures[number] = str(error)
-        return tops, failures
-
-
 AT_ONCE = 25
 """Simulations that are inferred by a call."""
 SIDE_BY_SIDE = 50_000
@@ -89,38 +63,62 @@ hidden Markov model (92,000; processor time of one busy core), where one simulat
 """
 
 
-class CompiledChains:
-    """Draws chains of many simulations."""
+class Compiled[S: Method]:
+    """A compiled program that infers many simulations; made for the first of them."""
 
-    def __init__(self, family: Family, settings: Nuts | Hmc | Mclmc):
+    def __init__(self, family: Family, settings: S) -> None:
         self.family, self.settings = family, settings
-        self._compiled: Any = None
-        self._starts: Starts | None = None
+        self._prepared = False
 
     def __call__(self, simulations: Sequence[Simulation]) -> list[SimulationDraws]:
-        """Draw for each simulation."""
+        """Infer each simulation."""
         data = stacked([simulation.data for simulation in simulations])
         seeds = np.array([simulation.seed for simulation in simulations], np.int64)
-        with precision(self.settings.dtype):
-            if self._compiled is None:
+        with precision(getattr(self.settings, "dtype", "float64")):
+            if not self._prepared:
                 like = target_of(self.family, simulations[0])
-                one: Callable[..., Any] = _mclmc if isinstance(self.settings, Mclmc) else _hmc
-                together = partial(one, self.family, like, self.settings)
-                self._compiled = jax.jit(
-                    jax.vmap(together)
-                    if self._side_by_side(like, {n: v[0] for n, v in data.items()})
-                    else lambda *given: jax.lax.map(lambda each: together(*each), given)
-                )
-                if not isinstance(self.settings, Mclmc):
-                    self._starts = Starts(self.family, like, self.settings)
-            given: tuple[Any, ...] = (data, seeds)
-            failures = [""] * len(seeds)
-            if self._starts is not None:
-                points, failures = self._starts(data, seeds)
-                given = (*given, points)
-            draws, diverging = self._compiled(*given)
-            draws = {name: np.asarray(values, np.float64) for name, values in draws.items()}
-            diverging = np.asarray(diverging)
+                self.prepare(like, {name: values[0] for name, values in data.items()})
+                self._prepared = True
+            return self.infer(data, seeds)
+
+    def prepare(self, like: Target, data: Mapping[str, np.ndarray]) -> None:
+        """Compile for targets like this one and its data."""
+        raise NotImplementedError
+
+    def infer(self, data: Stacked, seeds: np.ndarray) -> list[SimulationDraws]:
+        """Draw from the posterior of each simulation."""
+        raise NotImplementedError
+
+
+class CompiledChains(Compiled[Nuts | Hmc | Mclmc]):
+    """Draws chains of many simulations."""
+
+    @override
+    def prepare(self, like: Target, data: Mapping[str, np.ndarray]) -> None:
+        s, family = self.settings, self.family
+        together = partial(_mclmc if isinstance(s, Mclmc) else _hmc, family, like, s)
+        self._draw = jax.jit(
+            jax.vmap(together)
+            if self._side_by_side(like, data)
+            else lambda *given: jax.lax.map(lambda each: together(*each), given)
+        )
+        if not isinstance(s, Mclmc):
+            points = points_to_climb_from if s.init == "optimum" else chain_starts
+            self._points = jax.jit(
+                jax.vmap(lambda data, seed: points(traced(family, like, data), s, seed))
+            )
+            self._search = BestOptimum(lambda v, data: traced(family, like, data).log_density(v))
+
+    @override
+    def infer(self, data: Stacked, seeds: np.ndarray) -> list[SimulationDraws]:
+        failures = [""] * len(seeds)
+        given: tuple[Any, ...] = (data, seeds)
+        if not isinstance(self.settings, Mclmc):
+            points, failures = self._starts(data, seeds)
+            given = (*given, points)
+        draws, diverging = self._draw(*given)
+        draws = {name: np.asarray(values, np.float64) for name, values in draws.items()}
+        diverging = np.asarray(diverging)
         return [
             SimulationDraws(failure=failure)
             if failure
@@ -129,6 +127,21 @@ class CompiledChains:
             )
             for i, failure in enumerate(failures)
         ]
+
+    def _starts(self, data: Stacked, seeds: np.ndarray) -> tuple[Points, list[str]]:
+        """Starting points (simulation, chain, param), and why a simulation has none; empty where it has."""
+        points = self._points(data, seeds)
+        failures = [""] * len(seeds)
+        if self.settings.init != "optimum":
+            return points, failures
+        tops = np.array(points[:, :, 0])  # where none is found, the first point stands in
+        for number in range(len(seeds)):
+            its = {name: values[number] for name, values in data.items()}
+            try:
+                tops[number] = [self._search(several, its) for several in points[number]]
+            except InferenceError as error:
+                failures[number] = str(error)
+        return tops, failures
 
     def _side_by_side(self, like: Target, data: Mapping[str, np.ndarray]) -> bool:
         """Tell whether simulations advance side by side; all but trees have one length."""

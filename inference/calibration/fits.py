@@ -6,16 +6,15 @@ side by side until all have settled; of each, what it was when it settled is tak
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, override
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from onebasin.base.precision import precision
 from onebasin.models.target import Target
 
 from ..contracts.method import Method
@@ -26,14 +25,12 @@ from ..variational.advi import Advi
 from ..variational.engine import Begun, State, annealed, has_settled, planned
 from ..variational.result import draw_fit
 from ..variational.symmetrised import Symmetrised
-from .compiled import CompiledChains, stacked, traced
-from .drawn import Simulation, SimulationDraws, target_of
+from .compiled import Compiled, CompiledChains, Stacked, traced
+from .drawn import SimulationDraws
 from .family import Family
 
 
-def together(
-    family: Family, method: Method
-) -> Callable[[Sequence[Simulation]], list[SimulationDraws]] | None:
+def together(family: Family, method: Method) -> Compiled[Any] | None:
     """One compiled program for all simulations, where there is one for the method."""
     if family.model is None:
         return None
@@ -46,32 +43,23 @@ def together(
     return None
 
 
-class CompiledFits:
+class CompiledFits(Compiled[Advi | Symmetrised]):
     """Fits approximations of many simulations."""
 
-    def __init__(self, family: Family, settings: Advi | Symmetrised) -> None:
-        self.family, self.settings = family, settings
-        self._programs: tuple[Any, Any, Any] | None = None
-
-    def __call__(self, simulations: Sequence[Simulation]) -> list[SimulationDraws]:
-        """Fit and draw for each simulation."""
-        data = stacked([simulation.data for simulation in simulations])
-        seeds = np.array([simulation.seed for simulation in simulations], np.int64)
-        with precision(self.settings.dtype):
-            if self._programs is None:
-                self._programs = self._compile(target_of(self.family, simulations[0]))
-            params, failed = self._trained(data, seeds)
-            draws = self._programs[2](data, seeds, params)
-            draws = {name: np.asarray(values, np.float64) for name, values in draws.items()}
+    @override
+    def infer(self, data: Stacked, seeds: np.ndarray) -> list[SimulationDraws]:
+        params, failed = self._trained(data, seeds)
+        draws = self._draw(data, seeds, params)
+        draws = {name: np.asarray(values, np.float64) for name, values in draws.items()}
         return [
             SimulationDraws(failure="the ELBO is not finite")
             if failed[i]
             else SimulationDraws({n: v[i][None] for n, v in draws.items()}, independent=True)
-            for i in range(len(simulations))
+            for i in range(len(seeds))
         ]
 
-    def _compile(self, like: Target) -> tuple[Any, Any, Any]:
-        """Programs that begin fits, advance them and draw from them."""
+    @override
+    def prepare(self, like: Target, data: Mapping[str, np.ndarray]) -> None:
         s = self.settings
         one = replace(s, fits=1) if isinstance(s, Symmetrised) else s
         plan = planned(like, one)
@@ -94,20 +82,15 @@ class CompiledFits:
             density, num = elbo.objective.density, self.settings.draws
             return draw_fit(density, elbo.family, params, keys[0], num)[0]
 
-        shared = (0, 0, 0, None, None)
-        return (
-            jax.jit(jax.vmap(first)),
-            jax.jit(jax.vmap(advance, in_axes=shared)),
-            jax.jit(jax.vmap(draw)),
-        )
+        self._first = jax.jit(jax.vmap(first))
+        self._advance = jax.jit(jax.vmap(advance, in_axes=(0, 0, 0, None, None)))
+        self._draw = jax.jit(jax.vmap(draw))
 
-    def _trained(self, data: Any, seeds: np.ndarray) -> tuple[Any, np.ndarray]:
+    def _trained(self, data: Stacked, seeds: np.ndarray) -> tuple[Any, np.ndarray]:
         """Parameters of every fit as it settled, and which fits failed."""
-        assert self._programs is not None, "compiled before"
-        first, advance, _ = self._programs
         steps, every = self.settings.most_steps, self.settings.evaluate_every
         wait = annealed(self.settings.anneal, steps)
-        state = first(data, seeds)
+        state = self._first(data, seeds)
         trace = np.zeros((0, len(seeds)))
         settled = np.zeros(len(seeds), bool)
 
@@ -123,7 +106,7 @@ class CompiledFits:
                 ]
             if settled.all():
                 break
-            state, both = advance(data, seeds, state, done, min(every, steps - done))
+            state, both = self._advance(data, seeds, state, done, min(every, steps - done))
             trace = np.vstack([trace, np.asarray(both, np.float64).sum(axis=1)])
             now = jax.tree.map(lambda leaf: leaf[:, 0], state.params)
             kept = jax.tree.map(partial(either, settled), kept, now)

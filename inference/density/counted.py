@@ -9,6 +9,8 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
+from onebasin.base.precision import precision
+
 if TYPE_CHECKING:
     from onebasin.models.target import Target
 
@@ -27,6 +29,18 @@ def in_blocks(function: Callable[..., Any], *values: Any, size: int) -> Any:
         found = function(*jax.tree.map(lambda value, r=rows: np.asarray(value)[r], values))
         parts.append(jax.tree.map(np.asarray, found))
     return jax.tree.map(lambda *each: np.concatenate(each)[:count], *parts)
+
+
+def in_double(function: Callable[..., Any], size: int | None = None) -> Callable[..., Any]:
+    """Compile a function of one point for points (point, ...) in double precision, for NumPy; so many at a time."""
+    compiled = jax.jit(jax.vmap(function))
+
+    def call(values: Any) -> Any:
+        with precision("float64"):
+            found = compiled(values) if size is None else in_blocks(compiled, values, size=size)
+            return jax.tree.map(np.asarray, found)
+
+    return call
 
 
 class CountedDensity:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast, override
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import numpyro  # noqa: F401 - whole, before a part of it
 from jaxtyping import Array, Float
 from numpyro.handlers import block, trace
@@ -17,9 +18,12 @@ from numpyro.handlers import seed as seeded
 from onebasin.models.networks.bayesian import BayesianNetwork, NetworkTarget
 from onebasin.models.networks.likelihood import Categorical, Gaussian
 from onebasin.models.target import Target
+from onebasin.stan.library import open_library
+from onebasin.stan.network import pack_unconstrained
+from onebasin.stan.program import definition
 
 from ..contracts.density import Rows, Terms, Values, Vector
-from .numpyro import NumpyroDensity
+from .numpyro import NumpyroDensity, NumpyroValues
 
 if TYPE_CHECKING:
     from .stan_vectors import Density
@@ -141,3 +145,26 @@ class NetworkDensity(NumpyroDensity):
             self.target.model.numpyro_model(jnp.asarray(x), jnp.asarray(y))
 
         return block(model, hide=["y"])
+
+
+class StanNetworkValues(NumpyroValues):
+    """A network's density by its Stan program, whose packing of the unconstrained space NumPyro's shares."""
+
+    def __init__(self, target: Target, progress: Callable[[str], None] | None = None) -> None:
+        super().__init__(target)
+        self.library = open_library(definition(target), progress=progress)
+
+    @override
+    def log_density(self, values: Mapping[str, Any]) -> Float[np.ndarray, " point"]:
+        density, target = self.density, cast("NetworkTarget", self.density.target)
+        points = jax.vmap(density.unconstrain)(dict(values))
+        jacobians = jax.vmap(density.log_jacobian)(points)
+        vectors = []
+        for point in points:
+            parts = pack_unconstrained(target, density.unravel(point))
+            vectors.append([*parts["weights_raw"], *parts["biases_raw"], *np.log(parts["sigma"])])
+        return np.asarray(self.library.log_density(np.array(vectors)) - np.asarray(jacobians))
+
+    @override
+    def log_likelihood(self, values: Mapping[str, Any]) -> None:
+        return None  # Stan does not tell it from the prior

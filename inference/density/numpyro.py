@@ -265,7 +265,7 @@ class NumpyroValues:
         for _ in range(TRIES):
             vectors = rng.uniform(-RADIUS, RADIUS, (max(count, _AT_LEAST), self.density.size))
             values = {n: np.asarray(v) for n, v in self._constrain(vectors).items()}
-            allowed = np.isfinite(self.log_density(values))
+            allowed = np.isfinite(self._at(values)[0])
             found.append({name: value[allowed] for name, value in values.items()})
             together = {n: np.concatenate([one[n] for one in found])[:count] for n in values}
             if len(next(iter(together.values()))) == count:
@@ -276,7 +276,7 @@ class NumpyroValues:
         """Log density at points (point, ...); -inf outside the support."""
         return self._at(values)[0]
 
-    def log_likelihood(self, values: Mapping[str, Any]) -> Float[np.ndarray, " point"]:
+    def log_likelihood(self, values: Mapping[str, Any]) -> Float[np.ndarray, " point"] | None:
         """Log likelihood of all data at points (point, ...)."""
         model = self.density.model
         total = jax.vmap(lambda v: sum(site_terms(model, v, observed=True), jnp.zeros(())))

@@ -20,7 +20,11 @@ from .start import RADIUS, TRIES, no_point
 
 def stan_density(target: Target, progress: Callable[[str], None] | None = None) -> ValueDensity:
     """Return the density of a target by its Stan definition; a network's needs JAX."""
-    return (StanNetworkDensity if target.is_network else StanDensity)(target, progress)
+    if target.is_network:
+        from .network import StanNetworkValues
+
+        return StanNetworkValues(target, progress)
+    return StanDensity(target, progress)
 
 
 class StanDensity:
@@ -77,47 +81,3 @@ class StanDensity:
             if np.isfinite(self.library.log_density(vector)):
                 return vector
         raise no_point(self.target.name, TRIES)
-
-
-class StanNetworkDensity:
-    """Evaluates a network's density by way of NumPyro's unconstrained space, whose packing the program shares.
-
-    Nothing follows from the parameters.
-    """
-
-    derived: tuple[str, ...] = ()
-
-    def __init__(self, target: Target, progress: Callable[[str], None] | None = None) -> None:
-        from .network import NetworkDensity
-
-        self.density = NetworkDensity.of(target)
-        self.library = open_library(definition(target), progress=progress)
-        self.names: tuple[str, ...] = self.density.names
-
-    def derived_at(self, values: Mapping[str, Any], seed: int) -> dict[str, np.ndarray]:
-        """Return nothing, since nothing is derived."""
-        return {}
-
-    def points(self, count: int, seed: int) -> dict[str, np.ndarray]:
-        """Return points to try: name to array (point, ...)."""
-        from .numpyro import NumpyroValues
-
-        return NumpyroValues(self.density.target).points(count, seed)
-
-    def log_density(self, values: Mapping[str, Any]) -> Float[np.ndarray, " point"]:
-        """Log density at points (point, ...), up to a constant."""
-        import jax
-
-        from onebasin.stan.network import pack_unconstrained
-
-        density = self.density
-        points = jax.vmap(density.unconstrain)(dict(values))
-        jacobians = jax.vmap(density.log_jacobian)(points)
-        vectors = []
-        for point in points:
-            parts = pack_unconstrained(density.target, density.unravel(point))
-            vectors.append([*parts["weights_raw"], *parts["biases_raw"], *np.log(parts["sigma"])])
-        return np.asarray(self.library.log_density(np.array(vectors)) - np.asarray(jacobians))
-
-    def log_likelihood(self, values: Mapping[str, Any]) -> None:
-        """None: Stan does not tell the likelihood from the prior."""

@@ -24,6 +24,7 @@ from onebasin.stan.program import name_draws
 
 from ..contracts.engines import NUTPIE, definition_of
 from ..contracts.method import Job
+from ..density.counted import in_double
 from ..density.network import density_of
 from .numpyro import chain_starts
 from .nuts import Nuts
@@ -208,9 +209,7 @@ class _VectorModel:
             slopes = np.stack([self._gradient(jnp.asarray(start))[1] for start in starts])
             # nutpie takes its first metric from the slope, and fails where that is zero.
             self._starts = np.asarray(starts) + NUDGE * (slopes == 0)
-            self._constrain = jax.jit(
-                jax.vmap(lambda vector: density.quantities(density.unravel(vector)))
-            )
+            self._constrain = in_double(lambda v: density.quantities(density.unravel(v)))
 
     def start(self, number: int) -> Values:
         """Return the values at which a chain begins, if they were looked for."""
@@ -237,9 +236,8 @@ class _VectorModel:
 
     def draws(self, variables: Values) -> Values:
         """Draws of every variable, and of what follows from them."""
-        with precision("float64"):
-            found = self._constrain(jnp.asarray(variables[_VECTOR]))
-        return {name: np.asarray(value) for name, value in found.items()}
+        found: Values = self._constrain(variables[_VECTOR])
+        return found
 
     def _at(self, vector: np.ndarray) -> tuple[float, np.ndarray]:
         with precision("float64"):  # which holds for a thread alone, and this is one of nutpie's

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import jax
 import numpy as np
 import xarray as xr
 from jaxtyping import Float
@@ -22,7 +21,7 @@ from onebasin.posteriors import schema
 from onebasin.posteriors.chains import rhat
 
 from ..contracts.method import Found, Job
-from ..density.counted import in_blocks
+from ..density.counted import in_double
 from ..fits.weighting import resampled
 from .basins import Basin, Regions, Walks, first_basins, full_basins
 from .bridge import LogIntegral, log_integral
@@ -206,8 +205,8 @@ def sampled(job: Job[Modes]) -> Found:
         weights = weigh(estimates)
         rng = np.random.default_rng([seed, int(Purpose.MODE_WEIGHTS), 1])
         vectors, stats = draws_by_weight(regions, weights, walks, **lead, rng=rng)
-        constrain = jax.jit(jax.vmap(lambda v: density.quantities(density.unravel(v))))
-        draws = in_blocks(constrain, vectors.reshape(-1, vectors.shape[-1]), size=AT_ONCE)
+        constrain = in_double(lambda v: density.quantities(density.unravel(v)), AT_ONCE)
+        draws = constrain(vectors.reshape(-1, vectors.shape[-1]))
         group = table(
             regions, estimates, weights, walks, left, starts=settings.starts, failed=failed
         )
@@ -230,7 +229,7 @@ def _ordered(
     """The basins, the heaviest first, and the integral over each with all of its copies."""
     rng = np.random.default_rng([seed, int(Purpose.MODE_WEIGHTS)])
     regions = Regions(folding, tuple(basins))
-    heights = jax.jit(jax.vmap(folding.density.log_density))
+    heights = in_double(folding.density.log_density, AT_ONCE)
     found = []
     for number, basin in enumerate(basins):
 
@@ -238,7 +237,7 @@ def _ordered(
             out = np.full(len(points), -np.inf)
             inside = regions.inside(number, points)
             if inside.any():
-                here = in_blocks(heights, points[inside], size=AT_ONCE)
+                here = heights(points[inside])
                 out[inside] = np.where(np.isfinite(here), here, -np.inf)
             return out
 

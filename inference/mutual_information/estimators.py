@@ -73,25 +73,22 @@ def information(
     return plain + estimate.control if control_variate else plain
 
 
-def exact() -> Estimator:
+def exact(rng_key: jax.Array, ratios: LogRatios) -> Estimate:
     """The permanent by recursion over subsets, for at most `permanent.MAX_PARTS` parts.
 
     Draws are taken a few at a time: memory hardly grows with their number.
     """
 
-    def function(rng_key: jax.Array, ratios: LogRatios) -> Estimate:
-        def one(matrix: jax.Array) -> tuple[jax.Array, jax.Array]:
-            return log_permanent(matrix), log_permanent_and_marginals(matrix)[1]
+    def one(matrix: jax.Array) -> tuple[jax.Array, jax.Array]:
+        return log_permanent(matrix), log_permanent_and_marginals(matrix)[1]
 
-        size = ratios.num_parts
-        together = max(1, 2**20 // (size**2 * math.comb(size, size // 2)))
-        log_sum, marginals = jax.lax.map(one, ratios.total, batch_size=together)
-        return _estimate(log_sum, marginals, ratios, centred=True)
-
-    return function
+    size = ratios.num_parts
+    together = max(1, 2**20 // (size**2 * math.comb(size, size // 2)))
+    log_sum, marginals = jax.lax.map(one, ratios.total, batch_size=together)
+    return _estimate(log_sum, marginals, ratios, centred=True)
 
 
-def infonce(num_permutations: int) -> Estimator:
+def infonce(rng_key: jax.Array, ratios: LogRatios, *, num_permutations: int) -> Estimate:
     """The paper's bound: the identity and K - 1 uniform permutations, K at least 2: with one, the bound is zero."""
 
     def one(rng_key: jax.Array, matrix: jax.Array) -> Proposed:
@@ -101,10 +98,12 @@ def infonce(num_permutations: int) -> Estimator:
         permutations = jnp.concatenate([jnp.arange(size)[None], others])
         return permutations, jnp.full(num_permutations, -math.lgamma(size + 1), dtype=matrix.dtype)
 
-    return _weighted(one, centred=True)
+    return _weighted(one, rng_key, ratios, centred=True)
 
 
-def importance(num_permutations: int, *, sweeps: int = 25) -> Estimator:
+def importance(
+    rng_key: jax.Array, ratios: LogRatios, *, num_permutations: int, sweeps: int = 25
+) -> Estimate:
     """Importance sampling from `proposal`, the identity among the permutations: a lower bound for any K.
 
     The derivative holds the proposal fixed and is P, the mean over the weighted permutations. `sweeps` are those of the
@@ -119,20 +118,22 @@ def importance(num_permutations: int, *, sweeps: int = 25) -> Estimator:
         permutations = jnp.concatenate([identity[None], others.astype(identity.dtype)])
         return permutations, jnp.concatenate([own[None], log_prob])
 
-    return _weighted(one, centred=True)
+    return _weighted(one, rng_key, ratios, centred=True)
 
 
-def proposals_only(num_permutations: int, *, sweeps: int = 25) -> Estimator:
+def proposals_only(
+    rng_key: jax.Array, ratios: LogRatios, *, num_permutations: int, sweeps: int = 25
+) -> Estimate:
     """Importance sampling without the identity: an upper bound of I, and so none of the evidence."""
 
     def one(rng_key: jax.Array, matrix: jax.Array) -> Proposed:
         proposal = propose(jax.lax.stop_gradient(matrix), sweeps=sweeps)
         return _draw(rng_key, proposal, num_permutations)
 
-    return _weighted(one, centred=False)
+    return _weighted(one, rng_key, ratios, centred=False)
 
 
-def barber_agakov(*, sweeps: int = 10) -> Estimator:
+def barber_agakov(rng_key: jax.Array, ratios: LogRatios, *, sweeps: int = 10) -> Estimate:
     """The bound of Barber and Agakov 2003 with r of `proposal`: I >= log |G| + E log r(e); nothing is drawn.
 
     The derivative is that of the bound itself, through the sweeps.
@@ -142,15 +143,12 @@ def barber_agakov(*, sweeps: int = 10) -> Estimator:
         identity = jnp.arange(matrix.shape[0])
         return jnp.trace(matrix) - log_probability(propose(matrix, sweeps=sweeps), identity)
 
-    def function(rng_key: jax.Array, ratios: LogRatios) -> Estimate:
-        same = jnp.eye(ratios.num_parts, dtype=ratios.total.dtype)
-        marginals = jnp.broadcast_to(same[None], ratios.total.shape)
-        return _estimate(by_draw(one, ratios.total), marginals, ratios, centred=True)
-
-    return function
+    same = jnp.eye(ratios.num_parts, dtype=ratios.total.dtype)
+    marginals = jnp.broadcast_to(same[None], ratios.total.shape)
+    return _estimate(by_draw(one, ratios.total), marginals, ratios, centred=True)
 
 
-def bethe(*, max_sweeps: int = 1000) -> Estimator:
+def bethe(rng_key: jax.Array, ratios: LogRatios, *, max_sweeps: int = 1000) -> Estimate:
     """Bethe's free energy at marginals rounded to be doubly stochastic, converged or not: I is never too small.
 
     Where the identity alone gives more than Bethe, it is taken.
@@ -163,15 +161,16 @@ def bethe(*, max_sweeps: int = 1000) -> Estimator:
         low = value < identity
         return jnp.where(low, identity, value), jnp.where(low, same, beliefs)
 
-    def function(rng_key: jax.Array, ratios: LogRatios) -> Estimate:
-        return _estimate(*by_draw(one, ratios.total), ratios, centred=False)
-
-    return function
+    return _estimate(*by_draw(one, ratios.total), ratios, centred=False)
 
 
 def _weighted(
-    draw: Callable[[jax.Array, jax.Array], tuple[jax.Array, jax.Array]], *, centred: bool
-) -> Estimator:
+    draw: Callable[[jax.Array, jax.Array], tuple[jax.Array, jax.Array]],
+    rng_key: jax.Array,
+    ratios: LogRatios,
+    *,
+    centred: bool,
+) -> Estimate:
     """The log mean of exp(M(s)) / r(s) over the permutations s (sample, part) and log r (sample,) of `draw`."""
 
     def one(rng_key: jax.Array, matrix: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
@@ -182,19 +181,13 @@ def _weighted(
         log_mean = jax.nn.logsumexp(log_weights) - math.log(log_weights.shape[0])
         share = jax.nn.softmax(log_weights)
         where = jnp.broadcast_to(rows[None, :], permutations.shape)
-        mean = (
-            jnp.zeros_like(matrix)
-            .at[where, permutations]
-            .add(jnp.broadcast_to(share[:, None], permutations.shape))
-        )
+        shares = jnp.broadcast_to(share[:, None], permutations.shape)
+        mean = jnp.zeros_like(matrix).at[where, permutations].add(shares)
         return log_mean, mean, 1.0 / jnp.sum(share**2)
 
-    def function(rng_key: jax.Array, ratios: LogRatios) -> Estimate:
-        keys = jax.random.split(rng_key, ratios.total.shape[0])
-        log_sum, mean, effective = by_draw(one, keys, ratios.total)
-        return _estimate(log_sum, mean, ratios, centred=centred, effective=effective)
-
-    return function
+    keys = jax.random.split(rng_key, ratios.total.shape[0])
+    log_sum, mean, effective = by_draw(one, keys, ratios.total)
+    return _estimate(log_sum, mean, ratios, centred=centred, effective=effective)
 
 
 def _estimate(

@@ -67,14 +67,14 @@ def sides(
     """Values of both sides of every draw, and effective numbers of permutations; arguments as of `layered_interval`."""
     key_lower, key_upper = jax.random.split(rng_key)
     if ratios.num_parts <= max_exact:
-        estimate = exact()(key_lower, ratios)
+        estimate = exact(key_lower, ratios)
         values = information(ratios, estimate)
         return values, values, estimate.effective
-    estimate = importance(num_permutations)(key_lower, ratios)
+    estimate = importance(key_lower, ratios, num_permutations=num_permutations)
     lower = information(ratios, estimate)
     uppers = [
         information(ratios, above(key_upper, ratios)) + estimate.control
-        for above in (bethe(), proposals_only(num_permutations))
+        for above in (bethe, partial(proposals_only, num_permutations=num_permutations))
     ]
     smaller = jnp.where(jnp.mean(uppers[0]) < jnp.mean(uppers[1]), uppers[0], uppers[1])
     return lower, smaller, estimate.effective

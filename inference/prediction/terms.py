@@ -27,48 +27,36 @@ class NumpyroTerms:
     """Log likelihoods and log density of a NumPyro model or a network, at many draws."""
 
     def __init__(self, target: Target) -> None:
-        import jax
-
+        from ..density.counted import in_double
         from ..density.network import numpyro_density_of
         from ..runs.groups_numpyro import Sites
 
         with precision("float64"):
-            self._density = density = numpyro_density_of(target)
-            sites = Sites.of(target)
+            density, sites = numpyro_density_of(target), Sites.of(target)
         if not sites.observed:
             raise ArgumentError(
                 f"The model {target.name} observes no data, so that no observation can be left out."
             )
         self.names = density.names
         self._sums = target.is_network
-        self._at = jax.jit(jax.vmap(sites.log_likelihood))
-        self._constrain = jax.jit(jax.vmap(density.constrain))
-        self._unconstrain = jax.jit(jax.vmap(density.unconstrain))
-        self._log_density = jax.jit(jax.vmap(density.log_density))
+        self._at, self._unconstrain = (
+            in_double(sites.log_likelihood),
+            in_double(density.unconstrain),
+        )
+        self.constrain = in_double(density.constrain)
+        self.log_density = in_double(density.log_density)
 
     def at(self, values: Mapping[str, Any]) -> dict[str, np.ndarray]:
         """Return the log likelihoods (draw, obs...) at values (draw, ...), by the data that they are of."""
-        with precision("float64"):
-            found = self._at({name: values[name] for name in self.names})
-        terms = {name: np.asarray(term) for name, term in found.items()}
+        terms: dict[str, np.ndarray] = self._at({name: values[name] for name in self.names})
         if self._sums:  # a network's observation is a row, whatever its outputs
             terms = {n: t.reshape(*t.shape[:2], -1).sum(axis=-1) for n, t in terms.items()}
         return terms
 
     def unconstrain(self, values: Mapping[str, Any]) -> np.ndarray:
         """Return the unconstrained vectors (draw, param) of values."""
-        with precision("float64"):
-            return np.asarray(self._unconstrain({name: values[name] for name in self.names}))
-
-    def constrain(self, vectors: np.ndarray) -> dict[str, np.ndarray]:
-        """Return the values (draw, ...) of unconstrained vectors."""
-        with precision("float64"):
-            return {n: np.asarray(v) for n, v in self._constrain(vectors).items()}
-
-    def log_density(self, vectors: np.ndarray) -> np.ndarray:
-        """Return the log density (draw,) of unconstrained vectors, up to one constant."""
-        with precision("float64"):
-            return np.asarray(self._log_density(vectors))
+        vectors: np.ndarray = self._unconstrain({name: values[name] for name in self.names})
+        return vectors
 
 
 class StanTerms:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 import xarray as xr
@@ -110,18 +110,14 @@ def _group(
 POINTWISE = (LOG_LIKELIHOOD, POSTERIOR_PREDICTIVE)
 
 
-@dataclass(frozen=True)
-class Beside:
+class Beside(NamedTuple):
     """The groups next to the draws, and the draws that are left."""
 
     draws: Mapping[str, Values]  # the group `posterior`
-    # Log likelihoods, predictions, log priors.
-    groups: Mapping[str, DrawGroup] = field(default_factory=dict)
-    # The data: axes and array.
-    observed: Mapping[str, Named] = field(default_factory=dict)
-    constant: Mapping[str, Named] = field(default_factory=dict)
-    # Group that is not there although it could be, and why.
-    left_out: Mapping[str, str] = field(default_factory=dict)
+    groups: Mapping[str, DrawGroup]  # log likelihoods, predictions, log priors
+    observed: Mapping[str, Named]  # the data: axes and array
+    constant: Mapping[str, Named]
+    left_out: Mapping[str, str] = MappingProxyType({})  # groups that could be there, and why not
 
     def datasets(self, coords: Mapping[str, Any]) -> dict[str, xr.Dataset]:
         """The groups next to `posterior`."""
@@ -152,7 +148,7 @@ def beside(
     groups: dict[str, DrawGroup] = {}
     left: dict[str, str] = {}
     if origin is NOWHERE:
-        return Beside(draws, observed=target.outputs, constant=target.inputs)
+        return Beside(draws, {}, target.outputs, target.inputs)
     if target.is_network:
         net = cast("NetworkTarget", target)
         with precision(dtype):

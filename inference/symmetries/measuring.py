@@ -10,7 +10,6 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -274,21 +273,18 @@ def numpyro_searched(target: Target) -> SearchedDensity:
     """A NumPyro model, in double precision whatever JAX is set to."""
     import jax
 
-    from ..density.counted import in_blocks
+    from ..density.counted import in_blocks, in_double
     from ..density.numpyro import NumpyroValues
 
     with precision("float64"):
         values = NumpyroValues(target)
         density = values.density
-        constrain = jax.jit(jax.vmap(density.constrain))
         slope = jax.jit(jax.value_and_grad(density.log_density))
 
-    def in_batches(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        def called(given: Any) -> Any:
-            with precision("float64"):
-                return in_blocks(function, given, size=BATCH)
-
-        return called
+    def log_density(given: Mapping[str, np.ndarray]) -> np.ndarray:
+        with precision("float64"):
+            found: np.ndarray = in_blocks(values.log_density, given, size=BATCH)
+        return found
 
     def gradient(vector: np.ndarray) -> tuple[float, np.ndarray]:
         with precision("float64"):
@@ -296,8 +292,8 @@ def numpyro_searched(target: Target) -> SearchedDensity:
         return float(value), np.asarray(by_vector)
 
     shapes = {name: tuple(chart.event_shape) for name, chart in density.charts.items()}
-    at = in_batches(constrain), in_batches(values.log_density)
-    return SearchedDensity(shapes, density.size, *at, gradient)
+    constrain = in_double(density.constrain, BATCH)
+    return SearchedDensity(shapes, density.size, constrain, log_density, gradient)
 
 
 def stan_searched(target: Target, progress: Callable[[str], None] | None = None) -> SearchedDensity:

@@ -13,8 +13,9 @@ that keep all their weights.
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -96,8 +97,7 @@ Values = Float[Array, " draw"]
 COLUMNS = ("layer", "units", "lower", "upper", "lower_mcse", "upper_mcse", "log_order")
 
 
-@dataclass(frozen=True)
-class Bounds:
+class Bounds(NamedTuple):
     """Both sides of a number in nats; equal where it is exact.
 
     Attributes
@@ -289,7 +289,7 @@ class _Terms:
             chains.append([found[layer] for layer in range(len(order))])
         lower = max(chains, key=lambda found: float(jnp.mean(_total(found))))
         rows = [
-            (name, block.size, *astuple(_bounds(low, high, block.log_order)), block.log_order)
+            (name, block.size, *_bounds(low, high, block.log_order), block.log_order)
             for name, block, low, high in zip(names, blocks, lower, upper, strict=True)
         ]
         most = self.layout.log_order
@@ -326,6 +326,5 @@ def _total(terms: list[Values]) -> Values:
 
 def _bounds(lower: Values, upper: Values, log_order: float) -> Bounds:
     """Means over draws within 0 and the log order, and their errors."""
-    both = from_values(lower, upper, log_order, jnp.ones_like(lower))
-    each = (both.lower, both.upper, both.lower_mcse, both.upper_mcse)
-    return Bounds(*(float(value) for value in each))
+    *both, _ = from_values(lower, upper, log_order, jnp.ones_like(lower))
+    return Bounds(*map(float, both))

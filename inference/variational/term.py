@@ -163,15 +163,15 @@ class Information:
         return jax.lax.stop_gradient(found)
 
     def _estimator(self) -> Estimator:
-        s = self.settings
-        makers: dict[str, Callable[[], Estimator]] = {
+        sampling = {"num_permutations": self.settings.permutations}
+        known: dict[str, Estimator] = {
             "exact": exact,
             "bethe": bethe,
-            "barber_agakov": lambda: barber_agakov(sweeps=s.sweeps),
-            "importance": lambda: importance(s.permutations),
-            "infonce": lambda: infonce(s.permutations),
+            "barber_agakov": partial(barber_agakov, sweeps=self.settings.sweeps),
+            "importance": partial(importance, **sampling),
+            "infonce": partial(infonce, **sampling),
         }
-        return makers[self.choice]()
+        return known[self.choice]
 
     def _chain_values(
         self, p: Parameters, key: jax.Array, draws: Draws, chain: tuple[PartColumns, ...]
@@ -180,7 +180,7 @@ class Information:
         for columns in chain:
             if columns.index.size:
                 ratios = self.family.ratios(p, draws, columns)
-                estimator = exact() if ratios.num_parts <= MAX_EXACT else barber_agakov()
+                estimator = exact if ratios.num_parts <= MAX_EXACT else barber_agakov
                 total = total + information(ratios, estimator(key, ratios))
         return total
 

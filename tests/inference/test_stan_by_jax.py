@@ -105,18 +105,3 @@ def test_symmetrised_vi_is_that_of_the_same_numpyro_model():
 def test_what_needs_a_network_is_refused(given, words):
     with pytest.raises(ValueError, match=words):
         ob.infer(mixture(symmetry=WORDS), replace(QUICK, **given))
-
-
-@pytest.mark.slow
-def test_evidence_of_a_program_is_that_of_the_same_model_in_numpyro():
-    """But for the constant of Stan's half normals, which `~` does not normalise: log 2 each."""
-    settings = ob.Modes(starts=6, warmup=300, draws=300)
-    found = []
-    for target in (mixture(symmetry=WORDS), numpyro_mixture()):
-        posterior = ob.infer(target, method=settings, seed=1)
-        assert posterior["modes"].sizes["mode"] == 1
-        found.append(posterior["modes"].to_dataset().isel(mode=0))
-    gap = float(found[1]["log_evidence"] - found[0]["log_evidence"]) - 2 * np.log(2)
-    error = np.hypot(*(float(f["log_evidence_error"]) for f in found))
-    assert abs(gap) < 4 * error < 0.3
-    assert posterior["posterior"]["theta"].shape == (4, 300)

@@ -80,13 +80,6 @@ def test_random_starts_give_the_recorded_draws(method):
     assert float(tau[-1, -1]) == pytest.approx(last, rel=1e-6)
 
 
-def test_max_tree_depth_bounds_the_depth_also_in_single_precision():
-    settings = Nuts(chains=1, warmup=100, draws=100, max_tree_depth=2, dtype="float32")
-    tree = infer(known_target("numpyro"), settings, seed=1)
-    assert tree.sample_stats["tree_depth"].max() == 2
-    assert tree.posterior["tau"].dtype == np.float32
-
-
 def test_hmc_trajectory_has_at_most_max_steps():
     rng = np.random.default_rng(0)
     model = BayesianNetwork(Network(3, (4,), 3), Categorical())

@@ -76,14 +76,6 @@ def test_stans_optimum_is_that_of_the_unconstrained_density(tmp_path, engine):
     assert values["tau"] == pytest.approx(SHAPE / RATE, rel=1e-3)
 
 
-def test_rosenbrock_is_climbed():
-    def log_density(x: jax.Array) -> jax.Array:
-        return -jnp.sum(100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2)
-
-    starts = jnp.array([[-1.2, 1.0, 0.5], [0.0, 2.0, -1.0]])
-    np.testing.assert_allclose(BestOptimum(log_density)(starts), np.ones(3), atol=1e-4)
-
-
 @each("bad", [jnp.nan, -jnp.inf])
 def test_search_turns_back_where_the_density_is_not_finite(bad):
     """log(1 - x) / 2 + 2 x for x < 1, with its maximum at 3/4: the first steps overshoot."""

@@ -137,7 +137,7 @@ def test_messages_as_numbers_are_those_in_the_log_domain(flips):
 def test_training_marginals_are_near_the_exact_ones(dtype):
     """The error of the fraction c, measured: 0.136 at worst; neither the identity nor uniform would do."""
     ratios = parts(8, 5.0, draws=100, seed=3).ratios()
-    truth = jax.jit(exact())(jax.random.key(0), ratios).marginals
+    truth = jax.jit(exact)(jax.random.key(0), ratios).marginals
     found = jax.jit(training_marginals)(jax.tree.map(lambda x: x.astype(dtype), ratios))
     assert found.dtype == dtype
     np.testing.assert_allclose(found, truth, atol=0.15)

@@ -138,12 +138,6 @@ def test_derivatives_are_those_of_the_density_written_out(family, flips):
         np.testing.assert_allclose(mine, theirs, rtol=1e-9, atol=1e-9)
 
 
-def test_derivatives_are_finite_at_any_range():
-    case = [jnp.asarray(array, jnp.float32) for array in wide(6, 1000.0, np.float32)]
-    value = jax.jit(jax.grad(lambda *a: mean_field(*a).total.sum(), argnums=(0, 1, 2)))(*case)
-    assert all(np.isfinite(each).all() for each in value)
-
-
 def test_flips_sum_over_signs():
     """And the mean is that over the sign's posterior, written out."""
     case = parts(2, 1.0, draws=4)
@@ -157,11 +151,3 @@ def test_flips_sum_over_signs():
     np.testing.assert_allclose(ratios.flip_probability, 1 - share, rtol=1e-9, atol=1e-12)
     assert case.ratios().flip_probability is None
     np.testing.assert_allclose(ratios.log_group_order, math.log(8))
-
-
-def test_flips_at_any_range_are_finite():
-    plus = jnp.asarray([[[0.0, -1e6], [-1e6, 0.0]]], jnp.float32)
-    ratios = log_ratios(plus, -plus)
-    assert ratios.total.dtype == jnp.float32
-    np.testing.assert_allclose(ratios.total, [[[math.log(2), 1e6], [1e6, math.log(2)]]], rtol=1e-6)
-    np.testing.assert_allclose(ratios.mean, [[[0.0, 1e6], [1e6, 0.0]]])

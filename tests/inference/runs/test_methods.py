@@ -13,8 +13,6 @@ from scipy.stats import norm
 import onebasin as ob
 from onebasin.posteriors.network_groups import network_groups
 
-from ...each import each
-
 pytestmark = pytest.mark.filterwarnings("ignore:Estimated shape parameter")
 RNG = np.random.default_rng(4)
 X = RNG.normal(size=(12, 2))
@@ -26,16 +24,6 @@ CLASSES = ob.networks.BayesianNetwork(
 NOISE = 0.3 * np.random.default_rng(1).normal(size=12)
 NUMBERS = REGRESSION.condition(X, X[:, 0] + NOISE)
 LABELS = CLASSES.condition(X, RNG.integers(0, 3, 12))
-CHAINS = {"chains": 2, "warmup": 30, "draws": 30}
-
-METHODS = {
-    "nuts": lambda t: ob.nuts(t, **CHAINS, max_tree_depth=4),
-    "hmc": lambda t: ob.hmc(t, **CHAINS, max_steps=8),
-    "advi": lambda t: ob.advi(t, iterations=20, draws=60),
-    "symmetrised": lambda t: ob.symmetrised_vi(t, steps=20, draws=30, fits=2, report_draws=20),
-    "ensemble": lambda t: ob.networks.ensemble(t, members=40, epochs=3),
-    "laplace": lambda t: ob.laplace(t, draws=60),
-}
 
 
 def taken_by_arviz(tree: xr.DataTree, tmp_path) -> xr.DataTree:
@@ -50,7 +38,7 @@ def taken_by_arviz(tree: xr.DataTree, tmp_path) -> xr.DataTree:
 
 @pytest.fixture(scope="module")
 def chains() -> xr.DataTree:
-    return METHODS["nuts"](NUMBERS)
+    return ob.nuts(NUMBERS, chains=2, warmup=30, draws=30, max_tree_depth=4)
 
 
 def test_chains_of_a_network(chains, tmp_path):
@@ -108,18 +96,3 @@ def test_the_limit_holds_for_networks(chains):
     assert list(dataset["draw"].values[:2]) == [0, dataset.attrs["every"]]
     assert here(limit_mb=0) is None
     assert here(limit_mb=0.005) is None
-
-
-@pytest.mark.slow
-def test_what_is_distilled(chains, tmp_path):
-    settings = ob.approximations.DistillationSettings(iterations=20)
-    distilled = ob.approximations.distil(chains, X, settings=settings, seed=1)
-    again = taken_by_arviz(distilled.sample(60, seed=1), tmp_path)
-    assert "kinds" in again.attrs
-
-
-@pytest.mark.slow
-@each("method", METHODS)
-@pytest.mark.parametrize("target", [NUMBERS, LABELS], ids=["numbers", "labels"])
-def test_every_method(method, target, tmp_path):
-    taken_by_arviz(METHODS[method](target), tmp_path)
