@@ -126,15 +126,13 @@ class NumpyroDensity(Coordinates):
 
     def constrain(self, vector: Vector) -> Values:
         """Value of every variable."""
-        coordinates = self.unravel(vector)
-        if self.replayed and self._has_own_charts:
-            return constrain_fn(self.model, (), {}, coordinates)
-        return {name: chart.forward(coordinates[name]) for name, chart in self.charts.items()}
+        return self.quantities(self.unravel(vector), derived=False)
 
-    def quantities(self, coordinates: Values) -> Values:
-        """Value of every variable, and of what the model says to follow from them."""
+    def quantities(self, coordinates: Values, *, derived: bool = True) -> Values:
+        """Value of every variable, and of what the model says to follow from them, if it is `derived`."""
         if self.replayed and self._has_own_charts:
-            return constrain_fn(self.model, (), {}, coordinates, return_deterministic=True)
+            more = {"return_deterministic": derived}
+            return constrain_fn(self.model, (), {}, coordinates, **more)
         return {name: chart.forward(coordinates[name]) for name, chart in self.charts.items()}
 
     def unconstrain(self, values: Mapping[str, Any]) -> Vector:

@@ -44,16 +44,14 @@ def start_of(job: Job[Any]) -> Start:
     settings = job.method
     with precision("float64"):
         density = density_of(job.target, job.bars.say)
-        initial = None
+        posterior, init = None, settings.init
         if job.start is None:
             positions = np.asarray(chain_starts(density, settings, job.seed))
         else:
-            initial = initial_values(job.start, settings.chains, job.seed)
-            names = density.names
-            given = [
-                {n: v for n, v in values.items() if initial.posterior is None or n in names}
-                for values in initial.values
-            ]
+            given, posterior = initial_values(job.start, settings.chains, job.seed)
+            init, names = "values" if posterior is None else "posterior", density.names
+            if posterior is not None:
+                given = [{n: v for n, v in values.items() if n in names} for values in given]
             if not all(given):
                 raise ArgumentError(
                     f"`init` is a posterior without {', '.join(names)}, which {job.target.name!r} has: give one of "
@@ -78,7 +76,7 @@ def start_of(job: Job[Any]) -> Start:
                     )
                 found.append(np.asarray(vector))
             positions = np.stack(found)
-        how: dict[str, Any] = {"init": settings.init if initial is None else initial.source}
+        how: dict[str, Any] = {"init": init}
         if job.adapt_from is None:
             return Start(positions, how=how)
         earlier = _Earlier.of(job.adapt_from, density, definition_of(job.target, job.engine))
@@ -87,7 +85,7 @@ def start_of(job: Job[Any]) -> Start:
     if any(moved):
         how["relabelled"] = [number for number, is_moved in enumerate(moved) if is_moved]
     steps = None if earlier.step_size is None else _by_chain(earlier.step_size, settings.chains)
-    brief = initial is not None and initial.posterior is not None and metric is not None
+    brief = posterior is not None and metric is not None
     warmup = min(settings.warmup, SHORT) if brief else None
     return Start(positions, metric, steps, warmup, how)
 

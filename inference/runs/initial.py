@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,36 +13,24 @@ from onebasin.base.jsonable import read_json_file
 from onebasin.posteriors.view import View, as_view
 
 
-@dataclass(frozen=True, eq=False)
-class Initial:
-    """Initial values by chain."""
-
-    # Of each chain, name to value (...), in its natural space; names may be missing.
-    values: tuple[Mapping[str, Any], ...]
-    # The posterior whose draws they are, which may hold more than a model's variables.
-    posterior: View | None = None
-
-    @property
-    def source(self) -> str:
-        """Word of it for the record."""
-        return "values" if self.posterior is None else "posterior"
-
-
 def is_data(word: str) -> bool:
     """Tell whether a text is the name of a file and no word of a method."""
     return bool(Path(word).suffix) or Path(word).exists()
 
 
-def initial_values(given: Any, chains: int, seed: int) -> Initial:
+def initial_values(
+    given: Any, chains: int, seed: int
+) -> tuple[list[Mapping[str, Any]], View | None]:
     """Read initial values: a mapping for all chains or one for each, JSON files of them, or a posterior.
 
-    Of a posterior, chain c gets a draw, chosen by the seed, of chain c there, going through them again where there are
-    fewer.
+    Return by chain a mapping of names, of which some may be missing, to values (...) in their natural space; and the
+    posterior whose draws they are, which may hold more than a model's variables. Of a posterior, chain c gets a draw,
+    chosen by the seed, of chain c there, going through them again where there are fewer.
     """
     if isinstance(given, Mapping) and not hasattr(given, "sizes"):  # which xarray's mappings have
-        return Initial((given,) * chains)
+        return [given] * chains, None
     if isinstance(given, str | Path) and Path(given).suffix == ".json":
-        return Initial((_read(given),) * chains)
+        return [_read(given)] * chains, None
     if isinstance(given, Sequence) and not isinstance(given, str):
         if len(given) != chains:
             raise ArgumentError(
@@ -56,7 +43,7 @@ def initial_values(given: Any, chains: int, seed: int) -> Initial:
                     f"`init` is a list with an entry of type {type(each).__name__}; give a mapping from names to "
                     "values, or a JSON file of them, for each chain."
                 )
-        return Initial(tuple(found))
+        return found, None
     view = as_view(given, "init")
     arrays = {name: view.values(name) for name in view.kinds.named("parameter")}
     places = tuple(
@@ -66,7 +53,7 @@ def initial_values(given: Any, chains: int, seed: int) -> Initial:
         )
         for chain in range(chains)
     )
-    return Initial(tuple({n: v[at] for n, v in arrays.items()} for at in places), view)
+    return [{n: v[at] for n, v in arrays.items()} for at in places], view
 
 
 def _read(path: str | Path) -> dict[str, Any]:

@@ -61,7 +61,7 @@ def run(
     kept = None if checkpoint is None else check_path("checkpoint", checkpoint)
     _check_arguments(method, start=start, adapt_from=adapt_from, checkpoint=kept)
     if start is not None and not method.takes_adaptation:  # a fit starts at one place
-        (start,) = initial_values(start, 1, seed).values
+        (start,), _ = initial_values(start, 1, seed)
     numbers = 0  # in a draw: of a network it is known before anything is compiled
     if target.is_network:
         network = cast(Any, target).model.network
