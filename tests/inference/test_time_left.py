@@ -45,14 +45,6 @@ def test_a_slow_chain_decides_where_all_are_at_work():
     assert clock.left(16.0) == pytest.approx(max(4.0, 8.0 - 4.0))
 
 
-def test_what_was_kept_from_before_prices_nothing():
-    clock = TimeLeft(chains=2, warmup=1000, draws=1000, at_once=1)
-    clock.begin(0, 2000, 0.0)
-    clock.begin(1, 1500, 0.0)
-    clock.look(1, 1600, 10.0)
-    assert clock.left(10.0) == pytest.approx(40.0)
-
-
 @each(("seconds", "words"), [(0.4, "0 s"), (90, "90 s"), (150, "2 min"), (7800, "2 h 10 min")])
 def test_times_are_said_as_people_do(seconds, words):
     assert in_words(seconds) == words

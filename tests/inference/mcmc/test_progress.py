@@ -190,14 +190,3 @@ def test_elsewhere_than_in_a_terminal_a_chain_is_a_line(engine, capfd):
         accept = float(tree.sample_stats["acceptance_rate"][number].mean())
         (line,) = (line for line in lines if line.startswith(f"chain {number + 1} "))
         assert line.endswith(f": step {step:.3g}, accept {accept:.2f}, {divergent} divergent")
-
-
-def test_in_a_terminal_bars_tell_of_the_chain(monkeypatch):
-    told: list[str] = []
-    monkeypatch.setattr(ProgressBars, "moving", True)
-    monkeypatch.setattr(ProgressBars, "move", lambda self, bar, done, *said: told.extend(said[:1]))
-    settings = ob.Nuts(chains=1, warmup=100, draws=60)
-    ob.infer(known_target("numpyro"), method=settings, progress=True)
-    assert any(text.startswith("chain 1 warmup") for text in told)
-    assert "step" in told[-1] and "divergent" in told[-1]
-    assert told[-1].startswith("chain 1 sampling")

@@ -7,7 +7,6 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro
 import pytest
-import xarray as xr
 from numpyro import distributions as dist
 from scipy import stats
 
@@ -58,81 +57,6 @@ def topics(counts: np.ndarray) -> Target:
 
 
 TOPICS = topics(np.array([[100.0, 10, 10], [10, 101, 9], [9, 10, 103]]))
-FAR_TOPICS = topics(20 * np.array([[5.0, 28, 3], [24, 6, 4], [3, 5, 26]]))
-
-
-def alone(theta: np.ndarray) -> np.ndarray:
-    """Which document has a topic to itself: what tells modes apart, and no relabelling changes."""
-    first = theta[..., 0]
-    others = (first.sum(axis=-1, keepdims=True) - first) / 2
-    return np.abs(first - others).argmax(axis=-1)
-
-
-def by_importance(posterior: xr.DataTree, num: int = 40_000) -> np.ndarray:
-    """Shares of the kinds of modes by importance sampling from Student-t around the draws, one labelling alone."""
-    density = ob.jax_density(TOPICS)
-    values = {
-        n: posterior["posterior"][n].values.reshape(-1, *shape) for n, shape in SHAPES.items()
-    }
-    turned = values["phi"][:, 0, 1] < values["phi"][:, 1, 1]
-    values = {
-        "theta": np.where(turned[:, None, None], values["theta"][..., ::-1], values["theta"]),
-        "phi": np.where(turned[:, None, None], values["phi"][:, ::-1], values["phi"]),
-    }
-    points = np.asarray(jax.vmap(density.unconstrain)(values))
-    kinds = alone(values["theta"])
-    rng = np.random.default_rng(5)
-    parts = [points[kinds == kind] for kind in range(3) if (kinds == kind).sum() > 20]
-    around = [
-        stats.multivariate_t(p.mean(axis=0), 2 * np.cov(p, rowvar=False), df=5, seed=rng)
-        for p in parts
-    ]
-    drawn = np.concatenate([t.rvs(num // len(around)) for t in around])
-    q = np.logaddexp.reduce([t.logpdf(drawn) for t in around], axis=0)
-    there = jax.vmap(density.constrain)(drawn)
-    one = np.asarray(there["phi"][:, 0, 1] >= there["phi"][:, 1, 1])
-    log = np.where(one, np.asarray(jax.jit(jax.vmap(density.log_density))(drawn)) - q, -np.inf)
-    weight = np.exp(log - log.max())
-    found = alone(np.asarray(there["theta"]))
-    return np.bincount(found, weight, minlength=3) / weight.sum()
-
-
-SHAPES = {"theta": (3, 2), "phi": (2, 3)}
-
-
-@pytest.mark.slow
-def test_topics_have_the_weights_of_importance_sampling_and_a_verdict_with_their_modes():
-    """Modes about 3 nats below the highest, with 20 nats between them."""
-    found = ob.sample_modes(TOPICS, **SHORT, seed=1)
-    modes = found["modes"].to_dataset()
-    assert (modes.attrs["known"], modes.sizes["mode"]) == (1, 3)
-    assert modes["weight"].sum() == pytest.approx(1)
-    with jax.enable_x64(True):
-        truth = by_importance(found)
-    shares = np.bincount(alone(found["posterior"]["theta"].values).ravel(), minlength=3) / 1200
-    np.testing.assert_allclose(shares, truth, atol=0.02)
-    judged = ob.diagnose(found)
-    assert judged.verdict in ("usable", "aligned")
-    assert "different modes; their weights are" in judged.judgement.sentence
-
-
-@pytest.mark.slow
-def test_plain_chains_of_topics_settle_apart_and_are_sent_here():
-    plain = ob.nuts(FAR_TOPICS, chains=8, warmup=400, draws=400, seed=1)
-    assert len(set(alone(plain["posterior"]["theta"].values.mean(axis=1)))) > 1
-    judged = ob.diagnose(plain)
-    assert judged.verdict == "unusable"
-    assert "ob.sample_modes(target)" in judged.judgement.causes[0].remedy
-
-
-@pytest.mark.slow
-def test_topics_far_apart_leave_everything_to_the_first():
-    found = ob.sample_modes(FAR_TOPICS, **{**SHORT, "draws": 1000}, seed=1)
-    modes = found["modes"].to_dataset()
-    assert (modes.attrs["known"], modes.sizes["mode"]) == (1, 3)
-    assert (modes["log_weight"][1:] < -50).all()
-    assert "the first holds everything" in ob.diagnose(found).judgement.sentence
-    assert ob.diagnose(found).verdict in ("usable", "aligned")
 
 
 @pytest.mark.slow
