@@ -24,7 +24,6 @@ from onebasin.base.seeds import Purpose, keys_for
 from onebasin.models.target import Target
 
 from ..contracts.density import Values
-from ..contracts.method import Method
 from ..density.network import NetworkDensity, numpyro_density_of
 from ..density.numpyro import NumpyroDensity
 from ..mcmc.hmc import Hmc
@@ -63,10 +62,10 @@ hidden Markov model (92,000; processor time of one busy core), where one simulat
 """
 
 
-class Compiled[S: Method]:
-    """A compiled program that infers many simulations; made for the first of them."""
+class Compiled:
+    """A compiled program that infers many simulations by a method; made for the first of them."""
 
-    def __init__(self, family: Family, settings: S) -> None:
+    def __init__(self, family: Family, settings: Any) -> None:
         self.family, self.settings = family, settings
         self._prepared = False
 
@@ -74,7 +73,7 @@ class Compiled[S: Method]:
         """Infer each simulation."""
         data = stacked([simulation.data for simulation in simulations])
         seeds = np.array([simulation.seed for simulation in simulations], np.int64)
-        with precision(getattr(self.settings, "dtype", "float64")):
+        with precision(self.settings.dtype):
             if not self._prepared:
                 like = target_of(self.family, simulations[0])
                 self.prepare(like, {name: values[0] for name, values in data.items()})
@@ -90,7 +89,7 @@ class Compiled[S: Method]:
         raise NotImplementedError
 
 
-class CompiledChains(Compiled[Nuts | Hmc | Mclmc]):
+class CompiledChains(Compiled):
     """Draws chains of many simulations."""
 
     @override

@@ -30,7 +30,7 @@ from .drawn import SimulationDraws
 from .family import Family
 
 
-def together(family: Family, method: Method) -> Compiled[Any] | None:
+def together(family: Family, method: Method) -> Compiled | None:
     """One compiled program for all simulations, where there is one for the method."""
     if family.model is None:
         return None
@@ -43,7 +43,7 @@ def together(family: Family, method: Method) -> Compiled[Any] | None:
     return None
 
 
-class CompiledFits(Compiled[Advi | Symmetrised]):
+class CompiledFits(Compiled):
     """Fits approximations of many simulations."""
 
     @override

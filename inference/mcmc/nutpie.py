@@ -145,14 +145,11 @@ class NutpieChains:
                     sampler.cancel()
                     raise RunCancelled("The chain was stopped.") from None
             except RuntimeError as error:
-                raise self._failure(error) from error
-
-    def _failure(self, error: RuntimeError) -> InferenceError:
-        words = (str(error).splitlines() or ["without a word"])[0].rstrip(".")
-        return InferenceError(
-            f"nutpie failed on {self.job.target.name!r} ({words}); check the data and the prior, or use another "
-            "engine."
-        )
+                words = (str(error).splitlines() or ["without a word"])[0].rstrip(".")
+                raise InferenceError(
+                    f"nutpie failed on {self.job.target.name!r} ({words}); check the data and the prior, or use "
+                    "another engine."
+                ) from error
 
 
 class _StanModel:

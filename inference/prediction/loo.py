@@ -196,9 +196,12 @@ def loo(
         source = computed_terms(terms, {n: view.values(n) for n in view.variables}, var_name)
     with source as log_likelihood:
         if observations is not None:
-            return leave_some_out(
-                log_likelihood, view.posterior, _chosen(log_likelihood.count, observations, seed)
-            )
+            if observations > (total := log_likelihood.count):
+                raise ArgumentError(
+                    f"`observations` is {observations}, and there are {total}: ask for fewer."
+                )
+            some = np.random.default_rng(seed).choice(total, observations, replace=False)
+            return leave_some_out(log_likelihood, view.posterior, np.sort(some))
         found = leave_one_out(log_likelihood, view.posterior)
         bad = int((found.pareto_k > found.good_k).sum())
         if not bad:
@@ -225,9 +228,3 @@ def _terms(view: View, model: Model, progress: Callable[[str], None] | None) -> 
         raise ArgumentError(
             f"{why_none(view)}, and {str(error)[0].lower()}{str(error)[1:]}"
         ) from error
-
-
-def _chosen(total: int, count: int, seed: int) -> np.ndarray:
-    if count > total:
-        raise ArgumentError(f"`observations` is {count}, and there are {total}: ask for fewer.")
-    return np.sort(np.random.default_rng(seed).choice(total, count, replace=False))

@@ -5,7 +5,7 @@ What fits turns on the first three, so they are varied (`Condition`); the optimi
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from types import MappingProxyType
 from typing import NamedTuple
