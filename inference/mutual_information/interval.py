@@ -32,6 +32,7 @@ Gelberg et al. 2024 sample all layers at once by InfoNCE, which is below log K.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
@@ -44,6 +45,7 @@ from .estimators import bethe, exact, importance, information, proposals_only
 from .ratios import LogRatios
 
 PerDraw = Float[Array, " draw"]
+PerLayer = Float[Array, "layer draw"]
 
 
 class Interval(NamedTuple):
@@ -64,7 +66,7 @@ class Interval(NamedTuple):
 def sides(
     rng_key: jax.Array, ratios: LogRatios, *, num_permutations: int, max_exact: int
 ) -> tuple[PerDraw, PerDraw, PerDraw]:
-    """Values of both sides of every draw, and effective numbers of permutations; arguments as of `layered_interval`."""
+    """Values of both sides of every draw, and effective numbers of permutations; arguments as of `layer_sides`."""
     key_lower, key_upper = jax.random.split(rng_key)
     if ratios.num_parts <= max_exact:
         estimate = exact(key_lower, ratios)
@@ -94,21 +96,25 @@ def _mcse(values: jax.Array) -> jax.Array:
     return jnp.std(values, ddof=1) / jnp.sqrt(values.shape[0])
 
 
+Chain = OrderedDict[int, LogRatios]
+"""The ratios of what is left of each layer that has anything left, in the order in which layers are revealed."""
+
+
 @partial(jax.jit, static_argnames=("num_permutations", "max_exact"))
-def layered_interval(
+def layer_sides(
     rng_key: jax.Array,
     full: Sequence[LogRatios],
-    chains: Sequence[Sequence[LogRatios]],
+    chains: Sequence[Chain],
     *,
     num_permutations: int = 50,
     max_exact: int = 10,
-) -> Interval:
-    """Both sides of the mutual information of all layers; of a single layer, those of `sides`.
+) -> tuple[PerLayer, PerLayer, PerDraw]:
+    """Lower and upper values of every layer's term, and the effective numbers of permutations, of every draw.
 
     `full` has the ratios of each layer, all of the same draws from q, with all weights that move with a part. `chains`
-    are one or more orders in which the layers are revealed: the ratios of each layer that keeps any weight. The largest
-    of the chains' sums is the lower side. (The largest of several means favours the one that came out high by chance,
-    by a fraction of its error.) `effective` is that of the layer with fewest effective permutations in that chain.
+    are one or more orders in which the layers are revealed; lower values are those of the chain with the largest sum.
+    (The largest of several means favours the one that came out high by chance, by a fraction of its error.) Effective
+    numbers are those of the layer with the fewest in that chain.
 
     200 draws or more make the errors over draws small; more permutations of each bring the two sides together. Up to
     `max_exact` parts, at most `permanent.MAX_PARTS`, the permanent is exact.
@@ -116,26 +122,26 @@ def layered_interval(
     bound = partial(sides, num_permutations=num_permutations, max_exact=max_exact)
     if len(full) == 1:
         lower, upper, number = bound(rng_key, full[0])
-        return from_values(lower, upper, full[0].log_group_order, number)
+        return lower[None], upper[None], number
     key_upper, key_lower = jax.random.split(rng_key)
     keys = jax.random.split(key_upper, len(full))
-    upper = _total([bound(key, ratios)[1] for key, ratios in zip(keys, full, strict=True)])
-
-    def layer(key: jax.Array, ratios: LogRatios) -> tuple[jax.Array, jax.Array]:
-        lower, _, effective = bound(key, ratios)
-        return lower, effective
-
+    upper = jnp.stack([bound(key, ratios)[1] for key, ratios in zip(keys, full, strict=True)])
     each = iter(jax.random.split(key_lower, sum(len(chain) for chain in chains)))
-    found = [[layer(next(each), ratios) for ratios in chain] for chain in chains]
-    lower = jnp.stack([_total([values for values, _ in chain]) for chain in found])
-    best = jnp.argmax(jnp.mean(lower, axis=1))
-    # Of a chain, the effective numbers (draw,) of the layer with the lowest mean.
-    numbers = [jnp.stack([number for _, number in chain]) for chain in found]
-    effective = jnp.stack([each[jnp.argmin(jnp.mean(each, axis=1))] for each in numbers])
+    found, numbers = [], []
+    for chain in chains:
+        terms = {layer: bound(next(each), ratios) for layer, ratios in chain.items()}
+        nothing = jnp.zeros_like(upper[0])
+        found.append(jnp.stack([terms[n][0] if n in terms else nothing for n in range(len(full))]))
+        effective = jnp.stack([number for _, _, number in terms.values()])
+        numbers.append(effective[jnp.argmin(jnp.mean(effective, axis=1))])
+    best = jnp.argmax(jnp.stack([jnp.mean(jnp.sum(lower, axis=0)) for lower in found]))
+    return jnp.stack(found)[best], upper, jnp.stack(numbers)[best]
+
+
+def layered_interval(
+    rng_key: jax.Array, full: Sequence[LogRatios], chains: Sequence[Chain], **how: int
+) -> Interval:
+    """Both sides of the mutual information of all layers; arguments as of `layer_sides`."""
+    lower, upper, effective = layer_sides(rng_key, full, chains, **how)
     order = sum(ratios.log_group_order for ratios in full)
-    return from_values(lower[best], upper, order, effective[best])
-
-
-def _total(terms: list[jax.Array]) -> jax.Array:
-    """Their sum, entry by entry."""
-    return jnp.sum(jnp.stack(terms), axis=0)
+    return from_values(jnp.sum(lower, axis=0), jnp.sum(upper, axis=0), order, effective)

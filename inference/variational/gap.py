@@ -14,7 +14,6 @@ that keep all their weights.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -35,10 +34,10 @@ from onebasin.models.symmetry.blocks import equal_modes
 from onebasin.models.target import Target, check_target
 from onebasin.posteriors import schema
 
-from ..mutual_information.interval import LogRatios, from_values, sides
+from ..mutual_information.interval import from_values, layer_sides
 from .gaussians import GaussianFamily, Parameters, family_of, sample
-from .layout import PartColumns, SymmetryLayout, layout_of
-from .term import MAX_EXACT
+from .layout import SymmetryLayout, layout_of
+from .term import MAX_EXACT, layers_of
 
 SYMMETRISED, MEAN_FIELD = "symmetrised-vi", "advi-meanfield"
 """Methods whose posteriors tell parameters in the coordinates of a layout."""
@@ -248,80 +247,27 @@ def mixture_gap(
                 "`information_lower` and `information_upper`."
             )
         key_draws, key_terms = jax.random.split(key_for(Purpose.MIXTURE_GAP, seed))
-        terms = _Terms(layout, family, p, sample(family, p, key_draws, draws), permutations)
+        drawn = sample(family, p, key_draws, draws)
         names = [
             f"hidden{number}" if target.is_network else ", ".join(block.sites)
             for number, block in enumerate(layout.blocks, start=1)
         ]
-        return terms.gap(key_terms, names)
-
-
-@dataclass(frozen=True)
-class _Terms:
-    """The layers' terms of one Gaussian, on the same draws of it."""
-
-    layout: SymmetryLayout
-    family: GaussianFamily
-    p: Parameters
-    draws: jax.Array
-    permutations: int
-
-    def gap(self, key: jax.Array, names: list[str]) -> MixtureGap:
-        """Both sides, of the whole and of every layer."""
-        blocks = self.layout.blocks
-        keys = [jax.random.fold_in(key, number) for number in range(len(blocks))]
-        whole = [self.layout.columns(block) for block in blocks]
-        full = [self._sides(*each) for each in zip(keys, whole, strict=True)]
-        upper = [high for _, high in full]
-        # Lower values by layer and coordinates that count: terms that orders share are computed once.
-        known = {(n, columns.index.tobytes()): full[n][0] for n, columns in enumerate(whole)}
-        chains: list[list[Values]] = []
-        for order in self._orders():
-            found: dict[int, Values] = {}
-            for layer, columns in zip(order, self.layout.chain(order), strict=True):
-                place = layer, columns.index.tobytes()
-                if place not in known:
-                    if columns.index.size:
-                        known[place] = self._sides(keys[layer], columns, lower_alone=True)[0]
-                    else:
-                        known[place] = jnp.zeros(len(self.draws))
-                found[layer] = known[place]
-            chains.append([found[layer] for layer in range(len(order))])
-        lower = max(chains, key=lambda found: float(jnp.mean(_total(found))))
+        ahead = range(len(layout.blocks))
+        first, second = (*ahead[::2],), (*ahead[1::2],)
+        orders = [*map(tuple, layout.orders()), first + second, second + first]
+        both = layers_of(
+            layout, family, p, drawn, dict.fromkeys(orders if layout.overlaps else orders[:1])
+        )
+        lower, upper, _ = layer_sides(
+            key_terms, *both, num_permutations=permutations, max_exact=MAX_EXACT
+        )
         rows = [
             (name, block.size, *_bounds(low, high, block.log_order), block.log_order)
-            for name, block, low, high in zip(names, blocks, lower, upper, strict=True)
+            for name, block, low, high in zip(names, layout.blocks, lower, upper, strict=True)
         ]
-        most = self.layout.log_order
-        total = _bounds(_total(lower), _total(upper), most)
+        most = layout.log_order
+        total = _bounds(jnp.sum(lower, axis=0), jnp.sum(upper, axis=0), most)
         return MixtureGap(total, pd.DataFrame(rows, columns=COLUMNS), most)
-
-    def _orders(self) -> list[tuple[int, ...]]:
-        """Orders in which layers are revealed; one where they share nothing."""
-        ahead = tuple(range(len(self.layout.blocks)))
-        if not self.layout.overlaps:
-            return [ahead]
-        first, second = ahead[::2], ahead[1::2]
-        return list(dict.fromkeys((ahead, ahead[::-1], first + second, second + first)))
-
-    def _sides(
-        self, key: jax.Array, columns: PartColumns, *, lower_alone: bool = False
-    ) -> tuple[Values, ...]:
-        ratios = self.family.ratios(self.p, self.draws, columns)
-        return _compiled(key, ratios, self.permutations, lower_alone)
-
-
-@partial(jax.jit, static_argnums=(2, 3))
-def _compiled(
-    key: jax.Array, ratios: LogRatios, permutations: int, lower_alone: bool
-) -> tuple[Values, ...]:
-    """Lower and upper values of every draw; the lower ones alone take a fraction of the time."""
-    found = sides(key, ratios, num_permutations=permutations, max_exact=MAX_EXACT)
-    return found[:1] if lower_alone else found[:2]
-
-
-def _total(terms: list[Values]) -> Values:
-    return jnp.sum(jnp.stack(terms), axis=0)
 
 
 def _bounds(lower: Values, upper: Values, log_order: float) -> Bounds:

@@ -137,10 +137,14 @@ class SymmetryLayout:
         flipped = [np.full(r.shape[1], m.flipped) for m, r in zip(kept, rows, strict=True)]
         return PartColumns(index, np.concatenate(flipped) if block.has_flips and kept else None)
 
-    def chains(self) -> tuple[tuple[PartColumns, ...], ...]:
-        """Return the coordinates of each block that count, by order of revealing; one order where nothing is shared."""
-        orders = [range(len(self.blocks)), range(len(self.blocks))[::-1]]
-        return tuple(self.chain(order) for order in (orders if self.overlaps else orders[:1]))
+    def orders(self) -> list[Sequence[int]]:
+        """Orders of revealing the blocks, from the first and from the last; one where nothing is shared."""
+        ahead = range(len(self.blocks))
+        return [ahead, ahead[::-1]] if self.overlaps else [ahead]
+
+    def chains(self) -> list[tuple[PartColumns, ...]]:
+        """Return the coordinates of each block that count, by order of revealing."""
+        return [self.chain(order) for order in self.orders()]
 
     def chain(self, order: Sequence[int]) -> tuple[PartColumns, ...]:
         """Return the coordinates of each block that count in an order of revealing, block by block."""

@@ -16,7 +16,7 @@ step. Where the family or the symmetry couples the parts, group elements are app
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -35,7 +35,7 @@ from ..mutual_information.estimators import (
     information,
 )
 from ..mutual_information.gradient import path_gradient
-from ..mutual_information.interval import Interval, from_values, layered_interval
+from ..mutual_information.interval import Chain, Interval, from_values, layered_interval
 from ..mutual_information.messages import training_marginals
 from ..mutual_information.permanent import check_size
 from ..mutual_information.ratios import LogRatios
@@ -113,14 +113,8 @@ class Information:
         """Both sides."""
         num = self.settings.report_permutations
         if self.by_parts:
-            full = [
-                self.family.ratios(p, draws, self.layout.columns(b)) for b in self.layout.blocks
-            ]
-            chains = [
-                [self.family.ratios(p, draws, columns) for columns in chain if columns.index.size]
-                for chain in self.layout.chains()
-            ]
-            return layered_interval(key, full, chains, num_permutations=num, max_exact=MAX_EXACT)
+            both = layers_of(self.layout, self.family, p, draws, self.layout.orders())
+            return layered_interval(key, *both, num_permutations=num, max_exact=MAX_EXACT)
         lower = upper = self._reported(p, key, draws)
         if not self.enumerable:
             upper = self._sampled(p, key, draws, num, identity=False)
@@ -213,6 +207,26 @@ class Information:
     def _moved(self, p: Parameters, element: Element, draws: Draws) -> jax.Array:
         """Log densities of draws, each moved by the same element."""
         return self.family.log_density(p, jax.vmap(partial(self.layout.act, element))(draws))
+
+
+def layers_of(
+    layout: SymmetryLayout,
+    family: GaussianFamily,
+    p: Parameters,
+    draws: Draws,
+    orders: Iterable[Sequence[int]],
+) -> tuple[list[LogRatios], list[Chain]]:
+    """The ratios of every layer, and of what is left of each in orders of revealing."""
+    full = [family.ratios(p, draws, layout.columns(block)) for block in layout.blocks]
+    chains = [
+        Chain(
+            (layer, family.ratios(p, draws, columns))
+            for layer, columns in zip(order, layout.chain(order), strict=True)
+            if columns.index.size
+        )
+        for order in orders
+    ]
+    return full, chains
 
 
 def choose_estimator(name: str, family: GaussianFamily, layout: SymmetryLayout) -> str:

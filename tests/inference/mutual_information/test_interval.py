@@ -1,5 +1,7 @@
 """The interval: around the truth, closed where the permanent is exact, clipped to what is possible."""
 
+from collections import OrderedDict
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,7 +14,7 @@ from .cases import Parts, brute_force, marginals_by_sum, parts
 
 
 def interval(key: jax.Array, ratios: LogRatios, **how: int) -> Interval:
-    return layered_interval(key, [ratios], [[ratios]], **how)
+    return layered_interval(key, [ratios], [OrderedDict({0: ratios})], **how)
 
 
 def test_few_parts_have_a_closed_interval():
