@@ -258,6 +258,7 @@ def mixture_gap(
         both = layers_of(
             layout, family, p, drawn, dict.fromkeys(orders if layout.overlaps else orders[:1])
         )
+        key_terms = jax.random.fold_in(key_terms, 0)
         lower, upper, _ = layer_sides(
             key_terms, *both, num_permutations=permutations, max_exact=MAX_EXACT
         )
