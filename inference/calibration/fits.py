@@ -22,7 +22,7 @@ from ..mcmc.hmc import Hmc
 from ..mcmc.nuts import Nuts
 from ..microcanonical.mclmc import Mclmc
 from ..variational.advi import Advi
-from ..variational.engine import Begun, State, annealed, has_settled, planned
+from ..variational.engine import Begun, State, annealed, has_settled, most_steps, planned
 from ..variational.result import draw_fit
 from ..variational.symmetrised import Symmetrised
 from .compiled import Compiled, CompiledChains, Stacked, traced
@@ -88,7 +88,7 @@ class CompiledFits(Compiled):
 
     def _trained(self, data: Stacked, seeds: np.ndarray) -> tuple[Any, np.ndarray]:
         """Parameters of every fit as it settled, and which fits failed."""
-        steps, every = self.settings.most_steps, self.settings.evaluate_every
+        steps, every = most_steps(self.settings), self.settings.evaluate_every
         wait = annealed(self.settings.anneal, steps)
         state = self._first(data, seeds)
         trace = np.zeros((0, len(seeds)))

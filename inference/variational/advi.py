@@ -107,16 +107,6 @@ class Advi(Method):
         return f"advi-{self.family}"
 
     @property
-    def most_steps(self) -> int:
-        """Most steps of the optimiser."""
-        return self.iterations
-
-    @property
-    def draws_a_step(self) -> int:
-        """Draws from q of each gradient."""
-        return self.gradient_samples
-
-    @property
     def word(self) -> str:
         """The family, by which studies know it."""
         return self.family

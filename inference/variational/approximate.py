@@ -48,7 +48,7 @@ def fit(job: Job[Any]) -> Found:
                 start=None if job.start is None else given,
             )
 
-        bar = bars.add(plan.label, s.most_steps)
+        bar = bars.add(plan.label, begun.elbo.steps)
         optimised = begun.elbo.run(
             begun.state,
             keeper_in(job.checkpoint, mark),

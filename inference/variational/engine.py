@@ -93,6 +93,11 @@ def step_sizes(schedule: str, first: float, steps: int) -> optax.ScalarOrSchedul
     return optax.cosine_decay_schedule(first, steps) if schedule == "cosine" else first
 
 
+def most_steps(settings: Advi | Symmetrised) -> int:
+    """Most steps of the optimiser."""
+    return settings.iterations if isinstance(settings, Advi) else settings.steps
+
+
 def annealed(share: float, steps: int) -> int:
     """Steps in which the weight of the divergence from the prior is below one."""
     return math.ceil(share * steps)
@@ -116,7 +121,8 @@ class TrainingLoop:
     ) -> None:
         s = settings
         self.objective, self.settings, self.information = objective, s, information
-        self.family, self.steps = objective.family, s.most_steps
+        self.family, self.steps = objective.family, most_steps(s)
+        self.draws = s.gradient_samples if isinstance(s, Advi) else s.samples
         self.adam = optax.adam(step_sizes(s.schedule, s.learning_rate, self.steps))
         self.batches = Batches(num := objective.density.target.num_obs, s.batch_size or num)
         self.joint = information is None and not objective.local
@@ -201,7 +207,7 @@ class TrainingLoop:
         weight = divergence_weight(number, s.anneal, self.steps) if s.anneal else 1.0
         if self.joint:
             density = jax.vmap(self._joint(rows, weight))
-            draws = sample(self.family, params, key, s.draws_a_step)
+            draws = sample(self.family, params, key, self.draws)
             return -(jnp.mean(density(draws)) + weight * self.family.entropy(params))
         key_draws, key_layers, key_terms = jax.random.split(key, 3)
         if self.information is None:
@@ -209,7 +215,7 @@ class TrainingLoop:
             # same on the same machine and versions alone, which is all that a seed promises.
             bits = jax.random.bits(key_layers, (4,), jnp.uint32)
             key_layers = jax.random.wrap_key_data(bits, impl="rbg")
-        draws = objective.draw(params, key_draws, s.draws_a_step)
+        draws = objective.draw(params, key_draws, self.draws)
         likelihood = jnp.mean(objective.likelihood(params, key_layers, draws, self._data(rows)))
         prior = jnp.mean(objective.log_prior(params, draws))
         gain = self._gain(params, key_draws, key_terms, draws)

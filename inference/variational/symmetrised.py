@@ -127,16 +127,6 @@ class Symmetrised(Method):
         return self.fits, self.draws
 
     @property
-    def most_steps(self) -> int:
-        """Most steps of the optimiser."""
-        return self.steps
-
-    @property
-    def draws_a_step(self) -> int:
-        """Draws from q of each gradient."""
-        return self.samples
-
-    @property
     def label(self) -> str:
         """The value of a posterior's attribute `method`."""
         return "symmetrised-vi"
