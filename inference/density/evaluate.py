@@ -19,7 +19,7 @@ from onebasin.posteriors import schema
 from ..contracts.engines import defined_by, density_by, named
 
 if TYPE_CHECKING:
-    from .stan_vectors import Density
+    from ..contracts.density import LogDensity
 
 
 Points = xr.DataTree | xr.Dataset | Mapping[str, Any]
@@ -100,7 +100,7 @@ def log_density(
 
 
 @checks_arguments
-def jax_density(target: Target, *, progress: Callable[[str], None] | None = None) -> Density:
+def jax_density(target: Target, *, progress: Callable[[str], None] | None = None) -> LogDensity:
     """Give a target's log density over unconstrained vectors, as functions that JAX differentiates and compiles.
 
     A Stan program is evaluated in this process, by its compiled library: inside a compiled JAX program a gradient costs
@@ -117,7 +117,7 @@ def jax_density(target: Target, *, progress: Callable[[str], None] | None = None
 
     Returns
     -------
-    Density
+    LogDensity
         With `names` of the parameters and `size` of a vector; `log_density(vector)` in nats, with the Jacobian of the
         transforms, of a Stan program with all constants and -inf where it rejects; `constrain(vector)`, name to value;
         and its inverse, `unconstrain(values)`. Of a Stan program the last two have no derivatives, and second
