@@ -13,8 +13,7 @@ that keep all their weights.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import astuple, dataclass
 
 import jax
 import jax.numpy as jnp
@@ -96,7 +95,8 @@ Values = Float[Array, " draw"]
 COLUMNS = ("layer", "units", "lower", "upper", "lower_mcse", "upper_mcse", "log_order")
 
 
-class Bounds(NamedTuple):
+@dataclass(frozen=True)
+class Bounds:
     """Both sides of a number in nats; equal where it is exact.
 
     Attributes
@@ -263,7 +263,7 @@ def mixture_gap(
             key_terms, *both, num_permutations=permutations, max_exact=MAX_EXACT
         )
         rows = [
-            (name, block.size, *_bounds(low, high, block.log_order), block.log_order)
+            (name, block.size, *astuple(_bounds(low, high, block.log_order)), block.log_order)
             for name, block, low, high in zip(names, layout.blocks, lower, upper, strict=True)
         ]
         most = layout.log_order

@@ -5,7 +5,7 @@ What fits turns on the first three, so they are varied (`Condition`); the optimi
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from types import MappingProxyType
 from typing import NamedTuple
@@ -276,7 +276,7 @@ def gap_rows(config: SkipsConfig, cell: Cell, fit: xr.DataTree) -> Iterator[Row]
             seed=cell.seed,
         )
         when = {"iteration": iteration[moment], "end": moment == len(iteration) - 1}
-        yield {**when, "layer": ALL, **found.total._asdict(), "log_order": found.log_order}
+        yield {**when, "layer": ALL, **asdict(found.total), "log_order": found.log_order}
         for layer in found.layers.to_dict("records"):
             yield {**when, **layer}
 
