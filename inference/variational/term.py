@@ -157,13 +157,13 @@ class Information:
         return jax.lax.stop_gradient(found)
 
     def _estimator(self) -> Estimator:
-        sampling = {"num_permutations": self.settings.permutations}
+        num = self.settings.permutations
         known: dict[str, Estimator] = {
             "exact": exact,
             "bethe": bethe,
             "barber_agakov": partial(barber_agakov, sweeps=self.settings.sweeps),
-            "importance": partial(importance, **sampling),
-            "infonce": partial(infonce, **sampling),
+            "importance": partial(importance, num_permutations=num),
+            "infonce": partial(infonce, num_permutations=num),
         }
         return known[self.choice]
 
