@@ -16,11 +16,11 @@ LIMITS = {
     "posteriors": 4_398,
     "stan": 4_778,
     "analysis": 23_382,
-    "inference": 21_646,
+    "inference": 21_307,
     "truth": 3_844,
-    "studies": 14_634,
+    "studies": 14_308,
     "cli": 3_716,
-    "tests": 49_404,
+    "tests": 48_787,
 }
 GOALS = {
     "base": 2_600,

@@ -34,9 +34,8 @@ class Method:
     name: ClassVar[str]  # the word by which `infer`, the command line and `calibrate` know it
     # Where its implementation on each engine is, ``module:attribute``; see also `Engine.methods`.
     engines: ClassVar[Mapping[str, str]] = {}
-    needs: ClassVar[frozenset[str]] = (
-        frozenset()
-    )  # of a target: "network", "symmetry" (which is always checked)
+    # What it needs of a target: "network", or "symmetry", which is then always checked.
+    needs: ClassVar[frozenset[str]] = frozenset()
     resumes: ClassVar[bool] = False  # takes a `checkpoint`
     takes_start: ClassVar[bool] = False  # takes initial values
     takes_adaptation: ClassVar[bool] = False  # takes step size and metric of an earlier run
