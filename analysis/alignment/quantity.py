@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 import numpy as np
-import xarray as xr
 
 from onebasin.base.arguments import checks_arguments
 from onebasin.models.symmetry.blocks import Symmetry, equal_modes
@@ -56,15 +55,8 @@ def aligned_quantity(
 
     def quantity(values: Values, data: object) -> dict[str, np.ndarray]:
         del data
-        arrays = {
-            name: (
-                (*schema.SAMPLE_DIMS, *(f"{name}_dim_{at}" for at in range(values[name].ndim - 1))),
-                values[name][None],
-            )
-            for name in moved
-        }
-        tree = xr.DataTree.from_dict({schema.POSTERIOR: xr.Dataset(arrays)})
-        found = align(tree, known, reference=reference, gauge="keep", threads=1)
+        chain = {name: values[name][None] for name in moved}
+        found = align(chain, known, reference=reference, gauge="keep", threads=1)
         aligned = found.posterior[schema.POSTERIOR].to_dataset()
         return {name: aligned[name].values[0] for name in moved}
 

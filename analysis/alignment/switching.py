@@ -18,7 +18,6 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import xarray as xr
 from jaxtyping import Float, Int, Num
 
 from onebasin.models.symmetry.blocks import Block, axes_of, equal_modes
@@ -164,19 +163,12 @@ def _ratio(
 def _noise_ratio(
     alignment: Alignment, aligned: dict[str, np.ndarray], group: Group, rng: np.random.Generator
 ) -> float:
-    shuffled = shuffle_parts(aligned, group, rng)
-    dataset = xr.Dataset(
-        {
-            n: ((*schema.SAMPLE_DIMS, *(f"{n}_{k}" for k in range(v.ndim - 2))), v)
-            for n, v in shuffled.items()
-        }
-    )
-    rule = alignment.rule
+    shuffled, rule = shuffle_parts(aligned, group, rng), alignment.rule
     again = align(
-        dataset,
+        shuffled,
         group.symmetry,
         reference=rule.reference if rule.reference != "posterior" else "mean",
-        scales={n: s for n, s in rule.scales.items() if n in dataset},
+        scales={n: s for n, s in rule.scales.items() if n in shuffled},
         restarts=rule.restarts,
         max_sweeps=rule.max_sweeps,
         seed=rule.seed,

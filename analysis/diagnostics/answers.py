@@ -253,32 +253,26 @@ def labels_move(labels: Labels) -> Reason:
 def _labels_row(labels: Labels, raw: Diagnosis, case: Case) -> Reason:
     if not labels.looked:
         return Reason(LABELS, "not judged", "labels not looked at")
-    names: dict[str, Any] = {"names": labels.variables}
-    bad: Outcome = "failed" if case.answer == "unusable" else "warned"
-    if labels.state in ("switch", "partial") and not case.keeps_heights:
-        return Reason(LABELS, bad, "labels unlike", names)
-    if labels.rotated:
-        unsorted = case.answer == "invariant" or not case.is_sorted
-        return Reason(LABELS, bad, "rotation not sorted" if unsorted else "rotation sorted", names)
-    if labels.state == "switch":
-        apart = case.answer == "invariant" or not case.is_sorted
-        return Reason(LABELS, bad, "labels not sorted" if apart else "labels sorted", names)
-    if labels.state == "partial":
-        return Reason(LABELS, bad, "labels in company", names)
-    if labels.state == "overlap":
-        kind = "labels turning" if labels.turning else "labels overlap"
-        return Reason(
-            LABELS, bad, kind, names | ({"turning": labels.turning} if labels.turning else {})
-        )
-    if labels.state == "stay":
+    state, numbers = labels.state, {"names": labels.variables, "turning": labels.turning}
+    if state == "none" and raw.num_chains > 1 and not case.is_open:
+        return Reason(LABELS, "passed", "labels unseen")
+    if state == "none":
+        kind = "labels of one chain" if raw.num_chains == 1 else "labels open"
+        return Reason(LABELS, "not judged", kind)
+    if state == "stay":
         one = one_labelling(labels.aligned.alignment) if labels.aligned is not None else None
         caveat = {"caveat": one.sentence} if one is not None else {}
-        return Reason(LABELS, "passed", "labels stay", names | caveat)
-    if raw.num_chains == 1:
-        return Reason(LABELS, "not judged", "labels of one chain")
-    if case.is_open:
-        return Reason(LABELS, "not judged", "labels open")
-    return Reason(LABELS, "passed", "labels unseen")
+        return Reason(LABELS, "passed", "labels stay", numbers | caveat)
+    sorts = "not sorted" if case.answer == "invariant" or not case.is_sorted else "sorted"
+    kinds = {
+        "switch": f"labels {sorts}",
+        "partial": "labels in company",
+        "overlap": "labels turning" if labels.turning else "labels overlap",
+    }
+    kind = f"rotation {sorts}" if labels.rotated else kinds[state]
+    if state != "overlap" and not case.keeps_heights:
+        kind = "labels unlike"
+    return Reason(LABELS, "failed" if case.answer == "unusable" else "warned", kind, numbers)
 
 
 def _predictions_row(case: Case, answer: Answer) -> Reason:

@@ -1,8 +1,8 @@
 """The parts of a page, as frozen data; no HTML here.
 
 A `Report` has answer cards, then sections; a `Section` has text, notes, tables and figures, and after them `parts`
-in the order in which they are given. A part is a text, a `Note`, a `Table`, a `FigureItem`, a `FigureRow` (figures
-side by side), `Stats` (key figures), `Code` (a program) or `Details` (parts that fold).
+in the order in which they are given. A part is a text, a `Note`, a `Table`, a `FigureItem`, `Stats` (key figures),
+`Code` (a program) or `Details` (parts that fold).
 
 Convention: all text is plain, in paragraphs separated by an empty line; `backticks` set a name in
 code type. Whatever looks like HTML is shown, not obeyed.
@@ -28,13 +28,6 @@ class FigureItem:
     figure: Figure
     caption: str
     alt: str
-
-
-@dataclass(frozen=True, eq=False)
-class FigureRow:
-    """Figures side by side where there is room, else one under the other."""
-
-    figures: tuple[FigureItem, ...]
 
 
 @dataclass(frozen=True)
@@ -81,7 +74,7 @@ class Details:
     open: bool = False  # They show from the start.
 
 
-Part = str | Note | Table | FigureItem | FigureRow | Stats | Code | Details
+Part = str | Note | Table | FigureItem | Stats | Code | Details
 
 
 @dataclass(frozen=True, eq=False)

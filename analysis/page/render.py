@@ -29,7 +29,6 @@ from .page import (
     Code,
     Details,
     FigureItem,
-    FigureRow,
     Note,
     Part,
     Report,
@@ -123,8 +122,6 @@ class Layout:
                 return {"kind": "table", **self._table(part)}
             case FigureItem():
                 return {"kind": "figure", **self._figure(part)}
-            case FigureRow():
-                return {"kind": "figures", "figures": [self._figure(f) for f in part.figures]}
             case Stats():
                 return {"kind": "stats", "stats": [_stat(item) for item in part.items]}
             case Code():
@@ -133,7 +130,7 @@ class Layout:
                 inside = [self.part(each) for each in part.parts]
                 return {"kind": "details", "details": part, "parts": inside}
         raise ArgumentTypeError(
-            f"`parts` has {part!r}: give texts, notes, tables, figures, rows of figures, key figures, code or details."
+            f"`parts` has {part!r}: give texts, notes, tables, figures, key figures, code or details."
         )
 
     def _table(self, table: Table) -> dict[str, Any]:
@@ -195,15 +192,11 @@ def claimed(
     )
 
 
-def put(report: Report, output: Path, *, force: bool) -> Path:
-    """Write the page to a file that is held."""
-    return put_text(render(report), output, force=force)
-
-
-def put_text(page: str, output: Path, *, force: bool) -> Path:
-    """Write a page that is rendered to a file that is held."""
+def put(page: Report | str, output: Path, *, force: bool) -> Path:
+    """Write a page, rendered by now or not, to a file that is held."""
     from onebasin.base.files.atomic import replacing
 
+    html = page if isinstance(page, str) else render(page)
     with replacing(output, new=not force) as part:
-        part.write_text(page, encoding="utf-8")
+        part.write_text(html, encoding="utf-8")
     return output

@@ -14,7 +14,7 @@ from markupsafe import Markup
 from onebasin.base.arguments import checks_arguments
 
 from ..page.page import Report
-from ..page.render import claimed, put_text, render, write
+from ..page.render import claimed, put, render, write
 from ..plots.posteriors import Posteriors, named
 from .posteriors import posterior_report
 
@@ -62,7 +62,7 @@ class InlineReport:
             If the file exists and `force` is not set, or the folder is missing or not writable.
         """
         with claimed(path, force=force) as output:
-            return put_text(self.html, output, force=force)
+            return put(self.html, output, force=force)
 
     def _repr_html_(self) -> str:
         # A frame of its own origin: neither the notebook's styles nor its page are within reach.
