@@ -1,7 +1,7 @@
 # The public names. `networks.py` reads the imports of this file: a name stands here and nowhere else.
 
 from .analysis.alignment.barriers import barriers as barriers
-from .analysis.alignment.transpositions import transpositions as transpositions
+from .analysis.alignment.networks import transpositions as transpositions
 from .analysis.predictive.convergence import summarise_predictions as summarise_predictions
 from .analysis.predictive.regression import score_predictions as score_predictions
 from .analysis.predictive.uncertainty import predictive_uncertainty as predictive_uncertainty

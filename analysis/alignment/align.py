@@ -25,14 +25,19 @@ from onebasin.base.errors import ArgumentError
 from onebasin.models.symmetry.blocks import Symmetry
 from onebasin.posteriors.view import DensityAtDraws, Posterior, as_view
 
-from .checking import check_alignment
 from .costs import AlignmentReference, about, distance
-from .descent import Matched, MatchingProblem, match
+from .descent import Matched, MatchingProblem, iterate, match
 from .draws import MAX_BYTES, Arrays, workers
 from .features import Features, find_features
-from .iteration import iterate
 from .parts import take
-from .preparation import choose_inputs, choose_scales, choose_symmetry, mean_of, whole_element
+from .preparation import (
+    check_alignment,
+    choose_inputs,
+    choose_scales,
+    choose_symmetry,
+    mean_of,
+    whole_element,
+)
 from .result import Alignment
 from .rule import REFERENCES, AlignmentRule, AlignmentTarget
 

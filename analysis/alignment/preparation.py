@@ -1,5 +1,7 @@
 """From a posterior to what is matched: symmetry, network, inputs, features, scales, another posterior's mean.
 
+And conditions on an aligned posterior: the log density of the draws as they came, and nothing left behind.
+
 Networks are divided by the prior's standard deviations. Any other posterior: by the spread of a variable, as `units`
 finds it; 1 where it never varies.
 """
@@ -12,17 +14,29 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from jaxtyping import Float
 
+from onebasin.base.card import in_brief
 from onebasin.base.checks import check_inputs, check_positive
 from onebasin.base.errors import ArgumentError
-from onebasin.models.symmetry.elements import Element, Part, Permuted, in_order, on_arrays
+from onebasin.models.symmetry.elements import (
+    Element,
+    Part,
+    Permuted,
+    in_order,
+    labels_of,
+    on_arrays,
+)
 from onebasin.models.symmetry.group import Group
 from onebasin.posteriors.draws import event_shapes
 from onebasin.posteriors.view import Posterior, View, as_view
 
-from ..discovery.density import advice
+from ..discovery.density import LeavesPosterior, advice, parameters_of, spelt
+from ..discovery.partial import followers, recorded_companions, tied
 from ..discovery.resolve import Resolved, resolve
+from ..discovery.slots import numbered
+from ..summaries.deciding import every_few, looked_at
 from .features import Features
 from .parts import Parts
+from .result import Alignment
 
 if TYPE_CHECKING:
     from onebasin.models.networks.bayesian import BayesianNetwork
@@ -160,3 +174,45 @@ def prior_scales(model: BayesianNetwork) -> dict[str, float]:
         if layer.bias:
             out[layer.bias] = bias
     return out
+
+
+NAMED = 6
+"""Names that a sentence lists."""
+
+
+def check_alignment(alignment: Alignment, resolved: Resolved) -> None:
+    """Refuse an alignment that leaves the posterior: by its log density, else by what the draws show.
+
+    Raises
+    ------
+    LeavesPosterior
+        If the log density changes; or if nobody has checked the symmetry on a density, and quantities that it does not
+        move change with the labels.
+    """
+    checked = alignment.density is not None and alignment.density.compared
+    if checked or resolved.known or resolved.source == "found" or alignment.source.network:
+        return
+    view = alignment.source
+    moved = {name for block in alignment.symmetry for name in block.variables}
+    moved |= {*alignment.allocations}
+    drawn = {n for n, v in view.arrays.items() if v.dtype.kind in "biuf" and "draw" in v.dims}
+    names = [name for name in parameters_of(view) if name in drawn - moved]
+    every = [*names, *sorted(drawn & moved)]
+    step = every_few(view, every)
+    thin = tuple(on_arrays(part, lambda a: a[:, ::step]) for part in alignment.element)
+    rows = [labels_of(part) for part in thin]
+    labels = [numbered(each.reshape(*each.shape[:2], -1)) for each in rows if each.size]
+    values = {n: np.where(np.isfinite(v), v, 0.0) for n, v in looked_at(view, every).items()}
+    others = {name: values.pop(name) for name in names}
+    left = recorded_companions(view, moved) or followers(labels, others, sure=True)
+    if labels and not left:
+        shapes = {name: value.shape[2:] for name, value in values.items()}
+        aligned = Group(alignment.symmetry, shapes).act(thin, values)
+        left = tuple(name for own in labels for name in tied(own, aligned, others))
+    if left:
+        raise LeavesPosterior(
+            view.argument,
+            spelt(alignment.symmetry),
+            f"Alignment would leave what changes with the labels behind: {in_brief(left, NAMED)}.",
+            advice(view),
+        )

@@ -30,8 +30,7 @@ from onebasin.posteriors.view import View
 
 from ..discovery.density import DensityCheck, compare_densities, spelt
 from ..discovery.resolve import resolve
-from .allocations import Allocation, allocations_in, renumbered
-from .moving import moved
+from .moving import Allocation, allocations_in, moved, renumbered
 from .rule import AlignmentRule, AlignmentTarget
 
 _SMALLEST = {"permutation": np.int32, "signs": np.int8, "swapped": np.int8}

@@ -44,9 +44,8 @@ from .comparable import (
 )
 from .frame import CommonFrame, fit_frame, halves
 from .moments import MomentComparison, compare_moments, rhat_of
-from .result import MOMENTS, WEIGHTS, Comparison
+from .result import FLOOR, MOMENTS, WEIGHTS, Account, Comparison
 from .two_sample import two_sample
-from .words import FLOOR, Account
 
 Progress = Callable[[int, int], None]
 Rows = dict[str, dict[str, Any]]

@@ -36,7 +36,7 @@ from ..alignment import Alignment, align
 from ..discovery.resolve import resolve
 from ..summaries.units import units_of
 from .comparable import labelled_as, shape_of
-from .thinning import thin
+from .two_sample import thin
 
 Progress = Callable[[int, int], None]
 

@@ -22,8 +22,7 @@ from ..discovery.candidate import Candidate, of_few_places
 from ..discovery.density import LeavesPosterior
 from ..discovery.discover import discover
 from ..discovery.partial import companions, ties_chains
-from ..discovery.quantities import with_quantities
-from ..discovery.resolve import judged
+from ..discovery.resolve import judged, with_quantities
 from ..summaries.summary import summary
 from .aligned import diagnose_aligned, mixed_again
 from .invariants import invariants

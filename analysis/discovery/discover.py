@@ -22,10 +22,9 @@ from operator import itemgetter
 import numpy as np
 from jaxtyping import Float
 
-from .alike import Alike
 from .candidate import Candidate
 from .counterparts import Tuples, are_tied, tuples_of, with_tuples
-from .moving import joined, mask_of
+from .moving import Alike, joined, mask_of
 from .partial import companions, is_mirrored_elsewhere, unlike
 from .proposals import (
     BAD_RHAT,

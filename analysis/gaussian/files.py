@@ -20,9 +20,9 @@ from onebasin.base.files import netcdf
 from onebasin.base.files.outputs import claim
 from onebasin.base.jsonable import parse_json
 
+from .estimation import Factors, Spectral, Structure
 from .gaussian import GaussianFit
 from .layout import Variable, VariableLayout
-from .structures import Factors, Spectral, Structure
 
 GROUP = "gaussian"
 _DIMS = {

@@ -29,9 +29,9 @@ from onebasin.posteriors.view import Posterior, as_view
 
 from ..summaries.units import is_constant, units_of
 from . import estimation
+from .estimation import Samples, Spectral, Structure
 from .gaussian import GaussianFit
 from .layout import Rows, VariableLayout, layout_of
-from .structures import Samples, Spectral, Structure
 
 COVARIANCES = ("diagonal", "low-rank", "low-rank-precision", "full")
 _RANKED = ("low-rank", "low-rank-precision")

@@ -27,8 +27,8 @@ from onebasin.posteriors.pointwise import LIMIT_MB, check_limit
 from onebasin.posteriors.view import View, as_view
 
 from .common import of_target, parameter_table, prediction_groups
+from .estimation import Structure
 from .layout import Rows, VariableLayout
-from .structures import Structure
 
 Draws = xr.DataTree | xr.Dataset | Mapping[str, Any]
 

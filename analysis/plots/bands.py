@@ -1,7 +1,9 @@
 """Predictive mean with its 50 % and 95 % bands along one coordinate, over the data.
 
 Convention: the coordinate is a single input, or any line through input space that the caller has
-laid; bands are central and include the observation noise where the draws do.
+laid; bands are central and include the observation noise where the draws do. Of a network they are of so many draws as
+a picture needs, and noise is one number a draw, the same at all points: every point's own distribution is what it
+should be, and a band along a line has smooth edges.
 """
 
 from __future__ import annotations
@@ -18,7 +20,6 @@ from onebasin.base.errors import ArgumentError
 from onebasin.base.numbers import format_number
 from onebasin.posteriors.view import View
 
-from ..predictive.drawn import draw_regression
 from ..predictive.regression import central_interval
 from .style import ACCENT, CHAIN_COLOURS, INK, Picture, add_legend, new_panels
 
@@ -160,3 +161,32 @@ def truth_at(truth: Function, places: np.ndarray) -> Curve:
             f"({places.size}, 1): return one value for each."
         )
     return Curve(places, values.ravel())
+
+
+DRAWS = 1000
+"""Draws of all chains that are taken at most."""
+
+
+def draw_regression(
+    view: View, x: Float[np.ndarray, "obs in"], *, output: int, seed: int
+) -> tuple[Float[np.ndarray, " obs"], Float[np.ndarray, "chain draw obs"]]:
+    """Predict one output at some points by a posterior of a network with a Gaussian likelihood.
+
+    Returns its mean over draws, without noise, and draws with noise.
+    """
+    from onebasin.models.networks.prediction import predict_with_noise  # here: it loads JAX
+
+    assert view.network is not None
+    draws = few_draws(view)
+    function, sigma = (
+        part[..., output].astype(np.float64) for part in predict_with_noise(view.network, draws, x)
+    )
+    noise = np.random.default_rng(seed).normal(size=function.shape[:2])
+    predicted = function + sigma * noise[..., None]
+    return function.mean(axis=(0, 1)), predicted
+
+
+def few_draws(view: View) -> dict[str, np.ndarray]:
+    """Every k-th draw of all variables."""
+    every = max(1, -(-view.num_chains * view.num_draws // DRAWS))
+    return {name: view.values(name)[:, ::every] for name in view.variables}

@@ -1,19 +1,27 @@
-"""The report of one or more posteriors, as a page or as a file."""
+"""The report of one or more posteriors: the parts of its page, and the page in a file, or in a frame of a notebook."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, overload
 
+from markupsafe import Markup
+
+from onebasin.base.arguments import checks_arguments
 from onebasin.base.errors import ArgumentError
 from onebasin.base.numbers import format_number
 from onebasin.posteriors.view import Posterior, as_view
 
 from ..page.page import Report, Section
+from ..page.render import claimed, put, render, write
+from ..plots.posteriors import Posteriors, named
 from .definitions import definitions_of
 from .provenance import describe_run, program_section
-from .sections.alone import sections_of
-from .sections.answer import answer_card
+from .sections.alone import answer_card, sections_of
 from .sections.several import one_of_several, several
 from .subject import Subject
 from .tables import cost_table
@@ -90,3 +98,138 @@ def _made(subject: Subject) -> str:
     method = f" by {_METHODS.get(diagnosis.method, diagnosis.method)}" if diagnosis.method else ""
     engine = f" on {_ENGINES.get(diagnosis.engine, diagnosis.engine)}" if diagnosis.engine else ""
     return f"{size}{target}{method}{engine}"
+
+
+FRAME_HEIGHT = "42rem"
+
+
+@dataclass(frozen=True, eq=False)
+class InlineReport:
+    """A page that a notebook shows, and that `save` writes to a file.
+
+    Attributes
+    ----------
+    page : Report
+        The page's parts.
+    """
+
+    page: Report
+
+    @cached_property
+    def html(self) -> str:
+        """The page as a whole HTML document."""
+        return render(self.page)
+
+    def save(self, path: str | os.PathLike[str], *, force: bool = False) -> Path:
+        """Write the page to a file, which has to be new without `force`; returns its path.
+
+        Parameters
+        ----------
+        path : path
+            The HTML file.
+        force : bool
+            Whether a file that is there may be replaced.
+
+        Returns
+        -------
+        pathlib.Path
+            The file.
+
+        Raises
+        ------
+        OutputError
+            If the file exists and `force` is not set, or the folder is missing or not writable.
+        """
+        with claimed(path, force=force) as output:
+            return put(self.html, output, force=force)
+
+    def _repr_html_(self) -> str:
+        # A frame of its own origin: neither the notebook's styles nor its page are within reach.
+        frame = (
+            '<iframe sandbox="allow-scripts" title="{}" srcdoc="{}" loading="lazy" '
+            'style="width: 100%; height: {}; border: 1px solid #8884; border-radius: 8px"></iframe>'
+        )
+        return str(Markup(frame).format(self.page.title, self.html, FRAME_HEIGHT))
+
+    def __repr__(self) -> str:
+        return f"<report {self.page.title!r}: .save(path) writes it, a notebook shows it>"
+
+
+@overload
+def report(
+    posteriors: Posteriors,
+    path: None = None,
+    *,
+    title: str = ...,
+    var_names: Sequence[str] | None = ...,
+    symmetry: Symmetry | None = ...,
+    truth: str | None = ...,
+    force: bool = ...,
+) -> InlineReport: ...
+
+
+@overload
+def report(
+    posteriors: Posteriors,
+    path: str | os.PathLike[str],
+    *,
+    title: str = ...,
+    var_names: Sequence[str] | None = ...,
+    symmetry: Symmetry | None = ...,
+    truth: str | None = ...,
+    force: bool = ...,
+) -> Path: ...
+
+
+@checks_arguments
+def report(
+    posteriors: Posteriors,
+    path: str | os.PathLike[str] | None = None,
+    *,
+    title: str = "Posterior report",
+    var_names: Sequence[str] | None = None,
+    symmetry: Symmetry | None = None,
+    truth: str | None = None,
+    force: bool = False,
+) -> Path | InlineReport:
+    """Make one self-contained page: whether posteriors may be used, and the tables and pictures that show why.
+
+    Parameters
+    ----------
+    posteriors : posterior, or mapping of str to posterior
+        The posteriors, by the name that the page shall use; one alone is called ``posterior``. In any form that
+        `ob.diagnose` takes.
+    path : path, optional
+        The HTML file; without one, the page is given back, for a notebook to show or to be saved.
+    title : str
+        Heading of the page.
+    var_names : sequence of str, optional
+        Variables to report on; all by default.
+    symmetry : tuple of blocks, optional
+        Modulo what; by default what a posterior declares, or what is found in its draws.
+    truth : str, optional
+        Of several: the one that the others are compared with, by default the first.
+    force : bool
+        Whether a file that is there may be replaced.
+
+    Returns
+    -------
+    pathlib.Path or InlineReport
+        The file; or the page, which a notebook shows in a frame and `save` writes.
+
+    Raises
+    ------
+    ValueError
+        If there is no posterior, one of them cannot be diagnosed, or `truth` is none of them; the message names it.
+    OutputError
+        If the file exists and `force` is not set, or the folder is missing or not writable.
+
+    Examples
+    --------
+    >>> ob.report(posterior, "page.html", var_names=["theta"], force=True).name
+    'page.html'
+    """
+    page = posterior_report(
+        named(posteriors), title=title, var_names=var_names, symmetry=symmetry, truth=truth
+    )
+    return InlineReport(page) if path is None else write(page, path, force=force)

@@ -7,7 +7,7 @@ import pandas as pd
 
 from onebasin.base.table import Column, Row, Table, TableCell, Value
 
-from ..compare.reference.differences import TESTED
+from ..compare.reference.judging import TESTED
 from ..compare.reference.result import SHOWN, ReferenceComparison
 from ..compare.result import Comparison
 from ..diagnostics.result import AlignedDiagnosis, Diagnosis

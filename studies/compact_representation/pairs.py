@@ -12,8 +12,13 @@ import xarray as xr
 from matplotlib.axes import Axes
 
 from onebasin.analysis.alignment.barriers import Barrier, barrier
-from onebasin.analysis.alignment.networks import align_networks, as_draws, distances, network_loss
-from onebasin.analysis.alignment.transpositions import swapped
+from onebasin.analysis.alignment.networks import (
+    align_networks,
+    as_draws,
+    distances,
+    network_loss,
+    swapped,
+)
 from onebasin.analysis.page.page import FigureItem
 from onebasin.analysis.plots import style
 from onebasin.inference import Ensemble, Train

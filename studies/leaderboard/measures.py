@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from onebasin.analysis.compare.reference.compare import compare_with_reference
-from onebasin.analysis.compare.reference.differences import FALSE_ALARM, TESTED
+from onebasin.analysis.compare.reference.judging import FALSE_ALARM, TESTED
 from onebasin.analysis.compare.reference.known import Known
 from onebasin.analysis.compare.reference.result import ReferenceComparison
 from onebasin.base.card import number

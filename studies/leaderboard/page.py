@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from onebasin.analysis.compare.reference.differences import FALSE_ALARM, SEEN
+from onebasin.analysis.compare.reference.judging import FALSE_ALARM, SEEN
 from onebasin.analysis.compare.reference.result import FLAGS
 from onebasin.analysis.page.page import FigureItem
 from onebasin.base.table import TableCell

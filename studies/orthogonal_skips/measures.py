@@ -14,8 +14,7 @@ import numpy as np
 
 from onebasin.analysis.predictive.heldout import HeldOut, gap, predict_held_out
 from onebasin.analysis.predictive.uncertainty import predictive_uncertainty
-from onebasin.analysis.summaries.unit_activity import unit_activity
-from onebasin.analysis.summaries.weight_moments import weight_moments
+from onebasin.analysis.summaries.unit_activity import unit_activity, weight_moments
 from onebasin.posteriors.view import as_view
 
 from .. import lab

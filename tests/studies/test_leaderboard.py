@@ -10,7 +10,7 @@ import pytest
 import scipy.stats
 import xarray as xr
 
-from onebasin.analysis.compare.reference.differences import LEVEL
+from onebasin.analysis.compare.reference.judging import LEVEL
 from onebasin.analysis.compare.reference.known import known_of
 from onebasin.inference import Nuts
 from onebasin.models import Target

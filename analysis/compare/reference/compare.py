@@ -27,8 +27,7 @@ from ...summaries.quantiles import describe
 from ..comparable import check_comparable, labelled_as, unlike_weights
 from ..frame import halves
 from . import words
-from .differences import differences
-from .judging import INVARIANT, PARAMETER, Judged, judge, why_not
+from .judging import INVARIANT, PARAMETER, Judged, differences, judge, why_not
 from .known import Known, known_of
 from .result import ReferenceComparison
 

@@ -13,8 +13,7 @@ from onebasin.base.jsonable import json_safe
 from onebasin.base.showing import Shown
 from onebasin.base.table import Flag, Table
 
-from .differences import TESTED
-from .judging import Verdict
+from .judging import TESTED, Verdict
 
 SHOWN = 10
 """Quantities that are shown, the worst first."""

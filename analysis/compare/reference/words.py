@@ -9,9 +9,8 @@ import pandas as pd
 
 from onebasin.base.card import number
 
-from ..words import PREDICTIONS
-from .differences import FALSE_ALARM, SEEN
-from .judging import INVARIANT, PARAMETER, Judged
+from ..result import PREDICTIONS
+from .judging import FALSE_ALARM, INVARIANT, PARAMETER, SEEN, Judged
 
 STATISTICS = {"mean": "mean", "q5": "5 % quantile", "q50": "median", "q95": "95 % quantile"}
 SMALL = 0.05

@@ -21,8 +21,7 @@ import xarray as xr
 from jaxtyping import Float
 
 from onebasin.analysis.alignment import align
-from onebasin.analysis.compare.thinning import thin
-from onebasin.analysis.compare.two_sample import energy_distance
+from onebasin.analysis.compare.two_sample import energy_distance, thin
 from onebasin.analysis.predictive.classification import agreement, total_variation
 from onebasin.analysis.predictive.points import Points, Predicted, predict_points
 from onebasin.models import BayesianNetwork

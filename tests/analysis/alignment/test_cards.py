@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import onebasin as ob
-from onebasin.analysis.alignment.transpositions import Transpositions
+from onebasin.analysis.alignment.networks import Transpositions
 from onebasin.truth.alignment_failures import FailureRates
 
 from ...cards import check_page

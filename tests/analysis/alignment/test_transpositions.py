@@ -3,11 +3,7 @@
 import numpy as np
 import pytest
 
-from onebasin.analysis.alignment.transpositions import (
-    count_transpositions,
-    swapped,
-    transpositions_of,
-)
+from onebasin.analysis.alignment.networks import count_transpositions, swapped, transpositions_of
 from onebasin.models.symmetry.blocks import Exchangeable
 from onebasin.models.symmetry.elements import Scaled
 from onebasin.models.symmetry.group import Group

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from onebasin.analysis.compare.compare import compare
-from onebasin.analysis.compare.words import FLOOR
+from onebasin.analysis.compare.result import FLOOR
 from onebasin.analysis.report import comparison_table
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from onebasin.analysis.discovery.alike import Alike
+from onebasin.analysis.discovery.moving import Alike
 from onebasin.analysis.discovery.slots import Lens, Slot
 from onebasin.analysis.discovery.sorting import Sorting, apply, spread
 

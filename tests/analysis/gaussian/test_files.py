@@ -11,8 +11,8 @@ from onebasin.analysis.gaussian import (
     load_gaussian,
     save_gaussian,
 )
+from onebasin.analysis.gaussian.estimation import Factors
 from onebasin.analysis.gaussian.files import from_dataset, to_dataset
-from onebasin.analysis.gaussian.structures import Factors
 from onebasin.models.networks.architecture import Network
 from onebasin.models.networks.bayesian import BayesianNetwork
 

@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.stats import multivariate_normal
 
-from onebasin.analysis.gaussian.structures import Factors, Spectral
+from onebasin.analysis.gaussian.estimation import Factors, Spectral
 
 from ...each import each
 

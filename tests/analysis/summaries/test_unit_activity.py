@@ -7,8 +7,11 @@ import xarray as xr
 from numpyro import distributions as dist
 
 import onebasin as ob
-from onebasin.analysis.summaries.unit_activity import normal_divergence, ordered_divergence
-from onebasin.analysis.summaries.weight_moments import weight_moments
+from onebasin.analysis.summaries.unit_activity import (
+    normal_divergence,
+    ordered_divergence,
+    weight_moments,
+)
 from onebasin.inference.density.network import density_of
 from onebasin.models import BayesianNetwork, Gaussian, Network, NormalPrior, Parametrisation
 from onebasin.models.transforms.distributions import OrderedNormal

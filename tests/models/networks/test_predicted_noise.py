@@ -11,7 +11,7 @@ from scipy import special, stats
 import onebasin as ob
 from onebasin.analysis.compare.comparable import unlike_weights
 from onebasin.analysis.diagnostics.invariants import invariants
-from onebasin.analysis.predictive.drawn import draw_regression
+from onebasin.analysis.plots.bands import draw_regression
 from onebasin.analysis.predictive.heldout import predict_held_out
 from onebasin.analysis.predictive.points import Points, predict_points
 from onebasin.inference.prediction import predict as prediction

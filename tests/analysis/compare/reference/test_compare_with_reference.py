@@ -12,7 +12,7 @@ from scipy.stats import norm
 from onebasin.analysis.alignment import align
 from onebasin.analysis.alignment.rule import AlignmentTarget
 from onebasin.analysis.compare.reference.compare import compare_with_reference
-from onebasin.analysis.compare.reference.differences import FALSE_ALARM, differences, tried
+from onebasin.analysis.compare.reference.judging import FALSE_ALARM, differences, tried
 from onebasin.analysis.compare.reference.known import Known, known_of
 from onebasin.analysis.summaries.quantiles import describe
 from onebasin.models import BayesianNetwork, Gaussian, Network
