@@ -28,16 +28,9 @@ from onebasin.posteriors.view import DensityAtDraws, Posterior, as_view
 from .costs import AlignmentReference, about, distance
 from .descent import Matched, MatchingProblem, iterate, match
 from .draws import MAX_BYTES, Arrays, workers
-from .features import Features, find_features
+from .features import Features, find_features, whole_element
 from .parts import take
-from .preparation import (
-    check_alignment,
-    choose_inputs,
-    choose_scales,
-    choose_symmetry,
-    mean_of,
-    whole_element,
-)
+from .preparation import check_alignment, choose_inputs, choose_scales, choose_symmetry, mean_of
 from .result import Alignment
 from .rule import REFERENCES, AlignmentRule, AlignmentTarget
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from jaxtyping import Float
@@ -30,11 +30,20 @@ from onebasin.models.symmetry.blocks import (
     equal_modes,
 )
 from onebasin.models.symmetry.counterparts import stack, stacked_blocks
-from onebasin.models.symmetry.elements import Rotated, Scaled
+from onebasin.models.symmetry.elements import (
+    Element,
+    Part,
+    Permuted,
+    Rotated,
+    Scaled,
+    in_order,
+    on_arrays,
+)
 from onebasin.models.symmetry.group import Group
 from onebasin.posteriors.view import View
 
 from .draws import Arrays, DrawReader, Workers
+from .parts import Parts
 from .rotations import find_rotations
 from .units import FeatureUnits, factors, find_units, rescale
 
@@ -172,6 +181,23 @@ def find_features(
     layers = tuple(_layer_block(block, network) for block in equal_modes(declared))
     transform = partial(_hidden_units, network, activations[1])
     return Features(reader, declared, layers, gauge, transform)
+
+
+def whole_element(features: Features, parts: Parts) -> Element:
+    """The element of the declared symmetry: scalings and rotations first, then what the features were moved by."""
+    group = Group(tuple(block.discrete for block in features.declared), features.reader.shapes)
+    scaled, rotated, moving = iter(features.scaled), iter(features.rotated), iter(parts)
+    first: list[Part] = []
+    then: list[Part] = []
+    for block, still in zip(group.symmetry, group.identity((features.total,)), strict=True):
+        first.append(still if block.keeps_density else next(scaled))
+        then.append(next(moving) if block.keeps_density else still)
+    moved = zip(features.declared, group.compose(tuple(first), tuple(then)), strict=True)
+    lead, flat = features.reader.lead, list[Part]()
+    for block, part in moved:
+        rotates = block.discrete is not block
+        flat.append(in_order(next(rotated), cast(Permuted, part)) if rotates else part)
+    return tuple(on_arrays(part, lambda a: a.reshape(*lead, *a.shape[1:])) for part in flat)
 
 
 def _hidden_units(network: Network, x: np.ndarray, values: Arrays) -> Arrays:

@@ -9,7 +9,7 @@ finds it; 1 where it never varies.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Float
@@ -17,14 +17,7 @@ from jaxtyping import Float
 from onebasin.base.card import in_brief
 from onebasin.base.checks import check_inputs, check_positive
 from onebasin.base.errors import ArgumentError
-from onebasin.models.symmetry.elements import (
-    Element,
-    Part,
-    Permuted,
-    in_order,
-    labels_of,
-    on_arrays,
-)
+from onebasin.models.symmetry.elements import labels_of, on_arrays
 from onebasin.models.symmetry.group import Group
 from onebasin.posteriors.draws import event_shapes
 from onebasin.posteriors.view import Posterior, View, as_view
@@ -35,7 +28,6 @@ from ..discovery.resolve import Resolved, resolve
 from ..discovery.slots import numbered
 from ..summaries.deciding import every_few, looked_at
 from .features import Features
-from .parts import Parts
 from .result import Alignment
 
 if TYPE_CHECKING:
@@ -81,23 +73,6 @@ def mean_of(
         values = theirs.read(chunk)
         sums = {n: s + values[n].sum(axis=0, dtype=np.float64) for n, s in sums.items()}
     return {name: np.asarray(total / theirs.total) for name, total in sums.items()}
-
-
-def whole_element(features: Features, parts: Parts) -> Element:
-    """The element of the declared symmetry: scalings and rotations first, then what the features were moved by."""
-    group = Group(tuple(block.discrete for block in features.declared), features.reader.shapes)
-    scaled, rotated, moving = iter(features.scaled), iter(features.rotated), iter(parts)
-    first: list[Part] = []
-    then: list[Part] = []
-    for block, still in zip(group.symmetry, group.identity((features.total,)), strict=True):
-        first.append(still if block.keeps_density else next(scaled))
-        then.append(next(moving) if block.keeps_density else still)
-    moved = zip(features.declared, group.compose(tuple(first), tuple(then)), strict=True)
-    lead, flat = features.reader.lead, list[Part]()
-    for block, part in moved:
-        rotates = block.discrete is not block
-        flat.append(in_order(next(rotated), cast(Permuted, part)) if rotates else part)
-    return tuple(on_arrays(part, lambda a: a.reshape(*lead, *a.shape[1:])) for part in flat)
 
 
 def choose_symmetry(view: View, symmetry: Any) -> Resolved:
