@@ -1,4 +1,4 @@
-"""Networks as they stand: aligned to one, how far apart, and their losses."""
+"""Networks as they stand: aligned to one, how far apart, by how many exchanges; their losses, and barriers between."""
 
 import numpy as np
 import pytest
@@ -6,8 +6,20 @@ from scipy.special import log_softmax
 from scipy.stats import norm
 
 from onebasin.analysis.alignment.barriers import barrier
-from onebasin.analysis.alignment.networks import align_networks, distances, network_loss
+from onebasin.analysis.alignment.networks import (
+    align_networks,
+    count_transpositions,
+    distances,
+    network_loss,
+    swapped,
+    transpositions_of,
+)
 from onebasin.models import BayesianNetwork, Categorical, Gaussian, Network, predict
+from onebasin.models.symmetry.blocks import Exchangeable
+from onebasin.models.symmetry.elements import Scaled
+from onebasin.models.symmetry.group import Group
+
+from ...each import each
 
 MODEL = BayesianNetwork(Network(4, (3,), 3, "relu"), Categorical())
 
@@ -59,3 +71,92 @@ def test_loss_of_a_regression_needs_its_noise(rng):
     np.testing.assert_allclose(network_loss(model, x, y)(weights), wanted, rtol=1e-10)
     with pytest.raises(ValueError, match="`model` infers its noise; give one whose likelihood"):
         network_loss(BayesianNetwork(network, Gaussian()), x, y)
+
+
+def double_well(values):
+    """(w^2 - 1)^2: from -1 to 1 the barrier is 1, in the middle."""
+    return (values["w"][:, 0] ** 2 - 1) ** 2
+
+
+def test_known_barrier():
+    ends = {"w": np.array([[-1.0], [0.0]])}, {"w": np.array([[1.0], [1.0]])}
+    found = barrier(*ends, double_well, num_points=101)
+    # From 0 to 1: (t^2 - 1)^2 - (1 - t) is largest at the root of 4 t^3 - 4 t + 1 = 0 near 0.27.
+    t = np.roots([4, 0, -4, 1])
+    t = t[(t > 0) & (t < 0.5)][0]
+    np.testing.assert_allclose(found.height, [1.0, (t**2 - 1) ** 2 - (1 - t)], atol=1e-3)
+    np.testing.assert_allclose(found.position[[0, 50, 100]], [0.0, 0.5, 1.0], rtol=1e-12)
+    np.testing.assert_allclose(found.loss[:, 0], [0.0, 1.0], atol=1e-15)
+
+
+def test_no_barrier_where_the_loss_is_convex(rng):
+    first, second = {"w": rng.normal(size=(20, 3))}, {"w": rng.normal(size=(20, 3))}
+    found = barrier(first, second, lambda v: (v["w"] ** 2).sum(axis=1))
+    np.testing.assert_allclose(found.height, 0.0, atol=1e-14)
+    assert (found.excess[:, 1:-1] < 0).all()
+
+
+def test_nan_is_not_hidden():
+    ends = {"w": np.zeros((1, 1))}, {"w": np.ones((1, 1))}
+    found = barrier(*ends, lambda v: np.where(v["w"][:, 0] == 0.5, np.nan, 0.0), num_points=3)
+    assert np.isnan(found.height).all()
+
+
+def exchanges_to(size: int) -> dict[tuple[int, ...], int]:
+    """Breadth first search from the identity, one exchange of two places a step."""
+    found = {tuple(range(size)): 0}
+    frontier = list(found)
+    while frontier:
+        reached = []
+        for order in frontier:
+            for i in range(size):
+                for j in range(i):
+                    exchanged = list(order)
+                    exchanged[i], exchanged[j] = order[j], order[i]
+                    if tuple(exchanged) not in found:
+                        found[tuple(exchanged)] = found[order] + 1
+                        reached.append(tuple(exchanged))
+        frontier = reached
+    return found
+
+
+@each("size", [1, 2, 6])
+def test_count_is_the_shortest_product(size):
+    known = exchanges_to(size)
+    counted = count_transpositions(np.array(list(known)))
+    assert counted.tolist() == list(known.values())
+
+
+@each("size", [7, 8, 9, 513])
+def test_long_cycles_and_the_identity(size, rng):
+    around = np.roll(np.arange(size), 1)
+    assert count_transpositions(around) == size - 1
+    assert count_transpositions(np.argsort(around)) == size - 1
+    assert count_transpositions(np.arange(size)) == 0
+    relabel = rng.permutation(size)
+    conjugate = relabel[around][np.argsort(relabel)]
+    assert count_transpositions(conjugate) == size - 1
+
+
+def test_leading_axes_are_kept_and_blocks_added(rng):
+    blocks = (Exchangeable({"W1": 1, "W2": 0}), Exchangeable({"W2": 1, "W3": 0}))
+    group = Group(blocks, {"W1": (2, 5), "W2": (5, 7), "W3": (7, 1)})
+    element = group.random(rng, (3, 4))
+    counts = transpositions_of(element)
+    assert [layer.shape for layer in counts.layers] == [(3, 4), (3, 4)]
+    one = [count_transpositions(part.permutation[2, 1]) for part in element]
+    assert counts.total[2, 1] == sum(one)
+    inverse = transpositions_of(group.inverse(element))
+    np.testing.assert_array_equal(inverse.total, counts.total)
+
+
+def test_what_has_no_permutation_is_refused():
+    with pytest.raises(ValueError, match="`element` has no permutation"):
+        transpositions_of((Scaled(np.ones(3)),))
+
+
+@each("size", [2, 5, 16])
+def test_swapped_takes_as_many_transpositions_as_asked(size, rng):
+    for num in range(size):
+        found = np.stack([swapped(rng, size, num) for _ in range(20)])
+        np.testing.assert_array_equal(count_transpositions(found), num)

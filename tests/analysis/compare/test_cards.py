@@ -1,4 +1,4 @@
-"""What a comparison shows of itself: each posterior in a sentence, which claims no more than its numbers do."""
+"""What a comparison says: each posterior in a sentence that claims no more than its numbers do; notes and warnings."""
 
 from dataclasses import replace
 
@@ -6,8 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from onebasin.analysis.compare.compare import compare
 from onebasin.analysis.compare.moments import compare_moments
-from onebasin.analysis.compare.result import Comparison
+from onebasin.analysis.compare.result import FLOOR, Comparison
+from onebasin.analysis.report import comparison_table
 
 from ...cards import check_page
 from ...each import each
@@ -94,3 +96,52 @@ def test_a_comparison_shows_sentences_before_its_table_and_notes_after_it():
     page = found._repr_html_()
     check_page(page)
     assert "<b>&lt;b&gt;fit</b>" in page
+
+
+@pytest.fixture
+def fit(make_variational, rng):
+    """Independent draws of two parameters, the last quarter moved."""
+
+    def make(moved=0.0):
+        lp, mu = rng.normal(size=(1, 400)), rng.normal(size=(1, 400, 2))
+        mu[:, 300:] += moved
+        return make_variational({"mu": mu}, lp=lp, log_q=lp)
+
+    return make
+
+
+def test_of_the_truth_only_the_half_that_was_set_aside_is_compared(fit):
+    table = compare({"a": fit(), "b": fit()}, truth="a", permutations=9).table
+    assert table["num_draws"].to_dict() == {"a": 200, "b": 400, FLOOR: 100}
+
+
+def test_a_drift_within_the_truth_voids_the_other_p_values(fit):
+    # The floor holds the third quarter against the last.
+    found = compare({"a": fit(moved=2.0), "b": fit()}, truth="a")
+    assert "differ among themselves (p = 0.002)" in " ".join(found.warnings)
+    found = compare({"a": fit(), "b": fit(moved=2.0)}, truth="a")
+    assert found.warnings == ()
+
+
+def test_chains_that_do_not_mix_are_said_to(make_mcmc, rng):
+    apart = rng.normal(size=(4, 400, 1)) + np.array([0.0, 0.0, 0.0, 8.0])[:, None, None]
+    trees = {"a": make_mcmc({"mu": apart}), "b": make_mcmc({"mu": rng.normal(size=(4, 400, 1))})}
+    found = compare(trees, truth="a")
+    assert "`a` has 2 nearly independent draws of its own" in " ".join(found.warnings)
+    assert np.isnan(found.table.loc["b", "energy_p"])
+
+
+def test_other_names_of_targets_are_pointed_at(make_mcmc, rng):
+    trees = {
+        name: make_mcmc({"mu": rng.normal(size=(4, 50))}, attrs={"target": name}) for name in "ab"
+    }
+    found = compare(trees, truth="a", weights=False)
+    assert "than that of `a` (a): `b` (b)" in " ".join(found.warnings)
+
+
+def test_the_table_leaves_out_what_is_empty(fit):
+    shown = comparison_table(compare({"a": fit(), "b": fit()}, truth="b", permutations=9))
+    assert [row[0] for row in shown.rows] == ["b (truth)", "a", FLOOR]
+    names = [column.name for column in shown.headings]
+    assert names == ["posterior", "|z|", "|d|", "means", "energy", "p", "MMD", "p", "draws"]
+    assert shown.caption == "against b"
