@@ -103,15 +103,8 @@ CROSS_VALIDATION: tuple[tuple[str, str], ...] = (
     ),
 )
 
-_OF_CHAINS = (
-    "R-hat",
-    "Bulk ESS, tail ESS",
-    "Divergences",
-    "Tree depth, saturated",
-    "E-BFMI",
-    "ESS per second, per gradient",
-)
-_OF_FITS = ("k-hat", "ELBO")
+_OF_ALL, _OF_FITS = ("Parameter", "MCSE"), ("k-hat", "ELBO")
+"""Diagnostics of all posteriors, and of fits; the others are of chains."""
 
 
 def definitions_of(subjects: Sequence[Subject]) -> tuple[tuple[str, str], ...]:
@@ -120,8 +113,11 @@ def definitions_of(subjects: Sequence[Subject]) -> tuple[tuple[str, str], ...]:
 
     chains = any(subject.diagnosis.has_chains for subject in subjects)
     fits = any(subject.view.is_variational for subject in subjects)
-    left = set(() if chains else _OF_CHAINS) | set(() if fits else _OF_FITS)
-    chosen = tuple(entry for entry in DIAGNOSTICS if entry[0] not in left)
+    chosen = tuple(
+        (word, text)
+        for word, text in DIAGNOSTICS
+        if word in _OF_ALL or (fits if word in _OF_FITS else chains)
+    )
     if any(subject.diagnosis.aligned for subject in subjects):
         chosen += ALIGNMENT
     if any(subject.view.group(schema.LOG_LIKELIHOOD) is not None for subject in subjects):
