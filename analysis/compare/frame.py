@@ -68,7 +68,7 @@ class CommonFrame:
     def sample(self, aligned: Posterior) -> Float[np.ndarray, "kept param"]:
         """Divide aligned draws by the scale, and keep about 1000 at most that are nearly independent.
 
-        Every k-th draw of each chain, k by `thinning.stride`; all of a fit and of an ensemble.
+        Every k-th draw of each chain, k by `two_sample.stride`; all of a fit and of an ensemble.
         """
         view = as_view(aligned)
         draws = _draws(view, tuple(self.shapes))

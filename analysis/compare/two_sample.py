@@ -8,7 +8,7 @@ the distributions are equal, and are estimated without bias, so that a value bel
 found. The p-value is by permutation of draws.
 
 Draws of a Markov chain are not exchangeable with one another, and permuting them rejects what is equal. So
-`thinning.thin` comes first.
+`thin` comes first.
 
 Thinning Markov chains until their draws may be taken for independent: every k-th draw, by `stride`.
 """

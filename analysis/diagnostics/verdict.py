@@ -212,24 +212,14 @@ named quantities; not usable."""
 LABELS, PREDICTIONS, SAMPLER = "labels", "predictions and invariants", "sampler"
 """Names of the rows under an answer."""
 
-COLOURS: dict[Answer, Flag] = {
-    "usable": "good",
-    "aligned": "good",
-    "invariant": "warn",
-    "partly": "warn",
-    "unusable": "bad",
+_SHOWN: dict[Answer, tuple[str, Flag]] = {
+    "usable": ("Usable", "good"),
+    "aligned": ("Usable after alignment", "good"),
+    "invariant": ("Usable for label-free quantities", "warn"),
+    "partly": ("Usable in part", "warn"),
+    "unusable": ("Not usable", "bad"),
 }
-"""The flag that an answer is shown with."""
-
-HEADINGS: dict[Answer, str] = {
-    "usable": "Usable",
-    "aligned": "Usable after alignment",
-    "invariant": "Usable for label-free quantities",
-    "partly": "Usable in part",
-    "unusable": "Not usable",
-}
-"""An answer as a heading."""
-
+"""An answer as a heading, and its flag."""
 
 SAYS_NO_MORE = ("approximation", "tails", "unproved")
 """Causes whose name says no more than their evidence."""
@@ -269,12 +259,12 @@ class Verdict:
     @property
     def flag(self) -> Flag:
         """``good``, ``warn`` or ``bad``."""
-        return COLOURS[self.answer]
+        return _SHOWN[self.answer][1]
 
     @property
     def heading(self) -> str:
         """The answer in two to five words, such as ``Usable after alignment``."""
-        return HEADINGS[self.answer]
+        return _SHOWN[self.answer][0]
 
     @property
     def sentence(self) -> str:

@@ -158,16 +158,12 @@ def _growth(subject: Subject, quantities: dict[str, Quantity]) -> FigureItem:
 
 def autocorrelation_in_words(quantities: Mapping[str, Quantity], *, most: int = LAGS) -> str:
     """Say of every quantity at which lag its autocorrelation has fallen below a tenth."""
+    from arviz_stats.base import array_stats  # here: it takes two seconds to import
+
     told, limit = [], 0.1
     for name, values in quantities.items():
-        curves = []
-        for chain in values:
-            centred = chain - chain.mean()
-            size = 2 ** int(np.ceil(np.log2(2 * len(chain))))
-            spectrum = np.abs(np.fft.rfft(centred, size)) ** 2
-            curve = np.fft.irfft(spectrum, size)[: min(most + 1, len(chain))]
-            curves.append(curve / curve[0] if curve[0] > 0 else np.ones_like(curve))
-        mean = np.mean(curves, axis=0)
+        curves = array_stats.autocorr(values)[:, : most + 1]
+        mean = np.nan_to_num(curves, nan=1.0).mean(axis=0)  # of a chain that never moves
         below = np.flatnonzero(mean < limit)
         if len(below):
             told.append(f"{name}: autocorrelation below {limit:g} from lag {below[0]} on.")

@@ -1,5 +1,7 @@
 """Switching of labels and the gain over noise where both are known, and how improbable one labelling is."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ from onebasin.models.symmetry.blocks import Exchangeable, Flip
 from onebasin.models.symmetry.elements import Permuted
 from onebasin.models.symmetry.group import Group
 
+from ...each import each
 from .conftest import CASES, chain, dataset, plant
 
 
@@ -79,20 +82,26 @@ def posterior(rng, chains, size=3, orders=None):
     return dataset({"beta": beta})
 
 
-def test_unlike_coefficients_that_are_declared_interchangeable_are_told(rng):
-    found = one_labelling(align(posterior(rng, 4), PARTS))
-    assert found.probability == pytest.approx(6.0**-3)
-    assert found.improbable
-    assert found.sentence == (
-        "All 4 chains have one of 6 labellings, to which independent starts come once in 216 times: an order, equal "
-        "starts or different priors fixed the labels, or the components are not interchangeable."
-    )
-
-
-def test_two_parts_in_four_chains_are_no_evidence(rng):
-    found = one_labelling(align(posterior(rng, 4, 2), PARTS))
-    assert found.probability == pytest.approx(1 / 8)
-    assert found.sentence.endswith("once in 8 times: no evidence for or against the symmetry.")
+@each(
+    ("chains", "size", "probability", "said"),
+    [
+        (
+            4,
+            3,
+            6.0**-3,
+            "one of 6 labellings, to which independent starts come once in 216 times: an ",
+        ),
+        (4, 2, 1 / 8, "once in 8 times: no evidence for or against the symmetry."),
+        (4, 12, math.factorial(12) ** -3.0, "one of 10^9 labellings"),
+        (1, 3, 1.0, "One chain in one labelling: other modes cannot be seen."),
+    ],
+)
+def test_one_labelling_is_as_improbable_as_independent_starts(rng, chains, size, probability, said):
+    found = one_labelling(align(posterior(rng, chains, size), PARTS))
+    assert found.probability == pytest.approx(probability)
+    assert found.improbable == (probability < 0.01)
+    assert said in found.sentence
+    assert found.improbable == ("or the components are not interchangeable" in found.sentence)
 
 
 def test_whole_signs_have_two_labellings(rng):
@@ -100,17 +109,6 @@ def test_whole_signs_have_two_labellings(rng):
     found = one_labelling(align(draws, (Flip("b"),)))
     assert found.probability == pytest.approx(2.0**-7)
     assert found.improbable
-
-
-def test_many_parts_have_a_number_that_can_be_read(rng):
-    found = one_labelling(align(posterior(rng, 4, 12), PARTS))
-    assert "one of 10^9 labellings" in found.sentence
-
-
-def test_one_chain_shows_no_other_mode(rng):
-    found = one_labelling(align(posterior(rng, 1), PARTS))
-    assert (found.improbable, found.probability) == (False, 1.0)
-    assert found.sentence == "One chain in one labelling: other modes cannot be seen."
 
 
 def test_chains_of_unlike_labellings_are_not_told(rng):

@@ -51,22 +51,10 @@ def test_draws_are_not_judged_beside_a_truth_that_has_not_mixed():
 @each(
     ("draws", "shift", "said"),
     [
-        (
-            1000,
-            0.0,
-            "means agree within their Monte Carlo errors (a shift by 0.2 sds would be seen",
-        ),
+        (1000, 0.0, "means agree within their Monte Carlo errors (a shift by 0.2 sds"),
         (1000, 0.5, "means differ, that of `mu[1]` by 0.5"),
-        (
-            60,
-            0.0,
-            "means are not seen to differ, but the draws are too few to call them equal (a shift",
-        ),
-        (
-            20,
-            0.0,
-            "means are not seen to differ, but 2 of 2 could not be judged, because effective draws",
-        ),
+        (60, 0.0, "means are not seen to differ, but the draws are too few to call them equal"),
+        (20, 0.0, "means are not seen to differ, but 2 of 2 could not be judged, because"),
     ],
 )
 def test_parameters_are_said_to_agree_only_where_they_do(draws, shift, said):
@@ -85,13 +73,7 @@ def test_a_comparison_shows_sentences_before_its_table_and_notes_after_it():
     found = compared(mean_distance=0.25, rmse=0.5, energy=1.0, energy_p=0.4, num_draws=100)
     text = repr(found)
     assert text.startswith("Compared with hmc\n<b>fit: mean predictions lie 0.25 sds away")
-    order = [
-        "Beware.",
-        "regression:",
-        "distance of means (sds)",
-        "nearly independent draws",
-        "A note.",
-    ]
+    order = ("Beware.", "regression:", "distance of means (sds)", "nearly independent", "A note.")
     assert [text.index(part) for part in order] == sorted(text.index(part) for part in order)
     page = found._repr_html_()
     check_page(page)

@@ -5,8 +5,8 @@ import pytest
 from scipy import stats
 from scipy.spatial.distance import cdist
 
-from onebasin.analysis.compare import thinning
-from onebasin.analysis.compare.two_sample import MIN_DRAWS, energy_distance, two_sample
+from onebasin.analysis.compare.two_sample import MIN_DRAWS, energy_distance, thin, two_sample
+from onebasin.analysis.compare.two_sample import stride as stride_of
 from onebasin.posteriors.draws import Draws
 
 from ...each import each
@@ -15,11 +15,11 @@ from ..conftest import autoregression
 
 def independent_draws(values, **options):
     """Draws (chain, draw, param) that may be taken for independent."""
-    return thinning.thin(Draws(("",) * values.shape[2], values), **options)
+    return thin(Draws(("",) * values.shape[2], values), **options)
 
 
 def stride(values):
-    return thinning.stride(Draws(("",) * values.shape[2], values))
+    return stride_of(Draws(("",) * values.shape[2], values))
 
 
 @each("rho", [0.5, 0.9])

@@ -163,14 +163,8 @@ def test_aligned_draws_give_the_planted_gaussian_and_scrambled_ones_do_not(scram
     assert raw.sd["W1"].mean() > 10 * fit.sd["W1"].mean()
     lead = {name: value[None, None] for name, value in fit.mean.items()}
     both = {n: np.concatenate([truth[n][None, None], lead[n]], axis=1) for n in truth}
-    dataset = xr.Dataset(
-        {
-            n: (("chain", "draw", *(f"{n}{k}" for k in range(v.ndim - 2))), v)
-            for n, v in both.items()
-        }
-    )
     # Bring the mean to the truth's labels, then the standard deviations along: without signs.
-    back = align(dataset, group.symmetry, reference="draw")
+    back = align(both, group.symmetry, reference="draw")
     found = back.posterior["posterior"]
     permutation = back.element[0].permutation[0, 1]
     for name, value in truth.items():
@@ -183,17 +177,12 @@ def test_aligned_draws_give_the_planted_gaussian_and_scrambled_ones_do_not(scram
 def test_gauge_tells_how_scalings_were_divided_out(network_tree):
     model = BayesianNetwork(Network(1, (2,)))
     network_tree.attrs |= {"model": model.describe(), "symmetry": to_json(model.symmetry)}
-    fits = {
-        gauge: fit_gaussian(align(network_tree, gauge=gauge).posterior)
-        for gauge in ("keep", "balanced")
-    }
-    assert {gauge: fit.gauge for gauge, fit in fits.items()} == {
-        "keep": "keep",
-        "balanced": "balanced",
-    }
+    gauges = ("keep", "balanced")
+    fits = [fit_gaussian(align(network_tree, gauge=each).posterior) for each in gauges]
+    assert tuple(fit.gauge for fit in fits) == gauges
     # The units' scales vary by 35 %, in W1 and inversely in W2, and do nothing else.
-    spread = {gauge: float(np.mean(fit.sd["W2"])) for gauge, fit in fits.items()}
-    assert spread["balanced"] < 0.3 * spread["keep"]
+    kept, balanced = (float(np.mean(fit.sd["W2"])) for fit in fits)
+    assert balanced < 0.3 * kept
 
 
 def test_one_draw_is_refused_and_two_are_enough(rng):

@@ -12,7 +12,6 @@ from onebasin.analysis.page.page import (
     Code,
     Details,
     FigureItem,
-    FigureRow,
     Note,
     Provenance,
     Report,
@@ -77,7 +76,7 @@ def _table(entries: int) -> Table:
 def _report(entries: int) -> Report:
     figure = FigureItem(_figure(), "A line", "a rising line")
     sections = (
-        Section("Labels", "Text.", figures=(figure,), parts=(FigureRow((figure, figure)),)),
+        Section("Labels", "Text.", figures=(figure,) * 3),
         Section("Parameters", notes=(Note(LONG, "warn", LONG),), parts=(_table(entries),)),
         Section("More", parts=(Details("Folded", (Code(f"x {LONG}"), "What folds.", _table(2))),)),
     )

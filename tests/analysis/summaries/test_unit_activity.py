@@ -113,13 +113,8 @@ def test_a_unit_is_active_whose_signal_reaches_an_output():
 
 def test_skips_pass_on_what_any_unit_gets():
     tree = with_signals(network(skip="orthogonal"), W2=[(0, 0), (1, 0)])
-    assert ob.networks.unit_activity(tree).units["active"].tolist() == [
-        True,
-        True,
-        False,
-        False,
-        False,
-    ]
+    active = ob.networks.unit_activity(tree).units["active"]
+    assert active.tolist() == [True, True, False, False, False]
 
 
 def test_held_at_zero_is_far_from_the_prior_and_no_signal(rng):
