@@ -37,6 +37,12 @@ def posteriors(network_tree, make_variational, rng):
     return {"nuts": network_tree, "advi": fit}
 
 
+def section_of(report, title):
+    """The one section whose title begins so."""
+    (section,) = [s for s in report.sections if s.title.startswith(title)]
+    return section
+
+
 def test_posterior_report_shows_both_kinds_of_posterior(posteriors, blank_figures):
     report = posterior_report(posteriors, title="Two ways")
     html = render(report)
@@ -66,13 +72,9 @@ def test_posterior_report_works_on_any_stan_program(make_mcmc, rng, blank_figure
 
 
 def test_a_network_of_one_input_is_drawn_along_it_over_its_data(network_tree, blank_figures):
-    (section,) = [
-        s
-        for s in posterior_report({"run": network_tree}).sections
-        if s.title.startswith("Predictions")
-    ]
-    band = next((p for p in section.parts if isinstance(p, FigureItem)), None)
-    assert band is None  # the fixture's file does not describe its network
+    section = section_of(posterior_report({"run": network_tree}), "Predictions")
+    # The fixture's file does not describe its network.
+    assert not any(isinstance(part, FigureItem) for part in section.parts)
     network = Network(1, (2,), 1, activation="relu")
     network_tree.attrs["model"] = BayesianNetwork(network).describe()
     section = posterior_report({"run": network_tree}).sections[0]  # before its weights
@@ -130,7 +132,7 @@ def _pictures(report):
 
 
 def test_a_mixture_is_shown_before_and_after_alignment(of_mixture):
-    (section,) = [s for s in of_mixture.sections if s.title.startswith("Labels")]
+    section = section_of(of_mixture, "Labels")
     before, after, switches = [p for p in _parts(section) if isinstance(p, FigureItem)]
     assert "chain 2 sits at" in before.alt
     assert "until draw 150" in before.alt
@@ -161,7 +163,7 @@ def test_generated_quantities_and_what_is_no_number_stand_apart(make_mcmc, rng, 
         {"mu": rng.normal(size=(4, 50)), "L": matrix, "log_lik": rng.normal(size=(4, 50, 30))}
     )
     report = posterior_report({"run": tree})
-    (section,) = [s for s in report.sections if s.title == "Parameters"]
+    section = section_of(report, "Parameters")
     first = next(p for p in section.parts if isinstance(p, Table))
     assert [row[0] for row in first.rows] == ["`mu`"]
     assert [group.heading[0].value for group in first.groups] == ["`L`"]
@@ -186,17 +188,13 @@ def test_predictive_checks_leave_one_out_and_sensitivity_stand_where_their_group
         "log_prior": dataset({"mu": -0.5 * mu[..., 0] ** 2}),
     }
     tree = make_mcmc({"mu": mu[..., 0]}, **groups)
-    (section,) = [
-        s for s in posterior_report({"run": tree}).sections if s.title.startswith("Predictions")
-    ]
+    section = section_of(posterior_report({"run": tree}), "Predictions")
     tables = [p.headings[0].name for p in section.parts if isinstance(p, Table)]
     assert tables == ["statistic of a data set", "PSIS-LOO", "parameter"]
     assert not any(isinstance(p, str) and "store" in p for p in section.parts)
     for name in groups:
         del tree[name]
-    (section,) = [
-        s for s in posterior_report({"run": tree}).sections if s.title.startswith("Predictions")
-    ]
+    section = section_of(posterior_report({"run": tree}), "Predictions")
     (line,) = section.parts
     assert "PSIS-LOO (store `log_likelihood`)" in line
     assert "store `posterior_predictive` and `observed_data`" in line
@@ -217,8 +215,7 @@ def test_only_priors_at_the_top_level_are_scaled(
     likelihood = xr.Dataset({"y": (("chain", "draw", "obs"), terms)})
     prior = dataset({"mu": -0.5 * mu**2, "z": -1e3 * z**2}).assign_attrs(attrs)
     tree = make_mcmc({"mu": mu}, log_prior=prior, log_likelihood=likelihood)
-    report = posterior_report({"run": tree})
-    (section,) = [s for s in report.sections if s.title.startswith("Predictions")]
+    section = section_of(posterior_report({"run": tree}), "Predictions")
     told = [p.caption if isinstance(p, Table) else str(p) for p in section.parts]
     assert any(says in text for text in told)
     assert not caplog.records
@@ -245,8 +242,7 @@ def test_several_are_held_against_the_chosen_truth(make_mcmc, rng, blank_figures
         or "second 2.0" in densities.alt
         or "second 1.9" in densities.alt
     )
-    (checks,) = [s for s in report.sections if s.title == "Checks"]
-    (table,) = checks.parts
+    (table,) = section_of(report, "Checks").parts
     places = [k for k, column in enumerate(table.headings) if column.name in ("R-hat", "bulk ESS")]
     assert not any(row[k].flag == "bad" for row in table.cells for k in places if row[k].note)
 
@@ -264,8 +260,7 @@ def test_provenance_tells_date_command_and_hashes_and_folds_the_program(
     assert facts["Made"] == "2026-11-22T05:00:00+00:00"
     assert facts["SHA-256 of the data"] == "ab" * 32
     assert facts["Program"].startswith("normal.stan (SHA-256 ")
-    (model,) = [s for s in report.sections if s.title == "Model"]
-    (folded,) = model.parts
+    (folded,) = section_of(report, "Model").parts
     assert folded.parts == (Code(program),)
     text = Page(render(report)).text
     assert "// <b>" in text
@@ -279,34 +274,28 @@ def test_an_ensemble_shows_its_training_and_no_sample_sizes(make_mcmc, rng, blan
         {"W1": rng.normal(size=(1, 20, 1, 2))}, attrs={"method": "ensemble"}, training=training
     )
     report = posterior_report({"run": tree})
-    (section,) = [s for s in report.sections if s.title == "Optimisation"]
+    section = section_of(report, "Optimisation")
     assert section.notes == ()
     assert "20 members start between 1.0" in section.figures[0].alt
     assert not {"Chains", "Sampler"} & {s.title for s in report.sections}
 
 
-def noisy(levels, rng, sd=0.1):
-    return np.asarray(levels, float) + sd * rng.normal(size=len(levels))
-
-
-def test_a_chain_that_jumps_is_told_with_its_levels_and_draws(rng):
-    draws = noisy([-2.0] * 400 + [3.0] * 600, rng, sd=1e-3)
-    assert chain_in_words(draws) == "sits at −2.00 until draw 400, at 3.00 from there on"
-
-
-def test_a_chain_that_jumps_often_is_counted(rng):
-    draws = noisy([-2.0, 2.0] * 100, rng, sd=1e-3)
-    assert chain_in_words(draws) == "jumps 199 times between levels −2.00 and 2.00"
+@each(
+    ("levels", "sd", "told"),
+    [
+        ([-2.0] * 400 + [3.0] * 600, 1e-3, "sits at −2.00 until draw 400, at 3.00 from there on"),
+        ([-2.0, 2.0] * 100, 1e-3, "jumps 199 times between levels −2.00 and 2.00"),
+        ([2.5] * 10, 0.0, "never leaves 2.50"),
+    ],
+)
+def test_a_chain_is_told_with_its_levels_and_the_draws_of_its_jumps(rng, levels, sd, told):
+    assert chain_in_words(np.array(levels) + sd * rng.normal(size=len(levels))) == told
 
 
 @each("draw", ["normal", "uniform", "exponential", "standard_cauchy"])
 def test_one_mode_is_never_told_as_two_levels(rng, draw):
     for _ in range(20):
         assert "jumps" not in chain_in_words(getattr(rng, draw)(size=500))
-
-
-def test_a_chain_that_stands_still_is_told(rng):
-    assert chain_in_words(np.full(10, 2.5)) == "never leaves 2.50"
 
 
 def test_chains_that_mix_are_told_together_and_others_one_by_one(rng):
