@@ -10,7 +10,7 @@ NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 12))
 # Two workers, a file at a time, so that what a module compiles is compiled once; in the order of tests/conftest.py.
 PYTEST_FLAGS ?= -n 2 --dist loadfile --no-loadscope-reorder
 
-# tests/docs/site.py builds with the same. A page that was warned of is read anew the next time.
+# A page that was warned of is read anew the next time.
 SPHINX_FLAGS := --fail-on-warning --keep-going --quiet --jobs auto -c docs -b html -d build/docs/doctrees
 
 # The first interpreter that runs and is new enough: a pyenv shim can exist and still refuse to run.

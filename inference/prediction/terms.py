@@ -39,10 +39,8 @@ class NumpyroTerms:
             )
         self.names = density.names
         self._sums = target.is_network
-        self._at, self._unconstrain = (
-            in_double(sites.log_likelihood),
-            in_double(density.unconstrain),
-        )
+        self._at = in_double(sites.log_likelihood)
+        self._unconstrain = in_double(density.unconstrain)
         self.constrain = in_double(density.constrain)
         self.log_density = in_double(density.log_density)
 

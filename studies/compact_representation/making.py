@@ -78,7 +78,10 @@ def make_row(tree: xr.DataTree, cell: Cell, test: Dataset) -> xr.DataTree:
 
 def halve(posterior: xr.Dataset, part: str) -> xr.Dataset:
     """Take the first or the second half of the chains; of the draws where there is one chain."""
-    return (posterior, *halves(posterior))[("", "first", "second").index(part)]
+    if not part:
+        return posterior
+    first, second = halves(posterior)
+    return first if part == "first" else second
 
 
 def predictive(model: BayesianNetwork, batches: Iterator[Draws], test: Dataset) -> xr.Dataset:

@@ -1,41 +1,17 @@
-"""The built site: made once for all tests, and read as a browser would find it."""
+"""The site that `make docs` has built, read as a browser would find it."""
 
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
-import sys
 from functools import cached_property
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from filelock import FileLock
-
 ROOT = Path(__file__).parents[2]
 SITE = ROOT / "build" / "docs" / "html"
-DOCTREES = SITE.parent / "doctrees"
 # Pages of the theme's own, which no navigation lists.
 MACHINERY = {"index.html", "search.html", "genindex.html", "py-modindex.html"}
-
-
-def build() -> None:
-    """Build the site as `make docs` does; what is there already is not made anew."""
-    flags = re.search(r"^SPHINX_FLAGS := (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
-    assert flags
-    SITE.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(SITE.parent / "building.lock"):
-        done = subprocess.run(
-            [sys.executable, "-m", "sphinx", *flags[1].split(), ".", str(SITE)],
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-    if done.returncode:
-        shutil.rmtree(DOCTREES)  # else the next build would take the pages it warned of as read
-    assert done.returncode == 0, done.stdout + done.stderr
 
 
 class _Reader(HTMLParser):

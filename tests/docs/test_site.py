@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from ..analysis.report.browsing import browser
-from .site import SITE, Document, build, documents, is_elsewhere
+from .site import SITE, Document, documents, is_elsewhere
 
 pytestmark = pytest.mark.site
 
@@ -16,8 +16,9 @@ pytestmark = pytest.mark.site
 @pytest.fixture(scope="module")
 def site() -> list[Document]:
     """Return the pages of the site, as `make docs` builds it."""
-    build()
-    return documents()
+    found = documents()
+    assert found, f"no page in {SITE}: run `make docs`"
+    return found
 
 
 def test_site_holds_every_kind_of_page(site):
