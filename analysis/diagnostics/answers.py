@@ -254,15 +254,16 @@ def _labels_row(labels: Labels, raw: Diagnosis, case: Case) -> Reason:
     if not labels.looked:
         return Reason(LABELS, "not judged", "labels not looked at")
     state, numbers = labels.state, {"names": labels.variables, "turning": labels.turning}
-    if state == "none" and raw.num_chains > 1 and not case.is_open:
-        return Reason(LABELS, "passed", "labels unseen")
-    if state == "none":
-        kind = "labels of one chain" if raw.num_chains == 1 else "labels open"
-        return Reason(LABELS, "not judged", kind)
-    if state == "stay":
-        one = one_labelling(labels.aligned.alignment) if labels.aligned is not None else None
-        caveat = {"caveat": one.sentence} if one is not None else {}
-        return Reason(LABELS, "passed", "labels stay", numbers | caveat)
+    if not labels.rotated:  # a rotation is told whatever the state
+        if state == "none" and raw.num_chains > 1 and not case.is_open:
+            return Reason(LABELS, "passed", "labels unseen")
+        if state == "none":
+            kind = "labels of one chain" if raw.num_chains == 1 else "labels open"
+            return Reason(LABELS, "not judged", kind)
+        if state == "stay":
+            one = one_labelling(labels.aligned.alignment) if labels.aligned is not None else None
+            caveat = {"caveat": one.sentence} if one is not None else {}
+            return Reason(LABELS, "passed", "labels stay", numbers | caveat)
     sorts = "not sorted" if case.answer == "invariant" or not case.is_sorted else "sorted"
     kinds = {
         "switch": f"labels {sorts}",
@@ -270,7 +271,7 @@ def _labels_row(labels: Labels, raw: Diagnosis, case: Case) -> Reason:
         "overlap": "labels turning" if labels.turning else "labels overlap",
     }
     kind = f"rotation {sorts}" if labels.rotated else kinds[state]
-    if state != "overlap" and not case.keeps_heights:
+    if state in ("switch", "partial") and not case.keeps_heights:
         kind = "labels unlike"
     return Reason(LABELS, "failed" if case.answer == "unusable" else "warned", kind, numbers)
 
