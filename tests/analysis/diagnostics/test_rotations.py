@@ -3,7 +3,7 @@
 import numpy as np
 
 from onebasin.analysis.diagnostics.diagnose import diagnose
-from onebasin.models.symmetry.blocks import Rotation
+from onebasin.models.symmetry.blocks import Exchangeable, Rotation
 
 from .test_diagnose import SHAPE
 
@@ -53,3 +53,14 @@ def test_spherical_loadings_leave_what_no_rotation_changes(make_mcmc, rng):
     (cause,) = found.judgement.causes
     assert "declare" not in cause.remedy
     assert found.exchangeable == ()
+
+
+def test_a_rotation_is_told_where_other_labels_stay(make_mcmc, rng):
+    draws = {
+        "load": SIMPLE + 0.1 * rng.normal(size=(*SHAPE, 10, 2)),
+        "scores": 1 + rng.normal(size=(*SHAPE, 4, 2)),
+        "mu": np.array([-2.0, 2.0]) + 0.1 * rng.normal(size=(*SHAPE, 2)),
+    }
+    row = diagnose(make_mcmc(draws), symmetry=(BLOCK, Exchangeable({"mu": 0}))).judgement.rows[0]
+    assert (row.name, row.outcome) == ("labels", "warned")
+    assert "rotate" in row.sentence
