@@ -13,8 +13,11 @@ import jax
 import jaxtyping
 import numpy as np
 import pytest
+from jax.experimental.compilation_cache import compilation_cache
 
 from onebasin.base.processes.libraries import prepare_jax
+
+from . import type_checks
 
 # Programs inherit signals that are ignored, as `nohup` and a shell's `&` have it, but not signals that are handled. So
 # the tests themselves go on passing over these, and the programs that they start heed them.
@@ -30,19 +33,14 @@ for name in ("COLUMNS", "LINES", "FORCE_COLOR", "NO_COLOR"):
 prepare_jax()
 jax.config.update("jax_numpy_rank_promotion", "raise")
 
-# Check every annotation at run time where shapes of arrays are annotated, in these rooms; mypy checks the other files.
-# Outside the tests they cost nothing. As everywhere in Python, an int serves where a float is asked for.
-# (jaxtyping's own pytest option does not parse a type checker with settings after several rooms.)
+# Check annotations at run time where shapes of arrays are annotated, in these rooms; mypy checks the other files.
 ROOT = Path(__file__).parents[1]
-jaxtyping.install_import_hook(
-    [
-        ".".join(("onebasin", *path.relative_to(ROOT).with_suffix("").parts))
-        for room in ("models", "posteriors", "inference", "analysis")
-        for path in (ROOT / room).rglob("*.py")
-        if "from jaxtyping import" in path.read_text(encoding="utf-8")
-    ],
-    "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))",
-)
+type_checks.Hook(
+    ".".join(("onebasin", *path.relative_to(ROOT).with_suffix("").parts))
+    for room in ("models", "posteriors", "inference", "analysis")
+    for path in (ROOT / room).rglob("*.py")
+    if "from jaxtyping import" in path.read_text(encoding="utf-8")
+).install()
 
 # Set by continuous integration: there a skip means a missing tool, which must not pass unseen.
 REQUIRE_ALL = os.environ.get("ONEBASIN_REQUIRE_ALL") == "1"
@@ -82,6 +80,24 @@ while [ $# -gt 0 ]; do
   shift
 done
 """
+
+
+def pytest_runtest_setup() -> None:
+    """Check annotations at the first calls of every test."""
+    type_checks.begin_test()
+
+
+KEPT = "jax_compilation_cache_dir"
+
+
+@pytest.fixture(autouse=True)
+def same_cache() -> Iterator[None]:
+    """Let later tests find what JAX has compiled, wherever a test has it kept."""
+    before = getattr(jax.config, KEPT)
+    yield
+    if getattr(jax.config, KEPT) != before:
+        compilation_cache.reset_cache()
+        jax.config.update(KEPT, before)
 
 
 @pytest.fixture(autouse=True)

@@ -7,8 +7,9 @@ log density is NumPyro's own too.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import jax
@@ -16,14 +17,14 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro  # noqa: F401 - whole, before a part of it
 from jaxtyping import Array, Float
-from numpyro.distributions import ImproperUniform, Unit
+from numpyro.distributions import Delta, ImproperUniform, Unit
 from numpyro.handlers import seed as seeded
 from numpyro.handlers import substitute, trace
 from numpyro.infer.initialization import init_to_uniform
 from numpyro.infer.util import (
     compute_log_probs,
     constrain_fn,
-    initialize_model,
+    find_valid_initial_params,
     log_density,
     potential_energy,
 )
@@ -54,16 +55,56 @@ def require_numpyro(target: Target) -> Callable[[], None]:
     return target.numpyro_model
 
 
-def sites_of(target: Target) -> dict[str, dict[str, Any]]:
-    """Return the sites of the target's NumPyro model, by one run of it."""
+def sites_of(target: Target, *, data: bool = False) -> dict[str, dict[str, Any]]:
+    """Return the sites of the target's NumPyro model, by one run of it.
+
+    The run is traced, since a run operation by operation compiles each of them: the value of a site is then a
+    `ShapeDtypeStruct`, but for the kinds that stay fixed and, with `data`, for what is observed. A model that computes
+    these, or its supports, is run as it stands.
+    """
     model = require_numpyro(target)
     run = substitute(seeded(model, jax.random.key(0)), substitute_fn=_value_without_draw)
+    sites: dict[str, dict[str, Any]] = {}
+
+    def record() -> None:
+        sites.update(trace(run).get_trace())
+        for site in sites.values():
+            if is_variable(site):
+                site["support"] = site["fn"].support
+
     try:
-        return dict(trace(run).get_trace())
+        with suppress(jax.errors.JAXTypeError):  # the model decides something by its values
+            jax.eval_shape(record)
+            if _without_tracers(sites, data):
+                return sites
+        sites.clear()
+        record()
     except AssertionError as error:  # NumPyro's own, for two sites of one name
         raise ArgumentError(
             f"`target` {target.name!r} has a NumPyro model that does not run: {error}."
         ) from error
+    return sites
+
+
+def _without_tracers(sites: Mapping[str, dict[str, Any]], data: bool) -> bool:
+    """Put shapes in the place of traced values; tell whether all that has to be known is."""
+    for site in sites.values():
+        value, tracers = site["value"], jax.tree.leaves(site.get("support"))
+        if site["type"] == "plate" and len(value) == site["args"][0]:  # all of it, in order
+            value = jnp.asarray(np.arange(len(value)), value.dtype)
+        elif site["type"] in FIXED or (data and is_observation(site)):
+            tracers += jax.tree.leaves(value)
+        elif isinstance(value, jax.Array):
+            value = jax.ShapeDtypeStruct(value.shape, value.dtype)
+        if any(isinstance(each, jax.core.Tracer) for each in tracers):
+            return False
+        site["value"] = value
+    return True
+
+
+def is_variable(site: Mapping[str, Any]) -> bool:
+    """Tell whether a site holds a variable."""
+    return bool(site["type"] == "sample" and not site["is_observed"])
 
 
 def is_observation(site: Mapping[str, Any]) -> bool:
@@ -93,15 +134,20 @@ class NumpyroDensity(Coordinates):
         charts: dict[str, Chart] = {}
         replayed = any(site["type"] == "deterministic" for site in sites.values())
         for name, site in sites.items():
-            if site["type"] != "sample" or site["is_observed"]:
+            if not is_variable(site):
                 continue
-            support = site["fn"].support
+            support = site["support"]
             if support.is_discrete:
                 raise ArgumentError(
                     f"`target` {target.name!r} has the discrete variable {name}, which has no gradient; state the "
                     "model with the sum over its values (`numpyro.factor`)."
                 )
-            charts[name] = Bijection(support, jnp.shape(site["value"]))
+            if isinstance(_innermost(site["fn"]), Delta):
+                raise ArgumentError(
+                    f"`target` {target.name!r} has the variable {name} with a Delta distribution, which has no "
+                    "density; state its value with `numpyro.deterministic`."
+                )
+            charts[name] = Bijection(support, np.shape(site["value"]))
             # NumPyro's rule for bounds that may depend on other variables.
             bounds = [getattr(support, side, 0) for side in ("lower_bound", "upper_bound")]
             replayed |= not all(isinstance(bound, int | float) for bound in bounds)
@@ -112,8 +158,7 @@ class NumpyroDensity(Coordinates):
         stored = {
             name: site["value"]
             for name, site in sites.items()
-            if site["type"] == "deterministic"
-            or (site["type"] == "sample" and not site["is_observed"])
+            if site["type"] == "deterministic" or is_variable(site)
         }
         check_values(stored, dims=target.dims, argument="target", coords=target.coords)
         fixed = {name: site["value"] for name, site in sites.items() if site["type"] in FIXED}
@@ -175,14 +220,29 @@ class NumpyroDensity(Coordinates):
 
     def random_starts(self, keys: jax.Array, radius: float) -> Float[Array, "start param"]:
         """Points with a finite log density and gradient, uniform within +-radius, one a key."""
-        model, number = require_numpyro(self.target), len(keys)
+        number = len(keys)
         # Every number of keys has a search of its own to compile. The last key again finds the same point again.
         keys = keys[np.minimum(np.arange(-(-number // _TOGETHER) * _TOGETHER), number - 1)]
-        try:
-            info = initialize_model(keys, model, init_strategy=init_to_uniform(radius=radius))
-        except RuntimeError as error:
-            raise no_start(self.target.name, str(error)) from error
-        return jax.vmap(self.ravel)(info.param_info.z)[:number]
+        points, found = self._search(keys, radius)
+        if not found.all():
+            raise no_start(self.target.name, f"{TRIES} points were tried")
+        return points[:number]
+
+    @cached_property
+    def _search(self) -> Callable[[jax.Array, float], tuple[jax.Array, jax.Array]]:
+        """NumPyro's search for starting points, of which `TRIES` are tried, and whether it found them."""
+
+        @partial(jax.jit, static_argnums=1)
+        def search(keys: jax.Array, radius: float) -> tuple[jax.Array, jax.Array]:
+            # In the order of the model, in which NumPyro draws them; their shapes alone are used.
+            like = {name: jnp.zeros(chart.shape) for name, chart in self.charts.items()}
+            strategy = init_to_uniform(radius=radius)
+            (points, *_), found = find_valid_initial_params(
+                keys, self.model, init_strategy=strategy, prototype_params=like
+            )
+            return jax.vmap(self.ravel)(points), found
+
+        return search
 
     def given_start(self, start: Mapping[str, Any]) -> Vector:
         """Take natural values of a user to the unconstrained space, in the precision of the caller's context."""

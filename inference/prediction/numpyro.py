@@ -47,7 +47,9 @@ def numpyro_predictions(
     with precision(dtype):
         with suppress(Exception):  # of a function that was given without its data
             own = {
-                n: np.asarray(s["value"]) for n, s in sites_of(target).items() if is_observation(s)
+                n: np.asarray(s["value"])
+                for n, s in sites_of(target, data=True).items()
+                if is_observation(s)
             }
             observed = {**observed, **own}
         moved = with_arguments(target, new, observed) if new else target
@@ -103,7 +105,7 @@ def prior_draws(target: Target, draws: int, seed: int) -> tuple[xr.Dataset, xr.D
 
 def _run(target: Target, new: Mapping[str, Any]) -> dict[str, Any]:
     try:
-        return sites_of(target)
+        return sites_of(target, data=True)
     except Exception as error:  # a model may do anything
         data = target.data if isinstance(target, NumpyroTarget) else {}
         empty = [name for name, value in data.items() if value is None]

@@ -90,7 +90,7 @@ def _of_numpyro(target: Target) -> Origin:
     from .groups_numpyro import plate_dims
 
     with precision("float64"):  # whatever the run's, as in fingerprints
-        sites = sites_of(target)
+        sites = sites_of(target, data=True)
         seen = {
             name: np.asarray(site["value"]) for name, site in sites.items() if is_observation(site)
         }

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import jax
 import pytest
-from jax.experimental.compilation_cache import compilation_cache
 
 from .docstrings import ROOT, documented
 
@@ -56,18 +55,6 @@ def names(folder) -> dict[str, object]:
     return out
 
 
-@pytest.fixture
-def own_cache():
-    """Whether JAX keeps what it compiles, left as it was."""
-    names = ("jax_compilation_cache_dir", "jax_persistent_cache_min_compile_time_secs")
-    before = {name: getattr(jax.config, name) for name in names}
-    yield
-    compilation_cache.reset_cache()
-    for name, value in before.items():
-        jax.config.update(name, value)
-
-
-@pytest.mark.usefixtures("own_cache")
 @pytest.mark.parametrize(
     "among",
     [

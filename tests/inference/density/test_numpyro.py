@@ -6,10 +6,12 @@ import numpy as np
 import numpyro
 import pytest
 from numpyro import distributions as dist
+from numpyro.infer.util import initialize_model
 from scipy import stats
 
 from onebasin.inference import Advi, Nuts, infer
 from onebasin.inference.density.network import density_of
+from onebasin.inference.density.numpyro import FIXED, sites_of
 from onebasin.models import Target
 
 from ...each import each
@@ -69,6 +71,72 @@ def test_some_observations_of_a_network():
     density = density_of(mixture())
     with pytest.raises(ValueError, match="`rows` are given, but 'mixture' is no network"):
         density.log_likelihood(jnp.zeros(density.size), jnp.array([0]))
+
+
+def _with_plates() -> None:
+    """Part of the rows at random, a plate of all, and a variable that NumPyro draws before one with an earlier name."""
+    with numpyro.plate("rows", 9, subsample_size=3) as rows:
+        numpyro.sample("z", dist.HalfNormal(1.0 + jnp.asarray(rows)))
+    with numpyro.plate("all", 4) as places:
+        numpyro.sample("a", dist.Normal(jnp.zeros(4)[places], 1))
+
+
+def _with_a_parameter() -> None:
+    numpyro.sample("x", dist.TruncatedNormal(low=numpyro.param("least", jnp.array(0.5))))
+
+
+def _by_its_values() -> None:
+    if numpyro.sample("x", dist.HalfNormal(1)) < 0:  # which NumPyro cannot sample from
+        numpyro.factor("low", 0.0)
+
+
+@each("model", [_bounded_by_another, _with_plates, _with_a_parameter, _by_its_values])
+def test_a_traced_run_tells_what_a_run_tells(model):
+    target = Target(name="model", numpyro_model=model)
+    with numpyro.handlers.seed(rng_seed=jax.random.key(0)):
+        expected = numpyro.handlers.trace(model).get_trace()
+    sites = sites_of(target)
+    assert list(sites) == list(expected)
+    for name, site in sites.items():
+        value = expected[name]["value"]
+        assert (site["value"].shape, site["value"].dtype) == (value.shape, value.dtype)
+        if site["type"] in FIXED:
+            np.testing.assert_array_equal(site["value"], value)
+
+
+def test_a_model_is_not_run_to_know_its_density():
+    """Operation by operation, each of them would be compiled, which took seconds in every process."""
+    kinds = []
+
+    def model() -> None:
+        with numpyro.plate("schools", 3):
+            kinds.append(type(numpyro.sample("theta", dist.Normal(0, 1))))
+        numpyro.sample("y", dist.Normal(0, 1), obs=np.ones(3))
+
+    target = Target(name="traced", numpyro_model=model)
+    density_of(target).random_starts(jax.random.split(jax.random.key(0), 2), 2.0)
+    assert np.asarray(sites_of(target, data=True)["y"]["value"]).tolist() == [1, 1, 1]
+    assert len(kinds) > 2
+    assert all(issubclass(kind, jax.core.Tracer) for kind in kinds)
+
+
+@each("model", [_with_plates, mixture().numpyro_model])
+def test_starts_are_numpyros(model):
+    keys = jax.random.split(jax.random.key(5), 3)
+    density = density_of(Target(name="model", numpyro_model=model))
+    strategy = numpyro.infer.init_to_uniform(radius=1.5)
+    info = initialize_model(keys, density.model, init_strategy=strategy)
+    np.testing.assert_array_equal(
+        density.random_starts(keys, 1.5), jax.vmap(density.ravel)(info.param_info.z)
+    )
+
+
+def test_a_variable_without_a_density_is_refused():
+    def model() -> None:
+        numpyro.sample("x", dist.Delta(jnp.zeros(2)).to_event(1))
+
+    with pytest.raises(ValueError, match="x with a Delta distribution, which has no density"):
+        density_of(Target(name="bad", numpyro_model=model))
 
 
 def test_a_variable_with_the_name_of_an_axis_is_refused():
