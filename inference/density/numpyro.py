@@ -30,6 +30,7 @@ from numpyro.infer.util import (
 )
 
 from onebasin.base.errors import ArgumentError
+from onebasin.base.seeds import keys_at
 from onebasin.models.target import Target
 from onebasin.posteriors.storable import check_values
 
@@ -222,8 +223,8 @@ class NumpyroDensity(Coordinates):
         """Points with a finite log density and gradient, uniform within +-radius, one a key."""
         number = len(keys)
         # Every number of keys has a search of its own to compile. The last key again finds the same point again.
-        keys = keys[np.minimum(np.arange(-(-number // _TOGETHER) * _TOGETHER), number - 1)]
-        points, found = self._search(keys, radius)
+        rows = np.minimum(np.arange(-(-number // _TOGETHER) * _TOGETHER), number - 1)
+        points, found = self._search(keys_at(keys, rows), radius)
         if not found.all():
             raise no_start(self.target.name, f"{TRIES} points were tried")
         return points[:number]
