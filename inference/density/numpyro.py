@@ -225,7 +225,8 @@ class NumpyroDensity(Coordinates):
         # Every number of keys has a search of its own to compile. The last key again finds the same point again.
         rows = np.minimum(np.arange(-(-number // _TOGETHER) * _TOGETHER), number - 1)
         points, found = self._search(keys_at(keys, rows), radius)
-        if not found.all():
+        # Where JAX traces this call, who made it looks at the points.
+        if not isinstance(found, jax.core.Tracer) and not found.all():
             raise no_start(self.target.name, f"{TRIES} points were tried")
         return points[:number]
 
