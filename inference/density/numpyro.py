@@ -25,6 +25,7 @@ from numpyro.infer.util import (
     compute_log_probs,
     constrain_fn,
     find_valid_initial_params,
+    initialize_model,
     log_density,
     potential_energy,
 )
@@ -227,6 +228,10 @@ class NumpyroDensity(Coordinates):
         points, found = self._search(keys_at(keys, rows), radius)
         # Where JAX traces this call, who made it looks at the points.
         if not isinstance(found, jax.core.Tracer) and not found.all():
+            with suppress(
+                RuntimeError
+            ):  # NumPyro's own call warns of data outside a site's support
+                initialize_model(keys, self.model, init_strategy=init_to_uniform(radius=radius))
             raise no_start(self.target.name, f"{TRIES} points were tried")
         return points[:number]
 
