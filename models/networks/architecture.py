@@ -102,7 +102,22 @@ class Network(Brief):
 
     def __post_init__(self) -> None:
         """Check the parts, and keep sizes as Python's own numbers, which JSON takes."""
-        self._check_sizes()
+        for name, least in (("in_dim", 1), ("out_dim", 1), ("heads", 1), ("skip_seed", 0)):
+            check_count(name, getattr(self, name), least=least)
+            object.__setattr__(self, name, int(getattr(self, name)))
+        if not isinstance(self.hidden, tuple | list) or not self.hidden:
+            raise ArgumentError(
+                "`hidden` must hold the units of every hidden layer, one or more, such as (50,); "
+                f"got {self.hidden!r}."
+            )
+        for size in self.hidden:
+            check_count("hidden", size)
+        object.__setattr__(self, "hidden", tuple(int(size) for size in self.hidden))
+        if (weights := sum(a * b for a, b in pairwise(self.widths))) > MOST:
+            raise ArgumentError(
+                f"`hidden` is {self.hidden}, which makes {weights:.3g} weights, {in_words(8 * weights)} a draw; "
+                f"give fewer units: at most {MOST:,} weights can be inferred."
+            )
         activation(self.activation)
         choose("readout", self.readout, READOUTS)
         if self.skip is not None:
@@ -112,27 +127,6 @@ class Network(Brief):
             raise ArgumentError(
                 "`readout` is 'sum', which needs one output and no skip connections; "
                 f"got out_dim={self.out_dim}{several} and skip={self.skip!r}. Use readout='linear'."
-            )
-
-    def _check_sizes(self) -> None:
-        check_count("in_dim", self.in_dim)
-        check_count("out_dim", self.out_dim)
-        check_count("heads", self.heads)
-        check_count("skip_seed", self.skip_seed, least=0)
-        if not isinstance(self.hidden, tuple | list) or not self.hidden:
-            raise ArgumentError(
-                "`hidden` must hold the units of every hidden layer, one or more, such as (50,); "
-                f"got {self.hidden!r}."
-            )
-        for size in self.hidden:
-            check_count("hidden", size)
-        for name in ("in_dim", "out_dim", "skip_seed", "heads"):
-            object.__setattr__(self, name, int(getattr(self, name)))
-        object.__setattr__(self, "hidden", tuple(int(size) for size in self.hidden))
-        if (weights := sum(a * b for a, b in pairwise(self.widths))) > MOST:
-            raise ArgumentError(
-                f"`hidden` is {self.hidden}, which makes {weights:.3g} weights, {in_words(8 * weights)} a draw; "
-                f"give fewer units: at most {MOST:,} weights can be inferred."
             )
 
     @property

@@ -17,7 +17,8 @@ from onebasin.base.checks import choose
 from onebasin.base.errors import ArgumentError
 from onebasin.base.showing import Brief
 
-from ..transforms.distributions import UNIT_COLUMN_CHARTS, OrderedNormal, UnitColumns
+from ..transforms.distributions import OrderedNormal, UnitColumns
+from ..transforms.transforms import UNIT_COLUMN_CHARTS
 from .activations import ACTIVATIONS
 from .architecture import Layer, Network
 

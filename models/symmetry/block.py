@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -149,13 +150,15 @@ class Block[P: Part](ABC):
     def random(self, rng: np.random.Generator, lead: tuple[int, ...], size: int) -> P:
         """Draw parts evenly; factors are standard log-normal."""
 
-    @abstractmethod
     def elements(self, size: int) -> list[P]:
-        """Every part, the identity first."""
+        """Every part, the identity first; refused where there are infinitely many."""
+        raise ArgumentError(
+            f"`{type(self).__name__}` has infinitely many elements; draw some with `random`."
+        )
 
-    @abstractmethod
     def log_order(self, size: int) -> float:
         """Natural logarithm of how many parts there are."""
+        return math.inf
 
     @abstractmethod
     def compose(self, first: P, then: P, beside: np.ndarray | None) -> P:
@@ -168,13 +171,11 @@ class Block[P: Part](ABC):
     def inverse(self, part: P, beside: np.ndarray | None) -> P:
         """The part that undoes one; `beside` as in `compose`, of the inverse."""
 
-    @abstractmethod
     def read_part(self, read: Callable[[str], np.ndarray]) -> P:
         """Rebuild a part from its arrays, which are asked for by name."""
-
-    def permutation(self, part: P) -> np.ndarray | None:
-        """By what a part permutes the components, if it does."""
-        return None
+        like = self.identity((), 1)
+        arrays = (v if v is None else read(n).astype(v.dtype) for n, v in like._asdict().items())
+        return type(like)(*arrays)
 
     def of_variances(self, part: P) -> tuple[Block[Any], Part] | None:
         """Return how variances move: a block and its part, without signs and complements; None if they stay."""

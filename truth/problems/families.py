@@ -82,18 +82,16 @@ def family(
         values, y = simulate(rng, sizes)
         return values, {"y": y}
 
+    def of_points(f: Invariant, values: Mapping[str, np.ndarray], data: object) -> np.ndarray:
+        return f({key: np.asarray(value)[None] for key, value in values.items()})[0]
+
     return Family(
         name,
         simulated,
         lambda drawn: stated.condition(name, {**sizes, **drawn}),
         model=lambda drawn: partial(stated.model, **sizes, **drawn),
-        quantities={key: partial(_of_points, f) for key, f in invariants.items()},
+        quantities={key: partial(of_points, f) for key, f in invariants.items()},
     )
-
-
-def _of_points(invariant: Invariant, values: Mapping[str, np.ndarray], data: object) -> np.ndarray:
-    """An invariant of values (point, ...)."""
-    return invariant({key: np.asarray(value)[None] for key, value in values.items()})[0]
 
 
 @dataclass(frozen=True)

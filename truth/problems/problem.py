@@ -42,6 +42,6 @@ class Problem:
     """The settings that sample a reference of it; `draws` are those of a chain before thinning."""
     references: tuple[str, ...] = ()  # Where the model comes from.
     keywords: tuple[str, ...] = ()  # As posteriordb has them.
-    quotient_of: str = ""
-    """Name of the problem of which this one's posterior is one copy: its posterior modulo its symmetry, with the
-    same density but for the number of copies. Empty for most."""
+    quotient_of: Problem | None = None
+    """The problem of which this one's posterior is one copy: its posterior modulo its symmetry, with the same density
+    but for the number of copies. None for most."""

@@ -127,7 +127,7 @@ def test_standardiser_goes_back_to_data_units(boston, rng):
     # Draws of predictions, (chain, draw, obs, out): sds go back without the shift.
     draws = rng.standard_normal((2, 500, 3, 1))
     back = (draws * scaler.y_sd + scaler.y_mean).std(axis=(0, 1))
-    np.testing.assert_allclose(back, scaler.inverse_sd(draws.std(axis=(0, 1))), rtol=1e-12)
+    np.testing.assert_allclose(back, draws.std(axis=(0, 1)) * scaler.target_sd, rtol=1e-12)
 
 
 def test_log_scale_brings_a_log_density_to_data_units():
@@ -135,8 +135,8 @@ def test_log_scale_brings_a_log_density_to_data_units():
 
     train = toy(np.zeros((4, 1)), [[1, 5], [2, 7], [4, 9], [9, -3]])
     scaler = Standardiser.fit(train)
-    standardised = scipy.stats.norm.logpdf(scaler.transform_y(train.y), 0.3, 0.8).sum(axis=1)
-    mean, sd = 0.3 * scaler.y_sd + scaler.y_mean, scaler.inverse_sd(np.full((1, 2), 0.8))
+    standardised = scipy.stats.norm.logpdf(scaler.transform(train).y, 0.3, 0.8).sum(axis=1)
+    mean, sd = 0.3 * scaler.y_sd + scaler.y_mean, 0.8 * scaler.y_sd
     in_data_units = scipy.stats.norm.logpdf(train.y, mean, sd).sum(axis=1)
     np.testing.assert_allclose(standardised - scaler.log_scale, in_data_units, rtol=1e-12)
 
@@ -147,7 +147,8 @@ def test_standardiser_centres_a_constant_input_and_keeps_its_unit():
     scaler = Standardiser.fit(train)
     assert (scaler.x_mean[0], scaler.x_sd[0]) == (0.1, 1)
     np.testing.assert_array_equal(scaler.transform(train).x[:, 0], [0, 0, 0])
-    np.testing.assert_allclose(scaler.transform_x(np.array([[0.4, 2.0]])), [[0.3, 0]], rtol=1e-15)
+    other = scaler.transform(toy([[0.4, 2.0]], [[1]]))
+    np.testing.assert_allclose(other.x, [[0.3, 0]], rtol=1e-15)
 
 
 def test_standardiser_refuses_a_constant_target():
@@ -160,7 +161,7 @@ def test_standardiser_leaves_labels_alone():
     np.testing.assert_array_equal(parts.train.y, parts.raw.train.y)
     assert np.all(np.isfinite(parts.test.x))
     with pytest.raises(ValueError, match="class labels have no scale"):
-        parts.standardiser.inverse_sd(np.ones(1))
+        _ = parts.standardiser.log_scale
 
 
 def test_standardise_transforms_own_test_points_and_drops_the_truth():
@@ -183,5 +184,6 @@ def test_standardiser_refuses_data_it_does_not_fit(boston):
         scaler.transform(load_data("digits"))
     with pytest.raises(ValueError, match=r"`x` has shape \(442, 10\); .* must have 13 columns"):
         scaler.transform(load_data("diabetes"))
-    with pytest.raises(ValueError, match=r"`y` has shape \(4, 2\); .* must have 1 columns"):
-        scaler.transform_y(np.zeros((4, 2)))
+    two = replace(boston, y=np.zeros((506, 2)), target_names=("a", "b"))
+    with pytest.raises(ValueError, match=r"`y` has shape \(506, 2\); .* must have 1 columns"):
+        scaler.transform(two)
