@@ -21,7 +21,7 @@ import pandas as pd
 class ChainFacts(NamedTuple):
     """What is judged of the chains themselves."""
 
-    count: int
+    chains: int  # Their number.
     draws: int  # Kept of each.
     divergences: list[int]  # Of each, in all iterations after the warmup.
     efmi: list[float]  # Of each one's kept draws.
@@ -54,19 +54,19 @@ def efmi(energy: np.ndarray) -> list[float]:
     return [float(np.square(np.diff(e)).mean() / e.var()) if e.var() else 0.0 for e in energy]
 
 
-def checks_made(table: pd.DataFrame, chains: ChainFacts) -> dict[str, bool]:
+def checks_made(table: pd.DataFrame, of: ChainFacts) -> dict[str, bool]:
     """Hold a table of quantities, with columns of `describe` and `lag1`, against the criteria."""
     free = table[table["sd"] > 0]
     ess = free[["ess_bulk", "ess_tail"]].to_numpy()
-    low, high = ess_bounds(chains.count * chains.draws, max(ess.size, 1))
+    low, high = ess_bounds(of.chains * of.draws, max(ess.size, 1))
     return {
-        "ndraws_is_10k": chains.count * chains.draws == NUM_DRAWS,
-        "nchains_is_gte_4": chains.count >= MIN_CHAINS,
+        "ndraws_is_10k": of.chains * of.draws == NUM_DRAWS,
+        "nchains_is_gte_4": of.chains >= MIN_CHAINS,
         "ess_within_bounds": bool(((ess > low) & (ess < high)).all()),
         "r_hat_below_1_01": bool((free["rhat"] < RHAT).all()),
-        "efmi_above_0_2": min(*chains.efmi, *chains.efmi_unthinned) > EFMI,
+        "efmi_above_0_2": min(*of.efmi, *of.efmi_unthinned) > EFMI,
         "abs_mean_lag1_ac_below_0_05": bool((free["lag1"].abs() < LAG1).all()),
-        "no_divergent_transitions": not any(chains.divergences),
+        "no_divergent_transitions": not any(of.divergences),
     }
 
 
@@ -79,18 +79,18 @@ def needs_thinning(checks: Mapping[str, bool]) -> bool:
     )
 
 
-def diagnostics(table: pd.DataFrame, chains: ChainFacts) -> dict[str, Any]:
+def diagnostics(table: pd.DataFrame, of: ChainFacts) -> dict[str, Any]:
     """Return the diagnostics under the keys of posteriordb's files."""
     return {
         "diagnostic_information": {"names": list(table.index)},
-        "ndraws": chains.count * chains.draws,
-        "nchains": chains.count,
+        "ndraws": of.chains * of.draws,
+        "nchains": of.chains,
         "effective_sample_size_bulk": short(table["ess_bulk"]),
         "effective_sample_size_tail": short(table["ess_tail"]),
         "r_hat": short(table["rhat"]),
         "lag1_autocorrelation": short(table["lag1"]),
-        "divergent_transitions": chains.divergences,
-        "expected_fraction_of_missing_information": short(chains.efmi),
+        "divergent_transitions": of.divergences,
+        "expected_fraction_of_missing_information": short(of.efmi),
     }
 
 

@@ -101,12 +101,13 @@ class Made:
     """The way draws of another model became those of this one, where they are."""
 
     @cached_property
-    def chains(self) -> criteria.ChainFacts:
+    def facts(self) -> criteria.ChainFacts:
         """What is judged of the chains."""
-        kept = self.tree["sample_stats"][schema.ENERGY].values
+        kept = self.tree["sample_stats"].to_dataset()[schema.ENERGY].values
         divergences = self.iterations[schema.DIVERGING].values.sum(axis=1).tolist()
         unthinned = criteria.efmi(self.iterations[schema.ENERGY].values)
-        return criteria.ChainFacts(*kept.shape, divergences, criteria.efmi(kept), unthinned)
+        chains, draws = kept.shape
+        return criteria.ChainFacts(chains, draws, divergences, criteria.efmi(kept), unthinned)
 
 
 def make(
@@ -127,7 +128,7 @@ def make(
         found = _once(order, folder, thin, labelling, progress)
         tables = [found.parameters, found.invariants]
         wanting = [
-            t for t in tables if criteria.needs_thinning(criteria.checks_made(t, found.chains))
+            t for t in tables if criteria.needs_thinning(criteria.checks_made(t, found.facts))
         ]
         if not wanting or 2 * thin > order.max_thin:
             return found

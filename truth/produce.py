@@ -91,7 +91,7 @@ def write(made: Made, folder: Path) -> Reference:
     }
     whole = _tree(groups, made)
     write_tree(whole, reference.file(FULL))
-    some = slice(0, None, max(1, made.chains.count * made.order.settings.draws // KEPT_DRAWS))
+    some = slice(0, None, max(1, made.facts.chains * made.order.settings.draws // KEPT_DRAWS))
     stats = made.tree["sample_stats"].to_dataset()
     chosen = [n for n in (schema.LP, schema.ENERGY, schema.DIVERGING) if n in stats]
     few = {
@@ -153,14 +153,14 @@ def _rows(table: pd.DataFrame) -> dict[str, list[float]]:
 def _info(made: Made) -> dict[str, Any]:
     order, tree = made.order, made.tree
     settings = replace(order.settings, draws=order.settings.draws * made.thin)
-    unthinned = criteria.short(made.chains.efmi_unthinned)
+    unthinned = criteria.short(made.facts.efmi_unthinned)
     info: dict[str, Any] = {
         "name": order.name,
         "title": order.problem.title,
         "inference": {
             "method": f"{order.engine}_nuts",
             "method_arguments": {
-                "chains": made.chains.count,
+                "chains": made.facts.chains,
                 "iter": settings.warmup + settings.draws,
                 "warmup": settings.warmup,
                 "thin": made.thin,
@@ -172,11 +172,11 @@ def _info(made: Made) -> dict[str, Any]:
                 "settings": asdict(settings),
             },
         },
-        "diagnostics": criteria.diagnostics(made.parameters, made.chains)
+        "diagnostics": criteria.diagnostics(made.parameters, made.facts)
         | {"expected_fraction_of_missing_information_unthinned": unthinned},
-        "diagnostics_of_invariants": criteria.diagnostics(made.invariants, made.chains),
-        "checks_made": criteria.checks_made(made.parameters, made.chains),
-        "checks_of_invariants": criteria.checks_made(made.invariants, made.chains),
+        "diagnostics_of_invariants": criteria.diagnostics(made.invariants, made.facts),
+        "checks_made": criteria.checks_made(made.parameters, made.facts),
+        "checks_of_invariants": criteria.checks_made(made.invariants, made.facts),
     }
     info["status"] = status_of(info)
     in_words = []

@@ -174,7 +174,8 @@ class Block[P: Part](ABC):
     def read_part(self, read: Callable[[str], np.ndarray]) -> P:
         """Rebuild a part from its arrays, which are asked for by name."""
         like = self.identity((), 1)
-        arrays = (v if v is None else read(n).astype(v.dtype) for n, v in like._asdict().items())
+        items = like._asdict().items()
+        arrays: Any = [None if v is None else read(name).astype(v.dtype) for name, v in items]
         return type(like)(*arrays)
 
     def of_variances(self, part: P) -> tuple[Block[Any], Part] | None:

@@ -47,8 +47,8 @@ class Group:
         for first, second in combinations(self.symmetry, 2):
             if first.stacked is first and second.stacked is second:
                 continue
-            marks, others = first.entries(self.shapes), second.entries(self.shapes)
-            for name in (n for n in marks if n in others and (marks[n] & others[n]).any()):
+            marks, more = first.entries(self.shapes), second.entries(self.shapes)
+            for name in (n for n in marks if n in more and (marks[n] & more[n]).any()):
                 raise ArgumentError(
                     f"`symmetry` has two blocks that move {name}, by {first.describe()} and by {second.describe()}; "
                     "give one block all that moves together."
