@@ -29,20 +29,13 @@ from .storable import storable_names
 if TYPE_CHECKING:
     import xarray as xr
 
-STATS: dict[str, tuple[str, type]] = {
-    "lp__": (schema.LP, np.float64),
-    "log_p__": (schema.LP, np.float64),
-    "accept_stat__": (schema.ACCEPTANCE_RATE, np.float64),
-    "stepsize__": (schema.STEP_SIZE, np.float64),
-    "treedepth__": (schema.TREE_DEPTH, np.int64),
-    "n_leapfrog__": (schema.N_STEPS, np.int64),
-    "divergent__": (schema.DIVERGING, np.bool_),
-    "energy__": (schema.ENERGY, np.float64),
-    "lp_approx__": (schema.LOG_Q, np.float64),
-    "log_q__": (schema.LOG_Q, np.float64),
-    "log_g__": (schema.LOG_Q, np.float64),
+STATS = schema.OLDER | {
+    "log_p__": schema.LP,
+    **dict.fromkeys(("lp_approx__", "log_q__", "log_g__"), schema.LOG_Q),
 }
-"""Columns of CmdStan's methods: the statistic that each is, and its type."""
+"""Columns of statistics, those of CmdStan's methods among them: the statistic that each is."""
+_TYPES = {schema.TREE_DEPTH: np.int64, schema.N_STEPS: np.int64, schema.DIVERGING: np.bool_}
+"""Types of statistics that are no real numbers."""
 
 CHAIN_COLUMNS = ("chain", ".chain", "chain__")
 ORDER_COLUMNS = (".iteration", "iteration", "iter__", "draw", ".draw", "draw__")
@@ -192,8 +185,9 @@ def layout(file: ChainFile) -> Layout:
         if name in neither or not name:
             continue
         if name.endswith("__"):
-            stat, kind = STATS.get(name, (name.removesuffix("__"), np.float64))
-            stats.setdefault(stat, (Entries((), np.array([place])), np.dtype(kind)))
+            stat = STATS.get(name, name.removesuffix("__"))
+            kind = np.dtype(_TYPES.get(stat, np.float64))
+            stats.setdefault(stat, (Entries((), np.array([place])), kind))
         else:
             held[name] = place
     places = np.array(list(held.values()), int)

@@ -10,7 +10,7 @@ module.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from statistics import NormalDist
 from typing import Any, NamedTuple
 
@@ -31,6 +31,8 @@ class ChainFacts(NamedTuple):
 NUM_DRAWS = 10_000
 RHAT, LAG1, EFMI = 1.01, 0.05, 0.2
 MIN_CHAINS = 4
+BY_THINNING = ("ess_within_bounds", "abs_mean_lag1_ac_below_0_05", "r_hat_below_1_01")
+"""Checks that more thinning, of as many more draws, could fix."""
 
 
 def ess_bounds(draws: int = NUM_DRAWS, estimates: int = 1) -> tuple[float, float]:
@@ -68,15 +70,6 @@ def checks_made(table: pd.DataFrame, of: ChainFacts) -> dict[str, bool]:
         "abs_mean_lag1_ac_below_0_05": bool((free["lag1"].abs() < LAG1).all()),
         "no_divergent_transitions": not any(of.divergences),
     }
-
-
-def needs_thinning(checks: Mapping[str, bool]) -> bool:
-    """Tell whether more thinning, of as many more draws, could fix what fails."""
-    return not (
-        checks["ess_within_bounds"]
-        and checks["abs_mean_lag1_ac_below_0_05"]
-        and checks["r_hat_below_1_01"]
-    )
 
 
 def diagnostics(table: pd.DataFrame, of: ChainFacts) -> dict[str, Any]:

@@ -126,10 +126,10 @@ def make(
         )
     while True:
         found = _once(order, folder, thin, labelling, progress)
-        tables = [found.parameters, found.invariants]
-        wanting = [
-            t for t in tables if criteria.needs_thinning(criteria.checks_made(t, found.facts))
-        ]
+        wanting = []
+        for table in (found.parameters, found.invariants):
+            checks = criteria.checks_made(table, found.facts)
+            wanting += [] if all(checks[word] for word in criteria.BY_THINNING) else [table]
         if not wanting or 2 * thin > order.max_thin:
             return found
         say(

@@ -25,4 +25,3 @@ from .table import TABLE as TABLE
 from .table import Loader as Loader
 from .table import load_data as load_data
 from .table import missing as missing
-from .table import names as names

@@ -7,6 +7,10 @@ Convention: row vectors, weights (in, hidden), layers in the pre-activation form
 
 with f_1 the identity and f_2 = ... = f_{L+1} the activation; h_{L+1} is the output. O_l is absent
 without skips. No randomness but the skip matrices', which come from their own seed.
+
+Two properties of an activation decide a network's symmetry: a *positively homogeneous* function satisfies
+f(a z) = a f(z) for a > 0, so a unit's incoming weights may be scaled against its outgoing ones (Pourzanjani et al.
+2017, definition 2.2); an *odd* one satisfies f(-z) = -f(z), so both may change sign (Kurle et al. 2021, footnote 1).
 """
 
 from __future__ import annotations
@@ -25,10 +29,43 @@ from onebasin.base.errors import ArgumentError
 from onebasin.base.files.claims import in_words
 from onebasin.base.showing import Brief
 
-from .activations import Activation, activation
-
 READOUTS = ("linear", "sum")
 SKIPS = ("orthogonal",)
+
+
+@dataclass(frozen=True)
+class Activation:
+    """An element-wise function under the word that users write, and the two properties that matter for symmetry.
+
+    It is positively homogeneous where f(a z) = a f(z) for all a > 0, and odd where f(-z) = -f(z).
+    """
+
+    name: str
+    function: Callable[[jax.Array], jax.Array]
+    positively_homogeneous: bool = False
+    odd: bool = False
+
+
+ACTIVATIONS: dict[str, Activation] = {
+    a.name: a
+    for a in (
+        Activation("identity", lambda z: z, positively_homogeneous=True, odd=True),
+        # Not jax.nn.relu, whose derivative costs a third of a small network's gradient; nor z > 0: NaN stays NaN.
+        Activation("relu", lambda z: jnp.where(z <= 0, 0.0, z), positively_homogeneous=True),
+        Activation(
+            "leaky_relu", lambda z: jnp.where(z > 0, z, 0.01 * z), positively_homogeneous=True
+        ),
+        Activation("tanh", jnp.tanh, odd=True),
+        Activation("selu", jax.nn.selu),
+        Activation("softplus", jax.nn.softplus),
+        Activation("silu", jax.nn.silu),
+    )
+}
+
+
+def activation(name: str) -> Activation:
+    """Look up an activation by name; refuses others, and lists what there is."""
+    return ACTIVATIONS[choose("activation", name, ACTIVATIONS)]
 
 
 @dataclass(frozen=True)
@@ -58,7 +95,7 @@ class Network(Brief):
     hidden : tuple of int
         Units of each hidden layer, at least one layer.
     activation : str
-        ``relu``, ``tanh`` or another of `models.networks.activations.ACTIVATIONS`; the message of an unknown one lists
+        ``relu``, ``tanh`` or another of `models.networks.architecture.ACTIVATIONS`; the message of an unknown one lists
         them.
     biases : bool
         Whether the layers have biases.

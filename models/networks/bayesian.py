@@ -30,8 +30,7 @@ from ..symmetry.group import copies, in_words
 from ..target import Named, Target
 from .architecture import Network
 from .likelihood import Categorical, Gaussian, Likelihood
-from .parametrisation import Parametrisation
-from .prior import NormalPrior
+from .parametrisation import NormalPrior, Parametrisation
 
 _LIKELIHOODS: dict[str, type[Gaussian] | type[Categorical]] = {
     "Gaussian": Gaussian,

@@ -64,10 +64,6 @@ class Block[P: Part](ABC):
         Blocks of a lower turn act first.
     keeps_density : bool
         Whether it keeps the posterior's density, so that it makes equal modes; otherwise the likelihood alone.
-    axes : mapping of str to int or tuple of int
-        The axes whose components it moves.
-    flipped, complemented : tuple of str
-        Variables of which it changes signs, and those that it turns from theta into 1 - theta.
     """
 
     kind: ClassVar[str]
@@ -76,17 +72,17 @@ class Block[P: Part](ABC):
     act: ClassVar[Callable[..., dict[str, Any]]]
     """Moves those of its variables that are among the values: ``act(values, *part)``."""
 
-    if TYPE_CHECKING:  # fields of some, properties of others
+    if TYPE_CHECKING:  # a field of some, a property of others
 
         @property
         def axes(self) -> Mapping[str, Axes]:
             """The axes whose components it moves."""
             ...
 
-        @property
-        def complemented(self) -> tuple[str, ...]:
-            """The variables theta that become 1 - theta."""
-            ...
+    @property
+    def complemented(self) -> tuple[str, ...]:
+        """The variables theta that become 1 - theta."""
+        return tuple(getattr(self, "complements", ()))
 
     @property
     def flipped(self) -> tuple[str, ...]:

@@ -123,11 +123,6 @@ class Exchangeable(Permuting):
             return tuple(self.axes) if self.flips else ()
         return tuple(self.flips)
 
-    @property
-    def complemented(self) -> tuple[str, ...]:
-        """The variables theta that become 1 - theta."""
-        return self.complements
-
     def act(self, values: Values, permutation: Any, signs: Any = None) -> dict[str, Any]:
         """Move draws (*lead, *event): component i of the result is component `permutation[i]`, times `signs[i]`.
 

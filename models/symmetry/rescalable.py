@@ -43,7 +43,6 @@ class Rescalable(Block[Scaled]):
     kind = "rescalable"
     turn = 1
     keeps_density = False
-    complemented = ()
 
     incoming: Mapping[str, int]
     outgoing: Mapping[str, int] = field(default_factory=dict)

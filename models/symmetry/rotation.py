@@ -47,7 +47,6 @@ class Rotation(Block[Rotated]):
 
     kind = "rotation"
     turn = 0
-    complemented = ()
 
     axes: Mapping[str, Axes]
 

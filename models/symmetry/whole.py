@@ -175,11 +175,6 @@ class Flip(Whole):
         """The variables that change sign."""
         return tuple(self._names)
 
-    @property
-    def complemented(self) -> tuple[str, ...]:
-        """The variables theta that become 1 - theta."""
-        return tuple(self.complements)
-
     def describe(self) -> str:
         """Say in plain words what it moves."""
         complements = (

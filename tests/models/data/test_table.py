@@ -30,7 +30,7 @@ def loaded() -> dict[str, data.Dataset]:
 
 
 def test_names_are_those_of_the_table():
-    assert set(data.names()) == {*READY, "mnist", "airfoil", "yacht"}
+    assert set(data.TABLE) == {*READY, "mnist", "airfoil", "yacht"}
 
 
 @each("name", READY)

@@ -19,7 +19,7 @@ from onebasin.models import (
     Parametrisation,
     Rescalable,
 )
-from onebasin.models.networks.activations import ACTIVATIONS, Activation
+from onebasin.models.networks.architecture import ACTIVATIONS, Activation
 from onebasin.models.symmetry.blocks import from_json
 from onebasin.models.symmetry.elements import Permuted, Scaled
 from onebasin.models.transforms.distributions import UnitColumns
