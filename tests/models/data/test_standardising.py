@@ -43,6 +43,7 @@ def rows(dataset: Dataset) -> set[bytes]:
 def test_split_shares_out_every_observation_once(boston):
     parts = split(boston, seed=0)
     assert (parts.train.num_obs, parts.test.num_obs) == (405, 101)
+    assert split(boston, test_fraction=0.5, seed=0).test.num_obs == 253
     assert rows(parts.train) | rows(parts.test) == rows(boston)
     assert not rows(parts.train) & rows(parts.test)
 
@@ -53,27 +54,19 @@ def test_split_is_decided_by_the_seed(boston):
     assert not np.array_equal(first, other)
 
 
-def test_split_takes_the_fraction_asked_for(boston):
-    assert split(boston, test_fraction=0.5, seed=0).test.num_obs == 253
-
-
-@each("fraction", [0, 1, -0.1, 1.5, float("nan")])
-def test_split_refuses_a_fraction_outside_0_to_1(boston, fraction):
-    with pytest.raises(ValueError, match=r"`test_fraction` is .* must lie between 0 and 1"):
-        split(boston, test_fraction=fraction, seed=0)
-
-
-def test_split_refuses_an_empty_part():
-    tiny = toy([[0], [1]], [[0], [1]])
-    with pytest.raises(ValueError, match="gives 0 of 2 observations to the test part"):
-        split(tiny, test_fraction=0.1, seed=0)
-
-
-def test_split_refuses_a_negative_seed(boston):
-    with pytest.raises(
-        ValueError, match="`seed` must be a whole number from 0 to 4294967295; got -1"
-    ):
-        split(boston, seed=-1)
+@each(
+    ("fraction", "seed", "message"),
+    [
+        *((at, 0, r"is .* must lie between 0 and 1") for at in (0, 1, -0.1, float("nan"))),
+        (0.1, 0, "gives 0 of 2 observations to the test part"),
+        (0.5, -1, "`seed` must be a whole number from 0 to 4294967295; got -1"),
+    ],
+)
+def test_split_refuses_fractions_that_leave_a_part_empty_and_negative_seeds(
+    fraction, seed, message
+):
+    with pytest.raises(ValueError, match=message):
+        split(toy([[0], [1]], [[0], [1]]), test_fraction=fraction, seed=seed)
 
 
 def test_own_split_takes_the_test_points_that_belong_to_the_data(boston):
