@@ -123,14 +123,11 @@ def _text(tree: xr.DataTree) -> Iterator[str]:
     chains = next(iter(draws.values())).shape[0]
     for chain in range(chains):
         yield "[{" if chain == 0 else ",\n{"
-        first = True
+        before = ""
         for name, values in draws.items():
-            held = values[chain].values
-            columns = held.reshape(len(held), -1).T
+            columns = values[chain].values.reshape(values.shape[1], -1).T
             for entry, column in zip(bracketed(name, values.shape[2:]), columns, strict=True):
-                yield (
-                    ("" if first else ",\n") + json.dumps(entry) + ":" + json.dumps(column.tolist())
-                )
-                first = False
+                yield f"{before}{json.dumps(entry)}:{json.dumps(column.tolist())}"
+                before = ",\n"
         yield "}"
     yield "]\n"

@@ -19,7 +19,7 @@ import pandas as pd
 
 
 class ChainFacts(NamedTuple):
-    """What is judged of the chains themselves."""
+    """The facts by which chains themselves are judged."""
 
     chains: int  # Their number.
     draws: int  # Kept of each.

@@ -102,7 +102,7 @@ class Made:
 
     @cached_property
     def facts(self) -> criteria.ChainFacts:
-        """What is judged of the chains."""
+        """The facts by which the chains are judged."""
         kept = self.tree["sample_stats"].to_dataset()[schema.ENERGY].values
         divergences = self.iterations[schema.DIVERGING].values.sum(axis=1).tolist()
         unthinned = criteria.efmi(self.iterations[schema.ENERGY].values)
