@@ -260,7 +260,7 @@ def _files(compiles: bool) -> Iterator[Check]:
         good = os.path.isdir(folder) and os.access(folder, os.R_OK | os.X_OK)
         remedy = f"Set {VARIABLE} to a folder that can be read, or unset it; it is {chosen}."
         yield Check("data folder", good, str(folder), "" if good else remedy, asked=True)
-    for name in data.names():
+    for name in data.TABLE:
         reason = data.missing(name)
         detail = data.TABLE[name].summary if reason is None else "not available"
         yield Check(f"{_DATA}{name}", reason is None, detail, reason or "")

@@ -132,8 +132,8 @@ def _ordered(
     """Take a problem of ours by its name, or anybody's program or model, whose file can be run meanwhile."""
     from onebasin.inference.contracts.engines import engine_for
     from onebasin.models.numpyro_file import model_file_in
-    from onebasin.truth.making import Order, order_of_problem
-    from onebasin.truth.problems import PROBLEMS
+    from onebasin.truth.making import Order
+    from onebasin.truth.problems import PROBLEMS, Problem
 
     from .symmetry import found_in
 
@@ -142,7 +142,7 @@ def _ordered(
             raise StudyError(
                 f"`NAME` is {what}, which has its data and its symmetry; leave DATA.json and --exchangeable out."
             )
-        yield order_of_problem(what)
+        yield Order.of(PROBLEMS[what])
         return
     if not what.endswith(".stan") and model_file_in(what) is None:
         near = get_close_matches(what, PROBLEMS, n=1)
@@ -157,8 +157,8 @@ def _ordered(
             if found.remark:
                 console.say(found.remark)
             target = found.target
-        title = f"{target.name}, of {what}"
-        yield Order(target.name, title, target, engine=engine_for(target, None))
+        problem = Problem("", f"{target.name}, of {what}", lambda: target)
+        yield replace(Order.of(problem, target.name), engine=engine_for(target, None))
 
 
 @app.command("list", cls=Command)

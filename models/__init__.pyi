@@ -1,16 +1,16 @@
 # The public names. `__init__.py` reads this file: a name stands here and nowhere else.
 
-from .networks.activations import ACTIVATIONS as ACTIVATIONS
-from .networks.activations import Activation as Activation
+from .networks.architecture import ACTIVATIONS as ACTIVATIONS
+from .networks.architecture import Activation as Activation
 from .networks.architecture import Network as Network
 from .networks.bayesian import BayesianNetwork as BayesianNetwork
 from .networks.bayesian import NetworkTarget as NetworkTarget
 from .networks.likelihood import Categorical as Categorical
 from .networks.likelihood import Gaussian as Gaussian
+from .networks.parametrisation import NormalPrior as NormalPrior
 from .networks.parametrisation import Parametrisation as Parametrisation
 from .networks.prediction import predict as predict
 from .networks.prediction import predict_with_noise as predict_with_noise
-from .networks.prior import NormalPrior as NormalPrior
 from .numpyro_target import numpyro_model as numpyro_model
 from .symmetry.blocks import Complement as Complement
 from .symmetry.blocks import Counterparts as Counterparts

@@ -53,11 +53,10 @@ def definition_of(model: Any) -> Callable[[], None]:
 
     def computed(values: dict[str, Any]) -> dict[str, Any]:
         point = jax.lax.stop_gradient(values[UNCONSTRAINED])  # callbacks have no gradient
-        total = sum(int(np.prod(shape)) for shape in shapes.values())
-        like = jax.ShapeDtypeStruct((total,), point.dtype)
+        sizes = [int(np.prod(shape)) for shape in shapes.values()]
+        like = jax.ShapeDtypeStruct((sum(sizes),), point.dtype)
         flat = jax.pure_callback(constrained, like, point, vmap_method="sequential")
-        ends = np.cumsum([int(np.prod(shape)) for shape in shapes.values()])
-        parts = jnp.split(flat, ends[:-1])
+        parts = jnp.split(flat, np.cumsum(sizes)[:-1])
         # Stan counts entries with the first index fastest.
         return {
             name: jnp.reshape(part, shape[::-1]).transpose()

@@ -15,7 +15,7 @@ from onebasin.base.errors import ArgumentError, ArgumentTypeError
 from onebasin.base.showing import Shown
 
 from .symmetry.blocks import Symmetry, check_blocks
-from .symmetry.describe import in_words
+from .symmetry.group import in_words
 
 _ENGINES = {"numpyro": "NumPyro", "stan": "Stan"}
 
@@ -132,15 +132,19 @@ class Target(Shown):
     def _card(self) -> Card:
         words = self._definition()
         lead = f"{words[:1].upper()}{words[1:]}: a model conditioned on data, which every method takes."
-        undeclared = (
-            "none is declared; `ob.diagnose` looks for interchangeable components in the draws"
-        )
         facts = FactList.of(
             ("engine", " and ".join(_ENGINES[name] for name in self.engines) or "none"),
             ("data", in_sizes(self._data())),
-            ("symmetry", in_words(self.symmetry) or undeclared),
+            *self._facts(),
         )
         return Card(self.name, (Words(lead), facts))
+
+    def _facts(self) -> tuple[tuple[str, str], ...]:
+        """Return what a card says of the model."""
+        undeclared = (
+            "none is declared; `ob.diagnose` looks for interchangeable components in the draws"
+        )
+        return (("symmetry", in_words(self.symmetry) or undeclared),)
 
     def _definition(self) -> str:
         """Return a short description of the model."""

@@ -17,8 +17,8 @@ from .models.networks.architecture import Network as Network
 from .models.networks.bayesian import BayesianNetwork as BayesianNetwork
 from .models.networks.likelihood import Categorical as Categorical
 from .models.networks.likelihood import Gaussian as Gaussian
+from .models.networks.parametrisation import NormalPrior as NormalPrior
 from .models.networks.parametrisation import Parametrisation as Parametrisation
 from .models.networks.prediction import predict as predict
 from .models.networks.prediction import predict_with_noise as predict_with_noise
-from .models.networks.prior import NormalPrior as NormalPrior
 from .models.symmetry.blocks import Rescalable as Rescalable

@@ -176,25 +176,6 @@ class Draws:
         return map(self.read, self.parts())
 
 
-def lay_out(variables: Sequence[xr.DataArray], argument: str = "posterior") -> Draws:
-    """Put the entries of variables side by side; `argument` is what messages call their posterior.
-
-    Refused are variables that are not numeric or without chain and draw, no chains, and fewer than 4 draws a chain.
-    """
-    variables = [checked(variable, argument) for variable in variables]
-    num_draws = variables[0].sizes["draw"]
-    if not variables[0].sizes["chain"]:
-        raise ArgumentError(
-            "`posterior` has no chains, and at least one is needed to diagnose it: run some."
-        )
-    if num_draws < MIN_DRAWS:
-        raise ArgumentError(
-            f"`{argument}` has {num_draws} draws a chain, and at least {MIN_DRAWS} are needed to "
-            "diagnose it: sample longer."
-        )
-    return lay_out_columns(variables)
-
-
 _ROUNDING = 8.0
 """Units in the last place of numbers in single precision that are the same: sums of a simplex differ by some."""
 

@@ -24,17 +24,12 @@ if TYPE_CHECKING:
 _ROWS = 256
 """Rows that are written at once."""
 
-_COLUMNS = {stat: column for column, (stat, _) in reversed(STATS.items())}
+_COLUMNS = {stat: n for n, stat in reversed(STATS.items()) if n.endswith("__")}
 
 
-def is_table(file: ChainFile) -> bool:
-    """Tell whether a CSV file says of every row which chain it is of."""
-    return not file.header.is_stans and any(name in file.columns for name in CHAIN_COLUMNS)
-
-
-def numbers_rows(file: ChainFile) -> bool:
-    """Tell whether a CSV file says of every row which draw it is."""
-    return not file.header.is_stans and any(name in file.columns for name in ORDER_COLUMNS)
+def says(file: ChainFile, columns: tuple[str, ...]) -> bool:
+    """Tell whether a table says of every row which chain, or which draw, it is of, in one of these columns."""
+    return not file.header.is_stans and any(name in file.columns for name in columns)
 
 
 def read(file: ChainFile, *, lazy: bool) -> xr.DataTree:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import zipfile
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -105,19 +106,15 @@ def _parse(path: Path) -> Any:
         ) from error
 
 
-def write(tree: xr.DataTree, path: Path) -> None:
-    """Write the draws of a posterior as plain JSON; see `writing.write_tree`."""
-    with path.open("w", encoding="utf-8", newline="\n") as file:
-        file.writelines(_text(tree))
-
-
-def write_zipped(tree: xr.DataTree, path: Path, name: str) -> None:
-    """Write the draws of a posterior as zipped JSON, whose one member has this name."""
-    with (
-        zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive,
-        archive.open(name, "w", force_zip64=True) as member,
-    ):
-        member.writelines(text.encode() for text in _text(tree))
+def write(tree: xr.DataTree, path: Path, *, zipped: str = "") -> None:
+    """Write the draws of a posterior as JSON, the one member of this name of an archive if `zipped`."""
+    with ExitStack() as opened:
+        if zipped:
+            archive = opened.enter_context(zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED))
+            file = opened.enter_context(archive.open(zipped, "w", force_zip64=True))
+        else:
+            file = opened.enter_context(path.open("wb"))
+        file.writelines(text.encode() for text in _text(tree))
 
 
 def _text(tree: xr.DataTree) -> Iterator[str]:
@@ -126,14 +123,11 @@ def _text(tree: xr.DataTree) -> Iterator[str]:
     chains = next(iter(draws.values())).shape[0]
     for chain in range(chains):
         yield "[{" if chain == 0 else ",\n{"
-        first = True
+        before = ""
         for name, values in draws.items():
-            held = values[chain].values
-            columns = held.reshape(len(held), -1).T
+            columns = values[chain].values.reshape(values.shape[1], -1).T
             for entry, column in zip(bracketed(name, values.shape[2:]), columns, strict=True):
-                yield (
-                    ("" if first else ",\n") + json.dumps(entry) + ":" + json.dumps(column.tolist())
-                )
-                first = False
+                yield f"{before}{json.dumps(entry)}:{json.dumps(column.tolist())}"
+                before = ",\n"
         yield "}"
     yield "]\n"

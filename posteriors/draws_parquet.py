@@ -52,14 +52,15 @@ class ParquetTable(ChainFile):
         return cls(path, tuple(names), rows, long=long)
 
     def tables(self) -> Iterator[np.ndarray]:
-        """Read the rows, some at a time."""
+        """Read the rows, some at a time; what is missing is NaN."""
         if self.long is not None:
             yield self.long
             return
         names = list(self.columns)
         with _opened(self.path) as file:
             for batch in file.iter_batches(rows_at_once(len(names)), columns=names):
-                yield np.stack([_floats(batch.column(name)) for name in names], axis=1)
+                columns = [batch.column(name).cast("float64") for name in names]
+                yield np.stack([c.to_numpy(zero_copy_only=False) for c in columns], axis=1)
 
 
 def _arrow() -> Any:
@@ -90,13 +91,6 @@ def _check_numbers(field: pa.Field, path: Path) -> None:
         )
 
 
-def _floats(column: Any) -> np.ndarray:
-    """Give a column as numbers; what is missing is NaN."""
-    import pyarrow as pa
-
-    return np.asarray(column.cast(pa.float64()).to_numpy(zero_copy_only=False))
-
-
 def _widened(file: Any, names: list[str], path: Path) -> tuple[list[str], np.ndarray]:
     """Give a long table a row a draw, in the order of chains and draws; it needs every name once in every draw."""
     name, value = (next(n for n in known if n in names) for known in (_NAMES, _VALUES))
@@ -107,20 +101,13 @@ def _widened(file: Any, names: list[str], path: Path) -> tuple[list[str], np.nda
         raise FormatError(path, "is a long table without columns `chain` and `draw`: add them")
     for column in (*counting, value):
         _check_numbers(file.schema_arrow.field(column), path)
-    table = file.read(columns=[*counting, name, value])
-    kinds = table.column(name).combine_chunks().dictionary_encode()
-    code = kinds.indices.to_numpy(zero_copy_only=False)
-    chain, draw, numbers = (_floats(table.column(n).combine_chunks()) for n in (*counting, value))
-    order = np.lexsort((code, draw, chain))
-    count = len(kinds.dictionary)
-    if not count or len(order) % count:
-        raise FormatError(path, "lacks some variable in some draw: write one row for each")
-    chain, draw, code = (of[order].reshape(-1, count) for of in (chain, draw, code))
-    same = all((of == of[:, :1]).all() for of in (chain, draw))
-    if not same or not (code == np.arange(count)).all():
+    table = file.read(columns=[*counting, name, value]).to_pandas()
+    table[name] = table[name].astype(str)
+    kinds, twice = list(table[name].unique()), table.duplicated([*counting, name]).any()
+    wide = table.iloc[:0] if twice else table.pivot(index=counting, columns=name, values=value)
+    if not kinds or wide.size != len(table):
         raise FormatError(path, "lacks some variable in some draw, or has it twice: write one each")
-    wide = np.column_stack([chain[:, 0], draw[:, 0], numbers[order].reshape(-1, count)])
-    return ["chain", "draw", *map(str, kinds.dictionary.to_pylist())], wide
+    return ["chain", "draw", *kinds], wide[kinds].reset_index().to_numpy(np.float64)
 
 
 def write(tree: xr.DataTree, path: Path) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -194,10 +195,7 @@ def _attributes(runs: Sequence[xr.DataTree], paths: Sequence[Path]) -> dict[str,
             kept[name] = int(summed) if name == schema.GRADIENT_EVALUATIONS else summed
     found = [evidence for run in runs if (evidence := schema.evidence_of(run.attrs)) is not None]
     if found:
-        total = found[0]
-        for evidence in found[1:]:
-            total = Evidence.joined(total, evidence)
-        kept[schema.SYMMETRY_EVIDENCE] = total.to_json()
+        kept[schema.SYMMETRY_EVIDENCE] = reduce(Evidence.joined, found).to_json()
     kept[schema.CREATED_AT] = schema.now()
     kept[schema.JOINED] = json.dumps(
         [

@@ -49,15 +49,11 @@ class Kinds:
 def kinds_of(attributes: schema.Attributes, posterior: xr.Dataset) -> Kinds:
     """Give the kinds of a posterior's variables: as written down, else as guessed."""
     written = schema.decode(attributes, schema.KINDS) or {}
-    of, guessed = {}, []
+    of = {}
     for name in map(str, posterior.data_vars):
-        if name not in written:
-            guessed.append(name)
-            computed = posterior.variables[name].dtype.kind in "biu" or is_named_as_generated(name)
-            of[name] = GENERATED if computed else PARAMETER
-        else:
-            of[name] = written[name]
-    return Kinds(of, tuple(guessed))
+        computed = posterior.variables[name].dtype.kind in "biu" or is_named_as_generated(name)
+        of[name] = written.get(name) or (GENERATED if computed else PARAMETER)
+    return Kinds(of, tuple(name for name in of if name not in written))
 
 
 def arrays_of(posterior: xr.Dataset) -> dict[str, xr.DataArray]:

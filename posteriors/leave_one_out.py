@@ -45,14 +45,9 @@ class LogLikelihood:
     def of(cls, terms: xr.DataArray) -> LogLikelihood:
         """Take an array (chain, draw, obs...), in memory or in a file."""
         like = terms.isel(chain=0, draw=0, drop=True)
-        coords = {name: c for name, c in like.coords.items() if set(c.dims) <= set(like.dims)}
         empty = np.broadcast_to(np.zeros(()), like.shape)
-        return cls(
-            str(terms.name),
-            (terms.shape[0], terms.shape[1]),
-            xr.DataArray(empty, dims=like.dims, coords=coords),
-            Columns([terms]).read,
-        )
+        like = xr.DataArray(empty, like.coords, like.dims)
+        return cls(str(terms.name), (terms.shape[0], terms.shape[1]), like, Columns([terms]).read)
 
     @property
     def samples(self) -> int:

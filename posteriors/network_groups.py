@@ -48,6 +48,8 @@ def network_groups(
     and ``sigma`` where the noise is inferred. What is drawn here shares nothing with the run of this seed. Many draws
     are laid down in the folder, if one is given.
     """
+    from onebasin.models.networks.prediction import mean_and_sd, predict
+
     names = [*model.network.shapes, *(["sigma"] if model.infers_noise else [])]
     chains, num_draws = np.shape(draws[names[0]])[:2]
     every = every_which(chains, num_draws, bytes_a_draw(model, y), limit_mb)
@@ -59,7 +61,19 @@ def network_groups(
     rng = np.random.default_rng((seed, PURPOSE))
     for chain, rows in _blocks(shape, len(y) * model.network.widths[-1]):
         part = {name: np.asarray(value[chain, rows]) for name, value in kept.items()}
-        log_likelihood, replicated = _at_data(model, part, x, y, rng)
+        if model.is_classifier:
+            output = predict(model, part, x).astype(np.float64)
+            log_likelihood = log_softmax(output, axis=-1)[..., np.arange(len(y)), y]
+            # Labels are drawn as the largest of logits with Gumbel noise.
+            labels = (output + rng.gumbel(size=output.shape)).argmax(axis=-1)
+            replicated = labels.astype(np.int16)
+        else:
+            mean, sigma = mean_and_sd(model, part, x)
+            mean = mean.astype(np.float64)
+            residual = (y - mean) / sigma
+            terms = -0.5 * residual**2 - np.log(sigma) - 0.5 * np.log(2 * np.pi)
+            log_likelihood = terms.sum(axis=-1)
+            replicated = (mean + sigma * rng.standard_normal(mean.shape)).astype(np.float32)
         for number, *of_chain in zip(range(chains)[chain], log_likelihood, replicated, strict=True):
             groups = zip((LOG_LIKELIHOOD, POSTERIOR_PREDICTIVE), of_chain, strict=True)
             room.put(number, rows.start or 0, {name: {OUTPUTS: values} for name, values in groups})
@@ -81,27 +95,3 @@ def _blocks(shape: tuple[int, int], size: int) -> list[tuple[slice, slice]]:
     step = min(draws, max(1, BLOCK // size))
     firsts = [min(first, draws - step) for first in range(0, draws, step)]
     return [(slice(c, c + 1), slice(f, f + step)) for c in range(chains) for f in firsts]
-
-
-def _at_data(
-    model: BayesianNetwork,
-    draws: Mapping[str, np.ndarray],
-    x: np.ndarray,
-    y: np.ndarray,
-    rng: np.random.Generator,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return log likelihoods (chain, draw, obs) and outputs drawn from the posterior predictive."""
-    from onebasin.models.networks.prediction import mean_and_sd, predict
-
-    if model.is_classifier:
-        output = predict(model, draws, x).astype(np.float64)
-        log_likelihood = log_softmax(output, axis=-1)[..., np.arange(len(y)), y]
-        # Labels are drawn as the largest of logits with Gumbel noise.
-        labels = (output + rng.gumbel(size=output.shape)).argmax(axis=-1)
-        return log_likelihood, labels.astype(np.int16)
-    mean, sigma = mean_and_sd(model, draws, x)
-    mean = mean.astype(np.float64)
-    residual = (y - mean) / sigma
-    terms = -0.5 * residual**2 - np.log(sigma) - 0.5 * np.log(2 * np.pi)
-    drawn = mean + sigma * rng.standard_normal(mean.shape)
-    return terms.sum(axis=-1), drawn.astype(np.float32)

@@ -64,7 +64,7 @@ def _read(files: Sequence[Path], *, lazy: bool) -> xr.DataTree:
             raise FormatError(file, "is given twice: give every chain once")
     if all(map(is_csv, files)):
         tables = list(map(stan_csv.ChainFile.of, files))
-        if not any(map(draws_csv.is_table, tables)):
+        if not any(draws_csv.says(table, stan_csv.CHAIN_COLUMNS) for table in tables):
             return stan_csv.read(tables, lazy=lazy)
     return join([_read_one(file, lazy=lazy) for file in files], files, lazy=lazy)
 
@@ -108,7 +108,7 @@ def _read_one(path: Path, *, lazy: bool) -> xr.DataTree:
 
 
 def _table(file: stan_csv.ChainFile, *, lazy: bool) -> xr.DataTree:
-    if draws_csv.is_table(file) or draws_csv.numbers_rows(file):
+    if draws_csv.says(file, (*stan_csv.CHAIN_COLUMNS, *stan_csv.ORDER_COLUMNS)):
         return draws_csv.read(file, lazy=lazy)
     return stan_csv.read([file], lazy=lazy)
 

@@ -315,7 +315,7 @@ def network_of(attributes: Attributes) -> BayesianNetwork | None:
     return BayesianNetwork.from_description(text)
 
 
-_OLDER = {
+OLDER = {
     "lp__": LP,
     "logp": LP,
     "model_logp": LP,
@@ -351,7 +351,7 @@ def adopted(tree: xr.DataTree) -> xr.DataTree:
     stats = tree[SAMPLE_STATS].to_dataset()
     renamed: dict[str, str] = {}
     for name in stats.data_vars:
-        word = _OLDER.get(str(name))
+        word = OLDER.get(str(name))
         if word is not None and word not in stats and word not in renamed.values():
             renamed[str(name)] = word
     moves = LOG_LIKELIHOOD in stats.data_vars and LOG_LIKELIHOOD not in tree.children

@@ -54,14 +54,21 @@ class Scratch:
         import h5netcdf  # here: what reads no files does without
 
         self._rows = max(1, min(rows, draws))
-        self._remedy = "make room there" if parent else "set TMPDIR to a folder on another disk"
         entries = max(1, _READ_AT_ONCE // (8 * chains * max(draws, 1)))
         self._entries = max(entries, _LEAST_CHUNK // self._rows)
         self.folder = temporary_folder("draws", parent)
         self.path = self.folder / "draws.nc"
         self._open = ExitStack()
         try:
-            self._check_room(chains * draws, groups)
+            kinds = [kind for variables in groups.values() for kind in variables.values()]
+            each = sum(int(np.prod(shape)) * dtype.itemsize for shape, dtype in kinds)
+            needed, free = chains * draws * each, shutil.disk_usage(self.folder).free
+            if needed > free:
+                remedy = "make room there" if parent else "set TMPDIR to a folder on another disk"
+                raise ClaimError(
+                    f"holds {in_words(needed)} of draws, more than the {in_words(free)} that are free in "
+                    f"{self.folder.parent}, where they are put on their way: {remedy}"
+                )
             sink = self._open.enter_context(Sink(self.path))
             self._file = self._open.enter_context(h5netcdf.File(sink, "w"))
             for name, variables in groups.items():
@@ -69,15 +76,6 @@ class Scratch:
         except BaseException:
             self.remove()
             raise
-
-    def _check_room(self, rows: int, groups: Shapes) -> None:
-        kinds = [kind for variables in groups.values() for kind in variables.values()]
-        needed = rows * sum(int(np.prod(shape)) * dtype.itemsize for shape, dtype in kinds)
-        if needed > (free := shutil.disk_usage(self.folder).free):
-            raise ClaimError(
-                f"holds {in_words(needed)} of draws, more than the {in_words(free)} that are free in "
-                f"{self.folder.parent}, where they are put on their way: {self._remedy}"
-            )
 
     def _make_group(
         self, name: str, variables: Mapping[str, tuple[tuple[int, ...], np.dtype]], size: Any
@@ -127,8 +125,8 @@ class Scratch:
             self.remove()
             raise
         tree.attrs = dict(attributes)
-        if lazy:
-            on_close(tree, self.remove)
+        if lazy:  # when it is closed, or else when the process ends
+            on_close(tree, weakref.finalize(tree, self.remove))
         else:
             self.remove()
         return tree
@@ -140,17 +138,13 @@ class Scratch:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def on_close(tree: xr.DataTree, act: Callable[[], object]) -> None:
-    """Do something once when a tree is closed, or when the process ends."""
-    _then(tree, weakref.finalize(tree, act))
-
-
 def close_with(tree: xr.DataTree, other: xr.DataTree) -> None:
     """Have a tree, whose arrays another one shows, as long as that is there, and close it when that is closed."""
-    _then(tree, other.close)
+    on_close(tree, other.close)
 
 
-def _then(tree: xr.DataTree, act: Callable[[], object]) -> None:
+def on_close(tree: xr.DataTree, act: Callable[[], object]) -> None:
+    """Do something after a tree has been closed."""
     inner = tree._close
 
     def close() -> None:

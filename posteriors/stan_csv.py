@@ -23,26 +23,19 @@ from . import schema
 from .csv_blocks import Survey, blocks, rows_at_once
 from .entries import Entries, gather
 from .scratch import Scratch
-from .stan_header import ADAPTED, Header, attributes
+from .stan_header import Header, attributes
 from .storable import storable_names
 
 if TYPE_CHECKING:
     import xarray as xr
 
-STATS: dict[str, tuple[str, type]] = {
-    "lp__": (schema.LP, np.float64),
-    "log_p__": (schema.LP, np.float64),
-    "accept_stat__": (schema.ACCEPTANCE_RATE, np.float64),
-    "stepsize__": (schema.STEP_SIZE, np.float64),
-    "treedepth__": (schema.TREE_DEPTH, np.int64),
-    "n_leapfrog__": (schema.N_STEPS, np.int64),
-    "divergent__": (schema.DIVERGING, np.bool_),
-    "energy__": (schema.ENERGY, np.float64),
-    "lp_approx__": (schema.LOG_Q, np.float64),
-    "log_q__": (schema.LOG_Q, np.float64),
-    "log_g__": (schema.LOG_Q, np.float64),
+STATS = schema.OLDER | {
+    "log_p__": schema.LP,
+    **dict.fromkeys(("lp_approx__", "log_q__", "log_g__"), schema.LOG_Q),
 }
-"""Columns of CmdStan's methods: the statistic that each is, and its type."""
+"""Columns of statistics, those of CmdStan's methods among them: the statistic that each is."""
+_TYPES = {schema.TREE_DEPTH: np.int64, schema.N_STEPS: np.int64, schema.DIVERGING: np.bool_}
+"""Types of statistics that are no real numbers."""
 
 CHAIN_COLUMNS = ("chain", ".chain", "chain__")
 ORDER_COLUMNS = (".iteration", "iteration", "iter__", "draw", ".draw", "draw__")
@@ -50,6 +43,13 @@ ORDER_COLUMNS = (".iteration", "iteration", "iter__", "draw", ".draw", "draw__")
 COUNTING = (*CHAIN_COLUMNS, *ORDER_COLUMNS, "")
 """Columns of tables that are neither variables nor statistics."""
 
+_NO_DRAWS = {
+    "optimize": "an optimum, which is one point",
+    "diagnose": "a check of gradients",
+    "log_prob": "log densities",
+}
+_ADAPTED = "Adaptation terminated"
+"""The comment after the rows of warmup."""
 _MEANINGLESS = {"advi-meanfield": ("lp__",), "advi-fullrank": ("lp__",)}
 """Columns that are zero throughout."""
 
@@ -76,11 +76,13 @@ class ChainFile(Survey):
         """The number of leading rows that are not draws."""
         if self.header.method.startswith("advi-"):
             return min(1, self.rows)
-        if not self.header.keeps_warmup:
+        if self.header.entries.get("save_warmup", "0") not in ("1", "true"):
             return 0
         # Those before the line that says that adaptation has ended.
-        ends = (count for line, count in self.rows_before.items() if line.startswith(ADAPTED))
-        return next(ends, 0) or min(self.header.saved_warmup, self.rows)
+        ends = (count for line, count in self.rows_before.items() if line.startswith(_ADAPTED))
+        warms_up = self.header.method in ("nuts", "hmc")
+        warmup = (self.header.saved("num_warmup") or 0) if warms_up else 0
+        return next(ends, 0) or min(warmup, self.rows)
 
     @property
     def draws(self) -> int:
@@ -89,14 +91,11 @@ class ChainFile(Survey):
 
     def check(self) -> None:
         """Refuse a file that holds no draws, or not all of them."""
-        if self.header.holds_instead:
-            raise FormatError(
-                self.path,
-                f"holds {self.header.holds_instead}, and no draws: give files of a sampler",
-            )
+        if instead := _NO_DRAWS.get(self.header.entries.get("method", "")):
+            raise FormatError(self.path, f"holds {instead}, and no draws: give files of a sampler")
         if not self.columns or not self.draws:
             raise FormatError(self.path, "holds no draws: its run wrote none, or was cut short")
-        due = self.header.saved_draws
+        due = self.header.saved("num_samples")
         if due is not None and self.header.method != "" and self.draws < due:
             raise FormatError(
                 self.path,
@@ -139,7 +138,7 @@ def read(files: Sequence[ChainFile], *, lazy: bool) -> xr.DataTree:
 
 def collect(
     file: ChainFile,
-    columns: tuple[dict[str, Entries], Stats],
+    columns: Layout,
     size: tuple[int, int],
     rows: Iterable[tuple[int, np.ndarray]],
     attributes: Mapping[str, Any],
@@ -147,23 +146,20 @@ def collect(
     lazy: bool,
 ) -> xr.DataTree:
     """Lay rows, some at a time with the number of their chain, down as a posterior of so many chains and draws."""
-    variables, stats = columns
-    groups: dict[str, Any] = {
-        schema.POSTERIOR: {n: (e.shape, np.dtype(np.float64)) for n, e in variables.items()},
-        schema.SAMPLE_STATS: {name: ((), np.dtype(kind)) for name, (_, kind) in stats.items()},
+    kinds = {
+        group: {name: (entries.shape, kind) for name, (entries, kind) in held.items()}
+        for group, held in columns.items()
     }
-    held = {name: group for name, group in groups.items() if group}
     try:
-        scratch = Scratch(*size, held, rows=rows_at_once(len(file.columns)))
+        scratch = Scratch(*size, kinds, rows=rows_at_once(len(file.columns)))
     except ClaimError as error:
         raise FormatError(file.path, str(error)) from None
     done = [0] * size[0]
     try:
         for chain, table in rows:
-            for name, entries in variables.items():
-                scratch.put(schema.POSTERIOR, name, chain, done[chain], entries.take(table))
-            for name, (column, _) in stats.items():
-                scratch.put(schema.SAMPLE_STATS, name, chain, done[chain], table[:, column])
+            for group, held in columns.items():
+                for name, (entries, _) in held.items():
+                    scratch.put(group, name, chain, done[chain], entries.take(table))
             done[chain] += len(table)
     except BaseException:
         scratch.remove()
@@ -171,68 +167,63 @@ def collect(
     return scratch.tree(attributes, lazy=lazy)
 
 
-Stats = dict[str, tuple[int, type]]
-"""The column and the type of every statistic."""
+Layout = dict[str, dict[str, tuple[Entries, np.dtype]]]
+"""The variables of each group that a table has, with their columns and types."""
 
 
-def layout(file: ChainFile) -> tuple[dict[str, Entries], Stats]:
-    """Tell variables, each with its entries, from statistics; columns that count rows are neither."""
+def layout(file: ChainFile) -> Layout:
+    """Tell variables from statistics; columns that count rows are neither."""
     names = file.columns
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise FormatError(file.path, f"has two columns of the name {twice!r}: rename one")
     counted = ("",) if file.header.is_stans else COUNTING
     neither = (*counted, *_MEANINGLESS.get(file.header.method, ()))
-    stats: Stats = {}
+    stats: dict[str, tuple[Entries, np.dtype]] = {}
+    held: dict[str, int] = {}
     for place, name in enumerate(names):
-        if name.endswith("__") and name not in neither:
-            stat, kind = STATS.get(name, (name.removesuffix("__"), np.float64))
-            stats.setdefault(stat, (place, kind))
-    held = [
-        (place, name)
-        for place, name in enumerate(names)
-        if name and not name.endswith("__") and name not in neither
-    ]
-    places = np.array([place for place, _ in held], int)
+        if name in neither or not name:
+            continue
+        if name.endswith("__"):
+            stat = STATS.get(name, name.removesuffix("__"))
+            kind = np.dtype(_TYPES.get(stat, np.float64))
+            stats.setdefault(stat, (Entries((), np.array([place])), kind))
+        else:
+            held[name] = place
+    places = np.array(list(held.values()), int)
     variables = {
-        name: Entries(entries.shape, places[entries.columns])
-        for name, entries in gather([name for _, name in held]).items()
+        name: (Entries(entries.shape, places[entries.columns]), np.dtype(np.float64))
+        for name, entries in gather(list(held)).items()
     }
     if not variables:
         raise FormatError(file.path, "holds no variables, only what its sampler did")
     try:
-        return storable_names(variables, str(file.path)), stats
+        groups = {schema.POSTERIOR: storable_names(variables, str(file.path))}
     except ValueError as error:
         raise FormatError.whole(str(error)) from None
+    return groups | ({schema.SAMPLE_STATS: stats} if stats else {})
 
 
 def _check_together(files: Sequence[ChainFile]) -> None:
     """Refuse files that are not chains of one posterior."""
     first = files[0]
     for number, file in enumerate(files[1:], 1):
-        other = f"and {first.path}"
-        if file.header.model != first.header.model:
-            raise FormatError(
-                file.path,
-                f"is of the model {file.header.model or '(unnamed)'}, {other} of "
-                f"{first.header.model or '(unnamed)'}: give the chains of one model",
-            )
-        if file.header.method != first.header.method:
-            raise FormatError(
-                file.path,
-                f"is of the method {file.header.method}, {other} of {first.header.method}: give chains of one run",
-            )
-        if (names := file.columns) != (known := first.columns):
-            lacks = next((name for name in known if name not in set(names)), None)
-            more = next((name for name in names if name not in set(known)), None)
+        for word, remedy in (("model", "the chains of one model"), ("method", "chains of one run")):
+            own, known = (getattr(each.header, word) or "(unnamed)" for each in (file, first))
+            if own != known:
+                raise FormatError(
+                    file.path, f"is of the {word} {own}, and {first.path} of {known}: give {remedy}"
+                )
+        if (names := file.columns) != (due := first.columns):
+            lacks = next((name for name in due if name not in set(names)), None)
+            more = next((name for name in names if name not in set(due)), None)
             how = "has its columns in another order" if more is None else f"has a column {more}"
             how = how if lacks is None else f"has no column {lacks}"
             raise FormatError(
                 file.path, f"{how}, different from {first.path}: give the chains of one model"
             )
-        own = (file.digest, file.header.count("id"))
         for twin in files[:number]:
-            if own == (twin.digest, twin.header.count("id")):
+            if (file.digest, file.header.count("id")) == (twin.digest, twin.header.count("id")):
                 raise FormatError(
                     file.path,
                     f"holds the same draws as {twin.path}: give every chain once, each with its own seed",

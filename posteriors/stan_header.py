@@ -12,13 +12,6 @@ from . import schema
 
 _ENTRY = re.compile(r"(?P<name>\w+) = (?P<value>.*?)(?: \(Default\))?")
 _SECONDS = re.compile(r"([\d.e+-]+) seconds \((Warm-up|Sampling)\)")
-_NO_DRAWS = {
-    "optimize": "an optimum, which is one point",
-    "diagnose": "a check of gradients",
-    "log_prob": "log densities",
-}
-ADAPTED = "Adaptation terminated"
-"""The comment after the rows of warmup."""
 
 
 @dataclass(frozen=True)
@@ -30,12 +23,8 @@ class Header:
     @cached_property
     def entries(self) -> dict[str, str]:
         """The first value of each name in the comments; empty for a file that Stan did not write."""
-        found = (_ENTRY.fullmatch(line) for line in self.comments)
-        out: dict[str, str] = {}
-        for entry in found:
-            if entry is not None:
-                out.setdefault(entry["name"], entry["value"].strip())
-        return out
+        found = (_ENTRY.fullmatch(line) for line in reversed(self.comments))
+        return {entry["name"]: entry["value"].strip() for entry in found if entry is not None}
 
     def number(self, name: str) -> float | None:
         """A number that is said, or None."""
@@ -71,28 +60,8 @@ class Header:
             return "fixed-param"
         return {"nuts": "nuts", "static": "hmc"}.get(self.entries.get("engine", ""), "nuts")
 
-    @property
-    def holds_instead(self) -> str | None:
-        """The name of the content that the file holds instead of draws, or None."""
-        return _NO_DRAWS.get(self.entries.get("method", ""))
-
-    @property
-    def keeps_warmup(self) -> bool:
-        """Tell whether rows of warmup stand before the draws."""
-        return self.entries.get("save_warmup", "0") in ("1", "true")
-
-    @property
-    def saved_draws(self) -> int | None:
-        """The number of draws that a finished run of this kind has written; None where the file does not say."""
-        return self._kept("num_samples")
-
-    @property
-    def saved_warmup(self) -> int:
-        """The number of rows of warmup that a finished run has written."""
-        warms_up = self.keeps_warmup and self.method in ("nuts", "hmc")
-        return (self._kept("num_warmup") or 0) if warms_up else 0
-
-    def _kept(self, name: str) -> int | None:
+    def saved(self, name: str) -> int | None:
+        """The rows that a finished run has written of this number of iterations; None where the file does not say."""
         count, thin = self.count(name), self.count("thin") or 1
         return None if count is None else -(-count // max(thin, 1))
 

@@ -73,7 +73,11 @@ def check_values(
         )
     sizes: dict[str, tuple[int, str]] = {}
     for name, value in values.items():
-        if not isinstance(value, Number) and not _is_array(value):
+        try:  # an array of numbers, as NumPy has them: no tuple, key or mapping
+            numeric = isinstance(value, Number) or np.dtype(value.dtype).kind in "biufc"
+        except (AttributeError, TypeError):
+            numeric = False
+        if not numeric:
             raise ArgumentTypeError(
                 f"`{argument}` has a variable {name} whose value is of type {type(value).__name__}; it must be one "
                 "array of numbers, so give each part its own name."
@@ -139,14 +143,6 @@ def _can_be_written(name: Any) -> bool:
     except UnicodeEncodeError:
         return False
     return True
-
-
-def _is_array(value: Any) -> bool:
-    """Tell whether a value is an array of numbers, as NumPy has them: no tuple, key or mapping."""
-    try:
-        return np.dtype(value.dtype).kind in "biufc"
-    except (AttributeError, TypeError):
-        return False
 
 
 def dataset_of(

@@ -23,12 +23,13 @@ from onebasin.models.symmetry.words import as_symmetry
 
 from . import schema
 from .draws import (
+    MIN_DRAWS,
     Draws,
     check_dims,
     checked,
     choose_variables,
     event_shapes,
-    lay_out,
+    lay_out_columns,
     refuse_broken,
     with_numbers,
 )
@@ -133,7 +134,13 @@ class View:
         self.check_sampled()
         chosen = tuple(choose_variables(self.variables, var_names))
         if chosen not in self._draws:
-            self._draws[chosen] = lay_out([self.arrays[name] for name in chosen], self.argument)
+            variables = [checked(self.arrays[name], self.argument) for name in chosen]
+            if self.num_draws < MIN_DRAWS:
+                raise ArgumentError(
+                    f"`{self.argument}` has {self.num_draws} draws a chain, and at least {MIN_DRAWS} are needed to "
+                    "diagnose it: sample longer."
+                )
+            self._draws[chosen] = lay_out_columns(variables)
         draws = self._draws[chosen]
         return refuse_broken(draws, self.argument) if finite else draws
 

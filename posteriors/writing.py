@@ -81,18 +81,15 @@ def write_tree(tree: xr.DataTree, path: Path, *, new: bool = False) -> Path:
             netcdf.write_tree(plain(tree), path, new=new)
         else:
             with replacing(path, new=new) as part:
-                if form is _ZARR:
-                    zarr_store.write(plain(tree), part)
-                elif form is _ZARR_ZIP:
-                    zarr_store.write_zipped(plain(tree), part)
+                if form in (_ZARR, _ZARR_ZIP):
+                    zarr_store.write(plain(tree), part, zipped=form is _ZARR_ZIP)
                 elif form is _CSV:
                     draws_csv.write(tree, part)
                 elif form is _PARQUET:
                     draws_parquet.write(tree, part)
-                elif form is _JSON:
-                    draws_json.write(tree, part)
                 else:
-                    draws_json.write_zipped(tree, part, path.name[: -len(".zip")])
+                    name = path.name[: -len(".zip")] if form is _JSON_ZIP else ""
+                    draws_json.write(tree, part, zipped=name)
     except (TypeError, NotImplementedError, ValueError) as error:
         if isinstance(error, FormatError):
             raise

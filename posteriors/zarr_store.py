@@ -7,6 +7,7 @@ import struct
 import warnings
 import zipfile
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -72,9 +73,7 @@ def read(path: Path, *, lazy: bool, place: str = "") -> xr.DataTree:
                 chunks=None,
                 cache=not lazy,
             )
-            for node in (
-                opened.subtree
-            ):  # as we wrote them, or else by name: folders list them in any order
+            for node in opened.subtree:  # as we wrote them, or by name: folders list in any order
                 held = node.to_dataset(inherit=False)
                 order = {name: i for i, name in enumerate(held.attrs.pop(_ORDER, ()))}
                 names = sorted(held.data_vars, key=lambda n: (order.get(n, len(order)), str(n)))
@@ -138,33 +137,24 @@ def _chunks(path: Path, place: PurePosixPath) -> Iterator[tuple[int, bytes]]:
                     yield member.file_size, stream.read(_BLOSC.size)
 
 
-def write(tree: xr.DataTree, path: Path) -> None:
-    """Write a store as a folder; see `writing.write_tree`."""
-    _check_package()
-    _write(tree, path)
-
-
-def write_zipped(tree: xr.DataTree, path: Path) -> None:
-    """Write a store as an archive."""
-    _check_package()
-    from zarr.storage import ZipStore
-
-    store = ZipStore(path, mode="w", compression=zipfile.ZIP_STORED)
-    try:
-        _write(tree, store)
-    finally:
-        store.close()
-
-
 def _check_package() -> None:
     if not is_installed(EXTRAS["zarr"]):
         raise PosteriorFileError(lacks("A Zarr store", "zarr"))
 
 
-def _write(tree: xr.DataTree, store: Any) -> None:
+def write(tree: xr.DataTree, path: Path, *, zipped: bool) -> None:
+    """Write a store, as a folder or an archive; see `writing.write_tree`."""
+    _check_package()
     import dask
+    from zarr.storage import ZipStore
 
-    with warnings.catch_warnings(), dask.config.set(scheduler="synchronous"):
+    with (
+        warnings.catch_warnings(),
+        dask.config.set(scheduler="synchronous"),
+        ZipStore(path, mode="w", compression=zipfile.ZIP_STORED)
+        if zipped
+        else nullcontext(path) as store,
+    ):
         warnings.simplefilter("ignore")
         # Dask takes large variables that are in files from there one piece after the other.
         ordered = tree.map_over_datasets(

@@ -10,16 +10,29 @@ module.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable
 from statistics import NormalDist
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
+
+class ChainFacts(NamedTuple):
+    """The facts by which chains themselves are judged."""
+
+    chains: int  # Their number.
+    draws: int  # Kept of each.
+    divergences: list[int]  # Of each, in all iterations after the warmup.
+    efmi: list[float]  # Of each one's kept draws.
+    efmi_unthinned: list[float]  # Of each one's iterations after the warmup.
+
+
 NUM_DRAWS = 10_000
 RHAT, LAG1, EFMI = 1.01, 0.05, 0.2
 MIN_CHAINS = 4
+BY_THINNING = ("ess_within_bounds", "abs_mean_lag1_ac_below_0_05", "r_hat_below_1_01")
+"""Checks that more thinning, of as many more draws, could fix."""
 
 
 def ess_bounds(draws: int = NUM_DRAWS, estimates: int = 1) -> tuple[float, float]:
@@ -43,49 +56,37 @@ def efmi(energy: np.ndarray) -> list[float]:
     return [float(np.square(np.diff(e)).mean() / e.var()) if e.var() else 0.0 for e in energy]
 
 
-def checks_made(
-    table: pd.DataFrame, *, chains: int, draws: int, divergences: int, energies: list[float]
-) -> dict[str, bool]:
+def checks_made(table: pd.DataFrame, of: ChainFacts) -> dict[str, bool]:
     """Hold a table of quantities, with columns of `describe` and `lag1`, against the criteria."""
     free = table[table["sd"] > 0]
     ess = free[["ess_bulk", "ess_tail"]].to_numpy()
-    low, high = ess_bounds(chains * draws, max(ess.size, 1))
+    low, high = ess_bounds(of.chains * of.draws, max(ess.size, 1))
     return {
-        "ndraws_is_10k": chains * draws == NUM_DRAWS,
-        "nchains_is_gte_4": chains >= MIN_CHAINS,
+        "ndraws_is_10k": of.chains * of.draws == NUM_DRAWS,
+        "nchains_is_gte_4": of.chains >= MIN_CHAINS,
         "ess_within_bounds": bool(((ess > low) & (ess < high)).all()),
         "r_hat_below_1_01": bool((free["rhat"] < RHAT).all()),
-        "efmi_above_0_2": bool(energies) and min(energies) > EFMI,
+        "efmi_above_0_2": min(*of.efmi, *of.efmi_unthinned) > EFMI,
         "abs_mean_lag1_ac_below_0_05": bool((free["lag1"].abs() < LAG1).all()),
-        "no_divergent_transitions": divergences == 0,
+        "no_divergent_transitions": not any(of.divergences),
     }
 
 
-def needs_thinning(checks: Mapping[str, bool]) -> bool:
-    """Tell whether more thinning, of as many more draws, could fix what fails."""
-    return not (
-        checks["ess_within_bounds"]
-        and checks["abs_mean_lag1_ac_below_0_05"]
-        and checks["r_hat_below_1_01"]
-    )
-
-
-def diagnostics(
-    table: pd.DataFrame, *, chains: int, draws: int, divergences: list[int], energies: list[float]
-) -> dict[str, Any]:
+def diagnostics(table: pd.DataFrame, of: ChainFacts) -> dict[str, Any]:
     """Return the diagnostics under the keys of posteriordb's files."""
     return {
         "diagnostic_information": {"names": list(table.index)},
-        "ndraws": chains * draws,
-        "nchains": chains,
-        "effective_sample_size_bulk": _short(table["ess_bulk"]),
-        "effective_sample_size_tail": _short(table["ess_tail"]),
-        "r_hat": _short(table["rhat"]),
-        "lag1_autocorrelation": _short(table["lag1"]),
-        "divergent_transitions": divergences,
-        "expected_fraction_of_missing_information": [float(f"{e:.6g}") for e in energies],
+        "ndraws": of.chains * of.draws,
+        "nchains": of.chains,
+        "effective_sample_size_bulk": short(table["ess_bulk"]),
+        "effective_sample_size_tail": short(table["ess_tail"]),
+        "r_hat": short(table["rhat"]),
+        "lag1_autocorrelation": short(table["lag1"]),
+        "divergent_transitions": of.divergences,
+        "expected_fraction_of_missing_information": short(of.efmi),
     }
 
 
-def _short(column: pd.Series) -> list[float]:
-    return [float(f"{value:.6g}") for value in column]
+def short(numbers: Iterable[float]) -> list[float]:
+    """Round numbers to six digits."""
+    return [float(f"{value:.6g}") for value in numbers]

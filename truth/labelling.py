@@ -105,21 +105,16 @@ def _ordered(block: Block[Any], centre: Arrays, scale: Arrays) -> tuple[Arrays, 
             turn = values.mean() > 0.5
             said = f"{', '.join(block.complemented)} by which the mean of {name}'s centres is at most 1/2"
         return _moved(block, Swapped(np.array([turn])), centre), scale, said
-    name, axis = next((n, axes_of(places)[0]) for n, places in block.axes.items())
+    name = (*block.flipped, *block.axes)[0]
+    axis = axes_of(block.axes[name])[0]
     rows = np.moveaxis(centre[name], axis, 0).reshape(centre[name].shape[axis], -1)
     signs = None
     said = f"places of {', '.join(block.axes)} in increasing order of the mean of {name}'s centres"
     if block.flipped:
-        name = block.flipped[0]
-        axis = axes_of(block.axes[name])[0]
-        rows = np.moveaxis(centre[name], axis, 0).reshape(centre[name].shape[axis], -1)
         largest = np.take_along_axis(rows, np.abs(rows).argmax(axis=1)[:, None], axis=1)[:, 0]
         signs = np.where(largest < 0, -1.0, 1.0)
         rows = rows * signs[:, None]
-        said = (
-            f"signs by which the largest centre of each part of {name} is positive, then places of "
-            f"{', '.join(block.axes)} in increasing order of the mean of {name}'s centres"
-        )
+        said = f"signs by which the largest centre of each part of {name} is positive, then {said}"
     order = np.argsort(rows.mean(axis=1), kind="stable")
     part = Permuted(order[None], None if signs is None else signs[order][None])
     scaled = block.of_variances(part)

@@ -7,8 +7,9 @@ the kept ones alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +29,7 @@ from onebasin.posteriors.view import View, as_view
 
 from . import criteria
 from .labelling import Labelling, fitted
-from .problems import PROBLEMS, RECIPE, Invariant
+from .problems import Problem
 from .quotient import Quotient, one_copy
 from .reference import measured
 
@@ -43,29 +44,33 @@ Say = Callable[[str], None]
 class Order:
     """A posterior, and how its reference is sampled."""
 
-    name: str
-    title: str  # `name`, `title`: Of the posterior.
-    target: Target  # With its symmetry.
-    problem: str = ""  # Which of `PROBLEMS` it is; empty for somebody's own.
-    settings: Nuts = field(default_factory=lambda: replace(RECIPE, draws=DRAWS))
+    name: str  # Of the posterior.
+    problem: Problem  # One of `PROBLEMS`, or somebody's own, which has no name.
+    settings: Nuts
     """Chains, warmup, adaptation; `draws` are those kept of a chain after thinning."""
+    engine: str  # Whose definition is sampled.
     thin: int = LEAST_THIN
     max_thin: int = MOST_THIN
     """`thin`, `max_thin`: Every how many-th draw is kept; doubled up to the second while the kept ones depend on
     one another."""
     seed: int = 1  # Of the chains.
-    engine: str = "numpyro"  # Whose definition is sampled.
-    invariants: Mapping[str, Invariant] = field(default_factory=dict)
-    """Functions of draws that no relabelling changes; empty for what holds for any symmetry."""
-    references: tuple[str, ...] = ()
-    keywords: tuple[str, ...] = ()  # `references`, `keywords`: As posteriordb has them.
-    quotient_of: Target | None = None
-    """The target sampled instead, where the posterior is one copy of that one's; see `quotient`."""
 
-    @property
+    @classmethod
+    def of(cls, problem: Problem, name: str = "") -> Order:
+        """Give the order for a problem."""
+        settings = (problem.quotient_of or problem).settings
+        engine = problem.target().engines[0]
+        return cls(name or problem.name, problem, replace(settings, draws=DRAWS), engine)
+
+    @cached_property
+    def target(self) -> Target:
+        """The posterior's target, with its symmetry."""
+        return self.problem.target()
+
+    @cached_property
     def sampled(self) -> Target:
-        """The target that the chains sample."""
-        return self.quotient_of or self.target
+        """The target that the chains sample; another one where the posterior is one copy of that one's."""
+        return self.problem.quotient_of.target() if self.problem.quotient_of else self.target
 
     def __post_init__(self) -> None:
         """Refuse numbers that make no sense."""
@@ -77,25 +82,6 @@ class Order:
             )
 
 
-def order_of_problem(name: str) -> Order:
-    """Give the order for one of our problems."""
-    problem = PROBLEMS[name]
-    target = problem.target()
-    cover = PROBLEMS[problem.quotient_of] if problem.quotient_of else None
-    return Order(
-        name,
-        problem.title,
-        target,
-        problem=name,
-        settings=replace((cover or problem).settings, draws=DRAWS),
-        engine=target.engines[0],
-        invariants=problem.invariants,
-        references=problem.references,
-        keywords=problem.keywords,
-        quotient_of=cover.target() if cover else None,
-    )
-
-
 @dataclass(frozen=True, eq=False)
 class Made:
     """The result of the chains, before it is written."""
@@ -104,9 +90,7 @@ class Made:
     thin: int  # Every how many-th draw is kept.
     tree: xr.DataTree
     """The kept draws, canonically labelled, with the statistics of the same iterations."""
-    energy: np.ndarray
-    diverging: np.ndarray
-    """`energy`, `diverging`: (chain, iteration): Of all iterations after the warmup."""
+    iterations: xr.Dataset  # Energies and divergences (chain, iteration) of all after the warmup.
     names: tuple[str, ...]  # The variables that the reference is of.
     symmetry: Symmetry  # That makes equal modes.
     labelling: Labelling | None  # The canonical one.
@@ -116,18 +100,14 @@ class Made:
     quotient: Quotient | None = None
     """The way draws of another model became those of this one, where they are."""
 
-    def checks(self, table: pd.DataFrame) -> dict[str, bool]:
-        """Check one of the tables by the criteria."""
-        chains, draws = self.tree["posterior"].sizes["chain"], self.tree["posterior"].sizes["draw"]
+    @cached_property
+    def facts(self) -> criteria.ChainFacts:
+        """The facts by which the chains are judged."""
         kept = self.tree["sample_stats"].to_dataset()[schema.ENERGY].values
-        energies = [*criteria.efmi(self.energy), *criteria.efmi(kept)]
-        return criteria.checks_made(
-            table,
-            chains=chains,
-            draws=draws,
-            divergences=int(self.diverging.sum()),
-            energies=energies,
-        )
+        divergences = self.iterations[schema.DIVERGING].values.sum(axis=1).tolist()
+        unthinned = criteria.efmi(self.iterations[schema.ENERGY].values)
+        chains, draws = kept.shape
+        return criteria.ChainFacts(chains, draws, divergences, criteria.efmi(kept), unthinned)
 
 
 def make(
@@ -139,15 +119,17 @@ def make(
     before what takes long.
     """
     thin = order.thin
-    if order.quotient_of is not None:
+    if order.problem.quotient_of is not None:
         say(
-            f"the posterior of {order.name} is one copy of that of {order.quotient_of.name}, which is sampled; its "
+            f"the posterior of {order.name} is one copy of that of {order.sampled.name}, which is sampled; its "
             "components are then put in order"
         )
     while True:
         found = _once(order, folder, thin, labelling, progress)
-        tables = [found.parameters, found.invariants]
-        wanting = [t for t in tables if criteria.needs_thinning(found.checks(t))]
+        wanting = []
+        for table in (found.parameters, found.invariants):
+            checks = criteria.checks_made(table, found.facts)
+            wanting += [] if all(checks[word] for word in criteria.BY_THINNING) else [table]
         if not wanting or 2 * thin > order.max_thin:
             return found
         say(
@@ -171,15 +153,17 @@ def _once(
         progress=progress,
     )
     stats = run["sample_stats"].to_dataset()
-    energy, diverging = stats[schema.ENERGY].values, stats[schema.DIVERGING].values
+    iterations = xr.Dataset(
+        {n: (("chain", "iteration"), stats[n].values) for n in (schema.ENERGY, schema.DIVERGING)}
+    )
     tree = _thinned(run, thin)
     run.close()
     view = as_view(tree)
     names = tuple(deciding(view)[0])
     evidence: dict[str, object] = {"thin": thin, "largest_r_hat_as_sampled": _worst(view, names)}
     quotient = None
-    if order.quotient_of is not None:
-        tree, quotient = one_copy(tree, order.quotient_of, order.target)
+    if order.problem.quotient_of is not None:
+        tree, quotient = one_copy(tree, order.sampled, order.target)
         view = as_view(tree)
     symmetry = resolve(view).equal_modes
     if symmetry:
@@ -201,7 +185,7 @@ def _once(
     if lp is not None:
         evidence["log_density_mean_of_chains"] = [round(float(m), 4) for m in lp.mean(axis=1)]
         evidence["log_density_sd"] = round(float(lp.std()), 4)
-    of_names, of_invariants = view.draws(names), measured(view, symmetry, order.invariants)
+    of_names, of_invariants = view.draws(names), measured(view, symmetry, order.problem.invariants)
     parameters, invariants = describe(of_names), describe(of_invariants)
     for table, draws in ((parameters, of_names), (invariants, of_invariants)):
         table["lag1"] = [float(v) for values in draws.blocks() for v in criteria.lag1(values)]
@@ -209,8 +193,7 @@ def _once(
         order,
         thin,
         tree,
-        energy,
-        diverging,
+        iterations,
         names,
         symmetry,
         labelling if symmetry else None,

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import zipfile
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -27,8 +26,7 @@ from onebasin.base.jsonable import json_safe
 from onebasin.inference.runs import provenance
 from onebasin.models.symmetry import words
 from onebasin.models.symmetry.blocks import equal_modes, to_json
-from onebasin.posteriors import schema
-from onebasin.posteriors.view import as_view
+from onebasin.posteriors import draws_json, schema
 
 from . import checker, criteria
 from .labelling import Labelling
@@ -52,7 +50,7 @@ def place_of(name: str, seed: int, *, make: bool = False) -> Path:
 
 def kept_labelling(order: Order) -> Labelling | None:
     """The canonical labelling of the package's reference of a problem, where there is one of the same symmetry."""
-    if not order.problem or order.name not in references():
+    if not order.problem.name or order.name not in references():
         return None
     reference = open_reference(order.name)
     same = reference.symmetry == equal_modes(order.target.symmetry)
@@ -77,8 +75,7 @@ def produce(
     say("writing, and checking what is written")
     reference = write(found, folder)
     verdict = checker.check(reference.folder, reference.name)
-    with replacing(reference.file("check.json")) as part:
-        part.write_text(json.dumps(verdict.to_dict(), indent=1) + "\n", encoding="utf-8")
+    _write_json(reference.file("check.json"), verdict.to_dict())
     return reference, verdict
 
 
@@ -87,26 +84,19 @@ def write(made: Made, folder: Path) -> Reference:
     name = made.order.name
     reference = Reference(folder, name)
     posterior = made.tree["posterior"].to_dataset()[list(made.names)]
-    iterations = xr.Dataset(
-        {
-            schema.ENERGY: (("chain", "iteration"), made.energy),
-            schema.DIVERGING: (("chain", "iteration"), made.diverging.astype(bool)),
-        }
-    )
     groups = {
         "posterior": _compressed(posterior),
         "sample_stats": _compressed(made.tree["sample_stats"].to_dataset()),
-        TRAJECTORY: _compressed(iterations),
+        TRAJECTORY: _compressed(made.iterations),
     }
     whole = _tree(groups, made)
     write_tree(whole, reference.file(FULL))
-    step = max(1, made.tree["posterior"].sizes["chain"] * made.order.settings.draws // KEPT_DRAWS)
-    some = made.tree["posterior"].to_dataset()[list(made.names)].isel(draw=slice(0, None, step))
+    some = slice(0, None, max(1, made.facts.chains * made.order.settings.draws // KEPT_DRAWS))
     stats = made.tree["sample_stats"].to_dataset()
     chosen = [n for n in (schema.LP, schema.ENERGY, schema.DIVERGING) if n in stats]
     few = {
-        "posterior": _compressed(some.astype(np.float32)),
-        "sample_stats": _compressed(stats[chosen].isel(draw=slice(0, None, step))),
+        "posterior": _compressed(posterior.isel(draw=some).astype(np.float32)),
+        "sample_stats": _compressed(stats[chosen].isel(draw=some)),
     }
     for group in schema.DATA_GROUPS:
         if group in made.tree.children:
@@ -163,22 +153,14 @@ def _rows(table: pd.DataFrame) -> dict[str, list[float]]:
 def _info(made: Made) -> dict[str, Any]:
     order, tree = made.order, made.tree
     settings = replace(order.settings, draws=order.settings.draws * made.thin)
-    kept = tree["sample_stats"].to_dataset()[schema.ENERGY].values
-    chains, draws = tree["posterior"].sizes["chain"], tree["posterior"].sizes["draw"]
-    shape: dict[str, Any] = {
-        "chains": chains,
-        "draws": draws,
-        "divergences": [int(n) for n in made.diverging.sum(axis=1)],
-        "energies": criteria.efmi(kept),
-    }
-    values = criteria.efmi(made.energy)
+    unthinned = criteria.short(made.facts.efmi_unthinned)
     info: dict[str, Any] = {
         "name": order.name,
-        "title": order.title,
+        "title": order.problem.title,
         "inference": {
             "method": f"{order.engine}_nuts",
             "method_arguments": {
-                "chains": chains,
+                "chains": made.facts.chains,
                 "iter": settings.warmup + settings.draws,
                 "warmup": settings.warmup,
                 "thin": made.thin,
@@ -190,15 +172,11 @@ def _info(made: Made) -> dict[str, Any]:
                 "settings": asdict(settings),
             },
         },
-        "diagnostics": criteria.diagnostics(made.parameters, **shape)
-        | {
-            "expected_fraction_of_missing_information_unthinned": [
-                float(f"{value:.6g}") for value in values
-            ]
-        },
-        "diagnostics_of_invariants": criteria.diagnostics(made.invariants, **shape),
-        "checks_made": made.checks(made.parameters),
-        "checks_of_invariants": made.checks(made.invariants),
+        "diagnostics": criteria.diagnostics(made.parameters, made.facts)
+        | {"expected_fraction_of_missing_information_unthinned": unthinned},
+        "diagnostics_of_invariants": criteria.diagnostics(made.invariants, made.facts),
+        "checks_made": criteria.checks_made(made.parameters, made.facts),
+        "checks_of_invariants": criteria.checks_made(made.invariants, made.facts),
     }
     info["status"] = status_of(info)
     in_words = []
@@ -215,11 +193,11 @@ def _info(made: Made) -> dict[str, Any]:
         "quotient": None if made.quotient is None else made.quotient.to_json(),
         "dimensions": {name: list(tree["posterior"][name].shape[2:]) for name in made.names},
         "evidence": made.evidence,
-        "problem": order.problem,
+        "problem": order.problem.name,
         "program_name": str(tree.attrs.get(schema.PROGRAM_NAME, "")),
         "data_sha256": str(tree.attrs.get(schema.DATA_SHA256, "")),
-        "references": list(order.references),
-        "keywords": list(order.keywords),
+        "references": list(order.problem.references),
+        "keywords": list(order.problem.keywords),
         "comments": None,
         "added_by": "onebasin truth make",
         "added_date": schema.now()[:10],
@@ -228,12 +206,14 @@ def _info(made: Made) -> dict[str, Any]:
     }
 
 
-def _write_json(path: Path, value: Any, *, indent: int | None = 1) -> None:
+def _write_json(path: Path, value: Any, *, indent: int | None = 1) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
     text = json.dumps(json_safe(value), indent=indent, ensure_ascii=False)
     if indent is None:  # a row a line: small, and its changes can be read
         text = text.replace('], "', '],\n"').replace('{"', '{\n"')
     with replacing(path) as part:
         part.write_text(text + "\n", encoding="utf-8")
+    return path
 
 
 _INDEX = re.compile(r"\[([^\[\]]*)\]$")
@@ -250,13 +230,6 @@ def export(reference: Reference, folder: Path) -> tuple[Path, ...]:
             f"`onebasin truth make {reference.name}`."
         )
     name, info = reference.name, reference.info
-    columns = as_view(reference.full).draws(list(info["dimensions"]))
-    names = [_from_one(name) for name in columns.names]
-    values = columns.values
-    draws = [
-        {name: values[chain, :, i].tolist() for i, name in enumerate(names)}
-        for chain in range(columns.num_chains)
-    ]
     described = [_from_one(n) for n in info["diagnostics"]["diagnostic_information"]["names"]]
     diagnostics = info["diagnostics"] | {"diagnostic_information": {"names": described}}
     posterior = {
@@ -276,13 +249,12 @@ def export(reference: Reference, folder: Path) -> tuple[Path, ...]:
     }
     place = folder / "reference_posteriors" / "draws"
     written = [
-        _write(folder / "posteriors" / f"{name}.json", posterior),
-        _write(place / "info" / f"{name}.info.json", info | {"diagnostics": diagnostics}),
+        _write_json(folder / "posteriors" / f"{name}.json", posterior),
+        _write_json(place / "info" / f"{name}.info.json", info | {"diagnostics": diagnostics}),
     ]
     path = place / "draws" / f"{name}.json.zip"
     path.parent.mkdir(parents=True, exist_ok=True)
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr(f"{name}.json", json.dumps(draws))
+    draws_json.write(reference.full, path, zipped=f"{name}.json")
     written.append(path)
     program = str(reference.full.attrs.get(schema.PROGRAM, ""))
     if "parameters" in program and "model" in program:
@@ -300,9 +272,3 @@ def _from_one(name: str) -> str:
         return name
     places = ",".join(str(int(part) + 1) for part in found[1].split(","))
     return f"{name[: found.start()]}[{places}]"
-
-
-def _write(path: Path, value: Any) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")
-    return path

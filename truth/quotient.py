@@ -66,9 +66,8 @@ def one_copy(run: xr.DataTree, sampled: Target, target: Target) -> tuple[xr.Data
     moved = canonical(symmetry, values)
     draws = {n: v.reshape(*lead, *v.shape[1:]) for n, v in moved.items()}
     stats = {str(n): a.values for n, a in run[schema.SAMPLE_STATS].to_dataset().data_vars.items()}
-    with precision(
-        "float64"
-    ):  # with the Jacobian of the target's own charts, as a chain of it would record
+    with precision("float64"):
+        # With the Jacobian of the target's own charts, as a chain of it would record.
         density = NumpyroDensity.of(target)
         vectors = jax.vmap(density.unconstrain)({name: moved[name] for name in density.names})
         lp = np.asarray(jax.jit(jax.vmap(density.log_density))(vectors), np.float64)

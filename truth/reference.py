@@ -153,16 +153,8 @@ class Reference:
         import pandas as pd
 
         said = self._json("summary.json")
-        columns = said["columns"]
         return {
-            word: pd.DataFrame.from_dict(
-                {
-                    row: dict(zip(columns, values, strict=True))
-                    for row, values in said[word].items()
-                },
-                orient="index",
-                columns=columns,
-            ).astype(float)
+            word: pd.DataFrame(said[word].values(), said[word], said["columns"], float)
             for word in ("parameters", "invariants")
         }
 

@@ -20,9 +20,8 @@ from jaxtyping import Bool, Float
 from onebasin.base.card import Card, FactList, Part, Words
 from onebasin.base.showing import Shown
 from onebasin.models.symmetry.blocks import Rotation, Symmetry, blocks_of, to_json
-from onebasin.models.symmetry.describe import in_words
 from onebasin.models.symmetry.elements import Element, Rotated, labels_of
-from onebasin.models.symmetry.group import Group
+from onebasin.models.symmetry.group import Group, in_words
 from onebasin.posteriors import schema
 from onebasin.posteriors.draws import event_shapes
 from onebasin.posteriors.scratch import close_with

@@ -21,7 +21,7 @@ from onebasin.base.card import Card, FactList, Part, Words, number
 from onebasin.base.checks import check_count, check_positive, check_seed
 from onebasin.base.showing import Shown
 from onebasin.models.symmetry.blocks import equal_modes
-from onebasin.models.symmetry.describe import in_words
+from onebasin.models.symmetry.group import in_words
 from onebasin.posteriors import schema
 from onebasin.posteriors.pointwise import LIMIT_MB, check_limit
 from onebasin.posteriors.view import View, as_view

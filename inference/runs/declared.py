@@ -16,10 +16,9 @@ import xarray as xr
 from onebasin.base.notices import notice
 from onebasin.base.precision import precision
 from onebasin.base.progress import ProgressBars
-from onebasin.models.symmetry.blocks import Symmetry
+from onebasin.models.symmetry.blocks import Symmetry, wider_blocks
 from onebasin.models.symmetry.evidence import Evidence
 from onebasin.models.symmetry.group import Group
-from onebasin.models.symmetry.wider import wider_blocks
 from onebasin.models.target import Target
 from onebasin.posteriors import schema
 from onebasin.stan.home.errors import StanError

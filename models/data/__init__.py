@@ -13,11 +13,11 @@ from .dataset import Units as Units
 from .folders import CorruptDataError as CorruptDataError
 from .folders import MissingDataError as MissingDataError
 from .splitting import Split as Split
+from .splitting import StandardisedSplit as StandardisedSplit
+from .splitting import Standardiser as Standardiser
 from .splitting import own_split as own_split
 from .splitting import split as split
-from .standardising import StandardisedSplit as StandardisedSplit
-from .standardising import Standardiser as Standardiser
-from .standardising import standardise as standardise
+from .splitting import standardise as standardise
 from .synthetic import AbsoluteValue as AbsoluteValue
 from .synthetic import ReluTeacher as ReluTeacher
 from .synthetic import Sinc as Sinc
@@ -25,4 +25,3 @@ from .table import TABLE as TABLE
 from .table import Loader as Loader
 from .table import load_data as load_data
 from .table import missing as missing
-from .table import names as names

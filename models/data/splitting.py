@@ -1,8 +1,16 @@
-"""Splitting a data set into a training and a test part."""
+"""Splitting a data set into a training and a test part, and standardising both by the training part.
 
-from dataclasses import dataclass
+Standardised columns have mean 0 and standard deviation 1 in the training part. A column that is constant there (an
+image's corner, say) has no scale: it is centred and divided by 1, so that it becomes 0 there and keeps its unit
+elsewhere. A constant target is an error. Standard deviations divide by the number of observations. Class labels are
+left as they are.
+"""
+
+import math
+from dataclasses import dataclass, replace
 
 import numpy as np
+from jaxtyping import Float
 
 from onebasin.base.checks import check_seed
 from onebasin.base.errors import ArgumentError
@@ -55,3 +63,108 @@ def own_split(dataset: Dataset) -> Split:
         raise ArgumentError(f"`dataset` is {dataset.name!r}, which has no test points: use `split`")
     everything = np.arange(dataset.num_obs)
     return Split(train=dataset.take(everything), test=dataset.held_out)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Standardiser:
+    """The shift and scale of every column."""
+
+    x_mean: Float[np.ndarray, " in"]
+    x_sd: Float[np.ndarray, " in"]  # `x_mean`, `x_sd`: One number per input, in data units.
+    y_mean: Float[np.ndarray, " out"] | None = None
+    y_sd: Float[np.ndarray, " out"] | None = None
+    """`y_mean`, `y_sd`: One number per output, in data units; `None` for class labels."""
+
+    @classmethod
+    def fit(cls, train: Dataset) -> "Standardiser":
+        """Measure the columns of the training part; refuses standardised data and a constant target."""
+        _check_data_units(train)
+        x_mean, x_sd = _measure(train.x)
+        if train.task == "classification":
+            return cls(x_mean=x_mean, x_sd=x_sd)
+        constant = np.ptp(train.y, axis=0) == 0
+        if constant.any():
+            name = train.target_names[int(np.argmax(constant))]
+            raise ArgumentError(
+                f"`train` has the same {name!r} in all {train.num_obs} observations; a target must "
+                "vary to be standardised: take more observations, or do not standardise"
+            )
+        y_mean, y_sd = _measure(train.y)
+        return cls(x_mean=x_mean, x_sd=x_sd, y_mean=y_mean, y_sd=y_sd)
+
+    def transform(self, dataset: Dataset) -> Dataset:
+        """Standardise inputs and targets, and the held-out part in the same way; the truth, in data units, goes.
+
+        Refuses standardised data, and data of other columns.
+        """
+        _check_data_units(dataset)
+        if (dataset.task == "regression") != (self.y_sd is not None):
+            raise ArgumentError(f"`dataset` is for {dataset.task}; the fit was for the other task")
+        for name, sd in (("x", self.x_sd), ("y", self.y_sd)):
+            values = getattr(dataset, name)
+            if sd is not None and values.shape[1] != sd.size:
+                raise ArgumentError(
+                    f"`{name}` has shape {values.shape}; its last axis must have {sd.size} columns, as in "
+                    "the data that were fitted"
+                )
+        return replace(
+            dataset,
+            x=(dataset.x - self.x_mean) / self.x_sd,
+            y=dataset.y if self.y_sd is None else (dataset.y - self.y_mean) / self.y_sd,
+            units="standardised",
+            truth=None,
+            held_out=self.transform(dataset.held_out) if dataset.held_out else None,
+        )
+
+    @property
+    def target_sd(self) -> Float[np.ndarray, " out"]:
+        """`y_sd`, by which widths of standardised outputs are in data units; refuses class labels, which have none."""
+        if self.y_sd is None:
+            raise ArgumentError(
+                "class labels have no scale: only regression targets are standardised"
+            )
+        return self.y_sd
+
+    @property
+    def log_scale(self) -> float:
+        """Sum of log `y_sd`: take it off a log density to bring that to data units."""
+        return math.fsum(np.log(self.target_sd))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class StandardisedSplit:
+    """A split with standardised columns, and what leads back to data units."""
+
+    train: Dataset
+    test: Dataset  # `train`, `test`: The standardised parts.
+    raw: Split  # The same observations in data units, with the true function of synthetic data.
+    standardiser: Standardiser  # Fitted on `raw.train`.
+
+
+def standardise(parts: Split) -> StandardisedSplit:
+    """Standardise both parts with means and standard deviations of the training part.
+
+    Refuses parts that are standardised already, and a target that is constant in the training part.
+    """
+    standardiser = Standardiser.fit(parts.train)
+    return StandardisedSplit(
+        train=standardiser.transform(parts.train),
+        test=standardiser.transform(parts.test),
+        raw=parts,
+        standardiser=standardiser,
+    )
+
+
+def _measure(
+    values: Float[np.ndarray, "obs column"],
+) -> tuple[Float[np.ndarray, " column"], Float[np.ndarray, " column"]]:
+    # Of a constant column, rounding can leave a standard deviation of 1e-17, and the mean next
+    # to the value: both are set by hand, or noise of rounding would be blown up to size 1.
+    constant = np.ptp(values, axis=0) == 0
+    mean = np.where(constant, values[0], values.mean(axis=0))
+    return mean, np.where(constant, 1, values.std(axis=0))
+
+
+def _check_data_units(dataset: Dataset) -> None:
+    if dataset.units != "data":
+        raise ArgumentError(f"`{dataset.name}` is standardised already: give it in data units")

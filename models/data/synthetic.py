@@ -9,14 +9,13 @@ points (`held_out`); and `noise_sd`, the standard deviation of the noise.
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Float
 
-from onebasin.base.checks import check_seed
-from onebasin.base.errors import ArgumentError
+from onebasin.base.checks import check_count, check_not_negative, check_positive, check_seed
 
 from .dataset import Dataset, Truth
 
@@ -29,7 +28,7 @@ def _read_only(values: list[Any]) -> np.ndarray:
     return array
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ReluTeacher:
     """The teacher network: two inputs, two hidden ReLU units, one output.
 
@@ -39,14 +38,10 @@ class ReluTeacher:
     """
 
     noise_sd: float
-    W1: Float[np.ndarray, "in hidden"] = field(
-        default_factory=lambda: _read_only([[_HALF, -_HALF], [_HALF, _HALF]])
-    )
-    b1: Float[np.ndarray, " hidden"] = field(default_factory=lambda: _read_only([0, 1]))
-    W2: Float[np.ndarray, "hidden out"] = field(
-        default_factory=lambda: _read_only([[_HALF], [_HALF]])
-    )
-    b2: Float[np.ndarray, " out"] = field(default_factory=lambda: _read_only([0.5]))
+    W1: ClassVar[np.ndarray] = _read_only([[_HALF, -_HALF], [_HALF, _HALF]])
+    b1: ClassVar[np.ndarray] = _read_only([0, 1])
+    W2: ClassVar[np.ndarray] = _read_only([[_HALF], [_HALF]])
+    b2: ClassVar[np.ndarray] = _read_only([0.5])
 
     def __call__(self, x: Float[np.ndarray, "obs in"]) -> Float[np.ndarray, "obs out"]:
         """Give the teacher's noise-free output."""
@@ -99,7 +94,7 @@ def relu_teacher(
     1.003 and 1.011 in charts without a seam, else 1.4 to 1.8: chains of `givens` stay on the side of the
     longitude's seam that they start on, and chains with ordered biases in the order they start in.
     """
-    _check_positive(x_sd=x_sd)
+    check_positive("x_sd", x_sd)
     return _draw(
         "relu-teacher",
         ReluTeacher(noise_sd=noise_sd),
@@ -123,7 +118,7 @@ def sinc(
     The paper gives the number of points, 128. The scale of the function is not stated there: the default `frequency`,
     zeros per unit of x, has three zeros on each side of the peak. Inputs are uniform in (-1, 1).
     """
-    _check_positive(frequency=frequency)
+    check_positive("frequency", frequency)
     return _draw(
         "sinc",
         Sinc(noise_sd=noise_sd, frequency=frequency),
@@ -150,7 +145,7 @@ def absolute_value(
     and the noise known, the log posterior falls by 2.1 between its modes (seed 0): two modes, and chains cross. At
     slope 1 it falls by 7.8. Inputs are standard normal.
     """
-    _check_positive(slope=slope)
+    check_positive("slope", slope)
     return _draw(
         "absolute-value",
         AbsoluteValue(noise_sd=noise_sd, slope=slope),
@@ -170,14 +165,9 @@ def _draw(
     sizes: tuple[int, int],
     origin: str,
 ) -> Dataset:
-    for argument, value in zip(("num_obs", "num_test"), sizes, strict=True):
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-            raise ArgumentError(
-                f"`{argument}` is {value!r}; it must be a whole number of at least 1"
-            )
-    noise_sd = truth.noise_sd
-    if not (math.isfinite(noise_sd) and noise_sd >= 0):
-        raise ArgumentError(f"`noise_sd` is {noise_sd!r}; it must be a finite number of at least 0")
+    check_count("num_obs", sizes[0])
+    check_count("num_test", sizes[1])
+    check_not_negative("noise_sd", truth.noise_sd)
     check_seed(seed)
     streams = iter(np.random.SeedSequence(seed).spawn(4))
 
@@ -198,9 +188,3 @@ def _draw(
         )
 
     return part(sizes[0], part(sizes[1], None))
-
-
-def _check_positive(**values: float) -> None:
-    for name, value in values.items():
-        if not (math.isfinite(value) and value > 0):
-            raise ArgumentError(f"`{name}` is {value!r}; it must be a finite number above 0")

@@ -25,16 +25,6 @@ class Loader:
     files: tuple[str, ...] = ()  # The files that hold the data, empty if none do.
     subfolder: str = ""  # Where in `$ONEBASIN_DATA` they lie.
 
-    @property
-    def options(self) -> tuple[str, ...]:
-        """Names of the options that the loader takes, the seed aside."""
-        return tuple(name for name in inspect.signature(self.call).parameters if name != "seed")
-
-    @property
-    def seeded(self) -> bool:
-        """Tell whether the data are drawn from a seed."""
-        return "seed" in inspect.signature(self.call).parameters
-
 
 TABLE: Mapping[str, Loader] = MappingProxyType(
     {
@@ -57,11 +47,6 @@ TABLE: Mapping[str, Loader] = MappingProxyType(
         ),
     }
 )
-
-
-def names() -> tuple[str, ...]:
-    """Give the names of all data sets."""
-    return tuple(TABLE)
 
 
 def load_data(name: str, *, seed: int = 0, **options: Any) -> Dataset:
@@ -98,23 +83,22 @@ def load_data(name: str, *, seed: int = 0, **options: Any) -> Dataset:
     True
     """
     loader = _loader(name)
-    lack = _missing_package(name)
-    if lack is not None:
+    if (lack := _missing_package(name)) is not None:
         raise MissingDataError(f"`name` is {name!r}, but {lack}")
-    unknown = [option for option in options if option not in loader.options]
-    if unknown:
-        allowed = ", ".join(loader.options) or "none"
+    taken = dict.fromkeys(inspect.signature(loader.call).parameters)
+    seeds = {"seed": seed} if "seed" in taken else {}
+    if unknown := [option for option in options if option not in taken]:
+        allowed = ", ".join(name for name in taken if name != "seed") or "none"
         raise ArgumentTypeError(
             f"`{unknown[0]}` is not an option of the data set {name!r}; it has: {allowed}"
         )
-    return loader.call(seed=seed, **options) if loader.seeded else loader.call(**options)
+    return loader.call(**seeds, **options)
 
 
 def missing(name: str) -> str | None:
     """Say in a line what a data set lacks on this machine, without reading it; `None` if nothing."""
     loader = _loader(name)
-    lack = _missing_package(name)
-    if lack is not None:
+    if (lack := _missing_package(name)) is not None:
         return lack
     if loader.files:
         try:

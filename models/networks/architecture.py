@@ -7,6 +7,10 @@ Convention: row vectors, weights (in, hidden), layers in the pre-activation form
 
 with f_1 the identity and f_2 = ... = f_{L+1} the activation; h_{L+1} is the output. O_l is absent
 without skips. No randomness but the skip matrices', which come from their own seed.
+
+Two properties of an activation decide a network's symmetry: a *positively homogeneous* function satisfies
+f(a z) = a f(z) for a > 0, so a unit's incoming weights may be scaled against its outgoing ones (Pourzanjani et al.
+2017, definition 2.2); an *odd* one satisfies f(-z) = -f(z), so both may change sign (Kurle et al. 2021, footnote 1).
 """
 
 from __future__ import annotations
@@ -25,10 +29,43 @@ from onebasin.base.errors import ArgumentError
 from onebasin.base.files.claims import in_words
 from onebasin.base.showing import Brief
 
-from .activations import Activation, activation
-
 READOUTS = ("linear", "sum")
 SKIPS = ("orthogonal",)
+
+
+@dataclass(frozen=True)
+class Activation:
+    """An element-wise function under the word that users write, and the two properties that matter for symmetry.
+
+    It is positively homogeneous where f(a z) = a f(z) for all a > 0, and odd where f(-z) = -f(z).
+    """
+
+    name: str
+    function: Callable[[jax.Array], jax.Array]
+    positively_homogeneous: bool = False
+    odd: bool = False
+
+
+ACTIVATIONS: dict[str, Activation] = {
+    a.name: a
+    for a in (
+        Activation("identity", lambda z: z, positively_homogeneous=True, odd=True),
+        # Not jax.nn.relu, whose derivative costs a third of a small network's gradient; nor z > 0: NaN stays NaN.
+        Activation("relu", lambda z: jnp.where(z <= 0, 0.0, z), positively_homogeneous=True),
+        Activation(
+            "leaky_relu", lambda z: jnp.where(z > 0, z, 0.01 * z), positively_homogeneous=True
+        ),
+        Activation("tanh", jnp.tanh, odd=True),
+        Activation("selu", jax.nn.selu),
+        Activation("softplus", jax.nn.softplus),
+        Activation("silu", jax.nn.silu),
+    )
+}
+
+
+def activation(name: str) -> Activation:
+    """Look up an activation by name; refuses others, and lists what there is."""
+    return ACTIVATIONS[choose("activation", name, ACTIVATIONS)]
 
 
 @dataclass(frozen=True)
@@ -58,7 +95,7 @@ class Network(Brief):
     hidden : tuple of int
         Units of each hidden layer, at least one layer.
     activation : str
-        ``relu``, ``tanh`` or another of `models.networks.activations.ACTIVATIONS`; the message of an unknown one lists
+        ``relu``, ``tanh`` or another of `models.networks.architecture.ACTIVATIONS`; the message of an unknown one lists
         them.
     biases : bool
         Whether the layers have biases.
@@ -102,7 +139,22 @@ class Network(Brief):
 
     def __post_init__(self) -> None:
         """Check the parts, and keep sizes as Python's own numbers, which JSON takes."""
-        self._check_sizes()
+        for name, least in (("in_dim", 1), ("out_dim", 1), ("heads", 1), ("skip_seed", 0)):
+            check_count(name, getattr(self, name), least=least)
+            object.__setattr__(self, name, int(getattr(self, name)))
+        if not isinstance(self.hidden, tuple | list) or not self.hidden:
+            raise ArgumentError(
+                "`hidden` must hold the units of every hidden layer, one or more, such as (50,); "
+                f"got {self.hidden!r}."
+            )
+        for size in self.hidden:
+            check_count("hidden", size)
+        object.__setattr__(self, "hidden", tuple(int(size) for size in self.hidden))
+        if (weights := sum(a * b for a, b in pairwise(self.widths))) > MOST:
+            raise ArgumentError(
+                f"`hidden` is {self.hidden}, which makes {weights:.3g} weights, {in_words(8 * weights)} a draw; "
+                f"give fewer units: at most {MOST:,} weights can be inferred."
+            )
         activation(self.activation)
         choose("readout", self.readout, READOUTS)
         if self.skip is not None:
@@ -112,27 +164,6 @@ class Network(Brief):
             raise ArgumentError(
                 "`readout` is 'sum', which needs one output and no skip connections; "
                 f"got out_dim={self.out_dim}{several} and skip={self.skip!r}. Use readout='linear'."
-            )
-
-    def _check_sizes(self) -> None:
-        check_count("in_dim", self.in_dim)
-        check_count("out_dim", self.out_dim)
-        check_count("heads", self.heads)
-        check_count("skip_seed", self.skip_seed, least=0)
-        if not isinstance(self.hidden, tuple | list) or not self.hidden:
-            raise ArgumentError(
-                "`hidden` must hold the units of every hidden layer, one or more, such as (50,); "
-                f"got {self.hidden!r}."
-            )
-        for size in self.hidden:
-            check_count("hidden", size)
-        for name in ("in_dim", "out_dim", "skip_seed", "heads"):
-            object.__setattr__(self, name, int(getattr(self, name)))
-        object.__setattr__(self, "hidden", tuple(int(size) for size in self.hidden))
-        if (weights := sum(a * b for a, b in pairwise(self.widths))) > MOST:
-            raise ArgumentError(
-                f"`hidden` is {self.hidden}, which makes {weights:.3g} weights, {in_words(8 * weights)} a draw; "
-                f"give fewer units: at most {MOST:,} weights can be inferred."
             )
 
     @property

@@ -26,12 +26,11 @@ from onebasin.base.jsonable import parse_json
 from onebasin.base.showing import Brief
 
 from ..symmetry.blocks import Block, Exchangeable, Rescalable, Symmetry
-from ..symmetry.describe import copies, in_words
+from ..symmetry.group import copies, in_words
 from ..target import Named, Target
 from .architecture import Network
 from .likelihood import Categorical, Gaussian, Likelihood
-from .parametrisation import Parametrisation
-from .prior import NormalPrior
+from .parametrisation import NormalPrior, Parametrisation
 
 _LIKELIHOODS: dict[str, type[Gaussian] | type[Categorical]] = {
     "Gaussian": Gaussian,
@@ -77,31 +76,14 @@ class BayesianNetwork(Brief):
 
     def __post_init__(self) -> None:
         """Check that the parts are what they must be, and fit together."""
-        check_class("network", self.network, Network, remedy="give Network(in_dim, hidden)")
-        check_class(
-            "likelihood",
-            self.likelihood,
-            Gaussian | Categorical,
-            remedy="give Gaussian() or Categorical()",
-        )
-        check_class("prior", self.prior, NormalPrior, remedy="give NormalPrior()")
-        check_class(
-            "parametrisation",
-            self.parametrisation,
-            Parametrisation,
-            remedy="give Parametrisation()",
-        )
-        self._set_heads()
-        self.parametrisation.check(self.network)
-        self.prior.weight_scales(len(self.network.layers))
-        self.prior.bias_scales(len(self.network.layers))
-        if self.is_classifier and self.network.out_dim < 2:
-            raise ArgumentError(
-                "`out_dim` is 1, but a categorical likelihood needs one output a class, at least 2."
-            )
-
-    def _set_heads(self) -> None:
-        """Give the network what the likelihood needs, and what the one before may have needed back."""
+        for part, kind, calls in (
+            ("network", Network, "Network(in_dim, hidden)"),
+            ("likelihood", Gaussian | Categorical, "Gaussian() or Categorical()"),
+            ("prior", NormalPrior, "NormalPrior()"),
+            ("parametrisation", Parametrisation, "Parametrisation()"),
+        ):
+            check_class(part, getattr(self, part), kind, remedy=f"give {calls}")
+        # The network has as many heads as the likelihood needs, whatever the one before needed.
         heads = self.likelihood.heads
         if heads > 1 and self.network.readout == "sum":
             raise ArgumentError(
@@ -109,6 +91,13 @@ class BayesianNetwork(Brief):
                 "with; use readout='linear', or noise_sd=None."
             )
         object.__setattr__(self, "network", replace(self.network, heads=heads))
+        self.parametrisation.check(self.network)
+        self.prior.weight_scales(len(self.network.layers))
+        self.prior.bias_scales(len(self.network.layers))
+        if self.is_classifier and self.network.out_dim < 2:
+            raise ArgumentError(
+                "`out_dim` is 1, but a categorical likelihood needs one output a class, at least 2."
+            )
 
     @property
     def is_classifier(self) -> bool:
@@ -136,22 +125,16 @@ class BayesianNetwork(Brief):
         if self.network.skip is not None:
             return ()
         blocks: list[Block] = []
-        layers = self.network.layers
-        for layer, following in pairwise(layers):
+        f = self.network.nonlinearity
+        for layer, following in pairwise(self.network.layers):
             incoming = {n: a for n, a in ((layer.weight, 1), (layer.bias, 0)) if n}
             outgoing = {following.weight: 0} if following.weight else {}
-            blocks += self._layer_blocks(incoming, outgoing)
+            if self.parametrisation.biases == "free":
+                flips = f.odd and bool(outgoing)
+                blocks.append(Exchangeable({**incoming, **outgoing}, flips=flips))
+            if f.positively_homogeneous and not self.parametrisation.unit_norm and outgoing:
+                blocks.append(Rescalable(incoming, outgoing))
         return tuple(blocks)
-
-    def _layer_blocks(self, incoming: dict[str, int], outgoing: dict[str, int]) -> list[Block]:
-        blocks: list[Block] = []
-        f = self.network.nonlinearity
-        if self.parametrisation.biases == "free":
-            flips = f.odd and bool(outgoing)
-            blocks.append(Exchangeable({**incoming, **outgoing}, flips=flips))
-        if f.positively_homogeneous and not self.parametrisation.unit_norm and outgoing:
-            blocks.append(Rescalable(incoming, outgoing))
-        return blocks
 
     def numpyro_model(self, x: Float[Array, "obs in"], y: Array | None = None) -> None:
         """State the model in NumPyro: sites ``W1``, ``b1``, ..., ``sigma`` and the data ``y``.
@@ -204,6 +187,12 @@ class BayesianNetwork(Brief):
         check = check_labels if self.is_classifier else check_outputs
         y = check(y, len(x), self.network.out_dim)
 
+        heads = {}  # labels of what the last layer gives, where it has two heads
+        if self.predicts_noise:
+            outputs = range(self.network.out_dim)
+            places = [""] if len(outputs) == 1 else [f"[{place}]" for place in outputs]
+            heads["head"] = [f"{head}{place}" for head in ("mean", "noise") for place in places]
+
         def model() -> None:
             # Converted at call time, so that the precision is that of the caller's context.
             self.numpyro_model(jnp.asarray(x), jnp.asarray(y))
@@ -213,24 +202,16 @@ class BayesianNetwork(Brief):
             numpyro_model=model,
             symmetry=self.symmetry,
             dims=self.network.dims,
-            coords=self._head_labels(),
+            coords=heads,
             model=self,
             x=x,
             y=y,
         )
 
-    def _head_labels(self) -> dict[str, list[str]]:
-        """Labels of what the last layer gives, where it has two heads."""
-        if not self.predicts_noise:
-            return {}
-        outputs = range(self.network.out_dim)
-        places = [""] if len(outputs) == 1 else [f"[{place}]" for place in outputs]
-        return {"head": [f"{head}{place}" for head in ("mean", "noise") for place in places]}
-
     def _repr_html_(self) -> str:
         lead = "A network whose weights are inferred; `.condition(x, y)` makes a target of it."
-        card = Card(f"Bayesian network {in_layers(self.network)}", (Words(lead), _facts(self)))
-        return page(card)
+        facts = FactList.of(*_facts(self))
+        return page(Card(f"Bayesian network {in_layers(self.network)}", (Words(lead), facts)))
 
     def describe(self) -> str:
         """JSON text from which `from_description` rebuilds the network."""
@@ -318,12 +299,8 @@ class NetworkTarget(Target):
     def _definition(self) -> str:
         return f"network {in_layers(self.model.network)}"
 
-    def _card(self) -> Card:
-        card = super()._card()
-        lead, *facts = card.parts
-        rows = (row for part in facts if isinstance(part, FactList) for row in part.rows)
-        kept = tuple(row for row in rows if row.name != "symmetry")
-        return Card(card.heading, (lead, FactList((*kept, *_facts(self.model).rows))), card.flag)
+    def _facts(self) -> tuple[tuple[str, str], ...]:
+        return _facts(self.model)
 
     @property
     def inputs(self) -> dict[str, Named]:
@@ -343,7 +320,7 @@ def in_layers(network: Network) -> str:
     return f"{'-'.join(map(str, network.widths))} ({network.activation}{skip}{heads})"
 
 
-def _facts(model: BayesianNetwork) -> FactList:
+def _facts(model: BayesianNetwork) -> tuple[tuple[str, str], ...]:
     shapes, given = model.network.shapes, model.parametrisation.label
     count = sum(math.prod(shape) for shape in shapes.values()) + model.infers_noise
     undivided = "none that permutes or rescales units"
@@ -353,7 +330,7 @@ def _facts(model: BayesianNetwork) -> FactList:
         for scale in (model.prior.weight_scale, model.prior.bias_scale)
     )
     biases = f"; biases sd {bias_sd}" if model.network.biases else ""
-    return FactList.of(
+    return (
         ("parameters", f"{count:,}: {', '.join(f'`{name}`' for name in names)}"),
         ("likelihood", _likelihood(model)),
         ("prior", f"weights normal, sd {weight_sd}{biases}"),

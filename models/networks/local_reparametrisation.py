@@ -51,7 +51,13 @@ def sample_outputs(
         shared = before[:1] if i == 0 else before
         of_sample = drawn.get(layer.bias) if layer.bias else None
         normal_bias = layer.bias if of_sample is None else None
-        centre, variance = _moments(layer.weight, normal_bias, mean, sd, shared)
+        centre = shared @ mean[layer.weight]
+        variance = shared**2 @ sd[layer.weight] ** 2
+        if normal_bias:
+            centre = centre + mean[normal_bias][None, None, :]
+            variance = variance + sd[normal_bias][None, None, :] ** 2
+        # The gradient of a square root at 0 is infinite, and a layer without biases meets inputs that are 0.
+        variance = jnp.maximum(variance, jnp.finfo(variance.dtype).tiny)
         eps = jax.random.normal(key, (num_samples, *centre.shape[1:]), centre.dtype)
         if keep_noise:
             eps = jax.lax.optimization_barrier(eps)
@@ -62,16 +68,3 @@ def sample_outputs(
             after = after + h @ jnp.asarray(skips[i], x.dtype)
         h, before = after, f(after)
     return h
-
-
-def _moments(
-    weight: str, bias: str | None, mean: Weights, sd: Weights, before: Float[Array, "sample obs in"]
-) -> tuple[Float[Array, "sample obs out"], Float[Array, "sample obs out"]]:
-    """Mean and variance of a layer's values given the layer before."""
-    centre = before @ mean[weight]
-    variance = before**2 @ sd[weight] ** 2
-    if bias:
-        centre = centre + mean[bias][None, None, :]
-        variance = variance + sd[bias][None, None, :] ** 2
-    # The gradient of a square root at 0 is infinite, and a layer without biases meets inputs that are 0.
-    return centre, jnp.maximum(variance, jnp.finfo(variance.dtype).tiny)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -63,10 +64,6 @@ class Block[P: Part](ABC):
         Blocks of a lower turn act first.
     keeps_density : bool
         Whether it keeps the posterior's density, so that it makes equal modes; otherwise the likelihood alone.
-    axes : mapping of str to int or tuple of int
-        The axes whose components it moves.
-    flipped, complemented : tuple of str
-        Variables of which it changes signs, and those that it turns from theta into 1 - theta.
     """
 
     kind: ClassVar[str]
@@ -75,17 +72,17 @@ class Block[P: Part](ABC):
     act: ClassVar[Callable[..., dict[str, Any]]]
     """Moves those of its variables that are among the values: ``act(values, *part)``."""
 
-    if TYPE_CHECKING:  # fields of some, properties of others
+    if TYPE_CHECKING:  # a field of some, a property of others
 
         @property
         def axes(self) -> Mapping[str, Axes]:
             """The axes whose components it moves."""
             ...
 
-        @property
-        def complemented(self) -> tuple[str, ...]:
-            """The variables theta that become 1 - theta."""
-            ...
+    @property
+    def complemented(self) -> tuple[str, ...]:
+        """The variables theta that become 1 - theta."""
+        return tuple(getattr(self, "complements", ()))
 
     @property
     def flipped(self) -> tuple[str, ...]:
@@ -149,13 +146,15 @@ class Block[P: Part](ABC):
     def random(self, rng: np.random.Generator, lead: tuple[int, ...], size: int) -> P:
         """Draw parts evenly; factors are standard log-normal."""
 
-    @abstractmethod
     def elements(self, size: int) -> list[P]:
-        """Every part, the identity first."""
+        """Every part, the identity first; refused where there are infinitely many."""
+        raise ArgumentError(
+            f"`{type(self).__name__}` has infinitely many elements; draw some with `random`."
+        )
 
-    @abstractmethod
     def log_order(self, size: int) -> float:
         """Natural logarithm of how many parts there are."""
+        return math.inf
 
     @abstractmethod
     def compose(self, first: P, then: P, beside: np.ndarray | None) -> P:
@@ -168,13 +167,12 @@ class Block[P: Part](ABC):
     def inverse(self, part: P, beside: np.ndarray | None) -> P:
         """The part that undoes one; `beside` as in `compose`, of the inverse."""
 
-    @abstractmethod
     def read_part(self, read: Callable[[str], np.ndarray]) -> P:
         """Rebuild a part from its arrays, which are asked for by name."""
-
-    def permutation(self, part: P) -> np.ndarray | None:
-        """By what a part permutes the components, if it does."""
-        return None
+        like = self.identity((), 1)
+        items = like._asdict().items()
+        arrays: Any = [None if v is None else read(name).astype(v.dtype) for name, v in items]
+        return type(like)(*arrays)
 
     def of_variances(self, part: P) -> tuple[Block[Any], Part] | None:
         """Return how variances move: a block and its part, without signs and complements; None if they stay."""

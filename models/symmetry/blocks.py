@@ -17,6 +17,7 @@ draws: leading axes of its element and of the values are the same. `Group` puts 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -27,6 +28,7 @@ from .block import Axes as Axes
 from .block import Block
 from .block import axes_of as axes_of
 from .counterparts import Counterparts
+from .elements import Shapes
 from .exchangeable import Exchangeable
 from .rescalable import Rescalable
 from .rotation import Rotation
@@ -88,3 +90,45 @@ def _tuples(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _tuples(entry) for name, entry in value.items()}
     return value
+
+
+def wider_blocks(
+    block: Block[Any], name: str, shapes: Shapes, changed: Sequence[str]
+) -> Iterator[Block[Any]]:
+    """Give blocks that move one variable more, in every way, or exchange it with one of those that `changed` lists."""
+    if isinstance(block, Flip):
+        yield Flip((*block.flipped, name), block.complements)
+        yield Flip(block.flipped, (*block.complements, name))
+    elif isinstance(block, Complement):
+        yield Complement((*block.complemented, name))
+    elif isinstance(block, Exchangeable | Counterparts):
+        size, shape = block.size(shapes), shapes[name]
+        places: list[Axes] = [axis for axis, length in enumerate(shape) if length == size]
+        places += [(0, 1)] if shape == (size, size) else []
+        for axes in places:
+            yield _with(block, axes={name: axes})
+            if block.flipped:
+                yield _with(block, axes={name: axes}, flips=(name,))
+        if size == 2:
+            others = [n for n in changed if n not in (name, *block.variables)]
+            pairs = [_with(block, tuples=((name, n),)) for n in others if shapes[n] == shape]
+            yield from pairs if isinstance(block, Counterparts) else ()
+            yield _with(block, complements=(name,))
+            yield _with(block, tuples=((name, f"-{name}"),))
+            yield from pairs
+
+
+def _with(
+    block: Exchangeable | Counterparts,
+    axes: Mapping[str, Axes] | None = None,
+    flips: tuple[str, ...] = (),
+    complements: tuple[str, ...] = (),
+    tuples: tuple[tuple[str, ...], ...] = (),
+) -> Exchangeable | Counterparts:
+    own = block.tuples if isinstance(block, Counterparts) else ()
+    along = block.along if isinstance(block, Counterparts) else block.axes
+    flips = (*block.flipped, *flips)
+    also = ({**along, **(axes or {})}, flips or False, (*block.complements, *complements))
+    if own or tuples:
+        return Counterparts((*own, *tuples), *also)
+    return Exchangeable(*also)

@@ -207,11 +207,6 @@ class Counterparts(Permuting):
         return self.stacked.flipped
 
     @property
-    def complemented(self) -> tuple[str, ...]:
-        """The variables theta that become 1 - theta."""
-        return self.stacked.complemented
-
-    @property
     def variables(self) -> tuple[str, ...]:
         """Every variable that the block touches."""
         named = (m.name for own in self.members.values() for m in own)

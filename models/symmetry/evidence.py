@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
 from pydantic import TypeAdapter, ValidationError
@@ -65,23 +64,21 @@ class Evidence:
                 f"The declared symmetry does not hold at this posterior's draws ({self.refuted}): the draws are valid, "
                 "but nothing is aligned by it. Declare what moves together completely, with `--exchangeable`."
             )
-        parts = list(self._open())
-        return f"Of the declared symmetry: {'; '.join(parts)}." if parts else ""
-
-    def _open(self) -> Iterator[str]:
+        parts = []
         if self.unresolved:
-            yield (
+            parts.append(
                 f"the density was not checked for {in_brief(self.unresolved, SHOWN)}, since rounding hides what "
                 "would change or it is nowhere finite (drop constants that are added to `target`)"
             )
         if not self.draws:
-            yield "it was tried at random points, not at draws"
+            parts.append("it was tried at random points, not at draws")
         if self.left_behind:
-            yield (
+            parts.append(
                 f"{in_brief(self.left_behind, SHOWN)} would change with the components and stays behind when they are "
                 "aligned (declare it too, or do not average it)"
             )
-        yield from self.skipped
+        parts += self.skipped
+        return f"Of the declared symmetry: {'; '.join(parts)}." if parts else ""
 
     def joined(self, other: Evidence) -> Evidence:
         """Return the results of both: a block that either resolves is resolved."""

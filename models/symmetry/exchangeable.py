@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import permutations, product
 from typing import Any
@@ -56,15 +56,6 @@ class Permuting(Block[Permuted]):
         """The part that undoes one."""
         back = np.argsort(part.permutation, axis=-1)
         return Permuted(back, None if part.signs is None else along(part.signs, back))
-
-    def read_part(self, read: Callable[[str], np.ndarray]) -> Permuted:
-        """Rebuild a part from its arrays."""
-        signs = read("signs").astype(np.float64) if self.flipped else None
-        return Permuted(read("permutation").astype(np.intp), signs)
-
-    def permutation(self, part: Permuted) -> np.ndarray:
-        """By what a part permutes the components."""
-        return part.permutation
 
 
 @dataclass(frozen=True)
@@ -131,11 +122,6 @@ class Exchangeable(Permuting):
         if isinstance(self.flips, bool):
             return tuple(self.axes) if self.flips else ()
         return tuple(self.flips)
-
-    @property
-    def complemented(self) -> tuple[str, ...]:
-        """The variables theta that become 1 - theta."""
-        return self.complements
 
     def act(self, values: Values, permutation: Any, signs: Any = None) -> dict[str, Any]:
         """Move draws (*lead, *event): component i of the result is component `permutation[i]`, times `signs[i]`.

@@ -1,4 +1,4 @@
-"""The group that a symmetry generates on variables of given shapes: elements, products, inverses, orders.
+"""The group that a symmetry generates on variables of given shapes: elements, products, inverses, orders, and words.
 
 Convention: `act` gives component i the place of component ``permutation[i]``, then multiplies by the signs, then by
 the factors; ``compose(first, then)`` acts like `first` followed by `then`.
@@ -17,8 +17,8 @@ import numpy as np
 from onebasin.base.errors import ArgumentError
 
 from .block import Block
-from .blocks import Symmetry
-from .elements import Element, Part, Shapes
+from .blocks import Symmetry, equal_modes
+from .elements import Element, Part, Permuted, Shapes
 
 
 @dataclass(frozen=True)
@@ -43,15 +43,12 @@ class Group:
             for name, axis in sorted(block.moved & others):
                 raise ArgumentError(f"`symmetry` has two blocks that move axis {axis} of {name}.")
             others |= block.moved
-        self._check_counterparts_are_free()
-
-    def _check_counterparts_are_free(self) -> None:
-        """Refuse two blocks of which one has counterparts, and the other moves the same entries."""
+        # Two blocks of which one has counterparts, and the other moves the same entries.
         for first, second in combinations(self.symmetry, 2):
             if first.stacked is first and second.stacked is second:
                 continue
-            marks, others = first.entries(self.shapes), second.entries(self.shapes)
-            for name in (n for n in marks if n in others and (marks[n] & others[n]).any()):
+            marks, more = first.entries(self.shapes), second.entries(self.shapes)
+            for name in (n for n in marks if n in more and (marks[n] & more[n]).any()):
                 raise ArgumentError(
                     f"`symmetry` has two blocks that move {name}, by {first.describe()} and by {second.describe()}; "
                     "give one block all that moves together."
@@ -98,9 +95,7 @@ class Group:
     def inverse(self, element: Element) -> Element:
         """Give the element that undoes this one."""
         inverted: list[Part] = list(element)
-        for (
-            place
-        ) in self._in_turn():  # what scales is undone in the places that permuting back gives
+        for place in self._in_turn():  # scaling is undone in the places that permuting back gives
             block = self.symmetry[place]
             other = self._permutation_beside(block, tuple(inverted))
             inverted[place] = block.inverse(element[place], other)
@@ -125,8 +120,30 @@ class Group:
     def _permutation_beside(self, block: Block[Any], element: Element) -> np.ndarray | None:
         """The permutation, if any, by which another block moves the same components."""
         for other, part in zip(self.symmetry, element, strict=True):
-            if other is not block and other.moved & block.moved:
-                permutation = other.permutation(part)
-                if permutation is not None:
-                    return permutation
+            if other is not block and other.moved & block.moved and isinstance(part, Permuted):
+                return part.permutation
         return None
+
+
+EXACT = 1e6
+"""Largest number of copies that is written out."""
+
+
+def in_words(symmetry: Symmetry) -> str:
+    """Say what a symmetry moves; empty where it moves nothing."""
+    return "; ".join(block.describe() for block in symmetry)
+
+
+def copies(symmetry: Symmetry, shapes: Shapes) -> str:
+    """Say how many copies a symmetry makes of every mode; empty where it makes none."""
+    moving = equal_modes(symmetry)
+    if not moving:
+        return ""
+    names = {name for block in moving for name in block.variables}
+    order = Group(moving, {name: shapes[name] for name in names}).log_order
+    if math.isinf(order):
+        return "a continuum of equal points, which rotations make of every mode"
+    if order <= math.log(EXACT):
+        return f"{round(math.exp(order)):,} equal copies of every mode"
+    exponent, rest = divmod(order / math.log(10), 1)
+    return f"about {10**rest:.1f} × 10^{exponent:.0f} equal copies of every mode"

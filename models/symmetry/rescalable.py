@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -44,7 +43,6 @@ class Rescalable(Block[Scaled]):
     kind = "rescalable"
     turn = 1
     keeps_density = False
-    complemented = ()
 
     incoming: Mapping[str, int]
     outgoing: Mapping[str, int] = field(default_factory=dict)
@@ -96,14 +94,6 @@ class Rescalable(Block[Scaled]):
         """Draw standard log-normal factors."""
         return Scaled(np.exp(rng.normal(size=(*lead, size))))
 
-    def elements(self, size: int) -> list[Scaled]:
-        """Refuse: there are infinitely many."""
-        raise ArgumentError("`Rescalable` has infinitely many elements; draw some with `random`.")
-
-    def log_order(self, size: int) -> float:
-        """Infinite."""
-        return math.inf
-
     def compose(self, first: Scaled, then: Scaled, beside: np.ndarray | None) -> Scaled:
         """The part that acts like `first` followed by `then`."""
         return Scaled(along(first.factors, beside) * then.factors)
@@ -111,7 +101,3 @@ class Rescalable(Block[Scaled]):
     def inverse(self, part: Scaled, beside: np.ndarray | None) -> Scaled:
         """The part that undoes one."""
         return Scaled(1 / along(part.factors, beside))
-
-    def read_part(self, read: Callable[[str], np.ndarray]) -> Scaled:
-        """Rebuild a part from its array."""
-        return Scaled(read("factors"))

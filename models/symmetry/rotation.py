@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,7 +47,6 @@ class Rotation(Block[Rotated]):
 
     kind = "rotation"
     turn = 0
-    complemented = ()
 
     axes: Mapping[str, Axes]
 
@@ -126,10 +125,6 @@ class Rotation(Block[Rotated]):
         q, r = np.linalg.qr(rng.standard_normal((*lead, size, size)))
         return Rotated(q * np.sign(np.diagonal(r, axis1=-2, axis2=-1))[..., None, :])
 
-    def elements(self, size: int) -> list[Rotated]:
-        """Refuse: there are infinitely many."""
-        raise ArgumentError("`Rotation` has infinitely many elements; draw some with `random`.")
-
     def log_order(self, size: int) -> float:
         """Infinite, but for one component, which has two signs."""
         return math.inf if size > 1 else math.log(2)
@@ -141,10 +136,6 @@ class Rotation(Block[Rotated]):
     def inverse(self, part: Rotated, beside: object) -> Rotated:
         """The part that undoes one."""
         return Rotated(np.swapaxes(part.matrix, -1, -2))
-
-    def read_part(self, read: Callable[[str], np.ndarray]) -> Rotated:
-        """Rebuild a part from its array."""
-        return Rotated(read("matrix"))
 
     def of_variances(self, part: Rotated) -> None:
         """Refuse: variances alone do not say what they are after a rotation."""

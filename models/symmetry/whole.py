@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,14 +22,38 @@ class Whole(Block[Swapped]):
 
     turn = 2
 
+    names: str | tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        """Refuse what is no name of a variable, or none at all."""
+        check_names("names", self._names)
+        if not self.names:
+            raise ArgumentError("`names` is empty; name at least one variable.")
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        return (self.names,) if isinstance(self.names, str) else self.names
+
     @property
     def axes(self) -> Mapping[str, Axes]:
         """None: it moves whole variables."""
         return {}
 
-    @abstractmethod
-    def restricted(self, names: Iterable[str]) -> Whole | None:
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """Every variable that the block touches."""
+        return (*self.flipped, *self.complemented)
+
+    def restricted(self, names: Iterable[str]) -> Flip | Complement | None:
         """The block as it acts on some variables alone; None where it does not."""
+        among = set(names)
+        flipped, complemented = (
+            tuple(name for name in own if name in among)
+            for own in (self.flipped, self.complemented)
+        )
+        if flipped:
+            return Flip(flipped, complemented)
+        return Complement(complemented) if complemented else None
 
     def act(self, values: Values, swapped: Any) -> dict[str, Any]:
         """Change the draws (*lead, *event) for which `swapped` (*lead) is true."""
@@ -64,10 +87,6 @@ class Whole(Block[Swapped]):
         """The part that undoes one: itself."""
         return part
 
-    def read_part(self, read: Callable[[str], np.ndarray]) -> Swapped:
-        """Rebuild a part from its array."""
-        return Swapped(read("swapped").astype(bool))
-
     def check(self, shapes: Shapes) -> None:
         """Refuse shapes that lack one of its variables."""
         self.check_names(shapes)
@@ -100,25 +119,14 @@ class Complement(Whole):
 
     kind = "complement"
 
-    names: str | tuple[str, ...]
-
-    def __post_init__(self) -> None:
-        """Refuse what is no name of a variable, or none at all."""
-        _check_some(self.names)
-
     @property
     def complemented(self) -> tuple[str, ...]:
         """Its variables."""
-        return _names(self.names)
+        return tuple(self._names)
 
     def describe(self) -> str:
         """Say in plain words what it moves."""
         return f"complements of {', '.join(self.variables)}"
-
-    def restricted(self, names: Iterable[str]) -> Complement | None:
-        """The block as it acts on some variables alone; None where it does not."""
-        kept = _among(self.complemented, names)
-        return Complement(kept) if kept else None
 
 
 @dataclass(frozen=True)
@@ -150,12 +158,11 @@ class Flip(Whole):
 
     kind = "flip"
 
-    names: str | tuple[str, ...]
     complements: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse what is no name of a variable, none at all, or one that changes in two ways."""
-        _check_some(self.names)
+        super().__post_init__()
         check_names("complements", self.complements)
         both = [name for name in self.complements if name in self.flipped]
         if both:
@@ -164,19 +171,9 @@ class Flip(Whole):
             )
 
     @property
-    def variables(self) -> tuple[str, ...]:
-        """Every variable that the block touches."""
-        return (*self.flipped, *self.complemented)
-
-    @property
     def flipped(self) -> tuple[str, ...]:
         """The variables that change sign."""
-        return _names(self.names)
-
-    @property
-    def complemented(self) -> tuple[str, ...]:
-        """The variables theta that become 1 - theta."""
-        return tuple(self.complements)
+        return tuple(self._names)
 
     def describe(self) -> str:
         """Say in plain words what it moves."""
@@ -184,26 +181,3 @@ class Flip(Whole):
             f", with complements of {', '.join(self.complements)}" if self.complements else ""
         )
         return f"changes of sign of {', '.join(self.flipped)} as a whole{complements}"
-
-    def restricted(self, names: Iterable[str]) -> Flip | Complement | None:
-        """The block as it acts on some variables alone; None where it does not."""
-        among = set(names)
-        kept, complemented = _among(self.flipped, among), _among(self.complemented, among)
-        if kept:
-            return Flip(kept, complemented)
-        return Complement(complemented) if complemented else None
-
-
-def _check_some(names: Any) -> None:
-    check_names("names", (names,) if isinstance(names, str) else names)
-    if not names:
-        raise ArgumentError("`names` is empty; name at least one variable.")
-
-
-def _names(names: str | tuple[str, ...]) -> tuple[str, ...]:
-    return (names,) if isinstance(names, str) else tuple(names)
-
-
-def _among(own: tuple[str, ...], names: Iterable[str]) -> tuple[str, ...]:
-    among = set(names)
-    return tuple(name for name in own if name in among)

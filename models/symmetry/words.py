@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from onebasin.base.errors import ArgumentError
 
-from .block import axes_of
+from .block import Axes, axes_of
 from .blocks import (
     Block,
     Complement,
@@ -51,6 +51,11 @@ class _Part(NamedTuple):
     axes: tuple[int, ...]
     flips: bool
     complement: bool
+
+    @property
+    def place(self) -> Axes:
+        """Its axis, or its axes."""
+        return self.axes if len(self.axes) > 1 else self.axes[0]
 
 
 def read(word: str) -> Block:
@@ -90,7 +95,7 @@ def read(word: str) -> Block:
     complements = tuple(part.name for part in parts if part.complement)
     whole = tuple(part.name for part in parts if not part.axes and not part.complement)
     moved = [part for part in parts if part.axes]
-    axes = {part.name: part.axes if len(part.axes) > 1 else part.axes[0] for part in moved}
+    axes = {part.name: part.place for part in moved}
     flips = tuple(part.name for part in moved if part.flips)
     if tuples or (moved and whole):
         signed = tuple("~".join(own) for text, own in tuples.items() if text.startswith("+-"))
@@ -133,20 +138,19 @@ def spell(block: Block) -> str:
         members = tuple(n for n in block.members if n not in turned)
         whole = list(turned.values())
     texts = ["+-" * (name in block.flipped) + name for name in members]
-    parts = [
-        _Part(n, axes_of(a), n in block.flipped, False)
-        for n, a in block.axes.items()
-        if "~" not in n
-    ]
-    parts += [_Part(name, (), True, False) for name in whole]
-    parts += [_Part(name, (), False, True) for name in block.complemented]
-    for part in parts:
-        found = _PART.fullmatch(part.name)
-        if found is None or found["name"] != part.name:
+    parts = {n: "+-" * (n in block.flipped) + n for n in block.axes if "~" not in n}
+    for name in parts:
+        axes = axes_of(block.axes[name])
+        parts[name] += "" if axes == (0,) else "".join(f":{axis}" for axis in axes)
+    parts |= {name: f"+-{name}:" for name in whole}
+    parts |= {name: f"1-{name}" for name in block.complemented}
+    for name in parts:
+        found = _PART.fullmatch(name)
+        if found is None or found["name"] != name:
             raise ArgumentError(
-                f"`block` names {part.name!r}, which the command line cannot spell: {_SYNTAX}."
+                f"`block` names {name!r}, which the command line cannot spell: {_SYNTAX}."
             )
-    return ",".join([*texts, *map(_spell_part, parts)])
+    return ",".join([*texts, *parts.values()])
 
 
 def in_shell(word: str) -> str:
@@ -178,17 +182,9 @@ def as_meant(block: Block, shapes: Shapes) -> Block:
     return block
 
 
-def _spell_part(part: _Part) -> str:
-    axes = "" if part.axes == (0,) else "".join(f":{axis}" for axis in part.axes)
-    whole = ":" * (part.flips and not part.axes)
-    return "1-" * part.complement + "+-" * part.flips + part.name + axes + whole
-
-
 def _rotation(word: str) -> Rotation:
     parts = [_part(text.strip(), word) for text in word.lstrip()[1:].split(",")]
-    axes = {
-        part.name: part.axes if len(part.axes) > 1 else part.axes[0] for part in parts if part.axes
-    }
+    axes = {part.name: part.place for part in parts if part.axes}
     if len(axes) < len(parts) or any(part.flips for part in parts):
         raise ArgumentError(
             f"`exchangeable` has {word!r}; after @ come axes alone, each variable once, as signs are rotations too: "

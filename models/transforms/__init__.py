@@ -1,1 +1,1 @@
-"""Charts of constrained weights and biases, their constraints and prior distributions."""
+"""Charts of constrained weights and biases, and their prior distributions."""

@@ -13,14 +13,7 @@ from jax.scipy.special import gammaln
 from numpyro import distributions as dist
 from numpyro.distributions import constraints
 
-# From here and not from `.constraints`, so that the charts are registered with NumPyro.
-from .transforms import givens_columns, seamless_givens_columns, unit_vector_columns
-
-UNIT_COLUMN_CHARTS: dict[str, constraints.Constraint] = {
-    "givens": givens_columns,
-    "givens_seamless": seamless_givens_columns,
-    "unit_vector": unit_vector_columns,
-}
+from .transforms import UNIT_COLUMN_CHARTS
 
 
 class UnitColumns(dist.Distribution):
@@ -40,7 +33,7 @@ class UnitColumns(dist.Distribution):
     @property
     def support(self) -> constraints.Constraint:
         """The set of unit-norm columns, tagged with the chart."""
-        return UNIT_COLUMN_CHARTS[self.chart]
+        return UNIT_COLUMN_CHARTS[self.chart].codomain
 
     def sample(self, key: jax.Array, sample_shape: tuple[int, ...] = ()) -> jax.Array:
         """Normalised Gaussian columns."""

@@ -1,4 +1,4 @@
-"""Charts of unit-norm weight columns, as NumPyro transforms.
+"""Charts of unit-norm weight columns, as NumPyro transforms, and the constraint that names the chart.
 
 A weight matrix W (in, hidden) whose columns are unit vectors lives on a product of spheres. Each
 chart maps an unconstrained array to such a matrix; its `log_abs_det_jacobian` is the log density,
@@ -33,15 +33,6 @@ from numpyro.distributions import biject_to
 from numpyro.distributions.constraints import Constraint, real_matrix
 from numpyro.distributions.transforms import ParameterFreeTransform
 
-from .constraints import (
-    GivensColumns,
-    SeamlessGivensColumns,
-    UnitVectorColumns,
-    givens_columns,
-    seamless_givens_columns,
-    unit_vector_columns,
-)
-
 RADIUS_SD = 0.25
 """Spread of the seamless chart's redundant radius about 1. Narrow enough to keep away from the
 origin, where the angle is undefined (4 sd), wide enough not to force a smaller step size than the
@@ -56,12 +47,6 @@ Raw = Float[Array, "*batch raw hidden"]
 Theta = Float[Array, "*batch angle hidden"]
 Columns = Float[Array, "*batch in hidden"]
 LogDensity = Float[Array, "*batch"]
-
-
-def _powers(latitudes: Theta) -> Float[Array, "*ones angle 1"]:
-    """Return the power of cos t in the area element, for the latitudes t_2, t_3, ...: 1, 2, ..."""
-    powers = jnp.arange(1, latitudes.shape[-2] + 1, dtype=latitudes.dtype)
-    return jnp.reshape(powers, (*(1 for _ in latitudes.shape[:-2]), -1, 1))
 
 
 @jax.custom_jvp
@@ -110,7 +95,11 @@ def _latitude_parts_jvp(
 def _latitudes_log_density(x: Raw) -> LogDensity:
     """Log density on reals that makes latitudes those of uniform columns, up to a constant."""
     log_cos, _ = _latitude_parts(x)
-    rows = _log_derivative(x, math.pi / 2) + _powers(x) * log_cos
+    # Of cos t in the area element, for the latitudes t_2, t_3, ...
+    powers = jnp.arange(1, x.shape[-2] + 1, dtype=x.dtype).reshape(
+        *(1 for _ in x.shape[:-2]), -1, 1
+    )
+    rows = _log_derivative(x, math.pi / 2) + powers * log_cos
     return jnp.sum(rows, (-2, -1))
 
 
@@ -138,9 +127,37 @@ def _interval_inverse(y: Theta, half_width: float) -> Raw:
     return 2 * jnp.arctanh(y / half_width)
 
 
+class UnitColumnsConstraint(Constraint):
+    """Matrices (in, hidden) whose columns have Euclidean norm 1, to be sampled in one of `UNIT_COLUMN_CHARTS`."""
+
+    event_dim = 2
+
+    def __init__(self, chart: str) -> None:
+        self.chart = chart
+
+    def tree_flatten(self) -> tuple[tuple[()], tuple[tuple[()], dict[str, str]]]:
+        """Nothing that JAX traces: the chart is static."""
+        return (), ((), {"chart": self.chart})
+
+    def eq(self, other: object, static: bool = False) -> bool:
+        """Tell whether another one is the same set in the same chart."""
+        return isinstance(other, UnitColumnsConstraint) and other.chart == self.chart
+
+    def __call__(self, x: jax.Array) -> jax.Array:
+        """Tell whether every column's squared norm is 1 but for rounding."""
+        tolerance = 10 * jnp.finfo(x.dtype).eps * x.shape[-2]
+        return jnp.all(jnp.abs(jnp.sum(x * x, -2) - 1) < tolerance, axis=-1)
+
+    def feasible_like(self, prototype: jax.Array) -> jax.Array:
+        """Return the matrix whose columns all are the first unit vector."""
+        return jnp.zeros_like(prototype).at[..., 0, :].set(1.0)
+
+
 class _ColumnTransform(ParameterFreeTransform):
     """The shared part of the charts: matrices of columns, one independent chart a column."""
 
+    domain = real_matrix
+    codomain: UnitColumnsConstraint
     extra_rows = 0
     """Rows of the unconstrained array minus rows of W."""
 
@@ -156,8 +173,7 @@ class _ColumnTransform(ParameterFreeTransform):
 class UnconstrainedGivensTransform(_ColumnTransform):
     """Reals (in - 1, hidden) to unit columns, by angles; Pourzanjani et al. 2017, section 3.2."""
 
-    domain = real_matrix
-    codomain = givens_columns
+    codomain = UnitColumnsConstraint("givens")
     extra_rows = -1
 
     def __call__(self, x: Raw) -> Columns:
@@ -184,8 +200,7 @@ class SeamlessGivensTransform(_ColumnTransform):
     latitudes of `UnconstrainedGivensTransform`. The inverse returns the point with r = 1.
     """
 
-    domain = real_matrix
-    codomain = seamless_givens_columns
+    codomain = UnitColumnsConstraint("givens_seamless")
 
     def __call__(self, x: Raw) -> Columns:
         """Unit-norm columns."""
@@ -212,8 +227,7 @@ class UnitVectorTransform(_ColumnTransform):
     column itself (r = 1).
     """
 
-    domain = real_matrix
-    codomain = unit_vector_columns
+    codomain = UnitColumnsConstraint("unit_vector")
 
     def __call__(self, x: Raw) -> Columns:
         """Unit-norm columns."""
@@ -232,10 +246,8 @@ class UnitVectorTransform(_ColumnTransform):
         return -0.5 * jnp.sum(x * x, (-2, -1)) - columns * constant
 
 
-def _register(constraint: type[Constraint], transform: type[ParameterFreeTransform]) -> None:
-    biject_to.register(constraint, lambda _: transform())
-
-
-_register(GivensColumns, UnconstrainedGivensTransform)
-_register(SeamlessGivensColumns, SeamlessGivensTransform)
-_register(UnitVectorColumns, UnitVectorTransform)
+UNIT_COLUMN_CHARTS: dict[str, type[_ColumnTransform]] = {
+    kind.codomain.chart: kind
+    for kind in (UnconstrainedGivensTransform, SeamlessGivensTransform, UnitVectorTransform)
+}
+biject_to.register(UnitColumnsConstraint, lambda constraint: UNIT_COLUMN_CHARTS[constraint.chart]())

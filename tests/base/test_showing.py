@@ -3,7 +3,7 @@
 import numpy as np
 
 import onebasin as ob
-from onebasin.models.symmetry.describe import copies, in_words
+from onebasin.models.symmetry.group import copies, in_words
 
 from ..cards import check_page
 from ..each import each

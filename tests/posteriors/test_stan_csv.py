@@ -70,10 +70,7 @@ def test_rows_of_warmup_are_left_out(tmp_path):
     assert tree.posterior.sizes["draw"] == 40
     table = chains.numbers(2, 50)[10:]
     np.testing.assert_array_equal(tree.posterior.sigma.values[1], table[:, 9])
-
-
-def test_warmup_of_a_run_that_did_not_adapt_is_left_out(tmp_path):
-    path = tmp_path / "run.csv"
+    path = tmp_path / "run.csv"  # of a run that did not adapt
     path.write_text(chains.text(keep_warmup=True).replace("# Adaptation terminated\n", ""))
     assert open_posterior(path).posterior.sizes["draw"] == 40
 
@@ -232,4 +229,4 @@ def test_a_disk_without_room_is_named_before_anything_is_read(tmp_path, monkeypa
 
 def test_every_third_of_ten_draws_are_four():
     header = Header(("method = sample", "num_samples = 10", "thin = 3"))
-    assert header.saved_draws == 4
+    assert header.saved("num_samples") == 4

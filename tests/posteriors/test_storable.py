@@ -12,19 +12,18 @@ def check(values, **dims):
     check_values(values, dims=dims, argument="target")
 
 
-@each("name", ["draw", "chain"])
-def test_names_of_axes_of_draws_are_reserved(name):
-    with pytest.raises(
-        ValueError, match=f"`target` has a variable {name}, which is the name of an axis"
-    ):
-        check({"mu": 0.0, name: 1.0})
-
-
 @pytest.mark.usefixtures("unchecked")
-@each("name", [3, "a/b", "", ".", "..", "a\0", "\udc80"])
-def test_names_that_no_file_can_hold(name):
-    with pytest.raises(ValueError, match="a name that no file can store"):
-        check({name: 0.0})
+@each(
+    ("name", "words"),
+    [
+        *((n, f"a variable {n}, which is the name of an axis of every") for n in ("draw", "chain")),
+        *((n, "no file can store") for n in (3, "a/b", "", ".", "..", "a\0", "\udc80")),
+        ("a_dim_0", "a variable a_dim_0, which is the name of an axis of a"),
+    ],
+)
+def test_names_that_a_posterior_has_no_place_for(name, words):
+    with pytest.raises(ValueError, match=words):
+        check({"a": np.zeros(2), name: 0.0})
 
 
 @each("value", [(1.0, 2.0), [1.0], {"a": 1.0}, None, "text", object()])
@@ -41,6 +40,7 @@ def test_values_that_are_no_array(value):
         ({"a": ("k", "b")}, "which is the name of a variable too"),
         ({"a": ("k",)}, r"1 axis name\(s\) for a, whose shape is \(2, 3\)"),
         ({"a": ("k", "l"), "b": ("l",)}, "gives a and b the axis l, which has size 3 and 2 there"),
+        ({"absent": ("k",)}, "`dims` names axes of absent"),
     ],
 )
 def test_names_of_axes_that_do_not_fit(dims, words):
@@ -48,20 +48,10 @@ def test_names_of_axes_that_do_not_fit(dims, words):
         check({"a": np.zeros((2, 3)), "b": np.zeros(2)}, **dims)
 
 
-def test_a_variable_called_as_an_unnamed_axis():
-    with pytest.raises(ValueError, match="a variable a_dim_0, which is the name of an axis of a"):
-        check({"a": np.zeros(2), "a_dim_0": 1.0})
-
-
 def test_all_else_is_taken():
     names = ("lp", "posterior", "_x", "a.b", "x y", "é", "theta_dim_9", "...a")
     check({name: np.zeros((2, 3), np.float32) for name in names} | {"n": 3, "flag": np.bool_(True)})
     check({"a": np.zeros((2, 3)), "b": np.zeros(3)}, a=("k", "l"), b=("l",))
-
-
-def test_axes_of_a_variable_that_is_not_there():
-    with pytest.raises(ValueError, match="`dims` names axes of absent"):
-        check({"a": np.zeros(2)}, absent=("k",))
 
 
 def test_more_draws_than_memory_are_refused():

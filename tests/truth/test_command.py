@@ -3,8 +3,10 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from onebasin.inference.runs.posterior import open_posterior
 from onebasin.truth import open_reference, references
 
 from ..each import each
@@ -48,11 +50,15 @@ def test_strangers_model_gets_a_reference_with_its_symmetry_found(onebasin, stra
         (stranger / "base/reference_posteriors/draws/info/pair.info.json").read_text()
     )
     assert said["diagnostics"]["diagnostic_information"]["names"] == ["mu[1]", "mu[2]"]
+    exported = open_posterior(stranger / "base/reference_posteriors/draws/draws/pair.json.zip")
+    np.testing.assert_array_equal(exported.posterior["mu"], reference.full["posterior"]["mu"])
     again = onebasin(*words, "--out", "two", "--seed", "2", "--labelling", "one", "--json")
     assert json.loads(again.out)["criteria"]
-    agreed = onebasin("truth", "check", "one", "--against", "two")
-    assert agreed.code == 0, agreed.out
-    assert "They agree in all" in agreed.out
+    agreed = onebasin("truth", "check", "one", "--against", "two", "--json")
+    found = json.loads(agreed.out)
+    assert agreed.code == 0 and found["title"].startswith("They agree in all"), agreed.out
+    assert found["comparisons"] == 7 * 4  # of four quantities
+    assert 0.3 < found["rms_z"] < 2.0
 
 
 def test_list_says_which_pass(onebasin):

@@ -20,8 +20,8 @@ from onebasin.models import Exchangeable
 from onebasin.models.transforms.distributions import OrderedNormal
 from onebasin.posteriors.view import as_view
 from onebasin.truth import checker
-from onebasin.truth.making import Order, order_of_problem
-from onebasin.truth.problems import PROBLEMS
+from onebasin.truth.making import Order
+from onebasin.truth.problems import PROBLEMS, Problem
 from onebasin.truth.produce import produce
 from onebasin.truth.quotient import one_copy
 
@@ -112,7 +112,7 @@ QUOTIENTS = [problem for problem in PROBLEMS.values() if problem.quotient_of]
     ids=lambda problem: problem.name,
 )
 def test_problem_is_one_copy_of_the_one_that_it_names(problem):
-    sampled, target = PROBLEMS[problem.quotient_of].target(), problem.target()
+    sampled, target = problem.quotient_of.target(), problem.target()
     with precision("float64"):
         points = NumpyroValues(sampled).points(200, 0)
     run = build(sampled, {n: v[None] for n, v in points.items()}, {"lp": np.zeros((1, 200))}, {})
@@ -120,17 +120,18 @@ def test_problem_is_one_copy_of_the_one_that_it_names(problem):
     assert quotient.log_copies == pytest.approx(np.log(2))
     assert quotient.increasing == ("b1",)
     assert (np.diff(tree["posterior"]["b1"].values) >= 0).all()
-    order = order_of_problem(problem.name)
-    assert order.sampled.name == problem.quotient_of
-    assert order.settings == order_of_problem(problem.quotient_of).settings
+    order = Order.of(problem)
+    assert order.sampled.name == problem.quotient_of.name
+    assert order.settings == Order.of(problem.quotient_of).settings
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     """A reference of the ordered model, from short chains of the free one."""
     folder = tmp_path_factory.mktemp("quotient")
-    settings = replace(SETTINGS, draws=250)
-    order = Order("ordered", "two normals", ORDERED, settings=settings, quotient_of=FREE)
+    cover = Problem("free", "two normals", lambda: FREE)
+    order = Order.of(Problem("", "in order", lambda: ORDERED, quotient_of=cover), "ordered")
+    order = replace(order, settings=replace(SETTINGS, draws=250))
     with jax.numpy_rank_promotion("allow"):
         produce(replace(order, thin=2, max_thin=2), folder)
     return folder

@@ -95,24 +95,9 @@ def agree(first: tuple[Path, str], second: tuple[Path, str]) -> Agreement:
     """Compare two references, each a folder and a name."""
     one, two = ReferenceFiles(*first), ReferenceFiles(*second)
     names = (one.name, two.name)
-    for files in (one, two):
-        if broken := files.broken():
-            return Agreement(names, refused=f"{files.folder}: {'; '.join(broken)}.")
-    for table in ("parameters", "invariants"):
-        if set(one.summary[table]) != set(two.summary[table]):
-            said = f"They have other {table}: they are of other posteriors."
-            return Agreement(names, refused=said)
-    if one.info["data_sha256"] != two.info["data_sha256"]:
-        return Agreement(names, refused="They are of other data: their checksums differ.")
-    if one.info["labelling"] != two.info["labelling"]:
-        said = (
-            "Their canonical labellings differ, on which aligned means depend: make the second one with the "
-            "labelling of the first, --labelling FOLDER."
-        )
-        return Agreement(names, refused=said)
-    tables = _converged(one, two)
-    if isinstance(tables, str):
-        return Agreement(names, refused=tables)
+    tables, refused = _comparable(one, two)
+    if not tables:
+        return Agreement(names, refused=refused)
     found = [
         difference
         for table in tables
@@ -133,26 +118,36 @@ def agree(first: tuple[Path, str], second: tuple[Path, str]) -> Agreement:
     )
 
 
-def _converged(one: ReferenceFiles, two: ReferenceFiles) -> tuple[str, ...] | str:
-    """The tables of which both have chains that agree; why there are none."""
+def _comparable(one: ReferenceFiles, two: ReferenceFiles) -> tuple[tuple[str, ...], str]:
+    """The tables of which both have chains that agree; and why there are none."""
+    for files in (one, two):
+        if broken := files.broken():
+            return (), f"{files.folder}: {'; '.join(broken)}."
+    for table in ("parameters", "invariants"):
+        if set(one.summary[table]) != set(two.summary[table]):
+            return (), f"They have other {table}: they are of other posteriors."
+    if one.info["data_sha256"] != two.info["data_sha256"]:
+        return (), "They are of other data: their checksums differ."
+    if one.info["labelling"] != two.info["labelling"]:
+        return (), (
+            "Their canonical labellings differ, on which aligned means depend: make the second one with the "
+            "labelling of the first, --labelling FOLDER."
+        )
     kept, refused = [], ""
     for table in ("parameters", "invariants"):
-        if not one.summary[table]:
-            continue
-        worst = []
-        for files in (one, two):
-            found = [(files.row(table, row)["rhat"], row) for row in files.summary[table]]
-            finite = (each for each in found if np.isfinite(each[0]))
-            worst.append(max(finite, default=(0.0, "nothing")))
-        if max(worst)[0] < RHAT:
-            kept.append(table)
-            continue
-        where = one if worst[0] == max(worst) else two
-        refused = (
-            f"{where.folder} has an R-hat of {max(worst)[0]:.3f} ({max(worst)[1]}): its chains do not agree with one "
-            "another, and errors of such chains excuse any difference."
+        rows = [(files, row) for files in (one, two) for row in files.summary[table]]
+        found = [(files.row(table, row)["rhat"], row, files.folder) for files, row in rows]
+        worst, row, where = max(
+            (each for each in found if np.isfinite(each[0])), default=(0.0, "", one.folder)
         )
-    return tuple(kept) or refused
+        if found and worst < RHAT:
+            kept.append(table)
+        elif found:
+            refused = (
+                f"{where} has an R-hat of {worst:.3f} ({row}): its chains do not agree with one another, and errors "
+                "of such chains excuse any difference."
+            )
+    return tuple(kept), refused
 
 
 def _differences(quantity: str, one: dict[str, float], two: dict[str, float]) -> list[Difference]:

@@ -56,12 +56,9 @@ class ReferenceFiles:
 
     def broken(self) -> list[str]:
         """Files that are missing or not what was written."""
-        found = []
-        for part in ("info.json", "summary.json", "draws.nc"):
-            if not self.path(part).is_file():
-                found.append(f"{self.path(part).name} is missing")
-        if found:
-            return found
+        parts = map(self.path, ("info.json", "summary.json", "draws.nc"))
+        if missing := [f"{path.name} is missing" for path in parts if not path.is_file()]:
+            return missing
         try:
             sums = self.info["sha256"]
             _ = self.info["checks_made"], self.info["symmetry"], self.info["labelling"]
@@ -69,15 +66,11 @@ class ReferenceFiles:
             return [
                 f"{self.path('info.json').name} cannot be read ({type(error).__name__}: {error})"
             ]
-        for part in ("summary.json", "draws.nc"):
-            if digest(self.path(part)) != sums[part]:
-                found.append(
-                    f"{self.path(part).name} is not what was written: its checksum differs"
-                )
-        whole = self.path("full.nc")
-        if whole.is_file() and digest(whole) != sums["full.nc"]:
-            found.append(f"{whole.name} is not what was written: its checksum differs")
-        return found
+        return [
+            f"{path.name} is not what was written: its checksum differs"
+            for part in ("summary.json", "draws.nc", "full.nc")
+            if (path := self.path(part)).is_file() and digest(path) != sums[part]
+        ]
 
 
 def digest(path: Path) -> str:

@@ -43,9 +43,7 @@ def variables(block: Block) -> list[str]:
     """Return the variables that a block moves."""
     if block["kind"] == "exchangeable":
         return [*block["axes"], *block["complements"]]
-    names = block["names"]
-    names = [names] if isinstance(names, str) else list(names)
-    return [*names, *block.get("complements", ())]
+    return [*_names(block), *block.get("complements", ())]
 
 
 def _present(draws: Arrays, names: Sequence[str], centre: Arrays, scale: Arrays) -> np.ndarray:
@@ -60,9 +58,7 @@ def _present(draws: Arrays, names: Sequence[str], centre: Arrays, scale: Arrays)
 
 def _best(draws: Arrays, block: Block, centre: Arrays, scale: Arrays) -> np.ndarray | None:
     if block["kind"] != "exchangeable":
-        names = block["names"]
-        names = [names] if isinstance(names, str) else list(names)
-        flipped = names if block["kind"] == "flip" else []
+        flipped = _names(block) if block["kind"] == "flip" else []
         rest = [n for n in variables(block) if n not in flipped]
         changed = {n: -draws[n] for n in flipped} | {n: 1 - draws[n] for n in rest}
         return np.minimum(
@@ -126,6 +122,11 @@ def _copies(draws: Arrays, block: Block) -> Iterator[dict[str, np.ndarray]]:
 def _size(draws: Arrays, block: Block) -> int:
     name, axes = next(iter(block["axes"].items()))
     return int(draws[name].shape[_axes(axes)[0] + 1])
+
+
+def _names(block: Block) -> list[str]:
+    names = block["names"]
+    return [names] if isinstance(names, str) else list(names)
 
 
 def _axes(axes: Any) -> tuple[int, ...]:

@@ -26,20 +26,15 @@ def classifier(images: Images, hidden: int) -> BayesianNetwork:
     return BayesianNetwork(Network(images.side**2, (hidden,), NUM_CLASSES, "relu"), Categorical())
 
 
+@lru_cache(maxsize=2)
 def image_split(images: Images, seed: int) -> Split:
     """Give training and test images, with pixels from 0 to 1."""
-    return _split(images.data, images.side, images.train, seed)
-
-
-@lru_cache(maxsize=2)
-def _split(name: str, side: int, train: int | None, seed: int) -> Split:
-    data = load_data(name)
-    parts = (
-        own_split(data)
-        if train is None
-        else split(data, test_fraction=1 - train / data.num_obs, seed=seed)
-    )
-    return Split(train=_shrunk(parts.train, side), test=_shrunk(parts.test, side))
+    data = load_data(images.data)
+    if images.train is None:
+        parts = own_split(data)
+    else:
+        parts = split(data, test_fraction=1 - images.train / data.num_obs, seed=seed)
+    return Split(train=_shrunk(parts.train, images.side), test=_shrunk(parts.test, images.side))
 
 
 def _shrunk(data: Dataset, side: int) -> Dataset:

@@ -12,8 +12,8 @@ from onebasin.models import BayesianNetwork, Gaussian, Network, NormalPrior, Tar
 
 from . import label_switching_data as data
 from . import programs
-from .families import Stated
 from .label_switching_data import Simulate, Simulated
+from .problem import Stated
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from .images import Images, image_split
 from .invariants import class_probabilities, outputs
 from .label_switching import condition
 from .problem import ADAPTED, RECIPE, Problem
-from .relu_networks import PAPERS, TEACHER_UNITS, boston_split, relu_network, teacher_data
+from .relu_networks import TEACHER_UNITS, boston_split, relu_network, teacher_data
 
 SEED = 0
 """The seed of the data."""
@@ -33,39 +33,35 @@ _PAPER = "Pourzanjani, Jiang and Petzold 2017, Improving the identifiability of 
 
 def problems() -> tuple[Problem, ...]:
     """All of them."""
-    teachers = tuple(
-        Problem(
-            f"relu-teacher-{label}",
-            f"Two ReLU units on 100 points of a teacher like them; weights and biases {words}",
-            partial(_relu_teacher, label),
-            invariants={"f": outputs(_teacher_points, "relu")},
-            settings=replace(RECIPE if label == "free" else ADAPTED, target_acceptance=0.95),
-            references=(f"{_PAPER}, section 4.1",),
-            keywords=(
-                "neural network",
-                "permutation symmetry" if label in PAPERS[:2] else "constraint",
-            ),
-            quotient_of=_COVERS.get(label, ""),
-        )
-        for label, words in _PARAMETRISATIONS.items()
+    # Biases in order leave one of two equal copies; the prior is otherwise the same.
+    free = _relu_teacher("free", "as they are")
+    givens = _relu_teacher("givens", "with incoming weights of norm 1, as an angle")
+    ordered = _relu_teacher("ordered", "with hidden biases in increasing order", free)
+    both = _relu_teacher(
+        "givens+ordered",
+        "with incoming weights of norm 1 and hidden biases in increasing order",
+        givens,
     )
-    return (*teachers, _TANH, _BOSTON, _IMAGES)
+    return (free, givens, ordered, both, _TANH, _BOSTON, _IMAGES)
 
 
-_PARAMETRISATIONS = {
-    "free": "as they are",
-    "givens": "with incoming weights of norm 1, as an angle",
-    "ordered": "with hidden biases in increasing order",
-    "givens+ordered": "with incoming weights of norm 1 and hidden biases in increasing order",
-}
-_COVERS = {"ordered": "relu-teacher-free", "givens+ordered": "relu-teacher-givens"}
-"""Biases in order leave one of two equal copies; the prior is otherwise the same."""
+def _relu_teacher(label: str, words: str, quotient_of: Problem | None = None) -> Problem:
+    name = f"relu-teacher-{label}"
 
+    def target() -> NetworkTarget:
+        data = teacher_data(SEED)
+        return relu_network(data, TEACHER_UNITS, label).condition(data.x, data.y, name=name)
 
-def _relu_teacher(label: str) -> NetworkTarget:
-    data = teacher_data(SEED)
-    model = relu_network(data, TEACHER_UNITS, label)
-    return model.condition(data.x, data.y, name=f"relu-teacher-{label}")
+    return Problem(
+        name,
+        f"Two ReLU units on 100 points of a teacher like them; weights and biases {words}",
+        target,
+        invariants={"f": outputs(_teacher_points, "relu")},
+        settings=replace(RECIPE if label == "free" else ADAPTED, target_acceptance=0.95),
+        references=(f"{_PAPER}, section 4.1",),
+        keywords=("neural network", "constraint" if quotient_of else "permutation symmetry"),
+        quotient_of=quotient_of,
+    )
 
 
 def _teacher_points() -> np.ndarray:

@@ -14,9 +14,8 @@ from typing import Any
 from onebasin.base.errors import StudyError
 from onebasin.base.jsonable import read_json_file
 
-from . import definitions, families, invariants
-from .families import Simulate, Stated
-from .problem import ADAPTED, RECIPE, Invariant, Problem
+from . import definitions, invariants, problem
+from .problem import ADAPTED, RECIPE, Invariant, Problem, Simulate, Stated
 
 HERE = Path(__file__).parent
 PROGRAMS, DATA = HERE / "programs", HERE / "data"
@@ -90,7 +89,7 @@ def _problem(
         lambda: stated.condition(name, read_data(name)),
         family=None
         if simulate is None
-        else lambda: families.family(name, stated, read_data(name), simulate, own),
+        else lambda: problem.family(name, stated, read_data(name), simulate, own),
         invariants=own,
         **more,
     )
@@ -116,7 +115,7 @@ def problems() -> tuple[Problem, ...]:
             "mixture-2",
             "Two normals whose labels nothing tells apart; the weight becomes its complement",
             MIXTURE_OF_TWO,
-            simulate=families.mixture_of_two,
+            simulate=problem.mixture_of_two,
             invariants=_of_mixture(-4.0, -2.0, 0.0, 2.0, 4.0),
             references=(_STEPHENS,),
             keywords=("mixture", *_LABELS),
@@ -125,7 +124,7 @@ def problems() -> tuple[Problem, ...]:
             "mixture-3",
             "Three normals, apart from each other",
             MIXTURE,
-            simulate=families.mixture,
+            simulate=problem.mixture,
             invariants=_of_mixture(-4.0, -2.0, 0.0, 2.0, 4.0),
             references=(_STEPHENS,),
             keywords=("mixture", *_LABELS),
@@ -134,7 +133,7 @@ def problems() -> tuple[Problem, ...]:
             "mixture-3-overlap",
             "Three normals that overlap, so that labels switch within chains and aligned means depend on the rule",
             MIXTURE,
-            simulate=families.mixture,
+            simulate=problem.mixture,
             invariants=_of_mixture(-2.0, -1.0, 0.0, 1.0, 2.0),
             settings=replace(ADAPTED, target_acceptance=0.95),
             references=(_STEPHENS,),
@@ -144,7 +143,7 @@ def problems() -> tuple[Problem, ...]:
             "mixture-5",
             "Five normals, apart from each other: 120 labellings",
             MIXTURE,
-            simulate=families.mixture,
+            simulate=problem.mixture,
             invariants=_of_mixture(-8.0, -4.0, 0.0, 4.0, 8.0),
             settings=replace(ADAPTED, init="optimum"),
             references=(_STEPHENS,),
@@ -154,7 +153,7 @@ def problems() -> tuple[Problem, ...]:
             "item-response-2pl",
             "Item response with two parameters an item: abilities and discriminations may change sign together",
             ITEM_RESPONSE,
-            simulate=families.item_response,
+            simulate=problem.item_response,
             invariants={"|a|": invariants.sizes("a"), "right": invariants.right_answers},
             keywords=("item response", "reflection"),
         ),
@@ -180,7 +179,7 @@ def problems() -> tuple[Problem, ...]:
             "A hidden Markov model with three states: rows and columns of the transition matrix move together",
             HIDDEN_MARKOV,
             settings=ADAPTED,
-            simulate=families.hidden_markov,
+            simulate=problem.hidden_markov,
             invariants={"ordered(mu)": invariants.ordered("mu"), "staying": invariants.staying},
             keywords=("hidden Markov model", *_LABELS),
         ),

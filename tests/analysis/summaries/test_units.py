@@ -6,7 +6,7 @@ import xarray as xr
 
 from onebasin.analysis.summaries.summary import summary
 from onebasin.analysis.summaries.units import is_constant, power_of_two, units_of
-from onebasin.posteriors.draws import Columns, Draws, lay_out
+from onebasin.posteriors.draws import Columns, Draws, lay_out_columns
 
 from ...each import each
 
@@ -93,7 +93,7 @@ def test_columns_are_the_same_however_they_are_cut(rng):
         for last in range(first, whole.shape[2] + 1):
             np.testing.assert_array_equal(columns.read(first, last), whole[..., first:last])
     np.testing.assert_array_equal(columns.rows(1, slice(1, None, 2)), whole[1, 1::2])
-    laid_out = lay_out(variables)
+    laid_out = lay_out_columns(variables)
     np.testing.assert_array_equal(laid_out.values, whole)
     np.testing.assert_array_equal(laid_out.every(4), Draws(laid_out.names, whole).every(4))
 

@@ -19,7 +19,7 @@ from onebasin.base.files.claims import ClaimError, check_claim, read_arrays
 from onebasin.base.files.netcdf import read_tree, write_tree
 from onebasin.base.jsonable import parse_json
 from onebasin.models.data.folders import CorruptDataError
-from onebasin.models.data.idx import read_idx
+from onebasin.models.data.images import read_idx
 
 from ...each import each
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from onebasin.models.data import CorruptDataError, MissingDataError, load_data
-from onebasin.models.data.idx import read_idx
+from onebasin.models.data.images import read_idx
 from onebasin.models.data.uci import read_table
 
 from ...each import each
@@ -121,24 +121,15 @@ def test_missing_files_are_named_with_the_variable_and_the_places(empty_places, 
         load_data("yacht")
 
 
-def test_mnist_refuses_images_without_labels(mnist_folder):
-    path = mnist_folder / "train-labels-idx1-ubyte.gz"
-    path.write_bytes(gzip.compress(idx_bytes((2,), bytes([7, 0]))))
-    with pytest.raises(CorruptDataError, match=r"3 images but .* 2 labels"):
-        load_data("mnist", folder=mnist_folder)
-
-
-def test_mnist_refuses_a_label_that_is_no_digit(mnist_folder):
-    path = mnist_folder / "t10k-labels-idx1-ubyte.gz"
-    path.write_bytes(gzip.compress(idx_bytes((1,), bytes([10]))))
-    with pytest.raises(CorruptDataError, match="holds the label 10"):
-        load_data("mnist", folder=mnist_folder)
-
-
 @pytest.mark.usefixtures("unchecked")
-def test_mnist_refuses_an_unknown_precision(mnist_folder):
+def test_mnist_refuses_an_unknown_precision_and_labels_that_do_not_fit(mnist_folder):
     with pytest.raises(ValueError, match="`precision` is 'float16'; it must be"):
         load_data("mnist", folder=mnist_folder, precision="float16")
+    for labels, said in ([7, 0], r"3 images but .* 2 labels"), ([7, 0, 10], "holds the label 10"):
+        content = gzip.compress(idx_bytes((len(labels),), bytes(labels)))
+        (mnist_folder / "train-labels-idx1-ubyte.gz").write_bytes(content)
+        with pytest.raises(CorruptDataError, match=said):
+            load_data("mnist", folder=mnist_folder)
 
 
 def test_yacht_takes_the_last_column_as_target(tmp_path):

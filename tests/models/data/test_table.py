@@ -11,18 +11,7 @@ from onebasin.models.data import MissingDataError
 
 from ...each import each
 
-# Data sets that need no file; what a fresh installation can load.
-READY = (
-    "relu-teacher",
-    "sinc",
-    "absolute-value",
-    "auto-mpg",
-    "boston",
-    "diabetes",
-    "digits",
-    "mnist-5k",
-)
-SHAPES = {
+READY = {
     "relu-teacher": ((100, 2), 1),
     "sinc": ((128, 1), 1),
     "absolute-value": ((20, 1), 1),
@@ -32,6 +21,7 @@ SHAPES = {
     "digits": ((1797, 64), 10),
     "mnist-5k": ((5000, 784), 10),
 }
+"""Data sets that need no file, which a fresh installation can load: shape of the inputs, and outputs."""
 
 
 @pytest.fixture(scope="module")
@@ -40,13 +30,13 @@ def loaded() -> dict[str, data.Dataset]:
 
 
 def test_names_are_those_of_the_table():
-    assert set(data.names()) == {*READY, "mnist", "airfoil", "yacht"}
+    assert set(data.TABLE) == {*READY, "mnist", "airfoil", "yacht"}
 
 
 @each("name", READY)
 def test_load_gives_the_stated_shape(loaded, name):
     dataset = loaded[name]
-    assert (dataset.x.shape, dataset.out_dim) == SHAPES[name]
+    assert (dataset.x.shape, dataset.out_dim) == READY[name]
     assert dataset.name == name
     assert dataset.x.dtype == np.float64
     assert dataset.units == "data"

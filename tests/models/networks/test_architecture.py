@@ -18,7 +18,6 @@ FORMULAS = {
     "softplus": lambda z: np.log1p(np.exp(z)),
     "silu": lambda z: z * special.expit(z),
 }
-HIDDEN = {1: (4,), 2: (4, 2), 5: (4, 2, 3, 5, 2)}
 
 
 def by_hand(network, weights, x):
@@ -50,33 +49,21 @@ def by_hand(network, weights, x):
     return np.array(outputs)
 
 
-def check_forward(network, rng):
+@each(
+    "network",
+    [
+        *(Network(3, (4, 2), 1, name, skip="orthogonal") for name in ACTIVATIONS),
+        *(Network(3, hidden, 2, "tanh") for hidden in ((4,), (4, 2, 3, 5, 2))),
+        *(Network(3, (4, 2), 2, biases=False, skip=skip) for skip in (None, "orthogonal")),
+        *(Network(3, (4, 2), biases=biases, readout="sum") for biases in (True, False)),
+    ],
+)
+def test_forward_pass_is_equation_7(rng, network):
     weights = {n: rng.normal(size=s) for n, s in network.shapes.items()}
     x = rng.normal(size=(6, network.in_dim))
     out = network.apply({n: jnp.asarray(w) for n, w in weights.items()}, jnp.asarray(x))
     assert out.shape == (6, network.out_dim)
     np.testing.assert_allclose(out, by_hand(network, weights, x), rtol=1e-10, atol=1e-12)
-
-
-@each("skip", [None, "orthogonal"])
-@each("depth", HIDDEN)
-def test_forward_pass_is_equation_7(rng, depth, skip):
-    check_forward(Network(3, HIDDEN[depth], 2, "tanh", skip=skip), rng)
-
-
-@each("activation", ACTIVATIONS)
-def test_forward_pass_of_every_activation(rng, activation):
-    check_forward(Network(3, (4, 2), 1, activation, skip="orthogonal"), rng)
-
-
-@each("skip", [None, "orthogonal"])
-def test_forward_pass_without_biases(rng, skip):
-    check_forward(Network(3, (4, 2), 2, biases=False, skip=skip), rng)
-
-
-@each("biases", [True, False])
-def test_forward_pass_of_a_plain_sum(rng, biases):
-    check_forward(Network(3, (4, 2), biases=biases, readout="sum"), rng)
 
 
 def test_names_shapes_and_axes():
@@ -145,17 +132,12 @@ def test_sizes_of_numpy_become_pythons():
     ("options", "message"),
     [
         ({"in_dim": 0}, "`in_dim` must be a whole number, at least 1; got 0"),
-        ({"in_dim": -3}, "`in_dim` must be a whole number, at least 1; got -3"),
-        ({"out_dim": 1.5}, "`out_dim` must be a whole number, at least 1; got 1.5"),
         ({"out_dim": True}, "`out_dim` must be a whole number, at least 1; got True"),
         ({"hidden": (3, 0)}, "`hidden` must be a whole number, at least 1; got 0"),
-        ({"hidden": (3.0,)}, r"`hidden` must be a whole number, at least 1; got 3\.0"),
         ({"hidden": ()}, r"`hidden` must hold the units of every hidden layer.*got \(\)"),
-        ({"hidden": 50}, "`hidden` must hold the units of every hidden layer.*got 50"),
         ({"skip_seed": -1}, "`skip_seed` must be a whole number, at least 0; got -1"),
-        ({"activation": "rleu"}, "`activation` is 'rleu'; choose one of identity, .*'relu'?"),
+        ({"activation": "rleu"}, f"'rleu'; choose one of {', '.join(ACTIVATIONS)}.*'relu'?"),
         ({"readout": "mean"}, "`readout` is 'mean'; choose one of linear, sum"),
-        ({"skip": "identity"}, "`skip` is 'identity'; choose one of orthogonal"),
         ({"readout": "sum", "out_dim": 2}, "`readout` is 'sum'.*got out_dim=2"),
         ({"readout": "sum", "skip": "orthogonal"}, "`readout` is 'sum'.*skip='orthogonal'"),
     ],
@@ -163,14 +145,3 @@ def test_sizes_of_numpy_become_pythons():
 def test_network_refuses(options, message):
     with pytest.raises(ValueError, match=message):
         Network(**{"in_dim": 3, "hidden": (4,), **options})
-
-
-@pytest.mark.usefixtures("unchecked")
-def test_a_word_must_be_text():
-    with pytest.raises(TypeError, match=r"`activation` must be text, one of identity, .*got 3"):
-        Network(3, (4,), activation=3)
-
-
-def test_unknown_activation_lists_all_there_are():
-    with pytest.raises(ValueError, match=", ".join(ACTIVATIONS)):
-        Network(3, (4,), activation="sine")

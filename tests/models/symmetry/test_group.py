@@ -204,24 +204,6 @@ def test_a_rotation_multiplies_components_by_a_matrix_reflections_among_them(rng
     assert isinstance(part, Rotated)
 
 
-@each(
-    ("symmetry", "shapes", "match"),
-    [
-        ((Rotation({"L": 1}), Exchangeable({"L": 1})), {"L": (5, 3)}, "move axis 1 of L"),
-        ((Rotation({"L": 1}),), {"L": (2, 3)}, "loadings of 3 rows or more first"),
-    ],
-)
-def test_rotations_of_what_moves_otherwise_or_has_too_few_rows_are_refused(symmetry, shapes, match):
-    with pytest.raises(ValueError, match=match):
-        Group(symmetry, shapes)
-
-
-@each("axes", [{}, {"S": (0, 1), "L": 1}])
-def test_a_rotation_names_loadings_first(axes):
-    with pytest.raises(ValueError, match="loadings first"):
-        Rotation(axes)
-
-
 def test_the_weight_of_two_components_is_complemented_by_the_swap_alone():
     group = Group(*CASES["two components"])
     values = {"mu": np.array([[1.0, 2.0], [1.0, 2.0]]), "theta": np.array([0.25, 0.25])}
@@ -236,6 +218,13 @@ def test_only_the_named_variables_change_sign():
     moved = group.act((Permuted(np.arange(3), np.array([1.0, -1.0, 1.0])),), values)
     np.testing.assert_array_equal(moved["L"][0], [1, -1, 1])
     np.testing.assert_array_equal(moved["scale"], [1, 1, 1])
+
+
+def apart(*tuples, **along):
+    return (Counterparts(tuples, along),)
+
+
+PAIR = apart(("mu[0]", "mu[1]"))
 
 
 @each(
@@ -255,67 +244,42 @@ def test_only_the_named_variables_change_sign():
         ((Exchangeable({}, complements=("theta",)),), "a block that names no axis"),
         ((Exchangeable({"mu": 0}, complements=("other",)),), "two components .* there are 3"),
         ((Complement("thet"),), "names thet, which is not there"),
+        ((Exchangeable({"mu": 0, "w": 0}),), "axis 0 of mu has 3, axis 0 of w has 2"),
+        ((Rotation({"L": 1}), Exchangeable({"L": 1})), "move axis 1 of L"),
+        ((Rotation({"S": 1}),), "loadings of 3 rows or more first"),
+        (apart(("a", "mu")), r"exchanges a~mu, which have unequal shapes: \(\), \(3,\)"),
+        (apart(("mu[0]", "mu[3]")), r"but mu has the shape \(3,\); positions count from 0"),
+        (apart(("mu[0]", "mu[2]"), ("w[0]", "mu[2]")), "has entries of mu twice"),
+        (apart(("a", "other"), mu=0), "together: axis 0 of a~other has 2, axis 0 of mu has 3"),
+        (apart(("a", "gone")), "names gone, which is not there"),
+        ((*PAIR, Exchangeable({"mu": 0})), "two blocks that move mu, by exchanges of mu"),
+        ((*PAIR, *apart(("mu[0]", "a"))), "two blocks that move mu, by exchanges of mu"),
+        ((*PAIR, Flip("mu")), "two blocks that move mu, by exchanges of mu"),
     ],
 )
 def test_symmetry_that_does_not_fit_is_refused(symmetry, message):
     with pytest.raises(ValueError, match=message):
-        Group(symmetry, MIXTURE)
-
-
-def test_axes_of_unequal_length_are_named_with_their_lengths():
-    with pytest.raises(ValueError, match="axis 1 of W1 has 3, axis 0 of b2 has 4"):
-        Group((Exchangeable({"W1": 1, "b2": 0}),), NETWORK)
-
-
-def test_names_of_a_block_must_fit_together():
-    with pytest.raises(ValueError, match="`flips` names scale, but the block moves L"):
-        Exchangeable({"L": 1}, flips=("scale",))
-    with pytest.raises(ValueError, match="`complements` names mu, which `axes` already moves"):
-        Exchangeable({"mu": 0}, complements=("mu",))
+        Group(symmetry, MIXTURE | {"a": (), "w": (2,), "L": (5, 3), "S": (2, 3)})
 
 
 @each(
-    ("block", "message"),
+    ("kind", "arguments", "message"),
     [
-        (Counterparts((("a", "v"),)), r"exchanges a~v, which have unequal shapes: \(\), \(3,\)"),
-        (
-            Counterparts((("v[0]", "v[3]"),)),
-            r"v\[0\]~v\[3\], but v has the shape \(3,\); positions count from 0",
-        ),
-        (Counterparts((("v[0]", "v[2]"), ("w[0]", "v[2]"))), "has entries of v twice"),
-        (
-            Counterparts((("a", "b"),), {"v": 0}),
-            "unequal length together: axis 0 of a~b has 2, axis 0 of v has 3",
-        ),
-        (Counterparts((("a", "gone"),)), "names gone, which is not there"),
+        (Rotation, ({},), "loadings first"),
+        (Rotation, ({"S": (0, 1), "L": 1},), "loadings first"),
+        (Exchangeable, ({"L": 1}, ("scale",)), "`flips` names scale, but the block moves L"),
+        (Exchangeable, ({"mu": 0}, False, ("mu",)), "names mu, which `axes` already moves"),
+        (Counterparts, ((),), "needs at least one tuple"),
+        (Counterparts, ((("a", "b"), ("c", "d", "e")),), "all of one length"),
+        (Counterparts, ((("a",),),), "must name two components or more"),
+        (Counterparts, ((("a", "b[x]"),),), r"has the member .b\[x\].; write a variable, or"),
+        (Counterparts, ((("a", "b"),), {"b": 0}), "names b, which moves in another way too"),
+        (Counterparts, ((("e", "-e"),), {}, True), "names e~-e, whose sign changes with the"),
     ],
 )
-def test_counterparts_that_do_not_fit_are_refused(block, message):
+def test_parts_of_a_block_must_fit_together(kind, arguments, message):
     with pytest.raises(ValueError, match=message):
-        Group((block,), {"a": (), "b": (), "v": (3,), "w": (3,)})
-
-
-@each(
-    ("arguments", "message"),
-    [
-        (((),), "needs at least one tuple"),
-        (((("a", "b"), ("c", "d", "e")),), "all of one length"),
-        (((("a",),),), "must name two components or more"),
-        (((("a", "b[x]"),),), r"has the member .b\[x\].; write a variable, or positions"),
-        (((("a", "b"),), {"b": 0}), "names b, which moves in another way too"),
-        (((("a", "b"), ("e", "-e")), {}, True), "names e~-e, whose sign changes with the exchange"),
-    ],
-)
-def test_counterparts_must_fit_together(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        Counterparts(*arguments)
-
-
-def test_counterparts_that_another_block_moves_are_refused():
-    shapes = {"v": (3,), "a": (), "b": ()}
-    for other in (Exchangeable({"v": 0}), Counterparts((("v[0]", "a"),)), Flip("v")):
-        with pytest.raises(ValueError, match="two blocks that move v, by exchanges of v"):
-            Group((Counterparts((("v[0]", "v[1]"),)), other), shapes)
+        kind(*arguments)
 
 
 def test_a_part_of_a_tuple_is_not_moved_alone():
