@@ -25,7 +25,7 @@ from onebasin.inference.mcmc.given import Start
 from onebasin.inference.mcmc.relabelling import moved
 from onebasin.models import Target
 
-from ..known import MEAN, known_target
+from ..known import MEAN, RATE, SHAPE, known_target
 
 NOTEBOOKS = Path(__file__).parents[3] / "notebooks" / "programs"
 FAR = {"mu": np.array([2.7, -2.6]), "sigma": np.array([0.9, 1.1]), "theta": np.array(0.6)}
@@ -259,6 +259,8 @@ def test_starts_that_were_looked_for_are_recorded(engine, init):
     assert np.allclose(starts["x"][0], starts["x"][1], atol=1e-3) == (init == "optimum")
     if init == "optimum":
         np.testing.assert_allclose(starts["x"], [MEAN, MEAN], atol=1e-4)
+        # Of the unconstrained density: without the Jacobian it would be (shape - 1) / rate.
+        np.testing.assert_allclose(starts["tau"], SHAPE / RATE, rtol=1e-4)
         with pytest.raises(ArgumentError, match="`threads_per_chain` is 2, but engine='numpyro'"):
             ob.nuts(target, threads_per_chain=2, engine=engine)
     assert json.loads(run.attrs["settings"])["thin"] == 2

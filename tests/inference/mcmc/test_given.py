@@ -39,7 +39,6 @@ TARGETS = {
 }
 """Names of the program's parameters are not in alphabetical order, nor is a network packed in that of its variables."""
 RUNS = [
-    ("numpyro", "numpyro", False),
     ("program", "numpyro", True),
     ("program", "stanli", True),
     pytest.param("program", "cmdstan", False, marks=pytest.mark.stan),

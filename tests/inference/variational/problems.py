@@ -1,6 +1,6 @@
 """Targets with interchangeable parts, small enough that every group element can be gone through."""
 
-from functools import cache
+from functools import cache, partial
 
 import jax.numpy as jnp
 import numpy as np
@@ -8,6 +8,7 @@ import numpyro
 from jax.scipy.special import logsumexp
 from numpyro import distributions as dist
 
+from onebasin.inference.variational.layout import SymmetryLayout, layout_of
 from onebasin.models import BayesianNetwork, Categorical, Gaussian, Network, NetworkTarget, Target
 from onebasin.models.symmetry.blocks import Complement, Exchangeable, Flip
 from onebasin.models.symmetry.words import as_symmetry
@@ -131,3 +132,25 @@ def two_modes() -> Target:
         numpyro.factor("shape", both - prior.log_prob(w))
 
     return Target("two modes", numpyro_model=model, symmetry=(Exchangeable({"w": 0}),))
+
+
+TARGETS = {
+    "one layer": partial(regression, (4,)),
+    "two layers": partial(regression, (3, 2)),
+    "sign flips": partial(regression, (3,), activation="tanh"),
+    "two layers, sign flips": partial(regression, (2, 2), activation="tanh"),
+    "classifier": classification,
+    "mixture": mixture,
+    "counterparts": apart,
+    "transition matrix": chain_of_states,
+    "binary weight": binary_weight,
+    "complement": complemented,
+    "whole signs": item_response,
+    "two modes": two_modes,
+}
+
+
+@cache
+def layout(name: str) -> SymmetryLayout:
+    """The layout of one of the targets, which the tests of a module share."""
+    return layout_of(TARGETS[name]())

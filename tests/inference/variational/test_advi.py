@@ -19,7 +19,6 @@ from onebasin.stan import stan_program
 from ..known import COVARIANCE, MEAN, PROGRAMS, RATE, SHAPE, known_target
 
 LONG = Advi(iterations=4000, gradient_samples=200, tolerance=1e-6, draws=4000)
-ENGINES = ["numpyro", "stanli", pytest.param("cmdstan", marks=pytest.mark.stan)]
 
 
 def _gaussian() -> None:
@@ -46,8 +45,15 @@ def test_meanfield_finds_the_conditional_variances():
     assert abs(float(tree["variational"]["elbo"][-1]) + gap) < 0.15
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("family", ["meanfield", "fullrank"])
+@pytest.mark.parametrize(
+    ("engine", "family"),
+    [
+        ("numpyro", "fullrank"),
+        ("stanli", "meanfield"),
+        ("stanli", "fullrank"),
+        pytest.param("cmdstan", "fullrank", marks=pytest.mark.stan),
+    ],
+)
 def test_draws_have_the_right_means(engine, family):
     """Means of the Gaussian part, and of tau under the best lognormal, whose log-mean lies near the mode's."""
     settings = Advi(family=family, iterations=6000, tolerance=1e-3, draws=4000)
@@ -62,6 +68,9 @@ def test_draws_have_the_right_means(engine, family):
         # (Stan): the lognormal is not quite a gamma.
         assert (stats["lp"] - stats["log_q"]).to_numpy().std() < 0.6
         assert stats["lp"].to_numpy().std() > 0.8
+    if engine == "numpyro":  # more iterations than needed are not taken
+        assert fit.attrs["converged"] == 1
+        assert int(fit["variational"]["iteration"][-1]) < settings.iterations
 
 
 def test_stopping_rule_needs_a_window_and_small_changes():
@@ -72,13 +81,6 @@ def test_stopping_rule_needs_a_window_and_small_changes():
     assert not has_settled(falling, 0.05)
     # One jump spoils the mean but not the median.
     assert has_settled([*flat[:-1], -20.0], 1e-3)
-
-
-def test_more_iterations_than_needed_are_not_taken():
-    settings = Advi(iterations=10_000, tolerance=0.5)
-    tree = infer(known_target("numpyro"), settings, seed=1)
-    assert tree.attrs["converged"] == 1
-    assert int(tree["variational"]["iteration"][-1]) < 10_000
 
 
 def _undefined() -> None:
