@@ -39,8 +39,7 @@ OUT = np.sin(X[:, 0]) + 0.3 * RNG.normal(size=25)
 RNG.uniform(size=25)  # so that two persons of `ANSWERS` answer alike
 ANSWERS = RNG.uniform(size=(9, 5)) < expit(RNG.normal(size=(9, 1)) + RNG.normal(size=5))
 WORDS = RNG.integers(0, 6, size=(4, 12))
-RNG.poisson(3.0, size=20)  # so that what follows stays as it is
-LABELS = RNG.integers(0, 3, size=(8, 4))
+RNG.poisson(3.0, size=20), RNG.integers(0, 3, size=(8, 4))  # so that what follows stays as it is
 TABLE = RNG.normal(size=(8, 5))
 GRAPH = np.triu((RNG.uniform(size=(7, 7)) < 0.4).astype(float), 1)
 GROUPS = RNG.normal(size=(4, 10))
@@ -144,15 +143,6 @@ def _(mu, L, theta):
     return logsumexp(parts, axis=1).sum() + normal(mu, 0, 3) + normal(L)
 
 
-LINES = "alpha 2, beta 2x3, sigma 2 positive, theta 2 simplex"
-
-
-@known("mixture of regressions", LINES, "alpha,beta,sigma,theta")
-def _(alpha, beta, sigma, theta):
-    prior = normal(alpha) + normal(beta) - sigma.sum()
-    return mixed(theta, alpha + X @ beta.T, sigma, OUT) + prior
-
-
 TWO = "mu 3, theta 3 simplex, nu 3, phi 3 simplex"
 
 
@@ -185,11 +175,6 @@ def _(L, F):
     return normal(TABLE, F @ L.T, 0.5) - np.abs(L).sum() + normal(F)
 
 
-@known("factors of numbers above zero", "W 8x2 positive, H 2x5 positive", "W:1,H")
-def _(W, H):
-    return normal(np.abs(TABLE), W @ H, 0.5) - W.sum() - H.sum()
-
-
 @known("factors with a triangle of loadings", "l 4, d 2 positive, F 8x2")
 def _(l, d, F):  # noqa: E741
     load = np.zeros((5, 2))
@@ -215,11 +200,6 @@ def _(pi, q):
 @known("hidden Markov", "pi 3 simplex, A 3x3 simplex, mu 3, s positive", "pi,A:0:1,mu")
 def _(pi, A, mu, s):
     return filtered(pi, A, mu, s) + normal(mu, 0, 5) - s + np.log(A).sum()
-
-
-@known("hidden Markov with ordered means", "A 2x2 simplex, mu 2 ordered")
-def _(A, mu):
-    return filtered(0.5, A, mu, 1.0) + normal(mu, 0, 5)
 
 
 def _net(activation, W1, b1, W2, b2):
@@ -262,12 +242,6 @@ def _(alpha, rho, s):
     return process(kernel) - alpha - rho.sum() - s
 
 
-@known("softmax regression", "W 3x3, b 3")
-def _(W, b):
-    eta, row = X @ W + b, np.arange(25)
-    return eta[row, row % 3].sum() - logsumexp(eta, axis=1).sum() + normal(W) + normal(b)
-
-
 UNOBSERVED = (("harmless", "eta:0"),)
 
 
@@ -306,12 +280,6 @@ def _(mu, Sigma, u):
     square = np.einsum("ni,ij,nj->", u - mu, np.linalg.inv(Sigma), u - mu)
     prior = np.trace(Sigma) - normal(mu) + 4 * np.linalg.slogdet(Sigma)[1]
     return -0.5 * square - prior + normal(TABLE[:, :3], u, 0.5)
-
-
-@known("annotators", "pi 3 simplex, conf 4x3x3 simplex", "pi,conf:1")
-def _(pi, conf):
-    part = np.log(pi) + np.log(conf)[np.arange(4)[:, None], :, LABELS.T].sum(0)
-    return logsumexp(part, axis=1).sum() + 0.5 * np.log(conf).sum()
 
 
 @known("a difference with a free sign", "m 2, s", "m,+-s:")

@@ -23,14 +23,8 @@ def with_simplex(m1, m2, s1, s2, theta):
     return parts(theta, [m1, m2], [s1, s2])
 
 
-def on_logit_scale(means, sds, eta):
-    return parts([expit(eta), expit(-eta)], means, sds) + normal(eta, 0, 1.5)
-
-
-def of_experts(m1, m2, g0, g1):
-    share = expit(g0 + X[:, 0] * g1)
-    likelihood = mixed(np.stack([share, 1 - share], axis=1), np.stack([m1, m2]), 0.5, OUT)
-    return likelihood + sum(map(normal, (m1, m2, g0, g1)))
+def on_logit_scale(m, s, eta):
+    return parts([expit(eta), expit(-eta)], m, s) + normal(eta, 0, 1.5)
 
 
 def two_rises(a, b, c, d, s):
@@ -45,9 +39,8 @@ def in_the_plane(m1, m2, s1, s2, w):
     return logsumexp(np.log([w, 1 - w])[:, None] + part, axis=0).sum() + prior
 
 
-def with_background(means, sds, weights):
-    prior = sum(normal(m, 0, 5) - s for m, s in zip(means, sds, strict=True))
-    return mixed(weights, np.array([*means, 0]), np.array([*sds, 10])) + prior
+def with_background(m, s, theta):
+    return mixed(theta, np.append(m, 0), np.append(s, 10)) + normal(m, 0, 5) - s.sum()
 
 
 def of_states(low, high, leave, back, start):
@@ -95,15 +88,7 @@ CASES = {
         "low, mid, high, a positive, b positive, c positive, w 3 simplex",
         "low~mid~high,a~b~c,w",
     ),
-    "a sign changes": Known.of(
-        lambda m, s, eta: on_logit_scale(m, s, eta), "m 2, s 2 positive, eta", "m,s,+-eta:"
-    ),
-    "a sign changes with scalars": Known.of(
-        lambda low, high, near, far, eta: on_logit_scale([low, high], [near, far], eta),
-        "low, high, near positive, far positive, eta",
-        "low~high,near~far,+-eta:",
-    ),
-    "two signs change": Known.of(of_experts, "m1, m2, g0, g1", "m1~m2,+-g0:,+-g1:"),
+    "a sign changes": Known.of(on_logit_scale, "m 2, s 2 positive, eta", "m,s,+-eta:"),
     "pairs": Known.of(
         two_rises, "a positive, b positive, c positive, d positive, s positive", "a~c,b~d"
     ),
@@ -113,15 +98,8 @@ CASES = {
     "vectors and a weight": Known.of(
         in_the_plane, "m1 2, m2 2, s1 2 positive, s2 2 positive, w unit", "m1~m2,s1~s2,1-w"
     ),
-    "two places of a simplex of three": Known.of(
-        lambda m1, m2, s1, s2, theta: with_background([m1, m2], [s1, s2], theta),
-        f"{PAIR}, theta 3 simplex",
-        "m1~m2,s1~s2,theta[0]~theta[1]",
-    ),
     "three places of a simplex of four": Known.of(
-        lambda m, s, theta: with_background(m, s, theta),
-        "m 3, s 3 positive, theta 4 simplex",
-        "theta[0]~theta[1]~theta[2],m,s",
+        with_background, "m 3, s 3 positive, theta 4 simplex", "theta[0]~theta[1]~theta[2],m,s"
     ),
     "two states and the first one's probability": Known.of(
         of_states, "low, high, leave unit, back unit, start unit", "low~high,leave~back,1-start"

@@ -134,12 +134,8 @@ def test_stan_starts_at_the_given_values():
 
 
 def test_start_that_does_not_fit_is_refused():
-    for start, message in [
-        ({"x": [1.0, 2.0]}, "`start` lacks tau; give x, tau"),
-        ({"x": [1.0, 2.0], "tau": -1.0}, "`start` gives tau a value .* outside its support"),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            advi(known_target("numpyro"), start=start)
+    with pytest.raises(ValueError, match=r"`start` gives tau a value .* outside its support"):
+        advi(known_target("numpyro"), start={"x": [1.0, 2.0], "tau": -1.0})
     with pytest.raises(ValueError, match="`start` lacks tau; give x, tau"):
         advi(known_target("stan"), engine="stanli", start={"x": [1.0, 2.0]})
 
