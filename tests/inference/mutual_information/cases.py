@@ -1,5 +1,6 @@
 """Gaussian parts whose log densities are known, and sums over all permutations and signs to hold against."""
 
+from collections.abc import Callable
 from itertools import permutations, product
 
 import jax
@@ -69,6 +70,22 @@ def marginals_by_sum(matrix: np.ndarray) -> np.ndarray:
     for weight, columns in zip(weights, each, strict=True):
         found[np.arange(len(matrix)), columns] += weight
     return found
+
+
+def assert_derivative(
+    function: Callable[[jax.Array], jax.Array],
+    matrix: np.ndarray,
+    entries: list[tuple[int, ...]],
+    *,
+    step: float = 1e-5,
+) -> None:
+    """Hold entries of the gradient against central differences."""
+    found = jax.grad(function)(jnp.asarray(matrix))
+    for entry in entries:
+        bump = np.zeros(matrix.shape)
+        bump[entry] = step
+        rise = function(jnp.asarray(matrix + bump)) - function(jnp.asarray(matrix - bump))
+        np.testing.assert_allclose(2 * found[entry], rise / step, rtol=1e-6)
 
 
 def in_mcse(values: np.ndarray) -> float:

@@ -27,6 +27,12 @@ def on_logit_scale(m, s, eta):
     return parts([expit(eta), expit(-eta)], m, s) + normal(eta, 0, 1.5)
 
 
+def of_experts(m1, m2, g0, g1):
+    share = expit(g0 + X[:, 0] * g1)
+    likelihood = mixed(np.stack([share, 1 - share], axis=1), np.stack([m1, m2]), 0.5, OUT)
+    return likelihood + sum(map(normal, (m1, m2, g0, g1)))
+
+
 def two_rises(a, b, c, d, s):
     mean = 50 * expit(a * T - b) + 50 * expit(c * T - d)
     prior = normal(a, 0, 0.5) + normal(c, 0, 0.5) + normal(b, 0, 20) + normal(d, 0, 20)
@@ -89,6 +95,7 @@ CASES = {
         "low~mid~high,a~b~c,w",
     ),
     "a sign changes": Known.of(on_logit_scale, "m 2, s 2 positive, eta", "m,s,+-eta:"),
+    "two signs change": Known.of(of_experts, "m1, m2, g0, g1", "m1~m2,+-g0:,+-g1:"),
     "pairs": Known.of(
         two_rises, "a positive, b positive, c positive, d positive, s positive", "a~c,b~d"
     ),
