@@ -1,4 +1,4 @@
-"""What a check of a symmetry sees whatever constants a program adds, at draws, and of derived quantities."""
+"""What a check of a symmetry sees: with any constant, at draws, of derived quantities; and how it shows itself."""
 
 import dataclasses
 from pathlib import Path
@@ -13,12 +13,13 @@ from onebasin import Complement, Exchangeable, Target, stan
 from onebasin.base.errors import OnebasinError
 from onebasin.inference.density.changes import spread_draws
 from onebasin.inference.density.numpyro import NumpyroValues
-from onebasin.inference.density.symmetry import SymmetryError, check_symmetry
+from onebasin.inference.density.symmetry import SymmetryCheck, SymmetryError, check_symmetry
 from onebasin.inference.runs.declared import SymmetryTrial
 from onebasin.inference.runs.posterior import build
 from onebasin.models.symmetry.changes import changes
 from onebasin.models.symmetry.evidence import Evidence
 
+from ...cards import check_page
 from ...each import each
 
 FREE_MIXTURE = Path(__file__).parents[2] / "stan" / "programs" / "known" / "free_mixture.stan"
@@ -207,3 +208,29 @@ def test_evidence_is_kept_as_json_and_joined():
     for joined in (sound.joined(refuted), refuted.joined(sound)):
         assert not joined.holds
         assert (joined.refuted, joined.draws) == ("it changes by 3 nats", 16)
+
+
+MU = (Exchangeable({"mu": 0}), Complement(("p",)))
+
+
+def test_a_symmetry_that_holds_says_where_it_was_tried():
+    def model():
+        numpyro.sample("mu", dist.Normal().expand([3]).to_event(1))
+
+    found = check_symmetry(Target("three", numpyro_model=model, symmetry=MU[:1]))
+    text = repr(found)
+    assert text.startswith("✓ The symmetry holds\nMoving components as declared ")
+    assert "at 5 random points." in text
+    assert "✓ permutations of mu" in text
+    assert "it was tried at random points, not at draws" in text
+    check_page(found._repr_html_())
+
+
+def test_a_block_that_no_point_tells_of_is_no_pass():
+    found = SymmetryCheck((1e-12, np.nan), 5, Evidence(points=5, unresolved=("p",)), MU)
+    text = repr(found)
+    assert text.startswith("! Not every part of the symmetry could be checked\n")
+    assert "changes the log density by 1e-12 nats at most" in text
+    assert "! complements of p" in text
+    assert "the density was not checked for `p`" in text
+    assert repr(SymmetryCheck((), 5)).startswith("No symmetry is declared")

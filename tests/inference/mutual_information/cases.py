@@ -78,6 +78,7 @@ def assert_derivative(
     entries: list[tuple[int, ...]],
     *,
     step: float = 1e-5,
+    rtol: float = 1e-6,
 ) -> None:
     """Hold entries of the gradient against central differences."""
     found = jax.grad(function)(jnp.asarray(matrix))
@@ -85,7 +86,7 @@ def assert_derivative(
         bump = np.zeros(matrix.shape)
         bump[entry] = step
         rise = function(jnp.asarray(matrix + bump)) - function(jnp.asarray(matrix - bump))
-        np.testing.assert_allclose(2 * found[entry], rise / step, rtol=1e-6)
+        np.testing.assert_allclose(2 * found[entry], rise / step, rtol=rtol)
 
 
 def in_mcse(values: np.ndarray) -> float:
