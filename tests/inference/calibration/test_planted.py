@@ -77,6 +77,9 @@ def by_grid(stated: Callable[..., None], draws: int = 250) -> Callable[[Target, 
     return method
 
 
+KNOWN, EXACT = family(program()), by_grid(program())
+
+
 def calibrated(**errors):
     stated = program(**errors)
     return ob.calibrate(family(stated), by_grid(stated), simulations=200, seed=SEED)
@@ -141,54 +144,50 @@ def test_a_posterior_that_is_the_prior_is_seen_by_quantities_of_the_data_alone()
         z = np.log(np.random.default_rng(seed).exponential(size=(1, 100)))
         return xr.DataTree.from_dict({"posterior": xr.Dataset({"z": (("chain", "draw"), z)})})
 
-    found = ob.calibrate(family(program()), prior, simulations=100, seed=SEED)
+    found = ob.calibrate(KNOWN, prior, simulations=100, seed=SEED)
     outside = {one.name for one in found.outside}
     assert "log likelihood" in outside and "z" not in outside
 
 
 def test_what_fails_or_does_not_converge_is_counted_and_said():
-    exact = by_grid(program())
-
     def failing(target, seed):
         if seed % 3 == 0:
             raise ob.errors.InferenceError("It does not want to.")
-        return exact(target, seed)
+        return EXACT(target, seed)
 
-    found = ob.calibrate(family(program()), failing, simulations=90, seed=SEED)
+    found = ob.calibrate(KNOWN, failing, simulations=90, seed=SEED)
     assert found.verdict == "cannot be judged"
     assert 15 < found.failed < 45 and found.failed == sum(bool(f) for f in found.failures)
     assert f"the method failed in {found.failed} of 90 simulations" in found.sentences[0]
 
     def stuck(target, seed):
-        tree = exact(target, seed)
+        tree = EXACT(target, seed)
         z = np.concatenate([tree.posterior.z.values + by for by in (-9, 9)])
         return xr.DataTree.from_dict({"posterior": xr.Dataset({"z": (("chain", "draw"), z)})})
 
-    found = ob.calibrate(family(program()), stuck, simulations=60, seed=SEED)
+    found = ob.calibrate(KNOWN, stuck, simulations=60, seed=SEED)
     assert (found.verdict, found.unconverged) == ("cannot be judged", 60)
     assert "chains did not converge in 60 of 60 simulations" in found.sentences[0]
 
 
 def test_too_few_simulations_are_said_to_be_too_few():
-    found = ob.calibrate(family(program()), by_grid(program()), simulations=40, seed=SEED)
+    found = ob.calibrate(KNOWN, EXACT, simulations=40, seed=SEED)
     assert found.sentences == ("Cannot be judged: 40 simulations are too few; 50 are the least.",)
 
 
 def test_ranks_are_kept_and_gone_on_from(tmp_path, right):
     calls = []
-    exact = by_grid(program())
 
     def counted(target, seed):
         calls.append(seed)
-        return exact(target, seed)
+        return EXACT(target, seed)
 
     how = {"seed": SEED, "folder": tmp_path}
-    known = family(program())
-    first = ob.calibrate(known, counted, simulations=10, **how)
+    first = ob.calibrate(KNOWN, counted, simulations=10, **how)
     assert len(calls) == len(set(calls)) == 10
-    more = ob.calibrate(known, counted, simulations=20, **how)
+    more = ob.calibrate(KNOWN, counted, simulations=20, **how)
     assert len(calls) == len(set(calls)) == 20
-    again = ob.calibrate(known, counted, simulations=20, **how)
+    again = ob.calibrate(KNOWN, counted, simulations=20, **how)
     assert len(calls) == 20
     assert np.array_equal(more.share, again.share)
     assert np.array_equal(more.share[:10], first.share)
@@ -208,7 +207,7 @@ def test_ranks_are_kept_and_gone_on_from(tmp_path, right):
     ],
 )
 def test_what_is_wrong_is_refused_in_words(given, error, said):
-    how = {"family": family(program()), "method": "nuts", **given}
+    how = {"family": KNOWN, "method": "nuts", **given}
     with pytest.raises(error, match=said):
         ob.calibrate(**how)
 
@@ -218,8 +217,8 @@ def test_parameters_that_the_posterior_has_not_are_refused():
         parameters, data = simulate(rng)
         return {"log_sigma": parameters["z"]}, data
 
-    wrong = Family("scale", renamed, family(program()).condition)
+    wrong = Family("scale", renamed, KNOWN.condition)
     with pytest.raises(
         ValueError, match="gives the parameter log_sigma, which the posterior has not"
     ):
-        ob.calibrate(wrong, by_grid(program()), simulations=5)
+        ob.calibrate(wrong, EXACT, simulations=5)

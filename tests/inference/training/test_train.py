@@ -12,10 +12,11 @@ from scipy.optimize import minimize
 from onebasin.inference import Ensemble, Train, ensemble, infer, train
 from onebasin.inference.training.train import Batches, Trainer, first_values
 from onebasin.models import NetworkTarget
-from onebasin.networks import BayesianNetwork, Categorical, Gaussian, Network, Parametrisation
+from onebasin.networks import BayesianNetwork, Gaussian, Network, Parametrisation
 
 from ...each import each
 from ..known import known_target, linear_target
+from ..variational.problems import classification
 
 
 def net_target(parametrisation: Parametrisation | None = None) -> NetworkTarget:
@@ -25,13 +26,6 @@ def net_target(parametrisation: Parametrisation | None = None) -> NetworkTarget:
         Network(3, (4,), 1), parametrisation=parametrisation or Parametrisation()
     )
     return model.condition(x, np.sin(x[:, 0]) + 0.1 * rng.normal(size=24), name="net")
-
-
-def class_target() -> NetworkTarget:
-    rng = np.random.default_rng(2)
-    x = rng.normal(size=(24, 3))
-    labels = (x[:, 0] + rng.normal(size=24) > 0).astype(int)
-    return BayesianNetwork(Network(3, (4,), 2), Categorical()).condition(x, labels, name="classes")
 
 
 def potential(target: NetworkTarget, trainer: Trainer) -> Callable[[jax.Array], jax.Array]:
@@ -60,7 +54,7 @@ def test_members_reach_the_optimum_of_a_convex_case(objective):
 
 def test_classifier_ends_at_an_optimum_that_scipy_does_not_improve():
     """Of NumPyro's own potential, from where training ended."""
-    target = class_target()
+    target = classification()
     settings = Train(epochs=3000, learning_rate=0.02)
     start = first_values(target, Ensemble(members=1), 3)
     trained = train(target, start, settings, seed=3)
@@ -74,7 +68,7 @@ def test_classifier_ends_at_an_optimum_that_scipy_does_not_improve():
     assert polished.fun < float(value(first)[0]) - 1
 
 
-@each(("make", "objective"), [(net_target, "posterior"), (class_target, "likelihood")])
+@each(("make", "objective"), [(net_target, "posterior"), (classification, "likelihood")])
 def test_gradients_of_an_epochs_batches_average_to_the_full_gradient(make, objective):
     target = make()
     start = first_values(target, Ensemble(members=1), 0)

@@ -9,7 +9,15 @@ from jax.scipy.special import logsumexp
 from numpyro import distributions as dist
 
 from onebasin.inference.variational.layout import SymmetryLayout, layout_of
-from onebasin.models import BayesianNetwork, Categorical, Gaussian, Network, NetworkTarget, Target
+from onebasin.models import (
+    BayesianNetwork,
+    Categorical,
+    Gaussian,
+    Network,
+    NetworkTarget,
+    Parametrisation,
+    Target,
+)
 from onebasin.models.symmetry.blocks import Complement, Exchangeable, Flip
 from onebasin.models.symmetry.words import as_symmetry
 
@@ -25,6 +33,24 @@ def regression(
     x = rng.normal(size=(num_obs, 2))
     y = np.sin(2 * x[:, :1]) + 0.3 * rng.normal(size=(num_obs, 1))
     return BayesianNetwork(Network(2, hidden, 1, activation), Gaussian()).condition(x, y)
+
+
+def broken(
+    kind: str = "selu",
+    *,
+    skip: str | None = None,
+    biases: str = "free",
+    weights: str = "free",
+    noise: float | None = None,
+) -> NetworkTarget:
+    """Two layers, with symmetry broken in the ways of Kurle et al. 2021."""
+    rng = np.random.default_rng(4)
+    x = rng.uniform(-1, 1, size=(10, 1))
+    y = np.sinc(3 * x) + 0.2 * rng.normal(size=x.shape)
+    parametrisation = Parametrisation(weights, biases)
+    network = Network(1, (3, 3), 1, kind, skip=skip)
+    model = BayesianNetwork(network, Gaussian(noise), parametrisation=parametrisation)
+    return model.condition(x, y)
 
 
 def classification(num_obs: int = 24) -> NetworkTarget:

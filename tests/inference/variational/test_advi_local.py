@@ -12,17 +12,9 @@ from onebasin import Target, open_posterior, save
 from onebasin.base.seeds import Purpose, keys_for
 from onebasin.inference import Advi, infer
 from onebasin.inference.variational.engine import annealed, divergence_weight, planned, step_sizes
-from onebasin.models import NetworkTarget
-from onebasin.networks import (
-    BayesianNetwork,
-    Categorical,
-    Gaussian,
-    Network,
-    NormalPrior,
-    Parametrisation,
-)
 
 from ..known import known_target, linear_target
+from .problems import broken, classification
 
 PAPER = Advi(
     iterations=200,
@@ -43,17 +35,6 @@ PAPER = Advi(
 """As Kurle et al. 2021 train, but short."""
 
 
-def sinc_target(
-    *, skip: str | None = None, biases: str = "free", weights: str = "free", kind: str = "selu"
-) -> NetworkTarget:
-    rng = np.random.default_rng(0)
-    x = rng.uniform(-1, 1, size=(30, 2))
-    y = np.sinc(3 * x[:, 0]) + 0.2 * rng.normal(size=30)
-    network = Network(2, (4, 4), 1, kind, skip=skip)
-    parametrisation = Parametrisation(weights=weights, biases=biases)
-    return BayesianNetwork(network, Gaussian(), NormalPrior(), parametrisation).condition(x, y)
-
-
 def fit(target: Target, settings: Advi = PAPER, **how: Any) -> xr.DataTree:
     """A fit without what is computed beside its draws."""
     return infer(target, settings, predictive_mb=0, **how)
@@ -62,7 +43,7 @@ def fit(target: Target, settings: Advi = PAPER, **how: Any) -> xr.DataTree:
 @pytest.fixture(scope="module")
 def both() -> xr.DataTree:
     """Ordered biases and skips."""
-    return fit(sinc_target(skip="orthogonal", biases="ordered"), seed=2)
+    return fit(broken(skip="orthogonal", biases="ordered"), seed=2)
 
 
 def test_layers_find_the_conjugate_mean_field():
@@ -91,23 +72,21 @@ def test_networks_of_the_paper_are_fitted(both):
     # Where it applies, layers are drawn by default.
     by_default = replace(PAPER, local_reparametrisation=None)
     for settings in (PAPER, by_default):
-        assert planned(sinc_target(skip="orthogonal", biases="ordered"), settings).local
+        assert planned(broken(skip="orthogonal", biases="ordered"), settings).local
 
 
 def test_layers_train_on_batches_of_a_classifier():
-    rng = np.random.default_rng(2)
-    x = rng.normal(size=(24, 3))
-    network = BayesianNetwork(Network(3, (4,), 3, "relu"), Categorical())
-    target = network.condition(x, np.argmax(x, axis=1))
-    elbo = fit(target, replace(PAPER, batch_size=6, iterations=400))["variational"]["elbo"].values
+    elbo = fit(classification(), replace(PAPER, batch_size=6, iterations=400))["variational"][
+        "elbo"
+    ].values
     assert elbo[-1] > elbo[0] + 5
 
 
 def test_layers_and_he_are_refused_where_they_do_not_apply():
     settings = replace(PAPER, init="random")
     for target, family in (
-        (sinc_target(weights="givens", kind="relu"), "meanfield"),
-        (sinc_target(), "fullrank"),
+        (broken(weights="givens", kind="relu"), "meanfield"),
+        (broken(), "fullrank"),
         (known_target("numpyro"), "meanfield"),
     ):
         with pytest.raises(ValueError, match="`local_reparametrisation` is True, but it applies"):
@@ -118,7 +97,7 @@ def test_layers_and_he_are_refused_where_they_do_not_apply():
 
 
 def test_he_is_where_the_means_start():
-    plan = planned(sinc_target(biases="ordered"), PAPER)
+    plan = planned(broken(biases="ordered"), PAPER)
     expected = plan.density.he_starts(keys_for(Purpose.MEMBER_START, 5, 1))
     np.testing.assert_array_equal(plan.begin(5).state.params["loc"], expected)
 
@@ -181,4 +160,4 @@ REFUSED = {
 def test_stan_refuses_what_it_cannot_do():
     for name, value in REFUSED.items():
         with pytest.raises(ValueError, match=f"^.*`{name}` is .*Stan's ADVI.*$"):
-            infer(sinc_target(), Advi(**{name: value}), engine="cmdstan")
+            infer(broken(), Advi(**{name: value}), engine="cmdstan")

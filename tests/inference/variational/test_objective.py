@@ -15,24 +15,10 @@ from onebasin.inference.variational.engine import TrainingLoop
 from onebasin.inference.variational.gaussians import MeanField, family_of
 from onebasin.inference.variational.layout import layout_of
 from onebasin.inference.variational.term import Information
-from onebasin.models import BayesianNetwork, Gaussian, Network, NetworkTarget, Parametrisation
+from onebasin.models import NetworkTarget
 
 from ...each import each
-from .problems import classification, mixture, regression
-
-
-def broken(
-    *, skip: str | None = None, biases: str = "free", noise: float | None = None
-) -> NetworkTarget:
-    """Two SELU layers, with symmetry broken in the ways of Kurle et al. 2021."""
-    rng = np.random.default_rng(4)
-    x = rng.uniform(-1, 1, size=(10, 1))
-    y = np.sinc(3 * x) + 0.2 * rng.normal(size=x.shape)
-    network = Network(1, (3, 3), 1, "selu", skip=skip)
-    parametrisation = Parametrisation(biases=biases)
-    model = BayesianNetwork(network, Gaussian(noise), parametrisation=parametrisation)
-    return model.condition(x, y)
-
+from .problems import broken, classification, mixture, regression
 
 TARGETS = {
     "regression": regression,
