@@ -75,11 +75,6 @@ def filtered(start, moves, mean, sd):
     return logsumexp(level)
 
 
-def process(kernel):
-    """Log likelihood of a Gaussian process."""
-    return -0.5 * OUT @ np.linalg.solve(kernel, OUT) - 0.5 * np.linalg.slogdet(kernel)[1]
-
-
 def known(name, text, live="", **more):
     """Keep the decorated function, of the parameters in this text, as a model of this name."""
 
@@ -94,11 +89,6 @@ def known(name, text, live="", **more):
 @known("mixture of three", "mu 3, sigma 3 positive, theta 3 simplex", "mu,sigma,theta")
 def _(mu, sigma, theta):
     return mixed(theta, mu, sigma) + normal(mu, 0, 5) + normal(np.log(sigma))
-
-
-@known("mixture of two with a scalar weight", "mu 2, sigma 2 positive, w unit", "mu,sigma,1-w")
-def _(mu, sigma, w):
-    return mixed([w, 1 - w], mu, sigma) + normal(mu, 0, 5) + normal(sigma, 0, 2)
 
 
 @known("mixture of two, means alone", "mu 2, w unit", "mu,1-w")
@@ -191,33 +181,15 @@ def _(theta, a, b):
     return bernoulli(ANSWERS, expit(eta)).sum() + normal(theta) + normal(a) + normal(b)
 
 
-@known("latent classes", "pi 3 simplex, q 3x5 unit", "pi,q")
-def _(pi, q):
-    part = np.log(pi) + bernoulli(ANSWERS[:, None], q).sum(-1)
-    return logsumexp(part, axis=1).sum() + np.log(q).sum() + np.log1p(-q).sum()
-
-
 @known("hidden Markov", "pi 3 simplex, A 3x3 simplex, mu 3, s positive", "pi,A:0:1,mu")
 def _(pi, A, mu, s):
     return filtered(pi, A, mu, s) + normal(mu, 0, 5) - s + np.log(A).sum()
 
 
-def _net(activation, W1, b1, W2, b2):
-    mean = activation(X @ W1 + b1) @ W2 + b2
+@known("network with tanh", "W1 3x4, b1 4, W2 4, b2", "+-W1:1,+-b1,+-W2")
+def _(W1, b1, W2, b2):
+    mean = np.tanh(X @ W1 + b1) @ W2 + b2
     return normal(OUT, mean, 0.3) + sum(map(normal, (W1, b1, W2, b2)))
-
-
-NET = "W1 3x4, b1 4, W2 4, b2"
-
-
-@known("network with relu", NET, "W1:1,b1,W2")
-def _(**p):
-    return _net(lambda h: np.maximum(h, 0), **p)
-
-
-@known("network with tanh", NET, "+-W1:1,+-b1,+-W2")
-def _(**p):
-    return _net(np.tanh, **p)
 
 
 DEEP = "W1 3x4, b1 4, W2 4x4, b2 4, W3 4"
@@ -233,13 +205,6 @@ def _(W1, b1, W2, b2, W3):
 def _(pi, z, B):
     edges = bernoulli(GRAPH, z @ B @ z.T)[np.triu_indices(7, 1)]
     return edges.sum() + (np.log(z) * pi).sum()
-
-
-@known("Gaussian process", "alpha positive, rho 3 positive, s positive")
-def _(alpha, rho, s):
-    d = ((X[:, None] - X) ** 2 / rho**2).sum(-1)
-    kernel = alpha**2 * np.exp(-0.5 * d) + (s**2 + 1e-3) * np.eye(25)
-    return process(kernel) - alpha - rho.sum() - s
 
 
 UNOBSERVED = (("harmless", "eta:0"),)
@@ -266,13 +231,6 @@ EQUAL = (("harmless", "b"),)
 @known("regression with equal columns", "b 2, s positive", others=EQUAL, ascents=True)
 def _(b, s):
     return normal(OUT, X[:, 0] * b.sum(), s) + normal(b) - s
-
-
-@known("ordered cutpoints", "c 4 ordered, b 3")
-def _(c, b):
-    level, k, eta = np.concatenate([[-40.0], c, [40.0]]), np.arange(25) % 5, X @ b
-    share = expit(level[k + 1] - eta) - expit(level[k] - eta)
-    return np.log(share + 1e-300).sum() + normal(b) + normal(c, 0, 3)
 
 
 @known("multivariate effects", "mu 3, Sigma 3x3 covariance, u 8x3")
