@@ -2,13 +2,16 @@
 
 from functools import cache, partial
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import numpyro
 from jax.scipy.special import logsumexp
+from jax.typing import ArrayLike
 from numpyro import distributions as dist
 
-from onebasin.inference.variational.layout import SymmetryLayout, layout_of
+from onebasin.inference.variational.gaussians import GaussianFamily
+from onebasin.inference.variational.layout import Element, SymmetryLayout, layout_of
 from onebasin.models import (
     BayesianNetwork,
     Categorical,
@@ -180,3 +183,26 @@ TARGETS = {
 def layout(name: str) -> SymmetryLayout:
     """The layout of one of the targets, which the tests of a module share."""
     return layout_of(TARGETS[name]())
+
+
+def by_sum(
+    layout: SymmetryLayout, family: GaussianFamily, p: dict[str, jax.Array], draws: ArrayLike
+) -> np.ndarray:
+    """log |G| less the log sum of q(g w) / q(w), element by element."""
+    elements = jax.tree.map(np.asarray, layout.elements())
+    draws = jnp.asarray(draws)
+
+    @jax.jit
+    @jax.vmap
+    def moved(element: Element) -> jax.Array:
+        return family.log_density(p, jax.vmap(lambda w: layout.act(element, w))(draws))
+
+    number = len(elements[0][0])
+    terms = np.concatenate(
+        [
+            moved([(o[at : at + 64], s[at : at + 64]) for o, s in elements])
+            for at in range(0, number, 64)
+        ]
+    )
+    own = np.asarray(jax.jit(family.log_density)(p, draws))
+    return np.log(number) - (np.logaddexp.reduce(terms, axis=0) - own)
