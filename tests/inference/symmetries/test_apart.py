@@ -33,7 +33,8 @@ def of_experts(m1, m2, g0, g1):
     return likelihood + sum(map(normal, (m1, m2, g0, g1)))
 
 
-def two_rises(a, b, c, d, s):
+def two_rises(p, s):
+    a, b, c, d = p
     mean = 50 * expit(a * T - b) + 50 * expit(c * T - d)
     prior = normal(a, 0, 0.5) + normal(c, 0, 0.5) + normal(b, 0, 20) + normal(d, 0, 20)
     return normal(GROWTH, mean, s) + prior - s
@@ -47,12 +48,6 @@ def in_the_plane(m1, m2, s1, s2, w):
 
 def with_background(m, s, theta):
     return mixed(theta, np.append(m, 0), np.append(s, 10)) + normal(m, 0, 5) - s.sum()
-
-
-def of_states(low, high, leave, back, start):
-    moves = [[1 - leave, leave], [back, 1 - back]]
-    likelihood = filtered([start, 1 - start], moves, np.stack([low, high]), 1)
-    return likelihood + normal(low, 0, 5) + normal(high, 0, 5)
 
 
 def of_rows(to, stay, means):
@@ -96,20 +91,12 @@ CASES = {
     ),
     "a sign changes": Known.of(on_logit_scale, "m 2, s 2 positive, eta", "m,s,+-eta:"),
     "two signs change": Known.of(of_experts, "m1, m2, g0, g1", "m1~m2,+-g0:,+-g1:"),
-    "pairs": Known.of(
-        two_rises, "a positive, b positive, c positive, d positive, s positive", "a~c,b~d"
-    ),
-    "pairs of positions": Known.of(
-        lambda p, s: two_rises(*p, s), "p 4 positive, s positive", "p[0]~p[2],p[1]~p[3]"
-    ),
+    "pairs of positions": Known.of(two_rises, "p 4 positive, s positive", "p[0]~p[2],p[1]~p[3]"),
     "vectors and a weight": Known.of(
         in_the_plane, "m1 2, m2 2, s1 2 positive, s2 2 positive, w unit", "m1~m2,s1~s2,1-w"
     ),
     "three places of a simplex of four": Known.of(
         with_background, "m 3, s 3 positive, theta 4 simplex", "theta[0]~theta[1]~theta[2],m,s"
-    ),
-    "two states and the first one's probability": Known.of(
-        of_states, "low, high, leave unit, back unit, start unit", "low~high,leave~back,1-start"
     ),
     "two rows of one state": Known.of(of_rows, "to unit, stay unit, means 2", "to~1-stay,means"),
     "complements of one another": Known.of(

@@ -1,6 +1,7 @@
 """Training and ensembles where the optimum is known, and the symmetries that training has."""
 
 from collections.abc import Callable
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -12,20 +13,13 @@ from scipy.optimize import minimize
 from onebasin.inference import Ensemble, Train, ensemble, infer, train
 from onebasin.inference.training.train import Batches, Trainer, first_values
 from onebasin.models import NetworkTarget
-from onebasin.networks import BayesianNetwork, Gaussian, Network, Parametrisation
+from onebasin.networks import BayesianNetwork, Gaussian, Network
 
 from ...each import each
 from ..known import known_target, linear_target
-from ..variational.problems import classification
+from ..variational.problems import broken, classification, regression
 
-
-def net_target(parametrisation: Parametrisation | None = None) -> NetworkTarget:
-    rng = np.random.default_rng(1)
-    x = rng.normal(size=(24, 3))
-    model = BayesianNetwork(
-        Network(3, (4,), 1), parametrisation=parametrisation or Parametrisation()
-    )
-    return model.condition(x, np.sin(x[:, 0]) + 0.1 * rng.normal(size=24), name="net")
+net_target = partial(regression, (4,), num_obs=24)
 
 
 def potential(target: NetworkTarget, trainer: Trainer) -> Callable[[jax.Array], jax.Array]:
@@ -89,7 +83,7 @@ def test_gradients_of_an_epochs_batches_average_to_the_full_gradient(make, objec
 
 
 def test_full_batch_loss_is_the_potential():
-    target = net_target(Parametrisation(biases="ordered"))
+    target = broken(biases="ordered")
     trainer = Trainer(target, Train(), 1, 1, False)
     point = jax.random.normal(jax.random.key(2), (trainer.density.size,))
     loss = jax.jit(trainer.loss)(point, jnp.arange(len(target.x)))
