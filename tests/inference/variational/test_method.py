@@ -15,15 +15,7 @@ from onebasin.inference.variational.engine import TrainingLoop, planned
 from onebasin.models import Target
 from onebasin.models.symmetry.blocks import Exchangeable
 
-from .problems import (
-    SPREAD,
-    TWO_MODES,
-    chain_of_states,
-    classification,
-    mixture,
-    regression,
-    two_modes,
-)
+from .problems import SPREAD, TWO_MODES, chain_of_states, classification, regression, two_modes
 
 QUICK = Symmetrised(
     steps=300, evaluate_every=100, elbo_samples=20, report_draws=50, draws=40, learning_rate=0.05
@@ -85,17 +77,6 @@ def test_training_ends_early_where_the_trace_is_level(network):
     assert int(network["variational"]["iteration"][-1]) < 3000
     assert network.attrs["converged"] == 1
     assert np.all(network["variational"]["settled"] == 1)
-
-
-def check_mixture(tree: xr.DataTree) -> None:
-    np.testing.assert_allclose(tree["posterior"]["theta"].values.sum(-1), 1)
-    assert 0 < float(tree["variational"]["information_lower"][0]) <= np.log(6) + 1e-9
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("family", ["meanfield", "block", "lowrank"])
-def test_mixtures_are_fitted_by_every_family(family):
-    check_mixture(infer(mixture(), replace(QUICK, steps=600, family=family)))
 
 
 def test_shared_axes_are_gone_through():
