@@ -20,8 +20,8 @@ class Parts:
         self.loc, self.scale = loc, scale
         self.draws = loc + scale * rng.standard_normal((draws, *loc.shape))
 
-    def log_density(self, sign: float = 1.0) -> jax.Array:
-        """Entry (w, i, j): log q_i(sign u_j)."""
+    def log_density(self, sign: float | np.ndarray = 1.0) -> jax.Array:
+        """Entry (w, i, j): log q_i(sign u_j), with one sign or one a feature."""
         terms = norm.logpdf(
             sign * self.draws[:, None, :, :],
             self.loc[None, :, None, :],

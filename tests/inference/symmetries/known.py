@@ -41,7 +41,7 @@ ANSWERS = RNG.uniform(size=(9, 5)) < expit(RNG.normal(size=(9, 1)) + RNG.normal(
 WORDS = RNG.integers(0, 6, size=(4, 12))
 RNG.poisson(3.0, size=20), RNG.integers(0, 3, size=(8, 4))  # so that what follows stays as it is
 TABLE = RNG.normal(size=(8, 5))
-GRAPH = np.triu((RNG.uniform(size=(7, 7)) < 0.4).astype(float), 1)
+RNG.uniform(size=(7, 7))
 GROUPS = RNG.normal(size=(4, 10))
 TENSOR = RNG.normal(size=(4, 5, 6))
 
@@ -107,18 +107,6 @@ NEAR = (("near", "mu,1-w"),)
 @known("mixture with prior means a little apart", "mu 2, w unit", others=NEAR)
 def _(mu, w):
     return mixed([w, 1 - w], mu, 1.0) + normal(mu, np.array([-0.05, 0.05]), 3)
-
-
-PLANE = "mu 3x2, Sigma 3x2x2 covariance, theta 3 simplex"
-
-
-@known("mixture in the plane with covariances", PLANE, "mu,Sigma,theta")
-def _(mu, Sigma, theta):
-    inverse, apart = np.linalg.inv(Sigma), TABLE[:, None, :2] - mu
-    square = np.einsum("nki,kij,nkj->nk", apart, inverse, apart)
-    parts = np.log(theta) - 0.5 * square - 0.5 * np.linalg.slogdet(Sigma)[1]
-    prior = normal(mu, 0, 3) - np.trace(inverse, axis1=1, axis2=2).sum()
-    return logsumexp(parts, axis=1).sum() + prior
 
 
 SQUARE = "mu 2x2, L 2x2x2 cholesky, theta 2 simplex"
@@ -199,12 +187,6 @@ DEEP = "W1 3x4, b1 4, W2 4x4, b2 4, W3 4"
 def _(W1, b1, W2, b2, W3):
     hidden = np.tanh(np.tanh(X @ W1 + b1) @ W2 + b2)
     return normal(OUT, hidden @ W3, 0.3) + sum(map(normal, (W1, b1, W2, b2, W3)))
-
-
-@known("stochastic blocks", "pi 2 simplex, z 7x2 simplex, B 2x2 unit", "pi,z:1,B:0:1")
-def _(pi, z, B):
-    edges = bernoulli(GRAPH, z @ B @ z.T)[np.triu_indices(7, 1)]
-    return edges.sum() + (np.log(z) * pi).sum()
 
 
 UNOBSERVED = (("harmless", "eta:0"),)

@@ -7,7 +7,7 @@ from onebasin.inference.symmetries.find import find
 from onebasin.inference.symmetries.separate import families
 
 from ...each import each
-from .known import OUT, TABLE, Known, X, Y, filtered, logs, logsumexp, mixed, normal
+from .known import OUT, TABLE, Known, X, Y, logs, logsumexp, mixed, normal
 
 T = np.linspace(0, 30, 16)
 GROWTH = 50 * expit(T - 5) + 50 * expit(T - 20)
@@ -48,12 +48,6 @@ def in_the_plane(m1, m2, s1, s2, w):
 
 def with_background(m, s, theta):
     return mixed(theta, np.append(m, 0), np.append(s, 10)) + normal(m, 0, 5) - s.sum()
-
-
-def of_rows(to, stay, means):
-    """A hidden chain whose rows are declared by the probability of the second state."""
-    moves = [[1 - to, to], [1 - stay, stay]]
-    return filtered([0.5, 0.5], moves, means, 1) + normal(means, 0, 5)
 
 
 def of_tests(prevalence, sens, spec):
@@ -98,7 +92,6 @@ CASES = {
     "three places of a simplex of four": Known.of(
         with_background, "m 3, s 3 positive, theta 4 simplex", "theta[0]~theta[1]~theta[2],m,s"
     ),
-    "two rows of one state": Known.of(of_rows, "to unit, stay unit, means 2", "to~1-stay,means"),
     "complements of one another": Known.of(
         of_tests, "prevalence unit, sens unit, spec unit", "sens~1-spec,1-prevalence"
     ),

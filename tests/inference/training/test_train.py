@@ -16,7 +16,7 @@ from onebasin.models import NetworkTarget
 from onebasin.networks import BayesianNetwork, Gaussian, Network
 
 from ...each import each
-from ..known import known_target, linear_target
+from ..known import linear_target
 from ..variational.problems import broken, classification, regression
 
 net_target = partial(regression, (4,), num_obs=24)
@@ -148,8 +148,6 @@ def test_float32_stays_float32():
 def test_bad_input_is_refused():
     target = net_target()
     start = first_values(target, Ensemble(members=2), 0)
-    with pytest.raises(ValueError, match="`target` is 'known', which is no network"):
-        ensemble(known_target("numpyro"))
     with pytest.raises(ValueError, match="`batch_size` is 25, but the target has 24 observations"):
         ensemble(target, batch_size=25)
     with pytest.raises(ValueError, match="leading axis of members, equally many; got W1"):
