@@ -38,7 +38,6 @@ def assert_known(tree: xr.DataTree):
 @pytest.mark.parametrize(
     ("method", "engine", "fields"),
     [
-        ("dadvi", "numpyro", {"starts": 4}),
         ("advi", "numpyro", {"iterations": 300}),
         ("pathfinder", "stanli", {}),
         ("laplace", "stanli", {}),
@@ -66,15 +65,6 @@ def test_two_modes_have_their_shares_whatever_their_distance():
     upper = weights @ (tree["weighted"]["x"].to_numpy() > 700)
     assert upper == pytest.approx(0.2, abs=5 * 0.4 / tree.attrs["worth"] ** 0.5)
     assert float((tree["posterior"]["x"] > 700).mean()) == pytest.approx(upper, abs=2e-3)
-
-
-def test_a_funnel_is_refused():
-    def model() -> None:
-        v = numpyro.sample("v", dist.Normal(0, 3))
-        numpyro.sample("x", dist.Normal(0, jnp.exp(v / 2)).expand([5]).to_event(1))
-
-    tree = ob.dadvi(ob.Target("funnel", numpyro_model=model), weights=True, seed=1)
-    assert ob.diagnose(tree).verdict == "unusable"
 
 
 def test_rounds_for_the_tail_of_a_quantity_carry_its_sd():
