@@ -122,8 +122,3 @@ def test_data_whose_size_changes_are_refused_in_words():
         CompiledChains(growing, ob.Nuts(**FEW))(
             [simulated(growing, 1, number) for number in range(6)]
         )
-
-
-def test_what_advi_refuses_is_refused_of_many_simulations_too():
-    with pytest.raises(ValueError, match=r"`init` is 'he', but the target .* is no network"):
-        ob.calibrate(FAMILY, ob.Advi(init="he", draws=10), simulations=2)

@@ -238,14 +238,10 @@ def test_a_run_records_where_it_began(tmp_path):
 
 def test_methods_without_a_use_for_it_refuse_it():
     target = program()
-    with pytest.raises(ArgumentError, match="`init` gives values, but pathfinder takes none"):
-        ob.pathfinder(target, init=FAR)
     with pytest.raises(ArgumentError, match="`adapt_from` is given, but advi has no step size"):
         ob.advi(target, adapt_from=FAR)
     with pytest.raises(ArgumentError, match="`init` and `start` both give"):
         ob.infer(target, "nuts", init=FAR, start=FAR)
-    with pytest.raises(ArgumentError, match="`init` is 'best'; choose one of"):
-        ob.nuts(target, init="best")
 
 
 @pytest.mark.parametrize(("engine", "init"), [("numpyro", "optimum"), ("stanli", "pathfinder")])

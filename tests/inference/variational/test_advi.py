@@ -252,7 +252,3 @@ def test_batches_are_refused_where_they_cannot_be():
         infer(linear_target(600), few, engine="cmdstan")
     with pytest.raises(ValueError, match=r"'known' is no network.* use batch_size=None"):
         infer(known_target("numpyro"), few)
-    with pytest.raises(ValueError, match="`batch_size` is 41, but the target has 40 observations"):
-        advi(linear_target(40), batch_size=41)
-    with pytest.raises(ValueError, match="`init_scale` must be a positive finite number; got 0"):
-        Advi(init_scale=0)

@@ -10,7 +10,7 @@ import pytest
 import xarray as xr
 
 from onebasin.base.errors import InferenceError
-from onebasin.inference import Symmetrised, infer, symmetrised_vi
+from onebasin.inference import Symmetrised, infer
 from onebasin.inference.variational.engine import TrainingLoop, planned
 from onebasin.models import Target
 from onebasin.models.symmetry.blocks import Exchangeable
@@ -100,11 +100,8 @@ def test_start_is_where_the_means_begin():
 
 
 def test_settings_that_do_not_fit_are_refused():
-    plain = Target("plain", numpyro_model=two_modes().numpyro_model)
-    with pytest.raises(ValueError, match="nothing to symmetrise"):
-        symmetrised_vi(plain)
     with pytest.raises(ValueError, match="`permutations` is 1"):
-        infer(two_modes(), replace(QUICK, permutations=1, mutual_information="infonce"))
+        planned(two_modes(), replace(QUICK, permutations=1, mutual_information="infonce"))
     with pytest.raises(ValueError, match=r"`batch_size` is 2, but .* no network"):
         infer(two_modes(), replace(QUICK, batch_size=2))
     with pytest.raises(ValueError, match=r"`anneal` must be a share from 0 to 1; got 2.0"):
