@@ -1,6 +1,7 @@
 """What a check of a symmetry sees: with any constant, at draws, of derived quantities; and how it shows itself."""
 
 import dataclasses
+import logging
 from pathlib import Path
 
 import jax.numpy as jnp
@@ -15,11 +16,14 @@ from onebasin.inference.contracts.engines import density_by
 from onebasin.inference.density.changes import spread_draws
 from onebasin.inference.density.numpyro import NumpyroValues
 from onebasin.inference.density.symmetry import SymmetryCheck, SymmetryError, check_symmetry
+from onebasin.inference.runs import declared
 from onebasin.inference.runs.declared import SymmetryTrial, with_derived
 from onebasin.inference.runs.posterior import build
+from onebasin.models import BayesianNetwork, Network
 from onebasin.models.symmetry.changes import changes
 from onebasin.models.symmetry.evidence import Evidence
 from onebasin.models.symmetry.words import read, spell
+from onebasin.posteriors.view import as_view
 
 from ...cards import check_page
 from ...each import each
@@ -175,8 +179,8 @@ def test_stan_computes_derived_quantities_at_moved_points():
     plain = stan.stan_program(FREE_MIXTURE, data, symmetry=(whole,))
     assert check_symmetry(plain, engine="stanli").evidence.left_behind == ("precision",)
     block = Exchangeable({**whole.axes, "precision": 0})
-    declared = dataclasses.replace(plain, symmetry=(block,))
-    assert check_symmetry(declared, engine="stanli").evidence.derived == ("precision",)
+    moved = dataclasses.replace(plain, symmetry=(block,))
+    assert check_symmetry(moved, engine="stanli").evidence.derived == ("precision",)
     signs = dataclasses.replace(
         plain,
         symmetry=(Exchangeable(dict(whole.axes), complements=()), Exchangeable({"precision": 0})),
@@ -260,13 +264,42 @@ def density():
 
 
 @each(
-    "declared, found",
+    "word, found",
     [
         ("w,mu", "w,mu,resp:1"),
         ("a~b,+-eta:", "a~b,half_a~half_b,+-eta:,1-share"),
         ("+-tau:", "+-tau:"),
     ],
 )
-def test_what_follows_is_moved_and_nothing_else(density, declared, found):
-    (block,) = with_derived((read(declared),), density, seed=1)
+def test_what_follows_is_moved_and_nothing_else(density, word, found):
+    (block,) = with_derived((read(word),), density, seed=1)
     assert sorted(spell(block).split(",")) == sorted(found.split(","))
+
+
+SETTINGS = ob.Nuts(chains=2, warmup=30, draws=30)
+
+
+def test_nothing_is_checked_where_it_is_not_asked_for_and_draws_are_the_same():
+    left_out, checked = (
+        ob.infer(target(scale=0.0), SETTINGS, check_symmetry=on) for on in (False, True)
+    )
+    assert as_view(left_out).symmetry_evidence is None
+    np.testing.assert_array_equal(left_out["posterior"]["mu"], checked["posterior"]["mu"])
+
+
+def test_a_networks_symmetry_is_its_architectures(monkeypatch):
+    monkeypatch.setattr(declared, "hold", lambda *_, **__: pytest.fail("it is checked"))
+    x = np.zeros((3, 1))
+    network = BayesianNetwork(Network(1, (2,))).condition(x, x, name="net")
+    for unchecked in (network, dataclasses.replace(target(), symmetry=())):
+        assert declared.begin(unchecked, engine="numpyro", seed=0, progress=False) is None
+
+
+def test_what_draws_refute_is_kept_and_said(caplog):
+    """The draws are valid, and are handed back."""
+    with caplog.at_level(logging.WARNING, "onebasin"):
+        tree = ob.infer(target(scale=0.44, unlike=far), SETTINGS)
+    found = as_view(tree).symmetry_evidence
+    assert not found.holds
+    assert found.refuted.endswith("nats at draws")
+    assert [r.getMessage() for r in caplog.records] == [found.sentence]
