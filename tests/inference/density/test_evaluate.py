@@ -84,10 +84,8 @@ DATA = {"n": 3, "x": [0.1, 0.4, -0.2], "m": 2, "x_new": [1.0, 2.0]}
 
 
 @pytest.fixture
-def line(tmp_path) -> ob.Target:
-    path = tmp_path / "line.stan"
-    path.write_text(PROGRAM)
-    return ob.stan_program(path, DATA, dims={"mean_new": ("place",)})
+def line() -> ob.Target:
+    return ob.stan_program(PROGRAM, DATA, dims={"mean_new": ("place",)})
 
 
 @pytest.fixture
@@ -119,6 +117,6 @@ def test_new_data_replace_old_and_random_numbers_follow_the_seed(line, line_draw
 
 def test_draws_of_another_program_are_refused(line, line_draws):
     with pytest.raises(ValueError, match="`draws` lack the parameter sigma"):
-        ob.generated_quantities(line, line_line_draws[["beta"]])
+        ob.generated_quantities(line, line_draws[["beta"]])
     with pytest.raises(ValueError, match=r"have beta of shape \(1,\), but .* declares \(2,\)"):
-        ob.generated_quantities(line, line_line_draws.isel(part=slice(1)))
+        ob.generated_quantities(line, line_draws.isel(part=slice(1)))
