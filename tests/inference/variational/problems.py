@@ -45,13 +45,14 @@ def broken(
     biases: str = "free",
     weights: str = "free",
     noise: float | None = None,
+    inputs: int = 1,
 ) -> NetworkTarget:
     """Two layers, with symmetry broken in the ways of Kurle et al. 2021."""
     rng = np.random.default_rng(4)
-    x = rng.uniform(-1, 1, size=(10, 1))
-    y = np.sinc(3 * x) + 0.2 * rng.normal(size=x.shape)
+    x = rng.uniform(-1, 1, size=(10, inputs))
+    y = np.sinc(3 * x[:, :1]) + 0.2 * rng.normal(size=(10, 1))
     parametrisation = Parametrisation(weights, biases)
-    network = Network(1, (3, 3), 1, kind, skip=skip)
+    network = Network(inputs, (3, 3), 1, kind, skip=skip)
     model = BayesianNetwork(network, Gaussian(noise), parametrisation=parametrisation)
     return model.condition(x, y)
 

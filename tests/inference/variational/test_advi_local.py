@@ -85,7 +85,7 @@ def test_layers_train_on_batches_of_a_classifier():
 def test_layers_and_he_are_refused_where_they_do_not_apply():
     settings = replace(PAPER, init="random")
     for target, family in (
-        (broken(weights="givens", kind="relu"), "meanfield"),
+        (broken("relu", weights="givens", inputs=2), "meanfield"),
         (broken(), "fullrank"),
         (known_target("numpyro"), "meanfield"),
     ):
@@ -112,17 +112,6 @@ def test_parameters_are_traced_to_the_end(both, tmp_path):
         assert not np.array_equal(found["loc_trace"][0], found["loc_trace"][-1])
 
 
-def test_standard_deviations_of_a_full_covariance_are_traced():
-    settings = replace(
-        PAPER, iterations=60, evaluate_every=30, local_reparametrisation=None, family="fullrank"
-    )
-    found = fit(linear_target(), settings)["variational"]
-    lower = found["scale_tril"].values
-    np.testing.assert_allclose(
-        found["scale_trace"][-1], np.sqrt(np.diag(lower @ lower.T)), rtol=1e-5
-    )
-
-
 def test_annealing_starts_from_the_likelihood_alone():
     """With the divergence held back throughout, q is narrower than with all of it."""
 
@@ -136,8 +125,9 @@ def test_annealing_starts_from_the_likelihood_alone():
 def test_stopping_rule_waits_for_the_whole_divergence():
     """Without annealing it would be met after 11 evaluations."""
     settings = replace(PAPER, tolerance=1e9, evaluate_every=10, iterations=300, anneal=0.6)
-    found = fit(linear_target(), settings)["variational"]
-    assert int(found["iteration"][-1]) == 180
+    found = fit(linear_target(), settings)
+    assert found.attrs["converged"] == 1
+    assert int(found["variational"]["iteration"][-1]) == 180
 
 
 def test_step_sizes_and_the_divergences_weight_are_those_named():
