@@ -180,7 +180,7 @@ def _clock(monkeypatch) -> list[float]:
 
 @pytest.mark.parametrize("engine", ["numpyro", pytest.param("stan", marks=pytest.mark.stan)])
 def test_elsewhere_than_in_a_terminal_a_chain_is_a_line(engine, capfd):
-    settings = ob.Nuts(chains=2, warmup=100, draws=60)
+    settings = ob.Nuts(chains=2, warmup=60, draws=60)
     capfd.readouterr()
     tree = ob.infer(known_target(engine), engine=engine, method=settings, progress=True)
     lines = [line for line in capfd.readouterr().err.splitlines() if line.startswith("chain ")]
