@@ -10,6 +10,7 @@ import numpyro
 import numpyro.distributions as dist
 import pytest
 
+import onebasin as ob
 from onebasin import Complement, Exchangeable, Target, stan
 from onebasin.base.errors import OnebasinError
 from onebasin.inference.contracts.engines import density_by
