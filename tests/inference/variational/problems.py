@@ -190,7 +190,6 @@ def by_sum(
     layout: SymmetryLayout, family: GaussianFamily, p: dict[str, jax.Array], draws: ArrayLike
 ) -> np.ndarray:
     """log |G| less the log sum of q(g w) / q(w), element by element."""
-    elements = jax.tree.map(np.asarray, layout.elements())
     draws = jnp.asarray(draws)
 
     @jax.jit
@@ -198,12 +197,6 @@ def by_sum(
     def moved(element: Element) -> jax.Array:
         return family.log_density(p, jax.vmap(lambda w: layout.act(element, w))(draws))
 
-    number = len(elements[0][0])
-    terms = np.concatenate(
-        [
-            moved([(o[at : at + 64], s[at : at + 64]) for o, s in elements])
-            for at in range(0, number, 64)
-        ]
-    )
+    terms = np.asarray(moved(layout.elements()))
     own = np.asarray(jax.jit(family.log_density)(p, draws))
-    return np.log(number) - (np.logaddexp.reduce(terms, axis=0) - own)
+    return np.log(len(terms)) - (np.logaddexp.reduce(terms, axis=0) - own)
