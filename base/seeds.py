@@ -7,6 +7,7 @@ from functools import partial
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 
 class Purpose(IntEnum):
@@ -41,6 +42,12 @@ def keys_for(purpose: Purpose, seed: int | jax.Array, count: int) -> jax.Array:
     """A key for each number below `count`, on which none of them depends."""
     root = jax.random.fold_in(jax.random.key(seed), int(purpose))
     return jax.vmap(partial(jax.random.fold_in, root))(jnp.arange(count))
+
+
+@jax.jit
+def keys_at(keys: jax.Array, rows: np.ndarray) -> jax.Array:
+    """Some of the keys."""
+    return keys[rows]
 
 
 def key_for(purpose: Purpose, seed: int | jax.Array) -> jax.Array:

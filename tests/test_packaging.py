@@ -1,6 +1,7 @@
 """pyproject.toml, the locks and environment.yml say the same."""
 
 import ast
+import functools
 import importlib.metadata
 import re
 import subprocess
@@ -64,10 +65,13 @@ def test_every_user_installs_only_what_is_listed_here(project):
     assert [Requirement(line).name for line in project["dependencies"]] == listed.split()
 
 
+providers = functools.cache(importlib.metadata.packages_distributions)
+
+
 @each("extra", EXTRAS_BY_PACKAGE)
 def test_an_extra_brings_the_package_by_which_it_is_known(project, extra):
     names = {Requirement(line).name for line in project["optional-dependencies"][extra]}
-    provided = importlib.metadata.packages_distributions()
+    provided = providers()  # looks through all that is installed, for seconds
     package = EXTRAS_BY_PACKAGE[extra]
     assert names & set(map(canonicalize_name, provided.get(package, [package])))
 
@@ -157,7 +161,7 @@ def test_imported_packages_are_declared(project):
     optional = ("cluster", "data", "mclmc", "notebook", "nutpie", "parquet", "pymc", "zarr")
     lines = project["dependencies"] + [line for name in optional for line in extras[name]]
     declared = {Requirement(line).name for line in lines}
-    providers = importlib.metadata.packages_distributions()
+    provided = providers()
     for path in (path for room in ROOMS for path in (ROOT / room).rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
@@ -165,7 +169,7 @@ def test_imported_packages_are_declared(project):
                 modules = [node.module]
             for top in {module.split(".")[0] for module in modules}:
                 if top not in sys.stdlib_module_names and top != "onebasin":
-                    assert declared & set(map(canonicalize_name, providers.get(top, [top]))), (
+                    assert declared & set(map(canonicalize_name, provided.get(top, [top]))), (
                         f"{path} imports {top}"
                     )
 

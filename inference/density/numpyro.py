@@ -25,11 +25,13 @@ from numpyro.infer.util import (
     compute_log_probs,
     constrain_fn,
     find_valid_initial_params,
+    initialize_model,
     log_density,
     potential_energy,
 )
 
 from onebasin.base.errors import ArgumentError
+from onebasin.base.seeds import keys_at
 from onebasin.models.target import Target
 from onebasin.posteriors.storable import check_values
 
@@ -222,9 +224,14 @@ class NumpyroDensity(Coordinates):
         """Points with a finite log density and gradient, uniform within +-radius, one a key."""
         number = len(keys)
         # Every number of keys has a search of its own to compile. The last key again finds the same point again.
-        keys = keys[np.minimum(np.arange(-(-number // _TOGETHER) * _TOGETHER), number - 1)]
-        points, found = self._search(keys, radius)
-        if not found.all():
+        rows = np.minimum(np.arange(-(-number // _TOGETHER) * _TOGETHER), number - 1)
+        points, found = self._search(keys_at(keys, rows), radius)
+        # Where JAX traces this call, who made it looks at the points.
+        if not isinstance(found, jax.core.Tracer) and not found.all():
+            with suppress(
+                RuntimeError
+            ):  # NumPyro's own call warns of data outside a site's support
+                initialize_model(keys, self.model, init_strategy=init_to_uniform(radius=radius))
             raise no_start(self.target.name, f"{TRIES} points were tried")
         return points[:number]
 

@@ -36,7 +36,7 @@ class Runner(ABC):
 
     def start(self, number: int) -> State:
         """Return the state that a chain begins from."""
-        return jax.tree.map(lambda leaf: leaf[number], self.states)
+        return _of_chain(self.states, number)
 
     def adapted(self, state: State) -> dict[str, np.ndarray]:
         """Return the step size and inverse metric of a state; nothing where another run has no use for them."""
@@ -51,6 +51,11 @@ class Runner(ABC):
         A draw may depend on its place in its slice by a last bit, since a slice is computed at once: so a chain that
         goes on takes each iteration at the place that it would have had.
         """
+
+
+@jax.jit  # leaf by leaf, every shape would be compiled by itself
+def _of_chain(states: State, number: int) -> State:
+    return jax.tree.map(lambda leaf: leaf[number], states)
 
 
 class Walk:

@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from jaxtyping import Float
@@ -139,8 +138,8 @@ def all_heads(
                 f"`draws` hold {name} of shape {arrays[name].shape}; the network needs (chain, "
                 f"draw, {', '.join(map(str, shape))}), chains and draws as many as in the others."
             )
-    flat = {n: jnp.asarray(v.reshape(-1, *v.shape[2:])) for n, v in arrays.items()}
-    out = _predict(network, flat, jnp.asarray(x), batch_size)
+    flat = {n: v.reshape(-1, *v.shape[2:]) for n, v in arrays.items()}
+    out = _predict(network, flat, x, batch_size)
     return np.asarray(out).reshape(*leading, *out.shape[1:])
 
 

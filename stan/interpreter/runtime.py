@@ -145,7 +145,7 @@ def location() -> Path | None:
 def installed_version() -> str:
     """Return the version of the installed package; refuse what is not installed."""
     if (file := location()) is not None:
-        # As pip names the folder beside it. Python's module for this takes half of the time in which the driver starts.
+        # As pip names the folder next to it; Python's module for this takes half of the driver's start.
         found = [folder.stem for folder in file.parents[2].glob(f"{PACKAGE}-*.dist-info")]
         if len(found) == 1:
             return found[0].removeprefix(f"{PACKAGE}-")

@@ -9,6 +9,7 @@ from numpyro import distributions as dist
 from numpyro.infer.util import initialize_model
 from scipy import stats
 
+from onebasin.base.errors import InferenceError
 from onebasin.inference import Advi, Nuts, infer
 from onebasin.inference.density.network import density_of
 from onebasin.inference.density.numpyro import FIXED, sites_of
@@ -129,6 +130,19 @@ def test_starts_are_numpyros(model):
     np.testing.assert_array_equal(
         density.random_starts(keys, 1.5), jax.vmap(density.ravel)(info.param_info.z)
     )
+
+
+@pytest.mark.filterwarnings("default")
+def test_data_outside_a_sites_support_are_named_where_no_start_is_found():
+    def model() -> None:
+        numpyro.sample("y", dist.Gamma(numpyro.sample("x", dist.LogNormal()), 1.0), obs=-1.0)
+
+    density = density_of(Target(name="outside", numpyro_model=model))
+    with (
+        pytest.warns(UserWarning, match="Site y: Out-of-support values"),
+        pytest.raises(InferenceError, match=r"No starting point .* for 'outside'.*100 points"),
+    ):
+        density.random_starts(jax.random.split(jax.random.key(0), 2), 2.0)
 
 
 def _without_a_density() -> None:
