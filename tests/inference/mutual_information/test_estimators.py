@@ -21,7 +21,7 @@ from onebasin.inference.mutual_information.ratios import LogRatios, log_ratios
 from ...each import each
 from .cases import Parts, assert_derivative, brute_force, in_mcse, parts
 
-DRAWS = 4_000
+DRAWS = 6_000
 ESTIMATORS = {
     "exact": exact,
     "infonce2": partial(infonce, num_permutations=2),
