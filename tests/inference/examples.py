@@ -167,8 +167,11 @@ class Case:
 
 
 def run(case: Case, *, target: Target | None = None, **arguments: Any) -> xr.DataTree:
-    """Infer; arguments with the names of the method's fields are fields. Predictions only where a limit is given."""
-    arguments = {"predictive_mb": 0.0} | arguments
+    """Infer; arguments with the names of the method's fields are fields.
+
+    Predictions, and the check of the symmetry, where they are asked for alone.
+    """
+    arguments = {"predictive_mb": 0.0, "check_symmetry": False} | arguments
     fields = {
         n: arguments.pop(n) for n in [*arguments] if n in case.method.kind.__dataclass_fields__
     }

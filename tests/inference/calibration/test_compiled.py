@@ -75,7 +75,7 @@ def test_chains_from_fits_are_not_compiled_together():
 
 def test_a_simulation_without_an_optimum_has_failed_alone():
     """As where each simulation is inferred by itself."""
-    settings = ob.Nuts(chains=1, warmup=1, draws=1, init="optimum", init_starts=2)
+    settings = ob.Hmc(chains=1, warmup=1, draws=1, init="optimum", init_starts=2)
     simulations = [simulated(FAMILY, 1, number) for number in range(2)]
     unlikely = replace(simulations[1], data={"y": np.full(5, np.inf)})
     fine, failed = CompiledChains(FAMILY, settings)([simulations[0], unlikely])
@@ -122,8 +122,3 @@ def test_data_whose_size_changes_are_refused_in_words():
         CompiledChains(growing, ob.Nuts(**FEW))(
             [simulated(growing, 1, number) for number in range(6)]
         )
-
-
-def test_what_advi_refuses_is_refused_of_many_simulations_too():
-    with pytest.raises(ValueError, match=r"`init` is 'he', but the target .* is no network"):
-        ob.calibrate(FAMILY, ob.Advi(init="he", draws=10), simulations=2)

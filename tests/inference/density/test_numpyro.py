@@ -145,29 +145,30 @@ def test_data_outside_a_sites_support_are_named_where_no_start_is_found():
         density.random_starts(jax.random.split(jax.random.key(0), 2), 2.0)
 
 
-def test_a_variable_without_a_density_is_refused():
-    def model() -> None:
-        numpyro.sample("x", dist.Delta(jnp.zeros(2)).to_event(1))
+def _without_a_density() -> None:
+    numpyro.sample("x", dist.Delta(jnp.zeros(2)).to_event(1))
 
-    with pytest.raises(ValueError, match="x with a Delta distribution, which has no density"):
+
+def _with_the_name_of_an_axis() -> None:
+    x = numpyro.sample("x", dist.Normal(jnp.zeros(2), 1))
+    numpyro.deterministic("x_dim_0", x)
+
+
+def _without_a_variable() -> None:
+    numpyro.sample("y", dist.Normal(0, 1), obs=1.0)
+
+
+@each(
+    ("model", "words"),
+    [
+        (_without_a_density, "x with a Delta distribution, which has no density"),
+        (_with_the_name_of_an_axis, "x_dim_0, which is the name of an axis of x"),
+        (_without_a_variable, "'bad' has a NumPyro model without a variable"),
+    ],
+)
+def test_a_model_that_has_no_density_is_refused(model, words):
+    with pytest.raises(ValueError, match=words):
         density_of(Target(name="bad", numpyro_model=model))
-
-
-def test_a_variable_with_the_name_of_an_axis_is_refused():
-    def model() -> None:
-        x = numpyro.sample("x", dist.Normal(jnp.zeros(2), 1))
-        numpyro.deterministic("x_dim_0", x)
-
-    with pytest.raises(ValueError, match="x_dim_0, which is the name of an axis of x"):
-        density_of(Target(name="bad", numpyro_model=model))
-
-
-def test_a_model_without_a_variable_is_refused():
-    def model():
-        numpyro.sample("y", dist.Normal(0, 1), obs=1.0)
-
-    with pytest.raises(ValueError, match="'empty' has a NumPyro model without a variable"):
-        density_of(Target(name="empty", numpyro_model=model))
 
 
 def test_an_improper_prior_has_a_density():

@@ -65,11 +65,9 @@ def test_values_and_gradients_are_the_librarys(known):
 def test_the_log_density_is_complete(known):
     """With all constants: that of the NumPyro model, whose transform of a positive number is Stan's."""
     other = ob.jax_density(known_target("numpyro"))
-    for vector in points(known, 3):
-        values = known.constrain(vector)
-        np.testing.assert_allclose(
-            known.log_density(vector), other.log_density(other.unconstrain(values)), rtol=1e-12
-        )
+    there = jax.jit(jax.vmap(lambda v: other.log_density(other.unconstrain(known.constrain(v)))))
+    vectors = points(known, 3)
+    np.testing.assert_allclose(jax.vmap(known.log_density)(vectors), there(vectors), rtol=1e-12)
 
 
 def test_second_derivatives_are_those_of_gradients(known):
@@ -78,10 +76,9 @@ def test_second_derivatives_are_those_of_gradients(known):
     # places of x and tau differ in the two vectors
     places = np.concatenate([other.places()[name].ravel() for name in known.names])  # type: ignore[attr-defined]
     there = jnp.zeros(known.size).at[places].set(vector)
-    expected = jax.hessian(other.log_density)(there)[np.ix_(places, places)]
-    np.testing.assert_allclose(
-        jax.hessian(known.log_density)(vector), expected, rtol=1e-6, atol=1e-6
-    )
+    expected = jax.jit(jax.hessian(other.log_density))(there)[np.ix_(places, places)]
+    found = jax.jit(jax.hessian(known.log_density))(vector)
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
 
 
 def test_constrain_and_unconstrain_are_inverse(simplex):
@@ -122,19 +119,19 @@ def test_free_simplexes_add_one_normal_coordinate(simplex, engine):
     symmetry = (Exchangeable({"weight": 0, "mu": 0, "sigma": 0}),)
     free = layout_of(bound(mixture(symmetry), engine)).density
     assert free.size == simplex.size + 1
-    for vector in points(free, 3):  # type: ignore[arg-type]
+
+    def expected(vector: jax.Array) -> jax.Array:
         along = jnp.sum(free.unravel(vector)["weight"]) / np.sqrt(3)
         normal = -0.5 * along**2 - 0.5 * np.log(2 * np.pi)
-        same = simplex.unconstrain(free.constrain(vector))
-        np.testing.assert_allclose(
-            free.log_density(vector), simplex.log_density(same) + normal, rtol=1e-10
-        )
-        gradient = jax.grad(free.log_density)(vector)
-        step = 1e-5 * jnp.eye(free.size)
-        differences = [
-            (free.log_density(vector + s) - free.log_density(vector - s)) / 2e-5 for s in step
-        ]
-        np.testing.assert_allclose(gradient, jnp.stack(differences), rtol=1e-6, atol=1e-6)
+        return simplex.log_density(simplex.unconstrain(free.constrain(vector))) + normal
+
+    vectors = points(free, 3)  # type: ignore[arg-type]
+    value, gradient = jax.jit(jax.vmap(jax.value_and_grad(free.log_density)))(vectors)
+    np.testing.assert_allclose(value, jax.jit(jax.vmap(expected))(vectors), rtol=1e-10)
+    heights = jax.jit(jax.vmap(jax.vmap(free.log_density)))
+    step = 1e-5 * jnp.eye(free.size)[None]
+    up, down = (heights(vectors[:, None] + sign * step) for sign in (1, -1))
+    np.testing.assert_allclose(gradient, (up - down) / 2e-5, rtol=1e-6, atol=1e-6)
 
 
 def test_single_precision_is_refused(known):

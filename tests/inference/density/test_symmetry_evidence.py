@@ -1,6 +1,7 @@
-"""What a check of a symmetry sees whatever constants a program adds, at draws, and of derived quantities."""
+"""What a check of a symmetry sees: with any constant, at draws, of derived quantities; and how it shows itself."""
 
 import dataclasses
+import logging
 from pathlib import Path
 
 import jax.numpy as jnp
@@ -9,16 +10,23 @@ import numpyro
 import numpyro.distributions as dist
 import pytest
 
+import onebasin as ob
 from onebasin import Complement, Exchangeable, Target, stan
 from onebasin.base.errors import OnebasinError
+from onebasin.inference.contracts.engines import density_by
 from onebasin.inference.density.changes import spread_draws
 from onebasin.inference.density.numpyro import NumpyroValues
-from onebasin.inference.density.symmetry import SymmetryError, check_symmetry
-from onebasin.inference.runs.declared import SymmetryTrial
+from onebasin.inference.density.symmetry import SymmetryCheck, SymmetryError, check_symmetry
+from onebasin.inference.runs import declared
+from onebasin.inference.runs.declared import SymmetryTrial, with_derived
 from onebasin.inference.runs.posterior import build
+from onebasin.models import BayesianNetwork, Network
 from onebasin.models.symmetry.changes import changes
 from onebasin.models.symmetry.evidence import Evidence
+from onebasin.models.symmetry.words import read, spell
+from onebasin.posteriors.view import as_view
 
+from ...cards import check_page
 from ...each import each
 
 FREE_MIXTURE = Path(__file__).parents[2] / "stan" / "programs" / "known" / "free_mixture.stan"
@@ -172,8 +180,8 @@ def test_stan_computes_derived_quantities_at_moved_points():
     plain = stan.stan_program(FREE_MIXTURE, data, symmetry=(whole,))
     assert check_symmetry(plain, engine="stanli").evidence.left_behind == ("precision",)
     block = Exchangeable({**whole.axes, "precision": 0})
-    declared = dataclasses.replace(plain, symmetry=(block,))
-    assert check_symmetry(declared, engine="stanli").evidence.derived == ("precision",)
+    moved = dataclasses.replace(plain, symmetry=(block,))
+    assert check_symmetry(moved, engine="stanli").evidence.derived == ("precision",)
     signs = dataclasses.replace(
         plain,
         symmetry=(Exchangeable(dict(whole.axes), complements=()), Exchangeable({"precision": 0})),
@@ -207,3 +215,92 @@ def test_evidence_is_kept_as_json_and_joined():
     for joined in (sound.joined(refuted), refuted.joined(sound)):
         assert not joined.holds
         assert (joined.refuted, joined.draws) == ("it changes by 3 nats", 16)
+
+
+MU = (Exchangeable({"mu": 0}), Complement(("p",)))
+
+
+def test_a_symmetry_that_holds_says_where_it_was_tried():
+    def model():
+        numpyro.sample("mu", dist.Normal().expand([3]).to_event(1))
+
+    found = check_symmetry(Target("three", numpyro_model=model, symmetry=MU[:1]))
+    text = repr(found)
+    assert text.startswith("✓ The symmetry holds\nMoving components as declared ")
+    assert "at 5 random points." in text
+    assert "✓ permutations of mu" in text
+    assert "it was tried at random points, not at draws" in text
+    check_page(found._repr_html_())
+
+
+def test_a_block_that_no_point_tells_of_is_no_pass():
+    found = SymmetryCheck((1e-12, np.nan), 5, Evidence(points=5, unresolved=("p",)), MU)
+    text = repr(found)
+    assert text.startswith("! Not every part of the symmetry could be checked\n")
+    assert "changes the log density by 1e-12 nats at most" in text
+    assert "! complements of p" in text
+    assert "the density was not checked for `p`" in text
+    assert repr(SymmetryCheck((), 5)).startswith("No symmetry is declared")
+
+
+ALONG = """
+data { int N; vector[N] y; }
+parameters { simplex[3] w; vector[3] mu; real a; real b; real eta; real tau; }
+transformed parameters { real half_a = a / 2; real half_b = b / 2; real share = inv_logit(eta); }
+model { mu ~ normal(0, 3); a ~ normal(0, 1); b ~ normal(0, 1); eta ~ normal(0, 1); tau ~ normal(0, 1); }
+generated quantities {
+  matrix[N, 3] resp;
+  real total = sum(mu) + tau;
+  vector[3] noisy;
+  for (n in 1:N) for (k in 1:3) resp[n, k] = w[k] * exp(normal_lpdf(y[n] | mu[k], 1));
+  for (k in 1:3) noisy[k] = normal_rng(mu[k], 1);
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def density():
+    target = stan.stan_program(ALONG, {"N": 3, "y": [-1.0, 0.5, 2.0]})
+    return density_by("stanli", target)
+
+
+@each(
+    "word, found",
+    [
+        ("w,mu", "w,mu,resp:1"),
+        ("a~b,+-eta:", "a~b,half_a~half_b,+-eta:,1-share"),
+        ("+-tau:", "+-tau:"),
+    ],
+)
+def test_what_follows_is_moved_and_nothing_else(density, word, found):
+    (block,) = with_derived((read(word),), density, seed=1)
+    assert sorted(spell(block).split(",")) == sorted(found.split(","))
+
+
+SETTINGS = ob.Nuts(chains=2, warmup=30, draws=30)
+
+
+def test_nothing_is_checked_where_it_is_not_asked_for_and_draws_are_the_same():
+    left_out, checked = (
+        ob.infer(target(scale=0.0), SETTINGS, check_symmetry=on) for on in (False, True)
+    )
+    assert as_view(left_out).symmetry_evidence is None
+    np.testing.assert_array_equal(left_out["posterior"]["mu"], checked["posterior"]["mu"])
+
+
+def test_a_networks_symmetry_is_its_architectures(monkeypatch):
+    monkeypatch.setattr(declared, "hold", lambda *_, **__: pytest.fail("it is checked"))
+    x = np.zeros((3, 1))
+    network = BayesianNetwork(Network(1, (2,))).condition(x, x, name="net")
+    for unchecked in (network, dataclasses.replace(target(), symmetry=())):
+        assert declared.begin(unchecked, engine="numpyro", seed=0, progress=False) is None
+
+
+def test_what_draws_refute_is_kept_and_said(caplog):
+    """The draws are valid, and are handed back."""
+    with caplog.at_level(logging.WARNING, "onebasin"):
+        tree = ob.infer(target(scale=0.44, unlike=far), SETTINGS)
+    found = as_view(tree).symmetry_evidence
+    assert not found.holds
+    assert found.refuted.endswith("nats at draws")
+    assert [r.getMessage() for r in caplog.records] == [found.sentence]

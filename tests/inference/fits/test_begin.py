@@ -12,12 +12,10 @@ from numpyro import distributions as dist
 
 import onebasin as ob
 from onebasin.base.errors import ArgumentError
-from onebasin.base.precision import precision
 from onebasin.base.progress import ProgressBars
 from onebasin.inference import Nuts
 from onebasin.inference.contracts.method import Found, Job
 from onebasin.inference.density.counted import CountedDensity
-from onebasin.inference.density.network import density_of
 from onebasin.inference.fits.begin import _come, _from_afar, sampled, start_from_fit
 from onebasin.inference.fits.drift import MovedChains
 from onebasin.inference.fits.gaussian import NormalFit
@@ -81,8 +79,7 @@ def test_chains_of_a_good_fit_have_its_covariance_and_need_no_warmup(kind, engin
     ],
 )
 def test_a_fit_that_does_not_cover_the_posterior_is_not_used(model, reason):
-    with precision("float64"):
-        said, start = start_from_fit(job(model), CountedDensity(density_of(target(model))))
+    said, start = start_from_fit(job(model), CountedDensity.of(target(model)))
     assert start is None
     assert re.search(f"not used, and chains warm up as usual: .*({reason})", said)
 
@@ -95,10 +92,9 @@ def test_chains_without_their_fit_are_those_of_no_fit():
 
 
 def test_one_chain_in_four_begins_at_a_random_point():
-    counted = CountedDensity(density_of(target(normal)))
+    counted = CountedDensity.of(target(normal))
     nine = replace(job(normal), method=Nuts(init="fit", chains=9))
-    with precision("float64"):
-        start = start_from_fit(nine, counted)[1]
+    start = start_from_fit(nine, counted)[1]
     assert start is not None
     assert (np.abs(start.positions - 30) < 6).all()  # those from +-2 as well
     assert (np.abs(_from_afar(replace(job(normal), method=Nuts(chains=9)), counted)) < 2).all()
@@ -109,11 +105,10 @@ def test_one_chain_in_four_begins_at_a_random_point():
 
 @pytest.mark.parametrize(("model", "comes"), [(normal, True), (low_mode, False)])
 def test_a_chain_from_afar_comes_or_speaks_against_the_fit(model, comes):
-    with precision("float64"):
-        counted = CountedDensity(density_of(target(model)))
-        settled = MovedChains.at(counted, 30 + np.linspace(-2, 2, 16)[:, None])
-        fit = NormalFit(np.array([30.0]), np.eye(1))
-        found = _come(counted, np.full((1, 1), 0.1), settled, fit, 1.0, np.random.default_rng(0))
+    counted = CountedDensity.of(target(model))
+    settled = MovedChains.at(counted, 30 + np.linspace(-2, 2, 16)[:, None])
+    fit = NormalFit(np.array([30.0]), np.eye(1))
+    found = _come(counted, np.full((1, 1), 0.1), settled, fit, 1.0, np.random.default_rng(0))
     assert (found is not None) == comes
     if found is not None:
         assert 1e-3 < abs(found[0, 0] - 30) < 4  # not at the optimum

@@ -10,9 +10,7 @@ from numpyro import distributions as dist
 from scipy.stats import norm
 
 import onebasin as ob
-from onebasin.base.precision import precision
 from onebasin.inference.density.counted import CountedDensity
-from onebasin.inference.density.network import density_of
 from onebasin.inference.fits.conditional import SPACING, WIDTH, BentFit, bending
 from onebasin.inference.fits.gaussian import NormalFit
 
@@ -45,7 +43,7 @@ def bowl() -> None:
 
 
 def counted_of(model: Model) -> CountedDensity:
-    return CountedDensity(density_of(ob.Target("bent", numpyro_model=model)))
+    return CountedDensity.of(ob.Target("bent", numpyro_model=model))
 
 
 @pytest.mark.parametrize(
@@ -53,18 +51,16 @@ def counted_of(model: Model) -> CountedDensity:
 )
 def test_coordinates_are_held_given_which_the_others_are_normal(model, held):
     """Of y = x1^2 + x2^2 + noise not y, though it is the strongest: given y, x lies on a circle."""
-    with precision("float64"):
-        counted = counted_of(model)
-        fit = NormalFit(np.zeros(counted.size), 0.7 * np.eye(counted.size))
-        for seed in range(5):
-            assert sorted(bending(counted, fit, np.random.default_rng(seed))) == held
+    counted = counted_of(model)
+    fit = NormalFit(np.zeros(counted.size), 0.7 * np.eye(counted.size))
+    for seed in range(5):
+        assert sorted(bending(counted, fit, np.random.default_rng(seed))) == held
 
 
 def test_the_evidence_of_a_node_is_the_marginal_density_there():
     """Given v, x is normal, so that Laplace's approximation is exact; the unit of the coordinates does not matter."""
-    with precision("float64"):
-        fit = NormalFit(np.array([0.1, 0, 0, 0, 0]), np.diag([0.5, 2, 1, 1, 3.0]))
-        found = BentFit(counted_of(funnel), fit, [0]).grid()
+    fit = NormalFit(np.array([0.1, 0, 0, 0, 0]), np.diag([0.5, 2, 1, 1, 3.0]))
+    found = BentFit(counted_of(funnel), fit, [0]).grid()
     v = np.array([each.loc[0] for each, _ in found])
     assert np.ptp(v) > 4 * 0.8
     np.testing.assert_allclose(np.diff(np.sort(v)), 0.5 * SPACING)
@@ -75,11 +71,10 @@ def test_the_evidence_of_a_node_is_the_marginal_density_there():
 
 
 def test_nodes_follow_the_ridge_and_there_are_none_of_a_grid_without_end():
-    with precision("float64"):
-        bent = BentFit(counted_of(banana), NormalFit(np.zeros(2), 0.5 * np.eye(2)), [0])
-        places = np.array([each.loc for each, _ in bent.grid()])
-        (near,) = bent.at(np.array([[1.5, -3.0], [1.6, 9.0]]))  # one node for both
-        flat = BentFit(counted_of(banana), NormalFit(np.zeros(2), 1e-3 * np.eye(2)), [0]).grid()
+    bent = BentFit(counted_of(banana), NormalFit(np.zeros(2), 0.5 * np.eye(2)), [0])
+    places = np.array([each.loc for each, _ in bent.grid()])
+    (near,) = bent.at(np.array([[1.5, -3.0], [1.6, 9.0]]))  # one node for both
+    flat = BentFit(counted_of(banana), NormalFit(np.zeros(2), 1e-3 * np.eye(2)), [0]).grid()
     np.testing.assert_allclose(places[:, 1], 0.9 * places[:, 0] ** 2, atol=0.1)
     np.testing.assert_allclose(near[0].loc, [1.5, 0.9 * 1.5**2], atol=0.1)
     assert flat == []

@@ -8,9 +8,7 @@ from jax import numpy as jnp
 from numpyro import distributions as dist
 
 import onebasin as ob
-from onebasin.base.precision import precision
 from onebasin.inference.density.counted import CountedDensity
-from onebasin.inference.density.network import density_of
 from onebasin.inference.fits.drift import drift
 from onebasin.inference.fits.gaussian import NormalFit
 from onebasin.inference.fits.peaks import find_peaks
@@ -40,7 +38,6 @@ def assert_known(tree: xr.DataTree):
 @pytest.mark.parametrize(
     ("method", "engine", "fields"),
     [
-        ("dadvi", "numpyro", {"starts": 4}),
         ("advi", "numpyro", {"iterations": 300}),
         ("pathfinder", "stanli", {}),
         ("laplace", "stanli", {}),
@@ -70,15 +67,6 @@ def test_two_modes_have_their_shares_whatever_their_distance():
     assert float((tree["posterior"]["x"] > 700).mean()) == pytest.approx(upper, abs=2e-3)
 
 
-def test_a_funnel_is_refused():
-    def model() -> None:
-        v = numpyro.sample("v", dist.Normal(0, 3))
-        numpyro.sample("x", dist.Normal(0, jnp.exp(v / 2)).expand([5]).to_event(1))
-
-    tree = ob.dadvi(ob.Target("funnel", numpyro_model=model), weights=True, seed=1)
-    assert ob.diagnose(tree).verdict == "unusable"
-
-
 def test_rounds_for_the_tail_of_a_quantity_carry_its_sd():
     """Of a lognormal, whose tail is the transform's, and of a t, whose own tail is that of no normal."""
 
@@ -87,18 +75,17 @@ def test_rounds_for_the_tail_of_a_quantity_carry_its_sd():
         numpyro.sample("y", dist.StudentT(3))
 
     def weighed(**rounds: int) -> tuple[float, list[float], int]:
-        counted = CountedDensity(density_of(ob.Target("heavy", numpyro_model=model)))
+        counted = CountedDensity.of(ob.Target("heavy", numpyro_model=model))
         rng, start = np.random.default_rng(2), NormalFit(np.zeros(2), np.diag([1.6, 1.5]))
         found = weigh(counted, [start], rng, **rounds)
         weights = np.exp(found.log_weight)
         sds = [np.sqrt(weights @ (v - weights @ v) ** 2) for v in found.values.values()]
         return worst_khat(found.values, found.lp - found.log_q), sds, counted.heights
 
-    with precision("float64"):
-        khat, _, count = weighed(tail_rounds=0)
-        assert (khat > GOOD, count) == (True, 5_000)
-        khat, sds, count = weighed()
-        assert (khat < HEAVY, count) == (True, 15_000)
+    khat, _, count = weighed(tail_rounds=0)
+    assert (khat > GOOD, count) == (True, 5_000)
+    khat, sds, count = weighed()
+    assert (khat < HEAVY, count) == (True, 15_000)
     known = [np.sqrt(np.expm1(1.6**2) * np.exp(1.6**2)), 3**0.5]
     np.testing.assert_allclose(sds, known, rtol=0.03)
 
@@ -109,10 +96,9 @@ def test_draws_far_out_whose_variables_are_no_numbers_have_no_weight():
         u = jnp.minimum(jnp.log(x), 1e3)  # finite where x is not
         numpyro.factor("f", -0.5 * u**2 - u)
 
-    with precision("float64"):
-        counted = CountedDensity(density_of(ob.Target("far", numpyro_model=model)))
-        start = NormalFit(np.zeros(1), np.array([[300.0]]))
-        found = weigh(counted, [start], np.random.default_rng(1))
+    counted = CountedDensity.of(ob.Target("far", numpyro_model=model))
+    start = NormalFit(np.zeros(1), np.array([[300.0]]))
+    found = weigh(counted, [start], np.random.default_rng(1))
     assert len(found.lp) < counted.heights
     assert np.isfinite(found.values["x"]).all()
     assert np.exp(found.log_weight) @ found.values["x"] == pytest.approx(np.exp(0.5), rel=0.1)
@@ -126,12 +112,11 @@ def test_a_narrow_mode_far_away_is_found():
         shares = dist.Categorical(jnp.array([0.63, 0.37]))
         numpyro.sample("x", dist.MixtureSameFamily(shares, parts))
 
-    with precision("float64"):
-        counted = CountedDensity(density_of(ob.numpyro_model(model, name="far")))
-        for seed in range(6):
-            rng = np.random.default_rng(seed)
-            peaks = find_peaks(counted, starts=16, radius=2.0, rng=rng)
-            np.testing.assert_allclose([p.vector.mean() for p in peaks], [0, 12.7], atol=1e-3)
+    counted = CountedDensity.of(ob.numpyro_model(model, name="far"))
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        peaks = find_peaks(counted, starts=16, radius=2.0, rng=rng)
+        np.testing.assert_allclose([p.vector.mean() for p in peaks], [0, 12.7], atol=1e-3)
 
 
 def test_both_arms_of_a_curved_posterior_have_weight():
@@ -156,7 +141,6 @@ def test_short_chains_from_exact_draws_drift_by_chance_alone(rng):
     draws, flat = rng.normal(size=(20_000, 8)), np.full(20_000, -np.log(20_000))
     fit = NormalFit(np.zeros(8), np.eye(8))
     weighted = Weighted(draws, flat, flat, flat, (fit,), np.ones(1), {"x": draws})
-    with precision("float64"):
-        counted = CountedDensity(density_of(ob.numpyro_model(model)))
-        scores = np.stack([drift(counted, weighted, rng)["x"] for _ in range(60)])
+    counted = CountedDensity.of(ob.numpyro_model(model))
+    scores = np.stack([drift(counted, weighted, rng)["x"] for _ in range(60)])
     np.testing.assert_allclose(scores.std(axis=(0, 2)), 1, atol=0.15)

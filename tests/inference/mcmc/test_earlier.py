@@ -25,7 +25,7 @@ from onebasin.inference.mcmc.given import Start
 from onebasin.inference.mcmc.relabelling import moved
 from onebasin.models import Target
 
-from ..known import MEAN, known_target
+from ..known import MEAN, RATE, SHAPE, known_target
 
 NOTEBOOKS = Path(__file__).parents[3] / "notebooks" / "programs"
 FAR = {"mu": np.array([2.7, -2.6]), "sigma": np.array([0.9, 1.1]), "theta": np.array(0.6)}
@@ -238,14 +238,10 @@ def test_a_run_records_where_it_began(tmp_path):
 
 def test_methods_without_a_use_for_it_refuse_it():
     target = program()
-    with pytest.raises(ArgumentError, match="`init` gives values, but pathfinder takes none"):
-        ob.pathfinder(target, init=FAR)
     with pytest.raises(ArgumentError, match="`adapt_from` is given, but advi has no step size"):
         ob.advi(target, adapt_from=FAR)
     with pytest.raises(ArgumentError, match="`init` and `start` both give"):
         ob.infer(target, "nuts", init=FAR, start=FAR)
-    with pytest.raises(ArgumentError, match="`init` is 'best'; choose one of"):
-        ob.nuts(target, init="best")
 
 
 @pytest.mark.parametrize(("engine", "init"), [("numpyro", "optimum"), ("stanli", "pathfinder")])
@@ -259,6 +255,8 @@ def test_starts_that_were_looked_for_are_recorded(engine, init):
     assert np.allclose(starts["x"][0], starts["x"][1], atol=1e-3) == (init == "optimum")
     if init == "optimum":
         np.testing.assert_allclose(starts["x"], [MEAN, MEAN], atol=1e-4)
+        # Of the unconstrained density: without the Jacobian it would be (shape - 1) / rate.
+        np.testing.assert_allclose(starts["tau"], SHAPE / RATE, rtol=1e-4)
         with pytest.raises(ArgumentError, match="`threads_per_chain` is 2, but engine='numpyro'"):
             ob.nuts(target, threads_per_chain=2, engine=engine)
     assert json.loads(run.attrs["settings"])["thin"] == 2

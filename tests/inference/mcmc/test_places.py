@@ -136,44 +136,38 @@ class Runs:
         self.numbers: list[int] = []
         self.broken = broken
 
-    def prepare(self):
-        def run(place: ChainPlace, cancel: threading.Event) -> None:
-            self.numbers.append(place.number)
-            if place.number in self.broken:
-                raise RuntimeError("planted")
-            three(place)
-
-        return run
+    def __call__(self, place: ChainPlace, cancel: threading.Event) -> None:
+        self.numbers.append(place.number)
+        if place.number in self.broken:
+            raise RuntimeError("planted")
+        three(place)
 
 
 def test_finished_chains_are_kept_in_their_order_and_not_run_again(tmp_path):
     first = Runs(broken=(3,))
     with pytest.raises(RuntimeError, match="planted"):
-        run_all(first.prepare, 4, tmp_path)
+        run_all(lambda: first, 4, tmp_path)
     kept = [n for n in range(4) if (tmp_path / f"chain-{n}" / "draws-000000.npz").exists()]
     assert kept
     assert 3 not in kept
     second = Runs()
-    chains, ended = run_all(second.prepare, 4, tmp_path)
+    chains, ended = run_all(lambda: second, 4, tmp_path)
     assert sorted(second.numbers) == [i for i in range(4) if i not in kept]
     np.testing.assert_array_equal(chains.draws["x"][:, :, 1], np.arange(4)[:, None] * np.ones(3))
     assert (chains.draws["x"].shape, chains.stats["diverging"].shape) == ((4, 3, 2), (4, 3))
     assert chains.stats["diverging"].dtype == bool
     assert [(c.warmup_seconds, c.sampling_seconds) for c in ended] == [(0.5, 1.5)] * 4
-
-    def prepare():
-        raise AssertionError("not needed")
-
-    assert len(run_all(prepare, 4, tmp_path)[0].draws["x"]) == 4
+    third = run_all(lambda: pytest.fail("not needed"), 4, tmp_path)
+    assert len(third[0].draws["x"]) == 4
 
 
 @each("name", ["state.npz", "draws-000000.npz"])
 @each("content", [b"", b"of somebody else"])
 def test_damaged_chain_is_made_anew(content, name, tmp_path, caplog):
-    run_all(Runs().prepare, 3, tmp_path)
+    run_all(Runs, 3, tmp_path)
     (tmp_path / "chain-1" / name).write_bytes(content)
     again = Runs()
-    chains, _ = run_all(again.prepare, 3, tmp_path)
+    chains, _ = run_all(lambda: again, 3, tmp_path)
     assert again.numbers == [1]
     assert chains.draws["x"][:, 0, 0].tolist() == [0, 1, 2]
     assert [message.partition(" is damaged")[0] for message in caplog.messages] == [

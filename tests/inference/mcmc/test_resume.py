@@ -1,7 +1,7 @@
 """A chain that was killed goes on to the draws of one that was not, bit for bit."""
 
 import os
-from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +9,7 @@ import pytest
 
 from onebasin.base.errors import WriteError
 from onebasin.base.progress import ProgressBars
-from onebasin.inference import Hmc, Nuts
+from onebasin.inference import Nuts
 from onebasin.inference.contracts.method import Job
 from onebasin.inference.mcmc import places
 from onebasin.inference.mcmc.chains import run_chains
@@ -23,12 +23,7 @@ WARMUP, DRAWS = 130, 170
 SLICES = 3 + 4
 """Of a chain: 130 and 170 iterations, 50 at a time."""
 
-SETTINGS = {
-    "nuts": Nuts(chains=1, warmup=WARMUP, draws=DRAWS),
-    "hmc": Hmc(
-        chains=1, warmup=WARMUP, draws=DRAWS, trajectory_length=1.0, metric="dense", dtype="float32"
-    ),
-}
+SETTINGS = Nuts(chains=1, warmup=WARMUP, draws=DRAWS, metric="dense", dtype="float32")
 
 
 class Killed(BaseException):
@@ -40,10 +35,10 @@ def _every_slice_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(places, "SECONDS", 0.0)
 
 
-@pytest.fixture(scope="module", params=list(SETTINGS))
-def runner(request: pytest.FixtureRequest) -> Iterator[NumpyroChains]:
-    how = SETTINGS[request.param]
-    return NumpyroChains(Job(known_target("numpyro"), how, "numpyro", 3, ProgressBars(False)))
+@pytest.fixture(scope="module")
+def runner() -> NumpyroChains:
+    job = Job(known_target("numpyro"), SETTINGS, "numpyro", 3, ProgressBars(False))
+    return NumpyroChains(job)
 
 
 def run(runner: NumpyroChains, folder: Path | None, *, draws: int = DRAWS, ends: int = 99) -> dict:
@@ -51,20 +46,15 @@ def run(runner: NumpyroChains, folder: Path | None, *, draws: int = DRAWS, ends:
     slices = iter(range(1, 100))
 
     class Dying:
-        settings, bars, like = runner.settings, runner.bars, runner.like
-        slices, start, adapted, __call__ = (
-            runner.slices,
-            runner.start,
-            runner.adapted,
-            NumpyroChains.__call__,
-        )
+        settings, bars, like = replace(SETTINGS, draws=draws), runner.bars, runner.like
+        slices, start, adapted = runner.slices, runner.start, runner.adapted
+        __call__ = NumpyroChains.__call__
 
         def advance(self, *arguments: object, **named: object) -> object:
             if next(slices) == ends:
                 raise Killed
             return runner.advance(*arguments, **named)
 
-    Dying.settings = type(runner.settings)(**{**vars(runner.settings), "draws": draws})
     gathered = Gathered(1, draws)
     run_chains(Dying, gathered, chains=1, draws=draws, folder=folder, fingerprint="a")
     return {**gathered.draws, **gathered.stats}

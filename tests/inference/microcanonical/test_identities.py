@@ -14,6 +14,7 @@ from onebasin.inference.density.network import density_of
 from onebasin.inference.density.numpyro import NumpyroDensity
 from onebasin.inference.microcanonical.step_bias import Identities
 from onebasin.models import Target
+from onebasin.posteriors.view import as_view
 
 from ...each import each
 
@@ -58,23 +59,7 @@ def draws(seed: int, *, shift: float = 0.0, widen: float = 1.0, count: int = 100
         "tau": np.exp(0.5 * rng.standard_normal((4, count))),
         "pair": rng.standard_normal((4, count, 2)) @ root.T,
     }
-    return tree(values)
-
-
-def tree(values: dict[str, np.ndarray]) -> xr.DataTree:
-    """A posterior with the log densities of its draws."""
-    lp = heights()(values)
-    return xr.DataTree.from_dict(
-        {
-            "posterior": xr.Dataset(
-                {
-                    n: (("chain", "draw", *(f"{n}_{i}" for i in range(v.ndim - 2))), v)
-                    for n, v in values.items()
-                }
-            ),
-            "sample_stats": xr.Dataset({"lp": (("chain", "draw"), np.asarray(lp))}),
-        }
-    )
+    return as_view({"posterior": values, "sample_stats": {"lp": heights()(values)}}).tree
 
 
 def test_intervals_of_true_draws_leave_zero_out_at_the_stated_rate():
@@ -106,12 +91,7 @@ def test_draws_of_other_labels_and_modes_are_no_bias():
     x = 4.0 / 0.2**2 / precision + rng.standard_normal((4, 1000)) / np.sqrt(precision)
     x *= np.array([1, -1, 1, 1])[:, None]
     lp = -0.5 * ((np.abs(x) - 4) / 0.2) ** 2 - 0.5 * (x / 5) ** 2 - np.log(5 * np.sqrt(2 * np.pi))
-    posterior = xr.DataTree.from_dict(
-        {
-            "posterior": xr.Dataset({"x": (("chain", "draw"), x)}),
-            "sample_stats": xr.Dataset({"lp": (("chain", "draw"), lp)}),
-        }
-    )
+    posterior = as_view({"posterior": {"x": x}, "sample_stats": {"lp": lp}}).tree
     found = Identities(density_of(Target("two", numpyro_model=two))).of(posterior)
     assert found is not None
     assert found["shift"]["least"] == found["spread"]["least"] == 0

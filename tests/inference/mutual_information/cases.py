@@ -1,5 +1,6 @@
 """Gaussian parts whose log densities are known, and sums over all permutations and signs to hold against."""
 
+from collections.abc import Callable
 from itertools import permutations, product
 
 import jax
@@ -19,8 +20,8 @@ class Parts:
         self.loc, self.scale = loc, scale
         self.draws = loc + scale * rng.standard_normal((draws, *loc.shape))
 
-    def log_density(self, sign: float = 1.0) -> jax.Array:
-        """Entry (w, i, j): log q_i(sign u_j)."""
+    def log_density(self, sign: float | np.ndarray = 1.0) -> jax.Array:
+        """Entry (w, i, j): log q_i(sign u_j), with one sign or one a feature."""
         terms = norm.logpdf(
             sign * self.draws[:, None, :, :],
             self.loc[None, :, None, :],
@@ -69,6 +70,23 @@ def marginals_by_sum(matrix: np.ndarray) -> np.ndarray:
     for weight, columns in zip(weights, each, strict=True):
         found[np.arange(len(matrix)), columns] += weight
     return found
+
+
+def assert_derivative(
+    function: Callable[[jax.Array], jax.Array],
+    matrix: np.ndarray,
+    entries: list[tuple[int, ...]],
+    *,
+    step: float = 1e-5,
+    rtol: float = 1e-6,
+) -> None:
+    """Hold entries of the gradient against central differences."""
+    found = jax.grad(function)(jnp.asarray(matrix))
+    for entry in entries:
+        bump = np.zeros(matrix.shape)
+        bump[entry] = step
+        rise = function(jnp.asarray(matrix + bump)) - function(jnp.asarray(matrix - bump))
+        np.testing.assert_allclose(2 * found[entry], rise / step, rtol=rtol)
 
 
 def in_mcse(values: np.ndarray) -> float:

@@ -1,6 +1,5 @@
 """Free energies against the exact permanent on their side, and the rounding that keeps them there."""
 
-from collections.abc import Callable
 from functools import partial
 
 import jax
@@ -21,7 +20,7 @@ from onebasin.inference.mutual_information.permanent import log_permanent
 from onebasin.inference.mutual_information.ratios import log_ratios
 
 from ...each import each
-from .cases import parts
+from .cases import assert_derivative, parts
 
 
 def matrices(rng: np.random.Generator, size: int, number: int = 60) -> jax.Array:
@@ -61,22 +60,6 @@ def test_bethe_of_equal_parts_has_a_closed_form():
     np.testing.assert_allclose(free_energy(matrix, found), expected, rtol=1e-10)
 
 
-def _assert_derivative(
-    function: Callable[[jax.Array], jax.Array],
-    matrix: np.ndarray,
-    entries: list[tuple[int, int]],
-    *,
-    step: float,
-) -> None:
-    """Hold entries of the gradient against central differences."""
-    found = jax.grad(function)(jnp.asarray(matrix))
-    for entry in entries:
-        bump = np.zeros(matrix.shape)
-        bump[entry] = step
-        rise = function(jnp.asarray(matrix + bump)) - function(jnp.asarray(matrix - bump))
-        np.testing.assert_allclose(2 * found[entry], rise / step, rtol=1e-6)
-
-
 def test_derivative_of_the_free_energy_is_its_beliefs(rng):
     """Envelope theorem, against finite differences of the whole iteration."""
     matrix = rng.standard_normal((4, 4))
@@ -85,7 +68,7 @@ def test_derivative_of_the_free_energy_is_its_beliefs(rng):
     def energy(matrix: jax.Array) -> jax.Array:
         return free_energy(matrix, doubly_stochastic(converged_marginals(matrix)))
 
-    _assert_derivative(energy, matrix, [(0, 0), (1, 3)], step=1e-4)
+    assert_derivative(energy, matrix, [(0, 0), (1, 3)], step=1e-4)
 
 
 def test_derivative_through_sweeps_is_that_of_finite_differences(rng):
@@ -96,7 +79,7 @@ def test_derivative_through_sweeps_is_that_of_finite_differences(rng):
     def total(matrix: jax.Array) -> jax.Array:
         return jnp.sum(weights * marginals(matrix, sweeps=4))
 
-    _assert_derivative(total, matrix, [(0, 0), (3, 1)], step=1e-5)
+    assert_derivative(total, matrix, [(0, 0), (3, 1)])
 
 
 def test_rounding_is_doubly_stochastic_and_leaves_what_is(rng):

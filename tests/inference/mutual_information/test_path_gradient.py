@@ -6,7 +6,6 @@ from itertools import permutations, product
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy.stats import norm
 
 from onebasin.inference.mutual_information.estimators import exact
 from onebasin.inference.mutual_information.gradient import path_gradient
@@ -51,23 +50,14 @@ def by_group(case: Parts, flips: np.ndarray | None) -> tuple[np.ndarray, np.ndar
 
 @each(
     ("size", "flips", "known"),
-    [
-        (2, None, False),
-        (4, None, True),
-        (1, [True, True, True], False),
-        (3, [True, False, True], False),
-        (3, [True, False, True], True),
-    ],
+    [(4, None, True), (3, [True, False, True], False), (3, [True, False, True], True)],
 )
 def test_every_draw_has_the_mean_over_the_group(size, flips, known):
     """With flips of all or some parameters, known when compiled (as constants) or not."""
     case = parts(size, 1.0, features=3, draws=6, seed=size)
     mask = None if flips is None else np.array(flips)
-    plus, minus = (
-        norm.logpdf(draws[:, None], case.loc[None, :, None], case.scale[None, :, None]).sum(-1)
-        for draws in (case.draws, case.draws * (1.0 if mask is None else np.where(mask, -1.0, 1.0)))
-    )
-    ratios = log_ratios(jnp.asarray(plus), None if mask is None else jnp.asarray(minus))
+    turned = None if mask is None else case.log_density(np.where(mask, -1.0, 1.0))
+    ratios = log_ratios(case.log_density(), turned)
     marginals = jax.jit(exact)(jax.random.key(0), ratios).marginals
     given = None if mask is None else jnp.asarray(mask)
     function = (
@@ -109,16 +99,16 @@ def test_single_precision_keeps_the_gradient(flips):
         assert np.abs(double[:, [1, 5]]).max() > 0.1
 
 
-@each("dtype", [jnp.float32])
-def test_narrow_part_among_twins_is_left_alone(dtype):
+def test_narrow_part_among_twins_is_left_alone():
     """What is next to impossible stays so: any weight it is given is multiplied by the square of its precision."""
     rng = np.random.default_rng(4)
     loc = np.concatenate([0.05 * rng.standard_normal((6, 3)), [[0.5, -0.5, 0.5]]])
     scale = np.concatenate([rng.uniform(0.9, 1.1, (6, 3)), np.full((1, 3), 1e-3)])
     draws = loc + scale * rng.standard_normal((20, 7, 3))
-    arrays = [jnp.asarray(array, dtype) for array in (draws, loc, scale)]
+    arrays = [jnp.asarray(array, jnp.float32) for array in (draws, loc, scale)]
     ratios = mean_field(*arrays)
-    truth = COMPILED(*arrays, exact(jax.random.key(0), ratios).marginals)
-    for found, expected in zip(COMPILED(*arrays, training_marginals(ratios)), truth, strict=True):
-        np.testing.assert_allclose(found[:, 6], expected[:, 6], atol=0.01)
-        np.testing.assert_allclose(found[:, :6], expected[:, :6], atol=0.5)
+    truth = COMPILED(*arrays, jax.jit(exact)(jax.random.key(0), ratios).marginals)
+    found = COMPILED(*arrays, jax.jit(training_marginals)(ratios))
+    for mine, theirs in zip(found, truth, strict=True):
+        np.testing.assert_allclose(mine[:, 6], theirs[:, 6], atol=0.01)
+        np.testing.assert_allclose(mine[:, :6], theirs[:, :6], atol=0.5)

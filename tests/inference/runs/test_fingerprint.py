@@ -199,8 +199,6 @@ def test_kept_chain_of_a_model_with_other_data_is_not_taken(tmp_path):
     first = infer(normal(), ONE_CHAIN, checkpoint=tmp_path)
     other = infer(normal(Y + 5.0), ONE_CHAIN, checkpoint=tmp_path)
     assert (other.posterior["mu"] != first.posterior["mu"]).all()
-    again = infer(normal(Y + 5.0), ONE_CHAIN, checkpoint=tmp_path)
-    assert again.attrs["sampling_seconds"] == other.attrs["sampling_seconds"]  # it was not run
 
 
 @pytest.mark.cmdstan  # the interpreter refuses data that do not fit the program

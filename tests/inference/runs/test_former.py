@@ -1,14 +1,14 @@
 """Names and arguments of version 0.3, for one release: delete this file with `inference.runs.former`."""
 
-import numpy as np
+import numpyro
 import pytest
+from numpyro.distributions import Normal
 
 import onebasin as ob
 from onebasin import inference
 from onebasin.inference.runs import former
-from onebasin.models import BayesianNetwork, Network
 
-TARGET = BayesianNetwork(Network(1, (2,))).condition(np.zeros((3, 1)), np.zeros((3, 1)), name="net")
+TARGET = ob.Target("normal", numpyro_model=lambda: numpyro.sample("x", Normal(0, 1)))
 
 
 @pytest.mark.parametrize("name", former.CLASSES)

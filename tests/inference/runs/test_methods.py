@@ -6,57 +6,59 @@ import arviz_plots
 import arviz_stats
 import numpy as np
 import pytest
-import xarray as xr
 from scipy.special import log_softmax
 from scipy.stats import norm
 
 import onebasin as ob
 from onebasin.posteriors.network_groups import network_groups
 
-pytestmark = pytest.mark.filterwarnings("ignore:Estimated shape parameter")
 RNG = np.random.default_rng(4)
 X = RNG.normal(size=(12, 2))
 REGRESSION = ob.networks.BayesianNetwork(ob.networks.Network(2, (2,), 1, activation="tanh"))
 CLASSES = ob.networks.BayesianNetwork(
     ob.networks.Network(2, (2,), 3, activation="tanh"), likelihood=ob.networks.Categorical()
 )
-# With noise: without it the density has no peak, for sigma goes to 0.
-NOISE = 0.3 * np.random.default_rng(1).normal(size=12)
-NUMBERS = REGRESSION.condition(X, X[:, 0] + NOISE)
+NUMBERS = REGRESSION.condition(X, X[:, 0])
 LABELS = CLASSES.condition(X, RNG.integers(0, 3, 12))
 
 
-def taken_by_arviz(tree: xr.DataTree, tmp_path) -> xr.DataTree:
-    again = ob.open_posterior(ob.save(tree, tmp_path / "run.nc"))
-    assert len(arviz_stats.summary(again)) > 1
-    assert np.isfinite(arviz_stats.loo(again).elpd)
-    discrete = again["observed_data"]["y"].dtype.kind in "iu"  # which ArviZ smooths with a warning
-    kind = "ecdf" if discrete else "auto"
-    arviz_plots.plot_ppc_dist(again, backend="none", kind=kind, num_samples=30)
-    return again
+def drawn(model: ob.networks.BayesianNetwork, num: int = 40) -> dict[str, np.ndarray]:
+    """Weights, and the noise where it is inferred."""
+    draws = {n: RNG.normal(size=(2, num, *shape)) for n, shape in model.network.shapes.items()}
+    return draws if model.is_classifier else {**draws, "sigma": RNG.uniform(0.2, 2, (2, num))}
 
 
-@pytest.fixture(scope="module")
-def chains() -> xr.DataTree:
-    return ob.nuts(NUMBERS, chains=2, warmup=30, draws=30, max_tree_depth=4)
+@pytest.mark.filterwarnings("ignore:Estimated shape parameter")
+def test_arviz_takes_what_is_saved(shared, tmp_path):
+    chains = shared.load("network")
+    for tree in (chains, ob.approximations.fit_gaussian(chains).sample(60, seed=1)):
+        again = ob.open_posterior(ob.save(tree, tmp_path / "run.nc", force=True))
+        assert len(arviz_stats.summary(again)) > 1
+        assert np.isfinite(arviz_stats.loo(again).elpd)
+        arviz_plots.plot_ppc_dist(again, backend="none", num_samples=30)
 
 
-def test_chains_of_a_network(chains, tmp_path):
-    again = taken_by_arviz(chains, tmp_path)
-    output = ob.networks.predict(REGRESSION, again["posterior"].to_dataset(), X)[..., 0]
-    sigma = again["posterior"]["sigma"].values[..., None]
-    terms = norm.logpdf(NUMBERS.y[:, 0], output, sigma)
-    np.testing.assert_allclose(again["log_likelihood"]["y"], terms, rtol=1e-5)
-    assert again["log_likelihood"]["y"].dims == ("chain", "draw", "obs")
-    replicated = again["posterior_predictive"]["y"]
+def test_numbers_of_a_network(monkeypatch):
+    draws = drawn(REGRESSION)
+    here = partial(network_groups, REGRESSION, draws, NUMBERS.x, NUMBERS.y, seed=1, limit_mb=1)
+    found = here()
+    output = ob.networks.predict(REGRESSION, draws, X)[..., 0]
+    sigma = draws["sigma"][..., None]
+    terms = found["log_likelihood"].to_dataset()["y"]
+    np.testing.assert_allclose(terms, norm.logpdf(NUMBERS.y[:, 0], output, sigma), rtol=1e-5)
+    assert terms.dims == ("chain", "draw", "obs")
+    replicated = found["posterior_predictive"].to_dataset()["y"]
     assert replicated.dims == ("chain", "draw", "obs", "out")
     standard = (replicated.values[..., 0] - output) / sigma
     assert abs(standard.mean()) < 5 / np.sqrt(standard.size)
     assert abs(standard.std() - 1) < 5 / np.sqrt(2 * standard.size)
+    monkeypatch.setattr("onebasin.posteriors.network_groups.BLOCK", 12 * 7)
+    by_blocks = here()["log_likelihood"].values["y"]
+    np.testing.assert_allclose(by_blocks, terms, rtol=1e-5)
 
 
 def test_labels_of_a_network():
-    draws = {n: RNG.normal(size=(2, 40, *shape)) for n, shape in CLASSES.network.shapes.items()}
+    draws = drawn(CLASSES)
     groups = network_groups(CLASSES, draws, LABELS.x, LABELS.y, seed=1, limit_mb=1)
     terms = log_softmax(ob.networks.predict(CLASSES, draws, X), axis=-1)[
         ..., np.arange(12), LABELS.y
@@ -70,23 +72,8 @@ def test_labels_of_a_network():
     assert abs((replicated == LABELS.y).mean() - expected.mean()) < 5 * error
 
 
-def test_a_gaussian(chains, tmp_path):
-    taken_by_arviz(ob.approximations.fit_gaussian(chains).sample(60, seed=1), tmp_path)
-
-
-def test_a_block_of_draws_is_like_all_at_once(chains, monkeypatch):
-    draws = {str(n): v.values for n, v in chains["posterior"].items()}
-    monkeypatch.setattr("onebasin.posteriors.network_groups.BLOCK", 12 * 7)
-    found = network_groups(REGRESSION, draws, NUMBERS.x, NUMBERS.y, seed=0, limit_mb=1)
-    whole = chains["log_likelihood"]["y"].values
-    np.testing.assert_allclose(found["log_likelihood"].values["y"], whole, rtol=1e-5)
-
-
-def test_the_limit_holds_for_networks(chains):
-    draws = {
-        str(n): np.tile(v.values, (1, 8, *[1] * (v.ndim - 2)))
-        for n, v in chains["posterior"].items()
-    }
+def test_the_limit_holds_for_networks():
+    draws = drawn(REGRESSION, 240)
     here = partial(network_groups, REGRESSION, draws, NUMBERS.x, NUMBERS.y, seed=0)
     found = here(limit_mb=0.03)
     sizes = {name: group.values["y"].nbytes for name, group in found.items()}

@@ -21,7 +21,6 @@ from ...each import each
 
 Y = np.array([28.0, 8, -3, 7, -1, 1, 18, 12])
 SIGMA = np.array([15.0, 10, 16, 11, 9, 11, 10, 18])
-SETTINGS = ob.Nuts(chains=2, warmup=100, draws=120)
 
 
 def schools(num_schools, sigma, y=None):
@@ -36,6 +35,12 @@ def schools(num_schools, sigma, y=None):
 DATA = {"num_schools": 8, "sigma": SIGMA, "y": Y}
 
 
+def put_together(target: ob.Target, draws: dict, **how) -> xr.DataTree:
+    """A posterior of draws (chain, draw, ...) that are given."""
+    origin = origin_of(target, "numpyro")
+    return build(target, draws, {}, {"engine": "numpyro", "seed": 3}, origin=origin, **how)
+
+
 @pytest.fixture(scope="module")
 def target() -> ob.Target:
     return ob.numpyro_model(schools, DATA, coords={"school": list("abcdefgh")})
@@ -43,7 +48,12 @@ def target() -> ob.Target:
 
 @pytest.fixture(scope="module")
 def tree(target) -> xr.DataTree:
-    return ob.infer(target, method=SETTINGS, seed=3)
+    """Of draws that are given."""
+    rng = np.random.default_rng(3)
+    draws = {n: rng.normal(size=(2, 120, *s)) for n, s in (("mu", ()), ("tau", ()), ("z", (8,)))}
+    draws["tau"] = np.exp(draws["tau"])
+    draws["theta"] = draws["mu"][..., None] + draws["tau"][..., None] * draws["z"]
+    return put_together(target, draws)
 
 
 def test_plates_are_axes_and_what_a_site_observes_is_observed(tree):
@@ -76,12 +86,6 @@ def test_predictions_are_of_their_draw(tree):
     assert abs(standard.mean()) < 5 / np.sqrt(standard.size)
     assert abs(standard.std() - 1) < 5 / np.sqrt(2 * standard.size)
     assert len(np.unique(standard)) > 0.99 * standard.size
-
-
-def put_together(target: ob.Target, draws: dict, **how) -> xr.DataTree:
-    """A posterior of draws (chain, draw, ...) that are given."""
-    origin = origin_of(target, "numpyro")
-    return build(target, draws, {}, {"engine": "numpyro", "seed": 3}, origin=origin, **how)
 
 
 def test_the_seed_decides_predictions_and_a_limit_thins_them_without_changing_them(target, tree):

@@ -108,6 +108,9 @@ def test_latent_variables_of_a_hierarchy_are_below_the_top(model, top):
 
 def top_of(model):
     sites = Sites.of(ob.numpyro_model(model))
-    trace = numpyro.handlers.trace(numpyro.handlers.seed(model, 0)).get_trace()
-    like = {n: jax.ShapeDtypeStruct(jnp.shape(trace[n]["value"]), float) for n in sites.latent}
-    return json.loads(sites.log_prior_attributes(like)["top_level"])
+
+    def values():
+        trace = numpyro.handlers.trace(numpyro.handlers.seed(model, 0)).get_trace()
+        return {name: trace[name]["value"] for name in sites.latent}
+
+    return json.loads(sites.log_prior_attributes(jax.eval_shape(values))["top_level"])

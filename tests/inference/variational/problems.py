@@ -1,14 +1,26 @@
 """Targets with interchangeable parts, small enough that every group element can be gone through."""
 
-from functools import cache
+from functools import cache, partial
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import numpyro
 from jax.scipy.special import logsumexp
+from jax.typing import ArrayLike
 from numpyro import distributions as dist
 
-from onebasin.models import BayesianNetwork, Categorical, Gaussian, Network, NetworkTarget, Target
+from onebasin.inference.variational.gaussians import GaussianFamily
+from onebasin.inference.variational.layout import Element, SymmetryLayout, layout_of
+from onebasin.models import (
+    BayesianNetwork,
+    Categorical,
+    Gaussian,
+    Network,
+    NetworkTarget,
+    Parametrisation,
+    Target,
+)
 from onebasin.models.symmetry.blocks import Complement, Exchangeable, Flip
 from onebasin.models.symmetry.words import as_symmetry
 
@@ -24,6 +36,25 @@ def regression(
     x = rng.normal(size=(num_obs, 2))
     y = np.sin(2 * x[:, :1]) + 0.3 * rng.normal(size=(num_obs, 1))
     return BayesianNetwork(Network(2, hidden, 1, activation), Gaussian()).condition(x, y)
+
+
+def broken(
+    kind: str = "selu",
+    *,
+    skip: str | None = None,
+    biases: str = "free",
+    weights: str = "free",
+    noise: float | None = None,
+    inputs: int = 1,
+) -> NetworkTarget:
+    """Two layers, with symmetry broken in the ways of Kurle et al. 2021."""
+    rng = np.random.default_rng(4)
+    x = rng.uniform(-1, 1, size=(10, inputs))
+    y = np.sinc(3 * x[:, :1]) + 0.2 * rng.normal(size=(10, 1))
+    parametrisation = Parametrisation(weights, biases)
+    network = Network(inputs, (3, 3), 1, kind, skip=skip)
+    model = BayesianNetwork(network, Gaussian(noise), parametrisation=parametrisation)
+    return model.condition(x, y)
 
 
 def classification(num_obs: int = 24) -> NetworkTarget:
@@ -131,3 +162,41 @@ def two_modes() -> Target:
         numpyro.factor("shape", both - prior.log_prob(w))
 
     return Target("two modes", numpyro_model=model, symmetry=(Exchangeable({"w": 0}),))
+
+
+TARGETS = {
+    "one layer": partial(regression, (4,)),
+    "two layers": partial(regression, (3, 2)),
+    "sign flips": partial(regression, (3,), activation="tanh"),
+    "two layers, sign flips": partial(regression, (2, 2), activation="tanh"),
+    "classifier": classification,
+    "mixture": mixture,
+    "counterparts": apart,
+    "transition matrix": chain_of_states,
+    "binary weight": binary_weight,
+    "complement": complemented,
+    "whole signs": item_response,
+    "two modes": two_modes,
+}
+
+
+@cache
+def layout(name: str) -> SymmetryLayout:
+    """The layout of one of the targets, which the tests of a module share."""
+    return layout_of(TARGETS[name]())
+
+
+def by_sum(
+    layout: SymmetryLayout, family: GaussianFamily, p: dict[str, jax.Array], draws: ArrayLike
+) -> np.ndarray:
+    """log |G| less the log sum of q(g w) / q(w), element by element."""
+    draws = jnp.asarray(draws)
+
+    @jax.jit
+    @jax.vmap
+    def moved(element: Element) -> jax.Array:
+        return family.log_density(p, jax.vmap(lambda w: layout.act(element, w))(draws))
+
+    terms = np.asarray(moved(layout.elements()))
+    own = np.asarray(jax.jit(family.log_density)(p, draws))
+    return np.log(len(terms)) - (np.logaddexp.reduce(terms, axis=0) - own)

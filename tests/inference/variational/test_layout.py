@@ -14,60 +14,34 @@ from onebasin.models.symmetry.blocks import Exchangeable
 from onebasin.models.symmetry.group import Group
 
 from ...each import each
-from .problems import (
-    apart,
-    binary_weight,
-    chain_of_states,
-    classification,
-    complemented,
-    item_response,
-    mixture,
-    regression,
-    two_modes,
-)
-
-TARGETS = {
-    "one layer": regression,
-    "two layers": lambda: regression((3, 2)),
-    "sign flips": lambda: regression((3,), activation="tanh"),
-    "two layers, sign flips": lambda: regression((2, 2), activation="tanh"),
-    "classifier": classification,
-    "mixture": mixture,
-    "counterparts": apart,
-    "transition matrix": chain_of_states,
-    "binary weight": binary_weight,
-    "complement": complemented,
-    "whole signs": item_response,
-    "two modes": two_modes,
-}
+from .problems import TARGETS, layout, two_modes
 
 
 @each("name", sorted(set(TARGETS) - {"one layer", "two layers", "sign flips", "two modes"}))
 def test_act_keeps_the_log_density(name):
-    layout = layout_of(TARGETS[name]())
-    space = layout.density
+    space = layout(name).density
 
     @jax.jit
     def both(vector: jax.Array, element: list) -> jax.Array:
-        moved = layout.act(element, vector)
+        moved = layout(name).act(element, vector)
         parts = [space.log_prior, lambda v: jnp.sum(space.log_likelihood(v))]
         return jnp.stack([f(v) for f in parts for v in (vector, moved)])
 
     for seed in range(3):
         key = jax.random.key(seed)
         vector = jax.random.normal(key, (space.size,))
-        found = np.asarray(both(vector, layout.random(key)))
+        found = np.asarray(both(vector, layout(name).random(key)))
         np.testing.assert_allclose(found[[1, 3]], found[[0, 2]], rtol=1e-10, atol=1e-10)
 
 
 def test_elements_are_the_group_once_each():
-    for name, make in TARGETS.items():
-        layout = layout_of(make())
-        vector = jnp.arange(1.0, layout.density.size + 1)
+    for name in TARGETS:
+        group = layout(name)
+        vector = jnp.arange(1.0, group.density.size + 1)
         moved = np.asarray(
-            jax.jit(jax.vmap(layout.act, in_axes=(0, None)))(layout.elements(), vector)
+            jax.jit(jax.vmap(group.act, in_axes=(0, None)))(group.elements(), vector)
         )
-        order = round(np.exp(layout.log_order))
+        order = round(np.exp(group.log_order))
         assert len(np.unique(moved, axis=0)) == len(moved) == order, name
         np.testing.assert_array_equal(moved[0], vector, err_msg=name)
 
@@ -77,13 +51,12 @@ def test_layout_has_the_order_of_the_symmetry():
         target = TARGETS[name]()
         blocks = tuple(b for b in target.symmetry if isinstance(b, Exchangeable))
         order = Group(blocks, target.model.network.shapes).log_order
-        assert layout_of(target).log_order == pytest.approx(order), name
+        assert layout(name).log_order == pytest.approx(order), name
 
 
 def test_random_elements_are_even():
-    layout = layout_of(regression((3,), activation="tanh"))
     keys = jax.random.split(jax.random.key(0), 9600)
-    order, signs = jax.vmap(layout.random)(keys)[0]
+    order, signs = jax.jit(jax.vmap(layout("sign flips").random))(keys)[0]
     code = np.asarray(order @ np.array([9, 3, 1]) * 8 + (signs > 0) @ np.array([4, 2, 1]))
     counts = np.unique(code, return_counts=True)[1]
     assert len(counts) == 48
@@ -92,30 +65,28 @@ def test_random_elements_are_even():
 
 
 def test_columns_are_the_parts():
-    layout = layout_of(regression((3,)))
-    space = layout.density
-    vector = jax.random.normal(jax.random.key(0), (space.size,))
-    values = space.unravel(vector)
-    parts = vector[layout.columns(layout.blocks[0]).index]
+    one = layout("one layer")
+    vector = jax.random.normal(jax.random.key(0), (one.density.size,))
+    values = one.density.unravel(vector)
+    parts = vector[one.columns(one.blocks[0]).index]
     expected = np.concatenate([values["W1"].T, values["b1"][:, None], values["W2"]], axis=1)
     np.testing.assert_array_equal(np.sort(parts, axis=1), np.sort(expected, axis=1))
     for name, turned in (("one layer", 0), ("counterparts", 1)):  # with the rest, all once
-        layout = layout_of(TARGETS[name]())
-        every = [*layout.columns(layout.blocks[0]).index.ravel().tolist(), *layout.rest().tolist()]
-        assert len(set(every)) == len(every) == layout.density.size - turned, name
+        found = layout(name)
+        every = [*found.columns(found.blocks[0]).index.ravel().tolist(), *found.rest().tolist()]
+        assert len(set(every)) == len(every) == found.density.size - turned, name
 
 
 def test_chains_reveal_a_shared_matrix_once():
-    layout = layout_of(regression((3, 2)))
-    places = layout.density.places()
-    first, second = layout.chains()
+    places = layout("two layers").density.places()
+    first, second = layout("two layers").chains()
     shared = set(places["W2"].ravel())
     for chain in (first, second):  # the last one revealed keeps it
         counted = [set(columns.index.ravel()) for columns in chain]
         assert shared <= counted[1]
         assert not shared & counted[0]
-    assert not layout_of(regression((3,))).overlaps
-    assert len(layout_of(regression((3,))).chains()) == 1
+    assert not layout("one layer").overlaps
+    assert len(layout("one layer").chains()) == 1
 
 
 def test_softmax_chart_keeps_the_evidence():
