@@ -25,6 +25,10 @@ State = Any
 """A pytree of arrays and random keys."""
 
 
+# Leaf by leaf, every shape would be compiled by itself.
+_of_chain = jax.jit(lambda states, number: jax.tree.map(lambda leaf: leaf[number], states))
+
+
 class Runner(ABC):
     """Takes the steps of chains of one target; compiled once, called from several threads."""
 
@@ -36,7 +40,8 @@ class Runner(ABC):
 
     def start(self, number: int) -> State:
         """Return the state that a chain begins from."""
-        return _of_chain(self.states, number)
+        state: State = _of_chain(self.states, number)
+        return state
 
     def adapted(self, state: State) -> dict[str, np.ndarray]:
         """Return the step size and inverse metric of a state; nothing where another run has no use for them."""
@@ -51,11 +56,6 @@ class Runner(ABC):
         A draw may depend on its place in its slice by a last bit, since a slice is computed at once: so a chain that
         goes on takes each iteration at the place that it would have had.
         """
-
-
-@jax.jit  # leaf by leaf, every shape would be compiled by itself
-def _of_chain(states: State, number: int) -> State:
-    return jax.tree.map(lambda leaf: leaf[number], states)
 
 
 class Walk:

@@ -318,9 +318,10 @@ class Advance:
             kept = self._row(state, said, each)
             return state, {name: buffers[name].at[i].set(kept[name]) for name in buffers}
 
-        nothing = jax.tree.map(
-            lambda v: jnp.zeros(v.shape, v.dtype), jax.eval_shape(self._said, state)
+        said = jax.eval_shape(
+            lambda s: self.dynamics.step(s.key, s.place, s.tuning, s.iteration)[2], state
         )
+        nothing = jax.tree.map(lambda v: jnp.zeros(v.shape, v.dtype), said)
         shapes = jax.eval_shape(self._row, state, nothing, each)
         empty = {n: jnp.zeros((self.rows, *v.shape), v.dtype) for n, v in shapes.items()}
         return jax.lax.fori_loop(first, last, row, (state, empty))
@@ -337,9 +338,6 @@ class Advance:
         tuning = _either(warm, tuned, state.tuning)
         state = ChainState(state.key, state.iteration + 1, place, tuning)
         return state, jax.tree.map(jnp.add, before, said)
-
-    def _said(self, state: ChainState) -> dict[str, jax.Array]:
-        return self.dynamics.step(state.key, state.place, state.tuning, state.iteration)[2]
 
     def _row(
         self, state: ChainState, said: dict[str, jax.Array], each: jax.Array | int

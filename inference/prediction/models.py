@@ -118,19 +118,17 @@ def with_arguments(target: Target, new: Mapping[str, Any], observed: Mapping[str
             f"`new_data` cannot reach the model of {target.name!r}, which takes no arguments: give `model` as "
             "`ob.numpyro_model(function, data)`."
         )
-    outcomes = [name for name, value in target.data.items() if _is_among(value, observed)]
+    seen = observed.values()
+    outcomes = [
+        name
+        for name, value in target.data.items()
+        if value is None or any(np.array_equal(value, each) for each in seen)
+    ]
     data = dict(target.data) | dict.fromkeys(outcomes) | dict(new)
     try:
         return numpyro_model(model, data, name=target.name, dims=target.dims, coords=target.coords)
     except ModelDataError as error:
         raise ModelDataError(str(error).replace("`data`", "`new_data`", 1)) from error
-
-
-def _is_among(value: Any, observed: Mapping[str, Any]) -> bool:
-    return value is None or any(
-        np.shape(value) == np.shape(seen) and np.array_equal(value, seen)
-        for seen in observed.values()
-    )
 
 
 def is_same(values: np.ndarray, stored: np.ndarray | None) -> bool:

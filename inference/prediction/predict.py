@@ -23,7 +23,7 @@ from onebasin.base.showing import Shown
 from onebasin.base.table import frame_table
 from onebasin.models.target import Named, Target
 from onebasin.posteriors import schema
-from onebasin.posteriors.draws import Draws, entry_names, lay_out_columns
+from onebasin.posteriors.draws import entry_names, lay_out_columns
 from onebasin.posteriors.pointwise import DrawGroup
 from onebasin.posteriors.view import Posterior, View, as_view
 
@@ -73,10 +73,10 @@ class Predictions(Shown):
         """
         if not 0 < prob < 1:
             raise ArgumentError(f"`prob` is {prob!r}; give a probability above 0 and below 1.")
-        draws = self._draws
         low, high = (1 - prob) / 2, (1 + prob) / 2
         columns = ["mean", "sd", f"{100 * low:.4g}%", "median", f"{100 * high:.4g}%"]
         rows = [np.empty((len(columns), 0))]
+        draws = lay_out_columns(self._arrays)
         for block in draws.blocks():
             flat = block.reshape(-1, block.shape[-1])
             spread = flat.std(axis=0, ddof=1) if len(flat) > 1 else np.full(flat.shape[1], np.nan)
@@ -90,10 +90,6 @@ class Predictions(Shown):
     def _arrays(self) -> list[xr.DataArray]:
         held = self.predictions
         return [held[name].transpose(*schema.SAMPLE_DIMS, ...) for name in held]
-
-    @property
-    def _draws(self) -> Draws:
-        return lay_out_columns(self._arrays)
 
     @property
     def _broken(self) -> int:

@@ -76,7 +76,8 @@ class RecordedProgram:
         view, name = self.view, schema.stan_program_of(self.view.tree.attrs)
         text = view.attribute(schema.PROGRAM, "")
         if not self.trusted:
-            text = next((p for p in self._named(".stan") if _is_text(p, text)), None)
+            named = self._named(".stan")
+            text = next((p for p in named if full_text(p, included_files(p)) == text), None)
         if text is None:
             raise InferenceError(
                 f"its program {name} is not where the run's command names it, with the recorded text"
@@ -115,7 +116,3 @@ class RecordedProgram:
                 path = (folder / word).absolute()
                 if word.endswith(suffix) and path.is_file():
                     yield path
-
-
-def _is_text(path: Path, text: str) -> bool:
-    return full_text(path, included_files(path)) == text
