@@ -20,7 +20,7 @@ LIMITS = {
     "truth": 3_743,
     "studies": 14_310,
     "cli": 3_716,
-    "tests": 47_799,
+    "tests": 47_936,
 }
 GOALS = {
     "base": 2_600,

@@ -26,6 +26,12 @@ def _covariance(raw):
     return raw @ np.swapaxes(raw, -1, -2) + 0.1 * np.eye(raw.shape[-1])
 
 
+def _correlation(raw):
+    cov = _covariance(raw)
+    sd = np.sqrt(np.diagonal(cov, axis1=-2, axis2=-1))
+    return cov / sd[..., :, None] / sd[..., None, :]
+
+
 def _cholesky(raw):
     diagonal = np.exp(np.diagonal(raw, axis1=-2, axis2=-1))
     return np.tril(raw, -1) + diagonal[..., None] * np.eye(raw.shape[-1])
@@ -44,6 +50,7 @@ MAPS = {
     "simplex": _simplex,
     "ordered": _ordered,
     "covariance": _covariance,
+    "correlation": _correlation,
     "cholesky": _cholesky,
 }
 INSIDE = {
@@ -53,6 +60,9 @@ INSIDE = {
     "simplex": lambda v: bool((v >= 0).all() and np.abs(v.sum(-1) - 1).max() < TOL),
     "ordered": lambda v: bool((np.diff(v, axis=-1) > 0).all()),
     "covariance": _positive_definite,
+    "correlation": lambda v: (
+        bool(np.abs(np.diagonal(v, axis1=-2, axis2=-1) - 1).max() < TOL) and _positive_definite(v)
+    ),
     "cholesky": lambda v: bool(
         (np.diagonal(v, axis1=-2, axis2=-1) > 0).all() and (np.triu(v, 1) == 0).all()
     ),

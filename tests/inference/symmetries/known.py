@@ -39,9 +39,10 @@ OUT = np.sin(X[:, 0]) + 0.3 * RNG.normal(size=25)
 RNG.uniform(size=25)  # so that two persons of `ANSWERS` answer alike
 ANSWERS = RNG.uniform(size=(9, 5)) < expit(RNG.normal(size=(9, 1)) + RNG.normal(size=5))
 WORDS = RNG.integers(0, 6, size=(4, 12))
-RNG.poisson(3.0, size=20), RNG.integers(0, 3, size=(8, 4))  # so that what follows stays as it is
+RNG.poisson(3.0, size=20)  # so that what follows stays as it is
+LABELS = RNG.integers(0, 3, size=(8, 4))
 TABLE = RNG.normal(size=(8, 5))
-RNG.uniform(size=(7, 7))
+GRAPH = np.triu((RNG.uniform(size=(7, 7)) < 0.4).astype(float), 1)
 GROUPS = RNG.normal(size=(4, 10))
 TENSOR = RNG.normal(size=(4, 5, 6))
 
@@ -75,6 +76,11 @@ def filtered(start, moves, mean, sd):
     return logsumexp(level)
 
 
+def process(kernel):
+    """Log likelihood of a Gaussian process."""
+    return -0.5 * OUT @ np.linalg.solve(kernel, OUT) - 0.5 * np.linalg.slogdet(kernel)[1]
+
+
 def known(name, text, live="", **more):
     """Keep the decorated function, of the parameters in this text, as a model of this name."""
 
@@ -89,6 +95,11 @@ def known(name, text, live="", **more):
 @known("mixture of three", "mu 3, sigma 3 positive, theta 3 simplex", "mu,sigma,theta")
 def _(mu, sigma, theta):
     return mixed(theta, mu, sigma) + normal(mu, 0, 5) + normal(np.log(sigma))
+
+
+@known("mixture of two with a scalar weight", "mu 2, sigma 2 positive, w unit", "mu,sigma,1-w")
+def _(mu, sigma, w):
+    return mixed([w, 1 - w], mu, sigma) + normal(mu, 0, 5) + normal(sigma, 0, 2)
 
 
 @known("mixture of two, means alone", "mu 2, w unit", "mu,1-w")
@@ -109,6 +120,18 @@ def _(mu, w):
     return mixed([w, 1 - w], mu, 1.0) + normal(mu, np.array([-0.05, 0.05]), 3)
 
 
+PLANE = "mu 3x2, Sigma 3x2x2 covariance, theta 3 simplex"
+
+
+@known("mixture in the plane with covariances", PLANE, "mu,Sigma,theta")
+def _(mu, Sigma, theta):
+    inverse, apart = np.linalg.inv(Sigma), TABLE[:, None, :2] - mu
+    square = np.einsum("nki,kij,nkj->nk", apart, inverse, apart)
+    parts = np.log(theta) - 0.5 * square - 0.5 * np.linalg.slogdet(Sigma)[1]
+    prior = normal(mu, 0, 3) - np.trace(inverse, axis1=1, axis2=2).sum()
+    return logsumexp(parts, axis=1).sum() + prior
+
+
 SQUARE = "mu 2x2, L 2x2x2 cholesky, theta 2 simplex"
 
 
@@ -119,6 +142,15 @@ def _(mu, L, theta):
     size = np.log(np.diagonal(L, axis1=1, axis2=2)).sum(1)
     parts = np.log(theta) - 0.5 * square - size
     return logsumexp(parts, axis=1).sum() + normal(mu, 0, 3) + normal(L)
+
+
+LINES = "alpha 2, beta 2x3, sigma 2 positive, theta 2 simplex"
+
+
+@known("mixture of regressions", LINES, "alpha,beta,sigma,theta")
+def _(alpha, beta, sigma, theta):
+    prior = normal(alpha) + normal(beta) - sigma.sum()
+    return mixed(theta, alpha + X @ beta.T, sigma, OUT) + prior
 
 
 TWO = "mu 3, theta 3 simplex, nu 3, phi 3 simplex"
@@ -153,6 +185,11 @@ def _(L, F):
     return normal(TABLE, F @ L.T, 0.5) - np.abs(L).sum() + normal(F)
 
 
+@known("factors of numbers above zero", "W 8x2 positive, H 2x5 positive", "W:1,H")
+def _(W, H):
+    return normal(np.abs(TABLE), W @ H, 0.5) - W.sum() - H.sum()
+
+
 @known("factors with a triangle of loadings", "l 4, d 2 positive, F 8x2")
 def _(l, d, F):  # noqa: E741
     load = np.zeros((5, 2))
@@ -169,15 +206,38 @@ def _(theta, a, b):
     return bernoulli(ANSWERS, expit(eta)).sum() + normal(theta) + normal(a) + normal(b)
 
 
+@known("latent classes", "pi 3 simplex, q 3x5 unit", "pi,q")
+def _(pi, q):
+    part = np.log(pi) + bernoulli(ANSWERS[:, None], q).sum(-1)
+    return logsumexp(part, axis=1).sum() + np.log(q).sum() + np.log1p(-q).sum()
+
+
 @known("hidden Markov", "pi 3 simplex, A 3x3 simplex, mu 3, s positive", "pi,A:0:1,mu")
 def _(pi, A, mu, s):
     return filtered(pi, A, mu, s) + normal(mu, 0, 5) - s + np.log(A).sum()
 
 
-@known("network with tanh", "W1 3x4, b1 4, W2 4, b2", "+-W1:1,+-b1,+-W2")
-def _(W1, b1, W2, b2):
-    mean = np.tanh(X @ W1 + b1) @ W2 + b2
+@known("hidden Markov with ordered means", "A 2x2 simplex, mu 2 ordered")
+def _(A, mu):
+    return filtered(0.5, A, mu, 1.0) + normal(mu, 0, 5)
+
+
+def _net(activation, W1, b1, W2, b2):
+    mean = activation(X @ W1 + b1) @ W2 + b2
     return normal(OUT, mean, 0.3) + sum(map(normal, (W1, b1, W2, b2)))
+
+
+NET = "W1 3x4, b1 4, W2 4, b2"
+
+
+@known("network with relu", NET, "W1:1,b1,W2")
+def _(**p):
+    return _net(lambda h: np.maximum(h, 0), **p)
+
+
+@known("network with tanh", NET, "+-W1:1,+-b1,+-W2")
+def _(**p):
+    return _net(np.tanh, **p)
 
 
 DEEP = "W1 3x4, b1 4, W2 4x4, b2 4, W3 4"
@@ -187,6 +247,25 @@ DEEP = "W1 3x4, b1 4, W2 4x4, b2 4, W3 4"
 def _(W1, b1, W2, b2, W3):
     hidden = np.tanh(np.tanh(X @ W1 + b1) @ W2 + b2)
     return normal(OUT, hidden @ W3, 0.3) + sum(map(normal, (W1, b1, W2, b2, W3)))
+
+
+@known("stochastic blocks", "pi 2 simplex, z 7x2 simplex, B 2x2 unit", "pi,z:1,B:0:1")
+def _(pi, z, B):
+    edges = bernoulli(GRAPH, z @ B @ z.T)[np.triu_indices(7, 1)]
+    return edges.sum() + (np.log(z) * pi).sum()
+
+
+@known("Gaussian process", "alpha positive, rho 3 positive, s positive")
+def _(alpha, rho, s):
+    d = ((X[:, None] - X) ** 2 / rho**2).sum(-1)
+    kernel = alpha**2 * np.exp(-0.5 * d) + (s**2 + 1e-3) * np.eye(25)
+    return process(kernel) - alpha - rho.sum() - s
+
+
+@known("softmax regression", "W 3x3, b 3")
+def _(W, b):
+    eta, row = X @ W + b, np.arange(25)
+    return eta[row, row % 3].sum() - logsumexp(eta, axis=1).sum() + normal(W) + normal(b)
 
 
 UNOBSERVED = (("harmless", "eta:0"),)
@@ -215,11 +294,24 @@ def _(b, s):
     return normal(OUT, X[:, 0] * b.sum(), s) + normal(b) - s
 
 
+@known("ordered cutpoints", "c 4 ordered, b 3")
+def _(c, b):
+    level, k, eta = np.concatenate([[-40.0], c, [40.0]]), np.arange(25) % 5, X @ b
+    share = expit(level[k + 1] - eta) - expit(level[k] - eta)
+    return np.log(share + 1e-300).sum() + normal(b) + normal(c, 0, 3)
+
+
 @known("multivariate effects", "mu 3, Sigma 3x3 covariance, u 8x3")
 def _(mu, Sigma, u):
     square = np.einsum("ni,ij,nj->", u - mu, np.linalg.inv(Sigma), u - mu)
     prior = np.trace(Sigma) - normal(mu) + 4 * np.linalg.slogdet(Sigma)[1]
     return -0.5 * square - prior + normal(TABLE[:, :3], u, 0.5)
+
+
+@known("annotators", "pi 3 simplex, conf 4x3x3 simplex", "pi,conf:1")
+def _(pi, conf):
+    part = np.log(pi) + np.log(conf)[np.arange(4)[:, None], :, LABELS.T].sum(0)
+    return logsumexp(part, axis=1).sum() + 0.5 * np.log(conf).sum()
 
 
 @known("a difference with a free sign", "m 2, s", "m,+-s:")

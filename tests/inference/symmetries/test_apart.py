@@ -7,7 +7,7 @@ from onebasin.inference.symmetries.find import find
 from onebasin.inference.symmetries.separate import families
 
 from ...each import each
-from .known import OUT, TABLE, Known, X, Y, logs, logsumexp, mixed, normal
+from .known import OUT, TABLE, Known, X, Y, filtered, logs, logsumexp, mixed, normal
 
 T = np.linspace(0, 30, 16)
 GROWTH = 50 * expit(T - 5) + 50 * expit(T - 20)
@@ -23,8 +23,8 @@ def with_simplex(m1, m2, s1, s2, theta):
     return parts(theta, [m1, m2], [s1, s2])
 
 
-def on_logit_scale(m, s, eta):
-    return parts([expit(eta), expit(-eta)], m, s) + normal(eta, 0, 1.5)
+def on_logit_scale(means, sds, eta):
+    return parts([expit(eta), expit(-eta)], means, sds) + normal(eta, 0, 1.5)
 
 
 def of_experts(m1, m2, g0, g1):
@@ -33,8 +33,7 @@ def of_experts(m1, m2, g0, g1):
     return likelihood + sum(map(normal, (m1, m2, g0, g1)))
 
 
-def two_rises(p, s):
-    a, b, c, d = p
+def two_rises(a, b, c, d, s):
     mean = 50 * expit(a * T - b) + 50 * expit(c * T - d)
     prior = normal(a, 0, 0.5) + normal(c, 0, 0.5) + normal(b, 0, 20) + normal(d, 0, 20)
     return normal(GROWTH, mean, s) + prior - s
@@ -46,8 +45,21 @@ def in_the_plane(m1, m2, s1, s2, w):
     return logsumexp(np.log([w, 1 - w])[:, None] + part, axis=0).sum() + prior
 
 
-def with_background(m, s, theta):
-    return mixed(theta, np.append(m, 0), np.append(s, 10)) + normal(m, 0, 5) - s.sum()
+def with_background(means, sds, weights):
+    prior = sum(normal(m, 0, 5) - s for m, s in zip(means, sds, strict=True))
+    return mixed(weights, np.array([*means, 0]), np.array([*sds, 10])) + prior
+
+
+def of_states(low, high, leave, back, start):
+    moves = [[1 - leave, leave], [back, 1 - back]]
+    likelihood = filtered([start, 1 - start], moves, np.stack([low, high]), 1)
+    return likelihood + normal(low, 0, 5) + normal(high, 0, 5)
+
+
+def of_rows(to, stay, means):
+    """A hidden chain whose rows are declared by the probability of the second state."""
+    moves = [[1 - to, to], [1 - stay, stay]]
+    return filtered([0.5, 0.5], moves, means, 1) + normal(means, 0, 5)
 
 
 def of_tests(prevalence, sens, spec):
@@ -83,15 +95,38 @@ CASES = {
         "low, mid, high, a positive, b positive, c positive, w 3 simplex",
         "low~mid~high,a~b~c,w",
     ),
-    "a sign changes": Known.of(on_logit_scale, "m 2, s 2 positive, eta", "m,s,+-eta:"),
+    "a sign changes": Known.of(
+        lambda m, s, eta: on_logit_scale(m, s, eta), "m 2, s 2 positive, eta", "m,s,+-eta:"
+    ),
+    "a sign changes with scalars": Known.of(
+        lambda low, high, near, far, eta: on_logit_scale([low, high], [near, far], eta),
+        "low, high, near positive, far positive, eta",
+        "low~high,near~far,+-eta:",
+    ),
     "two signs change": Known.of(of_experts, "m1, m2, g0, g1", "m1~m2,+-g0:,+-g1:"),
-    "pairs of positions": Known.of(two_rises, "p 4 positive, s positive", "p[0]~p[2],p[1]~p[3]"),
+    "pairs": Known.of(
+        two_rises, "a positive, b positive, c positive, d positive, s positive", "a~c,b~d"
+    ),
+    "pairs of positions": Known.of(
+        lambda p, s: two_rises(*p, s), "p 4 positive, s positive", "p[0]~p[2],p[1]~p[3]"
+    ),
     "vectors and a weight": Known.of(
         in_the_plane, "m1 2, m2 2, s1 2 positive, s2 2 positive, w unit", "m1~m2,s1~s2,1-w"
     ),
-    "three places of a simplex of four": Known.of(
-        with_background, "m 3, s 3 positive, theta 4 simplex", "theta[0]~theta[1]~theta[2],m,s"
+    "two places of a simplex of three": Known.of(
+        lambda m1, m2, s1, s2, theta: with_background([m1, m2], [s1, s2], theta),
+        f"{PAIR}, theta 3 simplex",
+        "m1~m2,s1~s2,theta[0]~theta[1]",
     ),
+    "three places of a simplex of four": Known.of(
+        lambda m, s, theta: with_background(m, s, theta),
+        "m 3, s 3 positive, theta 4 simplex",
+        "theta[0]~theta[1]~theta[2],m,s",
+    ),
+    "two states and the first one's probability": Known.of(
+        of_states, "low, high, leave unit, back unit, start unit", "low~high,leave~back,1-start"
+    ),
+    "two rows of one state": Known.of(of_rows, "to unit, stay unit, means 2", "to~1-stay,means"),
     "complements of one another": Known.of(
         of_tests, "prevalence unit, sens unit, spec unit", "sens~1-spec,1-prevalence"
     ),
