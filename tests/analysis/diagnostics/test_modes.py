@@ -111,7 +111,7 @@ class Swap(Whole):
         (Exchangeable({"a": 0, "b": 0}), "The components of `a` and `b` change places"),
         (Flip(("a", "b")), "`a` and `b` change sign together"),
         (Complement(("a", "b")), "`a` and `b` or 1 minus them cannot be told apart"),
-        (Swap(), "The components of `a` and `b` change places"),
+        (Swap(("a", "b")), "The components of `a` and `b` change places"),
     ],
 )
 def test_sentence_is_of_the_kind_of_block(block, says, rng):
@@ -123,4 +123,4 @@ def test_sentence_is_of_the_kind_of_block(block, says, rng):
 
 def test_block_of_somebodys_own_has_no_word():
     with pytest.raises(ValueError, match="which the command line has no word for"):
-        spell(Swap())
+        spell(Swap(("a", "b")))
