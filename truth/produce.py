@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -27,6 +26,8 @@ from onebasin.inference.runs import provenance
 from onebasin.models.symmetry import words
 from onebasin.models.symmetry.blocks import equal_modes, to_json
 from onebasin.posteriors import draws_json, schema
+from onebasin.posteriors.draws import entry_names
+from onebasin.posteriors.entries import bracketed
 
 from . import checker, criteria
 from .labelling import Labelling
@@ -216,9 +217,6 @@ def _write_json(path: Path, value: Any, *, indent: int | None = 1) -> Path:
     return path
 
 
-_INDEX = re.compile(r"\[([^\[\]]*)\]$")
-
-
 def export(reference: Reference, folder: Path) -> tuple[Path, ...]:
     """Write a reference with its full draws into a posterior database, at the top of which `folder` is.
 
@@ -230,7 +228,14 @@ def export(reference: Reference, folder: Path) -> tuple[Path, ...]:
             f"`onebasin truth make {reference.name}`."
         )
     name, info = reference.name, reference.info
-    described = [_from_one(n) for n in info["diagnostics"]["diagnostic_information"]["names"]]
+    draws = reference.full["posterior"].to_dataset()
+    # As in the file of draws: by place from 1, whatever labels the axes have.
+    places = {
+        own: place
+        for variable, shape in info["dimensions"].items()
+        for own, place in zip(entry_names(draws[variable]), bracketed(variable, shape), strict=True)
+    }
+    described = [places[n] for n in info["diagnostics"]["diagnostic_information"]["names"]]
     diagnostics = info["diagnostics"] | {"diagnostic_information": {"names": described}}
     posterior = {
         "name": name,
@@ -263,12 +268,3 @@ def export(reference: Reference, folder: Path) -> tuple[Path, ...]:
         path.write_text(program, encoding="utf-8")
         written.append(path)
     return tuple(written)
-
-
-def _from_one(name: str) -> str:
-    """``mu[1]`` of ``mu[0]``: posteriordb counts as Stan does; labels that are no numbers stay."""
-    found = _INDEX.search(name)
-    if not found or not all(part.isdigit() for part in found[1].split(",")):
-        return name
-    places = ",".join(str(int(part) + 1) for part in found[1].split(","))
-    return f"{name[: found.start()]}[{places}]"
