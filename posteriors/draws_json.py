@@ -20,6 +20,7 @@ from onebasin.base.jsonable import parse_json
 from onebasin.base.notices import notice
 
 from . import schema
+from .draws import entry_names
 from .draws_csv import real_draws
 from .entries import bracketed
 from .storable import array_of, dataset_of, gathered
@@ -115,6 +116,17 @@ def write(tree: xr.DataTree, path: Path, *, zipped: str = "") -> None:
         else:
             file = opened.enter_context(path.open("wb"))
         file.writelines(text.encode() for text in _text(tree))
+
+
+def names(draws: xr.Dataset) -> dict[str, str]:
+    """Entries of draws (chain, draw, ...), whatever labels their axes have, and what they are called in such a file."""
+    return {
+        entry: written
+        for name, variable in draws.data_vars.items()
+        for entry, written in zip(
+            entry_names(variable), bracketed(str(name), variable.shape[2:]), strict=True
+        )
+    }
 
 
 def _text(tree: xr.DataTree) -> Iterator[str]:

@@ -13,11 +13,11 @@ ROOT = Path(__file__).parents[1]
 LIMITS = {
     "base": 4_093,
     "models": 5_942,
-    "posteriors": 4_278,
+    "posteriors": 4_290,
     "stan": 4_784,
     "analysis": 23_134,
     "inference": 21_366,
-    "truth": 3_739,
+    "truth": 3_731,
     "studies": 14_310,
     "cli": 3_716,
     "tests": 47_936,

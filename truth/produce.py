@@ -26,8 +26,6 @@ from onebasin.inference.runs import provenance
 from onebasin.models.symmetry import words
 from onebasin.models.symmetry.blocks import equal_modes, to_json
 from onebasin.posteriors import draws_json, schema
-from onebasin.posteriors.draws import entry_names
-from onebasin.posteriors.entries import bracketed
 
 from . import checker, criteria
 from .labelling import Labelling
@@ -228,14 +226,8 @@ def export(reference: Reference, folder: Path) -> tuple[Path, ...]:
             f"`onebasin truth make {reference.name}`."
         )
     name, info = reference.name, reference.info
-    draws = reference.full["posterior"].to_dataset()
-    # As in the file of draws: by place from 1, whatever labels the axes have.
-    places = {
-        own: place
-        for variable, shape in info["dimensions"].items()
-        for own, place in zip(entry_names(draws[variable]), bracketed(variable, shape), strict=True)
-    }
-    described = [places[n] for n in info["diagnostics"]["diagnostic_information"]["names"]]
+    names = draws_json.names(reference.full["posterior"].to_dataset())
+    described = [names[n] for n in info["diagnostics"]["diagnostic_information"]["names"]]
     diagnostics = info["diagnostics"] | {"diagnostic_information": {"names": described}}
     posterior = {
         "name": name,
