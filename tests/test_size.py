@@ -16,7 +16,7 @@ LIMITS = {
     "posteriors": 4_290,
     "stan": 4_784,
     "analysis": 23_134,
-    "inference": 21_366,
+    "inference": 21_362,
     "truth": 3_731,
     "studies": 14_310,
     "cli": 3_716,

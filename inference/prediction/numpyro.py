@@ -24,8 +24,8 @@ from onebasin.models.target import Named, Target, check_target
 from onebasin.posteriors import schema
 from onebasin.posteriors.pointwise import DrawGroup
 
-from ..density.numpyro import is_observation, sites_of
-from ..runs.groups_numpyro import Arrays, Groups, Site, Sites, filled, plate_dims, reason
+from ..density.numpyro import is_observation, is_variable, sites_of
+from ..runs.groups_numpyro import Arrays, Groups, Sites, filled, plate_dims, reason
 from ..runs.origin import origin_of, unobserved, with_axes
 from .models import is_same, with_arguments
 
@@ -54,7 +54,7 @@ def numpyro_predictions(
             observed = {**observed, **own}
         moved = with_arguments(target, new, observed) if new else target
         sites = _run(moved, new)
-        latent = [name for name, site in sites.items() if _is_free(site) and name in draws]
+        latent = [name for name, site in sites.items() if is_variable(site) and name in draws]
         for name in latent:
             due, given = jnp.shape(sites[name]["value"]), draws[name].shape[2:]
             if due != given:
@@ -65,7 +65,7 @@ def numpyro_predictions(
         drawn = [
             name
             for name, site in sites.items()
-            if is_observation(site) or (_is_free(site) and name not in draws)
+            if is_observation(site) or (is_variable(site) and name not in draws)
         ]
         known = set(observed) or (set(drawn) if new else set())
         if lost := [n for n in drawn if n not in known and not is_observation(sites[n])]:
@@ -88,7 +88,7 @@ def prior_draws(target: Target, draws: int, seed: int) -> tuple[xr.Dataset, xr.D
     with precision("float64"):
         sites = sites_of(target)
         seen = [name for name, site in sites.items() if is_observation(site)]
-        free = [name for name, site in sites.items() if _is_free(site)]
+        free = [name for name, site in sites.items() if is_variable(site)]
         numbers = {"": np.zeros((1, draws))}  # whose shape alone is used
         try:
             found = _all_draws(target, numbers, seen, keys_for(Purpose.PRIOR, seed, 1), free)
@@ -116,10 +116,6 @@ def _run(target: Target, new: Mapping[str, Any]) -> dict[str, Any]:
             f"`new_data` do not fit the model {target.name}, which fails with {', '.join(new) or 'nothing'}{as_is}: "
             f"{reason(error).rstrip('.')}."
         ) from error
-
-
-def _is_free(site: Site) -> bool:
-    return site["type"] == "sample" and not site["is_observed"]
 
 
 def _all_draws(

@@ -38,7 +38,7 @@ from onebasin.posteriors.schema import (
 )
 from onebasin.posteriors.scratch import Room
 
-from ..density.numpyro import is_observation, require_numpyro, sites_of
+from ..density.numpyro import is_observation, is_variable, require_numpyro, sites_of
 
 _LINEAR = {
     *("reshape", "broadcast_in_dim", "transpose", "squeeze", "expand_dims", "slice"),
@@ -237,7 +237,7 @@ class Sites:
     def of(cls, target: Target) -> Sites:
         """Those of a target."""
         sites = sites_of(target)
-        latent = [n for n, s in sites.items() if s["type"] == "sample" and not s["is_observed"]]
+        latent = [name for name, site in sites.items() if is_variable(site)]
         fixed = {
             n: s["value"] for n, s in sites.items() if s["type"] in ("param", "mutable", "plate")
         }
