@@ -11,7 +11,7 @@ import ast
 import dataclasses
 import functools
 import sys
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from importlib.util import cache_from_source
@@ -101,7 +101,7 @@ class _Loader(SourceFileLoader):
 class Hook(MetaPathFinder):
     """Loads modules of these names with their annotations checked."""
 
-    def __init__(self, names: Collection[str]) -> None:
+    def __init__(self, names: Iterable[str]) -> None:
         self.names = frozenset(names)
 
     def find_spec(
