@@ -72,7 +72,7 @@ def test_a_home_is_rebuilt_by_cmdstanpy(own_home, tmp_path, monkeypatch):
 
 
 def test_a_tool_that_does_not_compile_says_why(own_home, tmp_path):
-    copy = copy_of(own_home, tmp_path / "home", "makefile", "tools", "bin/stanc")
+    copy = copy_of(own_home, tmp_path / "home", "makefile", "driver", "tools", "bin/stanc")
     source = copy.path / "tools" / "draws.cpp"
     source.unlink()  # it is a link to the home's
     source.write_text("#error broken on purpose\n")

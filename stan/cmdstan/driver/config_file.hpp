@@ -2,6 +2,7 @@
 #pragma once
 
 #include "arguments.hpp"
+#include "mathematics.hpp"
 
 #include <stan/model/model_base.hpp>
 

@@ -1,6 +1,8 @@
 // Reading variables by name (data, initial values, metrics) and draws from CSV.
 #pragma once
 
+#include "mathematics.hpp"
+
 #include <stan/io/var_context.hpp>
 
 #include <memory>

@@ -1,5 +1,7 @@
 #include "draws.hpp"
 
+#include "../driver/mathematics.hpp"
+
 #include <stan/io/stan_csv_reader.hpp>
 #include <stan/mcmc/chainset.hpp>
 
