@@ -23,12 +23,13 @@ PAGES = [
 ]
 
 
-# A quarter of a minute and more each: with the slow tests.
+# Eight seconds and more each: with the slow tests.
 LONG = {
     ROOT / name
     for name in (
         "CONTRIBUTING.md",
         "docs/explanations/collapse.md",
+        "docs/explanations/distillation.md",
         "docs/explanations/mean-field.md",
         "docs/explanations/microcanonical.md",
         "docs/explanations/symmetrised-elbo.md",
@@ -39,8 +40,12 @@ LONG = {
         "docs/guides/comparing-models.md",
         "docs/guides/diagnosing.md",
         "docs/guides/estimators.md",
+        "docs/guides/factor-models.md",
+        "docs/guides/fast-approximations.md",
         "docs/guides/files.md",
         "docs/guides/gpu.md",
+        "docs/guides/initial-values.md",
+        "docs/guides/label-switching.md",
         "docs/guides/long-runs.md",
         "docs/guides/modes.md",
         "docs/guides/own-numpyro-model.md",
@@ -48,6 +53,7 @@ LONG = {
         "docs/guides/own-symmetry.md",
         "docs/guides/predicted-noise.md",
         "docs/guides/predicting.md",
+        "docs/guides/priors.md",
         "docs/guides/reports.md",
         "docs/guides/which-remedy.md",
         "docs/reference/index.md",

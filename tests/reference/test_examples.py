@@ -16,7 +16,7 @@ EXAMPLES = {
     name: text for name, value in documented().items() if ">>>" in (text := value.__doc__ or "")
 }
 
-# Many seconds each, most of them of compilers: with the slow tests.
+# Two seconds and more each, most of them of compilers: with the slow tests.
 LONG = (
     *(
         "calibrate",
@@ -27,8 +27,10 @@ LONG = (
         "plot.calibration",
     ),
     *("plot.elbo", "networks.summarise_predictions", "symmetrised_vi"),
-    *("dadvi", "hmc", "mclmc", "sample_modes"),
+    *("dadvi", "hmc", "infer", "mclmc", "nuts", "sample_modes"),
     *("advi", "find_modes", "jax_density", "networks.BayesianRegressor", "report"),
+    *("networks.BayesianClassifier", "networks.ensemble", "networks.unit_activity"),
+    *("approximations.distil", "plot.prior"),
 )
 COMPILED = ("stan.cmdstan_model",)
 """Examples that need CmdStan."""
