@@ -25,40 +25,18 @@ PAGES = [
 
 # Eight seconds and more each: with the slow tests.
 LONG = {
-    ROOT / name
-    for name in (
-        "CONTRIBUTING.md",
-        "docs/explanations/collapse.md",
-        "docs/explanations/distillation.md",
-        "docs/explanations/mean-field.md",
-        "docs/explanations/microcanonical.md",
-        "docs/explanations/symmetrised-elbo.md",
-        "docs/guides/any-density.md",
-        "docs/guides/calibrating.md",
-        "docs/guides/cluster.md",
-        "docs/guides/cmdstan.md",
-        "docs/guides/comparing-models.md",
-        "docs/guides/diagnosing.md",
-        "docs/guides/estimators.md",
-        "docs/guides/factor-models.md",
-        "docs/guides/fast-approximations.md",
-        "docs/guides/files.md",
-        "docs/guides/gpu.md",
-        "docs/guides/initial-values.md",
-        "docs/guides/label-switching.md",
-        "docs/guides/long-runs.md",
-        "docs/guides/modes.md",
-        "docs/guides/own-numpyro-model.md",
-        "docs/guides/own-stan-program.md",
-        "docs/guides/own-symmetry.md",
-        "docs/guides/predicted-noise.md",
-        "docs/guides/predicting.md",
-        "docs/guides/priors.md",
-        "docs/guides/reports.md",
-        "docs/guides/which-remedy.md",
-        "docs/reference/index.md",
-        "docs/tutorial.md",
-    )
+    (ROOT / folder / name).with_suffix(".md")
+    for folder, names in {
+        "": "CONTRIBUTING docs/tutorial docs/reference/index",
+        "docs/explanations": "collapse distillation mean-field microcanonical symmetrised-elbo",
+        "docs/guides": (
+            "any-density calibrating cluster cmdstan comparing-models diagnosing estimators "
+            "factor-models fast-approximations files gpu initial-values label-switching "
+            "long-runs modes own-numpyro-model own-stan-program own-symmetry "
+            "predicted-noise predicting priors reports which-remedy"
+        ),
+    }.items()
+    for name in names.split()
 }
 
 

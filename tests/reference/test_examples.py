@@ -17,21 +17,19 @@ EXAMPLES = {
 }
 
 # Two seconds and more each, most of them of compilers: with the slow tests.
-LONG = (
-    *(
-        "calibrate",
-        "truth.compare_with_reference",
-        "laplace",
-        "approximations.mixture_gap",
-        "optimize",
-        "plot.calibration",
-    ),
-    *("plot.elbo", "networks.summarise_predictions", "symmetrised_vi"),
-    *("dadvi", "hmc", "infer", "mclmc", "nuts", "sample_modes"),
-    *("advi", "find_modes", "jax_density", "networks.BayesianRegressor", "report"),
-    *("networks.BayesianClassifier", "networks.ensemble", "networks.unit_activity"),
-    *("approximations.distil", "plot.prior"),
-)
+LONG = [
+    module + name
+    for module, names in {
+        "": "advi calibrate dadvi find_modes hmc infer jax_density laplace mclmc nuts optimize "
+        "report sample_modes symmetrised_vi",
+        "approximations.": "distil mixture_gap",
+        "networks.": "BayesianClassifier BayesianRegressor ensemble summarise_predictions "
+        "unit_activity",
+        "plot.": "calibration elbo prior",
+        "truth.": "compare_with_reference",
+    }.items()
+    for name in names.split()
+]
 COMPILED = ("stan.cmdstan_model",)
 """Examples that need CmdStan."""
 
