@@ -208,7 +208,9 @@ class Layout:
             case Table():
                 return {"kind": "table", **self._table(part)}
             case FigureItem():
-                return {"kind": "figure", **self._figure(part)}
+                prefix = f"f{next(self._numbers)}"
+                picture = embed(part.figure, prefix=prefix, alt=part.alt)
+                return {"kind": "figure", "picture": picture, "caption": part.caption}
             case Stats():
                 return {"kind": "stats", "stats": [_stat(item) for item in part.items]}
             case Code():
@@ -232,10 +234,6 @@ class Layout:
             "body": body(table),
             "sortable": table.sortable and len(table.all_rows) > 1,
         }
-
-    def _figure(self, item: FigureItem) -> dict[str, Any]:
-        picture = embed(item.figure, prefix=f"f{next(self._numbers)}", alt=item.alt)
-        return {"picture": picture, "caption": item.caption}
 
 
 def _stat(stat: Stat) -> dict[str, Any]:

@@ -95,7 +95,9 @@ class BestOptimum:
 
     def _run(self, start: np.ndarray, given: Sequence[Any]) -> OptimiserEnd:
         """Return the end of the run from a point."""
-        wall = self._wall(start, given)
+        first = float(self._objective(jnp.asarray(start), *given)[0])
+        # Above all that a run from here accepts, yet near enough for the line search's interpolation.
+        wall = first + 10 * (1 + abs(first)) if np.isfinite(first) else np.inf
 
         def objective(vector: np.ndarray) -> tuple[float, np.ndarray]:
             value, gradient = self._objective(jnp.asarray(vector, start.dtype), *given)
@@ -106,8 +108,3 @@ class BestOptimum:
         end = minimize(objective, start, jac=True, method="L-BFGS-B", options=self._options)
         potential = float(end.fun) if end.fun < wall else np.inf
         return OptimiserEnd(potential, end.x.astype(start.dtype), np.asarray(end.jac), end.nfev)
-
-    def _wall(self, start: np.ndarray, given: Sequence[Any]) -> float:
-        """A value above all that a run from here accepts, yet near enough for the line search's interpolation."""
-        value = float(self._objective(jnp.asarray(start), *given)[0])
-        return value + 10 * (1 + abs(value)) if np.isfinite(value) else np.inf

@@ -143,9 +143,7 @@ def all_heads(
     return np.asarray(out).reshape(*leading, *out.shape[1:])
 
 
-@partial(jax.jit, static_argnames="likelihood")
-def _split(likelihood: Gaussian, output: jax.Array) -> tuple[jax.Array, jax.Array | float]:
-    return likelihood.mean_and_sd(output)
+_split = jax.jit(Gaussian.mean_and_sd, static_argnums=0)
 
 
 @partial(jax.jit, static_argnames=("network", "batch_size"))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from textwrap import fill
+from textwrap import TextWrapper
 from typing import Any
 
 from ..lab import Frame
@@ -45,12 +45,10 @@ def said_of(record: Mapping[str, Any]) -> str:
     parts = [f"Made by {data}; {runs} runs, with other data and other seeds."]
     for words, lines in said.items():
         parts += [words, "\n".join(lines)] if lines else []
-    return "\n".join(map(_broken, "\n\n".join(filter(None, parts)).split("\n")))
-
-
-def _broken(line: str) -> str:
-    inside = "  " if line.startswith("- ") else ""
-    return fill(line, 100, subsequent_indent=inside, break_long_words=False, break_on_hyphens=False)
+    whole = TextWrapper(100, break_long_words=False, break_on_hyphens=False)
+    item = TextWrapper(100, "", "  ", break_long_words=False, break_on_hyphens=False)
+    lines = "\n\n".join(filter(None, parts)).split("\n")
+    return "\n".join((item if line.startswith("- ") else whole).fill(line) for line in lines)
 
 
 def main() -> None:

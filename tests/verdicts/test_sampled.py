@@ -16,13 +16,9 @@ from benchmarks.sampled.references import PROGRAMS, mass_of_quick_absorption
 from ..each import each
 
 ALL = {kind.name: kind for kind in (*KINDS, *QUESTIONS)}
-QUICK = (
-    "mixture of three",
-    "hierarchy not centred",
-    "two modes that chains cannot leave",
-    "clusters with correlations",
-)
+QUICK = ("mixture of three", "hierarchy not centred", "two modes that chains cannot leave")
 MORE = (
+    "clusters with correlations",
     "regression",
     "mass at a bound",
     "two breaks",

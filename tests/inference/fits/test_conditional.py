@@ -80,6 +80,7 @@ def test_nodes_follow_the_ridge_and_there_are_none_of_a_grid_without_end():
     assert flat == []
 
 
+@pytest.mark.slow
 def test_crossed_groups_that_no_gaussian_fits_are_weighed_along_their_scales():
     """Two factors of six levels, which are normal given their scales, with scales of an sd of .8 in their logs."""
 
