@@ -26,7 +26,7 @@ def open_tree(path: Path) -> xr.DataTree:
     import xarray as xr  # here: what reads no trees does without
     from xarray.backends import CachingFileManager, H5NetCDFStore
 
-    manager = CachingFileManager(_NetCDF, str(path.absolute()), mode="r")
+    manager = CachingFileManager(NetCDF, str(path.absolute()), mode="r")
     with manager.acquire_context() as file:
         stores = {name: H5NetCDFStore(manager, group=name) for name in _groups(file)}
         groups = {name: xr.open_dataset(store, cache=False) for name, store in stores.items()}
@@ -41,30 +41,32 @@ def _groups(group: h5netcdf.Group) -> Iterator[str]:
         yield from _groups(each)
 
 
-class _NetCDF(h5netcdf.File):
+class NetCDF(h5netcdf.File):
     """A NetCDF file in an HDF5 file that remembers, which is closed with it."""
 
-    def __init__(self, path: str, mode: str) -> None:
-        self._remembering = RememberingFile(Path(path))
+    def __init__(self, place: Any, mode: str) -> None:
+        self._remembering = RememberingFile(place, mode)
         super().__init__(self._remembering, mode, decode_vlen_strings=True)
 
     def close(self) -> None:
+        """Close both."""
         super().close()
         self._remembering.close()
 
 
 class RememberingFile(h5py.File):
-    """A file that is only read, and remembers every object that was asked for by name.
+    """A file that is read, or written as new, and remembers every object that was asked for by name.
 
     h5netcdf looks an object up at each of its properties, a thousand times for a posterior of a dozen variables, which
-    is more than half of the time of opening one. HDF5 looks through all of the file for the name of an object that was
-    opened by a reference, such as a dimension; here that object has its name already.
+    is more than half of the time of opening or writing one. HDF5 looks through all of the file for the name of an
+    object that was opened by a reference, such as a dimension; here that object has its name already.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, place: Any, mode: str = "r") -> None:
         self._found: dict[str, Any] = {}
         self._named: dict[Any, Any] = {}
-        super().__init__(path, "r")
+        # A NetCDF file keeps the order in which its parts were made.
+        super().__init__(place, mode, track_order=True if mode == "w" else None)
 
     def __getitem__(self, name: Any) -> Any:
         """Give an object by its name, or by a reference."""
@@ -72,6 +74,21 @@ class RememberingFile(h5py.File):
             found = super().__getitem__(name)
             return self._named.get(found.id, found)
         if name not in self._found:
-            found = self._found[name] = super().__getitem__(name)
+            found = super().__getitem__(name)
+            if isinstance(found, h5py.Group):
+                found = _Group(found.id)
+                found.memories = (self._found, self._named)
+            self._found[name] = found
             self._named.setdefault(found.id, found)
         return self._found[name]
+
+
+class _Group(h5py.Group):
+    """A group of such a file, which remembers nothing from before something was deleted."""
+
+    memories: tuple[dict[Any, Any], ...] = ()
+
+    def __delitem__(self, name: str) -> None:
+        super().__delitem__(name)
+        for each in self.memories:
+            each.clear()

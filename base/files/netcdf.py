@@ -25,8 +25,8 @@ def write_tree(tree: xr.DataTree, path: Path, *, new: bool = False) -> Path:
     """
     from xarray.backends import H5NetCDFStore
     from xarray.backends.common import ArrayWriter
-    from xarray.backends.locks import HDF5_LOCK
 
+    from .hdf5 import NetCDF
     from .later import Later, left_in_files
 
     class ByPieces(ArrayWriter):
@@ -37,16 +37,13 @@ def write_tree(tree: xr.DataTree, path: Path, *, new: bool = False) -> Path:
             for place, values in source.pieces():
                 target[place] = values
 
-    with sealing(path, new=new) as part, Sink(part) as file:
+    with sealing(path, new=new) as part, Sink(part) as file, NetCDF(file, "w") as whole:
         # As `DataTree.to_netcdf`, but with variables that stay in their files, and without looking for Dask.
-        root = H5NetCDFStore.open(file, mode="w", lock=HDF5_LOCK)
-        try:
-            for node in tree.subtree:
-                store = root if node is tree else root.get_child_store(node.path)
-                dataset = left_in_files(node.to_dataset(inherit=node is tree))
-                dataset.dump_to_store(store, writer=ByPieces())
-        finally:
-            root.close()
+        root = H5NetCDFStore(whole, mode="w")
+        for node in tree.subtree:
+            store = root if node is tree else root.get_child_store(node.path)
+            dataset = left_in_files(node.to_dataset(inherit=node is tree))
+            dataset.dump_to_store(store, writer=ByPieces())
     return path
 
 

@@ -30,6 +30,17 @@ def test_objects_are_those_of_the_file_and_looked_up_once(path: Path) -> None:
             file["/group/y"]
 
 
+def test_what_was_deleted_is_not_remembered(tmp_path: Path) -> None:
+    """h5netcdf makes a dimension anew once there are values for it."""
+    with RememberingFile(tmp_path / "b.h5", "w") as file:
+        for value in (1, 2):
+            file["/group/x"] = [value]
+            assert file["/group/x"][0] == value
+            del file["/group"]["x"]
+        with pytest.raises(KeyError):
+            file["/group/x"]
+
+
 def test_a_tree_is_read_from_its_file_as_xarray_reads_it(tmp_path: Path) -> None:
     values = xr.DataArray(np.arange(6.0).reshape(2, 3), dims=("chain", "draw"))
     posterior = xr.Dataset({"a": values, "b": values.astype(str)}, attrs={"of": "a"})
