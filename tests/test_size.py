@@ -11,7 +11,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 
 LIMITS = {
-    "base": 4_107,
+    "base": 4_105,
     "models": 5_940,
     "posteriors": 4_290,
     "stan": 4_784,

@@ -63,8 +63,7 @@ class RememberingFile(h5py.File):
     """
 
     def __init__(self, place: Any, mode: str = "r") -> None:
-        self._found: dict[str, Any] = {}
-        self._named: dict[Any, Any] = {}
+        self._known: dict[Any, Any] = {}  # objects by their names, and by their identifiers
         # A NetCDF file keeps the order in which its parts were made.
         super().__init__(place, mode, track_order=True if mode == "w" else None)
 
@@ -72,23 +71,22 @@ class RememberingFile(h5py.File):
         """Give an object by its name, or by a reference."""
         if not isinstance(name, str):
             found = super().__getitem__(name)
-            return self._named.get(found.id, found)
-        if name not in self._found:
+            return self._known.get(found.id, found)
+        if name not in self._known:
             found = super().__getitem__(name)
             if isinstance(found, h5py.Group):
                 found = _Group(found.id)
-                found.memories = (self._found, self._named)
-            self._found[name] = found
-            self._named.setdefault(found.id, found)
-        return self._found[name]
+                found.known = self._known
+            self._known[name] = found
+            self._known.setdefault(found.id, found)
+        return self._known[name]
 
 
 class _Group(h5py.Group):
     """A group of such a file, which remembers nothing from before something was deleted."""
 
-    memories: tuple[dict[Any, Any], ...] = ()
+    known: dict[Any, Any]
 
     def __delitem__(self, name: str) -> None:
         super().__delitem__(name)
-        for each in self.memories:
-            each.clear()
+        self.known.clear()
