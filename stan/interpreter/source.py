@@ -12,7 +12,10 @@ from __future__ import annotations
 
 import base64
 import ctypes
+import json
 import re
+import subprocess
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -34,9 +37,16 @@ class ProgramRefused(OnebasinError):
 
 
 def compiled(text: str, folder: Path) -> str:
-    """Compile a program's text; includes are looked up in a folder. A text that does not parse is refused."""
+    """Compile a program's text; includes are looked up in a folder. A text that does not parse is refused.
+
+    The compiler's OCaml runtime reserves signal stacks that are too small for a process that has asked the kernel for
+    AMX, as JAX does at its first matrix product, and then ends that process. So it runs only in a process without NumPy,
+    which is one without JAX, such as the driver's; any other process starts one.
+    """
     if "\0" in text:
         raise ProgramRefused("Lexing error: the file has a zero byte, so that it is no text.")
+    if "numpy" in sys.modules:
+        return _compiled_by_child(text, folder)
     library = load()
     message = Message()
     folders = (ctypes.c_char_p * 1)(str(folder).encode())
@@ -47,6 +57,31 @@ def compiled(text: str, folder: Path) -> str:
         return ctypes.string_at(result).decode()
     finally:
         library.stanli_string_free(ctypes.c_void_p(result))
+
+
+_CHILD = """
+import json, sys
+from pathlib import Path
+from onebasin.stan.interpreter.source import ProgramRefused, compiled
+
+try:
+    found = {"form": compiled(sys.stdin.buffer.read().decode(), Path(sys.argv[1]))}
+except ProgramRefused as error:
+    found = {"refused": str(error)}
+print(json.dumps(found))
+"""
+
+
+def _compiled_by_child(text: str, folder: Path) -> str:
+    command = [sys.executable, "-c", _CHILD, str(folder)]
+    done = subprocess.run(command, input=text.encode(), capture_output=True, check=False)
+    if done.returncode:
+        words = done.stderr.decode(errors="replace").strip()
+        raise ProgramRefused(f"The compiler's process ended with exit code {done.returncode}.\n{words}")
+    found = json.loads(done.stdout)
+    if "refused" in found:
+        raise ProgramRefused(found["refused"])
+    return found["form"]
 
 
 def with_constants(form: str) -> str:

@@ -3,8 +3,10 @@
 from math import log, pi
 from pathlib import Path
 
+import jax.numpy as jnp
 import pytest
 
+from onebasin.stan.interpreter import source
 from onebasin.stan.interpreter.model import Model
 from onebasin.stan.interpreter.source import (
     ProgramRefused,
@@ -98,3 +100,12 @@ def test_a_function_that_adds_to_the_density_is_found_outside_the_model(place, e
 def test_a_text_that_is_no_program_is_refused(text, words):
     with pytest.raises(ProgramRefused, match=words):
         compiled(text, HERE)
+
+
+def test_the_compiler_never_runs_in_a_process_that_computes_with_jax(monkeypatch):
+    """On processors with AMX it would end the process. So that the test sees it on others, its library is taken away."""
+    jnp.matmul(jnp.ones((512, 512)), jnp.ones((512, 512))).block_until_ready()
+    monkeypatch.setattr(source, "load", lambda: pytest.fail("the compiler is loaded here"))
+    assert compiled(TEXT, HERE).startswith("STANLI2:")
+    with pytest.raises(ProgramRefused, match="Syntax error"):
+        compiled("parameters { real x }", HERE)
