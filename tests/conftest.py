@@ -6,6 +6,7 @@ import gc
 import os
 import signal
 import stat
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -80,6 +81,35 @@ while [ $# -gt 0 ]; do
   shift
 done
 """
+
+
+class PackageTimes:
+    """Prints how long the tests of each package took, longest first."""
+
+    def __init__(self) -> None:
+        self.seconds: Counter[str] = Counter()
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Add the time of a test's set-up, call or end."""
+        folder = report.nodeid.removeprefix("tests/").split("::")[0].partition("/")
+        self.seconds[folder[0] if folder[1] else "(other)"] += report.duration
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Write one line."""
+        times = ", ".join(f"{name} {took:.0f} s" for name, took in self.seconds.most_common())
+        terminalreporter.write_line(f"Time of tests by package, both workers together: {times}")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Measure times where results are collected."""
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(PackageTimes())
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_handlecrashitem(crashitem: str) -> None:
+    """End the run as soon as a worker dies: xdist would go through the files that were dealt, and can wait for ever."""
+    pytest.exit(f"the process of {crashitem} died", returncode=1)
 
 
 def pytest_runtest_setup() -> None:

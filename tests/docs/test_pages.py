@@ -16,7 +16,7 @@ import onebasin as ob
 from onebasin.cli.main import main
 
 from ..reference.docstrings import MODULES, PUBLIC
-from ..test_words import IDIOMS
+from ..test_structure import IDIOMS
 from .running import ROOT
 
 ROOMS = ("base", "models", "posteriors", "stan", "analysis", "inference", "truth", "studies", "cli")
