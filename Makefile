@@ -9,6 +9,7 @@ NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 12))
 
 # Two workers, a file at a time, so that what a module compiles is compiled once; in the order of tests/conftest.py.
 PYTEST_FLAGS ?= -n 2 --dist loadfile --no-loadscope-reorder
+NEITHER := not slow and not gpu and not site
 
 # A page that was warned of is read anew the next time.
 SPHINX_FLAGS := --fail-on-warning --keep-going --quiet --jobs auto -c docs -b html -d build/docs/doctrees
@@ -22,20 +23,23 @@ endif
 # Images of containers forbid Python to keep what it compiled; hundreds of processes would compile all packages anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test slow lint docs notebooks lab lock clean
+.PHONY: help demo test test-all slow lint docs notebooks lab lock clean
 
 help: ## list the targets
-	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1 :: \2/' \
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1 :: \2/' \
 		| awk -F ' :: ' '{ printf "%-16s %s\n", $$1, $$2 }'
 
 demo: $(STAMP) ## show what onebasin does in half a minute, and write demo/report.html
 	@$(BIN)/onebasin demo
 
 # Most of the time is XLA's compiling, which takes three fifths as long without most optimisations.
-test: $(DEV_STAMP) ## run every test that is not marked slow, gpu or site
-	JAX_DISABLE_MOST_OPTIMIZATIONS=1 $(BIN)/python -m pytest $(PYTEST_FLAGS) -m "not slow and not gpu and not site"
+test: $(DEV_STAMP) ## run the tests that a change needs: no CmdStan, no pages, no notebooks
+	JAX_DISABLE_MOST_OPTIMIZATIONS=1 $(BIN)/python -m pytest $(PYTEST_FLAGS) -m "not full and not cmdstan and $(NEITHER)"
 
-slow: $(DEV_STAMP) ## run the tests that take minutes
+test-all: test ## then the rest: CmdStan's home and driver, pages, notebooks, whole runs of commands
+	JAX_DISABLE_MOST_OPTIMIZATIONS=1 $(BIN)/python -m pytest $(PYTEST_FLAGS) -m "(full or cmdstan) and $(NEITHER)"
+
+slow: $(DEV_STAMP) ## run the studies and other tests that take minutes
 	$(BIN)/python -m pytest -m slow
 
 lint: $(DEV_STAMP) ## check style, formatting and types

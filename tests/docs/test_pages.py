@@ -1,4 +1,4 @@
-"""Pages name only files, names and commands that exist, their Python compiles, their prose is wrapped and short."""
+"""Pages name only files, names and commands that exist; their Python compiles; they are short and plain."""
 
 from __future__ import annotations
 
@@ -158,23 +158,6 @@ def test_commands_exist_with_their_options(capfd):
     assert ("diagnose",) in known
 
 
-def test_prose_is_wrapped_at_100():
-    parser = MarkdownIt().enable("table")
-
-    def faults_of(page, text):
-        if page.is_relative_to(ROOT / "docs" / "results"):
-            return  # the build of the site writes it
-        lines = text.splitlines()
-        for token in parser.parse(text):
-            if token.type == "paragraph_open" and token.map:
-                paragraph = lines[slice(*token.map)]
-                # Formulas, and pictures with their words, stand in one line.
-                if not any("$$" in line or "![" in line for line in paragraph):
-                    yield from (line for line in paragraph if len(line) > 100)
-
-    assert_every_page(faults_of)
-
-
 def test_documentation_is_short():
     pages = set((ROOT / "docs").rglob("*.md")) - WRITTEN
     assert sum(len(page.read_text(encoding="utf-8").split()) for page in pages) <= WORDS
@@ -217,24 +200,3 @@ def test_map_of_the_rooms_names_every_inner_folder():
         for folder in (ROOT / room).iterdir():
             if (folder / "__init__.py").exists():
                 assert f"`{room}/{folder.name}/`" in text, folder
-
-
-def test_readme_names_targets_of_the_makefile():
-    makefile = (ROOT / "Makefile").read_text()
-    shown = "\n".join(blocks((ROOT / "README.md").read_text(), "sh"))
-    targets = re.findall(r"^make (\w+)", shown, re.MULTILINE)
-    assert targets
-    assert [name for name in targets if f"\n{name}:" not in makefile] == []
-
-
-def test_commands_of_the_readme_can_be_repeated():
-    """A command that resumes leaves its run alone; any other that writes a file has `--force`."""
-    shown = "\n".join(blocks((ROOT / "README.md").read_text(), "sh"))
-    made: dict[str, str] = {}
-    for line in (line for line in shown.splitlines() if " --out " in line):
-        words = line.partition("#")[0].split()
-        out = words[words.index("--out") + 1]
-        assert words[1] in ("sample", "study") or "--force" in words, line
-        assert out not in made, f"{line} overwrites the output of {made[out]}"
-        made[out] = line
-    assert made

@@ -103,7 +103,7 @@ def test_a_text_that_is_no_program_is_refused(text, words):
 
 
 def test_the_compiler_never_runs_in_a_process_that_computes_with_jax(monkeypatch):
-    """On processors with AMX it would end the process. So that the test sees it on others, its library is taken away."""
+    """On processors with AMX it would end the process; others see it by the library that is taken away."""
     jnp.matmul(jnp.ones((512, 512)), jnp.ones((512, 512))).block_until_ready()
     monkeypatch.setattr(source, "load", lambda: pytest.fail("the compiler is loaded here"))
     assert compiled(TEXT, HERE).startswith("STANLI2:")
