@@ -73,8 +73,8 @@ def test_chains_of_a_good_fit_have_its_covariance_and_need_no_warmup(kind, engin
 @pytest.mark.parametrize(
     ("model", "reason"),
     [
-        (funnel, "its 2,000 weighted draws are worth|k-hat of its weights"),
-        (two_modes, "the best of 2 optima holds (69|70|71)% of the probability"),
+        (funnel, r"its [\d,]+ weighted draws are worth|k-hat of its weights"),
+        (two_modes, r"the best of 2 optima holds \d\d% of the probability"),
         (wide, "no weights last in 61 coordinates"),
     ],
 )
