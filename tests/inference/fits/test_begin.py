@@ -74,7 +74,7 @@ def test_chains_of_a_good_fit_have_its_covariance_and_need_no_warmup(kind, engin
     ("model", "reason"),
     [
         (funnel, r"its [\d,]+ weighted draws are worth|k-hat of its weights"),
-        (two_modes, r"the best of 2 optima holds \d\d% of the probability"),
+        (two_modes, "the best of 2 optima holds (69|70|71)% of the probability"),
         (wide, "no weights last in 61 coordinates"),
     ],
 )
