@@ -27,7 +27,6 @@ RECORDED = {
     "aligning shrinks the variance of HMC's draws, beside what": "studies/compact_representation/measures.py",
     "Held against NUTS, ADVI's": "studies/relu_teacher/page.py",
     "references to hold this one against": "truth/problems/programs.py",
-    "Alignment does not mend chains": "studies/label_switching/measures.py",
     "mended": "analysis/discovery/candidate.py",
 }
 """Sentences that records hold and names of JSON, which stay as they are, with the file of each."""
