@@ -28,8 +28,8 @@ WRITTEN = {ROOT / "docs" / "results" / "index.md"}
 
 
 WORDS = 45_000
-"""Words of all pages below `docs/` but `docs/results`, code, tables and comments included (`wc -w`). To add some, remove
-others."""
+"""Words of all pages below `docs/` but `docs/results`, code, tables and comments included (`wc -w`). To add some,
+remove others."""
 
 
 def assert_every_page(faults_of: Callable[[Path, str], Iterator[object]]) -> None:

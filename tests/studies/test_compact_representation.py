@@ -72,14 +72,6 @@ def test_predictions_in_batches_are_those_of_all_draws_at_once():
     assert len({row.tobytes() for row in found}) == 5  # repeats choose draws anew
 
 
-def test_a_gaussian_without_spread_predicts_as_its_mean():
-    tree, test = draws_of(MODEL, 1, 200, sd=1e-6), images(11)
-    cell = Cell("row", "row", "analysis", RowSettings("gaussian", num=60), seed=0)
-    found = make_row(tree, cell, test)["predictive"]
-    np.testing.assert_allclose(found["probability"][0], found["mean_probability"], atol=1e-4)
-    np.testing.assert_allclose(found["mean_probability"], 1 / 3, atol=1e-4)
-
-
 def test_pruning_keeps_everything_in_the_end():
     tree, test = draws_of(MODEL, 1, 50), images(40)
     cell = Cell("row", "row", "analysis", RowSettings("gaussian", num=10, prune=True), seed=0)

@@ -81,22 +81,6 @@ def frames(outcomes) -> Frames:
     return measure(STUDY, TOY, outcomes)
 
 
-def test_design_is_that_of_the_paper():
-    config = configure(Options())
-    found = [STUDY.target(config, cell).model for cell in STUDY.cells(config)[:13]]
-    assert {model.network.hidden for model in found} == {(32,) * 5}
-    assert {model.network.activation for model in found} == {"selu"}
-    ways = {(model.network.skip, model.parametrisation.biases) for model in found}
-    assert ways == {(None, "free"), (None, "ordered"), ("orthogonal", "free"), ("orthogonal", "ordered")}  # fmt: skip
-    assert STUDY.target(config, STUDY.cells(config)[0]).x.shape == (128, 1)
-    assert config.vi.local_reparametrisation
-    assert config.vi.anneal == 0.5
-    assert config.vi.elbo_samples == 256
-    paper = configure(Options(full=True))
-    assert (paper.vi.iterations, paper.vi.gradient_samples) == (200_000, 64)
-    assert paper.hidden == config.hidden
-
-
 def test_measures_are_taken_against_the_true_function(frames, outcomes):
     from onebasin.models import predict
 

@@ -10,18 +10,6 @@ FREE = (1.0, 1.2, 0.9, 1.1, 1.3, 0.8, 1.05)
 LOWER = (0.7, 0.9, 0.5, 0.9, 0.8, 0.55, 0.6)
 
 
-def pair(*differences) -> Pairs:
-    return Pairs(differences, [0.0] * len(differences))
-
-
-def test_a_gain_has_its_interval_above_zero_and_none_has_it_below_the_margin():
-    assert pair(0.01, 0.011, 0.012).gains(0.1) is True
-    assert Pairs(LOWER, FREE).gains() is False
-    small = pair(0.01, -0.01, 0.02, -0.02, 0.0)
-    assert (small.gains(), small.gains(0.01), small.gains(0.1)) == ("open", "open", False)
-    assert pair(0.3).gains(10.0) is None
-
-
 def test_interval_and_test_are_those_of_scipy():
     found = Pairs(FREE, LOWER).change()
     differences = np.subtract(LOWER, FREE)

@@ -132,13 +132,6 @@ def test_divergences_are_those_of_integrals_over_the_weights(noise, alpha, loc, 
     )
 
 
-def test_information_is_log_two_of_separate_units_and_nothing_of_equal_ones():
-    apart = approximation(np.array([3.0, -3.0]), np.array([0.1, 0.1]), NO_DATA)
-    assert apart.information == pytest.approx(math.log(2), abs=1e-12)
-    alike = approximation(np.array([0.4, 0.4]), np.array([0.3, 0.3]), NO_DATA)
-    assert alike.information == pytest.approx(0, abs=1e-14)
-
-
 @each("symmetrised", [False, True])
 @each(("noise", "alpha"), CASES)
 def test_optimum_is_flat_and_no_random_gaussian_is_better(noise, alpha, symmetrised, rng):
