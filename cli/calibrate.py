@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -131,6 +132,7 @@ def _family(
     """The family that the words say; modules of the user's can be imported meanwhile."""
     from onebasin.analysis.alignment.quantity import aligned_quantity
     from onebasin.base.jsonable import read_json_file
+    from onebasin.inference.calibration.drawn import simulated
     from onebasin.inference.calibration.family import Family
     from onebasin.models.numpyro_file import loaded, model_file_in
 
@@ -159,13 +161,37 @@ def _family(
             family = Family.of_stan(model, function, symmetry=symmetry)
         else:
             from onebasin.base.checks import choose
-            from onebasin.studies.calibration.design import NETWORKS, family_of
-            from onebasin.truth.problems import PROBLEMS
 
-            there = [*NETWORKS, *(n for n, p in PROBLEMS.items() if p.family is not None)]
-            choose("MODEL", model, there)
-            yield family_of(model)
-            return
-        if symmetry:
+            known = _known_families()
+            family = known[choose("MODEL", model, known)]()
+            symmetry = family.condition(simulated(family, 0, 0).data).symmetry
+        if any(block.keeps_density for block in symmetry):
             family = family.looking_at({"aligned": aligned_quantity(symmetry)})
         yield family
+
+
+def _known_families() -> dict[str, Callable[[], Family]]:
+    """Families that the command line knows by name: small networks, and problems of the references.
+
+    The networks have two ReLU units and unknown noise, at 15 inputs of two numbers.
+    """
+    import numpy as np
+
+    from onebasin.inference.calibration.family import Family
+    from onebasin.models import BayesianNetwork, Gaussian, Network, NormalPrior, Parametrisation
+    from onebasin.truth.problems import PROBLEMS
+
+    def network(name: str, parametrisation: Parametrisation) -> Family:
+        x = np.random.default_rng(0).normal(size=(15, 2))
+        model = BayesianNetwork(Network(2, (2,)), Gaussian(), NormalPrior(), parametrisation)
+        return Family.of_network(model, x, name=name)
+
+    networks = {
+        "net-free": Parametrisation(),
+        "net-givens": Parametrisation(weights="givens"),
+        "net-ordered": Parametrisation(biases="ordered"),
+        "net-givens+ordered": Parametrisation(weights="givens", biases="ordered"),
+    }
+    return {name: partial(network, name, which) for name, which in networks.items()} | {
+        name: problem.family for name, problem in PROBLEMS.items() if problem.family is not None
+    }

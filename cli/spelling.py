@@ -243,10 +243,6 @@ onebasin study
     what there is | onebasin study --list
     one of them, small | onebasin study relu-teacher --quick
     resume a stopped run: the same line again | onebasin study relu-teacher --quick --out runs/mine
-onebasin truth leaderboard
-    two references, small | onebasin truth leaderboard --only eight-schools,mixture-3 --quick
-    your own method, next to the records of ours | onebasin truth leaderboard --add mine=sampler.py:sample
-    files of your own, one a reference | onebasin truth leaderboard --add 'mine=runs/{reference}.nc'
 onebasin cmdstan
     build it now, once a machine | onebasin cmdstan build
     let other tools find it | export CMDSTAN=$(onebasin cmdstan path)

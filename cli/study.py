@@ -1,4 +1,4 @@
-"""`onebasin study`: a paper's experiment, compared with the paper's words; and `onebasin truth leaderboard`."""
+"""`onebasin study`: a paper's experiment, compared with the paper's words."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from onebasin.base.errors import StudyError, UsageError, check_seed, interruption_says
+from onebasin.base.errors import StudyError, UsageError, interruption_says
 from onebasin.base.processes.libraries import prepare_jax, quieten_stan
 
 from . import console
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from onebasin.studies.lab.driver import Schedule
     from onebasin.studies.lab.folder import Run
     from onebasin.studies.lab.study import Findings
-    from onebasin.studies.leaderboard.design import Added
     from onebasin.studies.registry import StudyEntry
 
 
@@ -118,7 +117,7 @@ def study(
 
     def write(findings: Findings) -> None:
         if manifest is None:
-            write_findings(run, findings, json=json)
+            _write_findings(run, findings, json=json)
             return
         from onebasin.studies.lab.record import AGAINST, held_against
 
@@ -133,7 +132,7 @@ def study(
             )
         console.write_remark(f"all numbers of {len(against)} cells are those recorded", "good")
 
-    carry_out(
+    _carry_out(
         chosen,
         config,
         run,
@@ -159,7 +158,7 @@ def _write_list(json: bool) -> None:
     console.say("run one with: onebasin study NAME")
 
 
-def carry_out(
+def _carry_out(
     study: Study,
     config: Any,
     run: Run,
@@ -201,7 +200,7 @@ def carry_out(
         write(findings)
 
 
-def write_findings(run: Run, findings: Findings, *, json: bool) -> None:
+def _write_findings(run: Run, findings: Findings, *, json: bool) -> None:
     """Write tables and the result in words, or all of it as JSON."""
     from onebasin.studies.lab import Caution
 
@@ -213,58 +212,3 @@ def write_findings(run: Run, findings: Findings, *, json: bool) -> None:
     for sentence in findings.headline:
         console.write_remark(sentence, "warn" if isinstance(sentence, Caution) else "good")
     console.write_remark(f"the report is {run.report_path}", "good")
-
-
-def leaderboard(
-    context: typer.Context,
-    only: str | None = option(None, "References, separated by commas; by default all."),
-    methods: str | None = option(
-        None, "Methods, separated by commas; by default all, or with --add none but what is added."
-    ),
-    add: list[str] | None = option(
-        None,
-        "A method of your own: MODULE.py:FUNCTION, called with a target and a seed, which returns a posterior; or "
-        "FILE.nc, where {reference} stands for the name of each. Repeatable.",
-        metavar="NAME=WHAT",
-    ),
-    quick: Quick = False,
-    seed: Seed = 0,
-    workers: int | None = option(
-        None, "Posteriors made at once on this machine, each on one core."
-    ),
-    out: Path | None = option(None, "The run's folder; runs/leaderboard-HASH of the settings."),
-    force: bool = option(
-        False, "Use a folder that holds other settings; what fits is taken.", "--force"
-    ),
-    record: Record = False,
-    json: Json = False,
-    progress: Progress = True,
-) -> None:
-    """Run methods on the reference posteriors, and show their errors by gradients and seconds."""
-    check_seed(seed)
-    prepare_jax()
-    quieten_stan()
-    from onebasin.studies.lab.driver import Schedule
-    from onebasin.studies.lab.folder import default_folder, open_run
-    from onebasin.studies.leaderboard import STUDY
-    from onebasin.studies.leaderboard.design import METHODS, NAME, configured, parse
-
-    added: list[Added] = []
-    for words in add or ():
-        added.append(parse(words, (*METHODS, *(one.name for one in added))))
-    config = configured(
-        only=words_in(only), methods=words_in(methods), quick=quick, seed=seed, added=tuple(added)
-    )
-    folder = out or default_folder(NAME, config)
-    command = ["onebasin", *sys.argv[1:]]
-    run = open_run(folder, study=NAME, config=config, command=command, resume=True, force=force)
-    carry_out(
-        STUDY,
-        config,
-        run,
-        schedule=Schedule(workers=workers),
-        progress=progress,
-        command=context.obj or "",
-        record=None if not record else "quick" if quick else "",
-        write=lambda findings: write_findings(run, findings, json=json),
-    )

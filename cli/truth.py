@@ -17,7 +17,6 @@ from onebasin.base.processes.libraries import prepare_jax, quieten_stan
 from . import console, inputs
 from .options import SYMMETRY, Data, Json, Progress, Seed, argument, option
 from .spelling import Command, CommandGroup
-from .study import leaderboard
 
 if TYPE_CHECKING:
     from onebasin.truth.checker import ReferenceVerdict
@@ -243,6 +242,3 @@ def _write_verdict(verdict: ReferenceVerdict) -> None:
     for criterion in verdict.failed:
         if criterion.remedy:
             console.write_sentence(f"{criterion.name}: {criterion.remedy}")
-
-
-app.command(cls=Command)(leaderboard)

@@ -4,9 +4,8 @@
 # A network's hidden units can change places, so its posterior has every mode many times over. Some
 # do nothing about it, some break the symmetry in the model, some average an approximation over it,
 # some divide it out of draws afterwards. This notebook puts the ways to one small problem, beside
-# chains of NUTS, which are the truth here. Whether what it shows holds elsewhere is measured by
-# `onebasin study remedies`, on three data sets and twice; [the
-# guide](../docs/guides/which-remedy.md) says what does.
+# chains of NUTS, which are the truth here. [The guide](../docs/guides/which-remedy.md) says whether
+# what it shows holds on three data sets.
 #
 # You need to know MCMC and variational inference.
 
@@ -200,8 +199,8 @@ if full:
 #
 # ## What to try next
 #
-# - `onebasin study remedies --quick` puts all of this to three data sets. [The
-#   guide](../docs/guides/which-remedy.md) says which remedy serves which purpose.
+# - [The guide](../docs/guides/which-remedy.md) says which remedy serves which purpose, and what all of
+#   them do on three data sets.
 # - `ob.networks.Network(1, (4,), 1, "relu")`: do aligned weights agree with fewer units? When there is [one
 #   basin](05-one-basin.ipynb), and when not, is a notebook of its own.
 # - `ob.mclmc(plain, seed=1)` in place of NUTS: how much time does it save, and what does it cost in

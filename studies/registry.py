@@ -46,25 +46,5 @@ STUDIES: Mapping[str, StudyEntry] = MappingProxyType(
             "Kurle, Januschowski, Gasthaus and Wang 2021",
             "five layers of 32 units, symmetry broken or not: mean-field VI against MCMC, and what collapses",
         ),
-        "label-switching": StudyEntry(
-            ".label_switching",
-            "Our own; after Stephens 2000",
-            "models with interchangeable parts, diagnostics raw and aligned, truth known",
-        ),
-        "remedies": StudyEntry(
-            ".remedies",
-            "Our own; after Kurle, Januschowski, Gasthaus and Wang 2021",
-            "what to do about a network's symmetry: every remedy compared with NUTS, on three data sets, twice",
-        ),
-        "leaderboard": StudyEntry(
-            ".leaderboard",
-            "Our own; after Magnusson et al. 2025 (posteriordb)",
-            "every method compared with the reference posteriors: error against gradients and seconds",
-        ),
-        "calibration": StudyEntry(
-            ".calibration",
-            "Our own; after Talts et al. 2018 and Modrák et al. 2023",
-            "simulation-based calibration of NUTS on networks and programs, and of approximations",
-        ),
     }
 )

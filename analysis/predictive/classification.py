@@ -105,20 +105,3 @@ def brier_score(probability: Probabilities, labels: Labels) -> float:
     """Return the mean squared distance of probabilities from the truth, summed over classes: 0 to 2."""
     truth = np.eye(probability.shape[1])[labels]
     return float(np.square(probability - truth).sum(axis=-1).mean())
-
-
-def set_coverage(probability: Probabilities, labels: Labels, *, level: float) -> float:
-    """Return the share of observations whose class is in the smallest set of classes that has this probability.
-
-    What the coverage of an interval is to a regression; NaN if a probability is. A set holds whole classes, so that it
-    has more than the level asks for: where a class is nearly certain, the share is that of right predictions. Classes
-    that are equally probable are taken in the order of their numbers.
-    """
-    if np.isnan(probability).any():
-        return float("nan")
-    order = np.argsort(-probability, axis=1, kind="stable")
-    ranked = np.take_along_axis(probability, order, axis=1)
-    place = (order == labels[:, None]).argmax(axis=1)
-    # Of the classes that are more probable.
-    before = np.pad(np.cumsum(ranked, axis=1), ((0, 0), (1, 0)))
-    return float((before[np.arange(len(labels)), place] < level).mean())

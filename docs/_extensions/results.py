@@ -1,7 +1,8 @@
 """Pages of results, made from `studies/results` whenever the site is built.
 
 `docs/results/index.md` lists every record with its outcome. The records themselves are pages where they lie: each opens
-with what came out, and a row of marks, one for each statement; tables and commands unfold.
+with what came out, and a row of marks, one for each statement; tables and commands unfold. Pages in `docs/results` with
+a date in their name are written by hand; the index links them.
 """
 
 from __future__ import annotations
@@ -20,10 +21,14 @@ INDEX = ROOT / "docs" / "results" / "index.md"
 
 HEAD = """# Results
 
-The recorded results of all studies: experiments of papers, repeated in both engines, and our own. A statement
+Experiments of papers, repeated in both engines; and, at the end, measurements of our own. A statement
 reproduces (✓) if it holds in every comparison that was made of it. It does not (✗) if all comparisons contradict it.
 Anything else is open (!): in part, unclear, or depending on what is compared. Every record has its command, settings
 and machine. A name that ends with `quick` is the same study at the size that a laptop makes in minutes.
+"""
+OWN = """## Measurements of our own
+
+Each was made once, at the date in its address, by the code of that time.
 """
 MARKS = {"reproduces": ("yes", "✓"), "does not reproduce": ("no", "✗")}
 """Of verdicts; any other is open."""
@@ -37,10 +42,13 @@ def _records() -> dict[str, dict]:
     return {file.stem: json.loads(file.read_text(encoding="utf-8")) for file in files}
 
 
+def _heading(page: Path) -> str:
+    return page.read_text(encoding="utf-8").splitlines()[0].removeprefix("# ")
+
+
 def _title(name: str) -> str:
     """What the record's page says of the study, without its name."""
-    first = (RECORDS / f"{name}.md").read_text(encoding="utf-8").splitlines()[0]
-    title = first.removeprefix("# ").partition(": ")[2]
+    title = _heading(RECORDS / f"{name}.md").partition(": ")[2]
     return title[:1].upper() + title[1:]
 
 
@@ -79,9 +87,13 @@ def _section(name: str, record: dict) -> str:
 def index() -> str:
     """Return the text of `docs/results/index.md`."""
     records = _records()
-    tree = "\n".join(f"{name} </studies/results/{name}>" for name in records)
+    dated = sorted(INDEX.parent.glob("2*-*.md"), reverse=True)
+    tree = [f"{name} </studies/results/{name}>" for name in records]
+    tree += [page.stem for page in dated]
     sections = "\n".join(_section(name, record) for name, record in records.items())
-    return f"{HEAD}\n{sections}\n```{{toctree}}\n:hidden:\n\n{tree}\n```\n"
+    own = "\n".join(f"- [{_heading(page)}]({page.name}), {page.stem[:10]}" for page in dated)
+    entries = "\n".join(tree)
+    return f"{HEAD}\n{sections}\n{OWN}\n{own}\n\n```{{toctree}}\n:hidden:\n\n{entries}\n```\n"
 
 
 def write_index(_app: Sphinx, _config: Config) -> None:

@@ -1,7 +1,7 @@
 """A method of inference: frozen settings with a name, its requirements and its engines.
 
 A new method is a class made of `Method` in a file of its own, and a line in `methods.METHODS`; the command line,
-calibration, the leaderboard and the documentation read it there. Its `run` turns a `Job` into a `Found`. A function of
+calibration and the documentation read it there. Its `run` turns a `Job` into a `Found`. A function of
 the same name, such as `nuts`, has the signature of a class made of the method's and of `Running`.
 """
 

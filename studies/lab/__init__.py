@@ -20,8 +20,6 @@ from .claims import (
 from .effects import EFFECTS, Measure, changes, exceeds
 from .frame import Frame, Frames, Row, Rows, averages, plain, read, select
 from .page import (
-    CLAIM_VERDICTS,
-    CLAIMS,
     FAILURES,
     STATEMENTS,
     TRIALS,
@@ -31,7 +29,6 @@ from .page import (
     Extra,
     Field,
     RowTable,
-    at_least,
     at_most,
     failed,
     health,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from onebasin.base.errors import OnebasinError, StudyError
+from onebasin.base.errors import OnebasinError
 from onebasin.posteriors import schema
 
 if TYPE_CHECKING:
@@ -111,14 +111,6 @@ class Outcomes:
         """Read the posterior of a problem by a method; None where there is none."""
         cells = (cell for cell in self.paths if (cell.problem, cell.method) == (problem, method))
         return next(map(self.tree, cells), None)
-
-    def by_key(self, key: str) -> xr.DataTree:
-        """Read the posterior of the cell with this key; a `StudyError` where none of this key has succeeded (yet)."""
-        for cell in self.paths:
-            if cell.key == key:
-                return self.tree(cell)
-        have = ", ".join(cell.key for cell in self.paths) or "none"
-        raise StudyError(f"`key` is {key!r}, of which there is no posterior; there are: {have}.")
 
     def keep(self, wanted: Callable[[Cell], bool]) -> Self:
         """Keep the cells that are wanted."""

@@ -108,16 +108,11 @@ def judge(holds: Sequence[Holds], mixed: Verdict = "unclear") -> Verdict:
     return "does not reproduce" if in_all else "contradicted in part"
 
 
-def count_verdicts(
-    frames: Frames,
-    *,
-    of: str = "statements of the paper",
-    hold: tuple[str, str] = ("reproduces", "reproduce"),
-) -> str:
-    """Say in a sentence how many statements reproduce; `hold` is its word for one that does, and for several."""
+def count_verdicts(frames: Frames) -> str:
+    """Say in a sentence how many statements of the paper reproduce."""
     verdicts = frames["statements"].column("verdict")
     words: dict[Verdict, tuple[str, str]] = {
-        "reproduces": hold,
+        "reproduces": ("reproduces", "reproduce"),
         "reproduces in part": ("does in part", "do in part"),
         "does not reproduce": ("does not", "do not"),
         "contradicted in part": ("is contradicted in part", "are contradicted in part"),
@@ -131,7 +126,7 @@ def count_verdicts(
         for verdict, number in counted.items()
         if number or verdict in always
     )
-    return f"Of {len(verdicts)} {of}, {', '.join(parts)}."
+    return f"Of {len(verdicts)} statements of the paper, {', '.join(parts)}."
 
 
 def tried(claims: Sequence[Claim], frames: Frames) -> tuple[tuple[Statement, ...], Frames]:

@@ -72,11 +72,6 @@ def at_most(limit: float, *, otherwise: Flag = "bad") -> Callable[[float], Flag]
     return lambda value: "good" if value <= limit else otherwise
 
 
-def at_least(limit: float) -> Callable[[float], Flag]:
-    """Flag numbers from a limit on as good, and others as bad."""
-    return lambda value: "good" if value >= limit else "bad"
-
-
 def mean_of(measure: str) -> Callable[[Row], float | None]:
     """Take the mean of a row's list; None where there is none."""
     return lambda row: None if row[measure] is None else float(np.mean(row[measure]))
@@ -88,17 +83,9 @@ def mean_and_sd(values: Sequence[float], decimals: int) -> str:
     return f"{np.mean(values):.{decimals}f}{sd}"
 
 
-_VERDICTS: Mapping[Verdict, TableCell] = {
-    "reproduces": TableCell("holds", "good"),
-    "reproduces in part": TableCell("holds in part", "warn"),
-    "contradicted in part": TableCell("contradicted in part", "warn"),
-    "does not reproduce": TableCell("does not hold", "bad"),
-    "depends": TableCell("depends on what is compared", "warn"),
-    "unclear": TableCell("unclear", "warn"),
-}
-"""A verdict's flag, next to its word for claims of our own."""
-_VERDICT = Field("verdict", "verdict", flag=lambda verdict: _VERDICTS[verdict].flag)
-_OWN_VERDICT = Field("verdict", lambda row: _VERDICTS[row["verdict"]])
+_FLAGS: Mapping[Verdict, Flag] = {"reproduces": "good", "does not reproduce": "bad"}
+"""Of verdicts that decide; any other is a warning."""
+_VERDICT = Field("verdict", "verdict", flag=lambda verdict: _FLAGS.get(verdict, "warn"))
 
 
 def yes_no(holds: Holds) -> TableCell:
@@ -108,31 +95,20 @@ def yes_no(holds: Holds) -> TableCell:
     return TableCell("yes", "good") if holds else TableCell("no", "bad")
 
 
-def _judged(caption: str, label: str, quote: str, rule: str, verdict: Field) -> RowTable:
-    fields = (Field(label, "label"), Field(quote, "quote"), Field(rule, "rule"))
-    return RowTable(caption, (*fields, Field("outcome", "outcome"), verdict), over="statements")
-
-
-STATEMENTS = _judged(
+STATEMENTS = RowTable(
     "A statement reproduces if it holds in every comparison, and does not if all contradict it; where some do one of "
     "these and the others are open or cannot be judged, in part; unclear, or depending on what is compared, where some "
     "hold and others contradict it, and unclear where none decides",
-    "statement",
-    "the paper's words",
-    "a comparison counts if",
-    _VERDICT,
+    (
+        Field("statement", "label"),
+        Field("the paper's words", "quote"),
+        Field("a comparison counts if", "rule"),
+        Field("outcome", "outcome"),
+        _VERDICT,
+    ),
+    over="statements",
 )
 """A paper's statements next to their results."""
-
-CLAIMS = _judged(
-    "A claim holds if it does so on every posterior that it is about, and in part where some are open or cannot be "
-    "judged; where it holds on some and not on others, it is unclear",
-    "claim",
-    "in words",
-    "a posterior counts for it if",
-    _OWN_VERDICT,
-)
-"""The same of claims of our own."""
 
 TRIALS = RowTable(
     "Every comparison behind the verdicts",
@@ -151,10 +127,6 @@ VERDICTS = RowTable(
     over="statements",
 )
 """The verdicts alone, for a terminal."""
-
-CLAIM_VERDICTS = RowTable(
-    "", (Field("claim", "label"), Field("here", "outcome"), _OWN_VERDICT), over="statements"
-)
 
 FAILURES = RowTable(
     "Cells without a posterior",

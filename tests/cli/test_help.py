@@ -84,7 +84,7 @@ def test_cheap_examples_run(onebasin, line):
         ("onebasin sample a.stan --method p", ["pathfinder"]),
         ("onebasin sample a.stan --metric d", ["diag", "dense"]),
         ("onebasin sample a.stan --max-tr", ["--max-tree-depth"]),
-        ("onebasin study label", ["label-switching"]),
+        ("onebasin study ortho", ["orthogonal-skips"]),
         ("onebasin diagnose ru", []),  # files: the shell's own
         ("onebasin diagnose run.nc --exchangeable m", []),
         ("onebasin diagnose run.nc --var m", []),

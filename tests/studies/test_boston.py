@@ -1,16 +1,14 @@
 """Boston Housing: design, the paper's tables, units, variations, calibration."""
 
-import math
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from onebasin.inference import Nuts
-from onebasin.studies.boston import STUDY, measures
-from onebasin.studies.boston.design import SHALLOW, SHORT, VARIATIONS, configure
+from onebasin.studies.boston import STUDY
+from onebasin.studies.boston.design import configure
 from onebasin.studies.boston.measures import bounds, data_units
-from onebasin.studies.lab import Options, Pairs
+from onebasin.studies.lab import Options
 from onebasin.studies.lab.shared import LEVELS, calibration
 from onebasin.truth.problems.relu_networks import boston_split
 
@@ -36,15 +34,6 @@ def test_design_is_that_of_the_paper():
     assert configure(Options(quick=True, splits=4)).splits == 4
 
 
-def test_tables_of_the_paper_are_whole_and_plausible():
-    for table in (measures.MSE, measures.OUTSIDE):
-        assert {name: len(column) for name, column in table.items()} == {"free": 15, "givens": 15}
-    assert min(measures.OUTSIDE["givens"]) == 0.03
-    assert max(measures.OUTSIDE["givens"]) == 0.12
-    assert (min(measures.MSE["givens"]), max(measures.MSE["free"])) == (0.27, 0.47)
-    assert Pairs(measures.MSE["free"], measures.MSE["givens"]).wins == 14
-
-
 @pytest.mark.parametrize(
     ("outside", "apart", "least", "most"),
     [(6, 0, 0.06, 0.06), (6, 10, 0, 6 / 90), (6, 4, 2 / 96, 6 / 96)],
@@ -58,47 +47,6 @@ def test_share_outside_without_points_is_bounded(outside, apart, least, most):
     # A log score in data units is missing where there is none.
     assert data_units(0.5, None, 2.0, 2.0) == {"mse_data_units": 2.0, "log_score_data_units": None}
     assert data_units(0.5, 0.0, 2.0, 2.0)["log_score_data_units"] == -2.0
-
-
-def test_variations_run_beside_what_they_are_held_against():
-    config = configure(Options(splits=7))
-    varied = [cell for cell in STUDY.cells(config) if cell.problem in VARIATIONS]
-    assert {cell.problem for cell in varied} == set(VARIATIONS)
-    assert {cell.split for cell in varied} == {1, 2, 3, 4, 5}
-    free = configure(Options(parametrisations=("free",)))
-    assert {VARIATIONS[cell.problem].base for cell in STUDY.cells(free) if "-" in cell.problem} == {
-        "free"
-    }
-    assert not configure(Options(quick=True)).why_splits
-
-
-def test_priors_give_either_network_the_functions_of_the_other():
-    """A unit's slope and the place of its kink, of a unit-norm and of a free network, have the same scale."""
-    config = configure(Options())
-    target = {
-        cell.problem: STUDY.target(config, cell)
-        for cell in STUDY.cells(config)
-        if cell.split == 1 and cell.method == "nuts"
-    }
-
-    def slope_and_kink(problem: str) -> tuple[float, float]:
-        model = target[problem].model
-        weights, biases = model.prior.weight_scales(2), model.prior.bias_scales(2)
-        norm = 1.0 if model.parametrisation.unit_norm else weights[0] * math.sqrt(13)
-        return norm * weights[1], biases[0] / norm
-
-    assert slope_and_kink("free-narrow") == pytest.approx(slope_and_kink("givens"))
-    assert slope_and_kink("givens-wide") == pytest.approx(slope_and_kink("free"))
-    assert slope_and_kink("free")[0] > 3 * slope_and_kink("givens")[0]
-
-
-def test_samplers_are_cut_short_and_nothing_else():
-    nuts = Nuts(chains=2, warmup=200, draws=300)
-    short = VARIATIONS["free-short"].settings(nuts)
-    assert (short.warmup, short.draws, short.max_tree_depth) == (SHORT, SHORT, 10)
-    shallow = VARIATIONS["givens-shallow"].settings(nuts)
-    assert (shallow.warmup, shallow.draws, shallow.max_tree_depth) == (200, 300, SHALLOW)
-    assert VARIATIONS["givens-wide"].settings(nuts) == nuts
 
 
 def test_calibration_is_that_of_the_mixture(rng):

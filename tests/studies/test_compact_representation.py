@@ -1,7 +1,5 @@
 """One Gaussian for a posterior: design, rows, pairs."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import xarray as xr
@@ -9,14 +7,13 @@ from scipy.special import softmax
 
 from onebasin.models import BayesianNetwork, Categorical, Network, predict
 from onebasin.models.data import Dataset
-from onebasin.studies.compact_representation import STUDY, design
-from onebasin.studies.compact_representation.design import RowSettings, Size, configure, rows
-from onebasin.studies.compact_representation.making import halve, make_row
+from onebasin.studies.compact_representation import STUDY
+from onebasin.studies.compact_representation.design import RowSettings, configure, rows
+from onebasin.studies.compact_representation.making import make_row
 from onebasin.studies.compact_representation.measures import score
 from onebasin.studies.compact_representation.page import PAPER
 from onebasin.studies.lab.cells import Cell
 from onebasin.studies.lab.study import Options
-from onebasin.truth.problems.images import image_split
 
 from ..each import each
 
@@ -58,28 +55,6 @@ def test_every_row_has_a_cell_and_every_column_of_the_papers_table_a_row(options
     assert max(config.pairs.swaps) < config.size.hidden
 
 
-def test_full_size_is_the_papers_and_quick_is_that_of_the_goals():
-    full, quick = configure(Options(full=True)), configure(Options(quick=True))
-    assert (full.size.data, full.size.side, full.size.hidden) == ("mnist", 28, 512)
-    assert design.num_parameters(full) == 407_050
-    assert design.network(quick).network.widths == (64, 16, 10)
-    data = image_split(quick.size, 0)
-    assert (data.train.num_obs, data.test.num_obs) == (1000, 797)
-    assert data.train.x.min() == 0.0
-    assert data.train.x.max() == 1.0
-    # Images are averaged down.
-    size = Size("mnist-5k", side=14, hidden=4, train=2000)
-    data = image_split(size, 0)
-    assert data.train.x.shape == (2000, 196)
-    whole = image_split(replace(size, side=28), 0)
-    block = whole.train.x[5].reshape(28, 28)[6:8, 10:12].mean()
-    assert data.train.x[5].reshape(14, 14)[3, 5] == pytest.approx(block)
-    # A precision of low rank needs more draws than weights.
-    with_many = {row.name for row in rows(configure(Options(quick=True)))}
-    with_few = {row.name for row in rows(configure(Options(quick=True, draws=100)))}
-    assert {"mean-precision-20", "mean-precision-200", "mean-full"} == with_many - with_few
-
-
 def test_predictions_in_batches_are_those_of_all_draws_at_once():
     tree, test = draws_of(MODEL, 2, 60), images(11)
     cell = Cell("row", "row", "analysis", RowSettings("draws"), seed=0)
@@ -97,14 +72,6 @@ def test_predictions_in_batches_are_those_of_all_draws_at_once():
     assert len({row.tobytes() for row in found}) == 5  # repeats choose draws anew
 
 
-def test_a_gaussian_without_spread_predicts_as_its_mean():
-    tree, test = draws_of(MODEL, 1, 200, sd=1e-6), images(11)
-    cell = Cell("row", "row", "analysis", RowSettings("gaussian", num=60), seed=0)
-    found = make_row(tree, cell, test)["predictive"]
-    np.testing.assert_allclose(found["probability"][0], found["mean_probability"], atol=1e-4)
-    np.testing.assert_allclose(found["mean_probability"], 1 / 3, atol=1e-4)
-
-
 def test_pruning_keeps_everything_in_the_end():
     tree, test = draws_of(MODEL, 1, 50), images(40)
     cell = Cell("row", "row", "analysis", RowSettings("gaussian", num=10, prune=True), seed=0)
@@ -113,17 +80,6 @@ def test_pruning_keeps_everything_in_the_end():
     assert found["pruning"]["accuracy_sd"].values[-1] == whole
     assert found["pruning"]["accuracy_random"].values[-1] == whole
     assert found["spread"]["count"].values.sum() == 4 * 3 + 3 * 3
-
-
-def test_halves_are_chains_or_draws():
-    several = draws_of(MODEL, 4, 3)["posterior"].to_dataset()
-    assert halve(several, "").sizes["chain"] == 4
-    first, second = halve(several, "first"), halve(several, "second")
-    np.testing.assert_array_equal(first["W1"], several["W1"][:2])
-    np.testing.assert_array_equal(second["W1"], several["W1"][2:])
-    one = draws_of(MODEL, 1, 7)["posterior"].to_dataset()
-    assert halve(one, "first").sizes == {**one.sizes, "draw": 3}
-    assert halve(one, "second").sizes == {**one.sizes, "draw": 4}
 
 
 TRUTH = np.array([[0.9, 0.1], [0.2, 0.8]])

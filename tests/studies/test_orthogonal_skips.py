@@ -12,7 +12,7 @@ from onebasin.studies.lab import Frame, Frames, Options, Outcomes
 from onebasin.studies.lab.posteriors import to_tree
 from onebasin.studies.lab.study import measure
 from onebasin.studies.orthogonal_skips import STUDY, design
-from onebasin.studies.orthogonal_skips.design import GAP, TRUTH, VI, configure, moments, points_of
+from onebasin.studies.orthogonal_skips.design import GAP, TRUTH, VI, configure, points_of
 
 from ..command_fixtures import InMemory, fake_posterior
 
@@ -79,55 +79,6 @@ def outcomes() -> Outcomes:
 @pytest.fixture(scope="module")
 def frames(outcomes) -> Frames:
     return measure(STUDY, TOY, outcomes)
-
-
-def test_design_is_that_of_the_paper():
-    config = configure(Options())
-    found = [STUDY.target(config, cell).model for cell in STUDY.cells(config)[:13]]
-    assert {model.network.hidden for model in found} == {(32,) * 5}
-    assert {model.network.activation for model in found} == {"selu"}
-    ways = {(model.network.skip, model.parametrisation.biases) for model in found}
-    assert ways == {(None, "free"), (None, "ordered"), ("orthogonal", "free"), ("orthogonal", "ordered")}  # fmt: skip
-    assert STUDY.target(config, STUDY.cells(config)[0]).x.shape == (128, 1)
-    assert config.vi.local_reparametrisation
-    assert config.vi.anneal == 0.5
-    assert config.vi.elbo_samples == 256
-    paper = configure(Options(full=True))
-    assert (paper.vi.iterations, paper.vi.gradient_samples) == (200_000, 64)
-    assert paper.hidden == config.hidden
-
-
-def test_variants_are_paired_by_seed_and_only_a_symmetric_one_has_a_gap():
-    config = configure(Options(seed=3))
-    cells = STUDY.cells(config)
-    assert len({cell.key for cell in cells}) == len(cells)
-    for number in range(1, 7):
-        alike = [cell for cell in cells if cell.number == number]
-        assert {cell.seed for cell in alike} == {2 + number}
-        assert {cell.problem for cell in alike if cell.method == GAP} == {"plain"}
-        sampled = [cell for cell in alike if cell.method == TRUTH]
-        assert {cell.problem for cell in sampled} == set(design.VARIANTS)
-        assert {cell.case for cell in sampled} == {config.conditions[0]}
-    assert {cell.case for cell in cells} == set(config.conditions)
-    fewer = configure(Options(datasets=3)).conditions
-    assert [c.datasets for c in fewer] == [3, 3, 1, 1, 1]
-
-
-def test_test_points_lie_inside_and_outside_of_the_data():
-    inside, outside = points_of(0, 3.0).values()
-    assert np.abs(inside.x).max() <= 1
-    assert 1 <= np.abs(outside.x).min() <= np.abs(outside.x).max() <= 2
-    assert (outside.x < 0).any()
-    assert (outside.x > 0).any()
-    for points in (inside, outside):
-        np.testing.assert_allclose(points.truth, np.sinc(3 * points.x))
-        assert (points.y - points.truth).std() == pytest.approx(0.2, rel=0.25)
-
-
-def test_moments_begin_at_the_first_evaluation_and_end_at_the_last():
-    assert moments(20, 4) == [0, 6, 13, 19]
-    assert moments(3, 8) == [0, 1, 2]
-    assert moments(1, 4) == [0]
 
 
 def test_measures_are_taken_against_the_true_function(frames, outcomes):

@@ -1,13 +1,11 @@
 """Pruning: small exact cases, and a classifier whose weights are known to matter."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 import xarray as xr
 
 from onebasin.analysis.gaussian import GaussianFit, fit_gaussian
-from onebasin.models import BayesianNetwork, Categorical, Gaussian, Network
+from onebasin.models import BayesianNetwork, Categorical, Network
 from onebasin.models.data import Dataset
 from onebasin.studies.compact_representation import making
 
@@ -64,23 +62,6 @@ def test_weights_with_the_lowest_standard_deviations_are_kept(fit):
 
 def num_kept(pruned) -> list[int]:
     return sum((pruned[name][0] != 0).sum(axis=(1, 2)) for name in ("W1", "W2")).tolist()
-
-
-def test_the_nearest_number_is_kept(fit):
-    assert num_kept(making.prune(fit, (0.08, 0.09, 0.25, 0.58, 0.59), "sd")) == [0, 1, 2, 3, 4]
-
-
-def test_many_ties_are_broken_by_order():
-    model = BayesianNetwork(Network(10, (20,), 1), likelihood=Gaussian(noise_sd=1.0))
-    ones = {name: np.ones(shape) for name, shape in model.network.shapes.items()}
-    fit = planted(ones, ones, model)
-    levels = np.random.default_rng(5).integers(1, 4, fit.scale.size).astype(np.float64)
-    tied = dataclasses.replace(fit, scale=levels)
-    assert fit.names == ("W1", "b1", "W2", "b2")
-    weights = [*levels[:200], *levels[220:240]]
-    first = sorted(range(220), key=lambda i: (weights[i], i))[:110]
-    found = making.prune(tied, (0.5,), "sd")["W1"][0, 0]
-    assert (found != 0).ravel().tolist() == [i in first for i in range(200)]
 
 
 def test_weights_kept_at_random_are_nested(fit):

@@ -1,8 +1,6 @@
 """The two-unit teacher: its design and its measures, and full runs."""
 
 from dataclasses import replace
-from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +10,7 @@ from onebasin.inference import Advi, Nuts
 from onebasin.inference.runs.posterior import build
 from onebasin.models import BayesianNetwork, Gaussian, Network
 from onebasin.models.data import Dataset, load_data
-from onebasin.studies.lab import Frame, Frames, Options, Outcomes
+from onebasin.studies.lab import Frames, Options, Outcomes
 from onebasin.studies.lab.study import measure
 from onebasin.studies.relu_teacher import STUDY, design
 from onebasin.studies.relu_teacher.design import TeacherConfig, configure, target
@@ -140,28 +138,6 @@ def test_draws_at_and_steps_across_the_seam_are_counted():
     assert row["at_seam"] == 0.25
     # Every fourth step goes across; the others go to and from the other side of the circle.
     assert row["crossings"] == pytest.approx(1000 * 10 / 39)
-
-
-@pytest.mark.slow
-def test_full_run_goes_over_data_sets_at_two_levels_of_noise(onebasin, here, sampler, monkeypatch):
-    few = partial(load_data, "relu-teacher", num_test=6)
-    monkeypatch.setattr(design, "teacher_data", lambda seed, noise: few(seed=seed, noise_sd=noise))
-    answer = onebasin(
-        "study", "relu-teacher", "--full", "--datasets", "2", "--parametrisations", "free,givens",
-        "--engine", "numpyro", "--chains", "2", "--warmup", "10", "--draws", "30", "--json",
-        "--only", "*.nuts.*,*-set01.free.meanfield.*", "--out", "run",
-    )  # fmt: skip
-    assert answer.code == 0, answer.err
-    cells = Frame.of(answer.json["frames"]["cells"])
-    assert cells.levels("data") == tuple(
-        f"noise{noise}-set0{number}" for number in (1, 2) for noise in ("1", "0.5")
-    )
-    assert len({call["target"].y.tobytes() for call in sampler.calls}) == 4
-    assert [call["seed"] for call in sampler.calls] == [0] * 6 + [1] * 4
-    assert len(cells.known("from_nuts_in_sds")) == 2  # each against NUTS on its own data
-    page = Path("run/report.html").read_text()
-    assert "2 data sets (20 with --full) with noise 1 and 0.5, 10 posteriors in all" in page
-    assert "over all data sets" in page
 
 
 @pytest.mark.stan

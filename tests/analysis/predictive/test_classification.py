@@ -16,7 +16,6 @@ from onebasin.analysis.predictive.classification import (
     class_probability_by_draw,
     entropy,
     mutual_information,
-    set_coverage,
     single_draw_accuracy,
     total_variation,
 )
@@ -73,13 +72,6 @@ def test_single_draws_are_scored_and_their_disagreement():
     assert mutual_information(by_draw).mean() == pytest.approx(0.0, abs=1e-12)
     assert accuracy(alike, labels) == single_draw_accuracy(by_draw, labels) == 0.5
     assert brier_score(averaged, labels) == 1.0
-
-
-def test_a_set_of_classes_holds_the_most_probable_ones_until_it_has_the_level():
-    probability = np.array([[0.6, 0.3, 0.1]] * 3)
-    labels = np.array([0, 1, 2])
-    shares = [set_coverage(probability, labels, level=v) for v in (0.0, 0.5, 0.6, 0.61, 0.95)]
-    assert shares == pytest.approx([0, 1 / 3, 1 / 3, 2 / 3, 1])
 
 
 def test_every_score_is_nan_where_a_draw_is():

@@ -1,4 +1,4 @@
-"""The lab: frames, claims on them, views of them, pairs; and a whole study, run and recorded."""
+"""Frames; and a whole study, run and recorded."""
 
 import importlib.util
 import json
@@ -9,11 +9,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from onebasin.analysis.page.page import Note
-from onebasin.base.table import Table, TableCell
 from onebasin.studies import lab, registry
-from onebasin.studies.lab.frame import averages
-from onebasin.studies.lab.study import Study, conclude, report
 
 TOY = Path(__file__).parents[3] / "docs" / "developing" / "toy_study.py"
 
@@ -69,134 +65,6 @@ def test_frame_is_asked_by_values():
     assert len(lab.read(lab.select("cells", problem="tied"), frames)) == 3
     few = lab.read(lambda f: (row for row in f["cells"] if row["ess"] > 90), frames)
     assert few.column("ess") == [100.0, 120.0]
-
-
-def test_contrast_compares_rows_that_differ_in_one_factor():
-    test = lab.contrast(
-        "cells",
-        "problem",
-        [("free", "tied"), ("free", "loose")],
-        lambda a, b: (f"{a['ess']:g} to {b['ess']:g}", b["ess"] < 0.8 * a["ess"]),
-        same=("engine", "seed"),
-        where=lambda a, b: f"{a['problem']} to {b['problem']}, {a['engine']} {b['seed']}",
-        void=lambda frames, row: row["ess"] == 40.0,
-    )
-    trials = list(test({"cells": CELLS}))
-    assert [trial.where for trial in trials] == [
-        "free to tied, stan 1",
-        "free to tied, stan 2",
-        "free to tied, numpyro 1",
-    ]
-    assert [trial.holds for trial in trials] == [True, None, False]
-    assert trials[0].measured == "100 to 50"
-
-
-def test_each_asks_every_row_and_join_adds_tests():
-    ask = lab.each(
-        lab.select("cells", engine="numpyro"),
-        lambda row: (f"{row['ess']:.0f}", row["ess"] > 85),
-        where="problem",
-        void=lambda frames, row: len(frames["cells"]) < 6,
-    )
-    assert [(t.where, t.measured, t.holds) for t in ask({"cells": CELLS})] == [
-        ("free", "80", False),
-        ("tied", "90", True),
-    ]
-    claim = lab.Claim("", "", "", lab.join(ask, ask))
-    assert claim.on({"cells": CELLS}).outcome == "holds in 2 of 4"
-    assert claim.on({"cells": CELLS}).verdict == "unclear"
-    assert {t.holds for t in ask({"cells": CELLS.where(engine="numpyro")})} == {None}
-
-
-def test_pairs_are_of_what_has_a_partner():
-    found = lab.pair(CELLS.where(engine="stan"), "ess", "problem", "free", "tied", by="seed")
-    assert (found.first, found.second) == ((100.0, 120.0), (50.0, 40.0))
-    found = lab.pair(CELLS.where(engine="stan"), "ess", "problem", "tied", "loose", by="seed")
-    assert found.num == 0
-    rows = lab.Frame.of(
-        {"width": w, "method": m, "x": x} for w, m, x in ((1, "a", 1), (1, "b", 2), (2, "b", 3))
-    )
-    found = list(lab.beside(rows.where(method="b"), rows.where(method="a"), same="width"))
-    assert [(row["x"], row["other"]["x"]) for row in found] == [(2, 1)]  # none stands at width 2
-
-
-def test_captions_may_follow_from_the_numbers_and_lists_give_means():
-    frames = {"cells": lab.Frame.of([{"x": [1.0, 3.0]}, {"x": None}])}
-    fields = (lab.Field("mean", lab.mean_of("x")),)
-    table = lab.RowTable(lambda frames: f"of {len(frames['cells'])} rows", fields)(frames)
-    assert table.caption == "of 2 rows"
-    assert [row[0].value for row in table.cells] == [2.0, None]
-    assert (lab.mean_and_sd([1.0, 3.0], 2), lab.mean_and_sd([1.0], 1)) == ("2.00 ± 1.41", "1.0")
-
-
-def test_view_tabulates_rows_with_flags_and_notes():
-    view = lab.RowTable(
-        "ESS",
-        (
-            lab.Field("posterior", lambda row: f"{row['problem']} {row['seed']}"),
-            lab.Field(
-                "ESS",
-                "ess",
-                decimals=0,
-                unit="bulk",
-                flag=lab.at_least(90),
-                note=lambda r: r["engine"],
-            ),
-            lab.Field("few", "ess", flag=lab.at_most(90, otherwise="warn")),
-            lab.Field("own", lambda row: TableCell(1, "good") if row["seed"] == 1 else None),
-            lab.Field("void", lambda row: None, flag=lab.at_most(0)),
-        ),
-        over=lab.select("cells", problem="free"),
-    )
-    table = view({"cells": CELLS})
-    assert table.headings[1].unit == "bulk"
-    assert table.cells[0] == (
-        TableCell("free 1"),
-        TableCell(100.0, "good", "stan"),
-        TableCell(100.0, "warn"),
-        TableCell(1, "good"),
-        TableCell(None),
-    )
-    assert table.cells[1][3].is_empty
-    assert table.cells[2][1].flag == "bad"
-    short = lab.RowTable(view.caption, view.fields, view.over, drop_empty=True)
-    assert len(short({"cells": CELLS}).columns) == 4
-
-
-def test_chapter_without_rows_is_left_out_and_extras_go_to_their_places():
-    nothing = lab.RowTable("", (lab.Field("x", "x"),), over="nothing")
-    extras = (Note("remark"), None, Table(("x",), ((1,),), ""))
-    chapters = (
-        lab.Chapter("a", "words", extras=extras),
-        lab.Chapter("b", "words", (nothing,)),
-        None,
-    )
-    how = {"headline": lambda frames: ("Said.", ""), "chapters": lambda *run: chapters}
-    study = Study(*(None,) * 4, claims=(), views=(), shown=(), title="t", **how)
-    made = report(study, None, lab.Outcomes({}, {}), conclude(study, {}))
-    (section,) = made.sections
-    assert (section.title, section.notes, section.tables) == ("a", extras[:1], extras[2:])
-    assert made.lede == "Said."
-
-
-AVERAGED = lab.Frame.of(
-    [
-        {"model": "a", "by": "vi", "error": 1.0, "seconds": 3},
-        {"model": "a", "by": "vi", "error": 2.0, "seconds": 5},
-        {"model": "b", "by": "vi", "error": None, "seconds": 1},
-        {"model": "b", "by": "nuts", "error": 7.0, "seconds": 9},
-    ]
-)
-
-
-def test_rows_alike_become_one_with_means_and_extremes():
-    names = ("error", "unknown", "max_seconds", "median_error", "sum_seconds")
-    over = averages(lab.select("cells", by="vi"), ("model",), names)
-    assert [tuple(row.values()) for row in over({"cells": AVERAGED})] == [
-        ("a", 2, 1.5, None, 5, 1.5, 8),
-        ("b", 1, None, None, 1, None, 1),
-    ]
-    assert list(averages("cells", ("model",), ("error",))({})) == []
 
 
 @pytest.fixture

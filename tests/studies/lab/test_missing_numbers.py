@@ -3,9 +3,8 @@
 import math
 
 import numpy as np
-import pytest
 
-from onebasin.studies.lab.claims import Claim, Trial, contrast, each
+from onebasin.studies.lab.claims import Claim, contrast, each
 from onebasin.studies.lab.effects import changes
 from onebasin.studies.lab.frame import Frame
 
@@ -68,31 +67,3 @@ def test_pairs_without_a_number_are_left_out_and_counted(value):
     )  # fmt: skip
     (trial,) = test({"cells": Frame.of(rows(value))})
     assert (trial.pairs, trial.left_out, trial.holds) == (2, 1, None)
-
-
-@cases("value", BAD)
-def test_a_test_of_its_own_that_stumbles_is_void(value):
-    def test(frames):
-        for row in frames["cells"]:
-            yield Trial(row["level"], "words", row["score"] > 0.5)
-
-    assert verdict(test, rows(1.0)) == "reproduces"
-    assert verdict(test, rows(value)) in ("unclear", "reproduces in part")
-
-
-def test_faults_of_a_test_stay_faults():
-    def wrong(row):
-        return "words", len(3) > 1
-
-    with pytest.raises(TypeError):
-        verdict(each("cells", wrong, where="level"), rows(1.0))
-
-
-@cases("holds", [math.nan, np.nan, np.float64("nan")])
-def test_a_verdict_that_is_no_number_is_void(holds):
-    assert Trial("where", "words", holds).holds is None
-    assert Trial("where", "words", np.bool_(True)).holds is True
-
-
-def test_nothing_to_compare_is_unclear():
-    assert verdict(each("cells", lambda row: ("", True), where="level"), []) == "unclear"

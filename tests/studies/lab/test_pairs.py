@@ -1,37 +1,13 @@
 """Two methods compared pair by pair: intervals and tests against SciPy."""
 
-import math
-
 import numpy as np
 import pytest
-from scipy.stats import sem, ttest_1samp, wilcoxon
+from scipy.stats import ttest_1samp, wilcoxon
 
 from onebasin.studies.lab.pairs import Pairs, effect_of
 
 FREE = (1.0, 1.2, 0.9, 1.1, 1.3, 0.8, 1.05)
 LOWER = (0.7, 0.9, 0.5, 0.9, 0.8, 0.55, 0.6)
-
-
-def pair(*differences) -> Pairs:
-    return Pairs(differences, [0.0] * len(differences))
-
-
-def test_pairs_are_summarised():
-    found = pair(1.0, 2.0, 3.0, 4.0, 6.0)
-    assert (found.mean, found.wins, found.num) == (3.2, 5, 5)
-    assert found.error == pytest.approx(sem([1.0, 2.0, 3.0, 4.0, 6.0]))
-    assert found.write() == "+3.20 ± 0.86, 5 of 5 seeds"
-    assert pair(1.0).write(1) == "+1.0, 1 of 1 seeds"
-    assert math.isnan(pair(1.0).error)
-    assert Pairs(FREE, LOWER).means == pytest.approx((np.mean(FREE), np.mean(LOWER)))
-
-
-def test_a_gain_has_its_interval_above_zero_and_none_has_it_below_the_margin():
-    assert pair(0.01, 0.011, 0.012).gains(0.1) is True
-    assert Pairs(LOWER, FREE).gains() is False
-    small = pair(0.01, -0.01, 0.02, -0.02, 0.0)
-    assert (small.gains(), small.gains(0.01), small.gains(0.1)) == ("open", "open", False)
-    assert pair(0.3).gains(10.0) is None
 
 
 def test_interval_and_test_are_those_of_scipy():

@@ -1,13 +1,14 @@
-"""A run made again from its manifest, and some cells of a study alone."""
+"""A run made again from its manifest, some cells of a study alone, and a damaged record."""
 
 import json
 from pathlib import Path
 
 import pytest
 
+from onebasin.base.errors import StudyError
 from onebasin.models.data import load_data
 from onebasin.studies.lab import Options
-from onebasin.studies.lab.record import RESULTS
+from onebasin.studies.lab.record import RESULTS, read_record
 from onebasin.studies.lab.study import find, only
 from onebasin.studies.relu_teacher import design
 
@@ -27,34 +28,12 @@ def test_cells_are_named_by_patterns():
     } | {f"noise1-set01.givens.{method}.stan" for method in ("nuts", "meanfield", "fullrank")}
 
 
-def test_inputs_of_a_cell_are_taken_with_it():
-    study = find("compact-representation")
-    settings = study.configure(Options(quick=True))
-    made = next(cell for cell in study.cells(settings) if cell.inputs)
-    keys = [cell.key for cell in only(study, [made.key]).cells(settings)]
-    assert set(made.inputs) < set(keys)
-    assert keys[-1] == made.key
-
-
 @pytest.fixture
 def few_points(monkeypatch):
     """Every point at which a teacher is predicted costs the time of its ESS."""
     monkeypatch.setattr(
         design, "teacher_data", lambda seed, noise: load_data(STUDY, seed=seed, num_test=6)
     )
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("few_points")
-def test_parts_of_a_study_add_up_in_its_folder(onebasin, here, sampler):
-    command = ("study", STUDY, *TOY, "--out", "run", "--json", "--only")
-    assert onebasin(*command, "free.nuts.*").code == 0
-    answer = onebasin(*command, "givens.nuts.*")
-    assert answer.code == 0, answer.err
-    assert {row["key"] for row in answer.json["frames"]["cells"]} == {
-        "free.nuts.numpyro", "givens.nuts.numpyro",
-    }  # fmt: skip
-    assert len(sampler.calls) == 2
 
 
 @pytest.mark.usefixtures("few_points")
@@ -71,21 +50,15 @@ def test_rerun_of_one_cell_has_the_recorded_numbers(onebasin, here, sampler):
     assert "other numbers" in " ".join(other.err.split())
 
 
+def test_a_record_that_was_changed_by_hand_is_refused(tmp_path):
+    record = json.loads((RESULTS / "boston.json").read_text(encoding="utf-8"))
+    path = tmp_path / "boston.json"
+    path.write_text(json.dumps(record | {"seconds": 0.0}))
+    with pytest.raises(StudyError, match="checksum is wrong"):
+        read_record(path)
+
+
 def _change(path: Path) -> None:
     findings = json.loads(path.read_text())
     findings["frames"]["cells"][0]["mse"] += 1e-12
     path.write_text(json.dumps(findings))
-
-
-def test_what_is_no_manifest_another_study_or_no_cell_is_refused(onebasin, here):
-    Path("empty").mkdir()
-    kept = ("--rerun", RESULTS / "relu-teacher.json")
-    for words, said in (
-        ((STUDY, "--rerun", "empty"), "neither the folder of a finished run nor a record"),
-        (("boston", *kept), "of the study relu-teacher"),
-        ((STUDY, *kept, "--draws", "10"), "options that change what is run"),
-        ((STUDY, *TOY, "--only", "free.nuts.stam", "--out", "run"), "only` is 'free.nuts.stam'"),
-    ):
-        answer = onebasin("study", *words)
-        assert answer.code == 1
-        assert said in " ".join(answer.err.split())

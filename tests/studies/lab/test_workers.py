@@ -121,27 +121,3 @@ def test_the_guides_workers_draw_what_one_process_draws_though_one_is_killed(
     assert graph.keys() == one.keys()
     for name, values in one.items():
         np.testing.assert_array_equal(graph[name], values)
-
-
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
-def test_what_workers_make_stops_with_the_command(guide, start, tmp_path, how):
-    address = guide[1]
-    study = start(*ONEBASIN, *LONG, "--out", "run", "--scheduler", address)
-    until(lambda: len(cell_processes(tmp_path)) == 2)
-    second = start(*ONEBASIN, *LONG, "--out", "run", "--scheduler", address)
-    assert second.wait(300) == 1
-    assert f"which process {study.pid} " in said(tmp_path, 4)
-    study.send_signal(how)
-    assert study.wait(120) == (130 if how == signal.SIGINT else -9)
-    until(lambda: not cell_processes(tmp_path))
-    if how == signal.SIGINT:
-        assert re.search(r"0 of \d+ cells are finished and kept", said(tmp_path, 3))
-
-
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
-def test_local_processes_end_with_the_command(start, tmp_path, how):
-    study = start(*ONEBASIN, *LONG, "--out", "run", "--workers", "2")
-    until(lambda: len(cell_processes(tmp_path)) == 2)
-    study.send_signal(how)
-    assert study.wait(120) == (130 if how == signal.SIGINT else -9)
-    until(lambda: not cell_processes(tmp_path), 60)

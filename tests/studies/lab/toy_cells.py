@@ -1,7 +1,6 @@
-"""Cells that draw numbers, fail, break or wait as their settings say: a module that other processes can import too."""
+"""Cells that draw numbers, fail or are killed as their settings say: a module that other processes can import too."""
 
 import os
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,7 +8,6 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from onebasin.base.errors import WriteError
 from onebasin.base.notices import notice
 from onebasin.studies.lab import Cell, CellFailed, Context, Outcomes, Study
 
@@ -67,12 +65,7 @@ def happen(event: str, marker: Path) -> None:
         raise RuntimeError("a bug")
     if event == "failure":
         raise CellFailed("no mode was found")
-    if event == "disk":
-        raise WriteError(Path("p.nc"), "p.nc cannot be written (No space left on device).")
     if event == "killed once" and not marker.exists():
         marker.touch()
         os.kill(os.getpid(), 9)
     notice("there is a notice")
-    if event == "slow":
-        marker.touch()
-        time.sleep(60)

@@ -13,7 +13,6 @@ from onebasin.studies.permutation_invariant_vi.classifiers.widths import (
     beside_infonce,
     beside_mfvi,
     best_infonce,
-    curves,
     gain,
 )
 from onebasin.studies.permutation_invariant_vi.design import configure
@@ -56,11 +55,3 @@ def test_comparisons_are_paired_and_infonce_is_at_its_best_k():
     assert gain(ours, "symmetrised").error < 0.05  # unpaired, it would be about 1
     against = {(row["method"], row["other"]["method"]) for row in beside_infonce({"fits": fits})}
     assert against == {("recommended", "infonce-10")}
-
-
-def test_curves_have_a_line_for_each_method_but_mfvi_in_gains():
-    figure = curves(width_results({8: 0.5, 16: 3.0})).figure
-    gain, share, *_ = figure.axes
-    assert (len(gain.containers), len(share.containers)) == (3, 4)
-    heights = np.asarray(gain.containers[2].lines[0].get_ydata(), dtype=float)
-    np.testing.assert_allclose(heights, [0.5, 3.0])

@@ -1,48 +1,18 @@
 """The study of a Gaussian averaged over permutations: design, comparison with HMC, toy runs."""
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import xarray as xr
 
 from onebasin.models import BayesianNetwork, Categorical, Network
-from onebasin.studies.lab import Options
 from onebasin.studies.lab.posteriors import from_tree
-from onebasin.studies.permutation_invariant_vi import STUDY, design
+from onebasin.studies.permutation_invariant_vi import design
 from onebasin.studies.permutation_invariant_vi.classifiers.measures import hold_against, make_truth
-from onebasin.studies.permutation_invariant_vi.design import configure
 from onebasin.studies.permutation_invariant_vi.making import moments
 from onebasin.truth.problems.images import Images, image_split
 
 MODEL = BayesianNetwork(Network(3, (4,), 2, "relu"), Categorical())
-
-
-def test_every_fit_of_a_width_has_the_seed_and_settings_of_the_others():
-    config = configure(Options(seed=3))
-    for width in config.widths:
-        cells = [
-            cell
-            for cell in STUDY.cells(config)
-            if cell.problem == f"width-{width}" and isinstance(cell.settings, design.FitSettings)
-        ]
-        assert len(cells) == len(design.methods(config, width))
-        assert {cell.seed for cell in cells} == {3}
-        assert {replace(cell.settings.vi, permutations=2) for cell in cells} == {
-            replace(config.vi, permutations=2)
-        }
-
-
-def test_methods_are_not_run_twice_under_two_names():
-    every = ("recommended", "fractional", "barber-agakov")
-    config = replace(configure(Options()), infonce=(2, 10), permanents=every)
-    few, many = ([m.name for m in design.methods(config, width)] for width in (8, 16))
-    assert few == ["mfvi", "infonce-2", "infonce-10", *every]
-    assert many == [name for name in few if name != "fractional"]
-    alone = design.methods(replace(config, permanents=("fractional",)), 16)
-    assert alone[-1].name == "fractional"
-    ks = [design.fit_settings(config, 8, m).vi.permutations for m in design.methods(config, 8)[1:3]]
-    assert ks == [2, 10]
 
 
 def some_images():

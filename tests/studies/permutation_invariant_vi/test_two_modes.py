@@ -1,15 +1,11 @@
 """One Gaussian between two modes: descents, frames, figures."""
 
-import json
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import xarray as xr
 from scipy.stats import multivariate_normal
 
-from onebasin.studies.lab.posteriors import from_tree, to_tree
 from onebasin.studies.permutation_invariant_vi.two_modes.measures import (
     DIRECTION,
     MEASURES,
@@ -22,7 +18,6 @@ from onebasin.studies.permutation_invariant_vi.two_modes.measures import (
     sampled_divergence,
     stopped_early,
 )
-from onebasin.studies.permutation_invariant_vi.two_modes.page import appendix, figure_three
 from onebasin.studies.permutation_invariant_vi.two_modes.quadrature import (
     LineThroughModes,
     divergence_in_plane,
@@ -89,17 +84,6 @@ def test_descents_end_where_quadrature_says():
         assert all(0 < value < 0.03 for value in excess)
 
 
-def test_descents_are_the_same_in_units_of_sigma():
-    ratios, how = np.array([1.0, 2.45, 3.0]), Descent(10, 0.05, 300)
-    unit, unit_wide = descend(jax.random.key(0), ratios, np.ones(3), how)
-    scaled, scaled_wide = descend(jax.random.key(0), 4 * ratios, np.full(3, 4.0), how)
-    np.testing.assert_allclose(scaled / 4, unit, rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(scaled_wide / 16, unit_wide, rtol=1e-9, atol=1e-12)
-    again, other = (descend(jax.random.key(k), ratios, np.ones(3), how)[0] for k in (0, 1))
-    np.testing.assert_array_equal(unit, again)
-    assert len(np.unique(np.concatenate([unit, other])[:, 0])) == 6
-
-
 def test_noise_raises_the_threshold_and_stopping_early_lowers_it():
     # An optimum is there from 2.412 on; measured at 2.45, 16 descents of each: all stay, and none.
     ratios = np.full(16, 2.45)
@@ -146,31 +130,3 @@ def test_run_covers_every_case(results):
             assert len(row[name]) == len(row["ratio"])
             assert np.isfinite(row[name]).all()
     assert [(row["low"], row["high"]) for row in results["thresholds"]] == [(2.3, 2.5)] * 3
-
-
-def test_frames_survive_a_file(results, tmp_path):
-    to_tree(results).to_netcdf(tmp_path / "results.nc", engine="h5netcdf")
-    with xr.open_datatree(tmp_path / "results.nc", engine="h5netcdf") as kept:
-        back = from_tree(kept.load())
-    assert back == dict(results)
-    plain = json.loads(json.dumps({n: f.rows for n, f in results.items()}, allow_nan=False))
-    found = [row["vanishing"] for row in plain["thresholds"]]
-    np.testing.assert_allclose(found, 2.41222972 * np.array([0.25, 1, 2]), rtol=1e-8)
-
-
-def test_figures_draw_every_branch_and_descent(results):
-    single = figure_three(results).figure
-    lines = {line.get_label(): line for line in single.axes[0].get_lines()}
-    near = results["optima"].find(sigma=1.0, branch="mode")
-    np.testing.assert_array_equal(lines["optimum near a mode"].get_ydata(), near["shift"])
-    ends = lines["descents from a mode"]
-    np.testing.assert_array_equal(ends.get_xdata(), np.repeat(SMALL.ratios, 2))
-    drawn = [v for row in results["descents"].where(sigma=1.0) for v in row["shift"]]
-    np.testing.assert_array_equal(ends.get_ydata(), drawn)
-    every = appendix(results).figure
-    drawn = [line for line in every.axes[2].get_lines() if line.get_label() == "σ = 2"]
-    np.testing.assert_allclose(drawn[0].get_xdata(), 2 * grid(SMALL))
-    wanted = [
-        (mode(LineThroughModes(r)) or midpoint(LineThroughModes(r))).divergence for r in grid(SMALL)
-    ]
-    np.testing.assert_allclose(drawn[0].get_ydata(), wanted, rtol=1e-9, atol=1e-12)

@@ -1,6 +1,6 @@
 """The network of two weights: data, what is measured, figures."""
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,21 +8,11 @@ import xarray as xr
 from scipy.stats import norm
 
 from onebasin.models import Exchangeable
-from onebasin.studies.lab.frame import Frame
-from onebasin.studies.permutation_invariant_vi.two_weights import measures as optima
 from onebasin.studies.permutation_invariant_vi.two_weights.design import (
-    METHODS,
     QUICK,
-    TwoWeightSettings,
     WeightsProblem,
     fit_settings,
     target,
-)
-from onebasin.studies.permutation_invariant_vi.two_weights.figures import (
-    MASSES,
-    _levels,
-    contours,
-    over_alpha,
 )
 from onebasin.studies.permutation_invariant_vi.two_weights.measures import (
     TOGETHER,
@@ -37,7 +27,6 @@ from onebasin.studies.permutation_invariant_vi.two_weights.measures import (
 from onebasin.studies.permutation_invariant_vi.two_weights.posterior import (
     Statistics,
     approximation,
-    optimum,
     statistics,
 )
 
@@ -65,35 +54,6 @@ def fake_tree(loc: np.ndarray, scale: np.ndarray, found: Statistics, draws: int)
     }
     draws_of = xr.Dataset({"W1": (("chain", "draw", "in", "hidden1"), w[:, :, None, :])})
     return xr.DataTree.from_dict({"posterior": draws_of, "variational": xr.Dataset(fitted)})
-
-
-def fake_fits(settings: TwoWeightSettings) -> dict[tuple[float, str], xr.DataTree]:
-    """For every cell two fits near the best approximation, one a little off it."""
-    trees = {}
-    for alpha in settings.alphas:
-        found = statistics(
-            WeightsProblem(settings, alpha, settings.noise).points("train"), settings.noise
-        )
-        for method, how in METHODS.items():
-            q = optimum(found, symmetrised=how != "none")
-            loc = np.stack([q.loc, q.loc + np.array([0.01, -0.01])])
-            trees[alpha, method] = fake_tree(
-                loc, np.stack([q.scale, q.scale]), found, settings.draws
-            )
-    return trees
-
-
-def measured(settings: TwoWeightSettings, trees: dict[tuple[float, str], xr.DataTree]):
-    """All frames of the part."""
-    frames = dict(optima.run(settings))
-    case = {row["alpha"]: row for row in frames["cases"] if row["noise"] == settings.noise}
-    fits = [score_fits(settings, case[a], method, tree) for (a, method), tree in trees.items()]
-    return frames | {"two_weights": Frame.of([asdict(settings)]), "weight_fits": Frame.of(fits)}
-
-
-@pytest.fixture(scope="module")
-def results():
-    return measured(TOY, fake_fits(TOY))
 
 
 def test_data_have_the_same_inputs_and_errors_for_every_alpha_and_noise():
@@ -147,33 +107,3 @@ def test_fits_are_scored_by_their_draws_and_by_quadrature():
     assert scores["kl"][1] == pytest.approx(case["log_evidence"] - q.elbo, rel=1e-12)
     apart = scores["kl"][1] - q.information
     assert scores["kl_symmetrised"][1] == pytest.approx(apart, rel=1e-12)
-
-
-def test_contours_hold_their_share_of_a_gaussian(results):
-    axis = np.linspace(-5, 5, 401)
-    density = norm.pdf(axis)[:, None] * norm.pdf(axis)[None, :]
-    closed = [norm.pdf(0) ** 2 * (1 - mass) for mass in MASSES]
-    np.testing.assert_allclose(_levels(density), closed, rtol=0.01)
-    assert TwoWeightSettings.of(results["two_weights"].rows[0]) == TOY
-    figure = contours(results).figure
-    assert len(figure.axes) == 6
-    assert [axes.get_title() for axes in figure.axes[:2]] == ["alpha = 0.25", "alpha = 1"]
-    assert len(over_alpha(results).figure.axes) == 3
-
-
-@pytest.mark.slow
-def test_trained_fits_come_near_the_best_approximations():
-    from onebasin.inference import infer
-
-    settings = replace(TOY, alphas=(0.5,), steps=3000)
-    fits = {
-        (0.5, method): infer(
-            target(settings, 0.5), replace(fit_settings(settings), mutual_information=how)
-        )
-        for method, how in METHODS.items()
-    }
-    found = measured(settings, fits)["weight_fits"]
-    for method, measure in (("mfvi", "kl"), ("sgm-exact", "kl_symmetrised")):
-        (row,) = found.where(method=method)
-        assert max(row[measure]) - row["best"] < 0.003
-    assert max(np.abs(off(row)).max() for row in found) < 4.5
