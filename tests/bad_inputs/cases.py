@@ -1,7 +1,7 @@
 """A bad input, what must hold of its answer, and the checks that hold of every answer.
 
-A command answers with one line that names what is wrong, and the exit code that goes with it; it leaves no file that was
-not asked for, and every file that was there as it was. A function raises an `OnebasinError`.
+A command answers with one line that names what is wrong, and the exit code that goes with it; it leaves no file that
+was not asked for, and every file that was there as it was. A function raises an `OnebasinError`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Files that are no posterior, or a broken one, before commands that read posteriors; and odd ones that are in order."""
+"""Files that are no posterior, or a broken one, before commands that read posteriors; odd ones that are in order."""
 
 from __future__ import annotations
 
