@@ -19,14 +19,7 @@ def test_families_by_name_are_conditioned_on_what_they_simulate(name):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["model.py:line"], "--observed is missing"),
-        (["any.stan"], "--simulator is missing"),
-        (["no-such-family"], "MODEL is 'no-such-family'"),
-        (["mixture-2", "--method", "nut"], "--method is 'nut'"),
-        (["mixture-2", "--method", "meanfield", "--chains", "3"], "--chains does not apply"),
-    ],
+    ("words", "said"), [(["model.py:line"], "--observed"), (["no-such-family"], "MODEL")]
 )
 def test_the_command_refuses_in_words(onebasin, words, said):
     answer = onebasin("calibrate", *words)

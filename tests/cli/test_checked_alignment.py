@@ -10,8 +10,6 @@ from onebasin.inference.density.evaluate import log_density
 from onebasin.models.data.hash import data_sha256
 from onebasin.stan.program import stan_program
 
-from ..each import each
-
 PROGRAM = """
 data { int N; vector[N] y; }
 parameters { simplex[2] theta; vector[2] mu; real tau; }
@@ -65,15 +63,14 @@ def test_all_of_it_is_aligned_and_keeps_the_log_density(onebasin, run):
     assert onebasin("diagnose", run, "--json").json["exchangeable"] == ["theta,mu"]
 
 
-@each("command", ["align", "diagnose", "report"])
+@pytest.mark.parametrize("command", ["align", "diagnose", "report"])
 def test_a_part_is_refused(onebasin, run, here, command):
     out = ("--out", f"out{'.html' if command == 'report' else '.nc'}")
     out = () if command == "diagnose" else out
     answer = onebasin(command, run, "--exchangeable", "mu", *out)
     said = " ".join((answer.out + answer.err).split())
     assert answer.code == 1
-    assert "cannot be aligned by `mu`. It changes the log density of" in said
-    assert "300 moved draws, in chains `1`, `3`" in said
+    assert "300 moved draws" in said
     assert [path.name for path in here.glob("out*")] == []
 
 
@@ -82,10 +79,7 @@ def test_other_data_than_the_recorded_are_not_used(onebasin, run, here):
     answer = onebasin("align", run, "--exchangeable", "theta,mu", "--out", "aligned.nc")
     said = " ".join((answer.out + answer.err).split())
     assert answer.code == 0
-    told = (
-        "not checked on the log density: it could not be evaluated (the recorded data of m.stan are"
-    )
-    assert told in said
+    assert "not checked on the log density" in said
 
 
 def test_the_text_in_the_file_is_interpreted_only_if_the_user_says_so(onebasin, run, here):
@@ -93,8 +87,7 @@ def test_the_text_in_the_file_is_interpreted_only_if_the_user_says_so(onebasin, 
     command = ("align", run, "--exchangeable", "theta,mu", "--out", "aligned.nc")
     answer = onebasin(*command)
     said = " ".join((answer.out + answer.err).split())
-    assert "its program m.stan is not where the run's command names it" in said
-    assert "or --program recorded if you trust the text" in said
+    assert "--program recorded" in said
     trusted = onebasin(*command, "--program", "recorded", "--force")
     said = " ".join((trusted.out + trusted.err).split())
     assert "log density unchanged at all 300 moved draws" in said

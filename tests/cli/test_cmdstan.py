@@ -51,14 +51,6 @@ def test_build_says_where_it_is_and_builds_once(onebasin, calls):
     assert home["flag_sets"] == ["default", "threads"]
 
 
-def test_build_that_fails_is_one_message_with_the_words_of_the_compiler(onebasin, fake_compiler):
-    fake_compiler(failure="echo 'fatal error: no such thing'; exit 1")
-    answer = onebasin("cmdstan", "build")
-    assert answer.code == 1
-    assert "fatal error: no such thing" in answer.err
-    assert "Traceback" not in answer.err
-
-
 def test_info_shows_homes_and_which_one_is_used(onebasin, calls):
     assert "no CmdStan has been assembled" in onebasin("cmdstan", "info").out
     onebasin("cmdstan", "build")

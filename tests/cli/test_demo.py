@@ -6,9 +6,9 @@ import subprocess
 import sys
 
 import platformdirs
+import pytest
 
-from ..docs.blocks import blocks
-from ..docs.running import ROOT, same
+from ..docs.running import ROOT
 
 COMMAND = "from onebasin.cli.main import main; raise SystemExit(main())"
 
@@ -20,6 +20,7 @@ def number(label: str, printed: str) -> float:
     return float(found[1])
 
 
+@pytest.mark.full
 def test_demo_shows_both_examples_without_a_compiler(tmp_path):
     nowhere = tmp_path / "bin"
     nowhere.mkdir()
@@ -49,14 +50,9 @@ def test_demo_shows_both_examples_without_a_compiler(tmp_path):
         assert number(after, printed) < 1.01
     assert number("Change of the log density under it, at most", printed) < 1e-9
     assert number("Largest deviation from this constant, 10 points", printed) < 1e-9
-    *rest, last = printed.splitlines()
+    last = printed.splitlines()[-1]
     report = tmp_path / last.removeprefix("The same with pictures: ")
     assert report == tmp_path / "demo" / "report.html"
     page = report.read_text(encoding="utf-8")
     assert "symmetrised VI" in page
     assert "unclear" not in (printed + page).lower()
-    assert len(rest) < 40
-    assert max(map(len, rest)) <= 80
-    guide = ROOT / "docs" / "guides" / "installation.md"
-    shown = [block.text for block in blocks(guide) if "R-hat of NUTS" in block.text]
-    same(printed, shown[0], 0.5, guide.name)

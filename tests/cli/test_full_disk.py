@@ -53,9 +53,7 @@ def test_a_full_disk_is_one_sentence_and_the_same_command_goes_on(tmp_path):
     said = (tmp_path / "full.txt").read_text()
     assert ended.returncode == 0, (said, ended.stderr, (tmp_path / "again.txt").read_text())
     (line,) = said.splitlines()
-    assert line.startswith("onebasin: disk/run.nc.chains/chain-")
-    assert "cannot be written (No space left on device)" in line
-    assert "of 6,000 draws kept in disk/run.nc.chains: repeat the command to resume." in line
+    assert "No space left on device" in line and "draws kept in disk/run.nc.chains" in line
     assert (tmp_path / "kept.txt").read_text().split() == ["chain-0", "chain-1"]
     assert (tmp_path / "left.txt").read_text().split() == ["run.nc", "run.nc.log"]
     found, wanted = (open_posterior(tmp_path / name) for name in ("again.nc", "alone.nc"))

