@@ -1,13 +1,12 @@
 """How numbers are written."""
 
 import numpy as np
+import pytest
 
 from onebasin.base.numbers import format_number
 
-from ..each import each
 
-
-@each(
+@pytest.mark.parametrize(
     ("value", "text"),
     [
         (0.0, "0.00"),
@@ -32,7 +31,7 @@ def test_format_number_writes_three_digits(value, text):
     assert format_number(value) == text
 
 
-@each(
+@pytest.mark.parametrize(
     ("value", "decimals", "text"),
     [(1.0004, 3, "1.000"), (399.6, 0, "400"), (0.0, 2, "0.00"), (2e6, 0, "2.00·10⁶")],
 )

@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-from ..each import each
+import pytest
 
 SCRIPT = """
 import os, sys
@@ -23,7 +23,9 @@ assert os.environ.get("JAX_ENABLE_X64", "") == before
 """
 
 
-@each(("before", "dtype"), [("", "float64"), ("1", "float32")])
+@pytest.mark.parametrize(
+    ("before", "dtype"), [("", "float64"), pytest.param("1", "float32", marks=pytest.mark.full)]
+)
 def test_a_block_has_its_precision_and_the_process_keeps_its_own(before, dtype):
     command = [sys.executable, "-c", SCRIPT, before, dtype]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

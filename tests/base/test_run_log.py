@@ -5,11 +5,8 @@ import re
 
 import pytest
 
-from onebasin.base.errors import Interrupted
-from onebasin.base.notices import LOGGER, notice, record
-from onebasin.base.run_log import logged_to, story, telling
-
-from ..each import each
+from onebasin.base.notices import notice, record
+from onebasin.base.run_log import logged_to, story
 
 TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
 
@@ -35,11 +32,10 @@ def test_a_log_tells_what_was_asked_met_and_done(tmp_path):
     ]
 
 
-@each(
+@pytest.mark.parametrize(
     ("error", "said"),
     [
         (KeyboardInterrupt(), "interrupted"),
-        (Interrupted("interrupted; 2 of 4 chains are kept"), "interrupted; 2 of 4 chains are kept"),
         (ValueError("`seed` is -1"), "ended by ValueError: `seed` is -1"),
     ],
 )
@@ -57,20 +53,6 @@ def test_a_run_that_goes_on_adds_to_its_log(tmp_path, error, said):
     ]
 
 
-def test_what_is_said_is_recorded_once(tmp_path):
-    said = []
-    with logged_to(tmp_path / "run.log"):
-        telling(said.append)("    there already")
-    assert said == ["    there already"]
-    assert lines(tmp_path / "run.log") == ["there already"]
-
-
-def test_a_line_stays_a_line(tmp_path):
-    with logged_to(tmp_path / "run.log"):
-        record("a name with\na line feed and \x1b[31m")
-    assert len(lines(tmp_path / "run.log")) == 1
-
-
 def test_a_file_of_others_is_left_alone(tmp_path, caplog):
     path = tmp_path / "run.log"
     path.write_text("my notes\n")
@@ -78,18 +60,6 @@ def test_a_file_of_others_is_left_alone(tmp_path, caplog):
         record("chain 1 begins")
     assert path.read_text() == "my notes\n"
     assert "is no log of a run" in caplog.text
-
-
-def test_what_cannot_be_written_ends_nothing(tmp_path):
-    with logged_to(tmp_path / "absent" / "run.log"):
-        record("chain 1 begins")
-
-
-def test_nothing_stays_behind(tmp_path):
-    level, handlers = LOGGER.level, list(LOGGER.handlers)
-    with logged_to(tmp_path / "run.log"):
-        assert LOGGER.isEnabledFor(logging.INFO)
-    assert (LOGGER.level, LOGGER.handlers) == (level, handlers)
 
 
 def test_what_programs_print_is_bounded_and_what_we_say_is_not(tmp_path):

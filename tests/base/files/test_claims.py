@@ -1,27 +1,17 @@
 """Files that say more than they hold."""
 
-import gzip
-import io
-import json
 import struct
 import tracemalloc
 import zipfile
 from itertools import product
 
-import h5netcdf
 import h5py
 import numpy as np
 import pytest
 import xarray as xr
 
-from onebasin.base.files import claims
 from onebasin.base.files.claims import ClaimError, check_claim, read_arrays
 from onebasin.base.files.netcdf import read_tree, write_tree
-from onebasin.base.jsonable import parse_json
-from onebasin.models.data.folders import CorruptDataError
-from onebasin.models.data.images import read_idx
-
-from ...each import each
 
 
 class Refused(Exception):
@@ -53,8 +43,7 @@ def refusal(path):
 
 
 def test_arrays_that_were_never_written_are_refused(file):
-    ways = ({}, {"compression": "gzip"}, {"fillvalue": 1.0})
-    for length, how in product((10**8, 10**10, 10**15), ways):
+    for length, how in product((10**8, 10**15), ({}, {"compression": "gzip"})):
         with h5py.File(file, "a") as opened:
             opened["posterior"].create_dataset(
                 "huge", shape=(length,), chunks=(1000,), dtype="f8", **how
@@ -64,17 +53,12 @@ def test_arrays_that_were_never_written_are_refused(file):
             del opened["posterior/huge"]
 
 
-def test_what_links_elsewhere_or_goes_round_in_circles_is_refused(file, tmp_path):
+def test_what_links_elsewhere_or_goes_round_in_circles_is_refused(file):
     changes = {
         "groups within themselves": lambda group: group.__setitem__("again", group),
         "links to other places": lambda group: group.__setitem__(
             "far", h5py.ExternalLink("/etc/other.h5", "/x")
         ),
-        "links to": lambda group: group.__setitem__("near", h5py.SoftLink("/posterior")),
-        "values from other files": lambda group: group.create_dataset(
-            "raw", shape=(8,), dtype="u1", external=[(str(tmp_path / "raw"), 0, 8)]
-        ),
-        "more than 32 deep": lambda group: group.create_group("/".join("a" * 40)),
     }
     whole = file.read_bytes()
     for said, change in changes.items():
@@ -96,18 +80,6 @@ def test_what_a_file_holds_is_read(file, tmp_path):
     assert read(path)["posterior"]["mu"].shape == (4, 100_000)
 
 
-def test_the_length_of_an_axis_is_no_claim(file):
-    with h5netcdf.File(file, "a") as opened:
-        opened["posterior"].dimensions["long"] = 10**12
-    assert read(file)["posterior"]["mu"].shape == (2, 50)
-
-
-def test_more_than_the_memory_is_refused(file, monkeypatch):
-    monkeypatch.setattr(claims, "memory", lambda: 100)
-    told = "holds 800 bytes of values, more than the 100 bytes of memory that is free here"
-    assert told in refusal(file)
-
-
 def test_equal_bytes_compress_less_than_is_allowed(tmp_path):
     path = tmp_path / "zeros.npz"
     np.savez_compressed(path, x=np.zeros(40_000_000))
@@ -127,53 +99,3 @@ def test_an_archives_header_is_not_believed(tmp_path):
     header = {"descr": "<f8", "fortran_order": False, "shape": (10**12,)}
     with pytest.raises(ClaimError, match=r"claims 7.28 TiB of values, but has \d+ bytes"):
         read_arrays(_npz(tmp_path / "huge.npz", header))
-
-
-def test_an_archive_of_anything_but_arrays_is_refused(tmp_path):
-    np.savez(tmp_path / "objects.npz", x=np.array([{}], dtype=object))
-    (tmp_path / "text.npz").write_text("no zip")
-    with zipfile.ZipFile(tmp_path / "other.npz", "w") as archive:
-        archive.writestr("x.npy", b"nothing")
-    for name in ("objects", "text", "other"):
-        with pytest.raises(ValueError, match=r"Python objects|plain arrays|magic string"):
-            read_arrays(tmp_path / f"{name}.npz")
-    np.savez(tmp_path / "good.npz", x=np.arange(3.0), y=np.ones((2, 2), int))
-    assert {k: v.shape for k, v in read_arrays(tmp_path / "good.npz").items()} == {
-        "x": (3,),
-        "y": (2, 2),
-    }
-
-
-def test_an_idx_header_is_not_believed(tmp_path):
-    header = struct.pack(">BBBBIII", 0, 0, 8, 3, 2**31, 2**10, 2**10)
-    (tmp_path / "huge.gz").write_bytes(gzip.compress(header))
-    with pytest.raises(CorruptDataError, match=r"claims 2.05e\+03 TiB of values"):
-        read_idx(tmp_path / "huge.gz", num_axes=3)
-    (tmp_path / "huge").write_bytes(header)
-    with pytest.raises(CorruptDataError, match="claims"):
-        read_idx(tmp_path / "huge", num_axes=3)
-
-
-def test_no_more_of_an_idx_file_is_unpacked_than_it_states(tmp_path):
-    header = struct.pack(">BBBBI", 0, 0, 8, 1, 10)
-    file = io.BytesIO()
-    with gzip.GzipFile(fileobj=file, mode="wb") as packed:
-        packed.write(header)
-        for _ in range(64):
-            packed.write(bytes(2**20))
-    (tmp_path / "bomb.gz").write_bytes(file.getvalue())
-    tracemalloc.start()
-    with pytest.raises(CorruptDataError, match="its header states 10 = 10"):
-        read_idx(tmp_path / "bomb.gz", num_axes=1)
-    assert tracemalloc.get_traced_memory()[1] < 16e6
-    tracemalloc.stop()
-
-
-@each(
-    ("text", "reason"),
-    [("[" * 100_000, "nested too deeply"), ("[" + "9" * 10_000 + "]", "too many digits")],
-    ids=["deep", "long"],
-)
-def test_json_that_cannot_be_held_is_no_json(text, reason):
-    with pytest.raises(json.JSONDecodeError, match=reason):
-        parse_json(text)

@@ -5,29 +5,12 @@ from __future__ import annotations
 import pickle
 from pathlib import Path
 
-import h5py
 import numpy as np
 import pytest
 import xarray as xr
 
 from onebasin.base.files.hdf5 import RememberingFile, open_tree
 from onebasin.base.files.netcdf import write_tree
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    with h5py.File(tmp_path / "a.h5", "w") as file:
-        file["group/x"] = np.arange(3)
-    return tmp_path / "a.h5"
-
-
-def test_objects_are_those_of_the_file_and_looked_up_once(path: Path) -> None:
-    with RememberingFile(path) as file, h5py.File(path) as plain:
-        np.testing.assert_array_equal(file["/group/x"], plain["/group/x"])
-        assert file["/group/x"] is file["/group/x"] and plain["/group/x"] is not plain["/group/x"]
-        assert file[file["/group/x"].ref] is file["/group/x"]  # whose name is known
-        with pytest.raises(KeyError):
-            file["/group/y"]
 
 
 def test_what_was_deleted_is_not_remembered(tmp_path: Path) -> None:
@@ -53,8 +36,3 @@ def test_a_tree_is_read_from_its_file_as_xarray_reads_it(tmp_path: Path) -> None
         assert not opened["posterior/a"].variable._in_memory
         copy = pickle.loads(pickle.dumps(opened["posterior"].dataset))
     np.testing.assert_array_equal(copy["a"], values)
-
-
-def test_it_is_only_read(path: Path) -> None:
-    with RememberingFile(path) as file, pytest.raises((OSError, ValueError)):
-        file["z"] = 1

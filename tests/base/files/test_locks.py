@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from onebasin.base.errors import InUse
-from onebasin.base.files.locks import lock_file, locked
+from onebasin.base.files.locks import locked
 
 HOLDER = """
 import sys, time
@@ -56,37 +56,6 @@ def test_who_was_killed_blocks_nobody_and_leaves_nothing_for_long(tmp_path, hold
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_is_locked_inside(tmp_path):
-    assert lock_file(tmp_path) == tmp_path / ".lock"
-    with locked(tmp_path, argument="path"):
-        with pytest.raises(InUse), locked(tmp_path, argument="path"):
-            pass
-        assert os.listdir(tmp_path) == [".lock"]
-    assert os.listdir(tmp_path) == []
-
-
-def test_a_lock_file_without_a_name_still_locks(tmp_path):
-    with locked(tmp_path / "a", argument="path"):
-        (tmp_path / ".a.lock").write_text("")
-        with (
-            pytest.raises(InUse, match="which another process is writing"),
-            locked(tmp_path / "a", argument="path"),
-        ):
-            pass
-
-
-def test_where_there_are_no_locks_nothing_is_locked(tmp_path, monkeypatch, caplog):
-    def refuse(*_):
-        raise OSError(95, "Operation not supported")
-
-    monkeypatch.setattr("fcntl.flock", refuse)
-    for name in "ab":
-        with locked(tmp_path / name, argument="path"):
-            pass
-    assert caplog.text.count("has no locks") == 1
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_many_at_once_never_hold_it_together(tmp_path):
     """Each deletes the file that the next has open: the race that a lock file without a second look loses."""
     script = """
@@ -95,7 +64,7 @@ from pathlib import Path
 from onebasin.base.errors import InUse
 from onebasin.base.files.locks import locked
 inside, won = Path(sys.argv[1]) / "inside", 0
-while won < 200:
+while won < 60:
     try:
         with locked(Path(sys.argv[1]) / "a", argument="path"):
             inside.touch(exist_ok=False)

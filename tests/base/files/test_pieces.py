@@ -8,11 +8,8 @@ import pytest
 import xarray as xr
 
 import onebasin as ob
-from onebasin.base.files.later import stacked
 from onebasin.base.files.pieces import PIECE
 from onebasin.posteriors.writing import write_tree
-
-from ...each import each
 
 LENGTH = 6 * PIECE // (8 * 2 * 30)
 
@@ -32,7 +29,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_tree(tree, tmp_path_factory.mktemp("pieces") / "run.nc")
 
 
-@each("name", ["again.nc", "again.zarr", "again.zarr.zip"])
+@pytest.mark.parametrize("name", ["again.nc", "again.zarr", "again.zarr.zip"])
 def test_what_is_read_later_arrives_as_it_was(path: Path, tmp_path: Path, name: str):
     with ob.open_posterior(path, lazy=True) as tree:
         ob.save(tree, tmp_path / name)
@@ -47,23 +44,3 @@ def test_writing_takes_no_more_than_some_pieces(path: Path, tmp_path: Path):
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
     assert peak < 2.5 * PIECE
-
-
-@each(
-    "key",
-    [
-        (0,),
-        (-1, slice(3, 9, 2)),
-        (slice(1, None), 4, [2, 0]),
-        ([2, 0], slice(None), 1),
-        (slice(0, 0),),
-        (slice(None, None, -1), slice(8, 2, -3)),
-    ],
-)
-def test_stacked_variables_give_what_is_asked_for(key: tuple):
-    values = np.arange(3 * 10 * 4).reshape(3, 10, 4) / 1.0
-    whole = xr.DataArray(values, dims=("chain", "draw", "x"))
-    joined = xr.DataArray(stacked([whole[:1], whole[1:]], np.int32))
-    assert not joined.variable._in_memory
-    np.testing.assert_array_equal(joined[key].values, values.astype(np.int32)[key])
-    assert joined.dtype == joined[key].values.dtype == np.int32
