@@ -3,12 +3,11 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from scipy.stats import ks_2samp
 
 from onebasin.models import Network
 from onebasin.models.networks.local_reparametrisation import sample_outputs
-
-from ...each import each
 
 NETWORKS = {
     "tanh": Network(3, (4,), 2, "tanh"),
@@ -29,7 +28,7 @@ def gaussian(network: Network, seed: int, sd: float | None = None):
     return mean, sds
 
 
-@each("name", NETWORKS)
+@pytest.mark.parametrize("name", NETWORKS)
 def test_outputs_at_an_input_are_distributed_as_those_of_drawn_networks(name):
     network = NETWORKS[name]
     mean, sd = gaussian(network, 1)
@@ -46,7 +45,7 @@ def test_outputs_at_an_input_are_distributed_as_those_of_drawn_networks(name):
         assert ks_2samp(ours[:, obs, out], theirs[:, obs, out]).pvalue > 1e-5
 
 
-@each("name", NETWORKS)
+@pytest.mark.parametrize("name", NETWORKS)
 def test_outputs_without_spread_are_the_networks_own(name):
     network = NETWORKS[name]
     mean, sd = gaussian(network, 1, sd=0.0)

@@ -19,8 +19,6 @@ from onebasin.inference.runs.posterior import build
 from onebasin.posteriors.network_groups import network_groups
 from onebasin.posteriors.view import as_view
 
-from ...each import each
-
 MODEL = ob.networks.BayesianNetwork(
     ob.networks.Network(2, (4,), out_dim=2), ob.networks.Gaussian("predicted", noise_scale=0.6)
 )
@@ -97,7 +95,7 @@ def test_the_former_order_of_predict_is_taken_with_one_notice(tree, caplog):
     )
 
 
-@each("noise_sd", [0.3, None])
+@pytest.mark.parametrize("noise_sd", [0.3, None])
 def test_constant_noise_is_given_for_every_prediction(draws, noise_sd):
     model = dataclasses.replace(MODEL, likelihood=ob.networks.Gaussian(noise_sd))
     own = {**draws, "W2": draws["W2"][..., :2], "b2": draws["b2"][..., :2]}
