@@ -116,16 +116,8 @@ def test_divergences_are_marked(mixture):
     assert figure.alt.endswith("; divergences: 1.")
 
 
-def test_a_former_name_is_the_plot_of_now_and_says_so_once(caplog):
-    for _ in range(2):
-        assert ob.plot_pair is ob.plot.pair
-    assert caplog.messages == ["`plot_pair` is now `plot.pair`; the old name goes with version 0.5"]
-    with pytest.raises(
-        AttributeError, match="plot has no `nothing`: choose among aligned, barriers, "
-    ):
-        _ = ob.plot_nothing
-
-
 def test_every_plot_is_found():
     assert dir(ob.plot) == sorted(ob.plot.__all__)
     assert all(callable(getattr(ob.plot, name)) for name in ob.plot.__all__)
+    with pytest.raises(AttributeError, match="plot has no `nothing`"):
+        _ = ob.plot.nothing
