@@ -75,8 +75,8 @@ ob.diagnose(truth)
 # - **Ensemble**: twenty optima.
 
 # %%
-# Layers' values are drawn in place of weights where that applies; the divergence sets in by and by.
-how = {"local_reparametrisation": None, "anneal": 0.5, "schedule": "cosine", "init": "he"}
+# The weight of the KL term rises from 0 to 1 over the first half of the training.
+how = {"anneal": 0.5, "schedule": "cosine", "init": "he"}
 how |= {"evaluate_every": 100, "tolerance": 0, "dtype": "float32"}
 vi = ob.Advi(iterations=iterations, **how)
 symmetrised = ob.Symmetrised(steps=iterations, **how)

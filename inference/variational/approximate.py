@@ -6,8 +6,6 @@ I by InfoNCE; where q is independent over the parts of a block, it follows from 
 (`mutual_information`), and what is trained here by default. Departures: gradients of I are Rao-Blackwellised; every fit
 is reported with an interval for I, whatever it was trained with.
 
-Layers' values may be drawn instead of weights (local reparametrisation, `elbo`), as Kurle et al. 2021 train.
-
 Where the declared symmetry does not hold, which is always tried (`runs.declared`), the symmetrised ELBO is no bound.
 """
 
@@ -67,6 +65,5 @@ def fit(job: Job[Any]) -> Found:
         "mutual_information": plan.information.choice,
         "information_side": plan.information.side,
         "log_group_order": plan.information.layout.log_order,
-        "local_reparametrisation": plan.local,
     }
     return replace(found, attributes={**how, **found.attributes})

@@ -45,9 +45,6 @@ class Symmetrised(Method):
         Observations in each gradient; networks only. `None` for all.
     samples : int
         Draws from q of each gradient.
-    local_reparametrisation : bool or None
-        Whether layers' values are drawn instead of weights; None: where it applies (a mean-field approximation of a
-        network with free weights).
     information_draws : int
         Draws from q for a step's gradient of the mutual information; few do.
     permutations : int
@@ -93,7 +90,7 @@ class Symmetrised(Method):
     by_jax: ClassVar[bool] = True
     apart: ClassVar = ("family", "mutual_information")
     numpyro_alone: ClassVar = frozenset({"dtype", "anneal"})
-    networks_alone: ClassVar = frozenset({"batch_size", "init", "local_reparametrisation"})
+    networks_alone: ClassVar = frozenset({"batch_size", "init"})
 
     family: Literal["meanfield", "block", "lowrank"] = "meanfield"
     mutual_information: Literal[
@@ -106,7 +103,6 @@ class Symmetrised(Method):
     anneal: Share = 0.0
     batch_size: Count | None = None
     samples: Count = 8
-    local_reparametrisation: bool | None = None
     information_draws: Count = 2
     permutations: Count = 10
     sweeps: Count = 15

@@ -89,7 +89,6 @@ def test_design_is_that_of_the_paper():
     ways = {(model.network.skip, model.parametrisation.biases) for model in found}
     assert ways == {(None, "free"), (None, "ordered"), ("orthogonal", "free"), ("orthogonal", "ordered")}  # fmt: skip
     assert STUDY.target(config, STUDY.cells(config)[0]).x.shape == (128, 1)
-    assert config.vi.local_reparametrisation
     assert config.vi.anneal == 0.5
     assert config.vi.elbo_samples == 256
     paper = configure(Options(full=True))
