@@ -234,7 +234,7 @@ def test_blocks_are_not_told_apart_outside_their_folder():
 
 def test_only_the_schema_spells_attributes_of_a_posterior():
     words = attribute_words()
-    assert {"symmetry", "model", "wall_time", "family"} <= words
+    assert {"symmetry", "model", "wall_time", "alignment"} <= words
     assert lines_of(lambda tree: spelled_attributes(tree, words), but="posteriors/schema.py") == []
 
 

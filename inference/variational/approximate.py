@@ -38,7 +38,7 @@ def fit(job: Job[Any]) -> Found:
             return fingerprint(
                 target,
                 engine=job.engine,
-                method=f"symmetrised-{s.family}-{plan.information and plan.information.choice}",
+                method=f"{s.label}-{plan.information and plan.information.choice}",
                 symmetry=to_json(target.symmetry),
                 # `method` has these two.
                 settings=replace(s, family="meanfield", mutual_information="auto"),
@@ -61,7 +61,6 @@ def fit(job: Job[Any]) -> Found:
 
     assert plan.information is not None
     how = {
-        "family": s.family,
         "mutual_information": plan.information.choice,
         "information_side": plan.information.side,
         "log_group_order": plan.information.layout.log_order,

@@ -36,7 +36,7 @@ from ..runs.checkpoint import Keeper
 from ..training.ensemble import check_batches
 from ..training.train import Batches
 from .advi import Advi
-from .gaussians import GAUSSIANS, GaussianFamily, Parameters, family_of, sample
+from .gaussians import GAUSSIANS, GaussianFamily, MeanField, Parameters, sample
 from .layout import SymmetryLayout, layout_of
 from .symmetrised import Symmetrised
 from .term import Information, check_permutations, choose_estimator
@@ -203,7 +203,7 @@ class TrainingLoop:
         """Minus the objective of one fit; its derivative is the training gradient, its value lacks the information."""
         (key, rows), s = inputs, self.settings
         weight = divergence_weight(number, s.anneal, self.steps) if s.anneal else 1.0
-        key_draws, key_terms = (key, None) if self.information is None else jax.random.split(key)
+        key_draws, key_terms = (key, key) if self.information is None else jax.random.split(key)
         draws = sample(self.family, params, key_draws, self.draws)
         joint = jnp.mean(jax.vmap(self._joint(rows, weight))(draws))
         gain = self._gain(params, key_draws, key_terms, draws)
@@ -236,7 +236,7 @@ class TrainingLoop:
     def evaluate(self, key: jax.Array, params: Parameters) -> tuple[jax.Array, jax.Array]:
         """The ELBO of one fit, of all data, and the information."""
         s = self.settings
-        key_draws, key_terms = (key, None) if self.information is None else jax.random.split(key)
+        key_draws, key_terms = (key, key) if self.information is None else jax.random.split(key)
         draws = sample(self.family, params, key_draws, s.elbo_samples)
         density = self.density.log_density
         # One draw after the other where there are batches: a pass over all data may fill the memory by itself.
@@ -352,7 +352,7 @@ def planned(
         density = numpyro_density_of(target)
         return Plan(s, density, GAUSSIANS[s.family](density.size))
     layout = layout_of(target, progress)
-    q = family_of(s.family, layout, s.rank)
-    choice = choose_estimator(s.mutual_information, q, layout)
+    q = MeanField(layout.density.size)
+    choice = choose_estimator(s.mutual_information, layout)
     check_permutations(choice, s.permutations)
     return Plan(s, layout.density, q, layout, Information(layout, q, choice, s))

@@ -178,7 +178,6 @@ def _reported(optimiser: TrainingLoop, params: Parameters, key: jax.Array) -> di
         "information_lower_mcse": both.lower_mcse,
         "information_upper": both.upper,
         "information_upper_mcse": both.upper_mcse,
-        "information_effective": both.effective,
         "symmetrised_elbo_lower": elbo + both.lower,
         "symmetrised_elbo_upper": elbo + both.upper,
     }

@@ -34,7 +34,7 @@ def test_every_fit_of_a_width_has_the_seed_and_settings_of_the_others():
 
 
 def test_methods_are_not_run_twice_under_two_names():
-    every = ("recommended", "fractional", "barber-agakov")
+    every = ("recommended", "fractional")
     config = replace(configure(Options()), infonce=(2, 10), permanents=every)
     few, many = ([m.name for m in design.methods(config, width)] for width in (8, 16))
     assert few == ["mfvi", "infonce-2", "infonce-10", *every]
