@@ -40,8 +40,7 @@ def fit(job: Job[Any]) -> Found:
                 engine=job.engine,
                 method=f"{s.label}-{plan.information and plan.information.choice}",
                 symmetry=to_json(target.symmetry),
-                # `method` has these two.
-                settings=replace(s, family="meanfield", mutual_information="auto"),
+                settings=replace(s, mutual_information="auto"),  # `method` has it
                 seed=job.seed,
                 start=None if job.start is None else given,
             )
