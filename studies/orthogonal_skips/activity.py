@@ -49,7 +49,7 @@ def unit_activity(moments: Moments, model: BayesianNetwork) -> pd.DataFrame:
     layers = model.network.layers
     signal = {n: np.abs(mean) / sd for n, (mean, sd) in moments.items()}
     kl = weight_divergences(moments, model)
-    rows = []
+    rows: list[pd.DataFrame] = []
     seen = np.ones(layers[-1].out_dim, bool)
     for layer, after in reversed(list(pairwise(layers))):
         into, out = str(layer.weight), str(after.weight)
