@@ -80,7 +80,7 @@ def _each(names: str, needed: Needed) -> dict[str, Needed]:
 
 CHEAP: dict[str, Needed] = {
     **_each("diagnose summary elbo fit_gaussian loo", lambda: {"posterior": f.mixture()}),
-    **_each("barriers predictive_uncertainty summarise_predictions unit_activity", _of_network),
+    **_each("barriers summarise_predictions", _of_network),
     "align": lambda: {"posterior": f.mixture(), "symmetry": LABELS},
     "aligned_quantity": lambda: {"symmetry": LABELS},
     "compare": lambda: {

@@ -20,7 +20,9 @@ def test_a_network_is_shown_as_the_call_that_makes_it():
         "BayesianNetwork(Network(2, (10,), activation='tanh'), "
         "prior=NormalPrior(weight_scale=(2.0, 0.5)))"
     )
-    names = {name: getattr(ob, name) for name in ("BayesianNetwork", "Network", "NormalPrior")}
+    names = {
+        name: getattr(ob.networks, name) for name in ("BayesianNetwork", "Network", "NormalPrior")
+    }
     assert eval(repr(TANH), names) == TANH
 
 

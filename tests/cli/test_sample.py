@@ -138,7 +138,7 @@ def test_the_output_is_named_after_the_program_by_default(onebasin, program, sam
 
 
 def test_options_for_networks_are_none_of_sample(onebasin):
-    for name in ("batch_size", "local_reparametrisation", "trace_parameters"):
+    for name in ("batch_size", "trace_parameters"):
         answer = onebasin("sample", "a.stan", "--out", "b.nc", f"--{name.replace('_', '-')}", "1")
         assert "No such option" in answer.err
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import onebasin as ob
+from onebasin import inference
 from onebasin.inference.contracts.engines import ENGINES, engine_for, found_at, implemented
 from onebasin.inference.contracts.method import RUNNING
 from onebasin.inference.methods import METHODS, method_named
@@ -37,7 +38,7 @@ def test_engine_that_is_not_named_is_the_one_that_the_target_has(tmp_path):
 def test_a_word_a_class_and_a_function_have_the_same_fields(name):
     cls = METHODS[name]
     functions = {"symmetrised": "symmetrised_vi", "modes": "sample_modes"}
-    shown = inspect.signature(getattr(ob, functions.get(name, name))).parameters
+    shown = inspect.signature(getattr(inference, functions.get(name, name))).parameters
     assert list(shown) == ["target", *(f.name for f in fields(cls)), *RUNNING]
     assert all(shown[f.name].default == f.default for f in fields(cls))
     assert method_named(name) == cls()

@@ -95,7 +95,6 @@ def test_symmetrised_vi_is_that_of_the_same_numpyro_model():
 @each(
     ("given", "words"),
     [
-        ({"local_reparametrisation": True}, "applies to networks with free weights"),
         ({"anneal": 0.5}, "which does not tell it from the likelihood"),
         ({"batch_size": 5}, "`batch_size`"),
     ],

@@ -23,8 +23,7 @@ LONG = [
         "": "advi calibrate dadvi find_modes hmc infer jax_density laplace mclmc nuts optimize "
         "report sample_modes symmetrised_vi",
         "approximations.": "distil mixture_gap",
-        "networks.": "BayesianClassifier BayesianRegressor ensemble summarise_predictions "
-        "unit_activity",
+        "networks.": "BayesianClassifier BayesianRegressor ensemble summarise_predictions",
         "plot.": "calibration elbo prior",
         "truth.": "compare_with_reference",
     }.items()

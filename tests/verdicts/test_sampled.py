@@ -13,7 +13,6 @@ from benchmarks.sampled.numbers import Moments, differ, leaves_the_density, qual
 from benchmarks.sampled.questions import QUESTIONS
 from benchmarks.sampled.references import PROGRAMS, mass_of_quick_absorption
 
-
 ALL = {kind.name: kind for kind in (*KINDS, *QUESTIONS)}
 QUICK = ("mixture of three", "hierarchy not centred", "two modes that chains cannot leave")
 MORE = (

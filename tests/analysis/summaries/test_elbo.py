@@ -50,7 +50,7 @@ def symmetrised(make_fit, **changes):
     group["iteration"] = ("evaluation", 100 * np.arange(1, 41))
     tree["variational"] = xr.DataTree(xr.Dataset(group))
     settings = json.dumps({"steps": 4000})
-    tree.attrs |= {"method": "symmetrised-vi", "family": "block", "log_group_order": np.log(6)}
+    tree.attrs |= {"method": "symmetrised-vi", "log_group_order": np.log(6)}
     tree.attrs["settings"] = settings
     return tree
 
@@ -105,7 +105,7 @@ def test_a_symmetrised_fit_has_bounds_and_a_best_fit(make_fit):
     assert (found.best, found.value) == (1, -9.4)
     assert found.mcse == pytest.approx(0.22)
     assert found.is_symmetrised
-    assert found.family == "Gaussian with a full covariance within each part"
+    assert found.family == "mean-field Gaussian"
     first, _, gain, _ = found.sentences
     assert "is -9.40 ± 0.22 nats, the best of 2 fits (fit 1), a lower bound" in first
     assert "gains between 1.6 and 1.79 nats of at most 1.792" in gain

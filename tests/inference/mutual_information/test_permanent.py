@@ -62,7 +62,5 @@ def test_large_ranges_end_at_the_best_assignment(rng, dtype):
 
 def test_too_large_a_matrix_is_refused():
     size = MAX_PARTS + 1
-    with pytest.raises(
-        ValueError, match=rf"{size} components; .* at most {MAX_PARTS} .*`importance`"
-    ):
+    with pytest.raises(ValueError, match=rf"{size} components; .* at most {MAX_PARTS} "):
         log_permanent(jnp.zeros((size, size)))

@@ -64,15 +64,6 @@ def test_what_changes_near_the_posterior_alone_is_not_called_unchanged():
     assert told in block.evidence[0]
 
 
-def test_a_near_symmetry_says_how_many_nats_break_it():
-    found = find(MODELS["mixture with prior means a little apart"].density(), seconds=np.inf)
-    (block,) = found.blocks
-    assert found.symmetry == ()
-    assert 0.001 < block.breaks < 0.5
-    assert f"it breaks by {block.breaks:.2g} nats" in block.evidence[0]
-    assert "Not used: mu,1-w (near)" in found.sentence
-
-
 def test_what_the_budget_does_not_reach_and_what_no_word_says_is_said():
     *_, second = find(MODELS["three factors of a tensor"].density(), seconds=np.inf).blocks
     assert "has one set of signs of parts, and this is a second one" in second.evidence[1]

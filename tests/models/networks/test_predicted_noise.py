@@ -14,7 +14,6 @@ from onebasin.analysis.diagnostics.invariants import invariants
 from onebasin.analysis.plots.bands import draw_regression
 from onebasin.analysis.predictive.heldout import predict_held_out
 from onebasin.analysis.predictive.points import Points, predict_points
-from onebasin.inference.prediction import predict as prediction
 from onebasin.inference.runs.posterior import build
 from onebasin.posteriors.network_groups import network_groups
 from onebasin.posteriors.view import as_view
@@ -83,16 +82,6 @@ def test_predictions_are_means_and_noise(draws, tree):
     np.testing.assert_allclose(sd, expected[1], rtol=1e-10)
     np.testing.assert_array_equal(ob.networks.predict(MODEL, tree, X), mean)
     np.testing.assert_array_equal(ob.predict(tree, X), mean)
-
-
-def test_the_former_order_of_predict_is_taken_with_one_notice(tree, caplog):
-    prediction._say_former.cache_clear()
-    for old in (ob.predict(MODEL, tree, X), ob.predict(model=MODEL, draws=tree, x=X)):
-        np.testing.assert_array_equal(old, ob.predict(tree, X))
-    (said,) = caplog.messages
-    assert said.startswith(
-        "`predict(model, draws, x)` is now `predict(posterior, x)`, and `networks.predict("
-    )
 
 
 @pytest.mark.parametrize("noise_sd", [0.3, None])

@@ -1,4 +1,4 @@
-"""ADVI by layers' values, annealed, from He's start, with its parameters recorded: where the answer is known."""
+"""ADVI of networks, annealed, from He's start, with its parameters recorded."""
 
 from dataclasses import replace
 from typing import Any
@@ -16,7 +16,7 @@ from onebasin.inference.variational.engine import annealed, divergence_weight, p
 from ..known import known_target, linear_target
 from .problems import broken, classification
 
-PAPER = Advi(
+SHORT = Advi(
     iterations=200,
     gradient_samples=8,
     elbo_samples=64,
@@ -26,16 +26,15 @@ PAPER = Advi(
     learning_rate=0.01,
     schedule="cosine",
     anneal=0.5,
-    local_reparametrisation=True,
     init="he",
     init_scale=0.05,
     trace_parameters=True,
     dtype="float32",
 )
-"""As Kurle et al. 2021 train, but short."""
+"""Short."""
 
 
-def fit(target: Target, settings: Advi = PAPER, **how: Any) -> xr.DataTree:
+def fit(target: Target, settings: Advi = SHORT, **how: Any) -> xr.DataTree:
     """A fit without what is computed beside its draws."""
     return infer(target, settings, predictive_mb=0, **how)
 
@@ -46,58 +45,27 @@ def both() -> xr.DataTree:
     return fit(broken(skip="orthogonal", biases="ordered"), seed=2)
 
 
-def test_layers_find_the_conjugate_mean_field():
-    """The best diagonal Gaussian has the posterior's mean and the variances 1 / precision_ii."""
-    target = linear_target()
-    precision = np.eye(2) + target.x.T @ target.x / 0.7**2
-    mean = np.linalg.solve(precision, target.x.T @ target.y[:, 0] / 0.7**2)
-    settings = replace(
-        PAPER, iterations=1500, gradient_samples=32, learning_rate=0.05, draws=500, dtype="float64"
-    )
-    tree = fit(target, settings, seed=1)
-    np.testing.assert_allclose(tree["variational"]["loc"], mean, atol=0.01)
-    np.testing.assert_allclose(tree["variational"]["scale"], np.diag(precision) ** -0.5, rtol=0.02)
-    ratio = (tree.sample_stats["lp"] - tree.sample_stats["log_q"]).to_numpy()
-    error = ratio.std() / np.sqrt(ratio.size)
-    assert float(tree["variational"]["elbo"][-1]) == pytest.approx(
-        ratio.mean(), abs=5 * error + 0.1
-    )
-
-
 def test_networks_of_the_paper_are_fitted(both):
     variational = both["variational"]
     assert variational["loc"].dtype == np.float32
     assert float(variational["elbo"][-1]) > float(variational["elbo"][0])
     assert np.all(np.diff(both["posterior"]["b2"].values, axis=-1) > 0)
-    # Where it applies, layers are drawn by default.
-    by_default = replace(PAPER, local_reparametrisation=None)
-    for settings in (PAPER, by_default):
-        assert planned(broken(skip="orthogonal", biases="ordered"), settings).local
 
 
-def test_layers_train_on_batches_of_a_classifier():
-    elbo = fit(classification(), replace(PAPER, batch_size=6, iterations=400))["variational"][
+def test_training_takes_batches_of_a_classifier():
+    elbo = fit(classification(), replace(SHORT, batch_size=6, iterations=400))["variational"][
         "elbo"
     ].values
     assert elbo[-1] > elbo[0] + 5
 
 
-def test_layers_and_he_are_refused_where_they_do_not_apply():
-    settings = replace(PAPER, init="random")
-    for target, family in (
-        (broken("relu", weights="givens", inputs=2), "meanfield"),
-        (broken(), "fullrank"),
-        (known_target("numpyro"), "meanfield"),
-    ):
-        with pytest.raises(ValueError, match="`local_reparametrisation` is True, but it applies"):
-            infer(target, replace(settings, family=family), check_symmetry=False)
-    settings = replace(PAPER, local_reparametrisation=False)
+def test_he_is_refused_where_there_is_no_network():
     with pytest.raises(ValueError, match=r"`init` is 'he', but the target .* is no network"):
-        infer(known_target("numpyro"), settings, check_symmetry=False)
+        infer(known_target("numpyro"), SHORT, check_symmetry=False)
 
 
 def test_he_is_where_the_means_start():
-    plan = planned(broken(biases="ordered"), PAPER)
+    plan = planned(broken(biases="ordered"), SHORT)
     expected = plan.density.he_starts(keys_for(Purpose.MEMBER_START, 5, 1))
     np.testing.assert_array_equal(plan.begin(5).state.params["loc"], expected)
 
@@ -116,7 +84,7 @@ def test_annealing_starts_from_the_likelihood_alone():
     """With the divergence held back throughout, q is narrower than with all of it."""
 
     def sd(anneal: float) -> float:
-        settings = replace(PAPER, anneal=anneal)
+        settings = replace(SHORT, anneal=anneal)
         return float(fit(linear_target(), settings)["variational"]["scale"].mean())
 
     assert sd(1.0) < sd(0.0)
@@ -124,7 +92,7 @@ def test_annealing_starts_from_the_likelihood_alone():
 
 def test_stopping_rule_waits_for_the_whole_divergence():
     """Without annealing it would be met after 11 evaluations."""
-    settings = replace(PAPER, tolerance=1e9, evaluate_every=10, iterations=300, anneal=0.6)
+    settings = replace(SHORT, tolerance=1e9, evaluate_every=10, iterations=300, anneal=0.6)
     found = fit(linear_target(), settings)
     assert found.attrs["converged"] == 1
     assert int(found["variational"]["iteration"][-1]) == 180
@@ -142,7 +110,7 @@ def test_step_sizes_and_the_divergences_weight_are_those_named():
 
 
 REFUSED = {
-    **{"local_reparametrisation": True, "anneal": 0.5, "schedule": "cosine", "init": "he"},
+    **{"anneal": 0.5, "schedule": "cosine", "init": "he"},
     **{"trace_parameters": True, "tolerance": 0.0},
 }
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import ks_2samp
 
+from onebasin.analysis.gaussian.distillation import sample_outputs
 from onebasin.models import Network
-from onebasin.models.networks.local_reparametrisation import sample_outputs
 
 NETWORKS = {
     "tanh": Network(3, (4,), 2, "tanh"),
@@ -72,31 +72,3 @@ def test_each_input_has_draws_of_its_own():
     x = jnp.ones((2, 3))
     ours = np.asarray(sample_outputs(jax.random.key(0), network, mean, sd, x, 2000))
     assert abs(np.corrcoef(ours[:, 0, 0], ours[:, 1, 0])[0, 1]) < 5 / np.sqrt(2000)
-
-
-def test_biases_that_are_drawn_already_are_those_of_every_input():
-    network = Network(2, (3, 3), 2, "selu", skip="orthogonal")
-    mean, sd = gaussian(network, 1, sd=0.0)
-    x = jnp.asarray(np.random.default_rng(2).normal(size=(5, 2)))
-    drawn = {
-        name: jnp.asarray(np.sort(np.random.default_rng(3).normal(size=(4, 3)), axis=1))
-        for name in ("b1", "b2")
-    }
-    without = {n: v for n, v in mean.items() if n not in drawn}
-    ours = sample_outputs(jax.random.key(0), network, without, sd, x, 4, drawn=drawn)
-    expected = jax.vmap(lambda b: network.apply(without | b, x))(drawn)
-    np.testing.assert_allclose(ours, expected, rtol=1e-10, atol=1e-12)
-
-
-def test_noise_that_is_kept_is_the_same():
-    network = NETWORKS["deep"]
-    mean, sd = gaussian(network, 1)
-    x = jnp.asarray(np.random.default_rng(2).normal(size=(5, 3)))
-
-    def total(sd: dict[str, jax.Array], keep: bool) -> jax.Array:
-        key = jax.random.key(0)
-        return jnp.sum(sample_outputs(key, network, mean, sd, x, 4, keep_noise=keep) ** 2)
-
-    kept, made_again = (jax.jit(jax.grad(total), static_argnums=1)(sd, k) for k in (True, False))
-    for name, slope in made_again.items():
-        np.testing.assert_allclose(kept[name], slope, rtol=1e-10)
