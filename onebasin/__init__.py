@@ -20,7 +20,7 @@ _MOVED = {
     "barriers ensemble load_data predict_with_noise predictive_uncertainty score_predictions summarise_predictions "
     "train transpositions unit_activity",
     "stan": "StanError cmdstan_model open_library",
-    "truth": "Family PlantedComponents aligned_quantity compare_with_reference failure_rates open_reference",
+    "truth": "Family aligned_quantity open_reference",
 }
 """Names of version 0.3, by the module that has them now."""
 

@@ -26,7 +26,6 @@ LONG = [
         "networks.": "BayesianClassifier BayesianRegressor ensemble summarise_predictions "
         "unit_activity",
         "plot.": "calibration elbo prior",
-        "truth.": "compare_with_reference",
     }.items()
     for name in names.split()
 ]

@@ -1,4 +1,4 @@
-"""What alignments, barriers and failure rates show of themselves: what was done first, then numbers."""
+"""What alignments and barriers show of themselves: what was done first, then numbers."""
 
 from dataclasses import replace
 
@@ -7,7 +7,6 @@ import pytest
 
 import onebasin as ob
 from onebasin.analysis.alignment.networks import Transpositions
-from onebasin.truth.alignment_failures import FailureRates
 
 from ...cards import check_page
 
@@ -47,20 +46,6 @@ def test_flips_and_complements_count_as_moved(make_mcmc, rng):
     loading = 3 + rng.normal(size=(2, 50))
     loading[0] *= -1
     assert "50 % of 100 draws" in repr(ob.align(make_mcmc({"a": loading}), (ob.Flip(("a",)),)))
-
-
-def test_failure_rates_stand_beside_the_best_there_is():
-    shares = np.array([[0.8, 0.2, 0.001], [0.6, 0.1, 0.0]])
-    planted = ob.truth.PlantedComponents(draws=100, repeats=2, flips=True)
-    found = FailureRates(planted, np.array([0.0, 2.0, 4.0]), {"gaussian": shares}, shares / 2)
-    *_, heads, first, second, last = (line.split() for line in repr(found).splitlines())
-    assert heads == ["Gaussian", "best", "possible"]
-    assert first == ["0", "70", "%", "35", "%"]
-    assert second == ["2", "15", "%", "7.5", "%"]
-    assert last == ["4", "0.05", "%", "0.025", "%"]
-    assert "3 components, which may change sign," in repr(found).replace("\n", " ")
-    assert "(2 posteriors of 100 draws, seed 0)" in repr(found)
-    check_page(found._repr_html_())
 
 
 def test_transpositions_are_counted_by_block_where_there_are_several():
