@@ -88,11 +88,6 @@ CHEAP: dict[str, Needed] = {
         "truth": "a",
         "permutations": 9,
     },
-    "compare_with_reference": lambda: {"posterior": f.mixture(), "reference": f.mixture(seed=2)},
-    "failure_rates": lambda: {
-        "separations": [1.0],
-        "planted": ob.truth.PlantedComponents(repeats=2),
-    },
     "keep_compiled": lambda: {"folder": "kept"},
     "load_data": lambda: {"name": "relu-teacher"},
     "numpyro_model": lambda: {"model": three},
@@ -111,7 +106,7 @@ CHEAP: dict[str, Needed] = {
     "stan_program": lambda: {"path": "no.stan"},
     "transpositions": lambda: {"posterior": f.mixture(declared=True)},
     # Parts of models, and settings
-    **_each("Categorical Gaussian NormalPrior Parametrisation PlantedComponents", dict),
+    **_each("Categorical Gaussian NormalPrior Parametrisation", dict),
     **_each("Advi Dadvi DistillationSettings Ensemble Hmc Laplace Mclmc Modes", dict),
     **_each("Nuts Optimize Pathfinder Symmetrised Train", dict),
     "BayesianNetwork": lambda: {"network": ob.networks.Network(1, (2,))},
@@ -163,7 +158,6 @@ COSTLY: dict[str, Needed] = {
     **_each("plot.ranks plot.traces", _declared),
     "plot.calibration": lambda: {"calibration": None},
     "plot.comparison": lambda: {"comparison": None},
-    "plot.failure_rates": lambda: {"rates": None},
     "plot.predictions": lambda: {"predictions": None},
     "plot.prior": lambda: {"prior": f.mixture(), "posterior": f.mixture()},
 }

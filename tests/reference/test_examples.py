@@ -25,7 +25,6 @@ LONG = [
         "approximations.": "distil mixture_gap",
         "networks.": "BayesianClassifier BayesianRegressor ensemble summarise_predictions",
         "plot.": "calibration elbo prior",
-        "truth.": "compare_with_reference",
     }.items()
     for name in names.split()
 ]

@@ -30,8 +30,8 @@ from onebasin.posteriors import schema
 from onebasin.posteriors.draws import Draws
 from onebasin.posteriors.schema import LOG_GROUP_ORDER, MODEL, MUTUAL_INFORMATION, WALL_TIME
 from onebasin.posteriors.view import as_view
+from onebasin.studies.permutation_invariant_vi.proximity import Nearest, nearest
 from onebasin.truth.problems.images import classifier, image_split
-from onebasin.truth.proximity import Nearest, nearest
 
 from ...lab import Frame, Outcomes, Row
 from ...lab.posteriors import from_tree, halves, prior_draws, to_tree, tree_of

@@ -3,6 +3,7 @@
 import numpy as np
 
 from onebasin.analysis.alignment import align
+from onebasin.analysis.alignment.costs import Moments
 from onebasin.models.symmetry.blocks import Exchangeable
 
 from ...each import each
@@ -65,3 +66,25 @@ def test_without_the_signs_no_labelling_is_restored(rng):
     wrong = align(planted.seen, blocks, scales=planted.scales)
     right = align(planted.seen, planted.group.symmetry, scales=planted.scales)
     assert wrong.distance_after.mean() > 10 * right.distance_after.mean()
+
+
+def test_the_gaussian_has_the_moments_of_the_draws_whatever_they_are_counted_from(rng):
+    x = 5 + np.array([0.2, 1.0, 5.0]) * rng.normal(size=(400, 3))
+    moments = Moments({"mu": np.zeros(3)}, squares=True)
+    for part in np.split(x, 4):
+        moments.add({"mu": part})
+    found = moments.gaussian({"mu": 1.0})
+    np.testing.assert_allclose(found.mean["mu"], x.mean(axis=0))
+    np.testing.assert_allclose(1 / found.weight["mu"], x.var(axis=0))
+
+
+def test_unequal_widths_are_distinguished_by_the_gaussian(rng):
+    """Components that differ in their standard deviations only: the best rule looks at the widths."""
+    centre, sd = 3.0, np.array([0.2, 1.0, 5.0])
+    clean = centre + sd[:, None] * rng.normal(size=(2, 300, 3, 10))
+    order = rng.permuted(np.tile(np.arange(3), (2, 300, 1)), axis=-1)
+    seen = np.take_along_axis(clean, order[..., None], axis=2)
+    found = align(dataset({"mu": seen}), (Exchangeable({"mu": 0}),), reference="gaussian")
+    labels = np.take_along_axis(order, np.asarray(found.element[0][0]), axis=-1)
+    common = labels.reshape(-1, 3)[0]
+    assert (labels == common).all(axis=-1).mean() > 0.95

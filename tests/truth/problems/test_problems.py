@@ -13,8 +13,8 @@ from onebasin.inference import check_symmetry, log_density
 from onebasin.inference.contracts.engines import density_by
 from onebasin.models.symmetry.blocks import equal_modes
 from onebasin.models.symmetry.group import Group
+from onebasin.posteriors.references import open_reference
 from onebasin.truth.problems import PROBLEMS
-from onebasin.truth.problems.make_data import simulated
 from onebasin.truth.problems.programs import DATA, PROGRAMS, read_data
 
 from ...each import each
@@ -101,12 +101,18 @@ def test_no_relabelling_changes_an_invariant(name, rng):
         np.testing.assert_allclose(function(moved), values, rtol=1e-10, atol=1e-12)
 
 
-def test_data_files_hold_what_is_simulated():
-    for name, made in simulated().items():
-        held = read_data(name)
-        assert held.keys() == made.keys()
-        for key, value in made.items():
-            np.testing.assert_allclose(held[key], value, rtol=1e-12)
+@each("name", PROBLEMS)
+def test_the_reference_has_the_data_of_the_problem(name):
+    reference = open_reference(name)
+    groups = [
+        reference[g].to_dataset() for g in ("constant_data", "observed_data") if g in reference
+    ]
+    held = {str(n): v.values for group in groups for n, v in group.data_vars.items()}
+    target = PROBLEMS[name].target()
+    found = {"x": target.x, "y": target.y} if target.is_network else read_data(name)
+    assert held
+    for key, value in held.items():
+        np.testing.assert_allclose(np.ravel(value), np.ravel(found[key]), rtol=1e-12)
 
 
 @each(

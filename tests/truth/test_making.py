@@ -1,9 +1,8 @@
-"""One copy of a posterior drawn as another's: the same density, in order, and refused where it is another model."""
+"""References are made: chains kept and resumed, labelled, described; one copy of a posterior drawn as another's."""
 
 import json
 from dataclasses import replace
 
-import h5py
 import jax
 import numpy as np
 import numpyro
@@ -11,19 +10,16 @@ import numpyro.distributions as dist
 import pytest
 
 import onebasin as ob
-from onebasin.analysis.summaries.quantiles import describe
 from onebasin.base.errors import StudyError
 from onebasin.base.precision import precision
 from onebasin.inference.density.numpyro import NumpyroDensity, NumpyroValues
-from onebasin.inference.runs.posterior import build
+from onebasin.inference.runs.posterior import build, open_posterior
 from onebasin.models import Exchangeable
 from onebasin.models.transforms.distributions import OrderedNormal
+from onebasin.posteriors.references import FOLDER
 from onebasin.posteriors.view import as_view
-from onebasin.truth import checker
-from onebasin.truth.making import Order
-from onebasin.truth.problems import PROBLEMS, Problem
-from onebasin.truth.produce import produce
-from onebasin.truth.quotient import one_copy
+from onebasin.truth.making import Labelling, main, make, one_copy
+from onebasin.truth.problems import PROBLEMS
 
 from ..each import each
 
@@ -74,12 +70,11 @@ def test_draws_in_order_are_those_of_a_chain_that_never_leaves_the_order(run):
     mu = tree["posterior"]["mu"].values
     assert (mu[..., 0] < mu[..., 1]).all()
     assert np.array_equal(np.sort(run["posterior"]["mu"].values, axis=-1), mu)
-    assert quotient.increasing == ("mu",)
-    assert quotient.log_copies == pytest.approx(np.log(2))
-    assert 0.4 < quotient.share_moved < 0.6
+    assert quotient["increasing"] == ["mu"]
+    assert quotient["log_copies"] == pytest.approx(np.log(2))
+    assert 0.4 < quotient["share_moved"] < 0.6
     direct = ob.infer(ORDERED, method=SETTINGS, seed=2)
-    names = ["mu[0]", "mu[1]"]
-    ours, theirs = (describe(as_view(each).draws(["mu"])).loc[names] for each in (tree, direct))
+    ours, theirs = (ob.summary(each).loc[["mu[0]", "mu[1]"]] for each in (tree, direct))
     error = np.hypot(ours["mcse_mean"], theirs["mcse_mean"])
     assert (np.abs(ours["mean"] - theirs["mean"]) < 4 * error).all()
     # A standard deviation of 1 and some 1,000 effective draws of each: 0.15 is three of the difference's errors.
@@ -117,39 +112,49 @@ def test_problem_is_one_copy_of_the_one_that_it_names(problem):
         points = NumpyroValues(sampled).points(200, 0)
     run = build(sampled, {n: v[None] for n, v in points.items()}, {"lp": np.zeros((1, 200))}, {})
     tree, quotient = one_copy(run, sampled, target)
-    assert quotient.log_copies == pytest.approx(np.log(2))
-    assert quotient.increasing == ("b1",)
+    assert quotient["log_copies"] == pytest.approx(np.log(2))
+    assert quotient["increasing"] == ["b1"]
     assert (np.diff(tree["posterior"]["b1"].values) >= 0).all()
-    order = Order.of(problem)
-    assert order.sampled.name == problem.quotient_of.name
-    assert order.settings == Order.of(problem.quotient_of).settings
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    """A reference of the ordered model, from short chains of the free one."""
-    folder = tmp_path_factory.mktemp("quotient")
-    cover = Problem("free", "two normals", lambda: FREE)
-    order = Order.of(Problem("", "in order", lambda: ORDERED, quotient_of=cover), "ordered")
-    order = replace(order, settings=replace(SETTINGS, draws=250))
+def test_a_short_reference_is_made_resumed_and_described(tmp_path):
+    """Too few draws to pass; the posterior is that of the kept reference, in its labelling."""
+    own = PROBLEMS["mixture-2"]
+    short = replace(own, settings=replace(own.settings, chains=4, warmup=300))
     with jax.numpy_rank_promotion("allow"):
-        produce(replace(order, thin=2, max_thin=2), folder)
-    return folder
+        assert not make(short, tmp_path, draws=250, thin=4, max_thin=4)
+        before = (tmp_path / "mixture-2.summary.json").read_text()
+        assert not make(short, tmp_path, draws=250, thin=4, max_thin=4)
+    assert (tmp_path / "mixture-2.summary.json").read_text() == before
+    info = json.loads((tmp_path / "mixture-2.info.json").read_text())
+    kept = json.loads((FOLDER / "mixture-2" / "mixture-2.info.json").read_text())
+    assert info["labelling"] == kept["labelling"]
+    assert info["symmetry"] == kept["symmetry"]
+    assert not info["checks_made"]["ndraws_is_10k"]
+    assert info["checks_made"]["r_hat_below_1_01"]
+    table, theirs = (
+        json.loads((folder / "mixture-2.summary.json").read_text())["parameters"]
+        for folder in (tmp_path, FOLDER / "mixture-2")
+    )
+    for name, (mean, sd, *_) in theirs.items():
+        assert abs(table[name][0] - mean) < 0.25 * sd
+        assert table[name][1] == pytest.approx(sd, rel=0.2)
+    again = open_posterior(tmp_path / "mixture-2.draws.nc")
+    assert ob.compare({"again": again}, truth="mixture-2").table.loc["again", "verdict"] == "agree"
 
 
-def test_reference_says_what_was_sampled_and_is_checked_for_its_order(made):
-    info = json.loads((made / "ordered.info.json").read_text())
-    assert info["quotient"]["of"] == "free"
-    assert "copies in which mu increases" in info["quotient"]["rule"]
-    assert info["labelling"] is None
-    assert info["symmetry"] == []
-    holds = {each.name: each.holds for each in checker.check(made, "ordered").criteria}
-    assert holds["order of mu"]
-    with h5py.File(made / "ordered.full.nc", "r+") as file:
-        mu = file["posterior"]["mu"][()]
-        mu[1, 3] = mu[1, 3, ::-1]
-        file["posterior"]["mu"][...] = mu
-    info["sha256"]["full.nc"] = checker.files.digest(made / "ordered.full.nc")
-    (made / "ordered.info.json").write_text(json.dumps(info))
-    failed = {each.name: each.found for each in checker.check(made, "ordered").failed}
-    assert failed["order of mu"] == "mu increases in 99.90% of the draws."
+def test_centres_are_put_into_canonical_order(run):
+    found = Labelling.fitted(as_view(run), FREE.symmetry)
+    mu = run["posterior"]["mu"].values
+    ordered = np.sort(mu, axis=-1).mean(axis=(0, 1))
+    assert found.centre["mu"] == pytest.approx(ordered, abs=0.3)
+    assert (np.diff(found.centre["mu"]) > 0).all()
+    assert Labelling.from_json(json.loads(json.dumps(found.to_json()))).to_json() == found.to_json()
+
+
+def test_the_command_knows_the_problems(capsys):
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    assert "mixture-3" in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        main(["mixture-9"])

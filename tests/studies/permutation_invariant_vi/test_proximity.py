@@ -8,7 +8,7 @@ import pytest
 
 from onebasin.models import BayesianNetwork, Categorical, Network
 from onebasin.models.symmetry.blocks import Exchangeable
-from onebasin.truth.proximity import (
+from onebasin.studies.permutation_invariant_vi.proximity import (
     least_useful_width,
     mean_bound,
     nearest,
