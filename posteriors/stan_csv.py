@@ -122,7 +122,7 @@ def read(files: Sequence[ChainFile], *, lazy: bool) -> xr.DataTree:
     """Read the chains of one posterior, a file each."""
     for file in files:
         file.check()
-    _check_together(files)
+    check_together(files)
     draws = files[0].draws
     told = attributes([file.header for file in files], draws)
 
@@ -204,7 +204,7 @@ def layout(file: ChainFile) -> Layout:
     return groups | ({schema.SAMPLE_STATS: stats} if stats else {})
 
 
-def _check_together(files: Sequence[ChainFile]) -> None:
+def check_together(files: Sequence[ChainFile]) -> None:
     """Refuse files that are not chains of one posterior."""
     first = files[0]
     for number, file in enumerate(files[1:], 1):
