@@ -72,7 +72,7 @@ def test_every_attribute_of_every_kind():
     assert not faults, f"{len(faults)} faults\n" + "\n".join(faults)
 
 
-FORMATS = ("run.nc", "run.csv", "run.json", "run.json.zip", "run.zarr", "run.zarr.zip")
+FORMATS = ("run.nc", "run.csv", "run.parquet", "run.zarr", "run.zarr.zip")
 
 
 def _damages(content: bytes, number: int) -> Iterator[bytes]:

@@ -17,7 +17,6 @@ def _store(path: Path) -> None:
 BROKEN: dict[str, tuple[File | None, str]] = {
     "cut.csv": (chains.text()[:1500], "of the 40 draws that its run was to write"),
     "optimum.csv": (chains.text().replace("method = sample", "method = optimize"), "an optimum"),
-    "bad.json": ("{", "is no JSON that can be read"),
     "bad.zip": (b"no archive", "bad.zip"),
     "bad.zarr": (_store, "is no Zarr store that can be read"),
     "folder.zarr": (None, "is a folder that is no Zarr store"),

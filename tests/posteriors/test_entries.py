@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from onebasin.posteriors.entries import bracketed, dotted, gather, split
+from onebasin.posteriors.entries import dotted, gather, split
 
 from ..each import each
 
@@ -48,9 +48,8 @@ def test_places_that_leave_gaps_stay_scalars():
     assert all(entries.shape == () for entries in found.values())
 
 
-@each("spell", [dotted, bracketed])
-def test_names_that_are_written_are_read(spell):
-    names = [*spell("L", (2, 3)), *spell("mu", ())]
+def test_names_that_are_written_are_read():
+    names = [*dotted("L", (2, 3)), *dotted("mu", ())]
     found = gather(names)
     assert found["L"].shape == (2, 3)
     assert found["L"].columns.tolist() == list(range(6))

@@ -77,20 +77,20 @@ def test_a_field_without_a_number_is_nan(tmp_path, table):
 @each(
     ("change", "said"),
     [
-        (lambda f: f.assign(group="a"), "column 'group' holds 'a' in row 1, which is no number"),
-        (lambda f: pd.concat([f, pd.DataFrame([f.columns], columns=f.columns)]), "second header"),
-        (lambda f: f.assign(**{".chain": "a"}), "column '.chain' holds 'a'.*count chains"),
-        (lambda f: f.assign(x="1,5"), "column 'x' holds '1,5' in row 1, .*write decimal points"),
+        (
+            lambda f: f.assign(group="a"),
+            "column 'group' that holds 'a' in row 1, which is no number",
+        ),
+        (
+            lambda f: pd.concat([f, pd.DataFrame([f.columns], columns=f.columns)]),
+            "in row 61, which",
+        ),
         (
             lambda f: f.assign(**{".chain": f[".chain"].replace(3, np.nan)}),
             "of every row which chain",
         ),
-        (lambda f: f.drop(index=f.index[-1]), "19 draws of chain 3 and 20 of chain 1"),
-        (
-            lambda f: f.drop(columns=".chain"),
-            "several draws of the number 1 in one chain: .*`.chain`",
-        ),
-        (lambda f: f.assign(**{".chain": 1}), "several draws of the number 1 in one chain"),
+        (lambda f: f.drop(index=f.index[-1]), "chains of 19 and of 20 draws"),
+        (lambda f: f.assign(**{".chain": 1}), "several draws of one number in a chain: .*`.chain`"),
     ],
 )
 def test_a_table_that_cannot_be_read_is_refused_with_the_reason(tmp_path, table, change, said):

@@ -41,7 +41,7 @@ def test_assemble_makes_a_whole_home_that_outlives_the_wheel(whole_wheel, fake_c
     assert "precompiling Stan's headers" in stages
     (home,) = assembled_homes()
     assert home.size > 100e6  # the headers
-    assert len(calls.read_text().splitlines()) == 10  # headers, five bundles, build info, tools
+    assert len(calls.read_text().splitlines()) == 7  # headers, five bundles, build info
 
 
 def test_assemble_builds_once_and_again_only_by_force(fake_compiler):
