@@ -183,11 +183,16 @@ def _is_number(parameter: inspect.Parameter) -> bool:
     return words in ("int", "float", "<class 'int'>", "<class 'float'>")
 
 
+def _public(name: str) -> Any:
+    """Return a public name, which may lack the name of its module."""
+    module, _, name = name.rpartition(".")
+    rooms = (getattr(ob, module),) if module else (ob, ob.networks, ob.approximations, ob.truth)
+    return next((getattr(r, name) for r in rooms if name in dir(r)), None) or getattr(ob.stan, name)
+
+
 def faults_of(name: str, needed: Needed) -> Iterator[str]:
     """Call a public name with every hostile value in the place of each argument, and say what goes wrong."""
-    function: Any = ob
-    for part in name.split("."):
-        function = getattr(function, part)
+    function = _public(name)
     for parameter in inspect.signature(function).parameters.values():
         if parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL):
             continue

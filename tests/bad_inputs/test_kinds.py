@@ -209,11 +209,11 @@ def test_calls(refuse_calls):
 
 def test_methods_refuse_what_is_no_target(refuse_calls):
     for method in (
-        *("nuts", "hmc", "advi", "symmetrised_vi", "ensemble", "check_symmetry"),
+        *("nuts", "hmc", "advi", "symmetrised_vi", "networks.ensemble", "check_symmetry"),
         *("optimize", "laplace", "pathfinder"),
     ):
         handed = "3", "None", "three"
         refuse_calls(calls("\n".join(f"ob.{method}({word})  | `target`" for word in handed)))
-    for reader in ("diagnose", "align", "fit_gaussian"):
+    for reader in ("diagnose", "align", "approximations.fit_gaussian"):
         handed = "3", "None", "xr.DataTree()", "xr.Dataset()", "xr.Dataset({'mu': ('x', Y[0])})"
         refuse_calls(calls("\n".join(f"ob.{reader}({word})  | `posterior`" for word in handed)))
