@@ -1,9 +1,8 @@
-"""Files that commands are given: posteriors whole and broken, networks, programs and data."""
+"""Files that commands are given: posteriors whole and broken."""
 
 from __future__ import annotations
 
 import functools
-import json
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +14,8 @@ import xarray as xr
 from onebasin.inference.runs.posterior import build
 from onebasin.models import BayesianNetwork, Exchangeable, Network, Target
 from onebasin.models.data import load_data
+
+from ..command_fixtures import chain_stats
 
 CHAINS, DRAWS = 2, 40
 
@@ -32,15 +33,7 @@ def mixture(*, declared: bool = False, seed: int = 1) -> xr.DataTree:
         "sigma": np.exp(0.1 * rng.normal(size=(*shape, 3))),
         "noise": rng.normal(size=shape),
     }
-    stats = {
-        "lp": rng.normal(size=shape),
-        "diverging": np.zeros(shape, bool),
-        "tree_depth": np.full(shape, 3),
-        "n_steps": np.full(shape, 7),
-        "acceptance_rate": np.full(shape, 0.8),
-        "energy": rng.normal(size=shape),
-        "step_size": np.full(shape, 0.25),
-    }
+    stats = chain_stats(shape, rng, tree_depth=np.full(shape, 3)) | {"lp": rng.normal(size=shape)}
     symmetry = (Exchangeable({"mu": 0, "sigma": 0}),) if declared else ()
     how = {"engine": "stan", "method": "nuts", "seed": 1, "max_tree_depth": 10, "wall_time": 1.0}
     return build(Target("mixture", symmetry=symmetry), draws, stats, how)
@@ -94,11 +87,7 @@ def good(path: Path) -> None:
 
 def other(path: Path) -> None:
     """Write another posterior of the same mixture."""
-    path.write_bytes(as_bytes(_other))
-
-
-def _other() -> xr.DataTree:
-    return mixture(seed=2)
+    path.write_bytes(netcdf(mixture(seed=2)))
 
 
 def of_network(path: Path) -> None:
@@ -152,8 +141,3 @@ def points(**arrays: Any) -> Callable[[Path], None]:
             np.savez(file, **arrays)
 
     return write
-
-
-def data(**values: Any) -> str:
-    """JSON of a program's data."""
-    return json.dumps(values)
