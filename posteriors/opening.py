@@ -96,11 +96,11 @@ def _read_one(path: Path, *, lazy: bool) -> xr.DataTree:
                 raise FormatError(path, "is a zip archive that holds no Zarr store")
             return _with_draws(zarr_store.read(path, place=place), path)
         if is_csv(path) or head.startswith(GZIP) or b"stan_version" in head:
-            file = stan_csv.ChainFile.of(path)
-            if _says(file, (*stan_csv.CHAIN_COLUMNS, *stan_csv.ORDER_COLUMNS)):
-                file.check()
-                return tables.read_csv(file)
-            return stan_csv.read([file], lazy=lazy)
+            table = stan_csv.ChainFile.of(path)
+            if _says(table, (*stan_csv.CHAIN_COLUMNS, *stan_csv.ORDER_COLUMNS)):
+                table.check()
+                return tables.read_csv(table)
+            return stan_csv.read([table], lazy=lazy)
     tree = netcdf.read_tree(path, None, error=PosteriorFileError, writer=_WRITER, lazy=lazy)
     return _with_draws(tree, path)
 

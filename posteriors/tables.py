@@ -106,7 +106,7 @@ def groups_of(frame: pd.DataFrame, argument: str) -> dict[str, dict[str, np.ndar
         for n, column in columns.items()
         if n not in COUNTING and not n.startswith("Unnamed: ")  # row names
     }
-    stats = {}
+    stats: dict[str, np.ndarray] = {}
     for n in [n for n in held if n.endswith("__")]:
         stat = STATS.get(n, n.removesuffix("__"))
         stats[stat] = held.pop(n).astype(TYPES.get(stat, np.float64))

@@ -59,7 +59,7 @@ def read(path: Path, *, place: str = "") -> xr.DataTree:
             check_claim(path, sum(node.nbytes for node in tree.subtree), size=_size(path))
             for node in tree.subtree:
                 held = node.to_dataset(inherit=False)
-                order = list(held.attrs.pop(_ORDER, sorted(held.data_vars)))
+                order = list(held.attrs.pop(_ORDER, sorted(held.data_vars, key=str)))
                 node.dataset = held[order].assign_attrs(held.attrs)
             return loaded(tree)
     except ClaimError as error:

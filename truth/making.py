@@ -226,7 +226,7 @@ def _table(draws: Draws) -> pd.DataFrame:
     rows = {}
     for name, x in zip(draws.names, np.moveaxis(draws.values, -1, 0), strict=True):
         x = np.ascontiguousarray(x, np.float64)
-        row = {"mean": x.mean(), "sd": x.std(ddof=1)}
+        row: dict[str, float] = {"mean": x.mean(), "sd": x.std(ddof=1)}
         row |= {q: np.quantile(x, place) for q, place in quantiles.items()}
         if row["sd"] <= 1e-12 * abs(row["mean"]):
             row |= {"sd": 0.0} | {f"mcse_{word}": 0.0 for word in ("mean", "sd", *quantiles)}
@@ -352,7 +352,7 @@ def make(
                 rest, variables
             )
         view = as_view(tree)
-        energy = tree["sample_stats"][schema.ENERGY].values
+        energy = tree["sample_stats"].to_dataset()[schema.ENERGY].values
         tables = {
             "parameters": _table(view.draws(variables)),
             "invariants": _table(_measured(view, problem)),
