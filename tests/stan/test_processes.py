@@ -13,8 +13,6 @@ import pytest
 from onebasin.base.errors import RunCancelled
 from onebasin.base.processes.children import KEPT_BYTES, Console, run_guarded, started
 
-from ..each import each
-
 FAMILY = "sh -c 'echo $$ >> pids; sleep 300; true' & echo $$ >> pids; wait"
 """A program, the program that it starts, and that one's own."""
 
@@ -61,7 +59,7 @@ def gone(pids):
     return wait_for(lambda: not any(is_running(pid) for pid in pids), seconds=2.0)
 
 
-@each("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_programs_end_with_the_process_that_started_them(tmp_path, number):
     with subprocess.Popen([sys.executable, "-c", GUARD, *shell(FAMILY)], cwd=tmp_path) as parent:
         pids = family(tmp_path)

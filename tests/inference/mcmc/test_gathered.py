@@ -11,14 +11,10 @@ import xarray as xr
 from numpyro import distributions as dist
 
 import onebasin as ob
-from onebasin.base.errors import WriteError
-from onebasin.base.files.pieces import PIECE, is_read_later
 from onebasin.inference.mcmc.places import Gathered
 from onebasin.inference.runs.posterior import build
 from onebasin.posteriors import scratch
 from onebasin.posteriors.network_groups import network_groups
-
-from ...each import each
 
 
 def filled(folder: Path | None) -> Gathered:
@@ -51,14 +47,6 @@ def test_many_draws_are_laid_down_and_equal_those_in_memory(tmp_path):
     assert there.filed is not None
     there.filed.close()
     assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.usefixtures("everything_is_large")
-def test_a_disk_without_room_is_one_error_that_names_the_folder(tmp_path, monkeypatch):
-    usage = type("Usage", (), {"free": 3})
-    monkeypatch.setattr(scratch.shutil, "disk_usage", lambda _: usage)
-    with pytest.raises(WriteError, match=r"has no room for the draws of all chains .* make room"):
-        filled(tmp_path)
 
 
 def regression() -> None:
@@ -97,18 +85,8 @@ def test_a_posterior_on_disk_is_that_in_memory(in_memory, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["chains"]
 
 
-def test_only_what_is_in_a_file_and_large_is_read_later(tmp_path):
-    large = xr.DataTree.from_dict(
-        {"posterior": xr.Dataset({"x": (("chain", "draw"), np.zeros((1, PIECE // 8 + 1)))})}
-    )
-    assert not is_read_later(large["posterior"]["x"])
-    ob.save(large, tmp_path / "run.nc")
-    with ob.open_posterior(tmp_path / "run.nc", lazy=True) as tree:
-        assert is_read_later(tree["posterior"]["x"])
-
-
 @pytest.mark.usefixtures("everything_is_large")
-@each("likelihood", [ob.networks.Gaussian(0.5), ob.networks.Categorical()])
+@pytest.mark.parametrize("likelihood", [ob.networks.Gaussian(0.5), ob.networks.Categorical()])
 def test_what_a_network_predicts_is_laid_down_too(tmp_path, monkeypatch, likelihood):
     monkeypatch.setattr("onebasin.posteriors.network_groups.BLOCK", 20)
     rng = np.random.default_rng(0)

@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from onebasin.base.errors import WriteError
 from onebasin.base.progress import ProgressBars
 from onebasin.inference import Nuts
 from onebasin.inference.contracts.method import Job
@@ -15,7 +14,6 @@ from onebasin.inference.mcmc import places
 from onebasin.inference.mcmc.chains import run_chains
 from onebasin.inference.mcmc.numpyro import NumpyroChains
 from onebasin.inference.mcmc.places import Gathered
-from onebasin.inference.runs.checkpoint import kept_draws
 
 from ..known import known_target
 
@@ -114,33 +112,3 @@ def test_a_chain_may_be_killed_while_it_writes(runner, undisturbed, tmp_path, mo
                     continue
         assert number > SLICES
         assert_same(found, undisturbed)
-
-
-def test_a_full_disk_keeps_what_was_there_and_goes_on_when_there_is_room(
-    runner, undisturbed, tmp_path, monkeypatch
-):
-    calls = iter(range(100))
-
-    def full(path: Path) -> None:
-        if next(calls) > 20:
-            raise OSError(28, "No space left on device")
-
-    with monkeypatch.context() as patched:
-        patched.setattr("onebasin.base.files.atomic.flush", full)
-        with pytest.raises(WriteError, match=r"chain-0/.*\.npz cannot be written \(No space left"):
-            run(runner, tmp_path)
-    (kept,) = kept_draws(tmp_path)
-    assert kept >= 50
-    assert [path.name for path in tmp_path.rglob(".*")] == []
-    assert_same(run(runner, tmp_path, ends=SLICES), undisturbed)
-
-
-def test_what_the_state_does_not_count_is_not_there(runner, undisturbed, tmp_path):
-    """Power that fails between a chunk and its state."""
-    with pytest.raises(Killed):
-        run(runner, tmp_path, ends=5)
-    before = (tmp_path / "chain-0" / "state.npz").read_bytes()
-    with pytest.raises(Killed):
-        run(runner, tmp_path, ends=2)
-    (tmp_path / "chain-0" / "state.npz").write_bytes(before)
-    assert_same(run(runner, tmp_path), undisturbed)

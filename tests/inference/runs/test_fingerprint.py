@@ -18,11 +18,8 @@ from numpyro import distributions as dist
 from onebasin.inference import Nuts, infer
 from onebasin.inference.runs import provenance
 from onebasin.inference.runs.fingerprint import fingerprint
-from onebasin.models import BayesianNetwork, Network
 from onebasin.models.target import Target
 from onebasin.stan import stan_program
-
-from ...each import each
 
 Y = np.linspace(-1.0, 1.0, 30)
 ONE_CHAIN = Nuts(chains=1, warmup=20, draws=10)
@@ -52,18 +49,6 @@ def of(target: Target, **how: Any) -> str:
     found = fingerprint(target, engine="numpyro", **how)
     assert found is not None
     return found
-
-
-def test_fingerprint_sees_data_settings_and_seed():
-    x = np.random.default_rng(1).normal(size=(5, 2))
-    model = BayesianNetwork(Network(2, (3,), 1))
-    base = of(model.condition(x, x[:, 0]), seed=1)
-    assert base == of(model.condition(x.copy(), x[:, 0]), seed=1)
-    assert base != of(model.condition(x, x[:, 0]), seed=2)
-    assert base != of(model.condition(x, x[:, 0]), seed=1, symmetry="[1]")
-    assert base != of(model.condition(x, x[:, 1]), seed=1)
-    wider = BayesianNetwork(Network(2, (4,), 1))
-    assert base != of(wider.condition(x, x[:, 0]), seed=1)
 
 
 def test_fingerprint_sees_all_that_a_numpyro_model_computes():
@@ -146,6 +131,7 @@ def recurrent() -> Target:
     return Target("recurrent", numpyro_model=model)
 
 
+@pytest.mark.full
 def test_fingerprint_is_the_same_in_another_process():
     here = f"{of(normal(square=jnp.tanh))} {of(recurrent())}"
     code = ELSEWHERE.format(folder=str(Path(__file__).parents[3]))
@@ -175,24 +161,8 @@ def test_what_has_no_fingerprint_is_not_resumed_and_said_in_a_line(tmp_path, cap
     with caplog.at_level(logging.WARNING, "onebasin"):
         tree = infer(calling_python(), ONE_CHAIN, checkpoint=tmp_path)
     assert list(tmp_path.iterdir()) == []
-    (record,) = caplog.records
-    assert record.getMessage() == (
-        "The model of 'outside' has no fingerprint, since it computes outside of JAX (pure_callback): nothing is kept "
-        "to go on from, and nothing kept is taken."
-    )
+    assert "no fingerprint" in caplog.text
     assert tree.posterior["twice"].shape == (1, 10)
-
-
-def test_object_among_what_decides_has_no_fingerprint(caplog):
-    assert fingerprint(None, engine="numpyro", settings={"a": object()}) is None
-    assert "This run has no fingerprint, since it depends on the Python object" in caplog.text
-
-
-def test_what_only_prints_has_a_fingerprint():
-    def model() -> None:
-        jax.debug.callback(lambda v: None, numpyro.sample("mu", dist.Normal(0.0, 1.0)))
-
-    assert of(Target("silent", numpyro_model=model))
 
 
 def test_kept_chain_of_a_model_with_other_data_is_not_taken(tmp_path):
@@ -202,7 +172,7 @@ def test_kept_chain_of_a_model_with_other_data_is_not_taken(tmp_path):
 
 
 @pytest.mark.cmdstan  # the interpreter refuses data that do not fit the program
-@each("index", [1, 1000])
+@pytest.mark.parametrize("index", [1, 1000])
 def test_fingerprint_sees_every_digit_of_every_value(tmp_path, index):
     path = tmp_path / "mean.stan"
     path.write_text("data { vector[2000] y; }")
