@@ -17,8 +17,6 @@ from onebasin.models import BayesianNetwork, Exchangeable, Network, Target
 from onebasin.models.numpyro_target import numpyro_model
 from onebasin.stan import stan_program
 
-from ..each import each
-
 TARGET = BayesianNetwork(Network(1, (2,))).condition(np.zeros((3, 1)), np.zeros((3, 1)), name="net")
 
 
@@ -54,7 +52,7 @@ def test_every_method_has_an_engine_and_every_place_holds_its_implementation():
 
 
 @pytest.mark.usefixtures("unchecked")
-@each(
+@pytest.mark.parametrize(
     ("method", "how", "said"),
     [
         ({"draws": 5}, {}, "`method` is 'dict'; give a method"),
@@ -77,7 +75,9 @@ def test_a_request_that_cannot_be_met_is_refused(method, how, said):
         ob.infer(TARGET, method, **how)
 
 
-@each("words", ["mu,sigma", ["mu,sigma"], (Exchangeable({"mu": 0, "sigma": 0}),)])
+@pytest.mark.parametrize(
+    "words", ["mu,sigma", ["mu,sigma"], (Exchangeable({"mu": 0, "sigma": 0}),)]
+)
 def test_a_symmetry_is_given_in_blocks_or_in_words(tmp_path, words):
     program = tmp_path / "m.stan"
     program.write_text("parameters { vector[2] mu; vector[2] sigma; }")

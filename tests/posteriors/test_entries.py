@@ -1,13 +1,12 @@
 """Names of columns and the arrays that they are entries of."""
 
 import numpy as np
+import pytest
 
 from onebasin.posteriors.entries import dotted, gather, split
 
-from ..each import each
 
-
-@each(
+@pytest.mark.parametrize(
     ("name", "found"),
     [
         ("mu", ("mu", ())),

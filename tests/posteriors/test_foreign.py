@@ -13,7 +13,6 @@ from onebasin.inference.runs.posterior import open_posterior, save
 from onebasin.posteriors.naming import grouped, stem
 from onebasin.posteriors.schema import adopted
 
-from ..each import each
 from .chains import refusal
 
 DIMS = ("chain", "draw")
@@ -24,7 +23,7 @@ def posterior(rng):
     return xr.Dataset({"mu": ((*DIMS, "mu_dim_0"), rng.normal(size=(2, 9, 3)))})
 
 
-@each("version", [2, 3])
+@pytest.mark.parametrize("version", [2, 3])
 def test_stores_of_either_format_are_read(posterior, tmp_path, version):
     tree = xr.DataTree.from_dict({"posterior": posterior})
     tree.to_zarr(tmp_path / "run.zarr", zarr_format=version, consolidated=False)

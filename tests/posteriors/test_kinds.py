@@ -14,8 +14,6 @@ from onebasin.base.errors import OnebasinError
 from onebasin.cli.main import main
 from onebasin.posteriors.view import as_view
 
-from ..each import each
-
 CHAINS, DRAWS = 4, 60
 
 
@@ -116,7 +114,7 @@ BROKEN = GOOD | {
 SLASH = {"encoder/w": draws(2), "encoder/b": draws()}
 
 
-@each("way", WAYS)
+@pytest.mark.parametrize("way", WAYS)
 def test_draws_are_read_in_whatever_way_they_come(tmp_path, way):
     arrays = {
         n: v for n, v in BROKEN.items() if len(n) < 100 or way != "zarr"
@@ -128,7 +126,7 @@ def test_draws_are_read_in_whatever_way_they_come(tmp_path, way):
         np.testing.assert_allclose(found, values, rtol=1e-14, err_msg=name)
 
 
-@each("way", [way for way in WAYS if way not in ("nc", "zarr", "groups")])
+@pytest.mark.parametrize("way", [way for way in WAYS if way not in ("nc", "zarr", "groups")])
 def test_a_slash_becomes_a_dot(tmp_path, way):
     view = as_view(WAYS[way](SLASH, tmp_path))
     assert set(view.variables) == {"encoder.w", "encoder.b"}
@@ -143,8 +141,8 @@ REFUSED = {
 """Some; all others are in tests/bad_inputs/kinds.txt."""
 
 
-@each("kind", REFUSED)
-@each(
+@pytest.mark.parametrize("kind", REFUSED)
+@pytest.mark.parametrize(
     "use",
     [
         ob.diagnose,

@@ -13,8 +13,6 @@ from onebasin.base.files.locks import locked
 from onebasin.inference.runs.posterior import open_posterior, save
 from onebasin.posteriors import writing
 
-from ..each import each
-
 WHOLE = ("run.nc", "run.zarr", "run.zarr.zip", "run")
 DRAWS = ("run.csv", "run.parquet")
 
@@ -51,8 +49,8 @@ def tree(rng):
     return tree
 
 
-@each("name", WHOLE)
-@each("lazy", [False, True])
+@pytest.mark.parametrize("name", WHOLE)
+@pytest.mark.parametrize("lazy", [False, True])
 def test_formats_of_arrays_hold_everything(tree, tmp_path, name, lazy, caplog):
     again = open_posterior(save(tree, tmp_path / name), lazy=lazy)
     xr.testing.assert_identical(again.load(), tree)
@@ -60,7 +58,7 @@ def test_formats_of_arrays_hold_everything(tree, tmp_path, name, lazy, caplog):
     assert not caplog.records
 
 
-@each("name", DRAWS)
+@pytest.mark.parametrize("name", DRAWS)
 def test_formats_of_draws_hold_their_values(tree, tmp_path, name, caplog):
     with caplog.at_level(logging.WARNING, "onebasin"):
         again = open_posterior(save(tree, tmp_path / name))
@@ -104,7 +102,7 @@ def test_parquet_tables_of_pandas_are_read_wide_and_long(tmp_path):
         np.testing.assert_array_equal(found.a.values, expected, name)
 
 
-@each(
+@pytest.mark.parametrize(
     "table, said",
     [
         (
@@ -127,7 +125,7 @@ def test_parquet_files_without_draws_are_refused(tmp_path, table, said):
         open_posterior(path)
 
 
-@each("name", ["run.nc", "run.zarr", "run.csv"])
+@pytest.mark.parametrize("name", ["run.nc", "run.zarr", "run.csv"])
 def test_what_is_there_is_replaced_by_force_alone(tree, tmp_path, name):
     path = save(tree, tmp_path / name)
     with pytest.raises(PosteriorFileError, match="which exists"):
@@ -138,7 +136,7 @@ def test_what_is_there_is_replaced_by_force_alone(tree, tmp_path, name):
     assert [each.name for each in tmp_path.iterdir()] == [name]
 
 
-@each("name", ["run.nc", "run.zarr", "run.csv"])
+@pytest.mark.parametrize("name", ["run.nc", "run.zarr", "run.csv"])
 def test_a_write_that_fails_leaves_what_was_there(tree, tmp_path, name, monkeypatch):
     path = save(tree, tmp_path / name)
 
@@ -182,7 +180,7 @@ def test_a_store_has_one_writer_at_a_time(tree, tmp_path):
         save(tree, path, force=True)
 
 
-@each("name", ["run.zarr", "run.zarr.zip", *DRAWS])
+@pytest.mark.parametrize("name", ["run.zarr", "run.zarr.zip", *DRAWS])
 def test_complex_numbers_are_refused(tree, tmp_path, name):
     tree["posterior"] = tree.posterior.to_dataset().assign(z=tree.posterior.tau * 1j)
     with pytest.raises(ValueError, match="cannot hold the complex numbers of `z`"):

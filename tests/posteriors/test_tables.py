@@ -10,8 +10,6 @@ from onebasin.base.errors import PosteriorFileError
 from onebasin.posteriors.opening import open_tree
 from onebasin.posteriors.view import as_view
 
-from ..each import each
-
 CHAINS, DRAWS = 3, 20
 
 
@@ -39,7 +37,7 @@ ZERO = {"mu[1]": "mu[0]", "mu[2]": "mu[1]"}
 TUPLES = {"mu[1]": "('mu', 0)", "mu[2]": "('mu', 1)"}
 
 
-@each(
+@pytest.mark.parametrize(
     ("name", "write"),
     [
         ("mark.csv", lambda f: b"\xef\xbb\xbf" + _text(f)),
@@ -74,7 +72,7 @@ def test_a_field_without_a_number_is_nan(tmp_path, table):
         np.testing.assert_allclose(found[1:], mu[1:], rtol=1e-12)
 
 
-@each(
+@pytest.mark.parametrize(
     ("change", "said"),
     [
         (

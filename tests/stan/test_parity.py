@@ -31,7 +31,6 @@ from onebasin.stan.network import pack_unconstrained
 from onebasin.stan.program import definition
 
 from ..covering import covering
-from ..each import each
 
 pytestmark = pytest.mark.stan
 
@@ -179,7 +178,9 @@ def test_the_combinations_have_every_activation():
     assert {row["activation"] for row in CHOSEN} == set(ACTIVATIONS)
 
 
-@each("number", range(len(CHOSEN)), ids=lambda n: "-".join(map(str, CHOSEN[n].values())))
+@pytest.mark.parametrize(
+    "number", range(len(CHOSEN)), ids=lambda n: "-".join(map(str, CHOSEN[n].values()))
+)
 def test_parity_of_combinations_that_cover_any_two_choices(number):
     """Every other prior has a scale a layer."""
     row, options = CHOSEN[number], {}
@@ -191,7 +192,9 @@ def test_parity_of_combinations_that_cover_any_two_choices(number):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("engine", ["stanli", "cmdstan"])
-@each("row", list(product(*AXES.values())), ids=lambda row: "-".join(map(str, row)))
+@pytest.mark.parametrize(
+    "row", list(product(*AXES.values())), ids=lambda row: "-".join(map(str, row))
+)
 def test_parity_of_every_combination(engine, row):
     check_parity(combined(*row), engine)
 
@@ -199,13 +202,13 @@ def test_parity_of_every_combination(engine, row):
 # What the combinations leave out: a plain sum, unusual sizes.
 
 
-@each(("biases", "depth"), [("none", 2), ("free", 3), ("ordered", 1)])
+@pytest.mark.parametrize(("biases", "depth"), [("none", 2), ("free", 3), ("ordered", 1)])
 def test_parity_of_a_plain_sum(biases, depth):
     likelihood = ("unknown-noise", "known-noise")[depth % 2]
     check_parity(combined("free", biases, likelihood, depth, None, readout="sum"))
 
 
-@each("chart", CHARTS)
+@pytest.mark.parametrize("chart", CHARTS)
 def test_parity_of_two_inputs(chart):
     # No latitudes at all in the first layer.
     model = BayesianNetwork(Network(2, (3,)), parametrisation=Parametrisation(chart))

@@ -13,7 +13,6 @@ import pytest
 from onebasin.base.errors import FormatError
 from onebasin.stan.home.summaries import diagnose, launcher, stansummary
 
-from ..each import each
 from .csv_chains import write_chains
 from .driver_runs import DATA, GAUSS, sample
 
@@ -66,7 +65,7 @@ def test_a_table_has_the_numbers_of_arviz_in_the_order_of_cmdstan(tmp_path, caps
     assert list(summary(tmp_path, "-itau", "-im[1,2]", *files).index) == ["m[1,2]", "tau"]
 
 
-@each(
+@pytest.mark.parametrize(
     ("arguments", "says"),
     [
         (["--percentiles=5,x"], "--percentiles is 5,x"),
@@ -98,7 +97,7 @@ DEEP = {"treedepth__": [[9, 10] * 100] * 2}
 APART = gamma(2, 2, 200) + np.array([[0], [4]])
 
 
-@each(
+@pytest.mark.parametrize(
     ("columns", "facts", "fine", "says"),
     [
         ({}, {}, 6, "Processing complete, no problems detected.\n"),

@@ -21,8 +21,6 @@ from onebasin.posteriors.view import as_view
 from onebasin.truth.making import Labelling, main, make, one_copy
 from onebasin.truth.problems import PROBLEMS
 
-from ..each import each
-
 Y = np.array([-1.4, -0.6, 0.3, 0.9, 1.2])
 
 
@@ -92,7 +90,7 @@ def test_log_density_of_a_draw_is_the_ordered_models(run):
     assert json.loads(tree.attrs["symmetry"]) == []
 
 
-@each("model", [of_another_prior, of_another_likelihood, without_normalisation])
+@pytest.mark.parametrize("model", [of_another_prior, of_another_likelihood, without_normalisation])
 def test_another_model_is_refused(run, model):
     with pytest.raises(StudyError, match=r"instead of 0\.693147"):
         one_copy(run, FREE, ob.Target("another", numpyro_model=model))

@@ -8,8 +8,6 @@ import onebasin as ob
 from onebasin.inference.runs.posterior import save
 from onebasin.truth.problems import PROBLEMS
 
-from ..each import each
-
 NUTS = ob.Nuts(chains=4, warmup=500, draws=1500)
 JUDGED = ("eight-schools", "mixture-2", "mixture-3")
 
@@ -36,7 +34,7 @@ def test_all_references_are_listed_and_opened():
         ob.truth.open_reference("mixture-9")
 
 
-@each("name", JUDGED)
+@pytest.mark.parametrize("name", JUDGED)
 def test_a_good_run_agrees_and_one_that_is_short_or_shifted_does_not(name, runs):
     def judged(run):
         return ob.compare({"run": run}, truth=name, permutations=99).table.loc["run", "verdict"]

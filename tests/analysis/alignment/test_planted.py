@@ -1,18 +1,20 @@
 """Hidden labels are found again, up to one element for all draws, whatever the reference."""
 
 import numpy as np
+import pytest
 
 from onebasin.analysis.alignment import align
 from onebasin.analysis.alignment.costs import Moments
 from onebasin.models.symmetry.blocks import Exchangeable
 
-from ...each import each
 from .conftest import CASES, chain, dataset, equal, plant, same_everywhere
 
 REFERENCES = ("gaussian", "draw", "mean")
 
 
-@each(("case", "reference"), [(c, REFERENCES[k % 3]) for k, c in enumerate(CASES)])
+@pytest.mark.parametrize(
+    ("case", "reference"), [(c, REFERENCES[k % 3]) for k, c in enumerate(CASES)]
+)
 def test_planted_labels_are_restored(case, reference, rng):
     planted = plant(*CASES[case], rng)
     found = align(planted.seen, planted.group.symmetry, reference=reference, scales=planted.scales)
@@ -20,7 +22,7 @@ def test_planted_labels_are_restored(case, reference, rng):
     assert same_everywhere(planted.left_over(found.element))
 
 
-@each("case", CASES)
+@pytest.mark.parametrize("case", CASES)
 def test_another_posterior_gives_its_own_labels(case, rng):
     planted = plant(*CASES[case], rng)
     other = dataset(planted.clean)
@@ -31,7 +33,7 @@ def test_another_posterior_gives_its_own_labels(case, rng):
         np.testing.assert_allclose(array, planted.clean[name].mean(axis=(0, 1)), rtol=1e-12)
 
 
-@each("case", CASES)
+@pytest.mark.parametrize("case", CASES)
 def test_the_first_draw_keeps_its_labels(case, rng):
     planted = plant(*CASES[case], rng)
     found = align(
@@ -41,7 +43,7 @@ def test_the_first_draw_keeps_its_labels(case, rng):
     assert equal(one, planted.group.identity())
 
 
-@each(("parts", "flips"), [(1, True), (16, False), (128, True), (512, False)])
+@pytest.mark.parametrize(("parts", "flips"), [(1, True), (16, False), (128, True), (512, False)])
 def test_any_number_of_parts(rng, parts, flips):
     # 512 units are few draws of few inputs: what grows with the cube is the assignment problem.
     symmetry, shapes = chain(8, parts, 2, flips=flips)
@@ -51,7 +53,9 @@ def test_any_number_of_parts(rng, parts, flips):
     assert same_everywhere(planted.left_over(found.element))
 
 
-@each(("lead", "reference"), [((1, 1), "gaussian"), ((1, 7), "mean"), ((5, 1), "draw")])
+@pytest.mark.parametrize(
+    ("lead", "reference"), [((1, 1), "gaussian"), ((1, 7), "mean"), ((5, 1), "draw")]
+)
 def test_one_draw_and_one_chain(rng, lead, reference):
     planted = plant(*CASES["two hidden layers"], rng, lead=lead)
     found = align(planted.seen, planted.group.symmetry, reference=reference)

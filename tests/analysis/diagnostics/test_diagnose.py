@@ -18,7 +18,6 @@ from onebasin.models.symmetry.blocks import Exchangeable, to_json
 from onebasin.models.symmetry.group import Group
 from onebasin.posteriors.view import as_view
 
-from ...each import each
 from ..conftest import switched_mixture
 
 SHAPE = (4, 500)
@@ -44,7 +43,7 @@ def test_a_sound_posterior_is_usable(make_mcmc, rng):
     json.dumps(found.to_dict(), allow_nan=False)
 
 
-@each("every_draw", [False, True])
+@pytest.mark.parametrize("every_draw", [False, True])
 def test_switched_labels_are_found_from_draws_alone(make_mcmc, rng, every_draw):
     found = diagnose(make_mcmc(mixture(rng, every_draw)))
     assert (found.verdict, found.causes) == ("aligned", ("labels",))
@@ -76,7 +75,7 @@ def test_parts_with_one_posterior_under_a_given_symmetry_are_nobodys(make_mcmc, 
     assert "`mu[0..2]` have one and the same posterior" in " ".join(unasked.judgement.unjudged)
 
 
-@each(
+@pytest.mark.parametrize(
     "word, distance, before, after",
     [
         ("a~b", 6, "aligned", "usable"),
@@ -125,7 +124,7 @@ def test_chains_with_the_same_draws_are_no_evidence(make_mcmc, rng):
     assert diagnose(make_mcmc(rounded)).verdict == "usable"
 
 
-@each("levels", [(1.0, 1.0, 1.0, 1.0), (1.0, 1.0, 1.0, 1.5)])
+@pytest.mark.parametrize("levels", [(1.0, 1.0, 1.0, 1.0), (1.0, 1.0, 1.0, 1.5)])
 def test_a_parameter_that_stands_still_in_every_chain_is_stuck(make_mcmc, rng, levels):
     """It stays at an end of its range, but in no chain does it ever leave it."""
     values = {"mu": np.repeat(np.array(levels)[:, None], 100, axis=1)}
@@ -235,7 +234,7 @@ def test_short_chains_are_told_how_many_draws_they_lack(make_mcmc, rng):
     assert diagnose(make_mcmc({"x": rng.normal(size=(64, 30))})).verdict == "usable"
 
 
-@each(
+@pytest.mark.parametrize(
     ("chains", "stats", "row"),
     [
         (1, {}, "labels"),

@@ -11,8 +11,6 @@ from onebasin.analysis.diagnostics.measure import measure
 from onebasin.analysis.diagnostics.verdict import Reason, in_words, overall
 from onebasin.models.symmetry.blocks import Exchangeable
 
-from ...each import each
-
 SHAPE = (4, 500)
 SYMMETRY = (Exchangeable({"mu": 0}),)
 
@@ -55,7 +53,7 @@ UNDEFINED = {
 }
 
 
-@each(("stats", "outcome", "check"), UNDEFINED.values())
+@pytest.mark.parametrize(("stats", "outcome", "check"), UNDEFINED.values())
 def test_what_is_missing_or_not_finite_never_passes(make_mcmc, draws, rng, stats, outcome, check):
     made = {name: values(rng) for name, values in stats.items()}
     found = measure(make_mcmc(draws, stats=made))
@@ -133,7 +131,7 @@ def test_members_of_an_ensemble_are_no_chain(make_mcmc, rng):
     assert found.outcome_of("divergences") is None
 
 
-@each(
+@pytest.mark.parametrize(
     ("last", "elbo", "outcome"),
     [([-2.0, -1.0], -2.0, "passed"), ([np.nan, -1.0], np.nan, "failed")],
 )

@@ -17,7 +17,6 @@ from onebasin.models.symmetry.words import spell
 from onebasin.posteriors import schema
 from onebasin.posteriors.view import as_view
 
-from ...each import each
 from ..conftest import mcmc_tree, modes_table
 
 
@@ -63,7 +62,7 @@ def test_weights_that_are_not_known_forbid_use():
     assert (found.verdict, found.causes) == ("unusable", ("weights",))
 
 
-@each(("weight", "verdict"), [(0.1, "unusable"), (1e-6, "usable")])
+@pytest.mark.parametrize(("weight", "verdict"), [(0.1, "unusable"), (1e-6, "usable")])
 def test_chains_that_disagree_within_a_mode_matter_as_the_mode_does(weight, verdict):
     modes = modes_table([1 - weight, weight], [0.02, 0.02], rhat=[1.0, 1.3])
     found = diagnose(posterior((MIXED & (weight > 0.01)).astype(float), modes))
@@ -95,7 +94,7 @@ class Swap(Whole):
         return self
 
 
-@each(
+@pytest.mark.parametrize(
     ("block", "says"),
     [
         (Exchangeable({"a": 0, "b": 0}), "The components of `a` and `b` change places"),

@@ -13,7 +13,6 @@ from onebasin.models.networks.parametrisation import Parametrisation
 from onebasin.models.symmetry.blocks import to_json
 from onebasin.models.symmetry.group import Group
 
-from ...each import each
 from ..conftest import network_posterior
 from .conftest import dense, one_variable, random_correlation, with_moments
 
@@ -29,14 +28,14 @@ def planted(rng):
     return covariance, mean, with_moments(rng, 400, covariance) + mean
 
 
-@each("covariance", COVARIANCES)
+@pytest.mark.parametrize("covariance", COVARIANCES)
 def test_fit_has_the_draws_mean(planted, covariance):
     _, mean, rows = planted
     fit = fit_gaussian(one_variable(rows), covariance)
     np.testing.assert_allclose(fit.mean["theta"], mean, rtol=1e-10)
 
 
-@each("covariance", COVARIANCES)
+@pytest.mark.parametrize("covariance", COVARIANCES)
 def test_fit_has_the_draws_standard_deviations(planted, covariance):
     truth, _, rows = planted
     fit = fit_gaussian(one_variable(rows), covariance)
@@ -45,7 +44,7 @@ def test_fit_has_the_draws_standard_deviations(planted, covariance):
     np.testing.assert_allclose(fit.sd["theta"], np.sqrt(np.diag(dense(fit))), rtol=1e-10)
 
 
-@each("shrinkage", [0.0, 0.25])
+@pytest.mark.parametrize("shrinkage", [0.0, 0.25])
 def test_full_fit_shrinks_correlations_alone(planted, shrinkage):
     truth, _, rows = planted
     fit = fit_gaussian(one_variable(rows), "full", shrinkage=shrinkage)
@@ -55,7 +54,7 @@ def test_full_fit_shrinks_correlations_alone(planted, shrinkage):
     assert fit.settings["shrinkage"] == shrinkage
 
 
-@each("num", [6, 400])
+@pytest.mark.parametrize("num", [6, 400])
 def test_full_fit_takes_ledoit_wolfs_shrinkage_by_default(planted, rng, num):
     from sklearn.covariance import ledoit_wolf
 
@@ -173,7 +172,7 @@ def test_one_draw_is_refused_and_two_are_enough(rng):
         fit_gaussian(members.isel(chain=[0]))
 
 
-@each(
+@pytest.mark.parametrize(
     ("parametrisation", "named", "free"),
     [
         (Parametrisation(weights="givens"), "givens, in which W1 have", ["b1", "W2", "b2"]),
@@ -199,7 +198,9 @@ def test_constrained_networks_are_refused_but_for_their_free_variables(
     assert fit_gaussian(tree, var_names=free).names == tuple(free)
 
 
-@each(("unit", "offset"), [(1e-150, 0.0), (1e-300, 0.0), (1e160, 0.0), (1.0, 1e12)])
+@pytest.mark.parametrize(
+    ("unit", "offset"), [(1e-150, 0.0), (1e-300, 0.0), (1e160, 0.0), (1.0, 1e12)]
+)
 def test_fit_is_the_same_in_every_unit_and_far_from_zero(make_mcmc, rng, unit, offset):
     values = rng.normal(size=(2, 300, 3)) @ rng.normal(size=(3, 3))
     expected = fit_gaussian(make_mcmc({"mu": values}), "full")

@@ -11,7 +11,6 @@ from onebasin.analysis.predictive import regression as prediction
 from onebasin.analysis.predictive.regression import score_function, score_predictions
 
 from ...cards import check_page
-from ...each import each
 
 
 @pytest.fixture
@@ -20,7 +19,7 @@ def gaussian(rng):
     return rng.normal(size=(2, 500, 800, 1)), 2.0 * rng.normal(size=(800, 1))
 
 
-@each("probability", [0.5, 0.95])
+@pytest.mark.parametrize("probability", [0.5, 0.95])
 def test_interval_coverage_of_gaussians_is_the_analytic_one(gaussian, probability):
     draws, y = gaussian
     half_width = norm.ppf(0.5 + probability / 2)
@@ -155,7 +154,7 @@ def test_score_function_adds_noise_for_all_but_the_errors(rng):
         assert getattr(scores, name) == getattr(noisy, name)
 
 
-@each(
+@pytest.mark.parametrize(
     ("width", "said"),
     [
         (1.0, "as many as there should be"),

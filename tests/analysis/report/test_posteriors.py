@@ -20,7 +20,6 @@ from onebasin.models import BayesianNetwork, Network
 from onebasin.models.symmetry import Exchangeable
 from onebasin.models.symmetry.blocks import to_json
 
-from ...each import each
 from ..conftest import dataset, mcmc_tree, without_figures
 from .conftest import Page, assert_self_contained
 
@@ -190,7 +189,7 @@ def test_predictive_checks_leave_one_out_and_sensitivity_stand_where_their_group
     assert "store `posterior_predictive` and `observed_data`" in line
 
 
-@each(
+@pytest.mark.parametrize(
     ("attrs", "says"),
     [
         ({"top_level": '["mu"]'}, "or of the priors of `mu` changes"),
@@ -211,7 +210,7 @@ def test_only_priors_at_the_top_level_are_scaled(
     assert not caplog.records
 
 
-@each(("chains_", "draws"), [(1, 50), (4, 4)])
+@pytest.mark.parametrize(("chains_", "draws"), [(1, 50), (4, 4)])
 def test_one_chain_and_few_draws_have_a_page(make_mcmc, rng, chains_, draws, blank_figures):
     tree = make_mcmc(
         {"mu": rng.normal(size=(chains_, draws)), "b": rng.normal(size=(chains_, draws, 2))}

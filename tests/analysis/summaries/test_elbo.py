@@ -9,7 +9,6 @@ import xarray as xr
 from onebasin.analysis.summaries.elbo import elbo
 
 from ...cards import check_page
-from ...each import each
 
 LEVEL = np.concatenate([np.linspace(-90, -11, 20), -10 + 0.05 * np.cos(np.arange(20.0))])
 RISING = np.linspace(-90, -10, 40)
@@ -87,7 +86,7 @@ def test_a_rule_that_is_not_met_is_no_alarm_where_the_elbo_is_level(make_fit):
     assert "not met within 4,000 steps, but the ELBO has levelled off" in found.sentences[1]
 
 
-@each("trace", [LEVEL[-6:], LEVEL + 9 * np.sin(np.arange(40.0))])
+@pytest.mark.parametrize("trace", [LEVEL[-6:], LEVEL + 9 * np.sin(np.arange(40.0))])
 def test_too_few_or_too_noisy_evaluations_do_not_pass(make_fit, trace):
     found = elbo(make_fit(trace, converged=0))
     assert found.state == "unfinished"

@@ -6,7 +6,6 @@ import pytest
 from onebasin.analysis.summaries.summary import is_constant, rhats, summary
 from onebasin.posteriors.draws import Draws
 
-from ...each import each
 from ..conftest import autoregression
 
 CHAINS, DRAWS = 4, 4000
@@ -16,7 +15,7 @@ def _table(values):
     return summary(Draws(("x",), values[..., None])).loc["x"]
 
 
-@each("phi", [-0.3, 0.8])
+@pytest.mark.parametrize("phi", [-0.3, 0.8])
 def test_summary_finds_the_ess_of_an_autoregressive_chain(rng, phi):
     # For the mean it is N (1 - phi) / (1 + phi).
     row = _table(autoregression(rng, phi, (CHAINS, DRAWS)))

@@ -5,11 +5,11 @@ from functools import lru_cache, partial
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from onebasin.inference.mutual_information.estimators import Estimate, exact, infonce, information
 from onebasin.inference.mutual_information.ratios import LogRatios, log_ratios
 
-from ...each import each
 from .cases import Parts, brute_force, in_mcse, parts
 
 DRAWS = 6_000
@@ -42,14 +42,14 @@ def errors(name: str) -> np.ndarray:
     return case(False)[2][: len(found)] - found
 
 
-@each(("size", "flips"), [(1, True), (2, False), (4, True), (7, False)])
+@pytest.mark.parametrize(("size", "flips"), [(1, True), (2, False), (4, True), (7, False)])
 def test_exact_is_the_literal_sum(size, flips):
     found = parts(min(size, 5) if flips else size, 1.0, draws=7, seed=size)
     value = jax.jit(exact)(jax.random.key(0), found.ratios(flips=flips)).log_sum
     np.testing.assert_allclose(value, brute_force(found, flips=flips), rtol=1e-10, atol=1e-12)
 
 
-@each("name", ["infonce2", "infonce"])
+@pytest.mark.parametrize("name", ["infonce2", "infonce"])
 def test_infonce_is_a_lower_bound_in_expectation(name):
     """By more than chance, so that a bound turned round would show."""
     assert in_mcse(-errors(name)) > 5
@@ -64,8 +64,8 @@ def test_infonce_rises_to_the_truth():
     np.testing.assert_allclose(many.mean(), 0.0, atol=0.1)
 
 
-@each("flips", [False, True])
-@each("name", ["exact", "infonce"])
+@pytest.mark.parametrize("flips", [False, True])
+@pytest.mark.parametrize("name", ["exact", "infonce"])
 def test_control_variate_has_mean_zero_and_takes_noise_away(name, flips):
     found, ratios = estimate(name, flips), case(flips)[1]
     control = np.asarray(found.control)
@@ -76,8 +76,8 @@ def test_control_variate_has_mean_zero_and_takes_noise_away(name, flips):
         assert information(ratios, found).std() < 0.8 * plain.std()
 
 
-@each("delta", [0.0, 0.3, 1e4])
-@each("flips", [False, True])
+@pytest.mark.parametrize("delta", [0.0, 0.3, 1e4])
+@pytest.mark.parametrize("flips", [False, True])
 def test_information_is_between_zero_and_the_groups_order(delta, flips):
     """Equal parts gain nothing without flips, far ones everything; a literal check at both ends."""
     found = parts(4, delta, draws=200)
@@ -104,7 +104,7 @@ def wide(dtype: type) -> jax.Array:
 FEW = {"exact": exact, "infonce": partial(infonce, num_permutations=3)}
 
 
-@each("name", FEW)
+@pytest.mark.parametrize("name", FEW)
 def test_values_and_gradients_are_finite_at_any_range(name):
     """In single precision. P times a cotangent of one is the gradient.
 

@@ -5,13 +5,13 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from scipy.special import logsumexp
 
 from onebasin.inference.mutual_information.estimators import exact
 from onebasin.inference.mutual_information.messages import balanced, marginals, training_marginals
 from onebasin.inference.mutual_information.ratios import log_ratios
 
-from ...each import each
 from .cases import assert_derivative, parts
 
 
@@ -40,7 +40,7 @@ def log_domain(matrix: np.ndarray, sweeps: int) -> np.ndarray:
     return columns - logsumexp(columns, axis=1, keepdims=True)
 
 
-@each("flips", [False, True])
+@pytest.mark.parametrize("flips", [False, True])
 def test_messages_as_numbers_are_those_in_the_log_domain(flips):
     """Sweep by sweep, of parts that overlap."""
     ratios = parts(5, 3.0, draws=20, seed=2).ratios(flips=flips)
@@ -52,7 +52,7 @@ def test_messages_as_numbers_are_those_in_the_log_domain(flips):
     np.testing.assert_allclose(beliefs, same, rtol=1e-8, atol=1e-10)
 
 
-@each("dtype", [jnp.float32, jnp.float64])
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
 def test_training_marginals_are_near_the_exact_ones(dtype):
     """The error of the fraction c, measured: 0.136 at worst; neither the identity nor uniform would do."""
     ratios = parts(8, 5.0, draws=100, seed=3).ratios()
@@ -63,8 +63,8 @@ def test_training_marginals_are_near_the_exact_ones(dtype):
     assert np.abs(truth - jnp.eye(8)[None]).max() > 0.5 and np.abs(truth - 1 / 8).max() > 0.5
 
 
-@each("dtype", [jnp.float32, jnp.float64])
-@each("spread", [0.0, 1.0, 1e3, 1e6])
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
+@pytest.mark.parametrize("spread", [0.0, 1.0, 1e3, 1e6])
 def test_training_marginals_are_doubly_stochastic_at_any_range(rng, spread, dtype):
     """Columns of any matrix; rows too of matrices below their diagonals, as those of draws from q are."""
     matrix = jnp.asarray(spread * rng.standard_normal((6, 7, 7)), dtype)

@@ -5,12 +5,12 @@ import math
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from scipy.stats import norm
 
 from onebasin.inference.mutual_information import ratios as module
 from onebasin.inference.mutual_information.ratios import LogRatios, log_ratios, mean_field
 
-from ...each import each
 from .cases import parts
 
 MEAN_FIELD = jax.jit(mean_field)
@@ -48,7 +48,7 @@ def assert_same(found: LogRatios, expected: LogRatios, **tolerance: float) -> No
     assert (found.flip_probability is None) == (expected.flip_probability is None)
 
 
-@each("flips", [False, True])
+@pytest.mark.parametrize("flips", [False, True])
 def test_mean_field_is_the_density_written_out(flips):
     case = wide(1, 1.0, np.float64)
     plus, minus = naive(*case), naive(turned(case[0]), *case[1:])
@@ -58,8 +58,8 @@ def test_mean_field_is_the_density_written_out(flips):
     assert_same(found, expected, rtol=1e-10, atol=1e-11)
 
 
-@each("spread", [0.0, 1.0, 30.0, 1000.0])
-@each("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("spread", [0.0, 1.0, 30.0, 1000.0])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_mean_field_keeps_its_digits_at_any_range(spread, dtype):
     """Log ratios of up to 2e7 nats: errors in proportion to the largest; own entries are exactly zero."""
     case = wide(3, spread, dtype)
@@ -75,7 +75,7 @@ def test_mean_field_keeps_its_digits_at_any_range(spread, dtype):
     assert (error < 20 * unit * (size[:, None, :] + size[:, :, None] + 20.0)).all()
 
 
-@each("spread", [1.0, 100.0])
+@pytest.mark.parametrize("spread", [1.0, 100.0])
 def test_flips_keep_their_digits_in_single_precision(spread):
     case = wide(4, spread, np.float32)
     plus, minus = naive(*case), naive(turned(case[0]), *case[1:])
@@ -88,7 +88,7 @@ def test_flips_keep_their_digits_in_single_precision(spread):
     np.testing.assert_allclose(own, truth, rtol=1e-4, atol=1e-5)
 
 
-@each("flips", [False, True])
+@pytest.mark.parametrize("flips", [False, True])
 def test_derivatives_are_those_of_the_density_written_out(flips):
     """All three derivatives of a random mean of the entries, against a plain formula's."""
     draws, loc, scale = map(jnp.asarray, wide(5, 1.0, np.float64))

@@ -15,7 +15,6 @@ from onebasin.inference.symmetries.search import random_probes
 from onebasin.inference.symmetries.spaces import search
 
 from ...cards import check_page
-from ...each import each
 from .functions import FunctionDensity, parameters
 from .known import MODELS
 
@@ -82,7 +81,7 @@ def test_draws_of_the_posterior_are_tried_too():
     assert "5 near the posterior" in block.evidence[0]
 
 
-@each(
+@pytest.mark.parametrize(
     ("function", "words"),
     [
         (lambda p: np.random.default_rng().normal(), "another the second time"),

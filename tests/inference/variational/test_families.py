@@ -13,7 +13,6 @@ from onebasin.inference.variational.gaussians import (
     Parameters,
 )
 
-from ...each import each
 from .problems import layout
 
 
@@ -33,7 +32,7 @@ def dense(family: GaussianFamily, p: Parameters) -> multivariate_normal:
     return multivariate_normal(np.asarray(p["loc"]), scale @ scale.T)
 
 
-@each("name", GAUSSIANS)
+@pytest.mark.parametrize("name", GAUSSIANS)
 def test_a_family_is_the_normal_distribution_of_its_transform(name):
     """Log density and entropy, what it starts as, and what is kept of it and restored."""
     family, p = made(name)

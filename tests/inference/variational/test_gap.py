@@ -15,7 +15,6 @@ from onebasin.inference.variational.gaussians import MeanField
 from onebasin.inference.variational.layout import layout_of
 from onebasin.models import NetworkTarget
 
-from ...each import each
 from .problems import by_sum, chain_of_states, mixture, regression
 
 
@@ -51,7 +50,7 @@ def deep() -> NetworkTarget:
     return regression((3, 2, 3), activation="tanh")
 
 
-@each("away", [0.7, 30.0])
+@pytest.mark.parametrize("away", [0.7, 30.0])
 def test_layers_are_listed_and_add_up_to_the_log_order_where_all_units_are_apart(away):
     gap = mixture_gap(deep(), posterior_of(*spread(deep(), away)))
     table = gap.layers

@@ -13,11 +13,12 @@ from onebasin.models import Target
 from onebasin.models.symmetry.blocks import Exchangeable
 from onebasin.models.symmetry.group import Group
 
-from ...each import each
 from .problems import TARGETS, layout, two_modes
 
 
-@each("name", sorted(set(TARGETS) - {"one layer", "two layers", "sign flips", "two modes"}))
+@pytest.mark.parametrize(
+    "name", sorted(set(TARGETS) - {"one layer", "two layers", "sign flips", "two modes"})
+)
 def test_act_keeps_the_log_density(name):
     space = layout(name).density
 

@@ -12,7 +12,6 @@ from onebasin.inference.variational.gaussians import MeanField
 from onebasin.inference.variational.layout import layout_of
 from onebasin.inference.variational.term import Information, check_permutations, choose_estimator
 
-from ...each import each
 from .problems import by_sum, layout, regression
 
 Parameters = dict[str, jax.Array]
@@ -117,7 +116,7 @@ def test_the_fractional_term_points_where_the_information_grows():
     assert np.linalg.norm(found - truth) / np.linalg.norm(truth) < 0.2
 
 
-@each("name", ["one layer", "two layers"])
+@pytest.mark.parametrize("name", ["one layer", "two layers"])
 def test_infonce_term_is_the_gradient_of_its_bound(name):
     """With a fixed key and draw, finite differences of the bound itself."""
     information, p = made(name, "infonce")

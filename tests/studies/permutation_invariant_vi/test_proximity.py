@@ -16,8 +16,6 @@ from onebasin.studies.permutation_invariant_vi.proximity import (
     volume_bound,
 )
 
-from ...each import each
-
 BLOCK = Exchangeable({"W1": 1, "b1": 0, "W2": 0})
 MODEL = BayesianNetwork(Network(3, (4,), 2, "relu"), Categorical())
 
@@ -47,7 +45,7 @@ def test_the_nearest_copy_is_one_transposition_away(rng):
         assert sum(place != unit for place, unit in enumerate(best)) == 2
 
 
-@each(("width", "inputs"), [(2, 30), (3, 1), (8, 2), (40, 1)])
+@pytest.mark.parametrize(("width", "inputs"), [(2, 30), (3, 1), (8, 2), (40, 1)])
 def test_bounds_hold_for_random_networks(width, inputs, rng):
     model = BayesianNetwork(Network(inputs, (width,), 2, "relu"), Categorical())
     values = random_values(rng, model, 50) | {"b2": np.zeros((50, 2))}
@@ -57,7 +55,7 @@ def test_bounds_hold_for_random_networks(width, inputs, rng):
     assert volume_bound(width, inputs + 3) <= theorem_bound(width, inputs + 3)
 
 
-@each("width", [2, 3, 6])
+@pytest.mark.parametrize("width", [2, 3, 6])
 def test_a_simplex_attains_the_bound_by_the_mean(width):
     corners = np.eye(width) - 1 / width
     found = nearest({"W1": corners[None]}, Exchangeable({"W1": 1})).distance
@@ -72,7 +70,7 @@ def test_the_volume_argument_holds_for_points_on_a_line_and_is_near_them():
     assert found > volume_bound(200, 1) / 30
 
 
-@each("part_dim", [1, 2, 5, 75, 795])
+@pytest.mark.parametrize("part_dim", [1, 2, 5, 75, 795])
 def test_the_theorem_says_more_than_two_from_its_least_useful_width_on(part_dim):
     log_width = least_useful_width(part_dim)
     assert log_width == pytest.approx(part_dim + 1 / math.log(2), abs=1.2 if part_dim < 5 else 0.1)

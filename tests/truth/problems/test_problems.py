@@ -17,8 +17,6 @@ from onebasin.posteriors.references import open_reference
 from onebasin.truth.problems import PROBLEMS
 from onebasin.truth.problems.programs import DATA, PROGRAMS, read_data
 
-from ...each import each
-
 SHARED = Path(__file__).parents[3] / "notebooks" / "programs"
 QUICK = ("relu-teacher-givens+ordered", "tanh-teacher", "boston", "mixture-2")
 """Beginnings of the names of those whose programs other tests compile too. The other programs, half a minute of
@@ -84,7 +82,7 @@ def test_the_declared_symmetry_is_one_of_the_density(name):
     assert max(found.differences) < 1e-7
 
 
-@each("name", SYMMETRIC)
+@pytest.mark.parametrize("name", SYMMETRIC)
 def test_no_relabelling_changes_an_invariant(name, rng):
     problem, shapes = PROBLEMS[name], shapes_of(name)
     draws = {key: rng.uniform(0.1, 0.9, (1, 6, *shape)) for key, shape in shapes.items()}
@@ -101,7 +99,7 @@ def test_no_relabelling_changes_an_invariant(name, rng):
         np.testing.assert_allclose(function(moved), values, rtol=1e-10, atol=1e-12)
 
 
-@each("name", PROBLEMS)
+@pytest.mark.parametrize("name", PROBLEMS)
 def test_the_reference_has_the_data_of_the_problem(name):
     reference = open_reference(name)
     groups = [
@@ -115,7 +113,7 @@ def test_the_reference_has_the_data_of_the_problem(name):
         np.testing.assert_allclose(np.ravel(value), np.ravel(found[key]), rtol=1e-12)
 
 
-@each(
+@pytest.mark.parametrize(
     ("copy", "data", "shared"),
     [
         ("item_response", "item-response-2pl", "item_response"),
@@ -128,7 +126,7 @@ def test_programs_and_data_of_the_documentation_are_the_same_files(copy, data, s
     assert (DATA / f"{data}.json").read_text() == (SHARED / f"{shared}.json").read_text()
 
 
-@each("name", ["mixture-2", "mixture-3", "item-response-2pl", "hidden-markov"])
+@pytest.mark.parametrize("name", ["mixture-2", "mixture-3", "item-response-2pl", "hidden-markov"])
 def test_family_simulates_what_the_problem_is_of(name, rng):
     problem = PROBLEMS[name]
     assert problem.family is not None
