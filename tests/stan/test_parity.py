@@ -1,12 +1,14 @@
 """The Stan programs and the NumPyro models are the same posterior: log density and gradient agree.
 
 At 20 random points of the unconstrained space, up to one constant a model. The interpreter evaluates
-the Stan side; `make slow` compares the compiled programs too. The NumPyro side runs without `jit`: the models are
+the Stan side; `make test-all` compares the compiled programs too. The NumPyro side runs without `jit`: the models are
 small and many, operations of the same shape are compiled once for all of them, and a graph a model
 would take several times as long to compile as the models take to run.
 """
 
-from itertools import cycle, product
+from collections.abc import Iterable
+from itertools import combinations, cycle, product
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -30,9 +32,31 @@ from onebasin.stan.library import open_library
 from onebasin.stan.network import pack_unconstrained
 from onebasin.stan.program import definition
 
-from ..covering import covering
-
 pytestmark = pytest.mark.stan
+
+
+def covering(axes: dict[str, Iterable[Any]], strength: int) -> list[dict[str, Any]]:
+    """Choose few combinations in which all values of any `strength` axes meet: greedy, and always the same.
+
+    Every row takes, of all combinations, the first that brings most meetings not seen before.
+    """
+    names = list(axes)
+    every = list(product(*(list(values) for values in axes.values())))
+
+    def meetings(row: tuple) -> set[tuple]:
+        return {
+            (places, tuple(map(repr, (row[p] for p in places))))
+            for places in combinations(range(len(names)), strength)
+        }
+
+    due: set[tuple] = set().union(*map(meetings, every))
+    chosen = []
+    while due:
+        best = max(every, key=lambda row: len(due & meetings(row)))
+        due -= meetings(best)
+        chosen.append(dict(zip(names, best, strict=True)))
+    return chosen
+
 
 NUM_POINTS = 20
 NUM_OBS = 7
