@@ -148,7 +148,8 @@ def test_cmdstanpy_summarises_and_diagnoses(gauss):
 @pytest.mark.stan
 @pytest.mark.usefixtures("quiet")
 def test_a_home_is_rebuilt_by_cmdstanpy(own_home, tmp_path, monkeypatch):
-    copy = tmp_path / "a home"
+    copy = tmp_path / "home"
+    copy.mkdir()
     for name in ("makefile", "driver", "examples", "include", "lib", "bin"):
         source = own_home.path / name
         if source.is_dir():
