@@ -6,7 +6,5 @@ from .compare.two_sample import two_sample as two_sample
 from .diagnostics.aligned import diagnose_aligned as diagnose_aligned
 from .diagnostics.diagnose import diagnose as diagnose
 from .gaussian import fit_gaussian as fit_gaussian
-from .gaussian import load_gaussian as load_gaussian
-from .gaussian import save_gaussian as save_gaussian
 from .gaussian.distillation import distil as distil
 from .predictive.regression import score_predictions as score_predictions

@@ -1,9 +1,9 @@
-"""`onebasin compare`: posterior files of one model and the one that is taken for the truth, or a kept reference."""
+"""`onebasin compare`: posterior files of one model, and one of them or a reference posterior as the truth."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from onebasin.base.errors import StudyError, check_seed
 from onebasin.base.processes.libraries import prepare_jax_if_used
@@ -12,8 +12,6 @@ from . import console, inputs
 from .options import Exchangeable, Json, Runs, Seed, ShowDetails, Var, option
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     import numpy as np
 
 PERMUTATIONS = 499
@@ -23,8 +21,8 @@ def compare(
     runs: Runs,
     truth: Path | None = option(
         None,
-        "A reference posterior's name (onebasin truth list), which every run is compared with; or which of the "
-        "files is the truth, by default the first.",
+        "File that the others are compared with, by default the first; or the name of a reference posterior, such as "
+        "mixture-3 (`ob.truth.references()` lists them).",
         metavar="NAME",
     ),
     points: Path | None = option(
@@ -46,42 +44,35 @@ def compare(
     prepare_jax_if_used()
     from onebasin.analysis.compare.compare import compare as compare_trees
     from onebasin.analysis.report import comparison_table, means_table
+    from onebasin.posteriors import references
+    from onebasin.posteriors.view import as_view
 
     files = inputs.posteriors(runs)
-    reference = inputs.kept_reference(files, truth)
-    if reference is None and len(files) < 2:
+    name = inputs.truth(files, truth, references.names())
+    if name in files and len(files) < 2:
         what = "one file" if len(runs) < 2 else "one posterior, in chains"
         raise StudyError(
             f"`RUN.nc` is {what}, and a comparison needs two or more: add another, or name a reference by --truth."
         )
     x, y = _read_points(points) if points else (None, None)
-    how: dict[str, Any] = {"x": x, "y": y, "weights": weights, "seed": seed}
-    if reference is not None:
-        if exchangeable:
-            raise StudyError(
-                "`--exchangeable` does not apply to a reference, which has its own symmetry: leave it out."
-            )
-        if permutations != PERMUTATIONS:
-            raise StudyError(
-                "`--permutations` does not apply to a reference, whose Monte Carlo errors are known: leave it out."
-            )
-        _compare_with(reference, files, var, json=json, **how)
-        return
-    name = inputs.truth(files, truth)
-    views = {name: inputs.read(run) for name, run in files.items()}
-    if points and views[name].network is None:
+    views = {file: inputs.read(run) for file, run in files.items()}
+    against = views[name] if name in views else as_view(references.open_reference(name))
+    if points and against.network is None:
         raise StudyError(
-            f"`--points` is {points}, but {files[name][0]} is of no network that could predict there; leave it out."
+            f"`--points` is {points}, but {name} is of no network that could predict there; leave it out."
         )
     with console.alignment_bar() as progress:
         comparison = compare_trees(
             views,
             truth=name,
-            var_names=inputs.variables(var, views[name]),
-            symmetry=inputs.symmetry_of(exchangeable, views[name]),
+            var_names=inputs.variables(var, against),
+            symmetry=inputs.symmetry_of(exchangeable, against),
+            x=x,
+            y=y,
+            weights=weights,
             permutations=permutations,
+            seed=seed,
             progress=progress,
-            **how,
         )
     if json:
         console.write_json({"files": [str(run) for run in runs], **comparison.to_dict()})
@@ -97,42 +88,6 @@ def compare(
         console.write_table(comparison_table(comparison))
     for sentence in comparison.notes if details or means is None else ["More: --details"]:
         console.write_sentence(sentence)
-
-
-def _compare_with(
-    name: str, files: Mapping[str, inputs.Files], var: list[str] | None, *, json: bool, **how: Any
-) -> None:
-    """Write how far runs are from a reference: the verdict, what it rests on, the worst quantities."""
-    from onebasin.analysis.compare.reference.compare import compare_with_reference
-    from onebasin.analysis.compare.reference.result import FLAGS
-    from onebasin.analysis.report import reference_table
-    from onebasin.truth import open_reference
-
-    known = open_reference(name).known
-    found = []
-    for run, group in files.items():
-        view = inputs.read(group)
-        with console.alignment_bar() as progress:
-            comparison = compare_with_reference(
-                view,
-                known,
-                name=run,
-                var_names=inputs.variables(var, view),
-                progress=progress,
-                **how,
-            )
-        found.append({"files": [str(file) for file in group], **comparison.to_dict()})
-        if json:
-            continue
-        first, *others = comparison.sentences
-        console.write_headline(comparison.heading, first, FLAGS[comparison.verdict])
-        for sentence in others:
-            console.write_sentence(sentence)
-        console.write_table(reference_table(comparison))
-        for sentence in comparison.notes:
-            console.write_sentence(sentence)
-    if json:
-        console.write_json({"truth": name, "runs": found})
 
 
 def _read_points(path: Path) -> tuple[np.ndarray, np.ndarray | None]:

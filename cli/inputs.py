@@ -127,40 +127,26 @@ def title(runs: Sequence[Path]) -> Path:
     return files[0] if len(files) == 1 else stem(files)
 
 
-def truth(posteriors: Mapping[str, Files], chosen: Path | None) -> str:
-    """Name the posterior that `--truth` chooses: by one of its files, or by its name; the first by default."""
+def truth(
+    posteriors: Mapping[str, Files], chosen: Path | None, references: Sequence[str] = ()
+) -> str:
+    """Name the posterior that `--truth` chooses: by one of its files, or by its name; the first by default.
+
+    If it is none of them, it may be one of `references`.
+    """
     if chosen is None:
         return next(iter(posteriors))
     wanted = {file.resolve() for file in files_of([chosen])}
     for name, group in posteriors.items():
         if chosen.name == name or wanted & {file.resolve() for file in group}:
             return name
+    if str(chosen) in references:
+        return str(chosen)
     there = ", ".join(str(group[0]) for group in posteriors.values())
+    known = f" and no reference; the references are {', '.join(references)}" if references else ""
     raise StudyError(
-        f"`--truth` is {chosen}, which is none of the files to compare ({there}); name it among them too."
+        f"`--truth` is {chosen}, which is none of the files to compare ({there}){known or '; name it among them too'}."
     )
-
-
-def kept_reference(posteriors: Mapping[str, Files], chosen: Path | None) -> str | None:
-    """Return the name of the kept reference that `--truth` chooses; a file among the runs comes first."""
-    if chosen is None:
-        return None
-    try:
-        truth(posteriors, chosen)
-    except StudyError as error:
-        from onebasin.truth import references
-
-        known = references()
-        if str(chosen) in known:
-            return str(chosen)
-        if chosen.exists() or chosen.suffix:
-            raise
-        there = ", ".join(str(group[0]) for group in posteriors.values())
-        raise StudyError(
-            f"`--truth` is {chosen}, which is none of the files to compare ({there}) and no reference; the references "
-            f"are: {', '.join(known) or 'none'}."
-        ) from error
-    return None
 
 
 def start(word: str) -> str | View:

@@ -10,13 +10,13 @@ from typing import Annotated, Any
 
 import typer
 
-WRITTEN = ".nc, .zarr, .zarr.zip, .csv, .parquet, .json or .json.zip"
+WRITTEN = ".nc, .zarr, .zarr.zip, .csv or .parquet"
 SYMMETRY = (
     "Interchangeable variables: mu,sigma,theta; by axis 1: W1:1,b1,W2; by two axes: A:0:1,mu; with signs: +-L:1,scale; "
     "whole ones: +-theta:,+-a:; rotations: @load:1,scores:1; complements: mu,1-theta; separate parameters: "
     "mu1~mu2,theta[0]~theta[2]. Repeatable."
 )
-POSTERIOR = "A posterior: NetCDF, Zarr, Parquet, posteriordb's JSON, CSV files of CmdStan."
+POSTERIOR = "A posterior: NetCDF, Zarr, Parquet, CSV files of CmdStan."
 
 
 def option(default: Any, text: str, *names: str, **how: Any) -> Any:

@@ -17,7 +17,7 @@ import typer
 
 from onebasin.base.processes.command import INTERRUPTED
 
-from . import cmdstan, truth
+from . import cmdstan
 from .bugs import explain
 from .calibrate import calibrate
 from .compare import compare
@@ -71,7 +71,7 @@ def program(words: Sequence[str]) -> typer.Typer:
     sampling = sample_with_settings(words) if "sample" in words else with_options(sample, [])
     files = (diagnose, align, compare, predict, loo, report, convert)
     commands = (demo, doctor, symmetry, sampling, *files, study, calibrate)
-    groups = (cmdstan.app, cmdstan.bridgestan, truth.app)
+    groups = (cmdstan.app, cmdstan.bridgestan)
     named = [command.__name__ for command in commands] + [group.info.name for group in groups]
     called = next((word for word in words if not word.startswith("-")), None)
     shown = [called] if called in named else named

@@ -35,7 +35,6 @@ SYNONYMS: Mapping[str, str] = {
     "run": "sample",
     "nuts": "sample",
     "plot": "report",
-    "reference": "truth",
 }
 """Commands of ours by other words for what they do."""
 
@@ -184,21 +183,6 @@ onebasin demo
 onebasin doctor
     look at everything, change nothing | onebasin doctor
     assemble CmdStan, too, if there is none | onebasin doctor --build
-onebasin truth
-    all references | onebasin truth list
-    is one intact, and what it claims to be? | onebasin truth check eight-schools
-onebasin truth make
-    one of ours, again | onebasin truth make eight-schools
-    of a program of yours | onebasin truth make mixture.stan data.json --out mixture
-    another seed | onebasin truth make eight-schools --seed 2
-onebasin truth list
-    all of them | onebasin truth list
-onebasin truth show
-    one reference | onebasin truth show eight-schools
-    label-free quantities | onebasin truth show mixture-2 --invariants
-onebasin truth check
-    by code that did not make it | onebasin truth check eight-schools
-    against another seed's | onebasin truth check one --against two
 onebasin sample
     NUTS, four chains of 1,000 draws | onebasin sample mixture.stan data.json --out run.nc
     components whose labels may switch | onebasin sample mixture.stan data.json --exchangeable mu,sigma

@@ -14,10 +14,9 @@ import pandas as pd
 
 import onebasin as ob
 
-# %% tags=["parameters"] quick="draws, pairs, planted, full = 200, 10, 300, False"
+# %% tags=["parameters"] quick="draws, pairs, full = 200, 10, False"
 draws = 1000  # of each of four chains
 pairs = 40  # of draws, between which the loss is followed
-planted = 2000  # draws of a planted posterior
 full = True  # whether the sizes are those that the text speaks of
 
 # %% [markdown]
@@ -178,45 +177,6 @@ if full:
     assert remaining > 5 * np.median(barriers.aligned.height)
 
 # %% [markdown]
-# ## How often is a label wrong?
-#
-# Of a real posterior nobody knows the right labels. `failure_rates` plants them: draws of three
-# components whose means are a given number of standard deviations apart, hidden by random
-# permutations. Alignment fails on a draw where it does not undo what was done. Beside it stands the
-# best that any rule can do, which knows the true means.
-
-# %%
-rates = ob.truth.failure_rates(
-    [0, 1, 2, 3, 4, 6], ob.truth.PlantedComponents(components=3, features=3, draws=planted)
-)
-ob.plot.failure_rates(rates)
-
-# %%
-names = {"gaussian": "align (iterated Gaussian)", "draw": "matched with one draw"}
-table = {names[rule]: rates.rates[rule].mean(axis=0) for rule in names}
-pd.DataFrame(
-    {**table, "best possible": rates.optimal.mean(axis=0)},
-    index=pd.Index(rates.separations, name="standard deviations apart"),
-).round(3)
-
-# %% [markdown]
-# Three things to take from it.
-#
-# - From two standard deviations on, `align` is as good as any rule can be, without knowing the
-#   truth.
-# - Below that no rule is: at one standard deviation even the best is wrong for nearly half of the
-#   draws. Parts that overlap so much have no labels to be found.
-# - Matching with a single draw, as networks are matched that were trained, is much worse: the noise
-#   of that draw is taken for the units' places.
-
-# %% tags=["remove-cell"]
-best, ours = rates.optimal.mean(axis=0), rates.rates["gaussian"].mean(axis=0)
-single = rates.rates["draw"].mean(axis=0)
-assert np.abs(ours[2:] - best[2:]).max() < (0.01 if full else 0.05)
-assert 0.4 < best[1] < 0.5 or not full
-assert single[3] > 2 * ours[3]
-
-# %% [markdown]
 # ## What to try next
 #
 # - `ob.align(posterior, reference=alignment)` brings another posterior into the same labels: that
@@ -224,7 +184,5 @@ assert single[3] > 2 * ours[3]
 #   truth.
 # - `ob.approximations.fit_gaussian(alignment.posterior, "full")` makes one Gaussian of one basin. Does it predict
 #   better here than in [Comparing posteriors](04-comparing-posteriors.ipynb)?
-# - `ob.truth.PlantedComponents(sds=(0.3, 1.0, 3.0))`: parts of unequal widths, where the mean as a
-#   reference fails and the Gaussian does not.
 # - Order the biases, `ob.networks.Parametrisation(biases="ordered")`, and sample again: the symmetry is gone
 #   from the model. Do the chains mix better or worse?

@@ -4,8 +4,6 @@ from .analysis.alignment.barriers import barriers as barriers
 from .analysis.alignment.networks import transpositions as transpositions
 from .analysis.predictive.convergence import summarise_predictions as summarise_predictions
 from .analysis.predictive.regression import score_predictions as score_predictions
-from .analysis.predictive.uncertainty import predictive_uncertainty as predictive_uncertainty
-from .analysis.summaries.unit_activity import unit_activity as unit_activity
 from .estimators import BayesianClassifier as BayesianClassifier
 from .estimators import BayesianRegressor as BayesianRegressor
 from .inference.training.ensemble import Ensemble as Ensemble

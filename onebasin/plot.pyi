@@ -11,7 +11,6 @@ from .analysis.plots.predictions import plot_predictions, plot_prior
 from .analysis.plots.predictive import plot_predictive
 from .analysis.plots.traces import plot_traces
 from .analysis.plots.uncertainty import plot_uncertainty
-from .truth.figures import plot_failure_rates
 
 aligned = plot_aligned
 barriers = plot_barriers
@@ -19,7 +18,6 @@ calibration = plot_calibration
 comparison = plot_comparison
 densities = plot_densities
 elbo = plot_elbo
-failure_rates = plot_failure_rates
 forest = plot_forest
 labels = plot_labels
 pair = plot_pair

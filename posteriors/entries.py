@@ -86,9 +86,3 @@ def dotted(name: str, shape: Index) -> Iterator[str]:
     """Name a variable's entries as CmdStan's CSV files do, in C order."""
     for index in np.ndindex(*shape):
         yield ".".join([name, *(str(place + 1) for place in index)])
-
-
-def bracketed(name: str, shape: Index) -> Iterator[str]:
-    """Name a variable's entries as posteriordb does, in C order."""
-    for index in np.ndindex(*shape):
-        yield f"{name}[{','.join(str(place + 1) for place in index)}]" if shape else name

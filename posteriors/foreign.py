@@ -21,8 +21,8 @@ from onebasin.base.errors import ArgumentError, ArgumentTypeError, OnebasinError
 from . import schema
 from .opening import open_tree
 from .schema import adopted
-from .stan_csv import CHAIN_COLUMNS, COUNTING, ORDER_COLUMNS
-from .storable import dataset_of, gathered, storable_names
+from .storable import dataset_of, storable_names
+from .tables import groups_of
 
 
 def names_files(value: Any) -> bool:
@@ -75,7 +75,7 @@ def _tree_of(value: Any, argument: str) -> xr.DataTree:
         groups = {schema.POSTERIOR: {"x": draws}, schema.SAMPLE_STATS: {schema.LP: lp}}
         return _of_mapping(groups, argument)
     if maker == "pandas" and hasattr(value, "columns"):
-        return _of_mapping(_of_table(value, argument), argument)
+        return _of_mapping(groups_of(value, argument), argument)
     if isinstance(value, xr.Dataset | xr.DataArray):
         return _of_xarray(value, argument)
     if isinstance(value, Mapping) or hasattr(value, "__array__"):
@@ -116,27 +116,6 @@ def _of_mapping(value: Mapping[Any, Any], argument: str) -> xr.DataTree:
                 "arrays then."
             )
     return xr.DataTree.from_dict(groups)
-
-
-def _of_table(table: Any, argument: str) -> dict[str, np.ndarray]:
-    """Give a table's columns as arrays (chain, draw, ...); one without a column of chains is of a single one."""
-    columns = {str(name): np.asarray(table[name]) for name in table.columns}
-    chain = next((columns[name] for name in CHAIN_COLUMNS if name in columns), np.zeros(len(table)))
-    order = next(
-        (columns[name] for name in ORDER_COLUMNS if name in columns), np.arange(len(table))
-    )
-    _, each = np.unique(chain, return_counts=True)
-    if len(set(each.tolist())) > 1:
-        raise ArgumentError(
-            f"`{argument}` has chains of {min(each)} and of {max(each)} draws, and all need equally many."
-        )
-    rows = np.lexsort((order, chain)).reshape(len(each), -1)
-    if (order[rows][:, 1:] == order[rows][:, :-1]).any():
-        raise ArgumentError(
-            f"`{argument}` has several draws of one number in a chain: give each chain a number of its own in a "
-            "column `.chain`."
-        )
-    return gathered({n: column[rows] for n, column in columns.items() if n not in COUNTING})
 
 
 def _of_numpyro(mcmc: Any, argument: str) -> xr.DataTree:

@@ -18,18 +18,7 @@ Files = tuple[Path, ...]
 
 _CHAIN = re.compile(r"(?P<stem>.+)[-_.](?P<chain>\d+)")
 _TABLES = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
-_SUFFIXES = (
-    ".json.zip",
-    ".zarr.zip",
-    ".nc",
-    ".nc4",
-    ".netcdf",
-    ".zarr",
-    *_TABLES,
-    ".parquet",
-    ".json",
-    ".zip",
-)
+_SUFFIXES = (".zarr.zip", ".nc", ".nc4", ".netcdf", ".zarr", *_TABLES, ".parquet", ".zip")
 
 
 def is_csv(path: Path) -> bool:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from onebasin.base.errors import FormatError, PosteriorFileError
 from onebasin.base.files import netcdf
 
-from . import draws_csv, draws_json, draws_parquet, schema, stan_csv, zarr_store
+from . import schema, stan_csv, tables, zarr_store
 from .csv_blocks import GZIP
 from .join import join
 from .naming import expanded, is_csv
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 _WRITER = "onebasin or ArviZ"
 _HDF5 = b"\x89HDF\r\n\x1a\n"
 _CLASSIC = b"CDF"
-_ARRAYS = (".nc", ".nc4", ".h5", ".zarr", ".zip")
-"""Suffixes of files that hold no text."""
 _HEAD = 512
 
 
@@ -63,9 +61,9 @@ def _read(files: Sequence[Path], *, lazy: bool) -> xr.DataTree:
         if seen.setdefault(file.resolve(), file) is not file:
             raise FormatError(file, "is given twice: give every chain once")
     if all(map(is_csv, files)):
-        tables = list(map(stan_csv.ChainFile.of, files))
-        if not any(draws_csv.says(table, stan_csv.CHAIN_COLUMNS) for table in tables):
-            return stan_csv.read(tables, lazy=lazy)
+        chains = list(map(stan_csv.ChainFile.of, files))
+        if not any(_says(chain, stan_csv.CHAIN_COLUMNS) for chain in chains):
+            return stan_csv.read(chains, lazy=lazy)
     return join([_read_one(file, lazy=lazy) for file in files], files, lazy=lazy)
 
 
@@ -73,7 +71,7 @@ def _read_one(path: Path, *, lazy: bool) -> xr.DataTree:
     """Read a file or store: by its content, by its name where that leaves a doubt."""
     if path.is_dir():
         if zarr_store.is_store(path):
-            return _with_draws(zarr_store.read(path, lazy=lazy), path)
+            return _with_draws(zarr_store.read(path), path)
         raise FormatError(path, "is a folder that is no Zarr store and holds no CSV files")
     if not path.is_file() and glob.has_magic(str(path)):
         raise FormatError(path, "is a pattern that no file matches")
@@ -83,9 +81,8 @@ def _read_one(path: Path, *, lazy: bool) -> xr.DataTree:
     if path.is_file():
         with path.open("rb") as file:
             head = file.read(_HEAD)
-    suffix = path.suffix.lower()
-    if head.startswith(draws_parquet.MAGIC):
-        return _table(draws_parquet.ParquetTable.of(path), lazy=lazy)
+    if head.startswith(tables.PARQUET):
+        return tables.read_parquet(path)
     if not head.startswith((_HDF5, _CLASSIC)):
         if zipfile.is_zipfile(path):
             try:
@@ -96,21 +93,21 @@ def _read_one(path: Path, *, lazy: bool) -> xr.DataTree:
                     path, "is no zip archive that can be read: it is cut short or damaged"
                 ) from error
             if place is None:
-                return draws_json.read(path)
-            return _with_draws(zarr_store.read(path, lazy=lazy, place=place), path)
-        is_json = head.lstrip()[:1] in (b"[", b"{") and suffix not in _ARRAYS
-        if (is_json or suffix == ".json") and not is_csv(path):
-            return draws_json.read(path)
+                raise FormatError(path, "is a zip archive that holds no Zarr store")
+            return _with_draws(zarr_store.read(path, place=place), path)
         if is_csv(path) or head.startswith(GZIP) or b"stan_version" in head:
-            return _table(stan_csv.ChainFile.of(path), lazy=lazy)
+            table = stan_csv.ChainFile.of(path)
+            if _says(table, (*stan_csv.CHAIN_COLUMNS, *stan_csv.ORDER_COLUMNS)):
+                table.check()
+                return tables.read_csv(table)
+            return stan_csv.read([table], lazy=lazy)
     tree = netcdf.read_tree(path, None, error=PosteriorFileError, writer=_WRITER, lazy=lazy)
     return _with_draws(tree, path)
 
 
-def _table(file: stan_csv.ChainFile, *, lazy: bool) -> xr.DataTree:
-    if draws_csv.says(file, (*stan_csv.CHAIN_COLUMNS, *stan_csv.ORDER_COLUMNS)):
-        return draws_csv.read(file, lazy=lazy)
-    return stan_csv.read([file], lazy=lazy)
+def _says(file: stan_csv.ChainFile, columns: tuple[str, ...]) -> bool:
+    """Tell whether a table says of every row which chain, or which draw, it is of, in one of these columns."""
+    return not file.header.is_stans and any(name in file.columns for name in columns)
 
 
 def _with_draws(tree: xr.DataTree, path: Path) -> xr.DataTree:

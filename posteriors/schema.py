@@ -178,7 +178,6 @@ OF_A_RUN = (
 )
 
 # Root attributes of symmetrised variational inference
-FAMILY = "family"
 MUTUAL_INFORMATION = "mutual_information"
 LOG_GROUP_ORDER = "log_group_order"
 

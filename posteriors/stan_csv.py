@@ -34,7 +34,7 @@ STATS = schema.OLDER | {
     **dict.fromkeys(("lp_approx__", "log_q__", "log_g__"), schema.LOG_Q),
 }
 """Columns of statistics, those of CmdStan's methods among them: the statistic that each is."""
-_TYPES = {schema.TREE_DEPTH: np.int64, schema.N_STEPS: np.int64, schema.DIVERGING: np.bool_}
+TYPES = {schema.TREE_DEPTH: np.int64, schema.N_STEPS: np.int64, schema.DIVERGING: np.bool_}
 """Types of statistics that are no real numbers."""
 
 CHAIN_COLUMNS = ("chain", ".chain", "chain__")
@@ -122,7 +122,7 @@ def read(files: Sequence[ChainFile], *, lazy: bool) -> xr.DataTree:
     """Read the chains of one posterior, a file each."""
     for file in files:
         file.check()
-    _check_together(files)
+    check_together(files)
     draws = files[0].draws
     told = attributes([file.header for file in files], draws)
 
@@ -186,7 +186,7 @@ def layout(file: ChainFile) -> Layout:
             continue
         if name.endswith("__"):
             stat = STATS.get(name, name.removesuffix("__"))
-            kind = np.dtype(_TYPES.get(stat, np.float64))
+            kind = np.dtype(TYPES.get(stat, np.float64))
             stats.setdefault(stat, (Entries((), np.array([place])), kind))
         else:
             held[name] = place
@@ -204,7 +204,7 @@ def layout(file: ChainFile) -> Layout:
     return groups | ({schema.SAMPLE_STATS: stats} if stats else {})
 
 
-def _check_together(files: Sequence[ChainFile]) -> None:
+def check_together(files: Sequence[ChainFile]) -> None:
     """Refuse files that are not chains of one posterior."""
     first = files[0]
     for number, file in enumerate(files[1:], 1):

@@ -14,7 +14,7 @@ from onebasin.base.files import netcdf
 from onebasin.base.files.atomic import replacing
 from onebasin.base.notices import notice
 
-from . import draws_csv, draws_json, draws_parquet, schema, zarr_store
+from . import schema, tables, zarr_store
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -26,8 +26,7 @@ class Format:
 
     name: str
     suffixes: tuple[str, ...]
-    groups: tuple[str, ...] = ()
-    """The only groups that it holds, of which it keeps the numbers alone; empty for one that holds all there is."""
+    is_table: bool = False  # It holds only the numbers of draws and statistics.
     folder: bool = False  # It is a folder of files.
 
     @property
@@ -39,11 +38,9 @@ class Format:
 NETCDF = Format("NetCDF", (".nc", ".nc4", ".netcdf", ".h5"))
 _ZARR = Format("Zarr", (".zarr",), folder=True)
 _ZARR_ZIP = Format("zipped Zarr", (".zarr.zip",))
-_CSV = Format("CSV", (".csv",), groups=(schema.POSTERIOR, schema.SAMPLE_STATS))
-_PARQUET = Format("Parquet", (".parquet",), groups=(schema.POSTERIOR, schema.SAMPLE_STATS))
-_JSON = Format("posteriordb's JSON", (".json",), groups=(schema.POSTERIOR,))
-_JSON_ZIP = Format("posteriordb's zipped JSON", (".json.zip",), groups=(schema.POSTERIOR,))
-FORMATS = (NETCDF, _ZARR, _ZARR_ZIP, _CSV, _PARQUET, _JSON, _JSON_ZIP)
+_CSV = Format("CSV", (".csv",), is_table=True)
+_PARQUET = Format("Parquet", (".parquet",), is_table=True)
+FORMATS = (NETCDF, _ZARR, _ZARR_ZIP, _CSV, _PARQUET)
 
 
 def format_of(path: Path, *, argument: str = "path") -> Format:
@@ -74,7 +71,7 @@ def write_tree(tree: xr.DataTree, path: Path, *, new: bool = False) -> Path:
                     path,
                     f"cannot hold the complex numbers of `{name}`: store its .real and its .imag instead",
                 )
-    if form.groups and not draws_csv.real_draws(tree, schema.POSTERIOR):
+    if form.is_table and not tables.real_draws(tree, schema.POSTERIOR):
         raise FormatError(path, "cannot be written: the posterior has no variable of real numbers")
     try:
         if form is NETCDF:
@@ -83,13 +80,8 @@ def write_tree(tree: xr.DataTree, path: Path, *, new: bool = False) -> Path:
             with replacing(path, new=new) as part:
                 if form in (_ZARR, _ZARR_ZIP):
                     zarr_store.write(plain(tree), part, zipped=form is _ZARR_ZIP)
-                elif form is _CSV:
-                    draws_csv.write(tree, part)
-                elif form is _PARQUET:
-                    draws_parquet.write(tree, part)
                 else:
-                    name = path.name[: -len(".zip")] if form is _JSON_ZIP else ""
-                    draws_json.write(tree, part, zipped=name)
+                    tables.write(tree, part, parquet=form is _PARQUET)
     except (TypeError, NotImplementedError, ValueError) as error:
         if isinstance(error, FormatError):
             raise
@@ -129,14 +121,15 @@ def _encoded(attributes: Any) -> dict[str, Any]:
 
 def _lost(tree: xr.DataTree, form: Format) -> Iterator[str]:
     """Name the content of a posterior that a format cannot store."""
-    if not form.groups:
+    if not form.is_table:
         return
-    others = [name for name in tree.children if name not in form.groups]
+    held = (schema.POSTERIOR, schema.SAMPLE_STATS)
+    others = [name for name in tree.children if name not in held]
     if others:
         yield f"group(s) {', '.join(others)}"
-    for group in form.groups:
+    for group in held:
         if group in tree.children:
-            kept = draws_csv.real_draws(tree, group)
+            kept = tables.real_draws(tree, group)
             left = [
                 str(name)
                 for name in tree[group].data_vars

@@ -16,6 +16,8 @@ from pathlib import Path
 import platformdirs
 import pytest
 
+pytestmark = pytest.mark.full  # builds and installs
+
 ROOT = Path(__file__).parents[1]
 ROOMS = ("base", "models", "posteriors", "stan", "analysis", "inference", "truth", "studies", "cli")
 VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]

@@ -1,6 +1,6 @@
-"""Check whether a result is right: reference posteriors, planted components, and data that a model simulates.
+"""Check whether a result is right: reference posteriors, and data that a model simulates.
 
-References are kept with the package, made by `onebasin truth make`, and checked by code that shares no line with it.
+`making` makes a reference of one of the `problems`, `python -m onebasin.truth.making NAME`.
 `__init__.pyi` lists the public names; each is loaded when it is first asked for.
 """
 

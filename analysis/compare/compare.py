@@ -20,7 +20,7 @@ from onebasin.base.arguments import checks_arguments
 from onebasin.base.checks import check_count, check_seed
 from onebasin.base.errors import ArgumentError
 from onebasin.models.symmetry.blocks import Symmetry
-from onebasin.posteriors import schema
+from onebasin.posteriors import references, schema
 from onebasin.posteriors.draws import event_shapes
 from onebasin.posteriors.view import Posterior, View, as_view
 
@@ -75,10 +75,11 @@ def compare(
     Parameters
     ----------
     posteriors : mapping of str to posterior
-        At least two, of the same model and data; of networks also in different parametrisations. Each in any form that
-        `ob.diagnose` takes.
+        At least two, of the same model and data, or one if `truth` is a reference; of networks also in different
+        parametrisations. Each in any form that `ob.diagnose` takes.
     truth : str, optional
-        The name of the one that the others are compared with; by default the first.
+        The name of the one that the others are compared with; by default the first. A name that is none of theirs may
+        be that of a reference posterior (`ob.truth.references()`), which is then compared with.
     x : array (obs, in), optional
         Inputs to predict at; by default those that the truth was fitted to and keeps.
     y : array (obs,) or (obs, out), optional
@@ -108,8 +109,8 @@ def compare(
     TypeError
         If a posterior is no `DataTree`, and ArviZ cannot make it one.
     ValueError
-        If there are fewer than two posteriors, `truth` is none of them, networks or data differ, there are
-        no points to predict at, or points do not fit the network.
+        If there are fewer than two posteriors, `truth` is none of them and no reference, networks or data differ, there
+        are no points to predict at, or points do not fit the network.
 
     References
     ----------
@@ -127,6 +128,9 @@ def compare(
     check_count("permutations", permutations, most=10**6)
     check_seed(seed)
     truth = next(iter(posteriors), "") if truth is None else truth
+    is_reference = truth not in posteriors and truth in references.names()
+    if is_reference:
+        posteriors = {truth: references.open_reference(truth), **posteriors}
     _check_names(posteriors, truth)
     named = {truth: posteriors[truth]} | dict(posteriors)
     views = {name: as_view(posterior, f"posteriors[{name!r}]") for name, posterior in named.items()}
@@ -162,11 +166,13 @@ def compare(
             whole = aligned[truth]
             aligned[truth] = halves(whole)[1]
             rhat = rhat_of(whole, names)
+            # The labels of a reference do not depend on its draws, so means of all of them are compared.
+            against = whole if is_reference else aligned[truth]
         if weights:
             _weigh(rows, aligned, truth, frame, permutations, seed)
         for name, view in aligned.items() if model is None else ():
             if name != truth:
-                found = compare_moments(aligned[truth], view, var_names=names, rhat=rhat)
+                found = compare_moments(against, view, var_names=names, rhat=rhat)
                 rows[name] |= {column: getattr(found, column) for column in MOMENTS}
                 moments[name] = found
                 if not blocks and (found.verdict == "differ" or found.gated):
@@ -186,6 +192,7 @@ def compare(
         rule=aligned_by.text if aligned_by else "",
         caveat=resolved.caveat if aligned_by else "",
         permutations=permutations if weights else 0,
+        half=not is_reference,
         shared=shared,
         obstacles=obstacles,
         labels=labels,
@@ -199,12 +206,13 @@ def compare(
 def _check_names(posteriors: Mapping[str, Posterior], truth: str) -> None:
     if len(posteriors) < 2:
         raise ArgumentError(
-            f"`posteriors` hold {len(posteriors)}, and a comparison needs two or more: add another."
+            f"`posteriors` hold {len(posteriors)}, and a comparison needs two or more: add another, or name a "
+            "reference by `truth`."
         )
     if truth not in posteriors:
         raise ArgumentError(
-            f"`truth` is {truth!r}, which is none of the posteriors: choose one of "
-            f"{', '.join(posteriors)}."
+            f"`truth` is {truth!r}, which is none of the posteriors and no reference: choose one of "
+            f"{', '.join(posteriors)}, or of the references {', '.join(references.names())}."
         )
     if FLOOR in posteriors:
         raise ArgumentError(

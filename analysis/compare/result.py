@@ -49,6 +49,7 @@ class Account:
     rule: str  # By which draws were aligned, in words.
     caveat: str  # What nobody has checked of the symmetry.
     permutations: int  # 0 where draws were not compared.
+    half: bool  # Whether means are those of the truth's second half.
     shared: Shared | None  # Variables; None where they were chosen or are a network's weights.
     obstacles: Mapping[str, str]  # Why the weights of some posteriors were not compared, by name.
     labels: Mapping[str, tuple[str, ...]]  # Words of a symmetry that chains show, by posterior.
@@ -67,6 +68,8 @@ class Account:
         yield (
             f"Baseline (`floor`): the distance between the two halves of `{truth}`. Values this small are noise."
         )
+        if "max_abs_z" in self.table and self.half:
+            yield f"Means of `{truth}` are those of its second half."
         if self.rule:
             yield f"{self.rule} Labels were fitted on the first half of `{truth}`."
         if self.caveat:

@@ -35,7 +35,6 @@ from onebasin.base.errors import ArgumentError, InferenceError
 from onebasin.base.settings import Count, Positive, Rule, given_or_default, settings
 from onebasin.models.networks.architecture import Network
 from onebasin.models.networks.bayesian import BayesianNetwork
-from onebasin.models.networks.local_reparametrisation import sample_outputs
 from onebasin.models.networks.prediction import all_heads
 from onebasin.posteriors.view import Posterior, View, as_view
 
@@ -299,6 +298,43 @@ def _advance(
 
     state, losses = jax.lax.scan(step, state, None, length=num)
     return state, losses.mean()
+
+
+def sample_outputs(
+    rng_key: jax.Array,
+    network: Network,
+    mean: Weights,
+    sd: Weights,
+    x: Float[Array, "obs in"],
+    num_samples: int,
+) -> Float[Array, "sample obs out"]:
+    """Draw outputs, without observation noise, of networks whose weights and biases are independent normals.
+
+    Layers are drawn instead of weights: a layer's values are normal given the layer before. Every input sees weights of
+    its own, so that the distribution at each input is right, and the joint one over inputs is not that of one network.
+    Source: Kingma, Salimans and Welling 2015, section 2.2.
+    """
+    f, skips = network.nonlinearity.function, network.skip_matrices()
+    before = h = jnp.broadcast_to(x[None], (num_samples, *x.shape))
+    keys = jax.random.split(rng_key, len(network.layers))
+    for i, (layer, key) in enumerate(zip(network.layers, keys, strict=True)):
+        if layer.weight is None:
+            return jnp.sum(before, -1, keepdims=True)
+        # All samples meet the same inputs: their moments are needed once.
+        shared = before[:1] if i == 0 else before
+        centre = shared @ mean[layer.weight]
+        variance = shared**2 @ sd[layer.weight] ** 2
+        if layer.bias:
+            centre = centre + mean[layer.bias][None, None, :]
+            variance = variance + sd[layer.bias][None, None, :] ** 2
+        # The gradient of a square root at 0 is infinite, and a layer without biases meets inputs that are 0.
+        variance = jnp.maximum(variance, jnp.finfo(variance.dtype).tiny)
+        eps = jax.random.normal(key, (num_samples, *centre.shape[1:]), centre.dtype)
+        after = centre + jnp.sqrt(variance) * eps
+        if skips:
+            after = after + h @ jnp.asarray(skips[i], x.dtype)
+        h, before = after, f(after)
+    return h
 
 
 _CLOSEST = 1e-12

@@ -1,10 +1,7 @@
 """Fitting one Gaussian to a posterior by its moments.
 
 Xiao, Liu and Bamler 2023 ("A compact representation for Bayesian neural networks by removing permutation
-symmetry") summarise HMC draws by one diagonal Gaussian after alignment; here the covariance may also be of low
-rank plus a diagonal, a precision of low rank plus a diagonal, or full. Which directions a structure keeps
-matters: what predictions depend on sits in stiff directions, of small variance, which `low-rank` gives up
-first and `low-rank-precision` keeps.
+symmetry") summarise HMC draws by one diagonal Gaussian after alignment; here the covariance may also be full.
 
 The fit is in the coordinates of the draws, chains pooled. Positive scalings of a network's units are divided
 out before, by `analysis.alignment.align` with gauge "balanced" or "unit" (the canonical parametrisation); with
@@ -19,23 +16,22 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
+from jaxtyping import Float
 
 from onebasin.base.arguments import checks_arguments
-from onebasin.base.checks import check_count, choose
+from onebasin.base.checks import choose
 from onebasin.base.errors import ArgumentError
 from onebasin.posteriors import schema
 from onebasin.posteriors.draws import entry_names
 from onebasin.posteriors.view import Posterior, as_view
 
 from ..summaries.units import is_constant, units_of
-from . import estimation
-from .estimation import Samples, Spectral, Structure
 from .gaussian import GaussianFit
 from .layout import Rows, VariableLayout, layout_of
 
-COVARIANCES = ("diagonal", "low-rank", "low-rank-precision", "full")
-_RANKED = ("low-rank", "low-rank-precision")
-_SHRUNK = ("low-rank-precision", "full")
+COVARIANCES = ("diagonal", "full")
+Samples = Float[np.ndarray, "sample param"]
+Matrix = Float[np.ndarray, "param param_bis"]
 
 
 @checks_arguments
@@ -43,7 +39,6 @@ def fit_gaussian(
     posterior: Posterior,
     covariance: str = "diagonal",
     *,
-    rank: int = 20,
     shrinkage: float | None = None,
     var_names: str | Sequence[str] | None = None,
     positive: str | Sequence[str] = (),
@@ -54,19 +49,10 @@ def fit_gaussian(
     ----------
     posterior : DataTree, or what ArviZ converts to one
         Draws (chain, draw, ...), aligned where parts are interchangeable. Computed in float64.
-    covariance : {"diagonal", "low-rank", "low-rank-precision", "full"}
-        Of the parameters divided by their standard deviations, that is, of their correlation matrix:
-        nothing; `rank` factors plus a diagonal, by maximum likelihood; the `rank` smallest eigenvalues with
-        one value for all others, which keeps the trace; or all of it, shrunk towards the identity. All but
-        the third keep each parameter's variance.
-    rank : int
-        Number of factors or of eigenvalues; otherwise unused.
+    covariance : {"diagonal", "full"}
+        Standard deviations alone, or with all correlations, shrunk towards none.
     shrinkage : float, optional
-        From 0 (none) to 1 (the diagonal alone), for the last two. By default `full` takes Ledoit and
-        Wolf's, and `low-rank-precision` none: Ledoit-Wolf looks at the largest eigenvalues and shrinks the
-        smallest away (eight directions of variance 0.1 to 0.001 among 50 parameters, 1000 draws:
-        Kullback-Leibler divergence 0.31 without, 8.4 with it, 14.1 for `diagonal`). With few more draws
-        than parameters a little of it helps all the same.
+        From 0 (none) to 1 (no correlations), for "full"; Ledoit and Wolf's by default. Variances are never shrunk.
     var_names : str or sequence of str, optional
         The variables, in this order; by default all.
     positive : str or sequence of str
@@ -75,7 +61,7 @@ def fit_gaussian(
     Returns
     -------
     GaussianFit
-        Sampling, log density, moments, saving.
+        Sampling, log density, moments.
 
     Raises
     ------
@@ -83,8 +69,8 @@ def fit_gaussian(
         If `posterior` is no `DataTree`, and ArviZ cannot make it one.
     ValueError
         If a word or a variable is unknown; draws are fewer than 2, not finite, constant, not positive where
-        they should be, or constrained by the network's parametrisation; `rank` or `shrinkage` is out of
-        range; or `low-rank-precision` has no more draws than parameters.
+        they should be, or constrained by the network's parametrisation; or `shrinkage` is out of range, or too small
+        for the number of draws.
 
     References
     ----------
@@ -119,17 +105,19 @@ def fit_gaussian(
     layout = layout_of(view.posterior, names, positive)
     rows = _rows(view.posterior, layout)
     num_draws = rows.shape[0] * rows.shape[1]
-    _check_numbers(covariance, rank, shrinkage, num_draws, layout.size)
+    _check_shrinkage(covariance, shrinkage)
     units = units_of(rows.reshape(1, num_draws, layout.size))
     z = units.into(rows.reshape(num_draws, layout.size))  # then of mean 0 and mean square 1
     mean = z.mean(axis=0)
     z -= mean
     spread = np.sqrt(np.square(z).mean(axis=0))
     z /= spread
-    structure, used = _estimate(covariance, z, rank, shrinkage)
+    correlation, used = None, None
+    if covariance == "full":
+        used = ledoit_wolf(z) if shrinkage is None else float(shrinkage)
+        correlation = shrunk(z, used)
     settings = {
         "covariance": covariance,
-        "rank": rank if covariance in _RANKED else None,
         "shrinkage": used,
         "fitted_draws": num_draws,
         "positive": positive,
@@ -139,7 +127,7 @@ def fit_gaussian(
         layout=layout,
         loc=units.centre + units.unit * mean,
         scale=units.unit * spread * np.sqrt(num_draws / (num_draws - 1)),
-        structure=structure,
+        correlation=correlation,
         settings=settings,
         attributes={str(n): value for n, value in view.tree.attrs.items()},
         data={n: g for n in schema.DATA_GROUPS if (g := view.group(n)) is not None},
@@ -194,28 +182,13 @@ def _refuse(bad: np.ndarray, names: Sequence[str], what: str) -> None:
         )
 
 
-def _check_numbers(
-    covariance: str, rank: Any, shrinkage: Any, num_draws: int, num_params: int
-) -> None:
-    if covariance in _RANKED:
-        check_count("rank", rank)
-        if rank >= min(num_draws, num_params):
-            raise ArgumentError(
-                f"`rank` is {rank}, and must be less than the number of draws ({num_draws}) and of "
-                f"parameters ({num_params}); give a smaller one, or take 'full'."
-            )
-    if covariance == "low-rank-precision" and num_draws <= num_params:
-        raise ArgumentError(
-            f"`covariance` is 'low-rank-precision', which looks for the directions that vary least: "
-            f"{num_draws} draws of {num_params} parameters do not vary at all in many of them, and "
-            "shrinking would make these equal. Give more draws than parameters, or take 'full', shrunk."
-        )
+def _check_shrinkage(covariance: str, shrinkage: Any) -> None:
     if shrinkage is None:
         return
-    if covariance not in _SHRUNK:
+    if covariance != "full":
         raise ArgumentError(
-            f"`shrinkage` is {shrinkage!r}, but {covariance!r} has none to choose; leave it None, or "
-            f"take one of {', '.join(_SHRUNK)}."
+            f"`shrinkage` is {shrinkage!r}, but {covariance!r} has no correlations to shrink; leave it None, or take "
+            "'full'."
         )
     number = isinstance(shrinkage, Real) and not isinstance(shrinkage, bool)
     if not number or not 0 <= shrinkage <= 1:
@@ -224,17 +197,30 @@ def _check_numbers(
         )
 
 
-def _estimate(
-    covariance: str, z: Samples, rank: int, shrinkage: float | None
-) -> tuple[Structure, float | None]:
-    """The structure, and the shrinkage that was used."""
-    if covariance == "diagonal":
-        return Spectral(np.empty((z.shape[1], 0)), np.empty(0), 1.0), None
-    if covariance == "low-rank":
-        return estimation.factors(z, rank), None
-    spectrum = estimation.spectrum(z)
-    if covariance == "low-rank-precision":
-        used = float(shrinkage or 0.0)
-        return estimation.stiffest(spectrum, used, rank), used
-    used = estimation.ledoit_wolf(z, spectrum) if shrinkage is None else float(shrinkage)
-    return estimation.shrunk(spectrum, used), used
+def ledoit_wolf(z: Samples) -> float:
+    """Shrinkage of the correlation matrix of standardised draws to the identity (Ledoit and Wolf 2004).
+
+    Draws count as independent; those of a chain are not quite, so that it is too small rather than too large.
+    """
+    num, size = z.shape
+    inner = z @ z.T if num < size else z.T @ z
+    total = float(np.square(inner / num).sum())  # squared Frobenius norm of the correlation matrix
+    noise = (float(np.square(np.square(z).sum(axis=1)).mean()) - total) / num
+    return 0.0 if noise <= 0 or total <= size else min(noise / (total - size), 1.0)
+
+
+def shrunk(z: Samples, shrinkage: float) -> Matrix:
+    """Return the correlation matrix of standardised draws, shrunk; refuse one that is singular."""
+    num, size = z.shape
+    found = (1 - shrinkage) * (z.T @ z / num) + shrinkage * np.eye(size)
+    try:
+        least = np.diagonal(np.linalg.cholesky(found)).min()
+    except np.linalg.LinAlgError:
+        least = 0.0
+    if least**2 <= size * np.finfo(np.float64).eps:
+        raise ArgumentError(
+            f"`shrinkage` is {shrinkage:.3g}, with which the covariance is singular: the draws do not vary in some "
+            "direction. Give a larger one, up to 1, or more draws; or leave out, with `var_names`, variables that "
+            "follow from others."
+        )
+    return found

@@ -1,7 +1,7 @@
 """The fitted Gaussian: moments, samples and log densities.
 
 Convention: rows of parameters are as in `layout`, positive variables as logarithms, so that the Gaussian there
-is log normal in them. A row is loc + scale * u with u from a standardised `structure`. Nothing is known of
+is log normal in them. A row is loc + scale * u with u of mean 0 and variance 1. Nothing is known of
 constraints other than that: draws of a simplex or of ordered values are not.
 """
 
@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from jaxtyping import Float
+from scipy.linalg import solve_triangular
 
 from onebasin.base.card import Card, FactList, Part, Words, number
 from onebasin.base.checks import check_count, check_positive, check_seed
@@ -27,7 +28,6 @@ from onebasin.posteriors.pointwise import LIMIT_MB, check_limit
 from onebasin.posteriors.view import View, as_view
 
 from .common import of_target, parameter_table, prediction_groups
-from .estimation import Structure
 from .layout import Rows, VariableLayout
 
 Draws = xr.DataTree | xr.Dataset | Mapping[str, Any]
@@ -39,16 +39,16 @@ class GaussianFit(Shown):
 
     Attributes
     ----------
-    covariance : {"diagonal", "low-rank", "low-rank-precision", "full"}
+    covariance : {"diagonal", "full"}
         What the covariance may be.
     layout : VariableLayout
         The variables, their shapes and axes, and which of them are fitted as logarithms.
     loc, scale : array (param,)
         Means and standard deviations of the draws, logarithms taken.
-    structure : Spectral or Factors
-        Of the standardised parameters.
+    correlation : array (param, param_bis), optional
+        Of a full covariance.
     settings : mapping
-        How it was fitted: `covariance`, `rank`, `shrinkage` as used, `fitted_draws`, `positive`.
+        How it was fitted: `covariance`, `shrinkage` as used, `fitted_draws`, `positive`.
     attributes : mapping
         The source's attributes: `model`, `symmetry`, `alignment`, ...
     data : mapping of str to Dataset
@@ -59,7 +59,7 @@ class GaussianFit(Shown):
     layout: VariableLayout
     loc: Float[np.ndarray, " param"]
     scale: Float[np.ndarray, " param"]
-    structure: Structure
+    correlation: Float[np.ndarray, "param param_bis"] | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
     attributes: Mapping[str, Any] = field(default_factory=dict)
     data: Mapping[str, xr.Dataset] = field(default_factory=dict)
@@ -83,9 +83,8 @@ class GaussianFit(Shown):
             parts.append(Words(warned, flag="warn"))
         divided = self.gauge not in (None, "keep")
         scalings = f"divided out, gauge {self.gauge}" if divided else "as they were sampled"
-        rank, shrinkage = self.settings.get("rank"), self.settings.get("shrinkage")
+        shrinkage = self.settings.get("shrinkage")
         facts = FactList.of(
-            ("rank", "" if rank is None else str(rank)),
             ("shrinkage", "" if shrinkage is None else number(shrinkage)),
             ("logarithms", ", ".join(f"`{name}`" for name in self.log_fitted)),
             ("scalings", scalings if equal_modes(symmetry) != symmetry else ""),
@@ -132,15 +131,19 @@ class GaussianFit(Shown):
     def sd(self) -> dict[str, np.ndarray]:
         """The fit's marginal standard deviations by variable; of a positive one those of the log normal.
 
-        They are the draws' own, except with `low-rank-precision`, which keeps their mean square of
-        standardised parameters only, and for positive variables.
+        They are the draws' own, except for positive variables.
         """
         return self.layout.split(self._natural_moments[1])
 
     @cached_property
+    def _root(self) -> Float[np.ndarray, "param param_bis"] | None:
+        """Cholesky factor of the correlation matrix."""
+        return None if self.correlation is None else np.linalg.cholesky(self.correlation)
+
+    @cached_property
     def _natural_moments(self) -> tuple[np.ndarray, np.ndarray]:
         mean, logs = self.loc.copy(), self.layout.is_log
-        sd = self.scale * np.sqrt(self.structure.variance)
+        sd = self.scale.copy()
         square = np.square(sd[logs])
         mean[logs] = np.exp(mean[logs] + square / 2)
         sd[logs] = mean[logs] * np.sqrt(np.expm1(square))
@@ -186,7 +189,8 @@ class GaussianFit(Shown):
         check_seed(seed)
         check_positive("temperature", temperature)
         streams = [np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(chains)]
-        u = np.stack([self.structure.draw(rng, num_draws) for rng in streams])
+        u = np.stack([rng.standard_normal((num_draws, self.layout.size)) for rng in streams])
+        u = u if self._root is None else u @ self._root.T
         rows = self.loc + math.sqrt(temperature) * self.scale * u
         facts = {"num_draws": num_draws, "chains": chains, "temperature": float(temperature)}
         tree = self._tree(rows, facts, seed=seed, temperature=temperature)
@@ -243,9 +247,15 @@ class GaussianFit(Shown):
         self, rows: Rows, temperature: float, *, jacobian: bool
     ) -> Float[np.ndarray, "chain draw"]:
         u = (rows - self.loc) / (math.sqrt(temperature) * self.scale)
-        flat = self.structure.log_density(u.reshape(-1, self.layout.size))
         width = float(np.log(self.scale).sum()) + 0.5 * self.layout.size * math.log(temperature)
-        log_density = flat.reshape(rows.shape[:2]) - width
+        if self._root is not None:
+            flat = u.reshape(-1, self.layout.size).T
+            u = solve_triangular(self._root, flat, lower=True, check_finite=False).T.reshape(
+                u.shape
+            )
+            width += float(np.log(np.diagonal(self._root)).sum())
+        squares = np.square(u).sum(axis=-1)
+        log_density = -0.5 * (squares + self.layout.size * math.log(2 * math.pi)) - width
         return log_density + self.layout.log_jacobian(rows) if jacobian else log_density
 
     def _tree(

@@ -19,7 +19,6 @@ from onebasin.base.errors import ArgumentError
 from onebasin.base.numbers import format_number
 
 from ..predictive.points import Points, inputs_of, inside_range, network_of
-from ..predictive.uncertainty import predictive_uncertainty
 from .bands import PLACES, Curve, Function, Line, band_panels, draw_bands, draw_curves, truth_at
 from .posteriors import Posteriors, titled, views_of
 from .style import GRID, Picture, add_legend
@@ -66,10 +65,6 @@ def plot_uncertainty(
         If a posterior is of no network, of a classifier, or of one with several inputs or fewer outputs, if `x` is not
         given and no inputs were kept, or if `columns` is no count.
 
-    See Also
-    --------
-    predictive_uncertainty : the numbers, for any number of inputs.
-
     References
     ----------
     Kurle, Januschowski, Gasthaus and Wang 2021, On symmetries in variational Bayesian neural nets, Figure 1.
@@ -78,6 +73,8 @@ def plot_uncertainty(
     --------
     >>> figure = ob.plot.uncertainty({"NUTS": weights}, truth=lambda x: np.sin(3 * x[:, 0]))
     """
+    from onebasin.models.networks.prediction import predict_with_noise  # here: it loads JAX
+
     check_count("columns", columns)
     views = views_of(posteriors)
     for view in views.values():
@@ -86,8 +83,7 @@ def plot_uncertainty(
             inputs = f"a network of {model.network.in_dim} inputs"
             of = "a classifier" if model.is_classifier else inputs
             raise ArgumentError(
-                f"`{view.argument}` is of {of}, and bands are drawn of a regression along its one input; "
-                "`ob.networks.predictive_uncertainty` gives the numbers."
+                f"`{view.argument}` is of {of}, and bands are drawn of a regression along its one input."
             )
         if not 0 <= output < model.network.out_dim:
             raise ArgumentError(
@@ -106,9 +102,12 @@ def plot_uncertainty(
     true = None if truth is None else truth_at(truth, places)
     bands = {}
     for name, view in views.items():
-        split = predictive_uncertainty(view, places[:, None])
-        parts = (split.mean, split.epistemic, split.total)
-        bands[name] = UncertaintyBand(places, *(part[:, output] for part in parts))
+        draws = {variable: view.values(variable) for variable in view.variables}
+        means, sds = predict_with_noise(network_of(view), draws, places[:, None])
+        means, sds = (part[..., output].astype(np.float64) for part in (means, sds))
+        epistemic = means.std(axis=(0, 1))
+        total = np.hypot(epistemic, np.sqrt(np.square(sds).mean(axis=(0, 1))))
+        bands[name] = UncertaintyBand(places, means.mean(axis=(0, 1)), epistemic, total)
     figure = draw_uncertainty(titled(bands), data=data, truth=true, columns=columns)
     told = []
     for name, band in bands.items():

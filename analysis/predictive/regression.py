@@ -53,6 +53,9 @@ class PredictiveScores(Shown):
     explained_variance : float or None
         1 - `mse` / variance of `y` over the points: 1 without error, 0 for a constant at the mean of `y`, and below
         for what is worse; None where `y` does not vary.
+    epistemic, aleatoric : float or None
+        Root mean square over points of the standard deviation over draws of the function, which more data could take
+        away, and of the noise, which they leave; None without the function.
     """
 
     num_obs: int
@@ -67,6 +70,8 @@ class PredictiveScores(Shown):
     width_95: float
     crps: float
     explained_variance: float | None
+    epistemic: float | None = None
+    aleatoric: float | None = None
 
     def _card(self) -> Card:
         coverage, log_score, share = self.coverage_95, self.log_score, self.explained_variance
@@ -88,6 +93,8 @@ class PredictiveScores(Shown):
                     f"{100 * self.coverage_50:.3g} %, mean width {number(self.width_50)}",
                 ),
                 ("inside 95 %", f"{100 * coverage:.3g} %, mean width {number(self.width_95)}"),
+                ("epistemic sd", "" if self.epistemic is None else number(self.epistemic)),
+                ("aleatoric sd", "" if self.aleatoric is None else number(self.aleatoric)),
                 ("draws", f"{self.num_draws:,}"),
             ),
         ]
@@ -116,9 +123,13 @@ class PredictiveScores(Shown):
 
 
 def score_predictions(
-    draws: Predictions, y: Targets, *, log_likelihood: LogLikelihood | None = None
+    draws: Predictions,
+    y: Targets,
+    *,
+    log_likelihood: LogLikelihood | None = None,
+    function: Predictions | None = None,
 ) -> PredictiveScores:
-    """Compute all scores of a regression: errors, log score, coverage and widths of intervals, CRPS.
+    """Compute all scores of a regression: errors, log score, coverage and widths of intervals, CRPS, uncertainty.
 
     Parameters
     ----------
@@ -128,6 +139,9 @@ def score_predictions(
         What was observed.
     log_likelihood : array (chain, draw, obs), optional
         Log density of each observation given each draw, summed over outputs, in nats.
+    function : array (chain, draw, obs, out), optional
+        The same draws without noise, as `ob.networks.predict` gives them: the standard deviation of `draws` is split
+        into epistemic and aleatoric by the law of total variance.
 
     Returns
     -------
@@ -169,6 +183,15 @@ def score_predictions(
             f"`log_likelihood` has shape {np.shape(log_likelihood)}, and (chain, draw, {num_obs}) "
             "is needed: one value per draw and observation."
         )
+    epistemic = aleatoric = None
+    if function is not None:
+        function = as_numbers("function", function)
+        if function.shape != draws.shape:
+            raise ArgumentError(
+                f"`function` has shape {function.shape}, and that of `draws`, {draws.shape}, is needed."
+            )
+        epistemic = spread(function)
+        aleatoric = float(np.sqrt(np.maximum(0.0, spread(draws) ** 2 - epistemic**2)))
     squared = mse(draws, y)
     coverage_50, width_50 = coverage_and_width(draws, y, probability=0.5)
     coverage_95, width_95 = coverage_and_width(draws, y, probability=0.95)
@@ -185,7 +208,14 @@ def score_predictions(
         width_95=width_95,
         crps=float(pointwise_crps(draws, y).mean()) if num_draws > 1 else float("nan"),
         explained_variance=explained_variance(squared, y),
+        epistemic=epistemic,
+        aleatoric=aleatoric,
     )
+
+
+def spread(draws: Predictions) -> float:
+    """Return the standard deviation over draws, its root mean square over points."""
+    return float(np.sqrt(np.mean(np.var(np.asarray(draws, np.float64), axis=(0, 1)))))
 
 
 def score_function(
@@ -213,6 +243,8 @@ def score_function(
         mse=squared,
         rmse=float(np.sqrt(squared)),
         explained_variance=explained_variance(squared, y),
+        epistemic=spread(function),
+        aleatoric=float(np.sqrt(np.mean(np.square(scale)))),
     )
 
 

@@ -9,4 +9,3 @@ from .tables import comparison_table as comparison_table
 from .tables import cost_table as cost_table
 from .tables import health_table as health_table
 from .tables import means_table as means_table
-from .tables import reference_table as reference_table

@@ -7,8 +7,6 @@ import pandas as pd
 
 from onebasin.base.table import Column, Row, Table, TableCell, Value
 
-from ..compare.reference.judging import TESTED
-from ..compare.reference.result import SHOWN, ReferenceComparison
 from ..compare.result import Comparison
 from ..diagnostics.result import AlignedDiagnosis, Diagnosis
 from ..diagnostics.verdict import FLAGS, Extreme, Outcome
@@ -148,44 +146,7 @@ def means_table(comparison: Comparison) -> Table | None:
     rows = tuple((str(row), *(cell(c, row) for c in names)) for row in table.index if row in shown)
     more = f"; the {MEANS} of {len(table)} parameters furthest apart" if len(table) > MEANS else ""
     columns = tuple(Column(c, decimals=1) if c in bounds else Column(c) for c in names)
-    return Table(
-        ("parameter", *columns),
-        rows,
-        f"means side by side, those of {comparison.truth} of its second half{more}",
-    )
-
-
-def reference_table(comparison: ReferenceComparison, *, worst: int = SHOWN) -> Table:
-    """Tabulate how far a run's quantities are from a reference's, the largest |z| first."""
-    shown, bound = comparison.worst(worst), comparison.z_bound
-    off = "off by, sds"
-    columns = (
-        "quantity",
-        Column("mean", decimals=3, unit=off),
-        Column("5 %", decimals=3, unit=off),
-        Column("median", decimals=3, unit=off),
-        Column("95 %", decimals=3, unit=off),
-        Column("|z|", decimals=1, unit="largest"),
-        Column("sd", decimals=2, unit="ratio"),
-        Column("R-hat", decimals=3),
-        Column("ESS", decimals=0, unit="bulk"),
-    )
-    rows = []
-    for name, row in shown.iterrows():
-        sizes = [abs(row[f"z_{each}"]) for each in TESTED if not math.isnan(row[f"z_{each}"])]
-        z = max(sizes, default=None)
-        largest = TableCell(z)
-        if z is not None and row["passed"] and not math.isnan(bound):
-            largest = TableCell(z, "good" if z <= bound else "bad")
-        rhat = row["rhat"]
-        mixing = None if math.isnan(rhat) else TableCell(rhat, "" if row["passed"] else "bad")
-        places = (row[f"d_{each}"] for each in TESTED)
-        rows.append((f"`{name}`", *places, largest, row["sd_ratio"], mixing, row["ess_bulk"]))
-    many = len(comparison.table)
-    few = (
-        f"{len(shown)} of {many} quantities, worst first" if len(shown) < many else "all quantities"
-    )
-    return Table(columns, tuple(rows), few).without_empty_columns()
+    return Table(("parameter", *columns), rows, f"means side by side{more}")
 
 
 def _worst(table: pd.DataFrame) -> tuple[float, float, float]:

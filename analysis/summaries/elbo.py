@@ -42,12 +42,7 @@ _BOUNDS = (
     "symmetrised_elbo_lower",
     "symmetrised_elbo_upper",
 )
-_FAMILIES = {
-    "meanfield": "mean-field Gaussian",
-    "fullrank": "full-rank Gaussian",
-    "block": "Gaussian with a full covariance within each part",
-    "lowrank": "Gaussian with a diagonal plus low-rank covariance",
-}
+_FAMILIES = {"meanfield": "mean-field Gaussian", "fullrank": "full-rank Gaussian"}
 
 
 State = Literal["converged", "level", "rising", "unfinished", "failed"]
@@ -292,7 +287,7 @@ def elbo(posterior: Posterior) -> Elbo:
     rise, rise_mcse = _rise(trace)
     columns |= {"converged": settled.ravel(), "rise": rise, "rise_mcse": rise_mcse}
     method = str(view.attribute(schema.METHOD, "") or "")
-    family = str(view.attribute(schema.FAMILY, "") or method.removeprefix("advi-"))
+    family = "meanfield" if method == "symmetrised-vi" else method.removeprefix("advi-")
     return Elbo(
         method=method,
         family=_FAMILIES.get(family, "variational approximation"),

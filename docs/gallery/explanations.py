@@ -22,7 +22,6 @@ from onebasin.studies.permutation_invariant_vi.two_modes.quadrature import (
     switching,
     vanishing,
 )
-from onebasin.truth.alignment_failures import PlantedComponents
 
 IMAGES = Path(__file__).parents[1] / "images"
 GREY = "#7f868f"
@@ -179,25 +178,27 @@ def rhat() -> Figure:
 
 
 def references() -> Figure:
-    """Parts of unlike spread under three references."""
-    planted = PlantedComponents(components=3, features=2, sds=(0.3, 1.0, 3.0), draws=300, repeats=1)
+    """Components of different spread under three references."""
     rng = np.random.default_rng(3)
-    clean = planted.means(2.0) + planted.widths * rng.standard_normal((300, 3, 2))
-    seen = planted.group.act(planted.group.random(rng, (300,)), {"component": clean})["component"]
+    sds, places = np.array([0.3, 1.0, 3.0]), np.arange(3)
+    means = np.zeros((3, 2))
+    means[:, 0] = 2.0 * places
+    clean = means + sds[:, None] * rng.standard_normal((4000, 3, 2))
+    hidden = rng.permuted(np.tile(places, (4000, 1)), axis=1)
+    seen = np.take_along_axis(clean, hidden[..., None], axis=1)
     figure, axes = panels(3)
     words = {"draw": "one draw", "mean": "iterated mean", "gaussian": "iterated Gaussian"}
-    wrong = ob.truth.failure_rates(
-        [2.0], PlantedComponents(3, 2, sds=(0.3, 1.0, 3.0), draws=4000), rules=tuple(words)
-    )
     for axis, (rule, title) in zip(axes, words.items(), strict=True):
         found = ob.align(
             posterior(w=seen[None]), (ob.Exchangeable({"w": 0}),), reference=rule, scales={"w": 1.0}
         )
         values = found.posterior["posterior"]["w"].values[0]
+        labels = np.take_along_axis(hidden, np.asarray(found.element[0][0])[0], axis=1)
+        _, counts = np.unique(labels, axis=0, return_counts=True)
         spread = values.std(axis=0).mean(axis=1).argsort()[::-1]
         for part, colour in zip(spread, (GREEN, ORANGE, BLUE), strict=True):
-            axis.plot(*values[:, part].T, "o", color=colour, **POINTS)
-        share = 100 * wrong.rates[rule].mean()
+            axis.plot(*values[:300, part].T, "o", color=colour, **POINTS)
+        share = 100 * (1 - counts.max() / len(labels))
         axis.set(
             title=f"{title}: {share:.0f} % wrong",
             xlabel="first feature",

@@ -40,7 +40,6 @@ def calibrate(
     method: Method | str | Own = "nuts",
     engine: str | None = None,
     *,
-    settings: Any = None,
     simulations: int = 200,
     seed: int = 0,
     quantities: Mapping[str, Quantity] | None = None,
@@ -65,8 +64,6 @@ def calibrate(
         a target and a seed that returns a posterior.
     engine : {"numpyro", "stan", "nutpie"}, optional
         As of the methods; by default the one that the family's targets have, NumPyro where they have both.
-    settings : Method, optional
-        Fields of `method` in version 0.3, accepted until version 0.5.
     simulations : int
         How many. An sd that is wrong by a third is seen by 200, one that is wrong by a tenth takes 2,000.
     seed : int
@@ -135,10 +132,6 @@ def calibrate(
         )
     like = target_of(looked_at, first)
     asked = method_of(method) if isinstance(method, str) else method
-    if settings is not None:
-        from ..runs.former import given_to_calibrate
-
-        asked = given_to_calibrate(asked, settings)
     way = way_of(looked_at, asked, engine=engine, like=like)
     if after is not None:
         way = followed(way, looked_at, after)

@@ -79,7 +79,7 @@ class CompiledFits(Compiled):
 
         def draw(data: Any, seed: jax.Array, params: Any) -> Any:
             elbo, _, _, keys = began(data, seed)
-            density, num = elbo.objective.density, self.settings.draws
+            density, num = elbo.density, self.settings.draws
             return draw_fit(density, elbo.family, params, keys[0], num)[0]
 
         self._first = jax.jit(jax.vmap(first))

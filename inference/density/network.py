@@ -15,7 +15,7 @@ from jaxtyping import Array, Float
 from numpyro.handlers import block, trace
 from numpyro.handlers import seed as seeded
 
-from onebasin.models.networks.bayesian import BayesianNetwork, NetworkTarget
+from onebasin.models.networks.bayesian import NetworkTarget
 from onebasin.models.networks.likelihood import Categorical, Gaussian
 from onebasin.models.target import Target
 from onebasin.stan.library import open_library
@@ -43,16 +43,6 @@ def numpyro_density_of(target: Target) -> NumpyroDensity:
     if isinstance(target, NetworkTarget):
         return NetworkDensity.of(target)
     return NumpyroDensity.of(target)
-
-
-def outputs_log_likelihood(
-    model: BayesianNetwork, output: jax.Array, values: Values, y: Any
-) -> Float[Array, " obs"]:
-    """Log likelihood of observations, given outputs of all heads (obs, out), and ``sigma`` among the values."""
-    likelihood = model.likelihood
-    if isinstance(likelihood, Categorical):
-        return likelihood.log_density(output, y)
-    return likelihood.log_density(output, y, values.get("sigma"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,29 +74,10 @@ class NetworkDensity(NumpyroDensity):
         x, y = self.data if rows is None else (part[rows] for part in self.data)
         values = self.constrain(vector)
         output = self.target.model.network.apply(values, x)
-        return outputs_log_likelihood(self.target.model, output, values, y)
-
-    @property
-    def normal_sds(self) -> dict[str, float]:
-        """Prior standard deviation of every weight matrix and bias vector, of ordered ones before ordering.
-
-        Empty where weights are not free, so that they are no independent normals.
-        """
-        if self.target.model.parametrisation.weights != "free":
-            return {}
-        layers, prior = self.target.model.network.layers, self.target.model.prior
-        weights = zip(layers, prior.weight_scales(len(layers)), strict=True)
-        biases = zip(layers, prior.bias_scales(len(layers)), strict=True)
-        named = {layer.weight: scale for layer, scale in weights if layer.weight}
-        return named | {layer.bias: scale for layer, scale in biases if layer.bias}
-
-    @property
-    def ordered_biases(self) -> list[str]:
-        """Biases that are no independent normals."""
-        if self.target.model.parametrisation.biases != "ordered":
-            return []
-        layers = self.target.model.network.layers
-        return [layer.bias for layer in layers if layer.hidden and layer.bias]
+        likelihood = self.target.model.likelihood
+        if isinstance(likelihood, Categorical):
+            return likelihood.log_density(output, y)
+        return likelihood.log_density(output, y, values.get("sigma"))
 
     def prior_values(self, key: jax.Array) -> Values:
         """Values of one network, drawn from the prior."""

@@ -1,9 +1,9 @@
 """An interval for the mutual information of a symmetrised approximation: both sides.
 
-Few parts: exact. More: `importance` below; above, the smaller of `bethe` and `proposals_only`. The control variate of
-the lower side, of mean zero, is added to the upper ones too. Both sides are means over draws from q and carry
-their Monte Carlo errors: the truth is between them up to these. (Taking the smaller of two means favours the one that
-fell low by chance, by a fraction of its error.)
+Few parts: exact. More: below, the larger of InfoNCE and of the bound by the matrix's capacity; above, Gurvits's bound
+(`permanent_bounds`). Both sides are means over draws from q and carry their Monte Carlo errors: the truth is between
+them up to these. (Taking the larger of two means favours the one that came out high by chance, by a fraction of its
+error.) InfoNCE's control variate, of mean zero, is added to all of them.
 
 Bounds of the mutual information where several blocks of parts are symmetric at once, as the layers of a deep net.
 
@@ -39,55 +39,79 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.scipy.special import entr, xlog1py
 from jaxtyping import Array, Float
 
-from .estimators import bethe, exact, importance, information, proposals_only
-from .ratios import LogRatios
+from .estimators import exact, infonce, information
+from .permanent import Matrix
+from .ratios import LogRatios, by_draw
 
 PerDraw = Float[Array, " draw"]
 PerLayer = Float[Array, "layer draw"]
+Sum = Float[Array, ""]
 
 
 class Interval(NamedTuple):
     """Both sides of I, in nats; equal where it is exact.
 
     They are clipped to [0, log |G|], between which I lies for certain. Monte Carlo standard errors are over draws,
-    before clipping; NaN with one draw. `effective` is the mean effective number of permutations of the lower side; 1
-    where it is exact.
+    before clipping; NaN with one draw.
     """
 
     lower: jax.Array
     upper: jax.Array
     lower_mcse: jax.Array
     upper_mcse: jax.Array
-    effective: jax.Array
+
+
+def permanent_bounds(matrix: Matrix, *, sweeps: int = 100) -> tuple[Sum, Sum]:
+    """Bounds of log perm(e^M) from below and from above.
+
+    For any x > 0 the permanent is at most prod_i (sum_j e^M_ij x_j) / prod_j x_j, which is smallest, the capacity,
+    where scaling by x makes rows and columns sum to one (Sinkhorn and Knopp 1967). At any doubly stochastic b its
+    logarithm is at least <b, M> - sum b log b + sum (1 - b) log(1 - b) (Gurvits 2011); taken at the scaled matrix.
+    """
+
+    def step(log_x: jax.Array, _: None) -> tuple[jax.Array, None]:
+        rows = jax.nn.logsumexp(matrix + log_x[None, :], axis=1, keepdims=True)
+        return -jax.nn.logsumexp(matrix - rows, axis=0), None
+
+    log_x = jax.lax.scan(step, jnp.zeros(len(matrix), matrix.dtype), None, length=sweeps)[0]
+    rows = jax.nn.logsumexp(matrix + log_x[None, :], axis=1)
+    beliefs = _doubly_stochastic(jnp.exp(matrix + log_x[None, :] - rows[:, None]))
+    entropy = jnp.sum(entr(beliefs)) + jnp.sum(xlog1py(1.0 - beliefs, -beliefs))
+    lower = jnp.maximum(jnp.sum(beliefs * matrix) + entropy, jnp.trace(matrix))
+    return lower, jnp.sum(rows) - jnp.sum(log_x)
+
+
+def _doubly_stochastic(beliefs: Matrix) -> Matrix:
+    """Round to row and column sums of one (Altschuler, Weed and Rigollet 2017), so that the bound holds unconverged."""
+    for axis in (1, 0):
+        beliefs = beliefs / jnp.maximum(jnp.sum(beliefs, axis=axis, keepdims=True), 1.0)
+    row, column = 1.0 - jnp.sum(beliefs, axis=1), 1.0 - jnp.sum(beliefs, axis=0)
+    missing = jnp.sum(row)
+    fill = row[:, None] * column[None, :] / jnp.where(missing > 0, missing, 1.0)
+    return jnp.clip(beliefs + fill, 0.0, 1.0)
 
 
 def sides(
     rng_key: jax.Array, ratios: LogRatios, *, num_permutations: int, max_exact: int
-) -> tuple[PerDraw, PerDraw, PerDraw]:
-    """Values of both sides of every draw, and effective numbers of permutations; arguments as of `layer_sides`."""
-    key_lower, key_upper = jax.random.split(rng_key)
+) -> tuple[PerDraw, PerDraw]:
+    """Values of both sides of every draw; arguments as of `layer_sides`."""
     if ratios.num_parts <= max_exact:
-        estimate = exact(key_lower, ratios)
-        values = information(ratios, estimate)
-        return values, values, estimate.effective
-    estimate = importance(key_lower, ratios, num_permutations=num_permutations)
-    lower = information(ratios, estimate)
-    uppers = [
-        information(ratios, above(key_upper, ratios)) + estimate.control
-        for above in (bethe, partial(proposals_only, num_permutations=num_permutations))
-    ]
-    smaller = jnp.where(jnp.mean(uppers[0]) < jnp.mean(uppers[1]), uppers[0], uppers[1])
-    return lower, smaller, estimate.effective
+        values = information(ratios, exact(rng_key, ratios))
+        return values, values
+    estimate = infonce(rng_key, ratios, num_permutations=num_permutations)
+    sampled = information(ratios, estimate)
+    below, above = by_draw(permanent_bounds, ratios.total)
+    enclosed, upper = (ratios.log_group_order - each + estimate.control for each in (above, below))
+    return jnp.where(jnp.mean(enclosed) > jnp.mean(sampled), enclosed, sampled), upper
 
 
-def from_values(
-    lower: PerDraw, upper: PerDraw, log_group_order: float, effective: PerDraw
-) -> Interval:
+def from_values(lower: PerDraw, upper: PerDraw, log_group_order: float) -> Interval:
     """Means over draws, clipped to [0, log |G|], and their errors."""
     low, high = (jnp.clip(jnp.mean(side), 0.0, log_group_order) for side in (lower, upper))
-    return Interval(low, high, _mcse(lower), _mcse(upper), jnp.mean(effective))
+    return Interval(low, high, _mcse(lower), _mcse(upper))
 
 
 def _mcse(values: jax.Array) -> jax.Array:
@@ -108,40 +132,37 @@ def layer_sides(
     *,
     num_permutations: int = 50,
     max_exact: int = 10,
-) -> tuple[PerLayer, PerLayer, PerDraw]:
-    """Lower and upper values of every layer's term, and the effective numbers of permutations, of every draw.
+) -> tuple[PerLayer, PerLayer]:
+    """Lower and upper values of every layer's term, of every draw.
 
     `full` has the ratios of each layer, all of the same draws from q, with all weights that move with a part. `chains`
     are one or more orders in which the layers are revealed; lower values are those of the chain with the largest sum.
-    (The largest of several means favours the one that came out high by chance, by a fraction of its error.) Effective
-    numbers are those of the layer with the fewest in that chain.
+    (The largest of several means favours the one that came out high by chance, by a fraction of its error.)
 
     200 draws or more make the errors over draws small; more permutations of each bring the two sides together. Up to
     `max_exact` parts, at most `permanent.MAX_PARTS`, the permanent is exact.
     """
     bound = partial(sides, num_permutations=num_permutations, max_exact=max_exact)
     if len(full) == 1:
-        lower, upper, number = bound(rng_key, full[0])
-        return lower[None], upper[None], number
+        lower, upper = bound(rng_key, full[0])
+        return lower[None], upper[None]
     key_upper, key_lower = jax.random.split(rng_key)
     keys = jax.random.split(key_upper, len(full))
     upper = jnp.stack([bound(key, ratios)[1] for key, ratios in zip(keys, full, strict=True)])
     each = iter(jax.random.split(key_lower, sum(len(chain) for chain in chains)))
-    found, numbers = [], []
+    nothing = jnp.zeros_like(upper[0])
+    found = []
     for chain in chains:
-        terms = {layer: bound(next(each), ratios) for layer, ratios in chain.items()}
-        nothing = jnp.zeros_like(upper[0])
-        found.append(jnp.stack([terms[n][0] if n in terms else nothing for n in range(len(full))]))
-        effective = jnp.stack([number for _, _, number in terms.values()])
-        numbers.append(effective[jnp.argmin(jnp.mean(effective, axis=1))])
+        terms = {layer: bound(next(each), ratios)[0] for layer, ratios in chain.items()}
+        found.append(jnp.stack([terms.get(layer, nothing) for layer in range(len(full))]))
     best = jnp.argmax(jnp.stack([jnp.mean(jnp.sum(lower, axis=0)) for lower in found]))
-    return jnp.stack(found)[best], upper, jnp.stack(numbers)[best]
+    return jnp.stack(found)[best], upper
 
 
 def layered_interval(
     rng_key: jax.Array, full: Sequence[LogRatios], chains: Sequence[Chain], **how: int
 ) -> Interval:
     """Both sides of the mutual information of all layers; arguments as of `layer_sides`."""
-    lower, upper, effective = layer_sides(rng_key, full, chains, **how)
+    lower, upper = layer_sides(rng_key, full, chains, **how)
     order = sum(ratios.log_group_order for ratios in full)
-    return from_values(jnp.sum(lower, axis=0), jnp.sum(upper, axis=0), order, effective)
+    return from_values(jnp.sum(lower, axis=0), jnp.sum(upper, axis=0), order)

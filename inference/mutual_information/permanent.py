@@ -50,7 +50,7 @@ def check_size(num_parts: int) -> None:
     if num_parts > MAX_PARTS:
         raise ArgumentError(
             f"The exact permanent was asked for {num_parts} components; its cost doubles with each, and at most "
-            f"{MAX_PARTS} are allowed. Use `importance` for a lower bound and `bethe` for an upper one."
+            f"{MAX_PARTS} are allowed. Use 'fractional'."
         )
 
 

@@ -34,7 +34,6 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Bool, Float
 
 Matrices = Float[Array, "draw part part_bis"]
@@ -128,35 +127,3 @@ def mean_field(
         return (precision * loc) @ jnp.where(flips[None, :], u, 0.0).T
 
     return log_ratios(plus, plus - 2.0 * by_draw(odd, draws))
-
-
-def block(
-    draws: PartDraws,
-    loc: PartParameters,
-    scale_tril: Float[Array, "part param param"],
-    *,
-    flips: Bool[Array, " param"] | None = None,
-) -> LogRatios:
-    """Log ratios of parts with a full covariance each; differentiable in all arguments.
-
-    One distribution at a time, forwards and backwards: memory is that of a few arrays (draw, part, param). The lower
-    triangular roots of their covariances have a positive diagonal.
-    """
-    turned = [draws]
-    if flips is not None:
-        turned.append(jnp.where(flips[None, None, :], -draws, draws))
-
-    @jax.checkpoint
-    def row(of_part: tuple[jax.Array, jax.Array]) -> list[jax.Array]:
-        """Log densities (draw, part) of one normal, but for a constant that all parts share."""
-        loc, scale_tril = of_part
-        found = []
-        for entries in turned:
-            residual = (entries - loc[None, None, :]).reshape(-1, loc.shape[0])
-            standard = solve_triangular(scale_tril, residual.T, lower=True)
-            half_squares = 0.5 * jnp.sum(standard**2, axis=0).reshape(entries.shape[:2])
-            found.append(-half_squares - jnp.sum(jnp.log(jnp.diagonal(scale_tril))))
-        return found
-
-    pairs = [jnp.moveaxis(each, 0, 1) for each in jax.lax.map(row, (loc, scale_tril))]
-    return log_ratios(*pairs)

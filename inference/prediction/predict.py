@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache, wraps
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,7 +16,6 @@ from onebasin.base.arguments import checks_arguments
 from onebasin.base.card import MOST, Card, FactList, Words, in_brief
 from onebasin.base.checks import check_inputs, check_seed
 from onebasin.base.errors import ArgumentError, ModelDataError
-from onebasin.base.notices import notice
 from onebasin.base.precision import precision
 from onebasin.base.showing import Shown
 from onebasin.base.table import frame_table
@@ -125,33 +123,6 @@ Found = tuple[xr.Dataset, Mapping[str, Named]]
 """The predictions, and the data that they are made at."""
 
 
-@cache
-def _say_former() -> None:
-    notice(
-        "`predict(model, draws, x)` is now `predict(posterior, x)`, and `networks.predict(model, draws, x)` for draws "
-        "that do not say which network they are of; the old order goes with version 0.5"
-    )
-
-
-def _taking_former_order[F: Callable[..., Any]](function: F) -> F:
-    """Let a call in version 0.3's order, which begins with the model, through to `networks.predict`."""
-
-    @wraps(function)
-    def call(*given: Any, **named: Any) -> Any:
-        first = given[0] if given else None if "posterior" in named else named.get("model")
-        of_network = hasattr(first, "network") and hasattr(first, "condition")
-        if not of_network and len(given) < 3 and "draws" not in named:
-            new = {"new_data": named.pop("x")} if "x" in named else {}
-            return function(*given, **named, **new)
-        from onebasin.models.networks.prediction import predict as of_model
-
-        _say_former()
-        return of_model(*given, **named)
-
-    return cast(F, call)
-
-
-@_taking_former_order
 @checks_arguments
 def predict(
     posterior: Posterior,

@@ -22,7 +22,7 @@ from onebasin.base.notices import notice
 from onebasin.models.target import Target
 
 from ..contracts.engines import ENGINES, bound, definition_of, named
-from ..contracts.method import Method, as_dict
+from ..contracts.method import as_dict
 from .provenance import package_versions
 
 NUMPYRO_VERSIONS = ("onebasin", "jax", "jaxlib", "numpyro", "numpy", "optax", "scipy")
@@ -138,13 +138,9 @@ def _numpyro(target: Target) -> Iterator[Any]:
 
 
 def _say(value: Any) -> Any:
-    """A frozen dataclass by its fields, anything else as an array by every bit; `repr` rounds and leaves out.
-
-    A method has the name that its settings had in version 0.3, so that what was kept then is found.
-    """
+    """A frozen dataclass by its fields, anything else as an array by every bit; `repr` rounds and leaves out."""
     if hasattr(value, "__dataclass_fields__"):
-        name = type(value).__name__
-        return f"{name}Settings" if isinstance(value, Method) else name, as_dict(value)
+        return type(value).__name__, as_dict(value)
     array = np.asarray(value)
     if array.dtype.hasobject:
         raise NoFingerprint(f"it depends on the Python object {type(value).__name__}")

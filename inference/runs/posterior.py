@@ -111,8 +111,8 @@ def save(tree: xr.DataTree, path: str | Path, *, force: bool = False) -> Path:
     tree : DataTree
         The posterior.
     path : path
-        ``.nc`` is NetCDF, ``.zarr`` and ``.zarr.zip`` are Zarr: these hold everything. ``.csv``, and ``.json`` and
-        ``.json.zip`` of posteriordb, hold draws alone, CSV with statistics; what they leave out is said in a notice.
+        ``.nc`` is NetCDF, ``.zarr`` and ``.zarr.zip`` are Zarr: these hold everything. ``.csv`` and ``.parquet`` hold
+        draws and statistics; a notice says what they leave out.
     force : bool
         Whether what is there may be replaced.
 
@@ -150,7 +150,7 @@ def save(tree: xr.DataTree, path: str | Path, *, force: bool = False) -> Path:
 
 @checks_arguments
 def open_posterior(path: Paths, *, lazy: bool = False) -> xr.DataTree:
-    """Read a posterior from files, whatever their format: NetCDF, Zarr, CmdStan's CSV, posteriordb's JSON.
+    """Read a posterior from files, whatever their format: NetCDF, Zarr, CmdStan's CSV, tables.
 
     Parameters
     ----------
@@ -159,8 +159,8 @@ def open_posterior(path: Paths, *, lazy: bool = False) -> xr.DataTree:
         made with must agree, but for seed and number of chains. A pattern stands for the files that match, a folder for
         its CSV files.
     lazy : bool
-        Whether its files stay open and are read as far as they are asked for, until the tree is closed; otherwise it is
-        read into memory.
+        Whether NetCDF and CmdStan's files are read as far as they are asked for, until the tree is closed; otherwise
+        the posterior is read into memory, as Zarr and tables always are.
 
     Returns
     -------

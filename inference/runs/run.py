@@ -127,10 +127,6 @@ def _library(target: Target, asked: str | None, engine: str, definition: str) ->
 
 def run_by_keywords(target: Target, method: type[Method], given: Mapping[str, Any]) -> xr.DataTree:
     """Run a method by the keywords of its function: fields of its class, and arguments of `infer`."""
-    if "settings" in given:
-        from .former import by_settings
-
-        given = by_settings(method, given)
     given = with_start(given)
     how = {name: value for name, value in given.items() if name in RUNNING}
     return run(target, made(method, {n: v for n, v in given.items() if n not in how}), **how)

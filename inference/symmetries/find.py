@@ -15,7 +15,6 @@ from onebasin.models.target import check_target
 
 from ..density.changes import spread_draws
 from . import separate, stages
-from .broken_by_prior import nearly
 from .measuring import BudgetedDensity, SearchedDensity, points_of, searched
 from .result import FoundSymmetry
 from .search import Search, random_probes
@@ -29,7 +28,7 @@ EVALUATIONS, SECONDS = 100_000, 8.0
 """Limits of a search."""
 DRAWS = 6
 """Draws of a given posterior at which the log density is compared."""
-FIRST = ("live", "near", "undecided", "incomplete", "harmless")
+FIRST = ("live", "undecided", "incomplete", "harmless")
 
 
 @checks_arguments
@@ -69,7 +68,7 @@ def find_symmetry(
     -------
     FoundSymmetry
         With `symmetry`, the blocks to declare; `words`, the same for ``--exchangeable``; and `blocks`, all that was
-        found, with what speaks for it: also what is no more than harmless, near, undecided or incomplete.
+        found, with what speaks for it: also what is no more than harmless, undecided or incomplete.
 
     Raises
     ------
@@ -135,8 +134,6 @@ def find(
         s.stage(f"signs of {length} parts", partial(stages.signs, s, length, axes))
     s.stage("signs and complements of whole variables", lambda: stages.whole_variables(s))
     s.stage("swaps with changes of sign", lambda: stages.mixed(s))
-    for length in (*s.lengths, 0):
-        s.stage("near symmetries", partial(nearly, s, length))
     for length, axes in s.lengths.items():
         if length in s.spaces:
             s.stage(f"some of {length} parts", partial(stages.partly, s, length, axes))

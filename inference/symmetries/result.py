@@ -133,20 +133,11 @@ def of_parts(orbits: Sequence[Sequence[int]], most: int = 4) -> str:
     return f"parts {' and '.join(shown[:most])}{more}"
 
 
-def weighing(breaks: float) -> str:
-    """Say what a break of so many nats means."""
-    return (
-        f"All but a prior has it: it breaks by {breaks:.2g} nats (median near the posterior), so that mirrored modes "
-        f"weigh about e^{breaks:.2g} to 1."
-    )
-
-
-Status = Literal["live", "harmless", "near", "undecided", "incomplete"]
+Status = Literal["live", "harmless", "undecided", "incomplete"]
 
 MEANING: dict[Status, tuple[str, Flag]] = {
     "live": ("makes copies of every mode; used", "good"),
     "harmless": ("no copies of modes; not used", ""),
-    "near": ("nearly a symmetry; not used", "warn"),
     "undecided": ("not decided; not used", "warn"),
     "incomplete": ("a part of a symmetry; not used", "warn"),
 }
@@ -164,15 +155,13 @@ class FoundBlock(Shown):
         What moves, in words.
     parts : int
         How many parts; 1 where whole variables move.
-    status : {"live", "harmless", "near", "undecided", "incomplete"}
+    status : {"live", "harmless", "undecided", "incomplete"}
         "live": it makes copies of every mode, which alignment undoes. "harmless": nothing sets the parts against one
-        another, so that there is one mode. "near": a prior breaks it, by `breaks` nats. "undecided": changes are above
+        another, so that there is one mode. "undecided": changes are above
         rounding but tiny, or nothing tells whether it is live. "incomplete": some of the parts alone, or together with
         what no block says. Only what is live is used.
     evidence : tuple of str
         Sentences.
-    breaks : float
-        How many nats break it: 0 of an exact symmetry.
     """
 
     block: Block[Any] | None
@@ -180,7 +169,6 @@ class FoundBlock(Shown):
     parts: int
     status: Status
     evidence: tuple[str, ...]
-    breaks: float = 0.0
 
     @property
     def word(self) -> str:

@@ -45,9 +45,6 @@ class Advi(Method):
     batch_size : int or None
         Observations in each gradient, drawn again without replacement for every pass over the data and weighted up to
         all of them; `None` for all. Networks on the NumPyro engine only. The ELBO is always that of all data.
-    local_reparametrisation : bool or None
-        Whether layers' values are drawn instead of weights, and the weights' divergence from the prior is in closed
-        form; None: where it applies (a mean-field approximation of a network with free weights, on the NumPyro engine).
     init : {"random", "he"}
         Where the mean starts without a `start`: uniform within +-2 in the unconstrained space; or, of a network
         (NumPyro), with free weights as He et al. 2015 have it.
@@ -64,7 +61,6 @@ class Advi(Method):
     --------
     >>> ob.Advi(iterations=20_000).draws
     1000
-    >>> layers = ob.Advi(gradient_samples=64, local_reparametrisation=True, anneal=0.5)
     """
 
     name: ClassVar[str] = "advi"
@@ -79,9 +75,7 @@ class Advi(Method):
     numpyro_alone: ClassVar = frozenset(
         {"dtype", "init_scale", "learning_rate", "schedule", "anneal"}
     )
-    networks_alone: ClassVar = frozenset(
-        {"batch_size", "init", "local_reparametrisation", "trace_parameters"}
-    )
+    networks_alone: ClassVar = frozenset({"batch_size", "init", "trace_parameters"})
 
     family: Literal["meanfield", "fullrank"] = "meanfield"
     iterations: Count = 10_000
@@ -94,7 +88,6 @@ class Advi(Method):
     schedule: Literal["exponential", "cosine", "constant"] = "exponential"
     anneal: Share = 0.0
     batch_size: Count | None = None
-    local_reparametrisation: bool | None = False
     init: Literal["random", "he"] = "random"
     init_scale: Positive = 0.1
     trace_parameters: bool = False

@@ -6,8 +6,6 @@ I by InfoNCE; where q is independent over the parts of a block, it follows from 
 (`mutual_information`), and what is trained here by default. Departures: gradients of I are Rao-Blackwellised; every fit
 is reported with an interval for I, whatever it was trained with.
 
-Layers' values may be drawn instead of weights (local reparametrisation, `elbo`), as Kurle et al. 2021 train.
-
 Where the declared symmetry does not hold, which is always tried (`runs.declared`), the symmetrised ELBO is no bound.
 """
 
@@ -40,10 +38,9 @@ def fit(job: Job[Any]) -> Found:
             return fingerprint(
                 target,
                 engine=job.engine,
-                method=f"symmetrised-{s.family}-{plan.information and plan.information.choice}",
+                method=f"{s.label}-{plan.information and plan.information.choice}",
                 symmetry=to_json(target.symmetry),
-                # `method` has these two.
-                settings=replace(s, family="meanfield", mutual_information="auto"),
+                settings=replace(s, mutual_information="auto"),  # `method` has it
                 seed=job.seed,
                 start=None if job.start is None else given,
             )
@@ -63,10 +60,8 @@ def fit(job: Job[Any]) -> Found:
 
     assert plan.information is not None
     how = {
-        "family": s.family,
         "mutual_information": plan.information.choice,
         "information_side": plan.information.side,
         "log_group_order": plan.information.layout.log_order,
-        "local_reparametrisation": plan.local,
     }
     return replace(found, attributes={**how, **found.attributes})

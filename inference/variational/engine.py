@@ -2,8 +2,7 @@
 
 The objective of a step, in nats: E_q[log likelihood] - beta (KL(q || prior) - I), where a batch's likelihood is
 weighted up to all data, beta rises from 0 to 1 over the annealed share of the steps, and I is the mutual information
-that a symmetry adds, once. ADVI is the case without one. Where neither layers' values are drawn nor a symmetry adds
-anything, the expectation is that of the joint density of each draw, which serves every model.
+that a symmetry adds, once. ADVI is the case without one.
 
 Every `evaluate_every` steps the ELBO of all data and the information are estimated with full weight; the trace of
 their sum decides when to stop (`has_settled`), but not before beta is one: until then another objective is trained.
@@ -37,8 +36,7 @@ from ..runs.checkpoint import Keeper
 from ..training.ensemble import check_batches
 from ..training.train import Batches
 from .advi import Advi
-from .elbo import Data, Objective, applies_locally
-from .gaussians import GAUSSIANS, GaussianFamily, Parameters, family_of, sample
+from .gaussians import GAUSSIANS, GaussianFamily, MeanField, Parameters, sample
 from .layout import SymmetryLayout, layout_of
 from .symmetrised import Symmetrised
 from .term import Information, check_permutations, choose_estimator
@@ -114,18 +112,18 @@ class TrainingLoop:
 
     def __init__(
         self,
-        objective: Objective,
+        density: Density,
+        family: GaussianFamily,
         settings: Advi | Symmetrised,
         seed: int | jax.Array,
         information: Information | None = None,
     ) -> None:
         s = settings
-        self.objective, self.settings, self.information = objective, s, information
-        self.family, self.steps = objective.family, most_steps(s)
+        self.density, self.family, self.settings, self.information = density, family, s, information
+        self.steps = most_steps(s)
         self.draws = s.gradient_samples if isinstance(s, Advi) else s.samples
         self.adam = optax.adam(step_sizes(s.schedule, s.learning_rate, self.steps))
-        self.batches = Batches(num := objective.density.target.num_obs, s.batch_size or num)
-        self.joint = information is None and not objective.local
+        self.batches = Batches(num := density.target.num_obs, s.batch_size or num)
         if information is None:
             self._order_keys = key_for(Purpose.ADVI_BATCHES, seed)
         else:
@@ -203,28 +201,17 @@ class TrainingLoop:
 
     def loss(self, params: Parameters, number: jax.Array, inputs: Inputs) -> Float[Array, ""]:
         """Minus the objective of one fit; its derivative is the training gradient, its value lacks the information."""
-        (key, rows), s, objective = inputs, self.settings, self.objective
+        (key, rows), s = inputs, self.settings
         weight = divergence_weight(number, s.anneal, self.steps) if s.anneal else 1.0
-        if self.joint:
-            density = jax.vmap(self._joint(rows, weight))
-            draws = sample(self.family, params, key, self.draws)
-            return -(jnp.mean(density(draws)) + weight * self.family.entropy(params))
-        key_draws, key_layers, key_terms = jax.random.split(key, 3)
-        if self.information is None:
-            # XLA's own generator takes a fraction of the time of JAX's default on a processor; its numbers are the
-            # same on the same machine and versions alone, which is all that a seed promises.
-            bits = jax.random.bits(key_layers, (4,), jnp.uint32)
-            key_layers = jax.random.wrap_key_data(bits, impl="rbg")
-        draws = objective.draw(params, key_draws, self.draws)
-        likelihood = jnp.mean(objective.likelihood(params, key_layers, draws, self._data(rows)))
-        prior = jnp.mean(objective.log_prior(params, draws))
+        key_draws, key_terms = (key, key) if self.information is None else jax.random.split(key)
+        draws = sample(self.family, params, key_draws, self.draws)
+        joint = jnp.mean(jax.vmap(self._joint(rows, weight))(draws))
         gain = self._gain(params, key_draws, key_terms, draws)
-        inside = prior + self.family.entropy(params) + gain
-        return -(self.batches.weight * likelihood + weight * inside)
+        return -(joint + weight * (self.family.entropy(params) + gain))
 
     def _joint(self, rows: jax.Array | None, weight: jax.Array | float) -> Any:
         """Log density with the prior's weight, and the likelihood of some observations weighted up."""
-        density = self.objective.density
+        density = self.density
         if rows is None and not self.settings.anneal:
             return density.log_density
 
@@ -233,13 +220,6 @@ class TrainingLoop:
             return weight * density.log_prior(vector) + self.batches.weight * likelihood
 
         return weighted
-
-    def _data(self, rows: jax.Array | None) -> Data:
-        """Observations of a step; None for all."""
-        if rows is None or not isinstance(self.objective.density, NetworkDensity):
-            return None
-        x, y = self.objective.density.data
-        return x[rows], y[rows]
 
     def _gain(
         self, params: Parameters, key_draws: jax.Array, key_terms: jax.Array, draws: jax.Array
@@ -255,25 +235,21 @@ class TrainingLoop:
 
     def evaluate(self, key: jax.Array, params: Parameters) -> tuple[jax.Array, jax.Array]:
         """The ELBO of one fit, of all data, and the information."""
-        s, objective = self.settings, self.objective
-        if self.joint:
-            draws = sample(self.family, params, key, s.elbo_samples)
-            density = objective.density.log_density
-            # One draw after the other where there are batches: a pass over all data may fill the memory by itself.
-            batched = s.batch_size is not None
-            values = jax.lax.map(density, draws) if batched else jax.vmap(density)(draws)
-            elbo = jnp.mean(values) + self.family.entropy(params)
-            return elbo, jnp.zeros_like(elbo)
-        key_draws, key_layers, key_terms = jax.random.split(key, 3)
-        draws = objective.draw(params, key_draws, s.elbo_samples)
-        elbo = jnp.mean(objective.elbo_values(params, key_layers, draws))
+        s = self.settings
+        key_draws, key_terms = (key, key) if self.information is None else jax.random.split(key)
+        draws = sample(self.family, params, key_draws, s.elbo_samples)
+        density = self.density.log_density
+        # One draw after the other where there are batches: a pass over all data may fill the memory by itself.
+        batched = s.batch_size is not None
+        values = jax.lax.map(density, draws) if batched else jax.vmap(density)(draws)
+        elbo = jnp.mean(values) + self.family.entropy(params)
         if self.information is None:
             return elbo, jnp.zeros_like(elbo)
         return elbo, jnp.mean(self.information.value(params, key_terms, draws))
 
     def _failure(self, values: np.ndarray, before: int, after: int) -> InferenceError:
         """Say that values (2, fit) are not finite, evaluated `after` so many steps."""
-        name, rate = self.objective.density.target.name, self.settings.learning_rate
+        name, rate = self.density.target.name, self.settings.learning_rate
         if self.information is None:
             elbo = float(values[0, 0])
             return AdviFailed(
@@ -312,13 +288,12 @@ class Begun(NamedTuple):
 class Plan:
     """The plan of a training on a target; made once by `planned`, and begun for each seed.
 
-    `local` says whether layers' values are drawn; ADVI has no `layout` and no `information`.
+    ADVI has no `layout` and no `information`.
     """
 
     settings: Advi | Symmetrised
     density: Density
     family: GaussianFamily
-    local: bool
     layout: SymmetryLayout | None = None
     information: Information | None = None
 
@@ -336,8 +311,7 @@ class Plan:
 
     def begin(self, seed: int | jax.Array, start: Mapping[str, Any] | None = None) -> Begun:
         """Make the state before the first step."""
-        objective = Objective(self.density, self.family, self.local, frugal=not self.information)
-        elbo = TrainingLoop(objective, self.settings, seed, self.information)
+        elbo = TrainingLoop(self.density, self.family, self.settings, seed, self.information)
         if self.information is None:
             steps, evaluations, draws = jax.random.split(jax.random.key(seed), 3)
             return Begun(
@@ -376,11 +350,9 @@ def planned(
     if isinstance(s, Advi):
         check_batches(target, s.batch_size)
         density = numpyro_density_of(target)
-        q = GAUSSIANS[s.family](density.size)
-        return Plan(s, density, q, applies_locally(density, q, s.local_reparametrisation))
+        return Plan(s, density, GAUSSIANS[s.family](density.size))
     layout = layout_of(target, progress)
-    q = family_of(s.family, layout, s.rank)
-    choice = choose_estimator(s.mutual_information, q, layout)
+    q = MeanField(layout.density.size)
+    choice = choose_estimator(s.mutual_information, layout)
     check_permutations(choice, s.permutations)
-    local = applies_locally(layout.density, q, s.local_reparametrisation)
-    return Plan(s, layout.density, q, local, layout, Information(layout, q, choice, s))
+    return Plan(s, layout.density, q, layout, Information(layout, q, choice, s))

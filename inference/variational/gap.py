@@ -34,7 +34,7 @@ from onebasin.models.target import Target, check_target
 from onebasin.posteriors import schema
 
 from ..mutual_information.interval import from_values, layer_sides
-from .gaussians import GaussianFamily, Parameters, family_of, sample
+from .gaussians import MeanField, Parameters, sample
 from .layout import SymmetryLayout, layout_of
 from .term import MAX_EXACT, layers_of
 
@@ -44,7 +44,7 @@ SYMMETRISED, MEAN_FIELD = "symmetrised-vi", "advi-meanfield"
 
 def fitted(
     target: Target, posterior: xr.DataTree, *, fit: int = 0, evaluation: int | None = None
-) -> tuple[SymmetryLayout, GaussianFamily, Parameters]:
+) -> tuple[SymmetryLayout, MeanField, Parameters]:
     """Return the approximation of a target with interchangeable parts, at the end or at an evaluation of its trace."""
     method = str(posterior.attrs.get(schema.METHOD, "an unknown method"))
     group = posterior[schema.VARIATIONAL].to_dataset() if schema.VARIATIONAL in posterior else None
@@ -65,9 +65,7 @@ def fitted(
             "`posterior` is of `advi`, whose coordinates of a simplex no exchange of its weights moves; give one of "
             "`symmetrised_vi`."
         )
-    family = family_of(
-        str(posterior.attrs.get(schema.FAMILY, "meanfield")), layout, group.sizes.get("rank", 1)
-    )
+    family = MeanField(layout.density.size)
     if group.sizes["param"] != layout.density.size:
         raise ArgumentError(
             f"`posterior` is of an approximation of {group.sizes['param']} coordinates; the target {target.name!r} "
@@ -202,7 +200,7 @@ def mixture_gap(
         If `target` is no target, or `posterior` no posterior.
     ValueError
         If the posterior is of another method or target, there is no such fit or evaluation, a number is too small, or
-        the family or the symmetry couples the parts.
+        the symmetry couples the parts.
 
     See Also
     --------
@@ -240,9 +238,9 @@ def mixture_gap(
         return MixtureGap(Bounds(0.0, 0.0, 0.0, 0.0), pd.DataFrame(columns=COLUMNS), 0.0)
     with precision("float64"):
         layout, family, p = fitted(target, posterior, fit=fit, evaluation=evaluation)
-        if not (layout.has_parts and family.factorises):
+        if not layout.has_parts:
             raise ArgumentError(
-                "`posterior` has components that the family or the symmetry couples, so that layers have no "
+                "`posterior` has components that the symmetry couples, so that layers have no "
                 "separate terms; of `symmetrised_vi` the group `variational` has bounds of the whole, "
                 "`information_lower` and `information_upper`."
             )
@@ -259,7 +257,7 @@ def mixture_gap(
             layout, family, p, drawn, dict.fromkeys(orders if layout.overlaps else orders[:1])
         )
         key_terms = jax.random.fold_in(key_terms, 0)
-        lower, upper, _ = layer_sides(
+        lower, upper = layer_sides(
             key_terms, *both, num_permutations=permutations, max_exact=MAX_EXACT
         )
         rows = [
@@ -273,5 +271,4 @@ def mixture_gap(
 
 def _bounds(lower: Values, upper: Values, log_order: float) -> Bounds:
     """Means over draws within 0 and the log order, and their errors."""
-    *both, _ = from_values(lower, upper, log_order, jnp.ones_like(lower))
-    return Bounds(*map(float, both))
+    return Bounds(*map(float, from_values(lower, upper, log_order)))

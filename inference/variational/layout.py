@@ -156,14 +156,6 @@ class SymmetryLayout:
             out.append(kept if kept.index.shape[1] else replace(kept, flips=None))
         return tuple(out)
 
-    def rest(self) -> Int[np.ndarray, " param"]:
-        """Places of the coordinates that no block moves."""
-        every = self.density.places()
-        views = [(block, block.view(every)) for block in self.blocks]
-        moved = [view[site].ravel() for block, view in views for site in block.sites]
-        places = np.concatenate([p.ravel() for p in every.values()])
-        return places[~np.isin(places, np.concatenate(moved))]
-
     def random(self, rng_key: jax.Array) -> Element:
         """A group element, evenly."""
         out = []

@@ -76,7 +76,7 @@ def elbo_trace(
 def plain(job: Job[Advi], elbo: TrainingLoop, optimised: Optimised, key: jax.Array) -> Found:
     """Draws of one fit, their statistics, and the group `variational`."""
     params = jax.tree.map(lambda leaf: leaf[0], optimised.params)
-    density, family, num = elbo.objective.density, elbo.family, job.method.draws
+    density, family, num = elbo.density, elbo.family, job.method.draws
     draws, lp, log_q = jax.jit(lambda p: draw_fit(density, family, p, key, num))(params)
     described = {n: (d, np.asarray(v)) for n, (d, v) in family.describe(params).items()}
     described |= parameter_traces(family, optimised.recorded)
@@ -95,7 +95,7 @@ def symmetrised(
     optimiser: TrainingLoop, optimised: Optimised, seed: int, drawn: jax.Array
 ) -> Found:
     """Draws (chain, draw, ...), their statistics, and the group `variational`; `drawn` are the keys of draws."""
-    s, params, density = optimiser.settings, optimised.params, optimiser.objective.density
+    s, params, density = optimiser.settings, optimised.params, optimiser.density
     assert isinstance(s, Symmetrised) and optimiser.information is not None
     keys = keys_for(Purpose.FIT_DRAWS, seed, s.fits)
 
@@ -166,9 +166,9 @@ def _reported(optimiser: TrainingLoop, params: Parameters, key: jax.Array) -> di
     """The numbers at the end, of one fit."""
     s, family = optimiser.settings, optimiser.family
     assert isinstance(s, Symmetrised) and optimiser.information is not None
-    key_eps, key_layers, key_terms = jax.random.split(jax.random.fold_in(key, 1), 3)
-    draws = sample(family, params, key_eps, s.report_draws)
-    values = optimiser.objective.elbo_values(params, key_layers, draws)
+    key_draws, key_terms = jax.random.split(jax.random.fold_in(key, 1))
+    draws = sample(family, params, key_draws, s.report_draws)
+    values = jax.lax.map(optimiser.density.log_density, draws) + family.entropy(params)
     both = optimiser.information.report(params, key_terms, draws)
     elbo = jnp.mean(values)
     return {
@@ -178,7 +178,6 @@ def _reported(optimiser: TrainingLoop, params: Parameters, key: jax.Array) -> di
         "information_lower_mcse": both.lower_mcse,
         "information_upper": both.upper,
         "information_upper_mcse": both.upper_mcse,
-        "information_effective": both.effective,
         "symmetrised_elbo_lower": elbo + both.lower,
         "symmetrised_elbo_upper": elbo + both.upper,
     }

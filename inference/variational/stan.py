@@ -32,7 +32,6 @@ from .advi import Advi
 from .result import elbo_trace, found_by_advi
 
 OURS: Mapping[str, tuple[Any, ...]] = {
-    "local_reparametrisation": (False, None),
     "anneal": (0.0,),
     "schedule": ("exponential",),
     "init": ("random",),

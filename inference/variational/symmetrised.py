@@ -21,14 +21,11 @@ class Symmetrised(Method):
 
     Parameters
     ----------
-    family : {"meanfield", "block", "lowrank"}
-        Independent coordinates; a full covariance within each component (and within all that is no component); a
-        diagonal plus low rank.
-    mutual_information : str
-        Estimator of the mutual information in training. "auto": "exact" up to 12 components, else
-        "fractional"; for families and symmetries that couple components, "exact" in groups of at most 5,040 elements,
-        else "infonce". "none" trains the plain ELBO. "exact", "fractional" (marginals of fractional messages),
-        "barber_agakov", "importance" and "bethe" need independent components; "infonce" is the paper's.
+    mutual_information : {"auto", "none", "exact", "fractional", "infonce"}
+        Estimator of the mutual information in training. "auto": "exact" up to 12 components, else "fractional"; for
+        symmetries that couple components, "exact" in groups of at most 5,040 elements, else "infonce". "none" trains
+        the plain ELBO. "exact" and "fractional" (marginals of fractional messages) need separate components; "infonce"
+        is the paper's.
     fits : int
         Approximations to train together, each from its own start; each is a chain of the result. Fit i depends on the
         seed and i alone, but for when training ends early, which is when all have settled.
@@ -45,17 +42,12 @@ class Symmetrised(Method):
         Observations in each gradient; networks only. `None` for all.
     samples : int
         Draws from q of each gradient.
-    local_reparametrisation : bool or None
-        Whether layers' values are drawn instead of weights; None: where it applies (a mean-field approximation of a
-        network with free weights).
     information_draws : int
         Draws from q for a step's gradient of the mutual information; few do.
     permutations : int
-        K of "importance" and "infonce", the identity included.
+        K of "infonce", the identity included.
     sweeps : int
-        Sweeps of the messages of "fractional" and "barber_agakov".
-    rank : int
-        Rank of the "lowrank" family.
+        Sweeps of the messages of "fractional".
     init : {"he", "random"}
         Where the means start: a network's free weights as He et al. 2015 have it, for training that is not lost from
         the start; or uniform within +-2 in the unconstrained space, which all other models take.
@@ -91,14 +83,11 @@ class Symmetrised(Method):
     resumes: ClassVar[bool] = True
     takes_start: ClassVar[bool] = True
     by_jax: ClassVar[bool] = True
-    apart: ClassVar = ("family", "mutual_information")
+    apart: ClassVar = ("mutual_information",)
     numpyro_alone: ClassVar = frozenset({"dtype", "anneal"})
-    networks_alone: ClassVar = frozenset({"batch_size", "init", "local_reparametrisation"})
+    networks_alone: ClassVar = frozenset({"batch_size", "init"})
 
-    family: Literal["meanfield", "block", "lowrank"] = "meanfield"
-    mutual_information: Literal[
-        "auto", "none", "exact", "fractional", "barber_agakov", "importance", "infonce", "bethe"
-    ] = "auto"
+    mutual_information: Literal["auto", "none", "exact", "fractional", "infonce"] = "auto"
     fits: Count = 1
     steps: Count = 10_000
     learning_rate: Positive = 0.01
@@ -106,11 +95,9 @@ class Symmetrised(Method):
     anneal: Share = 0.0
     batch_size: Count | None = None
     samples: Count = 8
-    local_reparametrisation: bool | None = None
     information_draws: Count = 2
     permutations: Count = 10
     sweeps: Count = 15
-    rank: Count = 5
     init: Literal["he", "random"] = "he"
     init_scale: Positive = 0.05
     evaluate_every: Count = 500

@@ -25,6 +25,7 @@ from .directory import MARKER, Home, Progress, building_lock, read_home
 from .environment import build_environment, check_home_path
 from .errors import HomeBuildError
 from .integrity import FIELD, digests
+from .summaries import TOOLS, launcher
 from .toolchain import Toolchain, Wheel, find_parts
 
 _FREE_BYTES = 1_500_000_000
@@ -132,6 +133,9 @@ def _build(partial: Path, target: Path, order: _Order) -> None:
     (partial / "bin").mkdir()
     shutil.copy2(wheel.folder / "stanc", partial / "bin" / "stanc")
     (partial / "bin" / "stanc").chmod(0o755)
+    for tool in TOOLS:
+        (partial / "bin" / tool).write_text(launcher(tool))
+        (partial / "bin" / tool).chmod(0o755)
     shutil.copytree(sources(), partial, dirs_exist_ok=True)
     makefile = partial / "makefile"
     text = makefile.read_text()

@@ -40,8 +40,8 @@ def compiled(text: str, folder: Path) -> str:
     """Compile a program's text; includes are looked up in a folder. A text that does not parse is refused.
 
     The compiler's OCaml runtime reserves signal stacks that are too small for a process that has asked the kernel for
-    AMX, as JAX does at its first matrix product, and then ends that process. So it runs only in a process without NumPy,
-    which is one without JAX, such as the driver's; any other process starts one.
+    AMX, as JAX does at its first matrix product, and then ends that process. So it runs only in a process without
+    NumPy, which is one without JAX, such as the driver's; any other process starts one.
     """
     if "\0" in text:
         raise ProgramRefused("Lexing error: the file has a zero byte, so that it is no text.")
@@ -77,7 +77,9 @@ def _compiled_by_child(text: str, folder: Path) -> str:
     done = subprocess.run(command, input=text.encode(), capture_output=True, check=False)
     if done.returncode:
         words = done.stderr.decode(errors="replace").strip()
-        raise ProgramRefused(f"The compiler's process ended with exit code {done.returncode}.\n{words}")
+        raise ProgramRefused(
+            f"The compiler's process ended with exit code {done.returncode}.\n{words}"
+        )
     found = json.loads(done.stdout)
     if "refused" in found:
         raise ProgramRefused(found["refused"])

@@ -42,9 +42,8 @@ class RowSettings:
     num: int | None = None  # Draws; None for all of them.
     repeats: int = 1  # Different choices of draws, over which the row's numbers are averaged.
     covariance: str = "diagonal"
-    rank: int = 20
     shrinkage: float | None = None
-    """`covariance`, `rank`, `shrinkage`: of the Gaussian: see `analysis.gaussian.fit_gaussian`."""
+    """`covariance`, `shrinkage`: of the Gaussian: see `analysis.gaussian.fit_gaussian`."""
     part: str = ""  # "first" or "second" half of the chains (draws, if there is one chain), or all.
     prune: bool = False
     """True if the mean is pruned by standard deviation, for the paper's Figure 5."""
@@ -198,7 +197,7 @@ class Representation(NamedTuple):
     @property
     def needs_many_draws(self) -> bool:
         """Tell whether it is a fit without shrinkage, which needs more draws than parameters."""
-        return self.settings.covariance == "low-rank-precision" or self.settings.shrinkage == 0.0
+        return self.settings.shrinkage == 0.0
 
     def settings_of(self, config: CompactConfig) -> RowSettings:
         """Its settings, of a Gaussian with as many draws as the study's settings say."""
@@ -214,7 +213,6 @@ def rows(config: CompactConfig) -> tuple[Representation, ...]:
 
 _draws = partial(RowSettings, "draws")
 _gaussian = partial(RowSettings, "gaussian")
-_precision = partial(_gaussian, covariance="low-rank-precision")
 
 
 _PAPER, _MEAN = aligned("hmc", "paper"), aligned("hmc", "mean")
@@ -241,9 +239,6 @@ _ROWS = (
     _row("one-draw", _OURS, "weights, one draw, diagonal", aligned("hmc", "one-draw"), _gaussian()),
     _row("mean-diag", _OURS, "iterated mean, diagonal", _MEAN, _gaussian(prune=True)),
     _row("gauss-diag", _OURS, "iterated Gaussian, diagonal", aligned("hmc", "gaussian"), _gaussian()),
-    _row("mean-lowrank", _OURS, "iterated mean, low rank 20", _MEAN, _gaussian(covariance="low-rank", rank=20)),
-    _row("mean-precision-20", _OURS, "iterated mean, low-rank precision 20", _MEAN, _precision(rank=20)),
-    _row("mean-precision-200", _OURS, "iterated mean, low-rank precision 200", _MEAN, _precision(rank=200)),
     _row("mean-full", _OURS, "iterated mean, full", _MEAN, _gaussian(covariance="full", shrinkage=0.0)),
     _row("mean-shrunk", _OURS, "iterated mean, full, shrunk", _MEAN, _gaussian(covariance="full")),
     _row("paper-shrunk", _OURS, "activations, one draw, full, shrunk", _PAPER, _gaussian(covariance="full")),

@@ -44,13 +44,7 @@ def make_row(tree: xr.DataTree, cell: Cell, test: Dataset) -> xr.DataTree:
     model = BayesianNetwork.from_description(tree.attrs[schema.MODEL])
     names, groups = list(model.network.shapes), {}
     if settings.kind == "gaussian":
-        fit = fit_gaussian(
-            tree,
-            settings.covariance,
-            rank=settings.rank,
-            shrinkage=settings.shrinkage,
-            var_names=names,
-        )
+        fit = fit_gaussian(tree, settings.covariance, shrinkage=settings.shrinkage, var_names=names)
         repeats = [_sampled(fit, settings.num or 1000, cell.seed)]
         mean = fit.mean_draw()["posterior"].to_dataset()
         if settings.prune:

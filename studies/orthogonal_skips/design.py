@@ -125,7 +125,7 @@ DEFAULT = SkipsConfig(
     hidden=(32,) * 5,
     vi=Advi(
         iterations=10_000, gradient_samples=8, elbo_samples=256, evaluate_every=500, tolerance=0.0, draws=1000,
-        learning_rate=0.01, schedule="cosine", anneal=0.5, local_reparametrisation=True, init="he", init_scale=0.05,
+        learning_rate=0.01, schedule="cosine", anneal=0.5, init="he", init_scale=0.05,
         trace_parameters=True, dtype="float32",
     ),
     nuts=Nuts(warmup=250, draws=250, max_tree_depth=8, init_radius=0.3, dtype="float32"),

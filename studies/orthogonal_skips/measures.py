@@ -13,9 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from onebasin.analysis.predictive.heldout import HeldOut, gap, predict_held_out
-from onebasin.analysis.predictive.uncertainty import predictive_uncertainty
-from onebasin.analysis.summaries.unit_activity import unit_activity, weight_moments
-from onebasin.posteriors.view import as_view
+from onebasin.models import BayesianNetwork
+from onebasin.posteriors import schema
 
 from .. import lab
 from ..lab import Cell, Field, Frame, Frames, Outcomes, Row, Test, changes, select
@@ -23,9 +22,12 @@ from ..lab.cells import diagnosis_columns
 from ..lab.posteriors import from_tree
 from ..lab.shared import MAX_RHAT, effect_claim, with_interval
 from . import design
+from .activity import Moments, moments_of, unit_activity, weight_divergences
 from .design import INSIDE, OUTSIDE, TRUTH, VI, SkipsConfig, SkipsPoints
 
-SCORES = ("rmse", "log_score", "coverage_50", "coverage_95", "width_95")
+SCORES = (
+    "rmse", "log_score", "coverage_50", "coverage_95", "width_95", "epistemic", "aleatoric",
+)  # fmt: skip
 OF_UNITS = ("kl_in", "kl_out", "snr_in", "snr_out")
 """Measures of the weights into a unit and out of it: KL to their prior in nats, and signal to noise."""
 
@@ -43,7 +45,9 @@ def measure(config: SkipsConfig, outcomes: Outcomes) -> Frames:
     training: list[Row] = []
     for cell in outcomes:
         if cell.method == VI:
-            for layer, units in unit_activity(outcomes.tree(cell)).units.groupby("layer"):
+            network = design.target(config, cell).model
+            moments = _moments(outcomes, cell, network)
+            for layer, units in unit_activity(moments, network).groupby("layer"):
                 row = {**_factors(cell), "layer": layer, "units": len(units)}
                 row |= {"active": int(units["active"].sum())}
                 layers.append(row | {name: units[name].median() for name in OF_UNITS})
@@ -76,13 +80,11 @@ def _of_data(config: SkipsConfig, outcomes: Outcomes, name: str) -> Iterator[Row
     for cell, found in predictions.items():
         row = {**_factors(cell), **diagnosis_columns(outcomes, cell)}
         for where, points in _points(cell).items():
-            split = predictive_uncertainty(outcomes.tree(cell), points.x)
-            parts = {"epistemic": split.epistemic, "aleatoric": split.aleatoric}
-            sds = {name: np.sqrt(np.mean(sd**2)) for name, sd in parts.items()}
-            row |= _suffixed(_scores(found[where], points) | sds, where)
+            row |= _suffixed(_scores(found[where], points), where)
         if cell.method == VI:
-            activity = unit_activity(outcomes.tree(cell))
-            row |= {"active": activity.num_active, "units": len(activity.units), "kl": activity.kl}
+            network = design.target(config, cell).model
+            moments = _moments(outcomes, cell, network)
+            row |= {"units": sum(network.network.hidden), **_collapse(moments, network)}
         truth = next((c for c in alike if (c.problem, c.method) == (cell.problem, TRUTH)), None)
         if truth is not None and cell.method != TRUTH:
             for where, held_out in found.items():
@@ -128,17 +130,12 @@ def _suffixed(columns: Mapping[str, Any], where: str, prefix: str = "") -> dict[
 
 def _training(config: SkipsConfig, outcomes: Outcomes, cell: Cell) -> Iterator[Row]:
     """Follow a fit over its training: the ELBO, what has collapsed, and what its mean weights still explain."""
-    tree, network, points = (
-        outcomes.tree(cell),
-        design.target(config, cell).model,
-        _points(cell)[INSIDE],
-    )
-    trace = tree["variational"].to_dataset()
+    network, points = design.target(config, cell).model, _points(cell)[INSIDE]
+    trace = outcomes.tree(cell)[schema.VARIATIONAL].to_dataset()
     annealed = config.vi.anneal * config.vi.iterations
     for moment in design.moments(trace.sizes["evaluation"], config.gap.points):
-        activity = unit_activity(tree, evaluation=moment)
-        means = weight_moments(as_view(tree), network, evaluation=moment).mean
-        weights = {name: jnp.asarray(mean) for name, mean in means.items()}
+        moments = _moments(outcomes, cell, network, moment)
+        weights = {name: jnp.asarray(mean) for name, (mean, _) in moments.items()}
         function = np.asarray(network.network.apply(weights, jnp.asarray(points.x)))
         yield {
             **_factors(cell),
@@ -146,9 +143,21 @@ def _training(config: SkipsConfig, outcomes: Outcomes, cell: Cell) -> Iterator[R
             "divergence_weight": min(1.0, trace["iteration"].values[moment] / max(annealed, 1.0)),
             "explained": _explained((function - points.truth) ** 2, points),
             "elbo": trace["elbo"].values[moment],
-            "active": activity.num_active,
-            "kl": activity.kl,
+            **_collapse(moments, network),
         }
+
+
+def _moments(
+    outcomes: Outcomes, cell: Cell, network: BayesianNetwork, evaluation: int | None = None
+) -> Moments:
+    fit = outcomes.tree(cell)[schema.VARIATIONAL].to_dataset()
+    return moments_of(fit, network, evaluation)
+
+
+def _collapse(moments: Moments, network: BayesianNetwork) -> dict[str, float]:
+    """Count the active units, and give the KL of all weights to their prior."""
+    kl = sum(each.sum() for each in weight_divergences(moments, network).values())
+    return {"active": int(unit_activity(moments, network)["active"].sum()), "kl": float(kl)}
 
 
 UNDERFITS, FITS = 0.5, 0.9

@@ -179,8 +179,8 @@ _DEFINITIONS = (
     ),
     (
         "Active unit, KL of a unit",
-        "A unit's KL is that of its incoming and outgoing weights under the fit from their prior, in nats; "
-        "`ob.unit_activity` says which units count as active.",
+        "A unit's KL is that of its incoming and outgoing weights under the fit from their prior, in nats. A unit is "
+        "active if the mean of a weight to an active unit, or to an output, is more than one sd from zero.",
     ),
     (
         "Gap, log |G|",

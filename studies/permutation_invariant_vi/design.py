@@ -43,7 +43,6 @@ MFVI = Training("mfvi", "MFVI", "none")
 PERMANENTS = (
     Training("recommended", "SGM, recommended", "auto"),
     Training("fractional", "SGM, fractional", "fractional"),
-    Training("barber-agakov", "SGM, Barber-Agakov", "barber_agakov"),
 )
 """Estimators that rest on the permanent; the recommended one is exact for few units, else fractional."""
 

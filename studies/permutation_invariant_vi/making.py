@@ -40,8 +40,8 @@ def make(config: design.InvariantConfig, cell: Cell, context: Context) -> xr.Dat
         run = interpolation.run if cell.key == INTERPOLATION else quadrature.run
         return to_tree(run(cell.settings))
     if isinstance(cell.settings, FitSettings):
-        how: dict[str, Any] = {"mutual_information": cell.settings.mutual_information}
-        method = replace(cell.settings.vi, family="meanfield", **how)
+        how: Any = cell.settings.mutual_information
+        method = replace(cell.settings.vi, mutual_information=how)
         fitted = symmetrise(cell, context, method)
         if not cell.problem.startswith("width-"):
             return fitted

@@ -29,9 +29,9 @@ _DEFINITIONS: tuple[tuple[str, str], ...] = (
         "log K.",
     ),
     (
-        "Recommended, fractional, Barber-Agakov",
+        "Recommended, fractional",
         "Estimates of I that rest on its being a matrix permanent: the exact permanent for few units, marginals of "
-        "fractional messages for more; and a bound by those messages.",
+        "fractional messages for more.",
     ),
 )
 _QUESTION = (

@@ -74,18 +74,13 @@ def _each(names: str, needed: Needed) -> dict[str, Needed]:
 
 CHEAP: dict[str, Needed] = {
     **_each("diagnose summary elbo fit_gaussian loo", lambda: {"posterior": f.mixture()}),
-    **_each("barriers predictive_uncertainty summarise_predictions unit_activity", _of_network),
+    **_each("barriers summarise_predictions", _of_network),
     "align": lambda: {"posterior": f.mixture(), "symmetry": LABELS},
     "aligned_quantity": lambda: {"symmetry": LABELS},
     "compare": lambda: {
         "posteriors": {"a": f.mixture(), "b": f.mixture(seed=2)},
         "truth": "a",
         "permutations": 9,
-    },
-    "compare_with_reference": lambda: {"posterior": f.mixture(), "reference": f.mixture(seed=2)},
-    "failure_rates": lambda: {
-        "separations": [1.0],
-        "planted": ob.truth.PlantedComponents(repeats=2),
     },
     "keep_compiled": lambda: {"folder": "kept"},
     "load_data": lambda: {"name": "relu-teacher"},
@@ -105,7 +100,7 @@ CHEAP: dict[str, Needed] = {
     "stan_program": lambda: {"path": "no.stan"},
     "transpositions": lambda: {"posterior": f.mixture(declared=True)},
     # Parts of models, and settings
-    **_each("Categorical Gaussian NormalPrior Parametrisation PlantedComponents", dict),
+    **_each("Categorical Gaussian NormalPrior Parametrisation", dict),
     **_each("Advi Dadvi DistillationSettings Ensemble Hmc Laplace Mclmc Modes", dict),
     **_each("Nuts Optimize Pathfinder Symmetrised Train", dict),
     "BayesianNetwork": lambda: {"network": ob.networks.Network(1, (2,))},
@@ -157,7 +152,6 @@ COSTLY: dict[str, Needed] = {
     **_each("plot.ranks plot.traces", _declared),
     "plot.calibration": lambda: {"calibration": None},
     "plot.comparison": lambda: {"comparison": None},
-    "plot.failure_rates": lambda: {"rates": None},
     "plot.predictions": lambda: {"predictions": None},
     "plot.prior": lambda: {"prior": f.mixture(), "posterior": f.mixture()},
 }
@@ -183,11 +177,16 @@ def _is_number(parameter: inspect.Parameter) -> bool:
     return words in ("int", "float", "<class 'int'>", "<class 'float'>")
 
 
+def _public(name: str) -> Any:
+    """Return a public name, which may lack the name of its module."""
+    module, _, name = name.rpartition(".")
+    rooms = (getattr(ob, module),) if module else (ob, ob.networks, ob.approximations, ob.truth)
+    return next((getattr(r, name) for r in rooms if name in dir(r)), None) or getattr(ob.stan, name)
+
+
 def faults_of(name: str, needed: Needed) -> Iterator[str]:
     """Call a public name with every hostile value in the place of each argument, and say what goes wrong."""
-    function: Any = ob
-    for part in name.split("."):
-        function = getattr(function, part)
+    function = _public(name)
     for parameter in inspect.signature(function).parameters.values():
         if parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL):
             continue

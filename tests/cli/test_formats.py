@@ -59,6 +59,11 @@ def test_a_posterior_is_converted_and_back(onebasin, runs):
         answer = onebasin("convert", first, "--out", then)
         assert (answer.code, answer.err) == (0, "")
     assert open_posterior("again.nc").identical(open_posterior("a.nc"))
+    answer = onebasin("convert", "a.nc", "--out", "a.csv")
+    assert answer.code == 0
+    found = onebasin("diagnose", "a.csv", "--raw", "--json").json
+    whole = onebasin("diagnose", "a.nc", "--raw", "--json").json
+    assert found["verdict"] == whole["verdict"]
 
 
 @pytest.mark.parametrize(

@@ -8,15 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+import jax
+import numpy as np
 import pytest
 import xarray as xr
 
-from benchmarks.exact.case import Case
-from benchmarks.exact.cases import case
-from benchmarks.exact.measure import LEAST_ESS, MOST_ERRORS, bound, compare, differences, least_ess
-from benchmarks.exact.methods import APPROXIMATIONS, FITTED, SAMPLERS, Job, jobs
-from benchmarks.exact.running import best
+import onebasin as ob
 from onebasin import diagnose
+
+from .case import Case
+from .cases import case
+from .gaussians import best_elbo
+from .measure import LEAST_ESS, MOST_ERRORS, bound, compare, differences, least_ess
+from .methods import APPROXIMATIONS, FITTED, SAMPLERS, Job, jobs
 
 BOUNDED = (*FITTED, "symmetrised VI")
 FAR = 4.0
@@ -71,6 +75,15 @@ def _of_approximation(job: Job, this: Case, tree: xr.DataTree) -> Iterator[str]:
             yield f"{value} above the best Gaussian's {reached}"
         if not reached < evidence + NOISE:
             yield f"the best Gaussian's {reached} above the evidence {evidence}"
+
+
+def best(job: Job, tree: xr.DataTree) -> float:
+    """ELBO of the best Gaussian of the family that ADVI was fitted in."""
+    fit = tree["variational"]
+    scale = fit["scale_tril" if "scale_tril" in fit else "scale"].values
+    with jax.enable_x64(True):
+        density = ob.jax_density(case(job.case).target(job.chart))
+        return best_elbo(density, np.asarray(fit["loc"].values), np.asarray(scale))
 
 
 def test_nuts_is_exact():

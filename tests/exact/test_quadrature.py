@@ -10,12 +10,13 @@ import pytest
 from scipy.stats import dirichlet, gamma, norm
 
 import onebasin as ob
-from benchmarks.exact.cases import ALL, NETWORKS, case
-from benchmarks.exact.mixtures import CONCENTRATION, COUNTS
-from benchmarks.exact.networks import LIKELIHOODS
-from benchmarks.exact.quadrature import Axis, Exact, axis, entries, integrate
 from onebasin.studies.permutation_invariant_vi.two_weights.design import Observations
 from onebasin.studies.permutation_invariant_vi.two_weights.posterior import solve, statistics
+
+from .cases import ALL, NETWORKS, case
+from .mixtures import CONCENTRATION, COUNTS
+from .networks import LIKELIHOODS
+from .quadrature import Axis, Exact, axis, entries, integrate
 
 WIDE, LOG, REAL = axis(-16, 16, 64), axis(-7, 2.5, 30), axis(-6, 6, 24)
 PLANE = axis(-3, 3, 40, order=6)

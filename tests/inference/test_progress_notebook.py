@@ -8,7 +8,6 @@ from onebasin.base import progress_notebook
 from onebasin.base.progress_notebook import Bar, NotebookBars, in_html, in_text
 
 from ..cards import check_page
-from ..each import each
 
 CELL = """
 import threading
@@ -95,7 +94,9 @@ def test_many_chains_are_counted_together():
     assert lines[-1] == f"and 22 more  {sum(range(8, 30))} / 2,200"
 
 
-@each(("seconds", "said"), [(1.0, ""), (10.0, "about 90 s left"), (60.0, "about 9 min left")])
+@pytest.mark.parametrize(
+    ("seconds", "said"), [(1.0, ""), (10.0, "about 90 s left"), (60.0, "about 9 min left")]
+)
 def test_the_time_left_follows_from_the_time_taken(seconds, said):
     html = in_html([Bar("chain 1", 100, 10)], "", seconds)
     assert said in html

@@ -9,14 +9,13 @@ import numpy as np
 import pytest
 
 import onebasin as ob
+from onebasin import inference
 from onebasin.inference.contracts.engines import ENGINES, engine_for, found_at, implemented
 from onebasin.inference.contracts.method import RUNNING
 from onebasin.inference.methods import METHODS, method_named
 from onebasin.models import BayesianNetwork, Exchangeable, Network, Target
 from onebasin.models.numpyro_target import numpyro_model
 from onebasin.stan import stan_program
-
-from ..each import each
 
 TARGET = BayesianNetwork(Network(1, (2,))).condition(np.zeros((3, 1)), np.zeros((3, 1)), name="net")
 
@@ -37,7 +36,7 @@ def test_engine_that_is_not_named_is_the_one_that_the_target_has(tmp_path):
 def test_a_word_a_class_and_a_function_have_the_same_fields(name):
     cls = METHODS[name]
     functions = {"symmetrised": "symmetrised_vi", "modes": "sample_modes"}
-    shown = inspect.signature(getattr(ob, functions.get(name, name))).parameters
+    shown = inspect.signature(getattr(inference, functions.get(name, name))).parameters
     assert list(shown) == ["target", *(f.name for f in fields(cls)), *RUNNING]
     assert all(shown[f.name].default == f.default for f in fields(cls))
     assert method_named(name) == cls()
@@ -53,7 +52,7 @@ def test_every_method_has_an_engine_and_every_place_holds_its_implementation():
 
 
 @pytest.mark.usefixtures("unchecked")
-@each(
+@pytest.mark.parametrize(
     ("method", "how", "said"),
     [
         ({"draws": 5}, {}, "`method` is 'dict'; give a method"),
@@ -76,7 +75,9 @@ def test_a_request_that_cannot_be_met_is_refused(method, how, said):
         ob.infer(TARGET, method, **how)
 
 
-@each("words", ["mu,sigma", ["mu,sigma"], (Exchangeable({"mu": 0, "sigma": 0}),)])
+@pytest.mark.parametrize(
+    "words", ["mu,sigma", ["mu,sigma"], (Exchangeable({"mu": 0, "sigma": 0}),)]
+)
 def test_a_symmetry_is_given_in_blocks_or_in_words(tmp_path, words):
     program = tmp_path / "m.stan"
     program.write_text("parameters { vector[2] mu; vector[2] sigma; }")

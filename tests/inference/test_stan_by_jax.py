@@ -17,7 +17,6 @@ import onebasin as ob
 from onebasin.models import Target
 from onebasin.stan.interpreter.runtime import identity
 
-from ..each import each
 from .known import MEAN, RATE, SHAPE, assert_mean, known_target
 
 pytestmark = pytest.mark.stan
@@ -92,10 +91,9 @@ def test_symmetrised_vi_is_that_of_the_same_numpyro_model():
     assert "y_rep" not in fit["posterior"] and fit["posterior_predictive"]["y"].shape[:2] == (1, 40)
 
 
-@each(
+@pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"local_reparametrisation": True}, "applies to networks with free weights"),
         ({"anneal": 0.5}, "which does not tell it from the likelihood"),
         ({"batch_size": 5}, "`batch_size`"),
     ],

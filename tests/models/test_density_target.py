@@ -8,8 +8,6 @@ from scipy import stats
 
 import onebasin as ob
 
-from ..each import each
-
 
 def gamma(p):
     return 2 * jnp.log(p["scale"]) - p["scale"] - 0.5 * ((p["x"] - 1) ** 2).sum()
@@ -37,7 +35,7 @@ def test_it_is_sampled_and_judged_like_any_model():
     assert abs(table.loc["x[1]", "mean"] - 1) < 5 * table.loc["x[1]", "mcse_mean"]
 
 
-@each(
+@pytest.mark.parametrize(
     ("model", "parameters", "words"),
     [
         (gamma, None, "needed with a function"),

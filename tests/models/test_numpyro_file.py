@@ -13,8 +13,6 @@ import pytest
 from onebasin.inference.runs.posterior import open_posterior
 from onebasin.models.numpyro_file import ModelFile, loaded, model_file_in
 
-from ..each import each
-
 MODEL = """
 import numpyro
 import numpyro.distributions as dist
@@ -55,7 +53,7 @@ def run(onebasin, model):
     return sample
 
 
-@each(
+@pytest.mark.parametrize(
     ("word", "found"),
     [
         ("m.py:f", ModelFile(Path("m.py"), "f")),
@@ -91,7 +89,7 @@ def test_symmetry_is_held_against_the_density(run):
     assert "nu" in answer.err and "mu" in answer.err
 
 
-@each(
+@pytest.mark.parametrize(
     ("words", "said"),
     [
         (["absent.py:model"], ["`absent.py:model`", "does not exist"]),
@@ -120,7 +118,7 @@ def test_what_cannot_be_sampled_is_one_sentence(onebasin, model, words, said):
     assert not Path("run.nc").exists()
 
 
-@each(
+@pytest.mark.parametrize(
     ("text", "said"),
     [
         ("import numpy\n\nx = jnp.zeros(3)\n", "bad.py:3: NameError: name 'jnp' is not defined."),

@@ -7,7 +7,6 @@ from arviz_stats.base import array_stats
 from onebasin.posteriors import chains
 
 from ..analysis.conftest import autoregression
-from ..each import each
 
 
 def of_many_kinds(rng: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
@@ -25,7 +24,9 @@ def of_many_kinds(rng: np.random.Generator, shape: tuple[int, int]) -> np.ndarra
     )
 
 
-@each("shape", [(4, 50), (4, 51), (2, 1000), (1, 200), (3, 7), (4, 4), (2, 5), (4, 5000)])
+@pytest.mark.parametrize(
+    "shape", [(4, 50), (4, 51), (2, 1000), (1, 200), (3, 7), (4, 4), (2, 5), (4, 5000)]
+)
 def test_diagnostics_are_those_of_arviz(shape, rng):
     rows = of_many_kinds(rng, shape)
     found = chains.diagnostics(rows)

@@ -14,8 +14,6 @@ from onebasin.base.errors import PosteriorFileError
 from onebasin.base.files import pieces
 from onebasin.models.symmetry.evidence import Evidence
 
-from ..each import each
-
 
 def run(
     seed: int, *, chains: int = 1, draws: int = 20, part: int = 2, **attrs: object
@@ -54,7 +52,7 @@ def files(tmp_path):
     return [ob.save(tree, tmp_path / f"{name}.nc") for name, tree in runs.items()]
 
 
-@each("lazy", [False, True])
+@pytest.mark.parametrize("lazy", [False, True])
 def test_chains_stand_in_the_order_of_the_files(files, lazy):
     tree = ob.open_posterior(files, lazy=lazy)
     mu = [ob.open_posterior(path).posterior["mu"].values for path in files]
@@ -105,7 +103,7 @@ def test_diagnose_takes_several_files_and_a_store_among_them(files, tmp_path):
     assert ob.diagnose([*files, store]).num_chains == 5
 
 
-@each(
+@pytest.mark.parametrize(
     ("other", "says"),
     [
         (run(1), "holds a chain of .*one.nc once more: give every run its own seed"),

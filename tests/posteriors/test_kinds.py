@@ -1,6 +1,5 @@
 """Every kind of draws by every way that they come in: read right, or refused with the reason; no warning is seen."""
 
-import json
 import types
 import warnings
 
@@ -13,10 +12,7 @@ import xarray as xr
 import onebasin as ob
 from onebasin.base.errors import OnebasinError
 from onebasin.cli.main import main
-from onebasin.posteriors.entries import bracketed
 from onebasin.posteriors.view import as_view
-
-from ..each import each
 
 CHAINS, DRAWS = 4, 60
 
@@ -41,7 +37,7 @@ def dataset(arrays):
 
 
 def columns(arrays, chain=slice(None)):
-    """Give scalar columns by the names of posteriordb."""
+    """Give scalar columns by their names."""
     whole = {n: v.astype(float) if v.dtype.kind == "f" else v for n, v in arrays.items()}
     flat = {n: v[chain].reshape(-1, *v.shape[2:]) for n, v in whole.items()}
     return {
@@ -53,6 +49,12 @@ def columns(arrays, chain=slice(None)):
     }
 
 
+def bracketed(name, shape):
+    """Names of entries, as R's posterior writes them."""
+    for index in np.ndindex(*shape):
+        yield f"{name}[{','.join(str(place + 1) for place in index)}]" if shape else name
+
+
 def table(arrays):
     numbers = {"chain__": np.repeat(np.arange(CHAINS), DRAWS), "draw__": np.arange(CHAINS * DRAWS)}
     return pd.DataFrame(numbers | columns(arrays)).sample(frac=1, random_state=1)
@@ -60,12 +62,6 @@ def table(arrays):
 
 def as_csv(arrays, path, **how):
     table(arrays).to_csv(path, index=False, **how)
-    return path
-
-
-def as_json(arrays, path):
-    chains = [{n: v.tolist() for n, v in columns(arrays, [c]).items()} for c in range(CHAINS)]
-    path.write_text(json.dumps(chains))
     return path
 
 
@@ -84,7 +80,6 @@ WAYS = {
     "csv": lambda arrays, folder: as_csv(arrays, folder / "a.csv"),
     "tsv": lambda arrays, folder: as_csv(arrays, folder / "a.tsv", sep="\t"),
     "csv.gz": lambda arrays, folder: as_csv(arrays, folder / "a.csv.gz"),
-    "json": lambda arrays, folder: as_json(arrays, folder / "a.json"),
     "nc": lambda arrays, folder: as_netcdf(arrays, folder / "a.nc"),
     "zarr": lambda arrays, folder: ob.save(
         ob.open_posterior(as_netcdf(arrays, folder / "a.nc")), folder / "a.zarr"
@@ -119,7 +114,7 @@ BROKEN = GOOD | {
 SLASH = {"encoder/w": draws(2), "encoder/b": draws()}
 
 
-@each("way", WAYS)
+@pytest.mark.parametrize("way", WAYS)
 def test_draws_are_read_in_whatever_way_they_come(tmp_path, way):
     arrays = {
         n: v for n, v in BROKEN.items() if len(n) < 100 or way != "zarr"
@@ -131,7 +126,7 @@ def test_draws_are_read_in_whatever_way_they_come(tmp_path, way):
         np.testing.assert_allclose(found, values, rtol=1e-14, err_msg=name)
 
 
-@each("way", [way for way in WAYS if way not in ("nc", "zarr", "groups")])
+@pytest.mark.parametrize("way", [way for way in WAYS if way not in ("nc", "zarr", "groups")])
 def test_a_slash_becomes_a_dot(tmp_path, way):
     view = as_view(WAYS[way](SLASH, tmp_path))
     assert set(view.variables) == {"encoder.w", "encoder.b"}
@@ -146,8 +141,8 @@ REFUSED = {
 """Some; all others are in tests/bad_inputs/kinds.txt."""
 
 
-@each("kind", REFUSED)
-@each(
+@pytest.mark.parametrize("kind", REFUSED)
+@pytest.mark.parametrize(
     "use",
     [
         ob.diagnose,

@@ -7,10 +7,8 @@ import pytest
 from onebasin.models import BayesianNetwork, Exchangeable, Network
 from onebasin.posteriors import schema
 
-from ..each import each
 
-
-@each("value", [True, np.float32(2.0), 3, "as it is"])
+@pytest.mark.parametrize("value", [True, np.float32(2.0), 3, "as it is"])
 def test_text_and_numbers_stay_and_truth_becomes_one(value):
     assert schema.encode(value) == value
     assert (
@@ -19,7 +17,7 @@ def test_text_and_numbers_stay_and_truth_becomes_one(value):
     )
 
 
-@each("value", [{"a": [1, 2.5], "b": "text"}, [1.0, 2.0], [], [{"eta": None}]])
+@pytest.mark.parametrize("value", [{"a": [1, 2.5], "b": "text"}, [1.0, 2.0], [], [{"eta": None}]])
 def test_what_is_encoded_is_text_and_is_decoded(value):
     assert isinstance(schema.encode(value), str)
     assert schema.decode({"some": schema.encode(value)}, "some") == value
@@ -30,7 +28,9 @@ def test_nothing_is_decoded_as_none_and_an_array_of_netcdfs_as_a_list():
     assert schema.decode({"sampling_seconds": np.array([1.0, 2.0])}, "sampling_seconds") == [1, 2]
 
 
-@each("text, fault", [("{half", "is not JSON"), ("[1]", "says something else"), ("3", "says")])
+@pytest.mark.parametrize(
+    "text, fault", [("{half", "is not JSON"), ("[1]", "says something else"), ("3", "says")]
+)
 def test_what_is_no_json_or_of_something_else_is_refused(text, fault):
     with pytest.raises(ValueError, match=f"`posterior` has an attribute `settings` that {fault}"):
         schema.decode({"settings": text}, "settings")
@@ -44,7 +44,7 @@ def test_network_and_symmetry_survive():
     assert schema.symmetry_of(attributes) == symmetry
 
 
-@each("attributes", [{}, {"model": "", "symmetry": ""}])
+@pytest.mark.parametrize("attributes", [{}, {"model": "", "symmetry": ""}])
 def test_where_nothing_is_described_there_is_nothing(attributes):
     assert schema.network_of(attributes) is None
     assert schema.symmetry_of(attributes) == ()

@@ -11,7 +11,6 @@ from onebasin.inference.runs.posterior import open_posterior
 from onebasin.posteriors import csv_blocks
 from onebasin.posteriors.stan_header import Header
 
-from ..each import each
 from . import chains
 from .chains import refusal
 
@@ -75,7 +74,7 @@ def test_rows_of_warmup_are_left_out(tmp_path):
     assert open_posterior(path).posterior.sizes["draw"] == 40
 
 
-@each(("numbers", "lazy"), [(1, False), (25, True), (70, False)])
+@pytest.mark.parametrize(("numbers", "lazy"), [(1, False), (25, True), (70, False)])
 def test_blocks_are_what_is_read_at_once(tmp_path, monkeypatch, numbers, lazy):
     paths = chains.write(tmp_path, chains=2, draws=9, warmup=4, keep_warmup=True)
     whole = open_posterior(paths)
@@ -151,7 +150,7 @@ def test_a_table_without_comments_is_read(tmp_path):
 WHOLE = chains.text()
 
 
-@each(
+@pytest.mark.parametrize(
     ("content", "says"),
     [
         ("", "holds no draws"),
@@ -182,7 +181,7 @@ def test_bytes_that_are_no_text_are_refused(tmp_path):
     assert "is no text" in refusal(tmp_path / "bad.csv")
 
 
-@each(
+@pytest.mark.parametrize(
     ("other", "says"),
     [
         (chains.text(2, model="other"), "is of the model other"),

@@ -5,15 +5,13 @@ import pytest
 
 from onebasin.posteriors.storable import check_amount, check_values
 
-from ..each import each
-
 
 def check(values, **dims):
     check_values(values, dims=dims, argument="target")
 
 
 @pytest.mark.usefixtures("unchecked")
-@each(
+@pytest.mark.parametrize(
     ("name", "words"),
     [
         *((n, f"a variable {n}, which is the name of an axis of every") for n in ("draw", "chain")),
@@ -26,13 +24,13 @@ def test_names_that_a_posterior_has_no_place_for(name, words):
         check({"a": np.zeros(2), name: 0.0})
 
 
-@each("value", [(1.0, 2.0), [1.0], {"a": 1.0}, None, "text", object()])
+@pytest.mark.parametrize("value", [(1.0, 2.0), [1.0], {"a": 1.0}, None, "text", object()])
 def test_values_that_are_no_array(value):
     with pytest.raises(TypeError, match=r"a variable pair whose value is of type .* its own name"):
         check({"pair": value})
 
 
-@each(
+@pytest.mark.parametrize(
     ("dims", "words"),
     [
         ({"a": ("draw", "k")}, "none of chain, draw"),

@@ -26,9 +26,9 @@ FORMULAS = {
     "networks.transpositions", "check_symmetry", "find_symmetry", "sample_modes", "find_modes",
     "approximations.mixture_gap", "approximations.elbo", "approximations.fit_gaussian", "approximations.distil",
     "networks.ensemble", "networks.train", "networks.score_predictions", "networks.barriers", "networks.Network",
-    "networks.Parametrisation", "networks.predictive_uncertainty", "networks.unit_activity", "truth.failure_rates",
+    "networks.Parametrisation",
 }  # fmt: skip
-WITHOUT_ERRORS = {"networks.Categorical", "plot.failure_rates", "truth.references"}
+WITHOUT_ERRORS = {"networks.Categorical", "truth.references"}
 """Nothing of theirs can be refused."""
 FUNCTIONS = {"symmetrised_vi": "symmetrised", "sample_modes": "modes"}
 """Functions of methods that have another name than the method."""

@@ -16,17 +16,15 @@ EXAMPLES = {
     name: text for name, value in documented().items() if ">>>" in (text := value.__doc__ or "")
 }
 
-# Two seconds and more each, most of them of compilers: with the slow tests.
+# Two seconds and more each, most of them of compilers.
 LONG = [
     module + name
     for module, names in {
         "": "advi calibrate dadvi find_modes hmc infer jax_density laplace mclmc nuts optimize "
         "report sample_modes symmetrised_vi",
         "approximations.": "distil mixture_gap",
-        "networks.": "BayesianClassifier BayesianRegressor ensemble summarise_predictions "
-        "unit_activity",
+        "networks.": "BayesianClassifier BayesianRegressor ensemble summarise_predictions",
         "plot.": "calibration elbo prior",
-        "truth.": "compare_with_reference",
     }.items()
     for name in names.split()
 ]
@@ -59,8 +57,8 @@ def names(folder) -> dict[str, object]:
     "among",
     [
         pytest.param([name for name in EXAMPLES if name not in (*LONG, *COMPILED)], id="quick"),
-        pytest.param([*COMPILED], id="compiled", marks=[pytest.mark.cmdstan, pytest.mark.slow]),
-        *(pytest.param([name], id=name, marks=pytest.mark.slow) for name in LONG),
+        pytest.param([*COMPILED], id="compiled", marks=pytest.mark.cmdstan),
+        *(pytest.param([name], id=name, marks=pytest.mark.full) for name in LONG),
     ],
 )
 def test_examples_run(among, names, folder, monkeypatch):

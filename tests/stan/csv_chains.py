@@ -1,14 +1,9 @@
-"""Chains written by hand in the layout of Stan's CSV files, and the two tools run on such files."""
+"""Chains written by hand in the layout of Stan's CSV files."""
 
-import io
-import subprocess
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike
-
-from onebasin.stan.home.directory import Home
 
 ADAPTATION = """\
 # Adaptation terminated
@@ -74,6 +69,7 @@ def write_chains(
     """
     arrays = {name: np.atleast_2d(np.asarray(draws, float)) for name, draws in columns.items()}
     chains, count = next(iter(arrays.values())).shape
+    changes = {"num_samples": count} | changes
     if warmup:
         changes = {"save_warmup": "true", "num_warmup": warmup} | changes
     paths = []
@@ -85,28 +81,3 @@ def write_chains(
         paths.append(folder / f"chain_{chain + 1}.csv")
         paths[-1].write_text(text)
     return paths
-
-
-def call(home: Home, tool: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    """Run `bin/TOOL`; one that hangs is stopped."""
-    command = [home.path / "bin" / tool, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
-
-
-def summary_csv(home: Home, folder: Path, *arguments: str | Path) -> str:
-    """The text of the CSV file that stansummary writes."""
-    path = folder / "summary.csv"
-    done = call(home, "stansummary", f"--csv_filename={path}", *arguments)
-    assert done.returncode == 0, done.stderr
-    text = path.read_text()
-    path.unlink()
-    return text
-
-
-def as_table(text: str) -> pd.DataFrame:
-    return pd.read_csv(io.StringIO(text), index_col=0, comment="#")
-
-
-def summary(home: Home, folder: Path, *arguments: str | Path) -> pd.DataFrame:
-    """The table that stansummary writes, with all digits."""
-    return as_table(summary_csv(home, folder, "--sig_figs=17", *arguments))

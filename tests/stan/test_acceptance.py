@@ -6,8 +6,6 @@ from onebasin.stan import acceptance, choice
 from onebasin.stan.acceptance import Accepted, Refused, examine
 from onebasin.stan.home.errors import StanDataError, StanProgramError
 
-from ..each import each
-
 NORMAL = "data {int n; vector[n] y; real s;} parameters {real x;} model {y ~ normal(x, s);}"
 WHOLE = {"n": 2, "y": [1, 2], "s": 1}
 X = "parameters {real x;} model {x ~ std_normal();}"
@@ -38,7 +36,7 @@ def test_an_accepted_program_lists_what_it_declares(tmp_path):
 
 
 @pytest.mark.cmdstan
-@each(
+@pytest.mark.parametrize(
     ("text", "reason"),
     [
         (f"{X} generated quantities {{tuple(real, int) p = (x, 1);}}", "does not support tuples$"),
@@ -63,7 +61,7 @@ def test_a_program_that_the_interpreter_does_not_run_is_left_to_cmdstan(tmp_path
     assert (chosen.engine, chosen.reason) == ("cmdstan", f"{found.reason}; compiled with CmdStan.")
 
 
-@each(
+@pytest.mark.parametrize(
     ("text", "words"),
     [
         ("parameters {real x}", r"m\.stan does not parse:\nSyntax error in 'm\.stan', line 1"),
@@ -78,7 +76,7 @@ def test_a_program_that_is_none_is_refused(tmp_path, text, words):
         look(tmp_path, text)
 
 
-@each(
+@pytest.mark.parametrize(
     ("data", "words"),
     [
         (

@@ -15,8 +15,6 @@ import onebasin as ob
 from onebasin.stan.home.bridge import bridge_folder
 from onebasin.stan.library import open_library
 
-from ..each import each
-
 pytestmark = pytest.mark.cmdstan
 
 PROGRAMS = Path(__file__).parent / "programs"
@@ -66,7 +64,7 @@ def test_bridgestan_finds_every_function_it_asks_for(model):
     assert product == pytest.approx([2 * curvature], rel=1e-8)
 
 
-@each(
+@pytest.mark.parametrize(
     ("data", "words"),
     [
         ("", "variable does not exist; processing stage=data initialization; variable name=N"),

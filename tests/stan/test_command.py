@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from onebasin.stan import command
+import pytest
 
-from ..each import each
+from onebasin.stan import command
 
 FILES = command.Files(data=Path("/d.json"), output=Path("/o.csv"))
 COMMON = "data file=/d.json output file=/o.csv sig_figs=18"
@@ -80,7 +80,7 @@ CASES = {
 }  # fmt: skip
 
 
-@each("name", CASES)
+@pytest.mark.parametrize("name", CASES)
 def test_words_are_those_of_cmdstan(name):
     arguments, words = CASES[name]
     assert " ".join(arguments) == words

@@ -20,8 +20,6 @@ from onebasin.stan.home.errors import CmdStanNotFound, StanProgramError
 from onebasin.stan.program import cmdstan_model
 from onebasin.stan.translation import inspect
 
-from ..each import each
-
 PROGRAMS = Path(__file__).parent / "programs"
 SOURCE = "parameters {\n  real x;\n}\nmodel {\n  x ~ std_normal();\n}\n"
 
@@ -90,7 +88,7 @@ def plain(own_home) -> Path:
     return compiled(PROGRAMS / "bernoulli.stan")
 
 
-@each("name", NAMES)
+@pytest.mark.parametrize("name", NAMES)
 def test_a_name_is_never_more_than_a_name(name, plain, own_home, tmp_path):
     whole = (PROGRAMS / "bernoulli.stan").read_text()
     first, rest = whole.split("\n", 1)
@@ -103,7 +101,9 @@ def test_a_name_is_never_more_than_a_name(name, plain, own_home, tmp_path):
     assert not list(tmp_path.rglob("pwned"))
 
 
-@each("name", [n for n in NAMES if "\n" not in n and '"' not in n and n == n.strip()])
+@pytest.mark.parametrize(
+    "name", [n for n in NAMES if "\n" not in n and '"' not in n and n == n.strip()]
+)
 def test_includes_are_found_in_folders_of_any_name(name, pretended, tmp_path):
     """From the program's own folder, below it and above it, one from the other."""
     folder = tmp_path / name
@@ -124,7 +124,9 @@ def test_includes_are_found_in_folders_of_any_name(name, pretended, tmp_path):
     assert not list(tmp_path.rglob("pwned"))
 
 
-@each("folder", ["with blanks", "a;touch pwned", "$(touch pwned)", "a'b\"c,d#e%f=g:h"])
+@pytest.mark.parametrize(
+    "folder", ["with blanks", "a;touch pwned", "$(touch pwned)", "a'b\"c,d#e%f=g:h"]
+)
 def test_the_cache_may_lie_in_a_folder_of_any_name(folder, pretended, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / folder))
     executable = compiled(write(tmp_path / "coin.stan"))
@@ -152,7 +154,9 @@ def test_an_error_names_the_users_own_file_and_line(pretended, tmp_path):
         compile_program(program)
 
 
-@each("name", ["with blanks", "a;touch pwned", "$(touch pwned)", "a,b", "a'b", "a:b"])
+@pytest.mark.parametrize(
+    "name", ["with blanks", "a;touch pwned", "$(touch pwned)", "a,b", "a'b", "a:b"]
+)
 def test_a_home_whose_path_make_cannot_take_is_refused(name, pretended, tmp_path, monkeypatch):
     odd, link = tmp_path / name, tmp_path / "link"
     shutil.copytree(pretended, odd, symlinks=True)

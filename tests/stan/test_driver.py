@@ -12,7 +12,6 @@ import cmdstanpy
 import numpy as np
 import pytest
 
-from ..each import each
 from .driver_runs import BETA_MEAN, BETA_VARIANCE, DATA, GAUSS, run, sample
 
 pytestmark = [pytest.mark.stan, pytest.mark.usefixtures("quiet")]
@@ -29,8 +28,8 @@ def assert_mean(draws: np.ndarray, truth: float, variance: float) -> None:
 # Sampling
 
 
-@each("metric", ["unit_e", "diag_e", "dense_e"])
-@each("engaged", [0, 1])
+@pytest.mark.parametrize("metric", ["unit_e", "diag_e", "dense_e"])
+@pytest.mark.parametrize("engaged", [0, 1])
 def test_static_hmc_finds_the_posterior(bernoulli, tmp_path, metric, engaged):
     rows = run(
         bernoulli,
@@ -53,7 +52,7 @@ def test_chains_of_one_process_equal_those_of_several(bernoulli, compiled):
     np.testing.assert_array_equal(together.draws(), forced.draws())
 
 
-@each(("warmup", "draws", "thin"), [(50, 30, 1), (50, 30, 4), (25, 0, 1)])
+@pytest.mark.parametrize(("warmup", "draws", "thin"), [(50, 30, 1), (50, 30, 4), (25, 0, 1)])
 def test_save_warmup_and_thin_decide_the_rows(bernoulli, warmup, draws, thin):
     fit = sample(
         bernoulli, iter_warmup=warmup, iter_sampling=draws or None, thin=thin, save_warmup=True
@@ -138,7 +137,7 @@ def test_inits_are_taken_from_number_file_dict_and_list(bernoulli, tmp_path):
 # Densities, quantities, gradients
 
 
-@each("jacobian", [True, False])
+@pytest.mark.parametrize("jacobian", [True, False])
 def test_log_prob_matches_the_closed_form(bernoulli, jacobian):
     theta = 0.3
     found = bernoulli.log_prob({"theta": theta}, data=DATA, jacobian=jacobian, sig_figs=17)

@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ..each import each
 from .driver_runs import DATA, GAUSS, Rows, run, sample
 
 pytestmark = [pytest.mark.stan, pytest.mark.usefixtures("quiet")]
@@ -49,7 +48,7 @@ def test_config_file_holds_the_settings(gauss, tmp_path):
     assert config["method"]["sample"]["algorithm"]["hmc"]["metric"]["value"] == "diag_e"
 
 
-@each(("given", "digits"), [(None, 8), (3, 3), (17, 17)])
+@pytest.mark.parametrize(("given", "digits"), [(None, 8), (3, 3), (17, 17)])
 def test_sig_figs_decides_the_digits(gauss, given, digits):
     fit = sample(gauss, GAUSS, sig_figs=given, iter_sampling=50)
     rows = Path(fit.runset.csv_files[0]).read_text().splitlines()
@@ -110,7 +109,7 @@ def test_fitted_params_of_chains_can_be_spelled_out(bernoulli, tmp_path):
     assert len(draws_in(tmp_path / "y.csv")) == 6
 
 
-@each(
+@pytest.mark.parametrize(
     "arguments",
     ["output file=a.csv,b.csv,c.csv", "init=a.json,b.json,c.json", "output diagnostic_file=a,b,c"],
 )
@@ -129,7 +128,7 @@ def test_as_many_names_as_chains_are_needed(bernoulli, tmp_path, arguments):
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no full device")
-@each(
+@pytest.mark.parametrize(
     ("arguments", "full"),
     [
         ("method=sample output file=full.csv", "full.csv"),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ..each import each, lines
+from ..bad_inputs.cases import lines
 from .driver_runs import DATA
 
 pytestmark = pytest.mark.stan
@@ -75,7 +75,7 @@ sample sample                                   | sample is either mistyped or m
 """
 
 
-@each(("arguments", "messages"), lines(UNREAD))
+@pytest.mark.parametrize(("arguments", "messages"), lines(UNREAD))
 def test_arguments_that_cannot_be_read(bernoulli, folder, arguments, messages):
     done = refused(bernoulli, folder, arguments, *messages)
     assert done.stderr.endswith(UNPARSED + "\n")
@@ -107,7 +107,7 @@ generate_quantities fitted_params=x.txt GOOD      | must be a CSV file
 """
 
 
-@each(("arguments", "messages"), lines(FAILING))
+@pytest.mark.parametrize(("arguments", "messages"), lines(FAILING))
 def test_runs_that_cannot_succeed(bernoulli, folder, arguments, messages):
     refused(bernoulli, folder, arguments.replace("GOOD", "data file=good.json"), *messages)
 
@@ -119,7 +119,7 @@ def test_initial_values_that_all_fail(compiled, folder):
     assert "Initialization between (-2, 2) failed after 100 attempts." in done.stderr
 
 
-@each("arguments", ["help", "help-all", "info", "sample help"])
+@pytest.mark.parametrize("arguments", ["help", "help-all", "info", "sample help"])
 def test_questions_are_answered(bernoulli, folder, arguments):
     done = call(bernoulli, folder, arguments)
     assert (done.returncode, done.stderr) == (0, "")
@@ -154,7 +154,7 @@ def test_the_last_of_repeated_arguments_wins(bernoulli, folder):
 
 
 @pytest.mark.slow
-@each(
+@pytest.mark.parametrize(
     ("arguments", "variable", "message"),
     [
         ("num_threads=3", "2", "STAN_NUM_THREADS= 2 but argument num_threads= 3."),
@@ -171,7 +171,7 @@ def test_thread_counts_that_disagree(compiled, folder, arguments, variable, mess
     assert message in done.stderr
 
 
-@each(
+@pytest.mark.parametrize(
     ("choice", "line"),
     [
         ("variational algorithm=meanfield", "      meanfield"),

@@ -19,8 +19,6 @@ from onebasin.stan.library import StanLibrary, open_library
 from onebasin.stan.opened import Interface
 from onebasin.stan.translation import ProgramInfo
 
-from ..each import each
-
 PROGRAMS = Path(__file__).parent / "programs"
 DATA = {"N": 5, "y": [1, 0, 1, 1, 0]}
 ENGINES = ("stanli", "cmdstan")
@@ -45,8 +43,8 @@ def log_density(point: np.ndarray, *, propto: bool, jacobian: bool) -> np.ndarra
     return value + (np.log(theta * (1 - theta)) if jacobian else 0)
 
 
-@each("jacobian", [True, False])
-@each("propto", [True, False])
+@pytest.mark.parametrize("jacobian", [True, False])
+@pytest.mark.parametrize("propto", [True, False])
 def test_log_density_and_gradient_are_the_closed_form(library, rng, propto, jacobian):
     flags = {"propto": propto, "jacobian": jacobian}
     points = rng.normal(size=(3, 4, 1))
@@ -177,8 +175,8 @@ def test_a_library_of_another_stan_version_is_refused(own_home, tmp_path):
 
 
 @pytest.mark.slow
-@each("jacobian", [True, False])
-@each("propto", [True, False])
+@pytest.mark.parametrize("jacobian", [True, False])
+@pytest.mark.parametrize("propto", [True, False])
 def test_both_engines_have_the_same_densities(own_home, rng, propto, jacobian):
     libraries = [open_library(PROGRAMS / "densities.stan", engine=engine) for engine in ENGINES]
     points = rng.normal(scale=0.5, size=(4, libraries[0].dim))

@@ -11,8 +11,6 @@ import pytest
 
 from onebasin.stan.home.directory import Home
 
-from ..each import each
-
 pytestmark = pytest.mark.stan
 
 HEADER_PROGRAM = """
@@ -51,7 +49,7 @@ def test_the_precompiled_header_is_used(own_home, bernoulli):
     assert "\nx " not in done.stderr  # none was refused
 
 
-@each(
+@pytest.mark.parametrize(
     ("words", "said"),
     [
         (("STAN_OPENCL=true", "build"), "STAN_OPENCL is not available in this CmdStan home"),

@@ -15,8 +15,6 @@ from onebasin.stan.native import library
 from onebasin.stan.native.build import TARGETS
 from onebasin.stan.native.library import BUILT, RECORD, SOURCE, Entry
 
-from ..each import each
-
 MACHINES = {
     "linux-x86_64.so": (b"\x7fELF\x02\x01", 18, "<H", 62),
     "linux-aarch64.so": (b"\x7fELF\x02\x01", 18, "<H", 183),
@@ -47,7 +45,7 @@ def test_binaries_are_those_of_the_source():
     assert {path.name for path in BUILT.iterdir()} == {*TARGETS, RECORD.name}
 
 
-@each("name", list(TARGETS))
+@pytest.mark.parametrize("name", list(TARGETS))
 def test_a_binary_is_of_its_platform(name):
     content = (BUILT / name).read_bytes()
     start, place, kind, machine = MACHINES[name]
@@ -107,7 +105,7 @@ def test_another_models_log_density_is_subtracted():
     assert values == [5.0] and np.array_equal(gradients, 2 * POINTS[:1])
 
 
-@each(("code", "lenient"), [(1, False), (1, True), (-1, True)])
+@pytest.mark.parametrize(("code", "lenient"), [(1, False), (1, True), (-1, True)])
 def test_a_rejected_point_has_no_density(code, lenient):
     fake, values, gradients = Fake(code, b"never"), np.empty(4), np.empty((4, 2))
     found = fake.call("gradients", POINTS, values, gradients, lenient=lenient)
@@ -116,7 +114,9 @@ def test_a_rejected_point_has_no_density(code, lenient):
     np.testing.assert_array_equal(gradients[1:3], np.nan)
 
 
-@each(("message", "lenient"), [(b"broken", False), (b"y[3]: index out of range", True)])
+@pytest.mark.parametrize(
+    ("message", "lenient"), [(b"broken", False), (b"y[3]: index out of range", True)]
+)
 def test_a_failure_ends_the_call(message, lenient):
     fake = Fake(-1, message)
     found = fake.call("gradients", POINTS, np.empty(4), np.empty((4, 2)), lenient=lenient)

@@ -4,6 +4,7 @@ import json
 import re
 
 import numpy as np
+import pytest
 
 from onebasin.models import ACTIVATIONS
 from onebasin.models.networks.parametrisation import WEIGHTS
@@ -26,8 +27,6 @@ from onebasin.stan.network import (
     variable_names,
 )
 from onebasin.stan.program import definition
-
-from ..each import each
 
 INCLUDE = re.compile(r"#include (\S+)")
 
@@ -58,7 +57,7 @@ def declared(path):
     return {line.rstrip(";").split()[-1] for line in lines if line.endswith(";")}
 
 
-@each(
+@pytest.mark.parametrize(
     ("likelihood", "out_dim", "file"),
     [(Gaussian(), 2, "regression.stan"), (Categorical(), 3, "classification.stan")],
 )

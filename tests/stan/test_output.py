@@ -10,8 +10,6 @@ from onebasin.stan import output
 from onebasin.stan.home.errors import StanRunError
 from onebasin.stan.output import read_adaptation
 
-from ..each import each
-
 HEADER = "lp__,accept_stat__,x,m.1.1,m.2.1,m.1.2,m.2.2\n"
 TIMES = "# \n#  Elapsed Time: 0.25 seconds (Warm-up)\n#                0.5 seconds (Sampling)\n"
 
@@ -23,7 +21,7 @@ def write(path, rows):
     path.write_text("# stan_version_major = 2\n" + HEADER + "".join(lines) + TIMES)
 
 
-@each("rows", [0, 1, 9, 10, 11, 35])
+@pytest.mark.parametrize("rows", [0, 1, 9, 10, 11, 35])
 def test_rows_read_in_pieces_are_those_read_at_once(tmp_path, monkeypatch, rows):
     write(tmp_path / "draws.csv", rows)
     monkeypatch.setattr(output, "_CHUNK", 70)
@@ -59,7 +57,7 @@ def test_a_file_cut_anywhere_keeps_the_rows_that_are_whole(tmp_path):
             np.testing.assert_array_equal(found.variables["m"], whole.variables["m"][:rows])
 
 
-@each("ruin", [b"\0" * 40 + b"\n", b"1,2,3\n", b"\0" * 40])
+@pytest.mark.parametrize("ruin", [b"\0" * 40 + b"\n", b"1,2,3\n", b"\0" * 40])
 def test_what_a_machine_that_went_down_has_left_is_cut_off(tmp_path, ruin):
     path = tmp_path / "draws.csv"
     write(path, 5)
@@ -88,7 +86,7 @@ DENSE = (*HEAD, "Elements of inverse mass matrix:", "1, 0.5", "0.5, 2", "", "Ela
 UNIT = (*HEAD, "No free parameters for unit metric", "")
 
 
-@each(
+@pytest.mark.parametrize(
     ("comments", "metric"),
     [(DIAGONAL, [0.5, 1.25e-5]), (DENSE, [[1, 0.5], [0.5, 2]]), (UNIT, [])],
     ids=["diag", "dense", "unit"],

@@ -14,10 +14,8 @@ from onebasin.stan.library import open_library
 from onebasin.stan.program import stan_program
 from onebasin.stan.translation import ProgramInfo
 
-from ..each import each
 
-
-@each(
+@pytest.mark.parametrize(
     ("name", "dims", "tuples", "words"),
     [
         ("draw", {}, (), r"`any\.stan` has a variable draw, which is the name of an axis"),
@@ -37,7 +35,7 @@ def test_variables_that_no_posterior_can_store_are_refused_before_a_run(
         run.make_ready(target, tmp_path)
 
 
-@each(
+@pytest.mark.parametrize(
     ("text", "message"),
     [
         ("[[1], [2, 3]]", "rows of different lengths in b"),

@@ -19,7 +19,6 @@ import pytest
 from onebasin.stan.compile import compile_program
 from onebasin.stan.home.directory import Home
 
-from ..each import each
 from .driver_runs import DATA
 
 pytestmark = [
@@ -79,7 +78,7 @@ def test_nuts_gives_the_published_draws(example):
     assert [f"{value:.6f}" for value in e_bfmi] == ["1.114870", "1.030279"]
 
 
-@each(
+@pytest.mark.parametrize(
     ("inits", "published"),
     [
         (None, "Initial log joint probability = -16.144|6 -5.00402 0.000246518 8.73164e-07 1 1 9"),

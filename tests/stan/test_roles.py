@@ -7,12 +7,10 @@ from onebasin.stan import stan_program
 from onebasin.stan.groups import Roles, check_roles, find_roles
 from onebasin.stan.home.errors import StanDataError, StanProgramError
 
-from ..each import each
-
 DATA = {"N": np.array(4), "x": np.zeros(4), "y": np.zeros(4), "w": np.zeros((4, 2))}
 
 
-@each(
+@pytest.mark.parametrize(
     ("shapes", "terms", "replicated", "observed"),
     [
         ({"log_lik": (4,), "y_rep": (4,)}, {"y": "log_lik"}, {"y": "y_rep"}, ("y",)),

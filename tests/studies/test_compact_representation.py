@@ -15,8 +15,6 @@ from onebasin.studies.compact_representation.page import PAPER
 from onebasin.studies.lab.cells import Cell
 from onebasin.studies.lab.study import Options
 
-from ..each import each
-
 MODEL = BayesianNetwork(Network(4, (3,), 3, "relu"), Categorical())
 
 
@@ -47,7 +45,7 @@ def images(num: int) -> Dataset:
     )
 
 
-@each("options", [Options(quick=True), Options(), Options(full=True)])
+@pytest.mark.parametrize("options", [Options(quick=True), Options(), Options(full=True)])
 def test_every_row_has_a_cell_and_every_column_of_the_papers_table_a_row(options):
     config = configure(options)
     assert {row.key for row in rows(config)} <= {cell.key for cell in STUDY.cells(config)}

@@ -19,7 +19,6 @@ from onebasin.studies.lab.record import RESULTS, Manifest, record_text, rewrite,
 from onebasin.studies.lab.study import conclude, find
 from onebasin.studies.registry import STUDIES
 
-from ..each import each
 from .toys import TOYS
 
 RECORDS = sorted(RESULTS.glob("*.json"))
@@ -49,7 +48,7 @@ def test_every_study_has_a_toy_and_says_which_options_it_takes():
     assert {path.stem for path in RECORDS} == {path.stem for path in RESULTS.glob("*.md")}
 
 
-@each("name", STUDIES)
+@pytest.mark.parametrize("name", STUDIES)
 def test_options_change_the_settings_or_are_refused(name):
     study = find(name)
     assert isinstance(study, Study)
@@ -73,7 +72,7 @@ def test_options_change_the_settings_or_are_refused(name):
     assert study.configure(Options(seed=7)).seed == 7
 
 
-@each("name", STUDIES)
+@pytest.mark.parametrize("name", STUDIES)
 def test_cells_come_after_their_inputs_and_have_keys_of_their_own(name):
     study = find(name)
     for options in (Options(quick=True), Options(), Options(full=True)):
@@ -141,7 +140,7 @@ def recorded(path: Path) -> tuple[dict[str, Any], Study, Frames]:
     return numbers, find(numbers["study"]), frames
 
 
-@each("path", RECORDS)
+@pytest.mark.parametrize("path", RECORDS)
 def test_a_record_and_its_page_follow_from_its_numbers_byte_for_byte(path):
     numbers, study, _ = recorded(path)
     text = path.read_text(encoding="utf-8")
@@ -153,7 +152,7 @@ def test_a_record_and_its_page_follow_from_its_numbers_byte_for_byte(path):
     assert record_text(made, findings) == text
 
 
-@each("path", RECORDS)
+@pytest.mark.parametrize("path", RECORDS)
 def test_a_record_has_cells_of_the_study_with_settings_that_can_be_run_again(path):
     numbers, study, frames = recorded(path)
     assert {"config", "config_hash", "versions", "machine", "commit", "command"} <= numbers.keys()

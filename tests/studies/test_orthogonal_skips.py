@@ -2,16 +2,19 @@
 
 from dataclasses import replace
 
+import jax
 import numpy as np
 import pytest
 import xarray as xr
 
 from onebasin.inference import Advi, Mclmc, Nuts
-from onebasin.models import NetworkTarget
+from onebasin.inference.density.network import density_of
+from onebasin.models import BayesianNetwork, Network, NetworkTarget, Parametrisation
 from onebasin.studies.lab import Frame, Frames, Options, Outcomes
 from onebasin.studies.lab.posteriors import to_tree
 from onebasin.studies.lab.study import measure
 from onebasin.studies.orthogonal_skips import STUDY, design
+from onebasin.studies.orthogonal_skips.activity import moments_of, unit_activity
 from onebasin.studies.orthogonal_skips.design import GAP, TRUTH, VI, configure, points_of
 
 from ..command_fixtures import InMemory, fake_posterior
@@ -109,3 +112,28 @@ def test_fits_have_activity_and_a_distance_from_the_sampler(frames):
     truth = frames["cells"].where(method=TRUTH)
     assert all(row["from_truth_rms_inside"] is None for row in truth)
     assert len(frames["cells"].where(method="mclmc").known("from_truth_rms_inside")) == 2
+
+
+def test_a_unit_is_active_whose_signal_reaches_an_output():
+    """Unit 2 speaks to unit 1 of the second layer, which is heard; units 0 and 1 to unit 0, which is not."""
+    for skip, active in ((None, [0, 0, 1, 0, 1]), ("orthogonal", [1, 1, 1, 0, 1])):
+        model = BayesianNetwork(Network(1, (3, 2), activation="tanh", skip=skip))
+        moments = {n: (np.zeros(s), np.ones(s)) for n, s in model.network.shapes.items()}
+        for name, place in (("W2", (0, 0)), ("W2", (1, 0)), ("W2", (2, 1)), ("W3", (1, 0))):
+            moments[name][0][place], moments[name][1][place] = 0.3, 0.1
+        found = unit_activity(moments, model)
+        assert found["active"].tolist() == [bool(each) for each in active]
+        assert found["layer"].tolist() == ["hidden1"] * 3 + ["hidden2"] * 2
+        np.testing.assert_allclose(found["snr_out"][2], 3.0)
+
+
+def test_moments_are_those_of_the_fits_distribution():
+    model = BayesianNetwork(Network(1, (3,)), parametrisation=Parametrisation(biases="ordered"))
+    density = density_of(model.condition(np.zeros((2, 1)), np.zeros((2, 1))))
+    loc, scale = np.linspace(-1, 1, density.size), np.linspace(0.1, 0.5, density.size)
+    fit = xr.Dataset({"loc": ("param", loc), "scale": ("param", scale)})
+    draws = loc + scale * np.random.default_rng(0).normal(size=(20_000, density.size))
+    values = jax.vmap(density.constrain)(draws)
+    for name, (mean, sd) in moments_of(fit, model).items():
+        np.testing.assert_allclose(mean, values[name].mean(axis=0), atol=5 * sd.max() / 140)
+        np.testing.assert_allclose(sd, values[name].std(axis=0), rtol=0.05)

@@ -13,8 +13,6 @@ from benchmarks.sampled.numbers import Moments, differ, leaves_the_density, qual
 from benchmarks.sampled.questions import QUESTIONS
 from benchmarks.sampled.references import PROGRAMS, mass_of_quick_absorption
 
-from ..each import each
-
 ALL = {kind.name: kind for kind in (*KINDS, *QUESTIONS)}
 QUICK = ("mixture of three", "hierarchy not centred", "two modes that chains cannot leave")
 MORE = (
@@ -37,7 +35,7 @@ def test_what_is_said_is_true_and_aligned_draws_keep_their_density(name):
     assert all(row["reference"] for row in rows), "the long run was not sound"
 
 
-@each("name", ["one factor", "experts"])
+@pytest.mark.parametrize("name", ["one factor", "experts"])
 def test_the_symmetry_is_found_in_the_program(name):
     kind = ALL[name]
     target = ob.stan_program(PROGRAMS / f"{kind.program}.stan", kind.data(1))

@@ -9,8 +9,6 @@ import onebasin as ob
 from benchmarks.verdicts.families import FAMILIES
 from benchmarks.verdicts.truth import USABLE, aligned, unusable, wrong
 
-from ..each import each
-
 BY_NAME = {family.name: family for family in FAMILIES}
 QUICK = (
     "mixtures: overlapping, labels switch at every draw",
@@ -22,7 +20,7 @@ QUICK = (
 )
 
 
-@each("name", QUICK)
+@pytest.mark.parametrize("name", QUICK)
 def test_what_is_said_is_true(name):
     family = BY_NAME[name]
     assert wrong(family.truth, ob.diagnose(family.draw(7).tree()).to_dict()) == []

@@ -1,6 +1,6 @@
 """Problems whose answers are known: models conditioned on fixed data, stated for both engines, with their symmetries.
 
-References, benchmarks and calibration take them from here.
+`making` makes their references.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from . import networks, programs
-from .problem import RECIPE, Draws, Invariant, Problem
+from .problem import Invariant, Problem
 
-__all__ = ["PROBLEMS", "RECIPE", "Draws", "Invariant", "Problem"]
+__all__ = ["PROBLEMS", "Invariant", "Problem"]
 
 PROBLEMS: Mapping[str, Problem] = MappingProxyType(
     {problem.name: problem for problem in (*networks.problems(), *programs.problems())}

@@ -18,9 +18,8 @@ from onebasin.models import (
 from onebasin.models.data import Split
 
 from .images import Images, image_split
-from .invariants import class_probabilities, outputs
-from .label_switching import condition
-from .problem import ADAPTED, RECIPE, Problem
+from .problem import ADAPTED, RECIPE, Problem, class_probabilities, outputs
+from .programs import read_data
 from .relu_networks import TEACHER_UNITS, boston_split, relu_network, teacher_data
 
 SEED = 0
@@ -71,9 +70,13 @@ def _teacher_points() -> np.ndarray:
 
 
 def _tanh() -> NetworkTarget:
-    target = condition("network", SEED)
-    assert isinstance(target, NetworkTarget), "it is the network among those problems"
-    return replace(target, name="tanh-teacher")
+    data = read_data("tanh-teacher")
+    model = BayesianNetwork(
+        network=Network(1, (3,), 1, "tanh"),
+        likelihood=Gaussian(noise_sd=None, noise_scale=0.5),
+        prior=NormalPrior(weight_scale=(2.0, 1.0), bias_scale=(3.0, 1.0)),
+    )
+    return model.condition(np.array(data["x"]), np.array(data["y"]), name="tanh-teacher")
 
 
 _TANH = Problem(

@@ -1,25 +1,20 @@
-"""A problem: a model conditioned on fixed data, stated for both engines, with its symmetry; and its family.
+"""A problem: a model conditioned on fixed data, stated for both engines, with its symmetry; and label-free quantities.
 
-A family is the model before its data, with prior and simulator in NumPy. A simulator shares no line with the model's
-density, so that an error in either is seen by calibration. Sizes are those of the problem's own data.
+Invariants are functions of draws that no relabelling changes. Each takes arrays (chain, draw, *event) by variable and
+returns (chain, draw) or (chain, draw, k). They use only NumPy, so they can be computed from the draws of any posterior.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, softmax
 
 from onebasin.inference import Nuts
 from onebasin.models import Target
-from onebasin.models.numpyro_target import numpyro_model
-
-from .label_switching_data import observe_mixture, observe_walk
 
 if TYPE_CHECKING:
     from onebasin.inference.calibration.family import Family
@@ -45,7 +40,7 @@ class Problem:
     """Makes the target: its data are fixed, its symmetry is declared, and it has a NumPyro definition and a Stan
     program whose log densities differ by a constant."""
     family: Callable[[], Family] | None = None
-    """Makes the model before its data, prior and simulator, where that is stated."""
+    """Makes the model before its data, with prior and simulator, where that is stated."""
     invariants: Mapping[str, Invariant] = field(default_factory=dict)
     """Name to a function of the draws that no relabelling changes."""
     settings: Nuts = RECIPE
@@ -57,91 +52,118 @@ class Problem:
     but for the number of copies. None for most."""
 
 
-Values = dict[str, np.ndarray]
-Simulate = Callable[[np.random.Generator, Mapping[str, int]], tuple[Values, np.ndarray]]
-"""From a generator and sizes to parameters and the data `y`."""
+def ordered(name: str) -> Invariant:
+    """The entries of a vector in increasing order."""
+    return lambda draws: np.sort(draws[name], axis=-1)
 
 
-def mixture_of_two(rng: np.random.Generator, sizes: Mapping[str, int]) -> tuple[Values, np.ndarray]:
-    """Simulate `mixture-2`."""
-    mu, sigma, theta = rng.normal(0, 5, 2), np.abs(rng.normal(0, 2, 2)), rng.beta(5, 5)
-    part = np.where(rng.uniform(size=sizes["N"]) < theta, 0, 1)
-    values = {"mu": mu, "sigma": sigma, "theta": np.array(theta)}
-    return values, rng.normal(mu[part], sigma[part])
+def mixture_mean(draws: Draws) -> np.ndarray:
+    """The mean of an observation of a mixture."""
+    return (_weights(draws) * draws["mu"]).sum(axis=-1)
 
 
-def mixture(rng: np.random.Generator, sizes: Mapping[str, int]) -> tuple[Values, np.ndarray]:
-    """Simulate `mixture-3` and its like."""
-    count = sizes["num_components"]
-    weight, mu = rng.dirichlet(np.full(count, 2.0)), rng.normal(0, 5, count)
-    sigma = rng.lognormal(0, 0.5, count)
-    values = {"weight": weight, "mu": mu, "sigma": sigma}
-    return values, observe_mixture(rng, sizes["num_obs"], **values)
+def mixture_sd(draws: Draws) -> np.ndarray:
+    """The standard deviation of an observation of a mixture."""
+    second = (_weights(draws) * (draws["mu"] ** 2 + draws["sigma"] ** 2)).sum(axis=-1)
+    return np.sqrt(second - mixture_mean(draws) ** 2)
 
 
-def item_response(rng: np.random.Generator, sizes: Mapping[str, int]) -> tuple[Values, np.ndarray]:
-    """Simulate `item-response-2pl`."""
-    theta, a = rng.normal(size=sizes["J"]), rng.normal(0, 2, sizes["I"])
-    b = rng.normal(0, 3, sizes["I"])
-    right = rng.uniform(size=(sizes["I"], sizes["J"])) < expit(np.outer(a, theta) - b[:, None])
-    return {"theta": theta, "a": a, "b": b}, right.astype(int)
+def mixture_density(points: Sequence[float]) -> Invariant:
+    """The density of an observation of a mixture at some points."""
 
-
-def hidden_markov(rng: np.random.Generator, sizes: Mapping[str, int]) -> tuple[Values, np.ndarray]:
-    """Simulate `hidden-markov`."""
-    count = sizes["num_states"]
-    start, transition = rng.dirichlet(np.ones(count)), rng.dirichlet(np.ones(count), size=count)
-    mu, sigma = rng.normal(0, 5, count), rng.lognormal(0, 0.5, count)
-    values = {"start": start, "A": transition, "mu": mu, "sigma": sigma}
-    return values, observe_walk(rng, sizes["num_obs"], **values)
-
-
-def family(
-    name: str,
-    stated: Stated,
-    data: Mapping[str, Any],
-    simulate: Simulate,
-    invariants: Mapping[str, Invariant],
-) -> Family:
-    """Put a problem's family together: its model in both engines, and a simulator of data of the problem's sizes.
-
-    `invariants` are the problem's own, which become test quantities.
-    """
-    from onebasin.inference.calibration.family import Family
-
-    sizes = {key: value for key, value in data.items() if isinstance(value, int)}
-
-    def simulated(rng: np.random.Generator) -> tuple[Values, dict[str, np.ndarray]]:
-        values, y = simulate(rng, sizes)
-        return values, {"y": y}
-
-    def of_points(f: Invariant, values: Mapping[str, np.ndarray], data: object) -> np.ndarray:
-        return f({key: np.asarray(value)[None] for key, value in values.items()})[0]
-
-    return Family(
-        name,
-        simulated,
-        lambda drawn: stated.condition(name, {**sizes, **drawn}),
-        model=lambda drawn: partial(stated.model, **sizes, **drawn),
-        quantities={key: partial(of_points, f) for key, f in invariants.items()},
-    )
-
-
-@dataclass(frozen=True)
-class Stated:
-    """A model in both engines, before its data."""
-
-    model: Callable[..., None]  # In NumPyro; its arguments are the program's data.
-    program: Path
-    symmetry: str = ""  # A word of `models.symmetry.words`; empty without one.
-    dims: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-
-    def condition(self, name: str, data: Mapping[str, Any]) -> Target:
-        """Condition it on data."""
-        from onebasin.stan import stan_program
-
-        target = numpyro_model(
-            self.model, dict(data), symmetry=self.symmetry or (), name=name, dims=self.dims
+    def at_points(draws: Draws) -> np.ndarray:
+        mu, sigma, weight = (
+            v[..., None, :] for v in (draws["mu"], draws["sigma"], _weights(draws))
         )
-        program = stan_program(self.program, dict(data)).stan_program
-        return replace(target, stan_program=program)
+        z = (np.asarray(points)[:, None] - mu) / sigma
+        return (weight * np.exp(-0.5 * z**2) / (sigma * np.sqrt(2 * np.pi))).sum(axis=-1)
+
+    return at_points
+
+
+def _weights(draws: Draws) -> np.ndarray:
+    if "weight" in draws:
+        return draws["weight"]
+    return np.stack([draws["theta"], 1 - draws["theta"]], axis=-1)
+
+
+def right_answers(draws: Draws) -> np.ndarray:
+    """Probabilities that the first eight persons answer each item rightly, averaged over those persons."""
+    a, b, theta = draws["a"], draws["b"], draws["theta"][..., None, :8]
+    return expit(a[..., :, None] * theta - b[..., :, None]).mean(axis=-1)
+
+
+def sizes(name: str) -> Invariant:
+    """The absolute values of a variable's entries."""
+    return lambda draws: np.abs(draws[name])
+
+
+def covariances(draws: Draws) -> np.ndarray:
+    """The covariances of the items of a factor analysis, below the diagonal."""
+    loadings = draws["L"]
+    whole = loadings @ np.swapaxes(loadings, -1, -2)
+    return whole[..., *np.tril_indices(whole.shape[-1], -1)]
+
+
+def word_shares(documents: int) -> Invariant:
+    """The probabilities of all words in the first documents."""
+
+    def first(draws: Draws) -> np.ndarray:
+        shares = draws["theta"][..., :documents, :] @ draws["phi"]
+        return shares.reshape(*shares.shape[:2], -1)
+
+    return first
+
+
+def staying(draws: Draws) -> np.ndarray:
+    """The sum of a hidden Markov model's probabilities to stay in a state."""
+    return np.trace(draws["A"], axis1=-2, axis2=-1)
+
+
+def item_shares(draws: Draws) -> np.ndarray:
+    """The share of persons that say yes to each item of a latent class model."""
+    return (draws["share"][..., None] * draws["q"]).sum(axis=-2)
+
+
+def school_effects(draws: Draws) -> np.ndarray:
+    """The effects of the eight schools."""
+    return draws["mu"][..., None] + draws["tau"][..., None] * draws["eta"]
+
+
+def outputs(x: Callable[[], np.ndarray], activation: str) -> Invariant:
+    """The outputs of a network with one hidden layer at some inputs."""
+
+    def at_inputs(draws: Draws) -> np.ndarray:
+        found = _forward(draws, x(), activation)
+        return found.reshape(*found.shape[:2], -1)
+
+    return at_inputs
+
+
+def class_probabilities(
+    x: Callable[[], np.ndarray], labels: Callable[[], np.ndarray], activation: str
+) -> Invariant:
+    """The probability that a classifier gives each input's own class."""
+
+    def at_inputs(draws: Draws) -> np.ndarray:
+        probabilities = softmax(_forward(draws, x(), activation), axis=-1)
+        own = np.asarray(labels(), dtype=int)
+        return probabilities[..., np.arange(len(own)), own]
+
+    return at_inputs
+
+
+_ACTIVATIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "relu": lambda h: np.maximum(h, 0.0),
+    "tanh": np.tanh,
+}
+
+
+def _forward(draws: Draws, x: np.ndarray, activation: str) -> np.ndarray:
+    """Outputs (chain, draw, obs, out); draw by draw of each chain, so that memory stays small."""
+    function = _ACTIVATIONS[activation]
+    chains = []
+    for own in zip(*(draws[name] for name in ("W1", "b1", "W2", "b2")), strict=True):
+        w1, b1, w2, b2 = (np.asarray(part, dtype=np.float64) for part in own)
+        chains.append(function(x @ w1 + b1[:, None, :]) @ w2 + b2[:, None, :])
+    return np.stack(chains)

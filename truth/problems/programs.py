@@ -1,70 +1,276 @@
 """The models that are programs: mixtures, item response, factors, topics, hidden Markov, latent classes, schools.
 
-Each is stated twice, in NumPyro (`definitions`) and in Stan; `label_switching` states some for data of its own. Data
-are files next to this module, `make_data` made them.
+Each is stated twice, in NumPyro here and in Stan (`programs/`); arguments of the functions have the names of the
+programs' data, sites those of their parameters. The data are files (`data/`). Some have a family: the model before its
+data, with a simulator in NumPy that shares no line with the density, so that calibration sees an error in either.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+from jax.scipy.special import logsumexp
+from scipy.special import expit
 
 from onebasin.base.errors import StudyError
 from onebasin.base.jsonable import read_json_file
+from onebasin.models import Target
+from onebasin.models.numpyro_target import numpyro_model
 
-from . import definitions, invariants, problem
-from .problem import ADAPTED, RECIPE, Invariant, Problem, Simulate, Stated
+from . import problem
+from .problem import ADAPTED, RECIPE, Invariant, Problem
+
+if TYPE_CHECKING:
+    from onebasin.inference.calibration.family import Family
 
 HERE = Path(__file__).parent
 PROGRAMS, DATA = HERE / "programs", HERE / "data"
+Array = Any
+"""NumPy's or JAX's."""
+
+
+def mixture_of_two(N: int, y: Array) -> None:
+    """Two Gaussian components; `theta` is the share of the first."""
+    mu = numpyro.sample("mu", dist.Normal(0.0, 5.0).expand([2]).to_event(1))
+    sigma = numpyro.sample("sigma", dist.HalfNormal(2.0).expand([2]).to_event(1))
+    theta = numpyro.sample("theta", dist.Beta(5.0, 5.0))
+    numpyro.sample("y", _mixed(jnp.stack([theta, 1 - theta]), mu, sigma, N), obs=y)
+
+
+def mixture(num_components: int, num_obs: int, y: Array) -> None:
+    """Gaussian components whose shares are a simplex."""
+    weight = numpyro.sample("weight", dist.Dirichlet(jnp.full(num_components, 2.0)))
+    mu = numpyro.sample("mu", dist.Normal(0.0, 5.0).expand([num_components]).to_event(1))
+    sigma = numpyro.sample("sigma", dist.LogNormal(0.0, 0.5).expand([num_components]).to_event(1))
+    numpyro.sample("y", _mixed(weight, mu, sigma, num_obs), obs=y)
+
+
+def _mixed(weight: jax.Array, mu: jax.Array, sigma: jax.Array, num_obs: int) -> dist.Distribution:
+    weight, mu, sigma = (jnp.broadcast_to(v, (num_obs, *v.shape)) for v in (weight, mu, sigma))
+    return dist.MixtureSameFamily(dist.Categorical(probs=weight), dist.Normal(mu, sigma))
+
+
+def item_response(I: int, J: int, y: Array) -> None:  # noqa: E741
+    """Two parameters an item: discrimination `a`, difficulty `b`; abilities `theta`."""
+    theta = numpyro.sample("theta", dist.Normal(0.0, 1.0).expand([J]).to_event(1))
+    a = numpyro.sample("a", dist.Normal(0.0, 2.0).expand([I]).to_event(1))
+    b = numpyro.sample("b", dist.Normal(0.0, 3.0).expand([I]).to_event(1))
+    logits = a[:, None] * theta[None, :] - b[:, None]
+    numpyro.sample("y", dist.Bernoulli(logits=logits).to_event(2), obs=y)
+
+
+def factors(
+    num_factors: int, num_items: int, num_obs: int, scatter: Array, loading_scale: float
+) -> None:
+    """Factor analysis with sparse loadings, the factors summed out."""
+    shape = [num_items, num_factors]
+    loadings = numpyro.sample("L", dist.Laplace(0.0, loading_scale).expand(shape).to_event(2))
+    psi = numpyro.sample("psi", dist.LogNormal(-0.5, 0.5).expand([num_items]).to_event(1))
+    root = jnp.linalg.cholesky(loadings @ loadings.T + jnp.diag(psi**2))
+    spread = jax.scipy.linalg.cho_solve((root, True), jnp.asarray(scatter))
+    log_det = 2 * jnp.log(jnp.diagonal(root)).sum()
+    numpyro.factor("scatter", -0.5 * (num_obs * log_det + jnp.trace(spread)))
+
+
+def topics(
+    num_topics: int, num_docs: int, num_words: int, counts: Array, alpha: float, beta: float
+) -> None:
+    """Latent Dirichlet allocation, summed over the tokens' topics."""
+    topic, word = jnp.full(num_topics, float(alpha)), jnp.full(num_words, float(beta))
+    theta = numpyro.sample("theta", dist.Dirichlet(topic).expand([num_docs]).to_event(1))
+    phi = numpyro.sample("phi", dist.Dirichlet(word).expand([num_topics]).to_event(1))
+    numpyro.factor("counts", (counts * jnp.log(theta @ phi)).sum())
+
+
+def hidden_markov(num_states: int, num_obs: int, y: Array) -> None:
+    """A hidden Markov model with normal emissions, summed over the paths."""
+    ones = jnp.ones(num_states)
+    start = numpyro.sample("start", dist.Dirichlet(ones))
+    transition = numpyro.sample("A", dist.Dirichlet(ones).expand([num_states]).to_event(1))
+    mu = numpyro.sample("mu", dist.Normal(0.0, 5.0).expand([num_states]).to_event(1))
+    sigma = numpyro.sample("sigma", dist.LogNormal(0.0, 0.5).expand([num_states]).to_event(1))
+    emission = dist.Normal(mu[None, :], sigma[None, :]).log_prob(jnp.asarray(y)[:, None])
+    # The tree of products of (state, state) matrices is log(N) deep; a scan is N steps, each of next to no work.
+    first = jnp.log(start) + emission[0]
+    steps = jnp.log(transition)[None] + emission[1:, None, :]
+    while len(steps) > 1:
+        pairs = steps[: len(steps) // 2 * 2].reshape(-1, 2, num_states, num_states)
+        joined = logsumexp(pairs[:, 0, :, :, None] + pairs[:, 1, None, :, :], axis=2)
+        steps = jnp.concatenate([joined, steps[len(pairs) * 2 :]])
+    numpyro.factor("y", logsumexp(first[:, None] + steps[0]))
+
+
+def latent_classes(K: int, J: int, I: int, y: Array) -> None:  # noqa: E741
+    """Classes of persons with their own probabilities of yes to each item, summed over the classes."""
+    share = numpyro.sample("share", dist.Dirichlet(jnp.full(K, 2.0)))
+    q = numpyro.sample("q", dist.Beta(2.0, 2.0).expand([K, I]).to_event(2))
+    yes = np.asarray(y, dtype=np.float64)
+    part = yes @ jnp.log(q).T + (1 - yes) @ jnp.log1p(-q).T
+    numpyro.factor("y", logsumexp(jnp.log(share)[None, :] + part, axis=1).sum())
+
+
+def schools(J: int, y: Array, sigma: Array) -> None:
+    """Rubin's eight schools, effects as multiples of their spread."""
+    mu = numpyro.sample("mu", dist.Normal(0.0, 5.0))
+    tau = numpyro.sample("tau", dist.HalfCauchy(5.0))
+    eta = numpyro.sample("eta", dist.Normal(0.0, 1.0).expand([J]).to_event(1))
+    theta = numpyro.deterministic("theta", mu + tau * eta)
+    numpyro.sample("y", dist.Normal(theta, np.asarray(sigma, np.float64)).to_event(1), obs=y)
+
+
+@dataclass(frozen=True)
+class Stated:
+    """A model in both engines, before its data."""
+
+    model: Callable[..., None]  # In NumPyro; its arguments are the program's data.
+    program: Path
+    symmetry: str = ""  # A word of `models.symmetry.words`; empty without one.
+    dims: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def condition(self, name: str, data: Mapping[str, Any]) -> Target:
+        """Condition it on data."""
+        from onebasin.stan import stan_program
+
+        target = numpyro_model(
+            self.model, dict(data), symmetry=self.symmetry or (), name=name, dims=self.dims
+        )
+        program = stan_program(self.program, dict(data)).stan_program
+        return replace(target, stan_program=program)
+
+
+Values = dict[str, np.ndarray]
+Simulate = Callable[[np.random.Generator, Mapping[str, int]], tuple[Values, np.ndarray]]
+"""From a generator and sizes to parameters and the data `y`."""
+
+
+def simulate_mixture_of_two(
+    rng: np.random.Generator, sizes: Mapping[str, int]
+) -> tuple[Values, np.ndarray]:
+    """Simulate `mixture-2`."""
+    mu, sigma, theta = rng.normal(0, 5, 2), np.abs(rng.normal(0, 2, 2)), rng.beta(5, 5)
+    part = np.where(rng.uniform(size=sizes["N"]) < theta, 0, 1)
+    values = {"mu": mu, "sigma": sigma, "theta": np.array(theta)}
+    return values, rng.normal(mu[part], sigma[part])
+
+
+def simulate_mixture(
+    rng: np.random.Generator, sizes: Mapping[str, int]
+) -> tuple[Values, np.ndarray]:
+    """Simulate `mixture-3` and its like."""
+    count = sizes["num_components"]
+    weight, mu = rng.dirichlet(np.full(count, 2.0)), rng.normal(0, 5, count)
+    sigma = rng.lognormal(0, 0.5, count)
+    values = {"weight": weight, "mu": mu, "sigma": sigma}
+    part = rng.choice(count, size=sizes["num_obs"], p=weight)
+    return values, rng.normal(mu[part], sigma[part])
+
+
+def simulate_item_response(
+    rng: np.random.Generator, sizes: Mapping[str, int]
+) -> tuple[Values, np.ndarray]:
+    """Simulate `item-response-2pl`."""
+    theta, a = rng.normal(size=sizes["J"]), rng.normal(0, 2, sizes["I"])
+    b = rng.normal(0, 3, sizes["I"])
+    right = rng.uniform(size=(sizes["I"], sizes["J"])) < expit(np.outer(a, theta) - b[:, None])
+    return {"theta": theta, "a": a, "b": b}, right.astype(int)
+
+
+def simulate_hidden_markov(
+    rng: np.random.Generator, sizes: Mapping[str, int]
+) -> tuple[Values, np.ndarray]:
+    """Simulate `hidden-markov`."""
+    count = sizes["num_states"]
+    start, transition = rng.dirichlet(np.ones(count)), rng.dirichlet(np.ones(count), size=count)
+    mu, sigma = rng.normal(0, 5, count), rng.lognormal(0, 0.5, count)
+    values = {"start": start, "A": transition, "mu": mu, "sigma": sigma}
+    states = [rng.choice(count, p=start)]
+    for _ in range(sizes["num_obs"] - 1):
+        states.append(rng.choice(count, p=transition[states[-1]]))
+    return values, rng.normal(mu[states], sigma[states])
+
+
+def _family(
+    name: str,
+    stated: Stated,
+    data: Mapping[str, Any],
+    simulate: Simulate,
+    invariants: Mapping[str, Invariant],
+) -> Family:
+    """Put a problem's family together: its model in both engines, and a simulator of data of the problem's sizes.
+
+    `invariants` are the problem's own, which become test quantities.
+    """
+    from onebasin.inference.calibration.family import Family
+
+    sizes = {key: value for key, value in data.items() if isinstance(value, int)}
+
+    def simulated(rng: np.random.Generator) -> tuple[Values, dict[str, np.ndarray]]:
+        values, y = simulate(rng, sizes)
+        return values, {"y": y}
+
+    def of_points(f: Invariant, values: Mapping[str, np.ndarray], data: object) -> np.ndarray:
+        return f({key: np.asarray(value)[None] for key, value in values.items()})[0]
+
+    return Family(
+        name,
+        simulated,
+        lambda drawn: stated.condition(name, {**sizes, **drawn}),
+        model=lambda drawn: partial(stated.model, **sizes, **drawn),
+        quantities={key: partial(of_points, f) for key, f in invariants.items()},
+    )
+
 
 _PART = ("component",)
 MIXTURE_OF_TWO = Stated(
-    definitions.mixture_of_two,
+    mixture_of_two,
     PROGRAMS / "mixture_of_two.stan",
     "mu,sigma,1-theta",
     {"mu": _PART, "sigma": _PART},
 )
 MIXTURE = Stated(
-    definitions.mixture,
+    mixture,
     PROGRAMS / "mixture.stan",
     "weight,mu,sigma",
     {"weight": _PART, "mu": _PART, "sigma": _PART},
 )
 ITEM_RESPONSE = Stated(
-    definitions.item_response,
+    item_response,
     PROGRAMS / "item_response.stan",
     "+-theta:,+-a:",
     {"theta": ("person",), "a": ("item",), "b": ("item",)},
 )
 FACTORS = Stated(
-    definitions.factors,
-    PROGRAMS / "factors.stan",
-    "+-L:1",
-    {"L": ("item", "factor"), "psi": ("item",)},
+    factors, PROGRAMS / "factors.stan", "+-L:1", {"L": ("item", "factor"), "psi": ("item",)}
 )
 TOPICS = Stated(
-    definitions.topics,
+    topics,
     PROGRAMS / "topics.stan",
     "theta:1,phi",
     {"theta": ("doc", "topic"), "phi": ("topic", "word")},
 )
 HIDDEN_MARKOV = Stated(
-    definitions.hidden_markov,
+    hidden_markov,
     PROGRAMS / "hidden_markov.stan",
     "A:0:1,mu,sigma,start",
     {"A": ("state", "next"), "mu": ("state",), "sigma": ("state",), "start": ("state",)},
 )
 LATENT_CLASSES = Stated(
-    definitions.latent_classes,
+    latent_classes,
     PROGRAMS / "latent_classes.stan",
     "share,q",
     {"share": ("class",), "q": ("class", "item")},
 )
 SCHOOLS = Stated(
-    definitions.schools, PROGRAMS / "schools.stan", dims={"eta": ("school",), "theta": ("school",)}
+    schools, PROGRAMS / "schools.stan", dims={"eta": ("school",), "theta": ("school",)}
 )
 
 
@@ -79,28 +285,27 @@ def _problem(
     stated: Stated,
     *,
     simulate: Simulate | None = None,
-    invariants: Mapping[str, Invariant] | None = None,
+    invariants: Mapping[str, Invariant],
     **more: Any,
 ) -> Problem:
-    own = invariants or {}
     return Problem(
         name,
         title,
         lambda: stated.condition(name, read_data(name)),
         family=None
         if simulate is None
-        else lambda: problem.family(name, stated, read_data(name), simulate, own),
-        invariants=own,
+        else lambda: _family(name, stated, read_data(name), simulate, invariants),
+        invariants=invariants,
         **more,
     )
 
 
 def _of_mixture(*points: float) -> dict[str, Any]:
     return {
-        "ordered(mu)": invariants.ordered("mu"),
-        "mean(y)": invariants.mixture_mean,
-        "sd(y)": invariants.mixture_sd,
-        "density(y)": invariants.mixture_density(points),
+        "ordered(mu)": problem.ordered("mu"),
+        "mean(y)": problem.mixture_mean,
+        "sd(y)": problem.mixture_sd,
+        "density(y)": problem.mixture_density(points),
     }
 
 
@@ -115,7 +320,7 @@ def problems() -> tuple[Problem, ...]:
             "mixture-2",
             "Two normals whose labels nothing tells apart; the weight becomes its complement",
             MIXTURE_OF_TWO,
-            simulate=problem.mixture_of_two,
+            simulate=simulate_mixture_of_two,
             invariants=_of_mixture(-4.0, -2.0, 0.0, 2.0, 4.0),
             references=(_STEPHENS,),
             keywords=("mixture", *_LABELS),
@@ -124,7 +329,7 @@ def problems() -> tuple[Problem, ...]:
             "mixture-3",
             "Three normals, apart from each other",
             MIXTURE,
-            simulate=problem.mixture,
+            simulate=simulate_mixture,
             invariants=_of_mixture(-4.0, -2.0, 0.0, 2.0, 4.0),
             references=(_STEPHENS,),
             keywords=("mixture", *_LABELS),
@@ -133,7 +338,7 @@ def problems() -> tuple[Problem, ...]:
             "mixture-3-overlap",
             "Three normals that overlap, so that labels switch within chains and aligned means depend on the rule",
             MIXTURE,
-            simulate=problem.mixture,
+            simulate=simulate_mixture,
             invariants=_of_mixture(-2.0, -1.0, 0.0, 1.0, 2.0),
             settings=replace(ADAPTED, target_acceptance=0.95),
             references=(_STEPHENS,),
@@ -143,7 +348,7 @@ def problems() -> tuple[Problem, ...]:
             "mixture-5",
             "Five normals, apart from each other: 120 labellings",
             MIXTURE,
-            simulate=problem.mixture,
+            simulate=simulate_mixture,
             invariants=_of_mixture(-8.0, -4.0, 0.0, 4.0, 8.0),
             settings=replace(ADAPTED, init="optimum"),
             references=(_STEPHENS,),
@@ -153,8 +358,8 @@ def problems() -> tuple[Problem, ...]:
             "item-response-2pl",
             "Item response with two parameters an item: abilities and discriminations may change sign together",
             ITEM_RESPONSE,
-            simulate=problem.item_response,
-            invariants={"|a|": invariants.sizes("a"), "right": invariants.right_answers},
+            simulate=simulate_item_response,
+            invariants={"|a|": problem.sizes("a"), "right": problem.right_answers},
             keywords=("item response", "reflection"),
         ),
         _problem(
@@ -162,7 +367,7 @@ def problems() -> tuple[Problem, ...]:
             "Factor analysis with three sparse factors, their scores summed out: 48 labellings",
             FACTORS,
             settings=ADAPTED,
-            invariants={"covariance": invariants.covariances},
+            invariants={"covariance": problem.covariances},
             keywords=("factor analysis", "sign symmetry", *_LABELS),
         ),
         _problem(
@@ -170,7 +375,7 @@ def problems() -> tuple[Problem, ...]:
             "Latent Dirichlet allocation with two topics and 30 documents",
             TOPICS,
             settings=ADAPTED,
-            invariants={"word": invariants.word_shares(3)},
+            invariants={"word": problem.word_shares(3)},
             references=("Blei, Ng and Jordan 2003, Latent Dirichlet allocation",),
             keywords=("topic model", *_LABELS),
         ),
@@ -179,25 +384,22 @@ def problems() -> tuple[Problem, ...]:
             "A hidden Markov model with three states: rows and columns of the transition matrix move together",
             HIDDEN_MARKOV,
             settings=ADAPTED,
-            simulate=problem.hidden_markov,
-            invariants={"ordered(mu)": invariants.ordered("mu"), "staying": invariants.staying},
+            simulate=simulate_hidden_markov,
+            invariants={"ordered(mu)": problem.ordered("mu"), "staying": problem.staying},
             keywords=("hidden Markov model", *_LABELS),
         ),
         _problem(
             "latent-classes",
             "Three latent classes of 300 persons who answer eight questions with yes or no",
             LATENT_CLASSES,
-            invariants={
-                "ordered(share)": invariants.ordered("share"),
-                "yes": invariants.item_shares,
-            },
+            invariants={"ordered(share)": problem.ordered("share"), "yes": problem.item_shares},
             keywords=("latent class analysis", *_LABELS),
         ),
         _problem(
             "eight-schools",
             "Rubin's eight schools, non-centred: no symmetry, and public references to hold this one against",
             SCHOOLS,
-            invariants={"theta": invariants.school_effects},
+            invariants={"theta": problem.school_effects},
             settings=replace(RECIPE, target_acceptance=0.99),
             references=("Rubin 1981, Estimation in parallel randomized experiments",),
             keywords=("hierarchical model",),

@@ -1,4 +1,4 @@
-// As much of Stan's mathematics as the driver and its tools need; before every other header of Stan's.
+// As much of Stan's mathematics as the driver needs; before every other header of Stan's.
 //
 // Stan's services include all of it and call hardly any. A compiler reads it for 20 seconds, once a bundle, and then
 // looks every call up among it. So the guards of its collections are defined here, which makes them empty, and what the

@@ -31,12 +31,12 @@ from onebasin.posteriors.draws import Draws
 from onebasin.posteriors.schema import LOG_GROUP_ORDER, MODEL, MUTUAL_INFORMATION, WALL_TIME
 from onebasin.posteriors.view import as_view
 from onebasin.truth.problems.images import classifier, image_split
-from onebasin.truth.proximity import Nearest, nearest
 
 from ...lab import Frame, Outcomes, Row
 from ...lab.posteriors import from_tree, halves, prior_draws, to_tree, tree_of
 from .. import design
 from ..design import InvariantConfig, TruthSettings, units, width_problem
+from ..proximity import Nearest, nearest
 
 SOURCES = {
     "prior": "draws from the prior",

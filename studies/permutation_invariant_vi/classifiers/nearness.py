@@ -7,9 +7,9 @@ import numpy as np
 from onebasin.analysis.page.page import FigureItem
 from onebasin.analysis.plots.style import MUTED, add_legend, new_figure, style_axes
 from onebasin.base.table import Table
-from onebasin.truth.proximity import least_useful_width, mean_bound, theorem_bound, volume_bound
 
 from ...lab import Chapter, Claim, Field, Frames, Row, RowTable, Trial, read
+from ..proximity import least_useful_width, mean_bound, theorem_bound, volume_bound
 from .measures import SOURCES
 from .widths import plain_numbers, series, set_widths
 

@@ -11,7 +11,6 @@ from onebasin.analysis.plots.components import with_counterparts
 from onebasin.models.symmetry.canonical import canonical
 from onebasin.models.symmetry.words import as_symmetry
 
-from ...each import each
 from ..conftest import dataset
 
 ARRAYS = "mu,sigma,theta"
@@ -96,7 +95,7 @@ def test_the_canonical_order_is_that_of_arrays(both):
         np.testing.assert_array_equal(values, expected[name])
 
 
-@each("asked", [None, "mu2", "sigma[0]~sigma[1]~sigma[3]"])
+@pytest.mark.parametrize("asked", [None, "mu2", "sigma[0]~sigma[1]~sigma[3]"])
 def test_counterparts_are_drawn_in_one_row(both, asked):
     _, apart = both
     figure = ob.plot.aligned(apart, APART, var_names=asked)

@@ -9,7 +9,6 @@ import onebasin as ob
 from onebasin.analysis.alignment.align import align
 from onebasin.analysis.diagnostics.diagnose import diagnose
 
-from ...each import each
 from ...shared_posteriors import TARGETS
 
 SHAPE = (4, 300)
@@ -37,7 +36,7 @@ def mixture(make_mcmc, rng):
     return make_mcmc(values)
 
 
-@each("name", ["mixture", "network"])
+@pytest.mark.parametrize("name", ["mixture", "network"])
 def test_the_log_density_of_aligned_draws_is_that_of_the_draws(shared, name):
     tree, target = shared.load(name), TARGETS[name]()
     aligned = align(tree, gauge="keep")
@@ -58,7 +57,7 @@ def test_all_moved_draws_are_compared(mixture):
     assert any("log density unchanged" in sentence for sentence in found.aligned.sentences)
 
 
-@each("word", ["theta", "mu"])
+@pytest.mark.parametrize("word", ["theta", "mu"])
 def test_a_part_of_a_symmetry_is_refused_with_draws_and_nats(mixture, word):
     said = rf"cannot be aligned by `{word}`. It changes the log density of \d+ of 60\d moved draws, in chains"
     with pytest.raises(ob.OnebasinError, match=said) as refused:
@@ -87,7 +86,7 @@ def test_a_density_that_cannot_be_evaluated_is_said_and_stops_nothing(mixture):
     )
 
 
-@each("word, left", [("theta", "`mu`"), ("mu", "`theta`")])
+@pytest.mark.parametrize("word, left", [("theta", "`mu`"), ("mu", "`theta`")])
 def test_without_a_density_what_changes_with_the_labels_stops_alignment(mixture, word, left):
     with pytest.raises(ob.OnebasinError, match=f"changes with the labels behind: {left}"):
         align(mixture, word)

@@ -14,12 +14,11 @@ from onebasin.models.symmetry.blocks import Exchangeable, axes_of
 from onebasin.models.symmetry.elements import Permuted
 from onebasin.models.symmetry.group import Group
 
-from ...each import each
 from .conftest import CASES, chain, plant, price
 
 
-@each("by_entry", [False, True])
-@each("flips", [False, True])
+@pytest.mark.parametrize("by_entry", [False, True])
+@pytest.mark.parametrize("flips", [False, True])
 def test_turning_the_reference_costs_what_moving_the_draws_does(rng, flips, by_entry):
     symmetry, shapes = chain(3, 5, 4, 6, 2, flips=flips)
     group = Group(symmetry, shapes)
@@ -42,7 +41,7 @@ def test_turning_the_reference_costs_what_moving_the_draws_does(rng, flips, by_e
         assert not np.allclose(bare[0], expected[0])
 
 
-@each(
+@pytest.mark.parametrize(
     ("name", "noise"),
     [("three hidden layers", 1.0), ("two hidden layers", 3.0), ("hidden Markov", 0.5)],
 )
@@ -90,7 +89,7 @@ def test_settled_blocks_are_passed_over_and_unsettle_their_neighbours(rng, monke
     np.testing.assert_array_equal(settled, np.stack([~changed, ~last, np.ones(20, bool)], axis=1))
 
 
-@each(("dtype", "spread"), [(np.float32, 5.0), (np.float64, 0.0)])
+@pytest.mark.parametrize(("dtype", "spread"), [(np.float32, 5.0), (np.float64, 0.0)])
 def test_prices_leave_the_optimum(rng, dtype, spread):
     # Costs of parts and of places that differ a lot, large enough for prices.
     costs = rng.normal(size=(3, 300, 300)) + spread * rng.normal(size=(3, 300, 1))
@@ -102,7 +101,7 @@ def test_prices_leave_the_optimum(rng, dtype, spread):
     np.testing.assert_array_equal(np.sort(found, axis=1), np.tile(np.arange(300), (3, 1)))
 
 
-@each("flips", [False, True])
+@pytest.mark.parametrize("flips", [False, True])
 def test_the_size_of_pieces_changes_nothing(rng, flips, monkeypatch):
     planted = plant(*chain(4, 5, 4, 2, flips=flips), rng, noise=1.0)
     whole = align(planted.seen, planted.group.symmetry, scales=planted.scales)
@@ -114,7 +113,7 @@ def test_the_size_of_pieces_changes_nothing(rng, flips, monkeypatch):
             np.testing.assert_array_equal(one.signs, other.signs)
 
 
-@each("shape", [(6,), (6, 2), (2, 6), (6, 70), (70, 6), (3, 6, 4)])
+@pytest.mark.parametrize("shape", [(6,), (6, 2), (2, 6), (6, 70), (70, 6), (3, 6, 4)])
 def test_gather_reorders_every_draw_by_its_own(rng, shape):
     values = rng.normal(size=(9, *shape))
     for axis in (a for a, size in enumerate(shape) if size == 6):

@@ -8,7 +8,6 @@ from onebasin.analysis.alignment import align
 from onebasin.models import BayesianNetwork, Network
 from onebasin.models.symmetry.blocks import Exchangeable
 
-from ...each import each
 from ..conftest import network_posterior, switched_mixture
 from .conftest import dataset
 
@@ -20,8 +19,8 @@ def mixture(rng) -> xr.Dataset:
     return dataset({"mu": rng.normal(size=(2, 5, 3)), "sigma": rng.normal(size=(2, 5, 3))})
 
 
-@each("value", [np.nan, np.inf])
-@each("max_bytes", [1, 2**28])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("max_bytes", [1, 2**28])
 def test_draws_that_are_not_finite_are_named(mixture, value, max_bytes):
     mixture["sigma"][1, 3, 2] = value
     with pytest.raises(ValueError, match="sigma that is not finite, first in chain 1, draw 3"):
@@ -80,7 +79,7 @@ def test_what_nothing_declares_is_found_in_the_draws_and_said(switching):
         )
 
 
-@each("words", ["mu,sigma", ["mu,sigma"], ("mu, sigma",)])
+@pytest.mark.parametrize("words", ["mu,sigma", ["mu,sigma"], ("mu, sigma",)])
 def test_words_stand_for_blocks(switching, words):
     assert align(switching, words).symmetry == MIXTURE
 

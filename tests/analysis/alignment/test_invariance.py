@@ -4,13 +4,13 @@ from dataclasses import replace
 from functools import cache
 
 import numpy as np
+import pytest
 import xarray as xr
 
 from onebasin.analysis.alignment import align
 from onebasin.models import BayesianNetwork, Network, predict
 from onebasin.models.symmetry.blocks import Exchangeable, to_json
 
-from ...each import each
 from .conftest import CASES, dataset, equal, plant, same_everywhere
 
 OVERLAP = 0.8  # noise that makes many parts change places: alignment has real choices to make
@@ -27,14 +27,14 @@ def overlapping(case, reference):
     return planted, how, align(planted.seen, planted.group.symmetry, **how)
 
 
-@each(("case", "reference"), ROTATED)
+@pytest.mark.parametrize(("case", "reference"), ROTATED)
 def test_aligning_twice_changes_nothing(case, reference):
     planted, how, once = overlapping(case, reference)
     twice = align(once.posterior, planted.group.symmetry, **how)
     assert equal(twice.element, planted.group.identity((2, 15)))
 
 
-@each(("case", "reference"), ROTATED)
+@pytest.mark.parametrize(("case", "reference"), ROTATED)
 def test_labels_of_the_input_change_one_element_only(case, reference, rng):
     planted, how, found = overlapping(case, reference)
     group = planted.group
@@ -47,7 +47,7 @@ def test_labels_of_the_input_change_one_element_only(case, reference, rng):
     np.testing.assert_allclose(again.distance_after, found.distance_after, rtol=1e-9)
 
 
-@each(("case", "reference"), ROTATED)
+@pytest.mark.parametrize(("case", "reference"), ROTATED)
 def test_the_cost_never_rises(case, reference):
     *_, found = overlapping(case, reference)
     assert found.converged
@@ -56,7 +56,7 @@ def test_the_cost_never_rises(case, reference):
     assert (np.diff(found.cost) <= slack * np.abs(found.cost[0])).all()
 
 
-@each(
+@pytest.mark.parametrize(
     ("case", "reference", "options"),
     [
         ("tanh network", "mean", {"max_bytes": 1}),
@@ -100,7 +100,7 @@ def test_scaling_is_divided_out(rng):
         np.testing.assert_allclose(square, out, rtol=1e-10)
 
 
-@each(
+@pytest.mark.parametrize(
     ("gauge", "activation", "cost"),
     [
         ("balanced", "relu", "weights"),

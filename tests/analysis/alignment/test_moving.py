@@ -1,18 +1,17 @@
 """Moving a chunk is what the group does; rescaling reaches its gauge."""
 
 import numpy as np
+import pytest
 
 from onebasin.analysis.alignment.units import factors, rescale
 from onebasin.models.symmetry.blocks import Rescalable
 from onebasin.models.symmetry.group import Group
 
-from ...each import each
-
 DEEP = (Rescalable({"W1": 1, "b1": 0}, {"W2": 0}), Rescalable({"W2": 1}, {"W3": 0}))
 SHAPES = {"W1": (4, 5), "b1": (5,), "W2": (5, 6), "W3": (6, 2)}
 
 
-@each("gauge", ["balanced", "unit"])
+@pytest.mark.parametrize("gauge", ["balanced", "unit"])
 def test_a_gauge_does_not_depend_on_the_scaling_of_the_input(gauge, rng):
     group = Group(DEEP, SHAPES)
     values = {n: rng.normal(size=(9, *s)) for n, s in SHAPES.items()}

@@ -19,8 +19,6 @@ from onebasin.models.symmetry.blocks import Exchangeable
 from onebasin.models.symmetry.elements import Scaled
 from onebasin.models.symmetry.group import Group
 
-from ...each import each
-
 MODEL = BayesianNetwork(Network(4, (3,), 3, "relu"), Categorical())
 
 
@@ -120,14 +118,14 @@ def exchanges_to(size: int) -> dict[tuple[int, ...], int]:
     return found
 
 
-@each("size", [1, 2, 6])
+@pytest.mark.parametrize("size", [1, 2, 6])
 def test_count_is_the_shortest_product(size):
     known = exchanges_to(size)
     counted = count_transpositions(np.array(list(known)))
     assert counted.tolist() == list(known.values())
 
 
-@each("size", [7, 8, 9, 513])
+@pytest.mark.parametrize("size", [7, 8, 9, 513])
 def test_long_cycles_and_the_identity(size, rng):
     around = np.roll(np.arange(size), 1)
     assert count_transpositions(around) == size - 1
@@ -155,7 +153,7 @@ def test_what_has_no_permutation_is_refused():
         transpositions_of((Scaled(np.ones(3)),))
 
 
-@each("size", [2, 5, 16])
+@pytest.mark.parametrize("size", [2, 5, 16])
 def test_swapped_takes_as_many_transpositions_as_asked(size, rng):
     for num in range(size):
         found = np.stack([swapped(rng, size, num) for _ in range(20)])

@@ -12,7 +12,6 @@ from onebasin.models.symmetry.blocks import Exchangeable
 from onebasin.models.symmetry.elements import Permuted
 from onebasin.models.symmetry.group import Group
 
-from ...each import each
 from .conftest import CASES, chain, dataset, plant, price
 
 EXACT = ["mixture", "tanh network", "factors", "complements", "complement", "hidden Markov"]
@@ -40,8 +39,8 @@ def small(name: str) -> tuple:
     return chain(4, 4, 2, flips=True) if name == "tanh network" else (symmetry, shapes)
 
 
-@each("noise", [0.7, 3.0])
-@each("name", EXACT)
+@pytest.mark.parametrize("noise", [0.7, 3.0])
+@pytest.mark.parametrize("name", EXACT)
 def test_one_block_is_solved_exactly(name, noise, rng):
     planted = plant(*small(name), rng, noise=noise, lead=(1, 12))
     found = align(planted.seen, planted.group.symmetry, reference="draw", scales=planted.scales)
@@ -51,7 +50,7 @@ def test_one_block_is_solved_exactly(name, noise, rng):
     assert found.distance_after[0, 0] == pytest.approx(0.0, abs=1e-20)
 
 
-@each(("noise", "least"), [(0.1, 1.0), (1.0, 0.65), (3.0, 0.6)])
+@pytest.mark.parametrize(("noise", "least"), [(0.1, 1.0), (1.0, 0.65), (3.0, 0.6)])
 def test_shared_variables_are_solved_mostly(noise, least, rng):
     # Measured from one start: 1.00, 0.70, 0.675 of the draws at the optimum; from 20 starts all.
     planted = plant(*chain(3, 4, 4, 2), rng, noise=noise, lead=(1, 40))
@@ -80,7 +79,7 @@ def test_exchanges_find_most_of_what_enumeration_finds(rng, monkeypatch):
     assert (found.distance_after < exact.distance_after + 1e-9).mean() > 0.9
 
 
-@each("case", ["tanh network", "factors", "mixture"])
+@pytest.mark.parametrize("case", ["tanh network", "factors", "mixture"])
 def test_costs_of_assignments_are_distances_up_to_a_constant(case, rng):
     # With weights that differ by entry, as a Gaussian's do; signs are the better ones.
     symmetry, shapes = small(case)
@@ -140,8 +139,8 @@ def test_more_elements_than_are_tried_at_once_are_all_tried(rng):
     np.testing.assert_allclose(found.distance_after, best, rtol=1e-10, atol=1e-10)
 
 
-@each("flips", [False, True])
-@each("size", [1, 2, 7, 60])
+@pytest.mark.parametrize("flips", [False, True])
+@pytest.mark.parametrize("size", [1, 2, 7, 60])
 def test_order_is_the_cheapest_assignment(size, flips, rng):
     draws, mean = rng.normal(size=(40, size)), rng.normal(size=size)
     block = Exchangeable({"mu": 0}, flips=flips)
@@ -167,7 +166,9 @@ def test_equals_stay_where_they_are(rng):
     np.testing.assert_array_equal(found.permutation, again.permutation)
 
 
-@each(("reference", "flips"), [("gaussian", True), ("mean", False), ("draw", True)])
+@pytest.mark.parametrize(
+    ("reference", "flips"), [("gaussian", True), ("mean", False), ("draw", True)]
+)
 def test_many_single_numbers_are_aligned_by_order(reference, flips, rng):
     size = MOST_MATCHED + 22
     values = np.linspace(5, 5 + size, size) + rng.normal(size=(2, 30, size))

@@ -1,17 +1,20 @@
 """Hidden labels are found again, up to one element for all draws, whatever the reference."""
 
 import numpy as np
+import pytest
 
 from onebasin.analysis.alignment import align
+from onebasin.analysis.alignment.costs import Moments
 from onebasin.models.symmetry.blocks import Exchangeable
 
-from ...each import each
 from .conftest import CASES, chain, dataset, equal, plant, same_everywhere
 
 REFERENCES = ("gaussian", "draw", "mean")
 
 
-@each(("case", "reference"), [(c, REFERENCES[k % 3]) for k, c in enumerate(CASES)])
+@pytest.mark.parametrize(
+    ("case", "reference"), [(c, REFERENCES[k % 3]) for k, c in enumerate(CASES)]
+)
 def test_planted_labels_are_restored(case, reference, rng):
     planted = plant(*CASES[case], rng)
     found = align(planted.seen, planted.group.symmetry, reference=reference, scales=planted.scales)
@@ -19,7 +22,7 @@ def test_planted_labels_are_restored(case, reference, rng):
     assert same_everywhere(planted.left_over(found.element))
 
 
-@each("case", CASES)
+@pytest.mark.parametrize("case", CASES)
 def test_another_posterior_gives_its_own_labels(case, rng):
     planted = plant(*CASES[case], rng)
     other = dataset(planted.clean)
@@ -30,7 +33,7 @@ def test_another_posterior_gives_its_own_labels(case, rng):
         np.testing.assert_allclose(array, planted.clean[name].mean(axis=(0, 1)), rtol=1e-12)
 
 
-@each("case", CASES)
+@pytest.mark.parametrize("case", CASES)
 def test_the_first_draw_keeps_its_labels(case, rng):
     planted = plant(*CASES[case], rng)
     found = align(
@@ -40,7 +43,7 @@ def test_the_first_draw_keeps_its_labels(case, rng):
     assert equal(one, planted.group.identity())
 
 
-@each(("parts", "flips"), [(1, True), (16, False), (128, True), (512, False)])
+@pytest.mark.parametrize(("parts", "flips"), [(1, True), (16, False), (128, True), (512, False)])
 def test_any_number_of_parts(rng, parts, flips):
     # 512 units are few draws of few inputs: what grows with the cube is the assignment problem.
     symmetry, shapes = chain(8, parts, 2, flips=flips)
@@ -50,7 +53,9 @@ def test_any_number_of_parts(rng, parts, flips):
     assert same_everywhere(planted.left_over(found.element))
 
 
-@each(("lead", "reference"), [((1, 1), "gaussian"), ((1, 7), "mean"), ((5, 1), "draw")])
+@pytest.mark.parametrize(
+    ("lead", "reference"), [((1, 1), "gaussian"), ((1, 7), "mean"), ((5, 1), "draw")]
+)
 def test_one_draw_and_one_chain(rng, lead, reference):
     planted = plant(*CASES["two hidden layers"], rng, lead=lead)
     found = align(planted.seen, planted.group.symmetry, reference=reference)
@@ -65,3 +70,25 @@ def test_without_the_signs_no_labelling_is_restored(rng):
     wrong = align(planted.seen, blocks, scales=planted.scales)
     right = align(planted.seen, planted.group.symmetry, scales=planted.scales)
     assert wrong.distance_after.mean() > 10 * right.distance_after.mean()
+
+
+def test_the_gaussian_has_the_moments_of_the_draws_whatever_they_are_counted_from(rng):
+    x = 5 + np.array([0.2, 1.0, 5.0]) * rng.normal(size=(400, 3))
+    moments = Moments({"mu": np.zeros(3)}, squares=True)
+    for part in np.split(x, 4):
+        moments.add({"mu": part})
+    found = moments.gaussian({"mu": 1.0})
+    np.testing.assert_allclose(found.mean["mu"], x.mean(axis=0))
+    np.testing.assert_allclose(1 / found.weight["mu"], x.var(axis=0))
+
+
+def test_unequal_widths_are_distinguished_by_the_gaussian(rng):
+    """Components that differ in their standard deviations only: the best rule looks at the widths."""
+    centre, sd = 3.0, np.array([0.2, 1.0, 5.0])
+    clean = centre + sd[:, None] * rng.normal(size=(2, 300, 3, 10))
+    order = rng.permuted(np.tile(np.arange(3), (2, 300, 1)), axis=-1)
+    seen = np.take_along_axis(clean, order[..., None], axis=2)
+    found = align(dataset({"mu": seen}), (Exchangeable({"mu": 0}),), reference="gaussian")
+    labels = np.take_along_axis(order, np.asarray(found.element[0][0]), axis=-1)
+    common = labels.reshape(-1, 3)[0]
+    assert (labels == common).all(axis=-1).mean() > 0.95

@@ -12,7 +12,6 @@ from onebasin.analysis.alignment import align, element_of
 from onebasin.base.files import pieces
 from onebasin.models.symmetry.blocks import Complement, Exchangeable, Rescalable, from_json, to_json
 
-from ...each import each
 from .conftest import CASES, dataset, equal, plant
 
 
@@ -53,7 +52,7 @@ def test_the_rule_is_recorded(tree):
     assert found.posterior.attrs["alignment_rule"] == found.text
 
 
-@each("reference", ["draw", "mean", "posterior"])
+@pytest.mark.parametrize("reference", ["draw", "mean", "posterior"])
 def test_the_rule_names_its_reference(tree, reference):
     given = tree if reference == "posterior" else reference
     text = align(tree, reference=given, reference_draw=(1, 2)).text
@@ -87,7 +86,7 @@ def everything_is_large(monkeypatch):
 
 
 @pytest.mark.usefixtures("everything_is_large")
-@each("order", [("chain", "draw", ...), ("draw", ..., "chain")])
+@pytest.mark.parametrize("order", [("chain", "draw", ...), ("draw", ..., "chain")])
 def test_a_large_file_is_moved_a_piece_at_a_time_to_the_same_draws(tree, tmp_path, order):
     turned = tree["posterior"].to_dataset().transpose(*order)
     tree["posterior"] = xr.DataTree(turned.assign_coords({"in": list("abcd")}))
@@ -142,7 +141,7 @@ def shuffled(rng, values):
     return {name: np.take_along_axis(v, order, axis=-1) for name, v in values.items()}
 
 
-@each("rule", ["gaussian", "mean", "draw"])
+@pytest.mark.parametrize("rule", ["gaussian", "mean", "draw"])
 def test_draws_are_moved_to_where_the_earlier_alignment_moved_them(rng, values, rule):
     first = align(dataset(shuffled(rng, values)), MIXTURE, reference=rule, max_sweeps=60)
     again = align(dataset(shuffled(rng, values)), MIXTURE, reference=first)

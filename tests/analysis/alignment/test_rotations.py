@@ -10,7 +10,6 @@ from onebasin.analysis.alignment.rotations import UnclearRotation
 from onebasin.models.symmetry.blocks import Exchangeable, Rotation
 from onebasin.models.symmetry.group import Group
 
-from ...each import each
 from ..conftest import dataset
 
 LEAD = (2, 60)
@@ -36,7 +35,7 @@ def aligned(values, **options):
     return found, {name: found.posterior["posterior"][name].values for name in values}
 
 
-@each("size", [3, 5])
+@pytest.mark.parametrize("size", [3, 5])
 def test_no_order_with_signs_is_closer_to_the_reference(size, rng):
     """Exhaustive search of all 2^k k! elements, 3,840 of five factors."""
     found, moved = aligned(rotated(factors(rng, size), rng), reference="mean")
@@ -60,7 +59,7 @@ def test_no_order_with_signs_is_closer_to_the_reference(size, rng):
     np.testing.assert_allclose(found.distance_after[0, ::20], best, rtol=1e-9)
 
 
-@each("size", [2, 4])
+@pytest.mark.parametrize("size", [2, 4])
 def test_rotating_draws_at_random_changes_one_order_with_signs_alone(size, rng):
     values = factors(rng, size)
     _, once = aligned(rotated(values, rng))
@@ -101,7 +100,7 @@ def test_elements_are_read_back_from_a_file(rng):
         np.testing.assert_allclose(value, moved[name], rtol=1e-12)
 
 
-@each("size", [2, 3])
+@pytest.mark.parametrize("size", [2, 3])
 def test_nearly_spherical_loadings_are_refused(size, rng):
     """The rows are the points of a polygon of 12, or of an icosahedron: varimax is the same for every rotation."""
     angle, golden = np.arange(12) * np.pi / 6, (1 + 5**0.5) / 2

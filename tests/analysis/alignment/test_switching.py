@@ -11,7 +11,6 @@ from onebasin.models.symmetry.blocks import Exchangeable, Flip
 from onebasin.models.symmetry.elements import Permuted
 from onebasin.models.symmetry.group import Group
 
-from ...each import each
 from .conftest import CASES, chain, dataset, plant
 
 
@@ -82,7 +81,7 @@ def posterior(rng, chains, size=3, orders=None):
     return dataset({"beta": beta})
 
 
-@each(
+@pytest.mark.parametrize(
     ("chains", "size", "probability", "said"),
     [
         (

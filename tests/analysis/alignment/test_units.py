@@ -6,7 +6,6 @@ import pytest
 from onebasin.analysis.alignment import align, switching
 from onebasin.models.symmetry.blocks import Exchangeable
 
-from ...each import each
 from .conftest import CASES, dataset, plant
 
 SCALED = ["mixture", "network", "tanh network", "two hidden layers", "factors", "hidden Markov"]
@@ -39,7 +38,7 @@ def _same(found, expected):
     assert (found.converged, found.sweeps) == (expected.converged, expected.sweeps)
 
 
-@each(("name", "unit"), list(zip([*SCALED, "mixture"], UNITS, strict=True)))
+@pytest.mark.parametrize(("name", "unit"), list(zip([*SCALED, "mixture"], UNITS, strict=True)))
 def test_elements_are_the_same_in_every_unit(name, unit, rng):
     symmetry, values = _draws(name, rng)
     expected, found = (align(_moved(values, u, 0.0), symmetry) for u in (1.0, unit))
@@ -50,7 +49,7 @@ def test_elements_are_the_same_in_every_unit(name, unit, rng):
     )
 
 
-@each(
+@pytest.mark.parametrize(
     ("name", "reference", "offset", "digits"),
     [
         (name, ("gaussian", "mean", "draw")[(place + place // 3) % 3], *OFFSETS[place % 3])
@@ -94,7 +93,7 @@ def test_single_precision_is_aligned_far_from_zero_too(rng):
     _same(align(dataset({"mu": (values * 1e30).astype(np.float32)}), block), expected)
 
 
-@each("offset", [1e15, 1e17])
+@pytest.mark.parametrize("offset", [1e15, 1e17])
 def test_parts_that_are_lost_in_rounding_are_refused(offset, rng):
     values = rng.permuted(rng.normal(size=(2, 50, 5)) + 2 * np.arange(5), axis=2)
     with pytest.raises(

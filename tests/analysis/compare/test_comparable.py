@@ -15,8 +15,6 @@ from onebasin.networks import (
 )
 from onebasin.posteriors.view import as_view
 
-from ...each import each
-
 NETWORK = Network(2, (3,), activation="tanh")
 MODEL = BayesianNetwork(NETWORK)
 X, Y = np.linspace(-1, 1, 8).reshape(4, 2), np.linspace(0, 3, 4)[:, None]
@@ -38,7 +36,7 @@ def of(make_mcmc):
     return make
 
 
-@each(
+@pytest.mark.parametrize(
     "other",
     [
         MODEL,
@@ -56,7 +54,7 @@ def test_single_precision_of_the_data_is_forgiven(of):
     check_comparable({"a": of(MODEL), "b": single}, "a")
 
 
-@each(
+@pytest.mark.parametrize(
     ("other", "message"),
     [
         (BayesianNetwork(Network(2, (2,), activation="tanh")), r"hidden \(2,\), .* hidden \(3,\)"),
@@ -73,7 +71,7 @@ def test_other_networks_are_refused(of, other, message):
         check_comparable({"a": of(MODEL), "b": of(other)}, "a")
 
 
-@each(
+@pytest.mark.parametrize(
     ("how", "message"),
     [
         ({"names": ("inputs", "y")}, r"`b` fitted to data named inputs, and `a` to x"),

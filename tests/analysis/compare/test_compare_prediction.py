@@ -10,8 +10,6 @@ from onebasin.analysis.predictive.points import Points, distances, predict_point
 from onebasin.analysis.predictive.regression import coverage_and_width, pointwise_crps
 from onebasin.models import BayesianNetwork, Categorical, Gaussian, Network
 
-from ...each import each
-
 X = np.linspace(-2, 2, 14).reshape(7, 2)
 LABELS = np.array([0, 1, 2, 0, 1, 2, 0])
 TARGETS = np.sin(X.sum(axis=1, keepdims=True))
@@ -83,7 +81,7 @@ def test_regressions_are_measured_as_by_hand(draw):
     assert set(measured) == {*expected, "coverage_50", "coverage_95", "crps"}
 
 
-@each("known", [None, 0.8])
+@pytest.mark.parametrize("known", [None, 0.8])
 def test_coverage_and_crps_are_of_predictions_with_noise(draw, known):
     model = BayesianNetwork(REGRESSION.network, Gaussian(noise_sd=known))
     tree = draw(1, model, (4, 1500))
@@ -100,7 +98,7 @@ def test_coverage_and_crps_are_of_predictions_with_noise(draw, known):
         assert found[f"coverage_{mass}"] == pytest.approx(covered, abs=1 / 7 + 1e-9)
 
 
-@each(("model", "y"), [(CLASSIFIER, LABELS), (REGRESSION, TARGETS)])
+@pytest.mark.parametrize(("model", "y"), [(CLASSIFIER, LABELS), (REGRESSION, TARGETS)])
 def test_pieces_of_unlike_size_weigh_as_much_as_they_hold(draw, monkeypatch, model, y):
     tree, points = draw(0, model), Points.of(model, X, y)
     whole = predict_points(model, tree, points)

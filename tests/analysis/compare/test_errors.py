@@ -12,11 +12,10 @@ from onebasin.models.symmetry.evidence import Evidence
 from onebasin.models.symmetry.exchangeable import Exchangeable
 from onebasin.posteriors import schema
 
-from ...each import each
 from ..conftest import autoregression, mcmc_tree
 
 
-@each(("chains", "draws", "size", "rho"), [(4, 60, 2, 0.0), (4, 250, 10, 0.5)])
+@pytest.mark.parametrize(("chains", "draws", "size", "rho"), [(4, 60, 2, 0.0), (4, 250, 10, 0.5)])
 def test_equal_distributions_are_called_different_in_at_most_five_percent(chains, draws, size, rho):
     rng, repeats = np.random.default_rng(31), 60
     pairs = (
@@ -53,7 +52,7 @@ def test_two_models_are_compared_on_what_they_share(make_mcmc, rng):
         compare({"one": one, "two": make_mcmc({"wide": draws["wide"][..., :2]})}, truth="one")
 
 
-@each(
+@pytest.mark.parametrize(
     ("evidence", "left_out"),
     [
         (None, ("total", "counts")),

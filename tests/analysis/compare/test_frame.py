@@ -7,7 +7,6 @@ import xarray as xr
 from onebasin.analysis.compare.frame import fit_frame, halves
 from onebasin.models.symmetry.blocks import Exchangeable, Rescalable
 
-from ...each import each
 from ..conftest import ORDERS, switched_mixture
 
 MIXTURE = (Exchangeable({"mu": 0, "sigma": 0}),)
@@ -43,7 +42,7 @@ def test_halves_are_chains_or_the_draws_of_one(make_mcmc, rng):
     np.testing.assert_array_equal(second.posterior["mu"], values[:1, 5:])
 
 
-@each("shape", [(1, 7), (4, 3)])
+@pytest.mark.parametrize("shape", [(1, 7), (4, 3)])
 def test_halves_need_draws(make_mcmc, rng, shape):
     with pytest.raises(ValueError, match=r"at least 4 draws a chain are needed: sample longer"):
         halves(make_mcmc({"mu": rng.normal(size=shape)}))
@@ -91,7 +90,9 @@ def test_without_a_symmetry_draws_are_divided_and_nothing_else(make_variational,
     assert kept == {tuple(row) for row in np.round(mu[0, 20:], 9)}
 
 
-@each("mark", [lambda tree: tree.attrs.update(method="ensemble"), lambda tree: distilled(tree)])
+@pytest.mark.parametrize(
+    "mark", [lambda tree: tree.attrs.update(method="ensemble"), lambda tree: distilled(tree)]
+)
 def test_draws_that_were_made_one_by_one_are_all_kept(mark, make_mcmc, rng):
     drift = np.cumsum(rng.normal(size=(1, 60)), axis=1)  # by chance like a chain that hardly moves
     tree, truth = make_mcmc({"mu": drift}), make_mcmc({"mu": rng.normal(size=(2, 60))})

@@ -8,8 +8,6 @@ from onebasin.analysis.compare.compare import compare
 from onebasin.analysis.compare.moments import compare_moments
 from onebasin.posteriors.view import as_view
 
-from ...each import each
-
 
 @pytest.fixture
 def labelled(make_mcmc, rng):
@@ -32,7 +30,7 @@ def moments(first, second):
     return compare_moments(first, own).table
 
 
-@each("other", [{}, {"labels": (1, 2), "dim": "mu_dim_0"}])
+@pytest.mark.parametrize("other", [{}, {"labels": (1, 2), "dim": "mu_dim_0"}])
 def test_labels_of_another_file_are_no_difference(labelled, other):
     found = compare({"a": labelled(("a", "b")), "b": labelled(**other)}, truth="a", permutations=19)
     assert found.table.loc["b", "verdict"] in ("agree", "undecided")

@@ -13,8 +13,6 @@ from onebasin.cli.main import main
 from onebasin.models.symmetry.blocks import to_json
 from onebasin.posteriors.view import as_view
 
-from ...each import each
-
 SHARE = 0.7
 """Of the observations, those near -1; the others are near 1."""
 Y = np.where(np.arange(60) < 60 * SHARE, -1.0, 1.0)
@@ -38,7 +36,7 @@ def tree(rng):
     return tree_of(np.array([-1, -1, 1, -1.0])[:, None] + 0.02 * rng.normal(size=(4, 100)))
 
 
-@each("method", ["stacking", "BB-pseudo-BMA", "pseudo-BMA"])
+@pytest.mark.parametrize("method", ["stacking", "BB-pseudo-BMA", "pseudo-BMA"])
 def test_the_table_is_that_of_arviz(tree, method):
     models = {"low": tree.isel(chain=[0, 1]), "high": tree.isel(chain=[2])}
     found = ob.compare_models(models, method=method).table

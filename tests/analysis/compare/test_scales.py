@@ -7,8 +7,6 @@ from onebasin.analysis.compare.compare import compare
 from onebasin.analysis.compare.moments import compare_moments
 from onebasin.analysis.compare.two_sample import energy_distance, two_sample
 
-from ...each import each
-
 VERDICT = ["verdict", "energy_p", "mmd_p", "num_draws"]
 PLACED = [(1e-300, 0.0), (1e160, 0.0), (1e-150, 1e12)]
 
@@ -27,7 +25,7 @@ def expected(make_mcmc, posteriors):
     return _compare(make_mcmc, posteriors, 1.0, 0.0)
 
 
-@each(("unit", "offset"), PLACED)
+@pytest.mark.parametrize(("unit", "offset"), PLACED)
 def test_compare_has_the_same_verdict(make_mcmc, posteriors, expected, unit, offset):
     found = _compare(make_mcmc, posteriors, unit, offset)
     assert expected["verdict"].tolist()[1:3] == ["agree", "differ"]
@@ -60,7 +58,7 @@ def test_constants_are_held_against_their_own_size(make_mcmc, posteriors):
     assert compare_moments(a, rounded).verdict == "agree"
 
 
-@each("unit", [1e-300, 1e300])
+@pytest.mark.parametrize("unit", [1e-300, 1e300])
 def test_two_samples_are_compared_in_every_unit(rng, unit):
     a, b = rng.normal(size=(2, 60, 3))
     b += 0.3

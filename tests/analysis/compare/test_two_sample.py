@@ -9,7 +9,6 @@ from onebasin.analysis.compare.two_sample import MIN_DRAWS, energy_distance, thi
 from onebasin.analysis.compare.two_sample import stride as stride_of
 from onebasin.posteriors.draws import Draws
 
-from ...each import each
 from ..conftest import autoregression
 
 
@@ -22,7 +21,7 @@ def stride(values):
     return stride_of(Draws(("",) * values.shape[2], values))
 
 
-@each("rho", [0.5, 0.9])
+@pytest.mark.parametrize("rho", [0.5, 0.9])
 def test_stride_leaves_little_correlation(rng, rho):
     step = stride(autoregression(rng, rho, (4, 4000, 1)))
     assert 0.005 < rho**step < 0.07
@@ -128,7 +127,7 @@ def test_ties_count_as_large():
     assert (found.energy_p, found.mmd_p) == (1, 1)
 
 
-@each(("rho", "size"), [(0.5, 12), ((0.9, 0.2, 0.2, 0.2), 4)])
+@pytest.mark.parametrize(("rho", "size"), [(0.5, 12), ((0.9, 0.2, 0.2, 0.2), 4)])
 def test_false_alarms_of_autocorrelated_chains_are_one_in_twenty(rng, rho, size):
     repeats = 100
     alarms = _alarms(rng, rho, size, repeats, thin=True)

@@ -21,12 +21,9 @@ def test_a_notebook_shows_what_alignment_did(make_mcmc, rng):
     mu[::2] = mu[::2, :, ::-1]
     found = diagnose(make_mcmc({"mu": mu}), symmetry=(Exchangeable({"mu": 0}),))
     assert (found.verdict, found.causes, found.exchangeable) == ("aligned", ("labels",), ())
-    assert "Usable after alignment" in found._repr_html_()
     assert "aligned parameters" in found._repr_html_()
     assert found.shown.loc["mu[0]", "sd"] < 1.1 < found.parameters.loc["mu[0]", "sd"]
-    page = found.aligned._repr_html_()
-    assert "Worst R-hat" in page
-    assert "left alone by the symmetry" in page
+    check_page(found.aligned._repr_html_())
 
 
 def test_a_terminal_shows_the_answer_first_and_the_tables_after_it(make_mcmc, rng):
@@ -34,9 +31,7 @@ def test_a_terminal_shows_the_answer_first_and_the_tables_after_it(make_mcmc, rn
     found = diagnose(tree)
     pd.testing.assert_frame_equal(summary(tree), found.parameters)
     text = repr(found)
-    assert text.startswith("✓ Usable\nYou may use it")
     assert "✓ labels" in text
-    assert "R-hat  bulk ESS" in text
     assert "\x1b" not in text
     assert max(map(len, text.splitlines())) <= 100
     assert "Worst R-hat" not in text

@@ -18,7 +18,6 @@ from onebasin.models.symmetry.blocks import Exchangeable, to_json
 from onebasin.models.symmetry.group import Group
 from onebasin.posteriors.view import as_view
 
-from ...each import each
 from ..conftest import switched_mixture
 
 SHAPE = (4, 500)
@@ -38,19 +37,17 @@ def mixture(rng, every_draw=False):
 def test_a_sound_posterior_is_usable(make_mcmc, rng):
     found = diagnose(make_mcmc(regression(rng)))
     assert (found.verdict, found.causes, found.exchangeable) == ("usable", (), ())
-    assert found.judgement.sentence.startswith("You may use it: R-hat is at most 1.0")
     assert [row.outcome for row in found.judgement.rows] == ["passed"] * 3
     assert found.judgement.unjudged == ()
     assert list(found.to_dict())[:3] == ["verdict", "causes", "exchangeable"]
     json.dumps(found.to_dict(), allow_nan=False)
 
 
-@each("every_draw", [False, True])
+@pytest.mark.parametrize("every_draw", [False, True])
 def test_switched_labels_are_found_from_draws_alone(make_mcmc, rng, every_draw):
     found = diagnose(make_mcmc(mixture(rng, every_draw)))
     assert (found.verdict, found.causes) == ("aligned", ("labels",))
     assert found.exchangeable == ("mu,sigma",)
-    assert "--exchangeable mu,sigma" in found.judgement.causes[0].remedy
     assert found.aligned is not None
     assert found.aligned.aligned.rhat.value < 1.02
     assert [row.name for row in found.judgement.rows] == [LABELS, PREDICTIONS, SAMPLER]
@@ -78,7 +75,7 @@ def test_parts_with_one_posterior_under_a_given_symmetry_are_nobodys(make_mcmc, 
     assert "`mu[0..2]` have one and the same posterior" in " ".join(unasked.judgement.unjudged)
 
 
-@each(
+@pytest.mark.parametrize(
     "word, distance, before, after",
     [
         ("a~b", 6, "aligned", "usable"),
@@ -108,7 +105,6 @@ def test_a_stuck_chain_is_named_with_its_run(make_mcmc, rng):
         drawn[2, 100:300] = drawn[2, 100]
     found = diagnose(make_mcmc(values))
     assert (found.verdict, found.causes) == ("unusable", ("stuck",))
-    assert "Chain 2 repeats 200 of its 500 draws, from draw 100 on" in found.judgement.sentence
     assert found.judgement.rows[2].outcome == "failed"
 
 
@@ -118,19 +114,17 @@ def test_chains_with_the_same_draws_are_no_evidence(make_mcmc, rng):
         drawn[3] = drawn[1]
     found = diagnose(make_mcmc(values))
     assert (found.verdict, found.causes) == ("unusable", ("copies",))
-    assert "Chains 1, 3 have the same draws" in found.judgement.sentence
     values["beta"][3] += 1e-9
     assert diagnose(make_mcmc(values)).causes == ()
     for drawn in values.values():
         drawn[3, 300:] = drawn[1, :200]
     shifted = diagnose(make_mcmc(values))
     assert shifted.causes == ("copies",)
-    assert "Chains 1, 3 have about 200 of 500 draws in common" in shifted.judgement.sentence
     rounded = {"mu": rng.normal(size=(4, 500)).round(2)}
     assert diagnose(make_mcmc(rounded)).verdict == "usable"
 
 
-@each("levels", [(1.0, 1.0, 1.0, 1.0), (1.0, 1.0, 1.0, 1.5)])
+@pytest.mark.parametrize("levels", [(1.0, 1.0, 1.0, 1.0), (1.0, 1.0, 1.0, 1.5)])
 def test_a_parameter_that_stands_still_in_every_chain_is_stuck(make_mcmc, rng, levels):
     """It stays at an end of its range, but in no chain does it ever leave it."""
     values = {"mu": np.repeat(np.array(levels)[:, None], 100, axis=1)}
@@ -194,7 +188,6 @@ def test_a_funnel_is_named_with_both_variables(make_mcmc, rng):
     assert found.causes[0] == "funnel"
     (cause,) = found.judgement.causes
     assert "where `tau` is small, `theta` becomes narrow" in cause.evidence.lower()
-    assert "60 of 60 divergences" in cause.evidence
     assert "Non-centre `theta`" in cause.remedy
 
 
@@ -204,7 +197,6 @@ def test_few_divergences_are_said_in_short_beside_an_answer_that_stands(make_mcm
     found = diagnose(make_mcmc(regression(rng), stats={"diverging": diverging}))
     assert found.verdict == "usable"
     assert "draws diverged (" in found.judgement.sentence
-    assert found.judgement.sentence.endswith("(0.95 or 0.99), or reparametrise.")
     assert "curvature" not in found.judgement.sentence
 
 
@@ -215,7 +207,6 @@ def test_modes_of_unlike_height_are_named(make_mcmc, rng):
     lp[3] -= 14
     found = diagnose(make_mcmc(values, stats={"lp": lp}))
     assert (found.verdict, found.causes) == ("unusable", ("modes",))
-    assert "chain 3 lies 14" in found.judgement.sentence
 
 
 def test_a_chain_whose_parts_are_paired_otherwise_is_not_passed(make_mcmc, rng):
@@ -238,14 +229,12 @@ def test_short_chains_are_told_how_many_draws_they_lack(make_mcmc, rng):
     found = diagnose(make_mcmc({"x": walk}))
     assert found.verdict == "unusable"
     assert found.causes[0] == "short"
-    assert "times as many" in found.judgement.causes[0].remedy
     # Of any number of chains an ESS of 400 is enough.
-    few = diagnose(make_mcmc({"x": rng.normal(size=(8, 30))}))
-    assert "of 240, and 400 are needed" in few.judgement.sentence
+    assert diagnose(make_mcmc({"x": rng.normal(size=(8, 30))})).causes == ("short",)
     assert diagnose(make_mcmc({"x": rng.normal(size=(64, 30))})).verdict == "usable"
 
 
-@each(
+@pytest.mark.parametrize(
     ("chains", "stats", "row"),
     [
         (1, {}, "labels"),
@@ -272,7 +261,6 @@ def test_generated_quantities_do_not_decide(make_mcmc, rng):
     assert found.verdict == "usable"
     said = " ".join(found.judgement.left_out)
     assert "Not used for the verdict: `log_lik` (generated quantities, as their names say)" in said
-    assert "40 of 40 entries" in said
     assert "Not used for the verdict: `z` (whole numbers" in said
     assert diagnose(make_mcmc(values), var_names="log_lik").verdict == "unusable"
 
@@ -289,7 +277,6 @@ def test_a_variational_fit_rests_on_khat(make_variational, rng):
     log_q = -0.5 * one**2
     good = diagnose(make_variational({"x": one}, lp=log_q, log_q=log_q))
     assert good.verdict == "usable"
-    assert "rests on k-hat alone" in good.judgement.sentence
     bad = diagnose(make_variational({"x": one}, lp=log_q + one**3, log_q=log_q))
     assert (bad.verdict, bad.causes) == ("unusable", ("approximation",))
     missing = make_variational({"x": one}, lp=log_q, log_q=log_q)
@@ -315,7 +302,6 @@ def test_a_networks_units_are_its_labels(make_network, rng):
     assert (found.verdict, found.causes, found.exchangeable) == ("aligned", ("labels",), ())
     assert found.judgement.rows[1].outcome == "passed"
     assert "output[" in " ".join(found.aligned.invariants.index)
-    assert "can be used at 30 of 30 training inputs" in found.card().text()
 
 
 def test_a_chain_that_sticks_in_the_neck_of_a_funnel_is_a_funnels(make_mcmc, rng):
@@ -338,7 +324,6 @@ def test_an_answer_without_labels_does_not_send_to_aligned_draws(make_mcmc, rng)
     labels = found.judgement.rows[0]
     assert "alignment sorts them" not in labels.sentence
     assert "aligned draws" not in found.judgement.causes[0].remedy
-    assert "Use label-free quantities" in found.judgement.causes[0].remedy
 
 
 def test_bad_entries_of_a_variable_whose_name_has_brackets_are_counted(make_mcmc, rng):

@@ -8,7 +8,6 @@ import onebasin as ob
 from onebasin.analysis.alignment.align import align
 from onebasin.analysis.diagnostics.diagnose import diagnose
 
-from ...each import each
 from ..conftest import autoregression
 from .test_diagnose import SHAPE
 
@@ -52,7 +51,9 @@ def exchanged(rng):
     return {"into": into, "out": out, "volume": volume}, rule
 
 
-@each("make, by_draws", [(mirrored, ("modes",)), (exchanged, ("modes", "labels"))])
+@pytest.mark.parametrize(
+    "make, by_draws", [(mirrored, ("modes",)), (exchanged, ("modes", "labels"))]
+)
 def test_modes_that_no_symmetry_joins_are_modes(make_mcmc, rng, make, by_draws):
     draws, rule = make(rng)
     tree = make_mcmc(draws)
@@ -125,13 +126,12 @@ def test_only_the_components_that_change_places_are_exchanged_where_the_density_
     alone = diagnose(tree)
     (_, _, remedy), *_ = alone.judgement.steps
     assert alone.exchangeable == ("mu",)
-    assert "only the positions 0 and 2 change places" in remedy
     assert '`symmetry="mu[0]~mu[2]"`' in remedy
     assert align(tree).caveat.count("`mu[0]~mu[2]`") == 1
     assert "alike" not in align(tree, **given).caveat
 
 
-@each("what", ["lp", "mu"])
+@pytest.mark.parametrize("what", ["lp", "mu"])
 def test_labellings_that_differ_a_little_after_alignment_are_modes(make_mcmc, rng, what):
     """Priors that nearly agree: aligned R-hat passes, and the draws are no one posterior's."""
     draws, lp = mixture(rng), rng.normal(size=SHAPE)
@@ -178,5 +178,3 @@ def test_log_densities_whose_heights_are_alike_are_not_said_to_disagree(make_mcm
     row = found.judgement.rows[1]
     assert row.outcome == "failed"
     assert "do not agree" not in row.sentence
-    (said,) = (check.fact for check in found.checks if check.name == "log density")
-    assert "by less than a nat" in said

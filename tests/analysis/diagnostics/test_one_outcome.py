@@ -21,8 +21,6 @@ from onebasin.cli.posteriors import write_findings
 from onebasin.models.symmetry.blocks import Exchangeable, to_json
 from onebasin.posteriors.weights import pareto_khat
 
-from ...each import each
-
 SHAPE = (4, 250)
 LIMITS = {"R-hat": (1.01, 1.05), "bulk ESS": (400.0,), "E-BFMI": (0.3,), "k-hat": (0.5, 0.7)}
 
@@ -110,7 +108,7 @@ def seen(tree, diagnosis, capfd) -> Iterator[tuple[str, str, str]]:
             yield told[2], told[3], marks[told[1]]
 
 
-@each("case", CASES)
+@pytest.mark.parametrize("case", CASES)
 def test_a_number_has_one_outcome_wherever_it_is_shown(
     make_mcmc, make_variational, rng, blank_figures, capfd, case
 ):
@@ -148,7 +146,7 @@ def test_a_number_has_one_outcome_wherever_it_is_shown(
         assert all(row.flag != "bad" for row in found.judgement.rows)
 
 
-@each("answer", ["aligned", "invariant"])
+@pytest.mark.parametrize("answer", ["aligned", "invariant"])
 def test_no_cross_stands_below_an_answer_that_is_not_red(
     make_mcmc, rng, blank_figures, capfd, answer
 ):

@@ -1,10 +1,10 @@
 """Slow parameters of which a combination is known: it is named, and nothing else is called one."""
 
 import numpy as np
+import pytest
 
 from onebasin.analysis.diagnostics.diagnose import diagnose
 
-from ...each import each
 from ..conftest import autoregression
 
 SHAPE = (4, 500)
@@ -47,7 +47,7 @@ def case(name, rng):
     raise AssertionError(name)
 
 
-@each(
+@pytest.mark.parametrize(
     ("name", "sign", "variables"),
     [
         ("skills", " - ", {"skill"}),
@@ -69,14 +69,14 @@ def test_what_a_ridge_identifies_is_named(make_mcmc, rng, name, sign, variables)
     assert cause.numbers["known"] > 1000 and cause.numbers["narrower"] > 10
 
 
-@each("name", ["simplex", "copies", "slow sum", "modes", "correlated"])
+@pytest.mark.parametrize("name", ["simplex", "copies", "slow sum", "modes", "correlated"])
 def test_slow_parameters_without_a_combination_that_is_known_have_no_ridge(make_mcmc, rng, name):
     """Their sum is constant, as slow as they are or not much narrower, or chains go between two modes."""
     found = diagnose(make_mcmc(case(name, rng)), align=False)
     assert [cause.kind for cause in found.judgement.causes] == ["short"], found.judgement.sentence
 
 
-@each("unit", [1e-300, 1e300])
+@pytest.mark.parametrize("unit", [1e-300, 1e300])
 def test_squares_that_no_double_holds_raise_no_warning(make_mcmc, rng, unit):
     draws = {"u": unit * slow(rng), "v": unit * rng.normal(size=SHAPE)}
     assert diagnose(make_mcmc(draws)).verdict == "unusable"

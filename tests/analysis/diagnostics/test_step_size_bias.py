@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 
 import numpy as np
+import pytest
 import xarray as xr
 
 from onebasin import diagnose
 from onebasin.models import BayesianNetwork, Gaussian, Network
 from onebasin.networks import summarise_predictions
 
-from ...each import each
 from ..conftest import mcmc_tree
 
 
@@ -68,7 +68,7 @@ def test_gradients_that_fit_are_evidence_and_pass() -> None:
     assert "no variance by more than 10%" in sampler.sentence
 
 
-@each("wide", [{"shift": (0.02, 0.15)}, {"spread": (0.1, 0.3)}])
+@pytest.mark.parametrize("wide", [{"shift": (0.02, 0.15)}, {"spread": (0.1, 0.3)}])
 def test_what_is_not_excluded_is_not_judged(wide: dict) -> None:
     found = diagnose(with_identities(**wide))
     assert (found.verdict, found.outcome_of("step-size bias")) == ("usable", "not judged")
@@ -83,7 +83,7 @@ def test_a_bias_that_is_certain_is_said_beside_the_answer() -> None:
     assert "variance of `x[2]` is off by at least 25%" in found.judgement.sentence
 
 
-@each("gross", [{"shift": (0.3, 0.4)}, {"spread": (0.6, 1.3)}])
+@pytest.mark.parametrize("gross", [{"shift": (0.3, 0.4)}, {"spread": (0.6, 1.3)}])
 def test_a_gross_bias_forbids_use(gross: dict) -> None:
     found = diagnose(with_identities(**gross))
     assert (found.verdict, found.causes) == ("unusable", ("step-size",))

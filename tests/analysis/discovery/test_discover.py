@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from arviz_stats.base import array_stats
 from scipy.stats import norm
 
 from benchmarks.verdicts import broken, labels, plain
@@ -27,9 +28,6 @@ from onebasin.analysis.discovery.sorting import (
 from onebasin.analysis.summaries.deciding import rhat_of_entries
 from onebasin.models.symmetry.group import Group
 from onebasin.models.symmetry.words import read
-from onebasin.truth.checker import estimators
-
-from ...each import each
 
 FOUND = {
     "mixture": (lambda rng, how: labels.mixture(rng, labels=how), "mu,sigma,theta"),
@@ -93,19 +91,19 @@ def check_found(family, how, seed):
         assert candidate.values[name].std(axis=(0, 1)).mean() < values[name].std(axis=(0, 1)).mean()
 
 
-@each(("family", "how"), QUICK)
+@pytest.mark.parametrize(("family", "how"), QUICK)
 def test_a_symmetry_is_found_with_its_words(family, how):
     check_found(family, how, seed=0)
 
 
 @pytest.mark.slow
-@each("seed", range(3))
-@each(("family", "how"), CASES)
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("family", "how"), CASES)
 def test_a_symmetry_is_found_whatever_the_seed(family, how, seed):
     check_found(family, how, seed)
 
 
-@each("family", HONEST)
+@pytest.mark.parametrize("family", HONEST)
 def test_nothing_is_found_where_nothing_is(family):
     assert discover(drawn(HONEST[family])) == ()
 
@@ -182,7 +180,7 @@ def test_overlapping_parts_are_ambiguous(rng):
     assert 1.5 < found.distance < 3.5  # sorting makes two look like three
 
 
-@each("rotate", ["chains", "draws"])
+@pytest.mark.parametrize("rotate", ["chains", "draws"])
 def test_factors_that_turn_are_sorted_by_no_order(rotate):
     values = drawn(labels.factors, flips="one", rotate=rotate)
     (turning,) = discover(values)
@@ -203,7 +201,7 @@ def test_known_r_hat_is_not_computed_again(monkeypatch):
 def test_split_rhat_sees_chains_that_drift_alike(rng):
     values = rng.normal(size=(4, 400, 1)) + np.linspace(-2, 2, 400)[:, None]
     (found,) = split_rhat(values)
-    assert found == pytest.approx(estimators.plain_rhat(estimators.halves(values[..., 0])))
+    assert found == pytest.approx(array_stats.rhat(values[..., 0], method="split"))
     assert found > 1.2
 
 

@@ -11,8 +11,6 @@ from onebasin.analysis.diagnostics.diagnose import diagnose
 from onebasin.analysis.discovery.resolve import resolve
 from onebasin.posteriors import schema
 
-from ...each import each
-
 SHAPE = (4, 400)
 SWAPPED = np.array([False, True, False, True])
 
@@ -49,7 +47,7 @@ def by_draw(rng):
     return rng.random(SHAPE) < 0.5
 
 
-@each(
+@pytest.mark.parametrize(
     "switch, names",
     [
         (by_chain, ("theta", "log_share", "tau")),
@@ -76,7 +74,7 @@ def test_what_moves_together_is_not_aligned_in_part(make_mcmc, rng, switch, name
     assert found.aligned is None
 
 
-@each(
+@pytest.mark.parametrize(
     "switch, names, word",
     [
         (by_draw, ("theta", "mu1", "mu2", "tau"), "mu1~mu2,theta"),
@@ -103,7 +101,9 @@ def test_components_that_are_parameters_of_their_own_move_together(
         assert (moved == (name != "tau") * ~whole).all(), name
 
 
-@each("switch", [by_chain, lambda rng: np.repeat(rng.random((4, 20)) < 0.5, 20, axis=1)])
+@pytest.mark.parametrize(
+    "switch", [by_chain, lambda rng: np.repeat(rng.random((4, 20)) < 0.5, 20, axis=1)]
+)
 def test_places_of_a_longer_simplex_are_no_block_of_their_own(make_mcmc, rng, switch):
     """Zeros and two kinds of counts: the shares of the counts move with their rates, and overlap that of zeros."""
     swap = np.broadcast_to(switch(rng), SHAPE)[..., None]
@@ -118,7 +118,7 @@ def test_places_of_a_longer_simplex_are_no_block_of_their_own(make_mcmc, rng, sw
     assert resolved.reason == "`share` differs between labellings in the same way."
 
 
-@each("switch, place", [(by_chain, 0.28), (by_draw, 0.41)])
+@pytest.mark.parametrize("switch, place", [(by_chain, 0.28), (by_draw, 0.41)])
 def test_a_sign_that_some_draws_hide_moves_with_the_labels(make_mcmc, rng, switch, place):
     """A share near one half on the logit scale: one draw in eight or twenty has the sign of the other labelling."""
     swapped = np.broadcast_to(switch(rng), SHAPE)
@@ -133,7 +133,7 @@ def test_a_sign_that_some_draws_hide_moves_with_the_labels(make_mcmc, rng, switc
     assert resolve(tree, look=True).words == ("a,+-eta:",)  # all that the record names
 
 
-@each("switch", [by_chain, by_draw])
+@pytest.mark.parametrize("switch", [by_chain, by_draw])
 def test_what_differs_by_its_correlations_alone_is_not_left_behind(make_mcmc, rng, switch):
     swap, b = switch(rng)[..., None], rng.normal([2.0, 12.0], 1.0, (*SHAPE, 2))
     a = b - [2.0, 12.0] + 0.3 * rng.normal(size=b.shape)  # each by its own, and all alike
@@ -251,7 +251,7 @@ def test_two_groups_of_as_many_components_are_two_blocks(make_mcmc, rng):
     assert (found.verdict, sorted(found.exchangeable)) == ("aligned", ["mu", "nu"])
 
 
-@each("pair", ["apart", "alike"])
+@pytest.mark.parametrize("pair", ["apart", "alike"])
 def test_two_equal_entries_without_labels_stay_where_they_are(make_mcmc, rng, pair):
     """Each has two modes of its own, or one is about the other's mirror image: no order of the two is one mode."""
     both = np.where(rng.random((*SHAPE, 3)) < 0.5, -3.0, 3.0) + rng.normal(size=(*SHAPE, 3))

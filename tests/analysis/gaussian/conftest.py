@@ -1,17 +1,9 @@
-"""Draws with planted moments, and distances between Gaussians, by dense linear algebra."""
+"""Draws with planted moments."""
 
 from __future__ import annotations
 
 import numpy as np
 import xarray as xr
-
-
-def kullback_leibler(mean_p, cov_p, mean_q, cov_q) -> float:
-    """Of the first Gaussian from the second, in nats."""
-    apart = mean_q - mean_p
-    inner = np.trace(np.linalg.solve(cov_q, cov_p)) + apart @ np.linalg.solve(cov_q, apart)
-    volumes = np.linalg.slogdet(cov_q)[1] - np.linalg.slogdet(cov_p)[1]
-    return 0.5 * (inner - len(apart) + volumes)
 
 
 def with_moments(rng, num: int, covariance: np.ndarray) -> np.ndarray:
@@ -37,4 +29,5 @@ def one_variable(rows: np.ndarray, chains: int = 2) -> xr.Dataset:
 
 def dense(fit) -> np.ndarray:
     """Covariance of a fit's rows, logarithms taken."""
-    return fit.structure.matrix * np.outer(fit.scale, fit.scale)
+    correlation = np.eye(len(fit.scale)) if fit.correlation is None else fit.correlation
+    return correlation * np.outer(fit.scale, fit.scale)

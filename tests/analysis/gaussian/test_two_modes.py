@@ -5,6 +5,7 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from scipy.integrate import quad
 from scipy.optimize import brentq, minimize
 from scipy.stats import norm
@@ -21,8 +22,6 @@ from onebasin.studies.permutation_invariant_vi.two_modes.quadrature import (
     switching,
     vanishing,
 )
-
-from ...each import each
 
 DIRECTION = np.array([np.cos(np.pi / 6), np.sin(np.pi / 6)])
 CASES = [(0.5, 0.25, 0.3, 0.4), (1.0, 1.0, -0.7, 1.3), (5.0, 2.0, 3.0, 1.0), (4.0, 1.0, 0.0, 3.5)]
@@ -64,13 +63,13 @@ def in_plane(mean, factor, alpha, sigma, nodes=60):
     return both @ (log_q - log_p)
 
 
-@each(("alpha", "sigma", "mean", "sd"), [*CASES, WIDE])
+@pytest.mark.parametrize(("alpha", "sigma", "mean", "sd"), [*CASES, WIDE])
 def test_divergence_is_that_of_the_densities(alpha, sigma, mean, sd):
     found = divergence(LineThroughModes(alpha, sigma), mean, sd)
     np.testing.assert_allclose(found, direct(alpha, sigma, mean, sd), rtol=1e-9, atol=1e-12)
 
 
-@each(("alpha", "sigma", "mean", "sd"), CASES)
+@pytest.mark.parametrize(("alpha", "sigma", "mean", "sd"), CASES)
 def test_derivatives_match_differences(alpha, sigma, mean, sd):
     mixture, step = LineThroughModes(alpha, sigma), 1e-5
     moves = np.eye(2) * step
@@ -82,7 +81,7 @@ def test_derivatives_match_differences(alpha, sigma, mean, sd):
     np.testing.assert_allclose(curvature(mixture, mean, sd), found, rtol=1e-5, atol=1e-6)
 
 
-@each(("ratio", "sigma"), [(0.5, 0.25), (2.3, 2.0), (3.5, 2.0)])
+@pytest.mark.parametrize(("ratio", "sigma"), [(0.5, 0.25), (2.3, 2.0), (3.5, 2.0)])
 def test_fit_does_not_depend_on_the_scale(ratio, sigma):
     for branch in (midpoint, mode, saddle):
         unit, scaled = (
@@ -101,7 +100,7 @@ def test_thresholds_scale_with_sigma():
     np.testing.assert_allclose(switching(sigma), sigma * switching(), rtol=1e-10)
 
 
-@each(("ratio", "others"), [(2.4, 0), (2.42, 2), (5.0, 2)])
+@pytest.mark.parametrize(("ratio", "others"), [(2.4, 0), (2.42, 2), (5.0, 2)])
 def test_stationary_points_are_counted(ratio, others):
     # Besides the midpoint, at means above 0: where the slope along the mean changes its sign, among the sds that are
     # stationary at a mean. There is one such sd, but for a range of means at large ratios where all slopes agree.
@@ -120,7 +119,7 @@ def test_stationary_points_are_counted(ratio, others):
     assert (mode(mixture) is not None) == (others == 2) == (saddle(mixture) is not None)
 
 
-@each("ratio", [2.4123, 2.5, 3.0, 6.0])
+@pytest.mark.parametrize("ratio", [2.4123, 2.5, 3.0, 6.0])
 def test_optima_are_stationary_and_of_their_kind(ratio):
     mixture = LineThroughModes(ratio)
     for branch, falling in ((midpoint, 0), (mode, 0), (saddle, 1)):
@@ -131,7 +130,7 @@ def test_optima_are_stationary_and_of_their_kind(ratio):
     assert 0 < saddle(mixture).mean < mode(mixture).mean < ratio
 
 
-@each("ratio", [0.05, 1.0, 2.5, 4.0, 6.0])
+@pytest.mark.parametrize("ratio", [0.05, 1.0, 2.5, 4.0, 6.0])
 def test_midpoint_is_a_minimum_at_every_alpha(ratio):
     mixture = LineThroughModes(ratio)
     sd = midpoint(mixture).sd

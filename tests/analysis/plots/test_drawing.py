@@ -24,7 +24,6 @@ from onebasin.analysis.report.sections.sampler import tree_depths
 from onebasin.base.text import shown
 from onebasin.studies.lab.figures import plot_cells
 
-from ...each import each
 from .conftest import legend
 
 
@@ -155,7 +154,7 @@ def test_a_figure_refuses_to_draw_nothing():
         draw_traces({})
 
 
-@each("name", ["$x$", "$\\bad{$", "a $ b", "a\x1b[1m\u202eb", "x_1^2 \\alpha"])
+@pytest.mark.parametrize("name", ["$x$", "$\\bad{$", "a $ b", "a\x1b[1m\u202eb", "x_1^2 \\alpha"])
 def test_a_name_is_drawn_as_it_is_written(name):
     figure = style.new_figure(3, 2)
     axes = style.style_axes(figure.subplots(), title=name, x_label=name, y_label=name)

@@ -10,8 +10,6 @@ from onebasin.analysis.predictive.points import inside_range
 from onebasin.inference.runs.posterior import build
 from onebasin.models import BayesianNetwork, Gaussian, Network
 
-from ...each import each
-
 
 @pytest.fixture
 def x(rng):
@@ -122,7 +120,7 @@ def test_a_point_is_inside_if_every_input_is(rng):
     assert inside_range(points, data).tolist() == [True, True, False, False]
 
 
-@each("method", ["nuts", "mclmc"])
+@pytest.mark.parametrize("method", ["nuts", "mclmc"])
 def test_of_markov_chains_gradients_are_known(rng, x, method):
     tree, model = posterior(rng, x)
     tree.attrs |= {"method": method, "gradient_evaluations": 4000}

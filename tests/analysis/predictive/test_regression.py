@@ -11,7 +11,6 @@ from onebasin.analysis.predictive import regression as prediction
 from onebasin.analysis.predictive.regression import score_function, score_predictions
 
 from ...cards import check_page
-from ...each import each
 
 
 @pytest.fixture
@@ -20,7 +19,7 @@ def gaussian(rng):
     return rng.normal(size=(2, 500, 800, 1)), 2.0 * rng.normal(size=(800, 1))
 
 
-@each("probability", [0.5, 0.95])
+@pytest.mark.parametrize("probability", [0.5, 0.95])
 def test_interval_coverage_of_gaussians_is_the_analytic_one(gaussian, probability):
     draws, y = gaussian
     half_width = norm.ppf(0.5 + probability / 2)
@@ -70,7 +69,7 @@ def test_nan_propagates_through_every_score(rng):
     draws, y = rng.normal(size=(1, 50, 3, 1)), rng.normal(size=(3, 1))
     likelihood = rng.normal(size=(1, 50, 3))
     draws[0, 4, 1, 0] = likelihood[0, 4, 1] = np.nan
-    scores = score_predictions(draws, y, log_likelihood=likelihood)
+    scores = score_predictions(draws, y, log_likelihood=likelihood, function=draws)
     values = scores.to_dict()
     undefined = {name for name, value in values.items() if math.isnan(value)}
     assert undefined == set(values) - {"num_obs", "num_draws"}
@@ -155,7 +154,7 @@ def test_score_function_adds_noise_for_all_but_the_errors(rng):
         assert getattr(scores, name) == getattr(noisy, name)
 
 
-@each(
+@pytest.mark.parametrize(
     ("width", "said"),
     [
         (1.0, "as many as there should be"),
@@ -179,3 +178,19 @@ def test_what_is_no_number_is_not_judged(rng):
     )
     assert "whether that is enough cannot be judged" in " ".join(repr(scores).split())
     assert "log score    0 nats a point" in repr(scores)
+
+
+def test_the_standard_deviation_is_split(rng):
+    """Into that of the function over draws, and that of the noise, exactly where the noise is known."""
+    function = rng.normal(size=(2, 1000, 1, 1)) * np.array([1.0, 3.0])[:, None]
+    noise = np.full((2, 1000), 0.7)
+    y = np.zeros((2, 1))
+    found = score_function(function, noise, y, rng)
+    epistemic = np.sqrt(np.mean(function.var(axis=(0, 1))))
+    assert found.epistemic == pytest.approx(epistemic, rel=1e-12)
+    assert found.aleatoric == pytest.approx(0.7, rel=1e-12)
+    draws = function + 0.7 * rng.normal(size=function.shape)
+    other = score_predictions(draws, y, function=function)
+    assert other.epistemic == found.epistemic
+    assert other.aleatoric == pytest.approx(0.7, abs=0.3)
+    assert score_predictions(draws, y).epistemic is None

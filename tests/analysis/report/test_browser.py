@@ -21,7 +21,6 @@ from onebasin.analysis.page.page import (
 from onebasin.analysis.page.render import render, write
 from onebasin.base.table import Column, RowGroup, Table, TableCell
 
-from ...each import each
 from .browsing import Visit, browser
 
 pytestmark = pytest.mark.browser
@@ -139,7 +138,7 @@ def test_the_policy_stops_every_other_script_and_request(running, path, tmp_path
         assert all("Content Security Policy" in message for message in visit.messages)
 
 
-@each(("width", "height"), [(1280, 800), (390, 844)])
+@pytest.mark.parametrize(("width", "height"), [(1280, 800), (390, 844)])
 def test_the_first_screen_answers_the_question(running, path, width, height):
     with Visit(running, path, width=width, height=height) as visit:
         for selector in (".answer h2", ".sentence", ".checks li:first-child"):
@@ -195,7 +194,7 @@ def test_a_search_finds_entries_of_folded_groups(visit):
     assert len(_names(visit)) == 4
 
 
-@each("width", [390, 800, 1280])
+@pytest.mark.parametrize("width", [390, 800, 1280])
 def test_nothing_is_wider_than_the_screen(running, path, width):
     with Visit(running, path, width=width) as visit:
         visit.evaluate("document.querySelectorAll('details').forEach((e) => { e.open = true })")
@@ -233,7 +232,7 @@ _CONTRASTS = """() => {
             return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05); }); }"""
 
 
-@each("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_text_has_contrast(running, path, scheme):
     with Visit(running, path, color_scheme=scheme) as visit:
         contrasts = visit.evaluate(_CONTRASTS)

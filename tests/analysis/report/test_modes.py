@@ -71,7 +71,6 @@ def test_the_closest_modes_are_told_apart():
     *_, figure = section(together()).parts
     assert "`c`" in figure.caption
     assert "`a`" in figure.caption or "`b`" in figure.caption
-    assert "mode 2, weight 0.100" in figure.alt
     (axes,) = figure.figure.axes
     drawn = [len(points.get_offsets()) for points in axes.collections]
     assert np.array(drawn) / sum(drawn) == pytest.approx(WEIGHTS, abs=0.03)

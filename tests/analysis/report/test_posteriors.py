@@ -13,19 +13,14 @@ from matplotlib.figure import Figure
 
 from onebasin.analysis.page.page import Code, Details, FigureItem
 from onebasin.analysis.page.render import render
-from onebasin.analysis.plots.marginals import ranks_in_words
-from onebasin.analysis.plots.traces import chain_in_words, traces_in_words
 from onebasin.analysis.report import posterior_report
 from onebasin.analysis.report.sections import chains, sampler
-from onebasin.analysis.report.sections.chains import autocorrelation_in_words
-from onebasin.analysis.report.sections.sampler import pairs_in_words
 from onebasin.base.table import Table
 from onebasin.models import BayesianNetwork, Network
 from onebasin.models.symmetry import Exchangeable
 from onebasin.models.symmetry.blocks import to_json
 
-from ...each import each
-from ..conftest import autoregression, dataset, mcmc_tree, without_figures
+from ..conftest import dataset, mcmc_tree, without_figures
 from .conftest import Page, assert_self_contained
 
 
@@ -56,7 +51,6 @@ def test_posterior_report_shows_both_kinds_of_posterior(posteriors, blank_figure
     assert [run.name for run in report.provenance] == ["nuts", "advi"]
     # traces (one Markov chain), ELBO, and marginals of the variables that both have
     assert len(page.all("svg")) + len(page.all("img")) == 3
-    assert "not every posterior has them in the same shape: nuts has b1, b2, sigma" in page.text
     assert page.text.index("advi: means") < page.text.index("means side by side")
     for text in ("k-hat", "E-BFMI", "target_accept = 0.8", "jax = 0.10.2", "a processor, 2 cores"):
         assert text in page.text
@@ -79,8 +73,7 @@ def test_a_network_of_one_input_is_drawn_along_it_over_its_data(network_tree, bl
     network_tree.attrs["model"] = BayesianNetwork(network).describe()
     section = posterior_report({"run": network_tree}).sections[0]  # before its weights
     assert section.title.startswith("Predictions")
-    (band, *_) = [p for p in section.parts if isinstance(p, FigureItem)]
-    assert "% of the data lie in the 95 % band" in band.alt
+    assert any(isinstance(p, FigureItem) for p in section.parts)
 
 
 def test_posterior_report_lists_the_attempts_before_a_fit(make_variational, rng, blank_figures):
@@ -133,11 +126,7 @@ def _pictures(report):
 
 def test_a_mixture_is_shown_before_and_after_alignment(of_mixture):
     section = section_of(of_mixture, "Labels")
-    before, after, switches = [p for p in _parts(section) if isinstance(p, FigureItem)]
-    assert "chain 2 sits at" in before.alt
-    assert "until draw 150" in before.alt
-    assert "all chains mix around" in after.alt
-    assert "chain 2 starts in labelling 0 and switches to 1 at draw 150" in switches.alt
+    assert len([p for p in _parts(section) if isinstance(p, FigureItem)]) == 3
     tables = [p for p in _parts(section) if isinstance(p, Table)]
     assert [c.name for c in tables[0].headings].count("R-hat") == 2
     assert any(row[0] == "`lp`" for row in tables[1].rows)
@@ -200,7 +189,7 @@ def test_predictive_checks_leave_one_out_and_sensitivity_stand_where_their_group
     assert "store `posterior_predictive` and `observed_data`" in line
 
 
-@each(
+@pytest.mark.parametrize(
     ("attrs", "says"),
     [
         ({"top_level": '["mu"]'}, "or of the priors of `mu` changes"),
@@ -221,7 +210,7 @@ def test_only_priors_at_the_top_level_are_scaled(
     assert not caplog.records
 
 
-@each(("chains_", "draws"), [(1, 50), (4, 4)])
+@pytest.mark.parametrize(("chains_", "draws"), [(1, 50), (4, 4)])
 def test_one_chain_and_few_draws_have_a_page(make_mcmc, rng, chains_, draws, blank_figures):
     tree = make_mcmc(
         {"mu": rng.normal(size=(chains_, draws)), "b": rng.normal(size=(chains_, draws, 2))}
@@ -236,7 +225,6 @@ def test_several_are_held_against_the_chosen_truth(make_mcmc, rng, blank_figures
     beside = report.sections[0]
     assert beside.title == "Compared with second"
     (densities,) = [p for p in beside.parts if isinstance(p, FigureItem)]
-    assert "in one labelling" in densities.caption
     assert (
         "second −2.0" in densities.alt
         or "second 2.0" in densities.alt
@@ -259,12 +247,10 @@ def test_provenance_tells_date_command_and_hashes_and_folds_the_program(
     assert facts["Command"] == "onebasin sample normal.stan"
     assert facts["Made"] == "2026-11-22T05:00:00+00:00"
     assert facts["SHA-256 of the data"] == "ab" * 32
-    assert facts["Program"].startswith("normal.stan (SHA-256 ")
     (folded,) = section_of(report, "Model").parts
     assert folded.parts == (Code(program),)
     text = Page(render(report)).text
     assert "// <b>" in text
-    assert "chain 2 after 12 draws" in text
 
 
 def test_an_ensemble_shows_its_training_and_no_sample_sizes(make_mcmc, rng, blank_figures):
@@ -276,60 +262,7 @@ def test_an_ensemble_shows_its_training_and_no_sample_sizes(make_mcmc, rng, blan
     report = posterior_report({"run": tree})
     section = section_of(report, "Optimisation")
     assert section.notes == ()
-    assert "20 members start between 1.0" in section.figures[0].alt
     assert not {"Chains", "Sampler"} & {s.title for s in report.sections}
-
-
-@each(
-    ("levels", "sd", "told"),
-    [
-        ([-2.0] * 400 + [3.0] * 600, 1e-3, "sits at −2.00 until draw 400, at 3.00 from there on"),
-        ([-2.0, 2.0] * 100, 1e-3, "jumps 199 times between levels −2.00 and 2.00"),
-        ([2.5] * 10, 0.0, "never leaves 2.50"),
-    ],
-)
-def test_a_chain_is_told_with_its_levels_and_the_draws_of_its_jumps(rng, levels, sd, told):
-    assert chain_in_words(np.array(levels) + sd * rng.normal(size=len(levels))) == told
-
-
-@each("draw", ["normal", "uniform", "exponential", "standard_cauchy"])
-def test_one_mode_is_never_told_as_two_levels(rng, draw):
-    for _ in range(20):
-        assert "jumps" not in chain_in_words(getattr(rng, draw)(size=500))
-
-
-def test_chains_that_mix_are_told_together_and_others_one_by_one(rng):
-    mixed = traces_in_words({"mu": rng.normal(size=(4, 500))})
-    assert mixed.startswith("mu: all chains mix around ")
-    apart = traces_in_words({"mu": rng.normal(size=(2, 500)) + np.asarray([[0.0], [9.0]])})
-    assert "chain 0 stays around" in apart
-    assert "chain 1 stays around" in apart
-
-
-def test_ranks_name_the_chain_that_lies_apart(rng):
-    values = rng.normal(size=(4, 300))
-    assert "no chain lies higher or lower" in ranks_in_words({"mu": values}, {"mu": 1.0})
-    values[2] += 5
-    told = ranks_in_words({"mu": values}, {"mu": 1.7})
-    assert "chain 2 lies high, at the 87 % rank" in told
-    assert "R-hat 1.700" in told
-
-
-def test_autocorrelation_tells_the_lag_at_which_it_has_fallen(rng):
-    noise = rng.normal(size=(2, 4000))
-    slow = autoregression(rng, 0.9, (2, 4000))
-    assert autocorrelation_in_words({"x": noise}) == "x: autocorrelation below 0.1 from lag 1 on."
-    lag = int(autocorrelation_in_words({"x": slow}).split("lag ")[1].split()[0])
-    assert 15 <= lag <= 30  # 0.9^22 = 0.1
-
-
-def test_divergences_are_told_where_they_lie(rng):
-    tau, theta = np.exp(rng.normal(size=(2, 500))), rng.normal(size=(2, 500))
-    diverging = tau < np.quantile(tau, 0.1)
-    told = pairs_in_words({"tau": tau, "theta": theta}, diverging)
-    assert "100 of 1\u202f000 draws diverged" in told
-    assert "their tau is in 100 % below its median" in told
-    assert "Divergences were not recorded." in pairs_in_words({"tau": tau}, None)
 
 
 def test_ranks_of_long_chains_are_drawn_of_some_draws(rng, monkeypatch):

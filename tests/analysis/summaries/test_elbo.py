@@ -9,7 +9,6 @@ import xarray as xr
 from onebasin.analysis.summaries.elbo import elbo
 
 from ...cards import check_page
-from ...each import each
 
 LEVEL = np.concatenate([np.linspace(-90, -11, 20), -10 + 0.05 * np.cos(np.arange(20.0))])
 RISING = np.linspace(-90, -10, 40)
@@ -50,7 +49,7 @@ def symmetrised(make_fit, **changes):
     group["iteration"] = ("evaluation", 100 * np.arange(1, 41))
     tree["variational"] = xr.DataTree(xr.Dataset(group))
     settings = json.dumps({"steps": 4000})
-    tree.attrs |= {"method": "symmetrised-vi", "family": "block", "log_group_order": np.log(6)}
+    tree.attrs |= {"method": "symmetrised-vi", "log_group_order": np.log(6)}
     tree.attrs["settings"] = settings
     return tree
 
@@ -87,7 +86,7 @@ def test_a_rule_that_is_not_met_is_no_alarm_where_the_elbo_is_level(make_fit):
     assert "not met within 4,000 steps, but the ELBO has levelled off" in found.sentences[1]
 
 
-@each("trace", [LEVEL[-6:], LEVEL + 9 * np.sin(np.arange(40.0))])
+@pytest.mark.parametrize("trace", [LEVEL[-6:], LEVEL + 9 * np.sin(np.arange(40.0))])
 def test_too_few_or_too_noisy_evaluations_do_not_pass(make_fit, trace):
     found = elbo(make_fit(trace, converged=0))
     assert found.state == "unfinished"
@@ -105,7 +104,7 @@ def test_a_symmetrised_fit_has_bounds_and_a_best_fit(make_fit):
     assert (found.best, found.value) == (1, -9.4)
     assert found.mcse == pytest.approx(0.22)
     assert found.is_symmetrised
-    assert found.family == "Gaussian with a full covariance within each part"
+    assert found.family == "mean-field Gaussian"
     first, _, gain, _ = found.sentences
     assert "is -9.40 ± 0.22 nats, the best of 2 fits (fit 1), a lower bound" in first
     assert "gains between 1.6 and 1.79 nats of at most 1.792" in gain

@@ -8,8 +8,6 @@ from onebasin.analysis.summaries.summary import summary
 from onebasin.analysis.summaries.units import is_constant, power_of_two, units_of
 from onebasin.posteriors.draws import Columns, Draws, lay_out_columns
 
-from ...each import each
-
 FREE_OF_UNITS = ["rhat", "ess_bulk", "ess_tail"]
 IN_UNITS = ["mean", "sd", "mcse_mean"]
 
@@ -34,14 +32,14 @@ def _same(found, expected, digits):
     np.testing.assert_allclose(found["rhat"], expected["rhat"], rtol=max(digits, 2e-4))
 
 
-@each("unit", [1e-300, 1e20, 1e300])
+@pytest.mark.parametrize("unit", [1e-300, 1e20, 1e300])
 def test_summary_is_the_same_in_every_unit(draws, unit):
     expected, found = _table(draws), _table(unit * draws)
     _same(found, expected, 1e-10)
     np.testing.assert_allclose(found[IN_UNITS] / unit, expected[IN_UNITS], rtol=1e-10)
 
 
-@each(("offset", "digits"), [(1e3, 1e-12), (-1e12, 1e-3)])
+@pytest.mark.parametrize(("offset", "digits"), [(1e3, 1e-12), (-1e12, 1e-3)])
 def test_summary_is_the_same_far_from_zero(draws, offset, digits):
     expected, found = _table(draws), _table(draws + offset)
     _same(found, expected, max(digits, 1e-10))

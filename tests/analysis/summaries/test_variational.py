@@ -7,8 +7,6 @@ from onebasin.analysis.summaries.variational import elbo_trace, khat_limit, log_
 from onebasin.posteriors.view import as_view
 from onebasin.posteriors.weights import pareto_khat
 
-from ...each import each
-
 DRAWS = 4000
 
 
@@ -40,14 +38,14 @@ def test_pareto_khat_of_special_ratios(rng):
     assert pareto_khat(1e4 * rng.normal(size=1000)) > 50  # beyond the range of doubles
 
 
-@each("bad", [np.nan, -np.inf])
+@pytest.mark.parametrize("bad", [np.nan, -np.inf])
 def test_pareto_khat_propagates_what_is_not_finite(rng, bad):
     ratio = _log_ratio(rng, 0.9)
     ratio[7] = bad
     assert np.isnan(pareto_khat(ratio))
 
 
-@each(("draws", "limit"), [(100, 0.5), (1000, 2 / 3), (100_000, 0.7)])
+@pytest.mark.parametrize(("draws", "limit"), [(100, 0.5), (1000, 2 / 3), (100_000, 0.7)])
 def test_khat_limit_grows_with_the_draws_up_to_its_cap(draws, limit):
     assert khat_limit(draws) == pytest.approx(limit)
 

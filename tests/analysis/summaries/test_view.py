@@ -9,8 +9,6 @@ import xarray as xr
 from onebasin.posteriors.draws import entry_names
 from onebasin.posteriors.view import as_view
 
-from ...each import each
-
 
 def test_draws_names_and_orders_scalar_entries(make_mcmc, rng):
     w1, sigma = rng.normal(size=(2, 5, 2, 3)), rng.normal(size=(2, 5))
@@ -62,7 +60,7 @@ def test_a_view_is_made_once_and_reads_once(make_mcmc, rng):
     assert view.group("missing") is None
 
 
-@each("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 def test_draws_counts_and_names_draws_that_are_not_finite(make_mcmc, rng, bad):
     b1 = rng.normal(size=(2, 5, 3))
     b1[0, 1, 2] = b1[1, 4, 2] = bad

@@ -1,12 +1,11 @@
 """Bands around ECDFs of uniform numbers keep their level, and see what they say that they see."""
 
 import numpy as np
+import pytest
 from arviz_stats.ecdf_utils import ecdf_pit
 from scipy.special import ndtr
 
 from onebasin.inference.calibration import bands
-
-from ...each import each
 
 RUNS = 2000
 
@@ -19,7 +18,7 @@ def leave(numbers: np.ndarray, alpha: float) -> np.ndarray:
     return ((ecdf < band.lower) | (ecdf > band.upper)).any(axis=1)
 
 
-@each(("count", "alpha"), [(50, 0.05), (200, 0.05), (200, 0.01), (301, 0.1)])
+@pytest.mark.parametrize(("count", "alpha"), [(50, 0.05), (200, 0.05), (200, 0.01), (301, 0.1)])
 def test_uniform_numbers_leave_the_band_as_often_as_stated(count, alpha):
     left = leave(np.random.default_rng(count).uniform(size=(RUNS, count)), alpha).mean()
     error = np.sqrt(alpha * (1 - alpha) / RUNS)
@@ -46,7 +45,7 @@ def test_the_band_is_that_of_arviz_which_simulates():
     assert np.abs(upper[1:-1] - ours.upper).max() <= 0.0201
 
 
-@each("side", [1, -1, 0])
+@pytest.mark.parametrize("side", [1, -1, 0])
 def test_an_sd_or_a_shift_that_is_said_to_be_seen_is_seen_9_times_in_10(side):
     factor, shift = bands.seen_ratio(200, 0.01), bands.seen_shift(200, 0.01)
     z = np.random.default_rng(5).normal(size=(RUNS, 200))

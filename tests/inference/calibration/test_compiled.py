@@ -15,8 +15,6 @@ from onebasin.inference.calibration.drawn import simulated
 from onebasin.inference.calibration.fits import CompiledFits, together
 from onebasin.truth.problems import PROBLEMS
 
-from ...each import each
-
 
 def normal(y=None):
     mu = numpyro.sample("mu", dist.Normal(0, 1))
@@ -47,7 +45,7 @@ CASES = [
 
 
 @pytest.mark.slow
-@each(("family", "settings"), CASES)
+@pytest.mark.parametrize(("family", "settings"), CASES)
 def test_what_is_drawn_for_many_simulations_is_what_the_method_draws_for_each(
     family, settings, monkeypatch
 ):
@@ -85,7 +83,7 @@ def test_a_simulation_without_an_optimum_has_failed_alone():
 
 
 @pytest.mark.slow
-@each(("name", "wanted"), [("mixture-2", True), ("hidden-markov", False)])
+@pytest.mark.parametrize(("name", "wanted"), [("mixture-2", True), ("hidden-markov", False)])
 def test_a_long_gradient_is_known_by_its_operations(name, wanted):
     make = PROBLEMS[name].family
     assert make is not None

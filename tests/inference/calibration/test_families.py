@@ -11,8 +11,6 @@ from onebasin.inference.calibration.quantities import MOST_ENTRIES, Looking, ran
 from onebasin.models.symmetry.canonical import canonical
 from onebasin.models.symmetry.group import Group
 
-from ...each import each
-
 
 def test_a_numpyro_model_draws_what_it_observes():
     def line(x, noise, y=None):
@@ -35,7 +33,7 @@ def test_a_numpyro_model_draws_what_it_observes():
         ).simulate(np.random.default_rng(0))
 
 
-@each("weights", ["free", "givens"])
+@pytest.mark.parametrize("weights", ["free", "givens"])
 def test_a_network_draws_weights_of_its_parametrisation(weights):
     model = ob.networks.BayesianNetwork(
         ob.networks.Network(2, (3,)),
@@ -57,7 +55,7 @@ def test_a_simulation_follows_from_seed_and_number():
     assert first.parameters != next_one.parameters and first.seed != next_one.seed
 
 
-@each(
+@pytest.mark.parametrize(
     "symmetry",
     [
         (ob.Exchangeable({"mu": 0, "sigma": 0}, complements=("theta",)),),

@@ -20,8 +20,6 @@ from onebasin.inference import Family
 from onebasin.models.numpyro_target import numpyro_model
 from onebasin.models.target import Target
 
-from ...each import each
-
 SEED = 1
 OBSERVATIONS = 2
 GRID = np.linspace(-9.0, 3.0, 2000)
@@ -100,7 +98,7 @@ def test_the_right_program_is_calibrated(right):
     assert (found["shift"].abs() < 0.35).all() and (abs(found["ratio"] - 1) < 0.35).all()
 
 
-@each("error", [{"jacobian": False}, {"scale": 1.6}])
+@pytest.mark.parametrize("error", [{"jacobian": False}, {"scale": 1.6}])
 def test_a_planted_error_is_seen_by_200_simulations(error):
     found = calibrated(**error)
     assert found.verdict == "not calibrated"

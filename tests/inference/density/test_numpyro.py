@@ -15,7 +15,6 @@ from onebasin.inference.density.network import density_of
 from onebasin.inference.density.numpyro import FIXED, sites_of
 from onebasin.models import Target
 
-from ...each import each
 from ..known import COVARIANCE, MEAN, RATE, SHAPE, known_target
 from ..variational.problems import mixture, regression
 
@@ -48,7 +47,7 @@ def test_log_density_of_the_known_target_is_scipys():
     assert (density.size, density.names) == (3, ("x", "tau"))
 
 
-@each("make", [regression, mixture])
+@pytest.mark.parametrize("make", [regression, mixture])
 def test_parts_add_up(make):
     density = density_of(make())
 
@@ -91,7 +90,9 @@ def _by_its_values() -> None:
         numpyro.factor("low", 0.0)
 
 
-@each("model", [_bounded_by_another, _with_plates, _with_a_parameter, _by_its_values])
+@pytest.mark.parametrize(
+    "model", [_bounded_by_another, _with_plates, _with_a_parameter, _by_its_values]
+)
 def test_a_traced_run_tells_what_a_run_tells(model):
     target = Target(name="model", numpyro_model=model)
     with numpyro.handlers.seed(rng_seed=jax.random.key(0)):
@@ -121,7 +122,7 @@ def test_a_model_is_not_run_to_know_its_density():
     assert all(issubclass(kind, jax.core.Tracer) for kind in kinds)
 
 
-@each("model", [_with_plates, mixture().numpyro_model])
+@pytest.mark.parametrize("model", [_with_plates, mixture().numpyro_model])
 def test_starts_are_numpyros(model):
     keys = jax.random.split(jax.random.key(5), 3)
     density = density_of(Target(name="model", numpyro_model=model))
@@ -158,7 +159,7 @@ def _without_a_variable() -> None:
     numpyro.sample("y", dist.Normal(0, 1), obs=1.0)
 
 
-@each(
+@pytest.mark.parametrize(
     ("model", "words"),
     [
         (_without_a_density, "x with a Delta distribution, which has no density"),

@@ -11,8 +11,6 @@ from numpyro.distributions import biject_to, constraints
 
 from onebasin.inference.density.charts import Bijection, LogRatio, charts_of
 
-from ...each import each
-
 NAMES = (
     # as stanc names them: column by column throughout
     *(f"x.{i}.{j}" for j in (1, 2, 3) for i in (1, 2)),
@@ -64,7 +62,7 @@ def test_simplexes_alone_have_their_chart_in_jax_of_older_versions_too():
     assert isinstance(charts["theta"].simplex, Bijection)
 
 
-@each("size", [2, 5])
+@pytest.mark.parametrize("size", [2, 5])
 def test_log_ratio_is_a_chart(size):
     chart = LogRatio((size,))
     y = jnp.asarray(np.random.default_rng(2).normal(size=size - 1))

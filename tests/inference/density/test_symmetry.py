@@ -13,7 +13,6 @@ from onebasin import Exchangeable, Flip, Target
 from onebasin.inference.density.symmetry import SymmetryError, check_symmetry
 from onebasin.networks import BayesianNetwork, Network, Parametrisation, Rescalable
 
-from ...each import each
 from ..variational.problems import binary_weight, item_response, mixture
 
 
@@ -63,7 +62,7 @@ def test_whole_variables_of_unlike_lengths_change_sign_together():
         check_symmetry(broken)
 
 
-@each("activation", ["tanh", "relu"])
+@pytest.mark.parametrize("activation", ["tanh", "relu"])
 def test_networks_have_the_symmetry_that_they_declare(activation):
     target = network_target(activation)
     found = check_symmetry(target)
@@ -72,7 +71,7 @@ def test_networks_have_the_symmetry_that_they_declare(activation):
     assert any(isinstance(block, Rescalable) for block in target.symmetry) is (activation == "relu")
 
 
-@each(
+@pytest.mark.parametrize(
     ("target", "block"),
     [
         (

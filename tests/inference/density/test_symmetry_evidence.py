@@ -27,7 +27,6 @@ from onebasin.models.symmetry.words import read, spell
 from onebasin.posteriors.view import as_view
 
 from ...cards import check_page
-from ...each import each
 
 FREE_MIXTURE = Path(__file__).parents[2] / "stan" / "programs" / "known" / "free_mixture.stan"
 BLOCK = Exchangeable({"mu": 0})
@@ -59,7 +58,7 @@ def at_draws(what, draws, found):
     return SymmetryTrial(what, NumpyroValues(what), 0, found).at_draws(tree_of(draws))
 
 
-@each("constant", [0.0, 1e9, -1e9, 1e18])
+@pytest.mark.parametrize("constant", [0.0, 1e9, -1e9, 1e18])
 def test_constants_hide_no_difference_that_rounding_does_not(constant):
     evidence = check_symmetry(target(constant=constant)).evidence
     if constant == 1e18:  # which is said and not refused
@@ -81,7 +80,7 @@ def test_steep_densities_are_not_refused_for_rounding():
     assert check_symmetry(target(unlike=steep)).evidence.holds
 
 
-@each(
+@pytest.mark.parametrize(
     ("before", "after", "real", "telling"),
     [
         (-3.0, -3.0, False, True),
@@ -151,7 +150,7 @@ def test_symmetry_that_holds_everywhere_leaves_nothing_to_say():
     assert "not at draws; trying draws failed (`draws` lack mu" in found.sentence
 
 
-@each("draws", [object, 1.0, "no file", [None], {}])
+@pytest.mark.parametrize("draws", [object, 1.0, "no file", [None], {}])
 def test_draws_that_are_no_posterior_are_refused(draws):
     with pytest.raises(OnebasinError, match="`draws`"):
         spread_draws(draws, ("mu",), 3, ())
@@ -264,7 +263,7 @@ def density():
     return density_by("stanli", target)
 
 
-@each(
+@pytest.mark.parametrize(
     "word, found",
     [
         ("w,mu", "w,mu,resp:1"),

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
+import pytest
 import xarray as xr
 
 from onebasin.inference.density.network import density_of
@@ -15,8 +16,6 @@ from onebasin.inference.density.numpyro import NumpyroDensity
 from onebasin.inference.microcanonical.step_bias import Identities
 from onebasin.models import Target
 from onebasin.posteriors.view import as_view
-
-from ...each import each
 
 SCALES = np.array([0.01, 1.0, 100.0])
 CENTRE = 1000.0
@@ -69,7 +68,7 @@ def test_intervals_of_true_draws_leave_zero_out_at_the_stated_rate():
     assert alarms <= 2
 
 
-@each(
+@pytest.mark.parametrize(
     ("change", "kind", "coordinate", "by", "least"),
     [({"shift": 0.5}, "shift", "x[0]", 0.5, 0.35), ({"widen": 1.2}, "spread", "x[2]", 0.44, 0.2)],
 )

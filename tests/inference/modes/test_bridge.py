@@ -11,8 +11,6 @@ from onebasin.inference.fits.weighting import resampled
 from onebasin.inference.modes.bridge import LogIntegral, fitted_normal, log_integral
 from onebasin.inference.modes.by_mode import weigh
 
-from ...each import each
-
 CHAINS, DRAWS = 4, 400
 
 
@@ -108,7 +106,7 @@ def test_the_fitted_gaussian_has_an_inverse_from_few_points():
     assert normal.entropy == pytest.approx(exact.entropy())
 
 
-@each(
+@pytest.mark.parametrize(
     ("gap", "error", "known"),
     [(1.0, 0.1, True), (1.0, 0.8, False), (100.0, 3.0, True), (3.0, 2.0, False)],
 )

@@ -13,7 +13,6 @@ from onebasin.analysis.diagnostics.measure import measure
 from onebasin.base.errors import InferenceError
 from onebasin.stan import stan_program
 
-from ...each import each
 from ..known import COVARIANCE, MEAN, RATE, SHAPE, assert_mean, known_target, linear_target
 
 ENGINES = ["numpyro", "stanli", pytest.param("cmdstan", marks=pytest.mark.stan)]
@@ -34,7 +33,7 @@ def gaussian(engine: str) -> ob.Target:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@each(("jacobian", "tau"), [(False, (SHAPE - 1) / RATE), (True, SHAPE / RATE)])
+@pytest.mark.parametrize(("jacobian", "tau"), [(False, (SHAPE - 1) / RATE), (True, SHAPE / RATE)])
 def test_optimum_is_the_mode_of_the_space_that_is_asked_for(engine, jacobian, tau):
     settings = ob.Optimize(jacobian=jacobian)
     found = ob.infer(known_target(engine), engine=engine, method=settings, seed=2)

@@ -5,21 +5,12 @@ from functools import lru_cache, partial
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
-from onebasin.inference.mutual_information.estimators import (
-    Estimate,
-    barber_agakov,
-    bethe,
-    exact,
-    importance,
-    infonce,
-    information,
-    proposals_only,
-)
+from onebasin.inference.mutual_information.estimators import Estimate, exact, infonce, information
 from onebasin.inference.mutual_information.ratios import LogRatios, log_ratios
 
-from ...each import each
-from .cases import Parts, assert_derivative, brute_force, in_mcse, parts
+from .cases import Parts, brute_force, in_mcse, parts
 
 DRAWS = 6_000
 ESTIMATORS = {
@@ -27,14 +18,7 @@ ESTIMATORS = {
     "infonce2": partial(infonce, num_permutations=2),
     "infonce": partial(infonce, num_permutations=6),
     "infonce100": partial(infonce, num_permutations=100),
-    "barber_agakov": barber_agakov,
-    "importance3": partial(importance, num_permutations=3, sweeps=10),
-    "importance30": partial(importance, num_permutations=30, sweeps=10),
-    "proposals_only": partial(proposals_only, num_permutations=1, sweeps=10),
-    "bethe": partial(bethe, max_sweeps=200),
 }
-
-
 COMPILED = {name: jax.jit(estimator) for name, estimator in ESTIMATORS.items()}
 
 
@@ -47,10 +31,8 @@ def case(flips: bool) -> tuple[Parts, LogRatios, np.ndarray]:
 
 @lru_cache
 def estimate(name: str, flips: bool) -> Estimate:
-    """Estimators do not look at `flips`: one compilation serves both. Bethe's bound, which takes long, is wide."""
+    """Estimators do not look at `flips`: one compilation serves both."""
     ratios = case(flips)[1]._replace(flip_probability=None)
-    if name == "bethe":
-        ratios = jax.tree.map(lambda part: part[:1000], ratios)
     return COMPILED[name](jax.random.key(5), ratios)
 
 
@@ -60,60 +42,42 @@ def errors(name: str) -> np.ndarray:
     return case(False)[2][: len(found)] - found
 
 
-@each(("size", "flips"), [(1, True), (2, False), (4, True), (7, False)])
+@pytest.mark.parametrize(("size", "flips"), [(1, True), (2, False), (4, True), (7, False)])
 def test_exact_is_the_literal_sum(size, flips):
     found = parts(min(size, 5) if flips else size, 1.0, draws=7, seed=size)
     value = jax.jit(exact)(jax.random.key(0), found.ratios(flips=flips)).log_sum
     np.testing.assert_allclose(value, brute_force(found, flips=flips), rtol=1e-10, atol=1e-12)
 
 
-SIDES = {
-    **dict.fromkeys(("infonce2", "infonce", "barber_agakov", "importance3"), "lower"),
-    **dict.fromkeys(("proposals_only", "bethe"), "upper"),
-}
+@pytest.mark.parametrize("name", ["infonce2", "infonce"])
+def test_infonce_is_a_lower_bound_in_expectation(name):
+    """By more than chance, so that a bound turned round would show."""
+    assert in_mcse(-errors(name)) > 5
 
 
-@each("name", SIDES)
-def test_bounds_are_on_their_side_in_expectation(name):
-    """By more than chance, so that a bound turned round would show; Bethe holds draw by draw.
-
-    Importance sampling without the identity is too high: the negative control of the lower bounds.
-    """
-    away = errors(name) * (1 if SIDES[name] == "upper" else -1)
-    assert in_mcse(away) > 5
-    assert name != "bethe" or (away > -1e-9).all()
-
-
-@each(
-    ("names", "near"),
-    [
-        (("barber_agakov", "importance3", "importance30"), 0.02),
-        (("infonce2", "infonce", "infonce100"), 0.1),
-    ],
-)
-def test_bounds_rise_to_the_truth(names, near):
-    """InfoNCE as long as log K is far above the information."""
-    few, some, many = map(errors, names)
+def test_infonce_rises_to_the_truth():
+    """As long as log K is far above the information."""
+    few, some, many = map(errors, ("infonce2", "infonce", "infonce100"))
     assert in_mcse(some - few) > 5
     assert in_mcse(many - some) > 5
     assert in_mcse(many) < 5
-    np.testing.assert_allclose(many.mean(), 0.0, atol=near)
+    np.testing.assert_allclose(many.mean(), 0.0, atol=0.1)
 
 
-@each("flips", [False, True])
-@each("name", ["exact", "infonce", "importance3", "importance30"])
+@pytest.mark.parametrize("flips", [False, True])
+@pytest.mark.parametrize("name", ["exact", "infonce"])
 def test_control_variate_has_mean_zero_and_takes_noise_away(name, flips):
     found, ratios = estimate(name, flips), case(flips)[1]
     control = np.asarray(found.control)
     assert control.std() > 0.1
     assert abs(in_mcse(control)) < 5
     plain = information(ratios, found, control_variate=False)
-    if name in ("exact", "importance30"):
+    if name == "exact":
         assert information(ratios, found).std() < 0.8 * plain.std()
 
 
-@each("delta", [0.0, 0.3, 1e4])
-@each("flips", [False, True])
+@pytest.mark.parametrize("delta", [0.0, 0.3, 1e4])
+@pytest.mark.parametrize("flips", [False, True])
 def test_information_is_between_zero_and_the_groups_order(delta, flips):
     """Equal parts gain nothing without flips, far ones everything; a literal check at both ends."""
     found = parts(4, delta, draws=200)
@@ -137,20 +101,14 @@ def wide(dtype: type) -> jax.Array:
     )
 
 
-FEW = {
-    "exact": exact,
-    "infonce": partial(infonce, num_permutations=3),
-    "importance": partial(importance, num_permutations=3, sweeps=5),
-    "barber_agakov": partial(barber_agakov, sweeps=5),
-    "bethe": partial(bethe, max_sweeps=50),
-}
+FEW = {"exact": exact, "infonce": partial(infonce, num_permutations=3)}
 
 
-@each("name", FEW)
+@pytest.mark.parametrize("name", FEW)
 def test_values_and_gradients_are_finite_at_any_range(name):
-    """In single precision. P times a cotangent of one is the gradient; Barber and Agakov have their own.
+    """In single precision. P times a cotangent of one is the gradient.
 
-    Flips are taken into the ratios, before any estimator, and told with the exact one.
+    Flips are taken into the ratios, before any estimator, and tried with the exact one.
     """
 
     def gradient_of(density: jax.Array, *, flips: bool = False) -> tuple[jax.Array, Estimate]:
@@ -167,38 +125,6 @@ def test_values_and_gradients_are_finite_at_any_range(name):
     gradient, found = gradient_of(wide(jnp.float32))
     if name == "exact":
         gradient_of(wide(jnp.float32), flips=True)
-    if name != "barber_agakov":
-        own = np.eye(6)[None] * np.asarray(found.marginals).sum(1)[:, None, :]
-        # Single precision: rounded at the scale of a probability, not of the entry.
-        np.testing.assert_allclose(gradient, found.marginals - own, atol=2e-6)
-
-
-@each("flips", [False, True])
-def test_marginals_of_importance_go_to_the_exact_ones(flips):
-    """Their mean over draws: its gradient has no more bias than the noise leaves."""
-    ratios = parts(5, 2.0, draws=400, seed=6).ratios(flips=flips)
-    truth = jax.jit(exact)(jax.random.key(0), ratios).marginals
-    found = jax.jit(partial(importance, num_permutations=100, sweeps=10))(
-        jax.random.key(0), ratios
-    ).marginals
-    difference = np.asarray(found - truth)
-    error = difference.std(0, ddof=1) / np.sqrt(400)
-    np.testing.assert_allclose(difference.mean(0), 0.0, atol=5 * error.max())
-    assert error.max() < 0.005 < np.abs(truth.mean(0) - np.eye(5)).max()
-
-
-def test_gradient_of_barber_agakov_is_that_of_finite_differences():
-
-    @jax.jit
-    def value(density: jax.Array) -> jax.Array:
-        return barber_agakov(jax.random.key(0), log_ratios(density)).log_sum[0]
-
-    density = np.asarray(parts(3, 1.0, draws=1).log_density())
-    assert_derivative(value, density, [(0, 0, 1), (0, 2, 2)])
-
-
-def test_one_permutation_is_the_bound_of_barber_and_agakov():
-    value = jax.jit(partial(importance, num_permutations=1, sweeps=10))(
-        jax.random.key(0), case(False)[1]
-    ).log_sum
-    np.testing.assert_allclose(estimate("barber_agakov", False).log_sum, value, rtol=1e-10)
+    own = np.eye(6)[None] * np.asarray(found.marginals).sum(1)[:, None, :]
+    # Single precision: rounded at the scale of a probability, not of the entry.
+    np.testing.assert_allclose(gradient, found.marginals - own, atol=2e-6)

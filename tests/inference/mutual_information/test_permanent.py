@@ -15,7 +15,6 @@ from onebasin.inference.mutual_information.permanent import (
     log_permanent_and_marginals,
 )
 
-from ...each import each
 from .cases import all_permutations, assert_derivative, marginals_by_sum
 
 RANGES = [1.0, 30.0, 1e3, 1e6]
@@ -26,7 +25,7 @@ def by_sum(matrix: np.ndarray) -> float:
     return logsumexp(matrix[np.arange(len(matrix)), each].sum(1))
 
 
-@each("size", [1, 2, 3, 6])
+@pytest.mark.parametrize("size", [1, 2, 3, 6])
 def test_permanent_and_marginals_are_those_of_the_sum(rng, size):
     matrix = 3 * rng.standard_normal((size, size))
     value, marginals = jax.jit(log_permanent_and_marginals)(jnp.asarray(matrix))
@@ -45,7 +44,7 @@ def test_gradient_is_that_of_finite_differences(rng):
     assert_derivative(jax.jit(log_permanent), matrix, [(0, 0), (2, 4), (4, 1)], rtol=1e-7)
 
 
-@each("dtype", [jnp.float32, jnp.float64])
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
 def test_large_ranges_end_at_the_best_assignment(rng, dtype):
     matrices = np.stack([r * rng.uniform(-1, 1, (7, 7)) for r in RANGES])
     value, marginals = jax.jit(jax.vmap(log_permanent_and_marginals))(jnp.asarray(matrices, dtype))
@@ -62,7 +61,5 @@ def test_large_ranges_end_at_the_best_assignment(rng, dtype):
 
 def test_too_large_a_matrix_is_refused():
     size = MAX_PARTS + 1
-    with pytest.raises(
-        ValueError, match=rf"{size} components; .* at most {MAX_PARTS} .*`importance`"
-    ):
+    with pytest.raises(ValueError, match=rf"{size} components; .* at most {MAX_PARTS} "):
         log_permanent(jnp.zeros((size, size)))

@@ -12,8 +12,6 @@ from scipy.stats import norm
 import onebasin as ob
 from onebasin.posteriors import leave_one_out
 
-from ...each import each
-
 SD, COUNT = 0.5, 12
 Y = np.append(np.random.default_rng(1).normal(scale=SD, size=COUNT - 1), 2.4)
 """Normal data about a mean that is inferred, with an outlier at the end."""
@@ -70,8 +68,8 @@ def assert_same(found, want):
 
 
 @pytest.mark.filterwarnings("ignore")
-@each("source", ["group", *MODELS])
-@each("blocks", [False, True])
+@pytest.mark.parametrize("source", ["group", *MODELS])
+@pytest.mark.parametrize("blocks", [False, True])
 def test_numbers_are_those_of_arviz(run, source, blocks, monkeypatch):
     if blocks:
         monkeypatch.setattr(leave_one_out, "WHOLE", 0)
@@ -133,7 +131,7 @@ def test_large_pareto_k_is_reported_with_what_to_do(run, caplog):
     assert "Pareto k is above 0.66 for " in caplog.text and "give `model`" in caplog.text
 
 
-@each(
+@pytest.mark.parametrize(
     "change, model, said",
     [
         (without_terms, None, "no group `log_likelihood`, and `posterior` is of an unknown model"),

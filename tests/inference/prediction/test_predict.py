@@ -13,7 +13,6 @@ import onebasin as ob
 from onebasin.base.errors import OnebasinError
 from onebasin.cli.main import main
 
-from ...each import each
 from ...shared_posteriors import regression
 
 PROGRAM = """
@@ -57,7 +56,7 @@ def draws(rng):
     return {"a": a, "b": rng.normal(size=(2, 30)), "twice": 2 * a}
 
 
-@each("name", list(TARGETS))
+@pytest.mark.parametrize("name", list(TARGETS))
 def test_every_engine_predicts_the_same_quantities(draws, name):
     new = {"x": NEW} if name != "stan" else {"n": 2, "x": NEW, "y": [0, 0]}
     found = ob.predict(draws, new, model=TARGETS[name](), seed=1)
@@ -116,7 +115,7 @@ def test_a_stan_program_is_found_in_the_record(tmp_path):
         ob.predict(run, new, model="recorded")
 
 
-@each(
+@pytest.mark.parametrize(
     "new, model, said",
     [
         ({"z": 1}, "numpyro", "`new_data` holds z, which is no argument of the model line"),

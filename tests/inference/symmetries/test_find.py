@@ -15,7 +15,6 @@ from onebasin.inference.symmetries.search import random_probes
 from onebasin.inference.symmetries.spaces import search
 
 from ...cards import check_page
-from ...each import each
 from .functions import FunctionDensity, parameters
 from .known import MODELS
 
@@ -64,15 +63,6 @@ def test_what_changes_near_the_posterior_alone_is_not_called_unchanged():
     assert told in block.evidence[0]
 
 
-def test_a_near_symmetry_says_how_many_nats_break_it():
-    found = find(MODELS["mixture with prior means a little apart"].density(), seconds=np.inf)
-    (block,) = found.blocks
-    assert found.symmetry == ()
-    assert 0.001 < block.breaks < 0.5
-    assert f"it breaks by {block.breaks:.2g} nats" in block.evidence[0]
-    assert "Not used: mu,1-w (near)" in found.sentence
-
-
 def test_what_the_budget_does_not_reach_and_what_no_word_says_is_said():
     *_, second = find(MODELS["three factors of a tensor"].density(), seconds=np.inf).blocks
     assert "has one set of signs of parts, and this is a second one" in second.evidence[1]
@@ -91,7 +81,7 @@ def test_draws_of_the_posterior_are_tried_too():
     assert "5 near the posterior" in block.evidence[0]
 
 
-@each(
+@pytest.mark.parametrize(
     ("function", "words"),
     [
         (lambda p: np.random.default_rng().normal(), "another the second time"),

@@ -7,8 +7,6 @@ import pytest
 
 import onebasin as ob
 
-from ...each import each
-
 pytestmark = [pytest.mark.stan, pytest.mark.slow]
 
 PROGRAMS = Path(__file__).parent / "programs"
@@ -70,7 +68,7 @@ CASES = {
 }
 
 
-@each("name", CASES)
+@pytest.mark.parametrize("name", CASES)
 def test_a_programs_symmetry_is_found_in_seconds(name):
     program, data, words = CASES[name]
     found = ob.find_symmetry(ob.stan_program(PROGRAMS / f"{program}.stan", data))

@@ -15,7 +15,6 @@ from onebasin.inference.training.train import Batches, Trainer, first_values
 from onebasin.models import NetworkTarget
 from onebasin.networks import BayesianNetwork, Gaussian, Network
 
-from ...each import each
 from ..known import linear_target
 from ..variational.problems import broken, classification, regression
 
@@ -27,7 +26,7 @@ def potential(target: NetworkTarget, trainer: Trainer) -> Callable[[jax.Array], 
     return lambda v: potential_energy(target.numpyro_model, (), {}, trainer.density.unravel(v))
 
 
-@each("objective", ["posterior", "likelihood"])
+@pytest.mark.parametrize("objective", ["posterior", "likelihood"])
 def test_members_reach_the_optimum_of_a_convex_case(objective):
     """Ridge regression and ordinary least squares, in closed form."""
     target = linear_target()
@@ -62,7 +61,9 @@ def test_classifier_ends_at_an_optimum_that_scipy_does_not_improve():
     assert polished.fun < float(value(first)[0]) - 1
 
 
-@each(("make", "objective"), [(net_target, "posterior"), (classification, "likelihood")])
+@pytest.mark.parametrize(
+    ("make", "objective"), [(net_target, "posterior"), (classification, "likelihood")]
+)
 def test_gradients_of_an_epochs_batches_average_to_the_full_gradient(make, objective):
     target = make()
     start = first_values(target, Ensemble(members=1), 0)

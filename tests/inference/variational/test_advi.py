@@ -26,7 +26,6 @@ from onebasin.stan.network import read_draws
 from onebasin.stan.program import definition
 from onebasin.stan.run import make_ready
 
-from ...each import each
 from ..known import COVARIANCE, MEAN, PROGRAMS, RATE, SHAPE, known_target, linear_target
 
 LONG = Advi(iterations=4000, gradient_samples=200, tolerance=1e-6, draws=4000)
@@ -159,7 +158,7 @@ RECORDED = {"meanfield": -1.1104290669946737, "fullrank": -1.258280075056005}
 """Last entry of W1 with seed 1, recorded before there were minibatches and starts (jax 0.10, x86-64)."""
 
 
-@each("family", ["meanfield", "fullrank"])
+@pytest.mark.parametrize("family", ["meanfield", "fullrank"])
 def test_fits_without_batches_give_the_recorded_draws(family):
     x = np.random.default_rng(0).normal(size=(30, 2))
     target = BayesianNetwork(Network(2, (3,), 1)).condition(x, x[:, 0] + 0.1, name="net")
@@ -194,7 +193,7 @@ def test_coordinates_of_a_start_are_those_of_its_values():
         np.testing.assert_allclose(value, start[name], atol=1e-10)
 
 
-@each("parametrisation", [Parametrisation(), ORDERED])
+@pytest.mark.parametrize("parametrisation", [Parametrisation(), ORDERED])
 def test_stans_init_file_holds_the_start(parametrisation, tmp_path):
     """The program itself reads the file and says what its weights then are."""
     target = small_target(parametrisation)

@@ -15,7 +15,6 @@ from onebasin.inference.variational.gaussians import MeanField
 from onebasin.inference.variational.layout import layout_of
 from onebasin.models import NetworkTarget
 
-from ...each import each
 from .problems import by_sum, chain_of_states, mixture, regression
 
 
@@ -51,7 +50,7 @@ def deep() -> NetworkTarget:
     return regression((3, 2, 3), activation="tanh")
 
 
-@each("away", [0.7, 30.0])
+@pytest.mark.parametrize("away", [0.7, 30.0])
 def test_layers_are_listed_and_add_up_to_the_log_order_where_all_units_are_apart(away):
     gap = mixture_gap(deep(), posterior_of(*spread(deep(), away)))
     table = gap.layers
@@ -75,7 +74,6 @@ def test_layers_are_listed_and_add_up_to_the_log_order_where_all_units_are_apart
 def test_components_that_are_alike_have_no_gap():
     """Three by the coordinates of their weights, means and scales."""
     posterior = posterior_of(np.zeros(9), np.ones(9), "symmetrised-vi")
-    posterior.attrs["family"] = "meanfield"
     gap = mixture_gap(mixture(), posterior)
     assert gap.total.upper == pytest.approx(0, abs=1e-9)
     assert gap.layers["layer"][0] == "theta, mu, sigma"
@@ -140,7 +138,6 @@ def test_posteriors_that_do_not_fit_are_refused():
 def test_parts_that_are_coupled_are_refused():
     size = layout_of(chain_of_states()).density.size
     posterior = posterior_of(np.zeros(size), np.ones(size), "symmetrised-vi")
-    posterior.attrs["family"] = "meanfield"
     with pytest.raises(ValueError, match="couples"):
         mixture_gap(chain_of_states(), posterior)
     with pytest.raises(ValueError, match="coordinates of a simplex"):

@@ -8,8 +8,6 @@ import pytest
 
 from onebasin.models.data import Dataset, load_data
 
-from ...each import each
-
 
 def regression(**changes):
     fields = {
@@ -50,7 +48,7 @@ def test_dataset_leaves_the_callers_array_writeable():
 
 
 @pytest.mark.usefixtures("unchecked")
-@each(
+@pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"task": "ranking"}, "`task` is 'ranking'; it must be one of"),
@@ -72,7 +70,7 @@ def test_dataset_refuses_bad_regression_data(changes, message):
 
 
 @pytest.mark.usefixtures("unchecked")
-@each(
+@pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"y": np.array([0, 1])}, r"`y` has shape \(2,\)"),

@@ -10,8 +10,6 @@ from onebasin.models.data import CorruptDataError, MissingDataError, load_data
 from onebasin.models.data.images import read_idx
 from onebasin.models.data.uci import read_table
 
-from ...each import each
-
 YACHT_ROW = "-2.3 0.568 4.78 3.99 3.17 0.125 0.11"
 
 
@@ -51,7 +49,7 @@ def test_read_idx_keeps_shape_and_order(tmp_path):
     np.testing.assert_array_equal(values, [[[0, 1, 2]], [[3, 128, 255]]])
 
 
-@each(
+@pytest.mark.parametrize(
     ("content", "message"),
     [
         (b"", r"starts with the bytes \(none\)"),
@@ -70,7 +68,7 @@ def test_read_idx_refuses_what_is_not_such_a_file(tmp_path, content, message):
         read_idx(path, num_axes=1)
 
 
-@each("broken", ["cut", "plain", "flipped"])
+@pytest.mark.parametrize("broken", ["cut", "plain", "flipped"])
 def test_read_idx_refuses_broken_compression(tmp_path, broken):
     whole = gzip.compress(idx_bytes((200,), bytes(range(200))))
     middle = len(whole) // 2
@@ -147,7 +145,7 @@ def test_airfoil_has_five_inputs(tmp_path):
     assert dataset.y[0, 0] == 126.201
 
 
-@each(
+@pytest.mark.parametrize(
     ("text", "message"),
     [
         ("1 2 3\n1 2\n", "line 2: 2 columns; every row must have 3"),

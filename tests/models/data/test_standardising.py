@@ -15,8 +15,6 @@ from onebasin.models.data import (
     standardise,
 )
 
-from ...each import each
-
 
 @pytest.fixture(scope="module")
 def boston() -> Dataset:
@@ -54,7 +52,7 @@ def test_split_is_decided_by_the_seed(boston):
     assert not np.array_equal(first, other)
 
 
-@each(
+@pytest.mark.parametrize(
     ("fraction", "seed", "message"),
     [
         *((at, 0, r"is .* must lie between 0 and 1") for at in (0, 1, -0.1, float("nan"))),

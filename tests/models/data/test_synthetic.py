@@ -7,13 +7,11 @@ import pytest
 
 from onebasin.models.data import AbsoluteValue, ReluTeacher, Sinc, load_data
 
-from ...each import each
-
 SYNTHETIC = ("relu-teacher", "sinc", "absolute-value")
 ROOT = math.sqrt(2)
 
 
-@each(
+@pytest.mark.parametrize(
     ("point", "expected"),
     [
         # h1 = relu(0) = 0, h2 = relu(1) = 1.
@@ -45,7 +43,7 @@ def test_absolute_value_is_the_two_unit_network():
     np.testing.assert_allclose(AbsoluteValue(noise_sd=0, slope=0.7)(x), relu_sum, rtol=1e-15)
 
 
-@each("name", SYNTHETIC)
+@pytest.mark.parametrize("name", SYNTHETIC)
 def test_draws_are_truth_plus_noise_of_the_stated_sd(name):
     dataset = load_data(name, num_obs=20_000, noise_sd=0.3)
     noise = dataset.y - dataset.truth(dataset.x)
@@ -56,7 +54,7 @@ def test_draws_are_truth_plus_noise_of_the_stated_sd(name):
     assert abs(correlation) < 5 / math.sqrt(20_000)
 
 
-@each("name", SYNTHETIC)
+@pytest.mark.parametrize("name", SYNTHETIC)
 def test_seed_decides_the_data(name):
     first, again, other = load_data(name, seed=3), load_data(name, seed=3), load_data(name, seed=4)
     np.testing.assert_array_equal(first.x, again.x)
@@ -64,7 +62,7 @@ def test_seed_decides_the_data(name):
     assert not np.any(first.x == other.x)
 
 
-@each("name", SYNTHETIC)
+@pytest.mark.parametrize("name", SYNTHETIC)
 def test_test_points_are_fresh_and_do_not_move_with_the_noise(name):
     dataset, noisier = load_data(name), load_data(name, noise_sd=2.0)
     size = min(dataset.num_obs, dataset.held_out.num_obs)
@@ -84,7 +82,7 @@ def test_sinc_inputs_fill_the_interval_and_no_more():
     assert 0.99 < x.max() < 1
 
 
-@each(
+@pytest.mark.parametrize(
     ("name", "option", "value", "message"),
     [
         ("relu-teacher", "num_obs", 0, "`num_obs` must be a whole number, at least 1; got 0"),

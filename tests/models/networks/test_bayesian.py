@@ -21,8 +21,6 @@ from onebasin.networks import (
     Parametrisation,
 )
 
-from ...each import each
-
 X = np.random.default_rng(1).normal(size=(5, 3))
 Y = np.random.default_rng(2).normal(size=(5, 2))
 LABELS = np.array([0, 1, 1, 0, 1])
@@ -61,7 +59,7 @@ def by_hand(model, draw, weight_scales, bias_scales):
     return total + stats.norm(out, sigma).logpdf(data_for(model)).sum()
 
 
-@each(
+@pytest.mark.parametrize(
     "likelihood",
     [Gaussian(noise_scale=0.4), Gaussian(noise_sd=0.3), Gaussian("predicted", 0.4), Categorical()],
 )
@@ -94,8 +92,8 @@ def test_pointwise_log_density_sums_to_the_models():
     np.testing.assert_allclose(found, expected, rtol=1e-10)
 
 
-@each("weights", WEIGHTS)
-@each("biases", BIASES)
+@pytest.mark.parametrize("weights", WEIGHTS)
+@pytest.mark.parametrize("biases", BIASES)
 def test_draws_lie_in_their_constraints_and_the_last_layer_is_free(weights, biases):
     model = BayesianNetwork(Network(3, (4, 3), 2), parametrisation=Parametrisation(weights, biases))
     draws = [draw_of(model, seed) for seed in range(3)]
@@ -161,7 +159,7 @@ DESCRIBED = [
 ]
 
 
-@each("model", DESCRIBED)
+@pytest.mark.parametrize("model", DESCRIBED)
 def test_description_and_pickle_give_the_model_back(model):
     assert BayesianNetwork.from_description(model.describe()) == model
     assert pickle.loads(pickle.dumps(model)) == model
@@ -178,7 +176,7 @@ def test_description_takes_numpys_numbers():
     assert BayesianNetwork.from_description(model.describe()) == model
 
 
-@each(
+@pytest.mark.parametrize(
     "text",
     [
         "",

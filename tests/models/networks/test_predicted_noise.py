@@ -14,12 +14,9 @@ from onebasin.analysis.diagnostics.invariants import invariants
 from onebasin.analysis.plots.bands import draw_regression
 from onebasin.analysis.predictive.heldout import predict_held_out
 from onebasin.analysis.predictive.points import Points, predict_points
-from onebasin.inference.prediction import predict as prediction
 from onebasin.inference.runs.posterior import build
 from onebasin.posteriors.network_groups import network_groups
 from onebasin.posteriors.view import as_view
-
-from ...each import each
 
 MODEL = ob.networks.BayesianNetwork(
     ob.networks.Network(2, (4,), out_dim=2), ob.networks.Gaussian("predicted", noise_scale=0.6)
@@ -87,17 +84,7 @@ def test_predictions_are_means_and_noise(draws, tree):
     np.testing.assert_array_equal(ob.predict(tree, X), mean)
 
 
-def test_the_former_order_of_predict_is_taken_with_one_notice(tree, caplog):
-    prediction._say_former.cache_clear()
-    for old in (ob.predict(MODEL, tree, X), ob.predict(model=MODEL, draws=tree, x=X)):
-        np.testing.assert_array_equal(old, ob.predict(tree, X))
-    (said,) = caplog.messages
-    assert said.startswith(
-        "`predict(model, draws, x)` is now `predict(posterior, x)`, and `networks.predict("
-    )
-
-
-@each("noise_sd", [0.3, None])
+@pytest.mark.parametrize("noise_sd", [0.3, None])
 def test_constant_noise_is_given_for_every_prediction(draws, noise_sd):
     model = dataclasses.replace(MODEL, likelihood=ob.networks.Gaussian(noise_sd))
     own = {**draws, "W2": draws["W2"][..., :2], "b2": draws["b2"][..., :2]}

@@ -8,8 +8,6 @@ import xarray
 from onebasin.models import BayesianNetwork, Categorical, Gaussian, Network, predict
 from onebasin.posteriors.network_groups import network_groups
 
-from ...each import each
-
 MODEL = BayesianNetwork(Network(3, (4, 2), 2, "tanh", skip="orthogonal"))
 X = np.random.default_rng(1).normal(size=(6, 3))
 
@@ -19,7 +17,7 @@ def draws(rng):
     return {n: rng.normal(size=(2, 5, *s)) for n, s in MODEL.network.shapes.items()}
 
 
-@each("batch_size", [1, 3, 256])
+@pytest.mark.parametrize("batch_size", [1, 3, 256])
 def test_prediction_is_the_network_of_each_draw(draws, batch_size):
     out = predict(MODEL, draws, X, batch_size=batch_size)
     assert out.shape == (2, 5, 6, 2)
@@ -45,7 +43,7 @@ def test_prediction_keeps_nan(draws):
 
 
 @pytest.mark.usefixtures("unchecked")
-@each(
+@pytest.mark.parametrize(
     ("change", "options", "message"),
     [
         ({"W2": None}, {}, "`draws` lack W2; they hold W1, b1, b2, W3, b3"),

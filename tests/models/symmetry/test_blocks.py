@@ -24,8 +24,6 @@ from onebasin.models.symmetry.blocks import from_json
 from onebasin.models.symmetry.elements import Permuted, Scaled
 from onebasin.models.transforms.distributions import UnitColumns
 
-from ...each import each
-
 X = np.random.default_rng(1).normal(size=(9, 3))
 PRIOR = NormalPrior(1.3, 0.6)
 
@@ -63,7 +61,7 @@ def changes(before, after):
     return float(jnp.abs(after[0] - before[0]).max() / spread), abs(after[1] - before[1])
 
 
-@each(
+@pytest.mark.parametrize(
     ("model", "kinds"),
     [
         (model_of(), [Exchangeable, Rescalable] * 2),
@@ -124,7 +122,9 @@ def test_signs_need_flips():
         block.act({"mu": jnp.zeros(2)}, np.arange(2), np.ones(2))
 
 
-@each("text", ["", "3", "{}x", '[{"kind": "rotation"}]', '[{"axes": {}}]', '["a"]', '{"a": 1}'])
+@pytest.mark.parametrize(
+    "text", ["", "3", "{}x", '[{"kind": "rotation"}]', '[{"axes": {}}]', '["a"]', '{"a": 1}']
+)
 def test_what_is_no_symmetry_is_refused(text):
     with pytest.raises(ValueError, match="`symmetry` is not the JSON of a symmetry"):
         from_json(text)
@@ -178,7 +178,7 @@ def still(block, size):
 
 
 @pytest.mark.usefixtures("erf")
-@each(("kind", "depth"), COMBINATIONS)
+@pytest.mark.parametrize(("kind", "depth"), COMBINATIONS)
 def test_random_elements_keep_predictions_and_density(rng, kind, depth):
     model = model_of(**{"hidden": DEPTHS[depth], **KINDS[kind]})
     group = Group(model.symmetry, model.network.shapes)
@@ -225,8 +225,8 @@ def permutations_of(model, **options):
     return tuple(replace(b, **options) for b in plain.symmetry if isinstance(b, Exchangeable))
 
 
-@each("depth", DEPTHS)
-@each("activation", ["relu", "tanh", "identity"])
+@pytest.mark.parametrize("depth", DEPTHS)
+@pytest.mark.parametrize("activation", ["relu", "tanh", "identity"])
 def test_orthogonal_skips_leave_no_element(rng, activation, depth):
     model = model_of(hidden=DEPTHS[depth], activation=activation, skip="orthogonal")
     assert model.symmetry == ()
@@ -238,8 +238,8 @@ def test_orthogonal_skips_leave_no_element(rng, activation, depth):
             assert min(changes(before, at(model, group.act(element, draw)))) > 0.1
 
 
-@each("depth", DEPTHS)
-@each("activation", ["relu", "tanh"])
+@pytest.mark.parametrize("depth", DEPTHS)
+@pytest.mark.parametrize("activation", ["relu", "tanh"])
 def test_ordered_biases_leave_one_permutation_in_the_support(rng, activation, depth):
     model = model_of(("free", "ordered"), hidden=DEPTHS[depth], activation=activation)
     group = Group(permutations_of(model), model.network.shapes)
@@ -254,8 +254,8 @@ def test_ordered_biases_leave_one_permutation_in_the_support(rng, activation, de
             assert not support(moved[layer.bias])
 
 
-@each("depth", DEPTHS)
-@each("activation", ["relu", "silu", "softplus"])
+@pytest.mark.parametrize("depth", DEPTHS)
+@pytest.mark.parametrize("activation", ["relu", "silu", "softplus"])
 def test_flips_change_a_network_that_is_not_odd(rng, activation, depth):
     model = model_of(hidden=DEPTHS[depth], activation=activation)
     group = Group(permutations_of(model, flips=True), model.network.shapes)
@@ -268,8 +268,8 @@ def test_flips_change_a_network_that_is_not_odd(rng, activation, depth):
         assert min(changes(before, at(model, group.act(negative, draw)))) > 0.1
 
 
-@each("depth", DEPTHS)
-@each("activation", ["relu", "tanh"])
+@pytest.mark.parametrize("depth", DEPTHS)
+@pytest.mark.parametrize("activation", ["relu", "tanh"])
 def test_no_part_of_the_variables_moves_alone(rng, activation, depth):
     model = model_of(hidden=DEPTHS[depth], activation=activation)
     draw = draw_of(model)
@@ -282,7 +282,7 @@ def test_no_part_of_the_variables_moves_alone(rng, activation, depth):
                 assert min(changes(before, at(model, part.act(draw, *element[0])))) > 0.03
 
 
-@each("activation", ["tanh", "silu", "selu", "softplus"])
+@pytest.mark.parametrize("activation", ["tanh", "silu", "selu", "softplus"])
 def test_scaling_changes_a_network_that_is_not_homogeneous(activation):
     model = model_of(activation=activation)
     draw = draw_of(model)

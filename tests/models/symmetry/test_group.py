@@ -11,8 +11,6 @@ from onebasin.models.symmetry.blocks import Complement, Counterparts, Flip, from
 from onebasin.models.symmetry.elements import Permuted, Rotated
 from onebasin.models.symmetry.group import Group
 
-from ...each import each
-
 MIXTURE = {"mu": (3,), "sigma": (3,), "theta": (3,), "other": ()}
 NETWORK = {"W1": (2, 3), "b1": (3,), "W2": (3, 4), "b2": (4,), "W3": (4, 1)}
 CASES = {
@@ -76,7 +74,7 @@ CASES = {
 }
 
 
-every_group = each("group", [Group(*case) for case in CASES.values()], ids=CASES)
+every_group = pytest.mark.parametrize("group", [Group(*case) for case in CASES.values()], ids=CASES)
 
 
 def values_of(group: Group, rng: np.random.Generator, lead=()) -> dict[str, np.ndarray]:
@@ -143,7 +141,7 @@ def test_jax_arrays_are_moved_like_those_of_numpy(group, rng):
     assert_equal(moved, group.act(element, values))
 
 
-@each(
+@pytest.mark.parametrize(
     ("case", "order"),
     [
         ("mixture", 6),
@@ -227,7 +225,7 @@ def apart(*tuples, **along):
 PAIR = apart(("mu[0]", "mu[1]"))
 
 
-@each(
+@pytest.mark.parametrize(
     ("symmetry", "message"),
     [
         (
@@ -262,7 +260,7 @@ def test_symmetry_that_does_not_fit_is_refused(symmetry, message):
         Group(symmetry, MIXTURE | {"a": (), "w": (2,), "L": (5, 3), "S": (2, 3)})
 
 
-@each(
+@pytest.mark.parametrize(
     ("kind", "arguments", "message"),
     [
         (Rotation, ({},), "loadings first"),
@@ -292,7 +290,7 @@ def test_a_part_of_a_tuple_is_not_moved_alone():
     assert block.restricted(["a", "c"]) is None
 
 
-@each("case", CASES)
+@pytest.mark.parametrize("case", CASES)
 def test_json_keeps_every_block(case):
     symmetry = CASES[case][0]
     assert from_json(to_json(symmetry)) == symmetry

@@ -1,14 +1,13 @@
 """Varimax finds optima of its criterion, and every optimum does not depend on the rotation that loadings came with."""
 
 import numpy as np
+import pytest
 
 from onebasin.models.symmetry.blocks import Rotation
 from onebasin.models.symmetry.canonical import canonical
 from onebasin.models.symmetry.elements import Rotated, in_order
 from onebasin.models.symmetry.exchangeable import Exchangeable
 from onebasin.models.symmetry.varimax import Curvature, criterion, nearest_rotation, refine, varimax
-
-from ...each import each
 
 
 def rotations(rng, count, size):
@@ -37,7 +36,7 @@ def test_the_criterion_is_the_variance_of_squares(rng):
     np.testing.assert_allclose(criterion(loadings), expected, rtol=1e-12)
 
 
-@each("size", [2, 3, 6, 15])
+@pytest.mark.parametrize("size", [2, 3, 6, 15])
 def test_climbing_from_starts_finds_what_turning_pairs_finds(size, rng):
     mean = simple(rng, size, 6 * size)
     draws = mean + 0.1 * rng.normal(size=(30, *mean.shape))
@@ -53,7 +52,7 @@ def test_climbing_from_starts_finds_what_turning_pairs_finds(size, rng):
         )
 
 
-@each("precision", [np.float64, np.float32])
+@pytest.mark.parametrize("precision", [np.float64, np.float32])
 def test_steps_by_the_curvature_of_the_mean_are_few(precision, rng, monkeypatch):
     """Nothing is left for steps by each draw's own curvature, whatever the draws' size."""
     mean = simple(rng, 8, 48)

@@ -5,12 +5,11 @@ import pickle
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from scipy import stats
 
 from onebasin.models.transforms.distributions import OrderedNormal, UnitColumns
 from onebasin.models.transforms.transforms import UNIT_COLUMN_CHARTS
-
-from ...each import each
 
 
 def test_ordered_normal_of_two_is_normalised():
@@ -48,7 +47,9 @@ def test_ordered_normal_keeps_leading_axes_and_tells_sorted_from_unsorted():
     assert not prior.support(b[0, 0, ::-1])
 
 
-@each(("dim", "area"), [(2, 2 * np.pi), (3, 4 * np.pi), (4, 2 * np.pi**2), (5, 8 * np.pi**2 / 3)])
+@pytest.mark.parametrize(
+    ("dim", "area"), [(2, 2 * np.pi), (3, 4 * np.pi), (4, 2 * np.pi**2), (5, 8 * np.pi**2 / 3)]
+)
 def test_unit_columns_density_is_one_over_the_area(dim, area):
     prior = UnitColumns(dim, 3, "givens")
     w = prior.sample(jax.random.key(0), (2, 6))
@@ -56,7 +57,7 @@ def test_unit_columns_density_is_one_over_the_area(dim, area):
     np.testing.assert_allclose(prior.log_prob(w), expected, rtol=1e-10)
 
 
-@each("dim", [2, 3, 50])
+@pytest.mark.parametrize("dim", [2, 3, 50])
 def test_unit_columns_draws_are_uniform(dim):
     w = np.asarray(UnitColumns(dim, 2, "unit_vector").sample(jax.random.key(0), (3000,)))
     np.testing.assert_allclose(np.sum(w**2, -2), 1, rtol=1e-10)
@@ -66,14 +67,16 @@ def test_unit_columns_draws_are_uniform(dim):
         assert abs(np.mean(w[:, -1, column] > 0) - 0.5) < 5 * np.sqrt(0.25 / 3000)
 
 
-@each("chart", UNIT_COLUMN_CHARTS)
+@pytest.mark.parametrize("chart", UNIT_COLUMN_CHARTS)
 def test_unit_columns_carry_their_chart(chart):
     prior = UnitColumns(4, 2, chart)
     assert prior.support is UNIT_COLUMN_CHARTS[chart].codomain
     assert prior.support.check(prior.sample(jax.random.key(0)))
 
 
-@each("prior", [*(UnitColumns(4, 2, chart) for chart in UNIT_COLUMN_CHARTS), OrderedNormal(0.5, 3)])
+@pytest.mark.parametrize(
+    "prior", [*(UnitColumns(4, 2, chart) for chart in UNIT_COLUMN_CHARTS), OrderedNormal(0.5, 3)]
+)
 def test_priors_cross_jit_trees_and_pickle(prior):
     value = prior.sample(jax.random.key(0))
     leaves, structure = jax.tree.flatten(prior)

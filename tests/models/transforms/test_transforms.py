@@ -12,12 +12,10 @@ from numpyro.distributions import biject_to
 
 from onebasin.models.transforms.transforms import RADIUS_SD, UNIT_COLUMN_CHARTS, UnitVectorTransform
 
-from ...each import each
-
 DIMS = [2, 3, 13, 800]
 CHARTS = {name: chart() for name, chart in UNIT_COLUMN_CHARTS.items()}
 CONSTRAINTS = {name: chart.codomain for name, chart in CHARTS.items()}
-chart_of_each = each("chart", CHARTS.values(), ids=CHARTS.keys())
+chart_of_each = pytest.mark.parametrize("chart", CHARTS.values(), ids=CHARTS.keys())
 
 
 def compiled(chart):
@@ -62,7 +60,7 @@ def test_givens_is_the_papers_formula(rng):
     np.testing.assert_allclose(found, expected, rtol=1e-10)
 
 
-@each("dim", DIMS)
+@pytest.mark.parametrize("dim", DIMS)
 @chart_of_each
 def test_inverse_then_chart_gives_the_columns_back(rng, chart, dim):
     both, inverse = compiled(chart)
@@ -72,7 +70,7 @@ def test_inverse_then_chart_gives_the_columns_back(rng, chart, dim):
     np.testing.assert_allclose(both(x)[0], w, rtol=1e-10, atol=1e-13)
 
 
-@each("dim", DIMS)
+@pytest.mark.parametrize("dim", DIMS)
 def test_givens_then_inverse_gives_the_reals_back(rng, dim):
     # Of uniform columns: with all angles far from 0 the columns would underflow.
     chart, inverse = compiled(CHARTS["givens"])
@@ -80,7 +78,7 @@ def test_givens_then_inverse_gives_the_reals_back(rng, dim):
     np.testing.assert_allclose(inverse(chart(x)[0]), x, rtol=1e-9, atol=1e-12)
 
 
-@each("dim", DIMS)
+@pytest.mark.parametrize("dim", DIMS)
 def test_unconstrained_givens_jacobian_is_the_area_element(rng, dim):
     chart = CHARTS["givens"]
     both, inverse = compiled(chart)
@@ -96,8 +94,8 @@ def log_radius_density(chart, radius, dim):
     return np.log(radius) - 0.5 * ((radius - 1) / RADIUS_SD) ** 2
 
 
-@each("dim", DIMS[:3])
-@each("name", ["givens_seamless", "unit_vector"])
+@pytest.mark.parametrize("dim", DIMS[:3])
+@pytest.mark.parametrize("name", ["givens_seamless", "unit_vector"])
 def test_redundant_radius_is_independent_of_a_uniform_column(rng, name, dim):
     # (column, radius) is a bijection; its density, chart density over stretched volume, must be
     # constant in the column.
@@ -152,8 +150,8 @@ def test_float32_stays_float32(rng, chart):
     np.testing.assert_allclose(density, its_density, rtol=1e-5)
 
 
-@each("dtype", [jnp.float32, jnp.float64])
-@each("name", ["givens", "givens_seamless"])
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
+@pytest.mark.parametrize("name", ["givens", "givens_seamless"])
 def test_density_is_finite_where_latitudes_round_to_the_pole(name, dtype):
     # pi/2 in single precision lies past the pole: the logarithm of its cosine is NaN.
     chart = CHARTS[name]
@@ -180,7 +178,7 @@ def test_constraints_tell_unit_columns_from_others(rng):
         assert not constraint.check(w.at[0, 0, 0].set(jnp.nan))[0]
 
 
-@each("constraint", CONSTRAINTS.values())
+@pytest.mark.parametrize("constraint", CONSTRAINTS.values())
 def test_feasible_points_are_feasible(constraint):
     point = constraint.feasible_like(jnp.full((2, 4, 3), 7.0))
     assert point.shape == (2, 4, 3)
@@ -191,7 +189,7 @@ def test_feasible_points_are_feasible(constraint):
     np.testing.assert_allclose(both(x)[0], point, atol=1e-15)
 
 
-@each("name", CHARTS)
+@pytest.mark.parametrize("name", CHARTS)
 def test_each_constraint_finds_its_own_chart_after_pickling(name):
     constraint = pickle.loads(pickle.dumps(CONSTRAINTS[name]))
     leaves, structure = jax.tree.flatten(constraint)
@@ -203,7 +201,7 @@ def test_each_constraint_finds_its_own_chart_after_pickling(name):
     np.testing.assert_array_equal(copy(x), CHARTS[name](x))
 
 
-@each("name", ["givens", "givens_seamless"])
+@pytest.mark.parametrize("name", ["givens", "givens_seamless"])
 def test_derivatives_are_those_of_finite_differences(rng, name):
     # The charts state theirs; at 0 too, where |x| has none, and near the poles. Backwards alone: JAX transposes the
     # rules, which are stated forwards.
@@ -221,7 +219,9 @@ def test_derivatives_are_those_of_finite_differences(rng, name):
         check_grads(weighed, (jnp.asarray(x),), order=2, modes=("rev",), rtol=1e-4, atol=1e-4)
 
 
-@each(("name", "dim"), [("givens_seamless", 2), ("unit_vector", 2), ("unit_vector", 5)])
+@pytest.mark.parametrize(
+    ("name", "dim"), [("givens_seamless", 2), ("unit_vector", 2), ("unit_vector", 5)]
+)
 def test_density_of_the_redundant_radius_is_normalised(name, dim):
     # Over all radii it integrates to 1, per area of the sphere. Columns of two rows have no latitudes.
     radius = np.linspace(1e-6, 9.0, 40_001)

@@ -20,7 +20,6 @@ from onebasin.stan.home.integrity import check_whole
 from onebasin.stan.home.search import existing_cmdstan
 from onebasin.stan.home.toolchain import find_wheel
 
-from ...each import each
 from .fake_homes import entries, make_cmdstan
 
 pytestmark = pytest.mark.usefixtures("empty_machine")
@@ -41,7 +40,7 @@ def test_assemble_makes_a_whole_home_that_outlives_the_wheel(whole_wheel, fake_c
     assert "precompiling Stan's headers" in stages
     (home,) = assembled_homes()
     assert home.size > 100e6  # the headers
-    assert len(calls.read_text().splitlines()) == 10  # headers, five bundles, build info, tools
+    assert len(calls.read_text().splitlines()) == 7  # headers, five bundles, build info
 
 
 def test_assemble_builds_once_and_again_only_by_force(fake_compiler):
@@ -59,7 +58,7 @@ def test_assemble_builds_once_and_again_only_by_force(fake_compiler):
     assert len(calls.read_text().splitlines()) == 2 * count
 
 
-@each(
+@pytest.mark.parametrize(
     ("failure", "words"),
     [
         ("echo 'model.hpp:1: fatal error: no such thing'; exit 1", "fatal error: no such thing"),
@@ -198,7 +197,7 @@ def test_remove_deletes_what_is_ours_and_nobody_builds(fake_compiler):
 # What can be missing
 
 
-@each(
+@pytest.mark.parametrize(
     ("tools", "complaint"),
     [([], r"Not found: g\+\+ or clang\+\+ or c\+\+ and make"), (["g++"], "Not found: make")],
 )
@@ -231,7 +230,7 @@ CANNOT = [
 ]
 
 
-@each(("spoil", "words"), CANNOT)
+@pytest.mark.parametrize(("spoil", "words"), CANNOT)
 def test_where_nothing_can_be_built_it_is_said(tmp_path, monkeypatch, fake_compiler, spoil, words):
     calls = fake_compiler()
     (tmp_path / "file").write_text("")

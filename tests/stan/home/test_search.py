@@ -8,7 +8,6 @@ from onebasin.stan.home.directory import Home, activate, read_home
 from onebasin.stan.home.errors import CmdStanNotFound
 from onebasin.stan.home.search import existing_cmdstan, find_cmdstan
 
-from ...each import each
 from .fake_homes import make_cmdstan
 
 pytestmark = pytest.mark.usefixtures("empty_machine")
@@ -36,7 +35,7 @@ def test_find_goes_through_the_places_in_order(tmp_path, empty_machine, monkeypa
     assert existing_cmdstan() == Home(named, (2, 35, 1), "CMDSTAN")
 
 
-@each(
+@pytest.mark.parametrize(
     ("present", "newest"),
     [
         (["2.9.0", "2.10.0"], "2.10.0"),
@@ -56,7 +55,7 @@ def test_find_takes_the_newest_release(tmp_path, monkeypatch, present, newest):
     assert existing_cmdstan().path.name == f"cmdstan-{newest}"
 
 
-@each(
+@pytest.mark.parametrize(
     ("content", "complaint"),
     [
         (None, "is not a directory"),

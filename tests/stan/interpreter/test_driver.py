@@ -16,7 +16,6 @@ from onebasin.stan.output import Output, read, read_adaptation
 from onebasin.stan.run import ReadyProgram, run
 from onebasin.stan.translation import ProgramInfo
 
-from ...each import each
 from ..conftest import PROGRAMS
 
 MEAN, COVARIANCE = np.array([1.0, -2.0]), np.array([[1.0, 0.6], [0.6, 0.5]])
@@ -56,7 +55,7 @@ def assert_gaussian(x: np.ndarray, error: float) -> None:
     np.testing.assert_allclose(np.cov(x.T), COVARIANCE, atol=error)
 
 
-@each(("metric", "shape"), [("diag", (2,)), ("dense", (2, 2)), ("unit", (0,))])
+@pytest.mark.parametrize(("metric", "shape"), [("diag", (2,)), ("dense", (2, 2)), ("unit", (0,))])
 def test_nuts_finds_the_posterior_and_goes_on_from_its_warmup(drive, tmp_path, metric, shape):
     found = drive(nuts, metric=metric)
     assert_gaussian(found.variables["x"], 0.25)

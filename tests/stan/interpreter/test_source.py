@@ -18,8 +18,6 @@ from onebasin.stan.interpreter.source import (
     with_constants,
 )
 
-from ...each import each
-
 HERE = Path(__file__).parent
 TEXT = """
 functions { real model_of(real x) { return x; } } // model { not this }
@@ -43,7 +41,7 @@ def test_constants_change_the_density_by_a_constant_alone():
     assert one == pytest.approx(other, abs=1e-12) and abs(one) > 1
 
 
-@each(
+@pytest.mark.parametrize(
     ("statement", "constant"),
     [
         ("x ~ std_normal();", -0.5 * log(2 * pi)),
@@ -89,14 +87,18 @@ def test_declared_data_tell_single_numbers():
     assert declared_data(compiled(until_data(TEXT), HERE)) == {"N": True, "y": False, "s": True}
 
 
-@each(("place", "early"), [("model", False), ("transformed parameters", True), ("", False)])
+@pytest.mark.parametrize(
+    ("place", "early"), [("model", False), ("transformed parameters", True), ("", False)]
+)
 def test_a_function_that_adds_to_the_density_is_found_outside_the_model(place, early):
     use = f"{place} {{ real a = add_lp(1); }}" if place else "// add_lp(1)"
     text = f"functions {{ real add_lp(real x) {{ target += x; return x; }} }}\n{use}"
     assert adds_to_target_early(text) is early
 
 
-@each(("text", "words"), [("parameters { real x }", "Syntax error"), ("\0", "zero byte")])
+@pytest.mark.parametrize(
+    ("text", "words"), [("parameters { real x }", "Syntax error"), ("\0", "zero byte")]
+)
 def test_a_text_that_is_no_program_is_refused(text, words):
     with pytest.raises(ProgramRefused, match=words):
         compiled(text, HERE)

@@ -13,7 +13,6 @@ from onebasin.models.target import Target
 from onebasin.studies.lab import Cell, CellFailed, Context, Outcomes, Study
 
 from ...command_fixtures import fake_posterior
-from ...each import each
 from .toy_cells import run_in, silent
 
 NUTS = Nuts(chains=2, warmup=10, draws=20)
@@ -108,7 +107,7 @@ def test_finished_cells_are_taken_again(cook, kitchen):
     assert kitchen.made == []
 
 
-@each(
+@pytest.mark.parametrize(
     ("config", "remade"),
     [
         (Config(seed=1), ["a", "ab", "c"]),  # an input changed: all that hangs on it

@@ -14,7 +14,6 @@ from onebasin.models.data import load_data
 from onebasin.studies.lab.folder import Run, canonical, default_folder, open_run
 
 from ...command_fixtures import fake_posterior
-from ...each import each
 
 
 @dataclass(frozen=True)
@@ -52,7 +51,7 @@ def record_of(path: Path) -> dict:
     return json.loads((path / "run.json").read_text())
 
 
-@each(
+@pytest.mark.parametrize(
     "other",
     [
         Config(seed=1),

@@ -1,11 +1,11 @@
 """Verdicts of claims, from their comparisons."""
 
+import pytest
+
 from onebasin.studies.lab.claims import judge
 
-from ...each import each
 
-
-@each(
+@pytest.mark.parametrize(
     ("holds", "verdict"),
     [
         ([True, True], "reproduces"),

@@ -26,8 +26,6 @@ from onebasin.studies.permutation_invariant_vi.two_modes.quadrature import (
     vanishing,
 )
 
-from ...each import each
-
 SMALL = InterpolationSettings(
     sigmas=(0.25, 1.0, 2.0),
     points=6,
@@ -99,7 +97,7 @@ def test_noise_raises_the_threshold_and_stopping_early_lowers_it():
     np.testing.assert_allclose(found[2], vanishing().alpha, atol=1e-3)
 
 
-@each(
+@pytest.mark.parametrize(
     ("stayed", "wanted"),
     [
         ([0, 0, 1, 1], (2.0, 3.0)),

@@ -29,8 +29,6 @@ from onebasin.studies.permutation_invariant_vi.two_weights.posterior import (
     statistics,
 )
 
-from ...each import each
-
 TOY = TwoWeightSettings(alphas=(0.25, 1.0), noises=(1.0,))
 CASES = [(1.0, 0.25), (1.0, 1.0), (0.3, 0.1)]
 NO_DATA = Statistics(np.zeros(2), np.zeros(2), -1.5)
@@ -70,7 +68,7 @@ def test_log_joint_is_that_of_the_numpyro_model(rng):
         assert float(log_joint(found, *w)) == pytest.approx(float(theirs), rel=1e-12)
 
 
-@each(("noise", "alpha"), CASES)
+@pytest.mark.parametrize(("noise", "alpha"), CASES)
 def test_evidence_is_that_of_four_truncated_gaussians(noise, alpha):
     data = problem(noise, alpha).points("train")
     _, truth = solved(noise, alpha)
@@ -103,8 +101,8 @@ def test_posterior_means_and_predictions_are_those_of_a_plain_sum():
     assert score == pytest.approx(float(np.mean(np.log(densities))), rel=2e-5)
 
 
-@each(("noise", "alpha"), CASES)
-@each(
+@pytest.mark.parametrize(("noise", "alpha"), CASES)
+@pytest.mark.parametrize(
     ("loc", "scale"),
     [((0.3, -0.2), (0.2, 0.35)), ((0.5, 0.4), (0.3, 0.1)), ((1.2, -1), (0.2, 0.2))],
 )
@@ -132,8 +130,8 @@ def test_divergences_are_those_of_integrals_over_the_weights(noise, alpha, loc, 
     )
 
 
-@each("symmetrised", [False, True])
-@each(("noise", "alpha"), CASES)
+@pytest.mark.parametrize("symmetrised", [False, True])
+@pytest.mark.parametrize(("noise", "alpha"), CASES)
 def test_optimum_is_flat_and_no_random_gaussian_is_better(noise, alpha, symmetrised, rng):
     found, _ = solved(noise, alpha)
     best = optimum(found, symmetrised=symmetrised)

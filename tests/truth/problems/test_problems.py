@@ -13,11 +13,9 @@ from onebasin.inference import check_symmetry, log_density
 from onebasin.inference.contracts.engines import density_by
 from onebasin.models.symmetry.blocks import equal_modes
 from onebasin.models.symmetry.group import Group
+from onebasin.posteriors.references import open_reference
 from onebasin.truth.problems import PROBLEMS
-from onebasin.truth.problems.make_data import simulated
 from onebasin.truth.problems.programs import DATA, PROGRAMS, read_data
-
-from ...each import each
 
 SHARED = Path(__file__).parents[3] / "notebooks" / "programs"
 QUICK = ("relu-teacher-givens+ordered", "tanh-teacher", "boston", "mixture-2")
@@ -84,7 +82,7 @@ def test_the_declared_symmetry_is_one_of_the_density(name):
     assert max(found.differences) < 1e-7
 
 
-@each("name", SYMMETRIC)
+@pytest.mark.parametrize("name", SYMMETRIC)
 def test_no_relabelling_changes_an_invariant(name, rng):
     problem, shapes = PROBLEMS[name], shapes_of(name)
     draws = {key: rng.uniform(0.1, 0.9, (1, 6, *shape)) for key, shape in shapes.items()}
@@ -101,15 +99,21 @@ def test_no_relabelling_changes_an_invariant(name, rng):
         np.testing.assert_allclose(function(moved), values, rtol=1e-10, atol=1e-12)
 
 
-def test_data_files_hold_what_is_simulated():
-    for name, made in simulated().items():
-        held = read_data(name)
-        assert held.keys() == made.keys()
-        for key, value in made.items():
-            np.testing.assert_allclose(held[key], value, rtol=1e-12)
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_the_reference_has_the_data_of_the_problem(name):
+    reference = open_reference(name)
+    groups = [
+        reference[g].to_dataset() for g in ("constant_data", "observed_data") if g in reference
+    ]
+    held = {str(n): v.values for group in groups for n, v in group.data_vars.items()}
+    target = PROBLEMS[name].target()
+    found = {"x": target.x, "y": target.y} if target.is_network else read_data(name)
+    assert held
+    for key, value in held.items():
+        np.testing.assert_allclose(np.ravel(value), np.ravel(found[key]), rtol=1e-12)
 
 
-@each(
+@pytest.mark.parametrize(
     ("copy", "data", "shared"),
     [
         ("item_response", "item-response-2pl", "item_response"),
@@ -122,7 +126,7 @@ def test_programs_and_data_of_the_documentation_are_the_same_files(copy, data, s
     assert (DATA / f"{data}.json").read_text() == (SHARED / f"{shared}.json").read_text()
 
 
-@each("name", ["mixture-2", "mixture-3", "item-response-2pl", "hidden-markov"])
+@pytest.mark.parametrize("name", ["mixture-2", "mixture-3", "item-response-2pl", "hidden-markov"])
 def test_family_simulates_what_the_problem_is_of(name, rng):
     problem = PROBLEMS[name]
     assert problem.family is not None

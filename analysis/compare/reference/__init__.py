@@ -1,1 +1,0 @@
-"""A run of any method compared with its reference posterior, with Monte Carlo error on both sides."""

@@ -1,0 +1,188 @@
+"""Tables of draws by pandas: in memory, as CSV and as Parquet (`onebasin[parquet]`).
+
+A wide table has a row per draw, columns of chains and draws, and a column per scalar. A long one has a row per number:
+columns of chains, draws, names (`variable`, `parameter`, `name`) and `value`. We write wide ones, with the names of
+columns that CmdStan uses: `chain`, `draw`, `lp__`, `divergent__`, `theta.1.2`. A table holds draws and statistics of
+real numbers, no names of axes, no attributes, no other group.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from onebasin.base.errors import ArgumentError, FormatError, PosteriorFileError
+from onebasin.base.extras import lacks
+
+from . import schema
+from .csv_blocks import open_table
+from .entries import dotted, gather
+from .stan_csv import CHAIN_COLUMNS, COUNTING, ORDER_COLUMNS, STATS, TYPES, ChainFile
+from .storable import dataset_of, gathered
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+
+PARQUET = b"PAR1"
+_NAMES = ("variable", ".variable", "parameter", "name")
+_VALUES = ("value", ".value")
+_COLUMNS = {stat: n for n, stat in reversed(STATS.items()) if n.endswith("__")}
+
+
+def read_csv(file: ChainFile) -> xr.DataTree:
+    """Read a CSV table of all chains."""
+    import pandas as pd
+
+    try:
+        with open_table(file.path) as text:
+            frame = pd.read_csv(text, sep=file.delimiter, comment="#", index_col=False)
+    except ValueError as error:
+        why = str(error).splitlines()[0]
+        raise FormatError(file.path, f"cannot be read as a table of numbers: {why}") from error
+    return _tree(frame, file.path)
+
+
+def read_parquet(path: Path) -> xr.DataTree:
+    """Read a Parquet table."""
+    import pandas as pd
+
+    try:
+        frame = pd.read_parquet(path, engine="pyarrow")
+    except ImportError as error:
+        raise PosteriorFileError(lacks("A Parquet file", "parquet")) from error
+    except (OSError, ValueError) as error:  # pyarrow's own are of the second class
+        raise FormatError(
+            path, "is no Parquet file that can be read: it is cut short or damaged"
+        ) from error
+    return _tree(frame, path)
+
+
+def _tree(frame: pd.DataFrame, path: Path) -> xr.DataTree:
+    import xarray as xr
+
+    try:
+        groups = {
+            group: dataset_of(arrays, str(path))
+            for group, arrays in groups_of(frame, str(path)).items()
+        }
+    except ArgumentError as error:
+        raise FormatError.whole(str(error)) from error
+    return xr.DataTree.from_dict(groups)
+
+
+def groups_of(frame: pd.DataFrame, argument: str) -> dict[str, dict[str, np.ndarray]]:
+    """Give a table's columns as groups of arrays (chain, draw, ...); messages call it `argument`.
+
+    Without a column of chains it is a single one.
+    """
+    frame = frame.rename(columns=str)
+    name, value = (next((n for n in of if n in frame), None) for of in (_NAMES, _VALUES))
+    if name is not None and value is not None:
+        frame = _widened(frame, name, value, argument)
+    if twice := list(frame.columns[frame.columns.duplicated()]):
+        raise ArgumentError(f"`{argument}` has two columns of the name {twice[0]!r}: rename one.")
+    columns = {str(name): _numbers(frame[name], argument) for name in frame if str(name).strip()}
+    chain = next((columns[n] for n in CHAIN_COLUMNS if n in columns), np.zeros(len(frame)))
+    order = next((columns[n] for n in ORDER_COLUMNS if n in columns), np.arange(len(frame)))
+    if not len(frame) or np.isnan(chain).any():
+        what = "does not say of every row which chain it is of" if len(frame) else "holds no draws"
+        raise ArgumentError(f"`{argument}` {what}.")
+    _, each = np.unique(chain, return_counts=True)
+    if len(set(each.tolist())) > 1:
+        raise ArgumentError(
+            f"`{argument}` has chains of {min(each)} and of {max(each)} draws, and all need equally many."
+        )
+    rows = np.lexsort((order, chain)).reshape(len(each), -1)
+    if (order[rows][:, 1:] == order[rows][:, :-1]).any():
+        raise ArgumentError(
+            f"`{argument}` has several draws of one number in a chain: give each chain a number of its own in a "
+            "column `.chain`."
+        )
+    held = {
+        n: column[rows]
+        for n, column in columns.items()
+        if n not in COUNTING and not n.startswith("Unnamed: ")  # row names
+    }
+    stats: dict[str, np.ndarray] = {}
+    for n in [n for n in held if n.endswith("__")]:
+        stat = STATS.get(n, n.removesuffix("__"))
+        stats[stat] = held.pop(n).astype(TYPES.get(stat, np.float64))
+    if not held:
+        raise ArgumentError(f"`{argument}` holds no variables, only what its sampler did.")
+    groups = {schema.POSTERIOR: gathered(held)}
+    return groups | ({schema.SAMPLE_STATS: stats} if stats else {})
+
+
+def _numbers(column: Any, argument: str) -> np.ndarray:
+    try:
+        return np.asarray(column, np.float64)
+    except (TypeError, ValueError):
+        import pandas as pd
+
+        row = int(pd.to_numeric(column, errors="coerce").isna().to_numpy().argmax())
+        raise ArgumentError(
+            f"`{argument}` has a column {column.name!r} that holds {str(column.iloc[row])[:20]!r} in row {row + 1}, "
+            "which is no number: leave the column out, or write NA."
+        ) from None
+
+
+def _widened(frame: pd.DataFrame, name: str, value: str, argument: str) -> pd.DataFrame:
+    """Give a long table a row per draw; it needs every name once in every draw."""
+    counting = [next((n for n in of if n in frame), "") for of in (CHAIN_COLUMNS, ORDER_COLUMNS)]
+    if "" in counting:
+        raise ArgumentError(
+            f"`{argument}` is a long table without columns `chain` and `draw`: add them."
+        )
+    twice = frame.duplicated([*counting, name]).any()
+    wide = frame.iloc[:0] if twice else frame.pivot(index=counting, columns=name, values=value)
+    if twice or wide.size != len(frame):
+        raise ArgumentError(
+            f"`{argument}` lacks some variable in some draw, or has it twice: write one each."
+        )
+    return wide[list(frame[name].unique())].reset_index()
+
+
+def write(tree: xr.DataTree, path: Path, *, parquet: bool) -> None:
+    """Write the draws and statistics of a posterior as one wide table; see `writing.write_tree`."""
+    frame = _frame(tree, path)
+    if not parquet:
+        frame = frame.astype({n: np.int64 for n in frame if frame[n].dtype == bool})
+        frame = frame.astype({n: np.float64 for n in frame if frame[n].dtype == np.float32})
+        frame.to_csv(path, index=False, na_rep="nan", compression=None)
+        return
+    try:
+        frame.to_parquet(path, engine="pyarrow", index=False)
+    except ImportError as error:
+        raise PosteriorFileError(lacks("A Parquet file", "parquet")) from error
+
+
+def _frame(tree: xr.DataTree, path: Path) -> pd.DataFrame:
+    import pandas as pd
+
+    draws, stats = (real_draws(tree, group) for group in (schema.POSTERIOR, schema.SAMPLE_STATS))
+    stats = {name: values for name, values in stats.items() if values.ndim == 2}
+    names = ["chain", "draw", *(_COLUMNS.get(name, f"{name}__") for name in stats)]
+    names += [entry for name, values in draws.items() for entry in dotted(name, values.shape[2:])]
+    apart = len(set(names)) == len(names) and not any(set("\r\n") & set(name) for name in names)
+    if not apart or set(gather(names)) != {*names[: 2 + len(stats)], *draws}:
+        raise FormatError(path, "cannot hold these names apart in a table: write .nc or .zarr")
+    chains, length = next(iter(draws.values())).shape[:2]
+    columns = [np.repeat(np.arange(chains) + 1, length), np.tile(np.arange(length) + 1, chains)]
+    for values in (*stats.values(), *draws.values()):
+        columns += list(values.values.reshape(chains * length, -1).T)
+    return pd.DataFrame(dict(zip(names, columns, strict=True)))
+
+
+def real_draws(tree: xr.DataTree, group: str) -> dict[str, xr.DataArray]:
+    """A group's arrays of real numbers, chain and draw first."""
+    if group not in tree.children:
+        return {}
+    held = tree[group].to_dataset()
+    return {
+        str(name): array.transpose(*schema.SAMPLE_DIMS, ...)
+        for name, array in held.data_vars.items()
+        if array.dtype.kind in "biuf" and set(schema.SAMPLE_DIMS) <= set(array.dims)
+    }

@@ -1,0 +1,169 @@
+"""bin/stansummary and bin/diagnose: on files written by hand, and behind cmdstanpy."""
+
+import os
+import shutil
+import sys
+
+import arviz as az
+import cmdstanpy
+import numpy as np
+import pandas as pd
+import pytest
+
+from onebasin.base.errors import FormatError
+from onebasin.stan.home.summaries import diagnose, launcher, stansummary
+
+from .csv_chains import write_chains
+from .driver_runs import DATA, GAUSS, sample
+
+# cmdstanpy 1.3.2 reads the table with it; pandas 3.1 would rather it did not.
+pytestmark = pytest.mark.filterwarnings("ignore:The 'float_precision' argument is deprecated")
+# Columns of a file, whose first index runs fastest, and their names in the order of the table.
+COLUMNS = "m.1.1 m.2.1 m.1.2 m.2.2 tau pair:1 pair:2.1 pair:2.2 pairs.1:2.1 pairs.2:2.1"
+NAMES = "m[1,1] m[1,2] m[2,1] m[2,2] tau pair.1 pair.2[1] pair.2[2] pairs[1].2[1] pairs[2].2[1]"
+
+
+def gamma(seed, *shape):
+    return np.random.default_rng(seed).gamma(2, size=shape)
+
+
+def summary(folder, *arguments):
+    assert stansummary([*map(str, arguments), "--sig_figs=17", f"-c{folder / 'out.csv'}"]) == 0
+    return pd.read_csv(folder / "out.csv", index_col=0)
+
+
+def check_with_arviz(row, draws):
+    """Compare a row of a table with ArviZ; `draws` are (chain, draw)."""
+    expected = {
+        "Mean": draws.mean(),
+        "StdDev": draws.std(ddof=1),
+        "MCSE": draws.std(ddof=1) / np.sqrt(float(az.ess(draws, method="mean"))),
+        "50%": np.quantile(draws, 0.5),
+        "ESS_bulk": float(az.ess(draws, method="bulk")),
+        "ESS_tail": float(az.ess(draws, method="tail", prob=(0.05, 0.95))),
+        "R_hat": float(az.rhat(draws, method="rank")),
+    }
+    for name, value in expected.items():
+        np.testing.assert_allclose(row[name], value, rtol=1e-8, atol=1e-12, err_msg=name)
+
+
+def test_a_table_has_the_numbers_of_arviz_in_the_order_of_cmdstan(tmp_path, capsys):
+    columns = {name: gamma(i, 4, 300) for i, name in enumerate(COLUMNS.split())}
+    files = write_chains(tmp_path, columns | {"fixed": np.full((4, 300), 2.0)}, warmup=50)
+    table = summary(tmp_path, "--percentiles=2.5,50,99", *files)
+    assert " ".join(table) == "Mean MCSE StdDev MAD 2.5% 50% 99% ESS_bulk ESS_tail ESS_bulk/s R_hat"
+    assert [n for n in table.index if not n.endswith("__")] == [*NAMES.split(), "fixed"]
+    check_with_arviz(table.loc["m[2,1]"], columns["m.2.1"])
+    check_with_arviz(table.loc["pairs[2].2[1]"], columns["pairs.2:2.1"])
+    x = columns["tau"]
+    assert table.loc["tau", "MAD"] == pytest.approx(1.4826 * np.median(np.abs(x - np.median(x))))
+    assert table.loc["tau", "ESS_bulk/s"] == pytest.approx(table.loc["tau", "ESS_bulk"] / 8)
+    fixed = table.loc["fixed"]
+    assert (fixed["Mean"], fixed["StdDev"]) == (2, 0)
+    assert fixed[["MCSE", "ESS_bulk", "ESS_tail", "R_hat"]].isna().all()
+    assert "pairs[2].2[1]" in capsys.readouterr().out
+    assert list(summary(tmp_path, "-itau", "-im[1,2]", *files).index) == ["m[1,2]", "tau"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--percentiles=5,x"], "--percentiles is 5,x"),
+        (["--percentiles=0"], "--percentiles is 0"),
+        (["--sig_figs=99"], "--sig_figs"),
+        (["--include_param=nu"], "no column nu"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(tmp_path, capsys, arguments, says):
+    files = write_chains(tmp_path, {"x": gamma(1, 2, 50)})
+    with pytest.raises(SystemExit) as caught:
+        stansummary([*arguments, *map(str, files)])
+    assert caught.value.code == 2
+    assert says in capsys.readouterr().err
+    (tmp_path / "empty.csv").write_text("# method = sample\n")
+    with pytest.raises(FormatError, match="holds no draws"):
+        stansummary([str(tmp_path / "empty.csv")])
+
+
+FINE = (
+    "Treedepth satisfactory",
+    "No divergent transitions",
+    "E-BFMI satisfactory",
+    "effective sample size satisfactory",
+    "R-hat values satisfactory",
+    "no problems detected",
+)
+DEEP = {"treedepth__": [[9, 10] * 100] * 2}
+APART = gamma(2, 2, 200) + np.array([[0], [4]])
+
+
+@pytest.mark.parametrize(
+    ("columns", "facts", "fine", "says"),
+    [
+        ({}, {}, 6, "Processing complete, no problems detected.\n"),
+        (
+            {"treedepth__": [[9, 10] * 100] * 2},
+            {},
+            4,
+            "200 of 400 (50.00%) transitions hit the maximum treedepth limit of 10",
+        ),
+        (DEEP, {"max_depth": "11"}, 6, "no problems"),
+        (
+            {"divergent__": [[0] * 199 + [1]] * 2},
+            {},
+            4,
+            "2 of 400 (0.50%) transitions ended with a divergence",
+        ),
+        ({"energy__": [np.linspace(0, 9, 200)] * 2}, {}, 4, "below the nominal threshold of 0.30"),
+        ({"energy__": np.zeros((2, 200))}, {}, 4, "The E-BFMI cannot be computed"),
+        ({"x": APART}, {}, 4, "R-hat greater than 1.01:\n  x\n"),
+    ],
+)
+def test_troubles_are_found_one_by_one(tmp_path, capsys, columns, facts, fine, says):
+    harmless = {"x": gamma(1, 2, 200), "fixed": np.ones((2, 200))}
+    files = write_chains(tmp_path, harmless | columns, **facts)
+    assert diagnose(list(map(str, files))) == 0
+    text = capsys.readouterr().out
+    assert says in text
+    assert sum(words in text for words in FINE) == fine
+
+
+@pytest.mark.stan
+@pytest.mark.usefixtures("quiet", "own_home")
+def test_cmdstanpy_summarises_and_diagnoses(gauss):
+    fit = sample(gauss, data=GAUSS, chains=4, iter_sampling=500, save_warmup=True, sig_figs=17)
+    table = fit.summary(percentiles=(10, 50), sig_figs=17)
+    draws = fit.draws_xr()
+    assert table.index[0] == "lp__"
+    for name in table.index[1:]:
+        base, _, index = name.rstrip("]").partition("[")
+        values = draws[base].values
+        for place in index.split(",") if index else ():
+            values = values[:, :, int(place) - 1]
+        check_with_arviz(table.loc[name], values)
+    assert fit.diagnose().endswith("Processing complete, no problems detected.\n")
+
+
+@pytest.mark.slow
+@pytest.mark.stan
+@pytest.mark.usefixtures("quiet")
+def test_a_home_is_rebuilt_by_cmdstanpy(own_home, tmp_path, monkeypatch):
+    copy = tmp_path / "home"
+    copy.mkdir()
+    for name in ("makefile", "driver", "examples", "include", "lib", "bin"):
+        source = own_home.path / name
+        if source.is_dir():
+            shutil.copytree(source, copy / name, copy_function=os.link)
+        else:
+            shutil.copy2(source, copy / name)
+    monkeypatch.setenv("CMDSTAN", str(copy))
+    cmdstanpy.rebuild_cmdstan(progress=False, cores=1)
+    example = copy / "examples" / "bernoulli" / "bernoulli"
+    fit = cmdstanpy.CmdStanModel(exe_file=example).sample(DATA, seed=1, show_progress=False)
+    assert list(fit.summary().index) == ["lp__", "theta"]
+
+
+def test_a_script_runs_in_the_python_that_made_it():
+    assert f"exec '{sys.executable}' -P -m onebasin.stan.home.summaries diagnose" in launcher(
+        "diagnose"
+    )

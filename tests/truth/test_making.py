@@ -1,0 +1,158 @@
+"""References are made: chains kept and resumed, labelled, described; one copy of a posterior drawn as another's."""
+
+import json
+from dataclasses import replace
+
+import jax
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+import pytest
+
+import onebasin as ob
+from onebasin.base.errors import StudyError
+from onebasin.base.precision import precision
+from onebasin.inference.density.numpyro import NumpyroDensity, NumpyroValues
+from onebasin.inference.runs.posterior import build, open_posterior
+from onebasin.models import Exchangeable
+from onebasin.models.transforms.distributions import OrderedNormal
+from onebasin.posteriors.references import FOLDER
+from onebasin.posteriors.view import as_view
+from onebasin.truth.making import Labelling, main, make, one_copy
+from onebasin.truth.problems import PROBLEMS
+
+Y = np.array([-1.4, -0.6, 0.3, 0.9, 1.2])
+
+
+def seen(mu, scale=1.0):
+    """Two normals in equal shares, so that labels do not matter."""
+    both = dist.Normal(mu, scale).log_prob(Y[:, None])
+    numpyro.factor("y", jax.scipy.special.logsumexp(both, axis=1).sum())
+
+
+def free():
+    seen(numpyro.sample("mu", dist.Normal(0.0, 1.0).expand([2]).to_event(1)))
+
+
+def in_order():
+    seen(numpyro.sample("mu", OrderedNormal(1.0, 2)))
+
+
+def of_another_prior():
+    seen(numpyro.sample("mu", OrderedNormal(1.1, 2)))
+
+
+def of_another_likelihood():
+    seen(numpyro.sample("mu", OrderedNormal(1.0, 2)), 1.01)
+
+
+def without_normalisation():
+    mu = numpyro.sample("mu", dist.ImproperUniform(dist.constraints.ordered_vector, (), (2,)))
+    numpyro.factor("prior", dist.Normal(0.0, 1.0).log_prob(mu).sum())
+    seen(mu)
+
+
+FREE = ob.Target("free", numpyro_model=free, symmetry=(Exchangeable({"mu": 0}),))
+ORDERED = ob.Target("ordered", numpyro_model=in_order)
+SETTINGS = ob.Nuts(chains=4, warmup=300, draws=1000)
+
+
+@pytest.fixture(scope="module")
+def run():
+    with jax.numpy_rank_promotion("allow"):
+        return ob.infer(FREE, method=SETTINGS, seed=1)
+
+
+def test_draws_in_order_are_those_of_a_chain_that_never_leaves_the_order(run):
+    tree, quotient = one_copy(run, FREE, ORDERED)
+    mu = tree["posterior"]["mu"].values
+    assert (mu[..., 0] < mu[..., 1]).all()
+    assert np.array_equal(np.sort(run["posterior"]["mu"].values, axis=-1), mu)
+    assert quotient["increasing"] == ["mu"]
+    assert quotient["log_copies"] == pytest.approx(np.log(2))
+    assert 0.4 < quotient["share_moved"] < 0.6
+    direct = ob.infer(ORDERED, method=SETTINGS, seed=2)
+    ours, theirs = (ob.summary(each).loc[["mu[0]", "mu[1]"]] for each in (tree, direct))
+    error = np.hypot(ours["mcse_mean"], theirs["mcse_mean"])
+    assert (np.abs(ours["mean"] - theirs["mean"]) < 4 * error).all()
+    # A standard deviation of 1 and some 1,000 effective draws of each: 0.15 is three of the difference's errors.
+    lp = [each["sample_stats"]["lp"].values.ravel() for each in (tree, direct)]
+    assert np.mean(lp[0]) == pytest.approx(np.mean(lp[1]), abs=0.15)
+
+
+def test_log_density_of_a_draw_is_the_ordered_models(run):
+    tree, _ = one_copy(run, FREE, ORDERED)
+    with precision("float64"):
+        density = NumpyroDensity.of(ORDERED)
+        vector = density.unconstrain({"mu": tree["posterior"]["mu"].values[2, 7]})
+        assert tree["sample_stats"]["lp"].values[2, 7] == pytest.approx(density.log_density(vector))
+    assert tree.attrs["target"] == "ordered"
+    assert json.loads(tree.attrs["symmetry"]) == []
+
+
+@pytest.mark.parametrize("model", [of_another_prior, of_another_likelihood, without_normalisation])
+def test_another_model_is_refused(run, model):
+    with pytest.raises(StudyError, match=r"instead of 0\.693147"):
+        one_copy(run, FREE, ob.Target("another", numpyro_model=model))
+
+
+QUOTIENTS = [problem for problem in PROBLEMS.values() if problem.quotient_of]
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [pytest.param(each, marks=[pytest.mark.slow] * (i > 0)) for i, each in enumerate(QUOTIENTS)],
+    ids=lambda problem: problem.name,
+)
+def test_problem_is_one_copy_of_the_one_that_it_names(problem):
+    sampled, target = problem.quotient_of.target(), problem.target()
+    with precision("float64"):
+        points = NumpyroValues(sampled).points(200, 0)
+    run = build(sampled, {n: v[None] for n, v in points.items()}, {"lp": np.zeros((1, 200))}, {})
+    tree, quotient = one_copy(run, sampled, target)
+    assert quotient["log_copies"] == pytest.approx(np.log(2))
+    assert quotient["increasing"] == ["b1"]
+    assert (np.diff(tree["posterior"]["b1"].values) >= 0).all()
+
+
+def test_a_short_reference_is_made_resumed_and_described(tmp_path):
+    """Too few draws to pass; the posterior is that of the kept reference, in its labelling."""
+    own = PROBLEMS["mixture-2"]
+    short = replace(own, settings=replace(own.settings, chains=4, warmup=300))
+    with jax.numpy_rank_promotion("allow"):
+        assert not make(short, tmp_path, draws=250, thin=4, max_thin=4)
+        before = (tmp_path / "mixture-2.summary.json").read_text()
+        assert not make(short, tmp_path, draws=250, thin=4, max_thin=4)
+    assert (tmp_path / "mixture-2.summary.json").read_text() == before
+    info = json.loads((tmp_path / "mixture-2.info.json").read_text())
+    kept = json.loads((FOLDER / "mixture-2" / "mixture-2.info.json").read_text())
+    assert info["labelling"] == kept["labelling"]
+    assert info["symmetry"] == kept["symmetry"]
+    assert not info["checks_made"]["ndraws_is_10k"]
+    assert info["checks_made"]["r_hat_below_1_01"]
+    table, theirs = (
+        json.loads((folder / "mixture-2.summary.json").read_text())["parameters"]
+        for folder in (tmp_path, FOLDER / "mixture-2")
+    )
+    for name, (mean, sd, *_) in theirs.items():
+        assert abs(table[name][0] - mean) < 0.25 * sd
+        assert table[name][1] == pytest.approx(sd, rel=0.2)
+    again = open_posterior(tmp_path / "mixture-2.draws.nc")
+    assert ob.compare({"again": again}, truth="mixture-2").table.loc["again", "verdict"] == "agree"
+
+
+def test_centres_are_put_into_canonical_order(run):
+    found = Labelling.fitted(as_view(run), FREE.symmetry)
+    mu = run["posterior"]["mu"].values
+    ordered = np.sort(mu, axis=-1).mean(axis=(0, 1))
+    assert found.centre["mu"] == pytest.approx(ordered, abs=0.3)
+    assert (np.diff(found.centre["mu"]) > 0).all()
+    assert Labelling.from_json(json.loads(json.dumps(found.to_json()))).to_json() == found.to_json()
+
+
+def test_the_command_knows_the_problems(capsys):
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    assert "mixture-3" in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        main(["mixture-9"])

@@ -1,0 +1,77 @@
+"""References are opened as posteriors by their names, and runs are judged against them."""
+
+import jax
+import numpy as np
+import pytest
+
+import onebasin as ob
+from onebasin.inference.runs.posterior import save
+from onebasin.truth.problems import PROBLEMS
+
+NUTS = ob.Nuts(chains=4, warmup=500, draws=1500)
+JUDGED = ("eight-schools", "mixture-2", "mixture-3")
+
+
+@pytest.fixture(scope="module")
+def runs():
+    with jax.numpy_rank_promotion("allow"):
+        return {
+            name: ob.infer(PROBLEMS[name].target(), NUTS, engine="numpyro", seed=5)
+            for name in JUDGED
+        }
+
+
+def test_all_references_are_listed_and_opened():
+    table = ob.truth.references()
+    assert len(table) == 17
+    assert table.loc["mixture-2", "symmetry"] == "mu,sigma,1-theta"
+    for name in ("mixture-2", "tanh-teacher", "relu-teacher-givens+ordered"):
+        draws = ob.truth.open_reference(name)["posterior"]
+        sizes = (v.isel(chain=0, draw=0).size for v in draws.data_vars.values())
+        assert draws.sizes["chain"] * draws.sizes["draw"] == 1000
+        assert sum(sizes) == table.loc[name, "parameters"]
+    with pytest.raises(ValueError, match=r"'mixture-9'; the references are .*, mixture-2, mix"):
+        ob.truth.open_reference("mixture-9")
+
+
+@pytest.mark.parametrize("name", JUDGED)
+def test_a_good_run_agrees_and_one_that_is_short_or_shifted_does_not(name, runs):
+    def judged(run):
+        return ob.compare({"run": run}, truth=name, permutations=99).table.loc["run", "verdict"]
+
+    run = runs[name]
+    assert judged(run) == "agree"
+    assert judged(run.isel(draw=slice(0, 30))) == "undecided"
+    shifted = run.copy()
+    mu = run["posterior"]["mu"]
+    spread = mu.std(dim=("chain", "draw")).min()
+    shifted["posterior"] = run["posterior"].to_dataset().assign(mu=mu + 0.3 * spread)
+    assert judged(shifted) == "differ"
+
+
+def test_a_network_is_compared_in_its_predictions():
+    reference = ob.truth.open_reference("tanh-teacher")
+    wide = reference.copy()
+    wide["posterior"] = reference["posterior"].to_dataset() * 1.3
+    found = ob.compare({"same": reference, "wide": wide}, truth="tanh-teacher", permutations=99)
+    distance = found.table["mean_distance"]
+    assert distance["same"] < 1e-6
+    assert distance["wide"] > 3 * distance["floor"]
+
+
+def test_the_command_takes_a_references_name(onebasin, here, runs):
+    save(runs["mixture-3"], "good.nc")
+    answer = onebasin(
+        "compare", "good.nc", "--truth", "mixture-3", "--permutations", "99", "--json"
+    )
+    assert (answer.code, answer.err) == (0, "")
+    assert answer.json["truth"] == "mixture-3"
+    assert answer.json["moments"]["good"]["verdict"] == "agree"
+    assert "means agree" in onebasin("compare", "good.nc", "--truth", "mixture-3").out
+    answer = onebasin("compare", "good.nc", "--truth", "mixture-9")
+    assert (answer.code, answer.err.count("\n")) == (1, 1)
+    assert "no reference; the references are boston-13-10-1, " in answer.err
+    save(runs["mixture-3"].isel(draw=slice(0, 500)), "mixture-3")
+    answer = onebasin("compare", "good.nc", "mixture-3", "--truth", "mixture-3", "--json")
+    assert set(answer.json["moments"]) == {"good"}
+    assert np.isclose(answer.json["moments"]["good"]["max_abs_z"], 0, atol=3)
