@@ -15,7 +15,6 @@ from numpyro import distributions as dist
 import onebasin as ob
 from onebasin.models import Target
 
-from ...each import each
 from ..known import assert_known, known_target
 
 # Of a Stan program nutpie wants a library with threads: headers, interface and program are compiled for it alone.
@@ -68,7 +67,7 @@ def test_quantities_that_follow_are_there():
     np.testing.assert_allclose(tree.posterior["sum"], tree.posterior["x"].sum("x_dim_0"))
 
 
-@each(
+@pytest.mark.parametrize(
     ("given", "words"),
     [
         ({"metric": "dense"}, "`metric` is 'dense', but engine='nutpie' has 'diag' alone"),

@@ -12,7 +12,6 @@ from onebasin.base.progress import ChainBar, ProgressBars, TerminalBars, _moves
 from onebasin.base.time_left import TimeLeft, in_words
 from onebasin.inference.mcmc.stan_progress import BUFFERED, ChainWatch, NotWritten
 
-from ...each import each
 from ..known import known_target
 
 HEADER = "# method = sample\nlp__,accept_stat__,stepsize__,treedepth__,n_leapfrog__,divergent__,energy__,x\n"
@@ -127,7 +126,7 @@ def test_several_chains_have_a_bar_together_which_says_what_is_left(monkeypatch)
     assert seen.told[-2:] == [(800, "2 chains"), (400, "chain 2 sampling")]
 
 
-@each(
+@pytest.mark.parametrize(
     ("environment", "terminal", "moves"),
     [
         ({"TERM": "xterm"}, True, True),
@@ -157,7 +156,7 @@ def test_a_line_of_a_chain_fits_into_80_columns(monkeypatch):
     assert any(re.search(r"10500/11000\s*$", line) for line in lines)
 
 
-@each(("seconds", "lines"), [(180.0, 9), (1.0, 0)])
+@pytest.mark.parametrize(("seconds", "lines"), [(180.0, 9), (1.0, 0)])
 def test_long_runs_write_few_lines_where_no_bar_moves(monkeypatch, seconds, lines):
     """Every slice of a run of two hours is looked at; the lines are those of tenths. Short runs write none."""
     now, seen = _clock(monkeypatch), Seen(moving=False)
@@ -231,6 +230,8 @@ def test_a_slow_chain_decides_where_all_are_at_work():
     assert clock.left(16.0) == pytest.approx(max(4.0, 8.0 - 4.0))
 
 
-@each(("seconds", "words"), [(0.4, "0 s"), (90, "90 s"), (150, "2 min"), (7800, "2 h 10 min")])
+@pytest.mark.parametrize(
+    ("seconds", "words"), [(0.4, "0 s"), (90, "90 s"), (150, "2 min"), (7800, "2 h 10 min")]
+)
 def test_times_are_said_as_people_do(seconds, words):
     assert in_words(seconds) == words

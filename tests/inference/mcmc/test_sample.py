@@ -18,7 +18,6 @@ from onebasin.inference.mcmc.numpyro import NumpyroChains
 from onebasin.inference.mcmc.places import ChainPlace, Gathered
 from onebasin.models import Target
 
-from ...each import each
 from ..known import MEAN, RATE, SHAPE, assert_known, assert_mean, known_target
 
 ENGINES = ["numpyro", "stanli", pytest.param("cmdstan", marks=pytest.mark.stan)]
@@ -80,7 +79,7 @@ RECORDED = {
 """Last draw of tau with seed 1, recorded before chains could start at optima (jax 0.10, x86-64)."""
 
 
-@each("method", ["nuts", "hmc"])
+@pytest.mark.parametrize("method", ["nuts", "hmc"])
 def test_random_starts_give_the_recorded_draws(method):
     settings, last = RECORDED[method]
     tau = infer(known_target("numpyro"), settings, seed=1).posterior["tau"]

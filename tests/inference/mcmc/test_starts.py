@@ -22,7 +22,6 @@ from onebasin.models import Target
 from onebasin.stan import stan_program
 from onebasin.stan.run import make_ready
 
-from ...each import each
 from ..known import MEAN, PROGRAMS, RATE, SHAPE, known_target
 
 DEPTH = 20.0
@@ -71,7 +70,7 @@ def test_stans_optimum_is_that_of_the_unconstrained_density(tmp_path, engine):
     assert values["tau"] == pytest.approx(SHAPE / RATE, rel=1e-3)
 
 
-@each("bad", [jnp.nan, -jnp.inf])
+@pytest.mark.parametrize("bad", [jnp.nan, -jnp.inf])
 def test_search_turns_back_where_the_density_is_not_finite(bad):
     """log(1 - x) / 2 + 2 x for x < 1, with its maximum at 3/4: the first steps overshoot."""
 

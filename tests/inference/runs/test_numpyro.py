@@ -17,8 +17,6 @@ from onebasin.inference.runs.fingerprint import fingerprint
 from onebasin.inference.runs.origin import origin_of
 from onebasin.inference.runs.posterior import build
 
-from ...each import each
-
 Y = np.array([28.0, 8, -3, 7, -1, 1, 18, 12])
 SIGMA = np.array([15.0, 10, 16, 11, 9, 11, 10, 18])
 
@@ -118,7 +116,7 @@ def test_arguments_count_in_the_fingerprint_and_the_hash_from_json_too(tmp_path)
     assert set(given.constant) == {"num_schools", "sigma"}
 
 
-@each(
+@pytest.mark.parametrize(
     ("data", "message"),
     [
         (

@@ -13,8 +13,6 @@ from onebasin.models import BayesianNetwork, Network, Target
 from onebasin.models.data.hash import data_sha256
 from onebasin.stan import stan_program
 
-from ...each import each
-
 Y = np.array([0.5, 1.5, 2.5])
 
 PROGRAM = """#include part.stan
@@ -57,7 +55,7 @@ def test_a_stan_program_tells_its_text_and_kinds(tmp_path):
     assert attributes["data_sha256"] == data_sha256({"y": Y.tolist(), "n": 3.0})
 
 
-@each("given", [model, functools.partial(model, noise=2.0)])
+@pytest.mark.parametrize("given", [model, functools.partial(model, noise=2.0)])
 def test_a_numpyro_model_tells_its_source_and_kinds(given):
     attributes = origin_of(Target("a", numpyro_model=given), "numpyro").attributes(
         ["mu", "twice", "y_hat"]
@@ -77,7 +75,7 @@ def test_a_network_tells_its_data_alone():
     assert attributes["data_sha256"] == data_sha256({"y": Y[:, None], "x": x})
 
 
-@each(
+@pytest.mark.parametrize(
     "other",
     [
         {"y": Y + 1e-12, "n": 3},

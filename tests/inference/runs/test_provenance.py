@@ -6,6 +6,7 @@ from pathlib import Path
 
 import jax
 import numpy as np
+import pytest
 
 from onebasin.inference.runs import provenance
 from onebasin.inference.runs.posterior import build
@@ -13,8 +14,6 @@ from onebasin.inference.runs.provenance import commit, machine, versions
 from onebasin.models.target import Target
 from onebasin.stan.home.directory import Home
 from onebasin.stan.home.errors import CmdStanNotFound
-
-from ...each import each
 
 
 def test_versions_name_cmdstan_and_stand_without(monkeypatch):
@@ -32,7 +31,7 @@ def test_versions_name_cmdstan_and_stand_without(monkeypatch):
         assert "stan" not in versions()
 
 
-@each("backend", ["cpu", "gpu"])
+@pytest.mark.parametrize("backend", ["cpu", "gpu"])
 def test_machine_names_the_device_that_computed(backend, monkeypatch):
     monkeypatch.setattr(jax, "default_backend", lambda: backend)
     assert machine().endswith(f"device {backend}")
@@ -44,7 +43,7 @@ def test_machine_names_the_device_that_computed(backend, monkeypatch):
         assert json.loads(tree.attrs["versions"])["numpyro"] == versions()["numpyro"]
 
 
-@each(
+@pytest.mark.parametrize(
     ("place", "tracked", "own"),
     [
         ("inference/runs/provenance.py", True, True),

@@ -6,13 +6,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import numpyro
+import pytest
 from numpyro import distributions as dist
 from numpyro.contrib.control_flow import scan
 
 import onebasin as ob
 from onebasin.inference.runs.groups_numpyro import Sites
-
-from ...each import each
 
 T = np.linspace(0.0, 1.0, 6)
 X = np.ones((12, 3))
@@ -86,7 +85,7 @@ def growth():
     _observe(_positive("size") * jnp.exp(-_normal("rate") * T) / (1 + _positive("half")))
 
 
-@each(
+@pytest.mark.parametrize(
     ("model", "top"),
     [
         (centred, {"mu", "tau"}),

@@ -9,8 +9,6 @@ from onebasin.studies.lab.claims import Claim, contrast
 from onebasin.studies.lab.effects import changes
 from onebasin.studies.lab.frame import Frame
 
-from ...each import each as cases
-
 BAD = [math.nan, math.inf, -math.inf, None]
 
 
@@ -28,8 +26,8 @@ def rows(value, kind="after"):
     ]
 
 
-@cases("value", BAD)
-@cases("kind", ["before", "after"])
+@pytest.mark.parametrize("value", BAD)
+@pytest.mark.parametrize("kind", ["before", "after"])
 def test_rows_that_differ_in_a_factor(value, kind):
     test = contrast(
         "cells", "level", [("before", "after")],
@@ -40,8 +38,8 @@ def test_rows_that_differ_in_a_factor(value, kind):
     assert verdict(test, rows(value, kind)) == "reproduces in part"  # by the two other seeds
 
 
-@cases("value", BAD)
-@cases(
+@pytest.mark.parametrize("value", BAD)
+@pytest.mark.parametrize(
     "holds",
     [
         lambda row: row["score"] > 0.5,
@@ -62,7 +60,7 @@ def test_rows_one_by_one(value, holds):
     assert verdict(test, nested) == "unclear"
 
 
-@cases("value", BAD)
+@pytest.mark.parametrize("value", BAD)
 def test_pairs_without_a_number_are_left_out_and_counted(value):
     test = changes(
         "cells", "score", "level", [("before", "after")], "above",
