@@ -136,9 +136,9 @@ table.round(3)
 # %% [markdown]
 # - **One Gaussian with the draws' moments** is far off: each weight has its right spread, and how
 #   weights go together is lost. **Distilled** into the same family, the predictions are back.
-# - **Orthogonal skips** bring mean-field VI nearer, though they make another model, whose posterior
-#   is not the one that all are held against here. Ordered biases do not, and symmetrising does not:
-#   what that gains is evidence.
+# - **Ordered biases, orthogonal skips and symmetrising** do not bring mean-field VI nearer here. What
+#   symmetrising gains is evidence. (In [the study behind the guide](../docs/guides/which-remedy.md),
+#   whose gradients were less noisy, orthogonal skips did.)
 # - **The ensemble** covers too little, though its members differ more than NUTS's draws: they are
 #   optima, each with a noise that it takes for certain.
 #
@@ -158,8 +158,8 @@ if full:
     assert distance["one Gaussian"] > 5 * distance["nothing"]
     assert outputs["rhat"].max() < 1.02
     assert distance["distilled"] < 0.5 * distance["nothing"]
-    assert distance["orthogonal skips"] < 0.7 * distance["nothing"]
-    assert min(distance["ordered biases"], distance["symmetrised"]) > 0.9 * distance["nothing"]
+    tried = ["ordered biases", "orthogonal skips", "symmetrised"]
+    assert distance[tried].min() > 0.9 * distance["nothing"]
     assert table["inside 95 %"]["ensemble"] < 0.92
     outside = {
         name: ob.predict(fits[name], [[-2.0], [2.0]]).std(axis=(0, 1)).mean() for name in shown

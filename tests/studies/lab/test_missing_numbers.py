@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from onebasin.studies.lab.claims import Claim, contrast
+from onebasin.studies.lab.claims import Claim, contrast, each
 from onebasin.studies.lab.effects import changes
 from onebasin.studies.lab.frame import Frame
 
@@ -50,13 +50,11 @@ def test_rows_that_differ_in_a_factor(value, kind):
     ],
 )
 def test_rows_one_by_one(value, holds):
-    test = pytest.mark.parametrize("cells", lambda row: ("words", holds(row)), where="level")
+    test = each("cells", lambda row: ("words", holds(row)), where="level")
     assert verdict(test, rows(1.0)) == "reproduces"
     assert verdict(test, rows(value)) != "reproduces"
     nested = [{"level": "a", "other": {"scores": [1.0, value]}}]  # count too
-    test = pytest.mark.parametrize(
-        "cells", lambda row: ("words", len(row["other"]["scores"]) == 2), where="level"
-    )
+    test = each("cells", lambda row: ("words", len(row["other"]["scores"]) == 2), where="level")
     assert verdict(test, nested) == "unclear"
 
 
