@@ -10,6 +10,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import onebasin as ob
 from onebasin.networks import BayesianClassifier, BayesianRegressor, Ensemble, predict_with_noise
 
+pytestmark = pytest.mark.full
+
 METHOD = Ensemble(members=6, epochs=200, learning_rate=0.02)
 
 

@@ -166,6 +166,7 @@ def test_packages_are_imported_by_their_installed_name():
     assert found == []
 
 
+@pytest.mark.full
 def test_models_import_nothing_heavy_and_load_numpyro_whole():
     """ArviZ leaves a module that loads when it is used: Python then loads a part asked for first a second time."""
     heavy = {"arviz", "cmdstanpy", "httpstan", "matplotlib", "mlxtend", "pandas", "sklearn"}

@@ -34,6 +34,7 @@ def published(monkeypatch):
     return told
 
 
+@pytest.mark.full
 def test_a_saved_notebook_holds_what_bars_said_last_and_nothing_else():
     import nbformat  # here: it takes seconds, and every worker imports this file
     from nbclient import NotebookClient

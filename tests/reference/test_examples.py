@@ -56,7 +56,9 @@ def names(folder) -> dict[str, object]:
 @pytest.mark.parametrize(
     "among",
     [
-        pytest.param([name for name in EXAMPLES if name not in (*LONG, *COMPILED)], id="quick"),
+        pytest.param(
+            [n for n in EXAMPLES if n not in (*LONG, *COMPILED)], id="quick", marks=pytest.mark.full
+        ),
         pytest.param([*COMPILED], id="compiled", marks=pytest.mark.cmdstan),
         *(pytest.param([name], id=name, marks=pytest.mark.full) for name in LONG),
     ],

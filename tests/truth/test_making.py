@@ -115,6 +115,7 @@ def test_problem_is_one_copy_of_the_one_that_it_names(problem):
     assert (np.diff(tree["posterior"]["b1"].values) >= 0).all()
 
 
+@pytest.mark.full
 def test_a_short_reference_is_made_resumed_and_described(tmp_path):
     """Too few draws to pass; the posterior is that of the kept reference, in its labelling."""
     own = PROBLEMS["mixture-2"]

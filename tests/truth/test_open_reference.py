@@ -1,5 +1,7 @@
 """References are opened as posteriors by their names, and runs are judged against them."""
 
+from functools import cache
+
 import jax
 import numpy as np
 import pytest
@@ -9,16 +11,12 @@ from onebasin.inference.runs.posterior import save
 from onebasin.truth.problems import PROBLEMS
 
 NUTS = ob.Nuts(chains=4, warmup=500, draws=1500)
-JUDGED = ("eight-schools", "mixture-2", "mixture-3")
 
 
-@pytest.fixture(scope="module")
-def runs():
+@cache
+def run_of(name):
     with jax.numpy_rank_promotion("allow"):
-        return {
-            name: ob.infer(PROBLEMS[name].target(), NUTS, engine="numpyro", seed=5)
-            for name in JUDGED
-        }
+        return ob.infer(PROBLEMS[name].target(), NUTS, engine="numpyro", seed=5)
 
 
 def test_all_references_are_listed_and_opened():
@@ -34,12 +32,18 @@ def test_all_references_are_listed_and_opened():
         ob.truth.open_reference("mixture-9")
 
 
-@pytest.mark.parametrize("name", JUDGED)
-def test_a_good_run_agrees_and_one_that_is_short_or_shifted_does_not(name, runs):
+@pytest.mark.parametrize(
+    "name",
+    [
+        "mixture-2",
+        *(pytest.param(n, marks=pytest.mark.full) for n in ("eight-schools", "mixture-3")),
+    ],
+)
+def test_a_good_run_agrees_and_one_that_is_short_or_shifted_does_not(name):
     def judged(run):
         return ob.compare({"run": run}, truth=name, permutations=99).table.loc["run", "verdict"]
 
-    run = runs[name]
+    run = run_of(name)
     assert judged(run) == "agree"
     assert judged(run.isel(draw=slice(0, 30))) == "undecided"
     shifted = run.copy()
@@ -59,8 +63,9 @@ def test_a_network_is_compared_in_its_predictions():
     assert distance["wide"] > 3 * distance["floor"]
 
 
-def test_the_command_takes_a_references_name(onebasin, here, runs):
-    save(runs["mixture-3"], "good.nc")
+@pytest.mark.full
+def test_the_command_takes_a_references_name(onebasin, here):
+    save(run_of("mixture-3"), "good.nc")
     answer = onebasin(
         "compare", "good.nc", "--truth", "mixture-3", "--permutations", "99", "--json"
     )
@@ -71,7 +76,7 @@ def test_the_command_takes_a_references_name(onebasin, here, runs):
     answer = onebasin("compare", "good.nc", "--truth", "mixture-9")
     assert (answer.code, answer.err.count("\n")) == (1, 1)
     assert "no reference; the references are boston-13-10-1, " in answer.err
-    save(runs["mixture-3"].isel(draw=slice(0, 500)), "mixture-3")
+    save(run_of("mixture-3").isel(draw=slice(0, 500)), "mixture-3")
     answer = onebasin("compare", "good.nc", "mixture-3", "--truth", "mixture-3", "--json")
     assert set(answer.json["moments"]) == {"good"}
     assert np.isclose(answer.json["moments"]["good"]["max_abs_z"], 0, atol=3)

@@ -13,6 +13,8 @@ from benchmarks.sampled.numbers import Moments, differ, leaves_the_density, qual
 from benchmarks.sampled.questions import QUESTIONS
 from benchmarks.sampled.references import PROGRAMS, mass_of_quick_absorption
 
+pytestmark = pytest.mark.full
+
 ALL = {kind.name: kind for kind in (*KINDS, *QUESTIONS)}
 QUICK = ("mixture of three", "hierarchy not centred", "two modes that chains cannot leave")
 MORE = (

@@ -87,7 +87,7 @@ def test_a_network_predicts_with_noise_by_name_and_without_as_an_array(shared):
     found = ob.predict(run, {"x": x}, seed=1).predictions["y"]
     np.testing.assert_array_equal(found, run.posterior_predictive["y"])
     assert found.dims == ("chain", "draw", "obs", "out")
-    outputs = ob.predict(run, x=x)
+    outputs = ob.predict(run, x)
     np.testing.assert_allclose((found - outputs).std(), 0.3, rtol=0.05)
 
 

@@ -50,6 +50,7 @@ def deep() -> NetworkTarget:
     return regression((3, 2, 3), activation="tanh")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("away", [0.7, 30.0])
 def test_layers_are_listed_and_add_up_to_the_log_order_where_all_units_are_apart(away):
     gap = mixture_gap(deep(), posterior_of(*spread(deep(), away)))

@@ -50,6 +50,7 @@ def test_fit_finds_a_posterior_that_is_a_symmetrised_gaussian(fitted):
     np.testing.assert_allclose(scale, SPREAD, rtol=0.1)
 
 
+@pytest.mark.full
 def test_symmetrised_elbo_is_never_below_the_elbo_and_says_its_side(network):
     """Corollary 4.2 of the paper."""
     v = network["variational"]

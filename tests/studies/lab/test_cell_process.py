@@ -41,6 +41,7 @@ def in_process(recipe: Recipe, cell: Cell, **how: Any) -> Answer:
     return start_cell(write_order(recipe, cell, ()), **how)
 
 
+@pytest.mark.full
 def test_a_killed_process_is_told_and_the_next_one_makes_the_cell(recipe):
     made_by, (cell, _) = recipe("killed once")
     said: list[str] = []

@@ -30,6 +30,8 @@ from onebasin.studies.permutation_invariant_vi.two_weights.posterior import (
     statistics,
 )
 
+pytestmark = pytest.mark.full
+
 TOY = replace(QUICK, num_test=40, data_sets=2, curve_points=3, steps=4000, draws=400)
 
 
