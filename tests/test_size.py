@@ -19,7 +19,7 @@ LIMITS = {
     "studies": 11_334,
     "cli": 3_359,
     "onebasin": 433,
-    "tests": 40_560,
+    "tests": 40_600,
     "benchmarks": 6_744,
 }
 GOALS = {

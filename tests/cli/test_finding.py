@@ -10,6 +10,8 @@ from onebasin.cli import symmetry
 from onebasin.inference.runs.posterior import open_posterior
 from onebasin.posteriors.view import as_view
 
+pytestmark = pytest.mark.full
+
 PROGRAMS = Path(__file__).parents[2] / "notebooks" / "programs"
 MIXTURE = (PROGRAMS / "mixture.stan", PROGRAMS / "mixture.json")
 MODEL = """

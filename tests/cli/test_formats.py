@@ -9,6 +9,8 @@ import pytest
 
 from onebasin.inference.runs.posterior import open_posterior
 
+pytestmark = pytest.mark.full
+
 COLUMNS = (
     "lp__,accept_stat__,stepsize__,treedepth__,n_leapfrog__,divergent__,energy__,mu.1,mu.2,<b>"
 )

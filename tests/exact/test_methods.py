@@ -22,6 +22,8 @@ from .gaussians import best_elbo
 from .measure import LEAST_ESS, MOST_ERRORS, bound, compare, differences, least_ess
 from .methods import APPROXIMATIONS, FITTED, SAMPLERS, Job, jobs
 
+pytestmark = pytest.mark.full
+
 BOUNDED = (*FITTED, "symmetrised VI")
 FAR = 4.0
 """Standard deviations that a mean may be off; of a fit that is farther away, `diagnose` has to say so."""

@@ -18,6 +18,8 @@ from .mixtures import CONCENTRATION, COUNTS
 from .networks import LIKELIHOODS
 from .quadrature import Axis, Exact, axis, entries, integrate
 
+pytestmark = pytest.mark.full
+
 WIDE, LOG, REAL = axis(-16, 16, 64), axis(-7, 2.5, 30), axis(-6, 6, 24)
 PLANE = axis(-3, 3, 40, order=6)
 UNCONSTRAINED = {

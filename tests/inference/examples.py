@@ -226,12 +226,15 @@ def target_of(case: Case) -> Target:
 CASES = [Case(example, engine) for example in EXAMPLES for engine in example.engines]
 
 
-def parametrised(cases: list[Case]) -> pytest.MarkDecorator:
+COSTLY = ("modes", "symmetrised", "mclmc", "ensemble")
+"""Methods whose compilation takes seconds: laws for which they run again are left to `make test-all`."""
+
+
+def parametrised(cases: list[Case], *, runs_again: bool = False) -> pytest.MarkDecorator:
+    def marks(case: Case) -> list[pytest.MarkDecorator]:
+        costly = runs_again and case.method.name in COSTLY
+        return [pytest.mark.stan] * (case.engine == "cmdstan") + [pytest.mark.full] * costly
+
     return pytest.mark.parametrize(
-        "case",
-        [
-            pytest.param(case, marks=[pytest.mark.stan] if case.engine == "cmdstan" else [])
-            for case in cases
-        ],
-        ids=str,
+        "case", [pytest.param(case, marks=marks(case)) for case in cases], ids=str
     )

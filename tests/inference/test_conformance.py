@@ -131,7 +131,7 @@ def differ(one: xr.DataTree, other: xr.DataTree) -> bool:
     return all(not np.array_equal(both[0][name], both[1][name]) for name in both[0])
 
 
-@parametrised(CASES)
+@parametrised(CASES, runs_again=True)
 def test_another_seed_gives_other_draws_and_progress_is_shown_in_terminals(case, monkeypatch):
     first = posterior(case)
     terminal = in_terminal(monkeypatch)
@@ -141,7 +141,7 @@ def test_another_seed_gives_other_draws_and_progress_is_shown_in_terminals(case,
     assert case.by_stan or "log_likelihood" not in other.children  # its limit is 0 megabytes
 
 
-@parametrised([case for case in CASES if not resumes(case)])
+@parametrised([case for case in CASES if not resumes(case)], runs_again=True)
 def test_the_same_seed_gives_the_same_draws_and_no_progress_where_none_is_wanted(case, monkeypatch):
     """Runs that resume show it of themselves, below."""
     terminal = in_terminal(monkeypatch)
@@ -149,7 +149,7 @@ def test_the_same_seed_gives_the_same_draws_and_no_progress_where_none_is_wanted
     assert terminal.getvalue() == ""
 
 
-@parametrised([case for case in CASES if case.method.several])
+@parametrised([case for case in CASES if case.method.several], runs_again=True)
 def test_chains_differ_and_depend_on_their_number_alone(case):
     """So do fits and members; their number changes the order of sums at most."""
     method = case.method
@@ -276,7 +276,7 @@ def nothing_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-@parametrised([case for case in CASES if resumes(case)])
+@parametrised([case for case in CASES if resumes(case)], runs_again=True)
 def test_a_run_that_was_killed_ends_as_an_undisturbed_one(case, tmp_path, monkeypatch):
     """Killed half-way, as counted in files."""
     undisturbed, whole = first_run(case)

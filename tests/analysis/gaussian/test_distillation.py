@@ -19,6 +19,8 @@ from onebasin.networks import (
     predict,
 )
 
+pytestmark = pytest.mark.full
+
 QUICK = DistillationSettings(
     iterations=500, learning_rate=0.03, points=300, draws=200, batch_size=64, initial_sd=0.3
 )

@@ -9,6 +9,8 @@ from scipy.stats import ks_2samp
 from onebasin.analysis.gaussian.distillation import sample_outputs
 from onebasin.models import Network
 
+pytestmark = pytest.mark.full
+
 NETWORKS = {
     "tanh": Network(3, (4,), 2, "tanh"),
     "deep": Network(3, (4, 3), 2, "relu"),

@@ -20,6 +20,8 @@ from onebasin.inference import Family
 from onebasin.models.numpyro_target import numpyro_model
 from onebasin.models.target import Target
 
+pytestmark = pytest.mark.full
+
 SEED = 1
 OBSERVATIONS = 2
 GRID = np.linspace(-9.0, 3.0, 2000)

@@ -54,6 +54,7 @@ def wide() -> None:
     numpyro.sample("x", dist.Normal(0, 1).expand([61]).to_event(1))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("kind", "engine"), [("numpyro", "numpyro"), ("stan", "stanli")])
 def test_chains_of_a_good_fit_have_its_covariance_and_need_no_warmup(kind, engine):
     tree = ob.nuts(known_target(kind), engine=engine, init="fit", draws=500, seed=2)

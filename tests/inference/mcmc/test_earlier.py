@@ -27,6 +27,8 @@ from onebasin.models import Target
 
 from ..known import MEAN, RATE, SHAPE, known_target
 
+pytestmark = pytest.mark.full
+
 NOTEBOOKS = Path(__file__).parents[3] / "notebooks" / "programs"
 FAR = {"mu": np.array([2.7, -2.6]), "sigma": np.array([0.9, 1.1]), "theta": np.array(0.6)}
 """One labelling of the notebooks' mixture."""

@@ -17,6 +17,8 @@ from onebasin.models import Target
 
 from ..known import assert_known, known_target
 
+pytestmark = pytest.mark.full
+
 # Of a Stan program nutpie wants a library with threads: headers, interface and program are compiled for it alone.
 DEFINITIONS = ["numpyro", pytest.param("stan", marks=(pytest.mark.stan, pytest.mark.slow))]
 SMALL = ob.Nuts(chains=2, warmup=200, draws=100)

@@ -39,6 +39,7 @@ def two_modes() -> Target:
     return stan_program(PROGRAMS / "two_modes.stan", {"depth": DEPTH})
 
 
+@pytest.mark.full
 def test_optimum_keeps_chains_out_of_a_mode_without_weight():
     """The negative control: from random starts some of the same chains never leave the lower mode."""
     stuck = Nuts(chains=4, warmup=100, draws=100)

@@ -15,6 +15,8 @@ from onebasin.models import Target
 
 from ..known import COVARIANCE, MEAN, RATE, SHAPE, assert_mean, known_target
 
+pytestmark = pytest.mark.full
+
 SMALL = Mclmc(chains=2, warmup=300, draws=60, thin=2)
 
 

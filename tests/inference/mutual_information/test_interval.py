@@ -19,6 +19,8 @@ from onebasin.inference.mutual_information.ratios import LogRatios, log_ratios
 
 from .cases import Parts, brute_force, marginals_by_sum, parts
 
+pytestmark = pytest.mark.full
+
 
 def interval(key: jax.Array, ratios: LogRatios, **how: int) -> Interval:
     return layered_interval(key, [ratios], [OrderedDict({0: ratios})], **how)

@@ -18,6 +18,8 @@ from onebasin.networks import BayesianNetwork, Gaussian, Network
 from ..known import linear_target
 from ..variational.problems import broken, classification, regression
 
+pytestmark = pytest.mark.full
+
 net_target = partial(regression, (4,), num_obs=24)
 
 

@@ -16,6 +16,8 @@ from onebasin.inference.variational.engine import annealed, divergence_weight, p
 from ..known import known_target, linear_target
 from .problems import broken, classification
 
+pytestmark = pytest.mark.full
+
 SHORT = Advi(
     iterations=200,
     gradient_samples=8,

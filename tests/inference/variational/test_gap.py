@@ -17,6 +17,8 @@ from onebasin.models import NetworkTarget
 
 from .problems import by_sum, chain_of_states, mixture, regression
 
+pytestmark = pytest.mark.full
+
 
 def posterior_of(loc: np.ndarray, scale: np.ndarray, method: str = "advi-meanfield") -> xr.DataTree:
     """A posterior of ADVI with these parameters, as far as the gap looks at it."""

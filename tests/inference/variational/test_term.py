@@ -14,6 +14,8 @@ from onebasin.inference.variational.term import Information, check_permutations,
 
 from .problems import by_sum, layout, regression
 
+pytestmark = pytest.mark.full
+
 Parameters = dict[str, jax.Array]
 
 

@@ -36,6 +36,7 @@ def few_points(monkeypatch):
     )
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("few_points")
 def test_rerun_of_one_cell_has_the_recorded_numbers(onebasin, here, sampler):
     """The first run is the record, the second is made from its manifest, by the same seed."""

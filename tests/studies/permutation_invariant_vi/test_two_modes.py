@@ -26,6 +26,8 @@ from onebasin.studies.permutation_invariant_vi.two_modes.quadrature import (
     vanishing,
 )
 
+pytestmark = pytest.mark.full
+
 SMALL = InterpolationSettings(
     sigmas=(0.25, 1.0, 2.0),
     points=6,

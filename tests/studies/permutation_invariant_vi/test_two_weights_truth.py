@@ -29,6 +29,8 @@ from onebasin.studies.permutation_invariant_vi.two_weights.posterior import (
     statistics,
 )
 
+pytestmark = pytest.mark.full
+
 TOY = TwoWeightSettings(alphas=(0.25, 1.0), noises=(1.0,))
 CASES = [(1.0, 0.25), (1.0, 1.0), (0.3, 0.1)]
 NO_DATA = Statistics(np.zeros(2), np.zeros(2), -1.5)
