@@ -76,7 +76,7 @@ ob.diagnose(truth)
 # %%
 # The weight of the KL term rises from 0 to 1 over the first half of the training.
 how = {"anneal": 0.5, "schedule": "cosine", "init": "he"}
-how |= {"evaluate_every": 100, "tolerance": 0, "dtype": "float32"}
+how |= {"evaluate_every": 100, "tolerance": 0}
 vi = ob.Advi(iterations=iterations, **how)
 symmetrised = ob.Symmetrised(steps=iterations, **how)
 aligned = ob.align(truth).posterior
@@ -136,9 +136,10 @@ table.round(3)
 # %% [markdown]
 # - **One Gaussian with the draws' moments** is far off: each weight has its right spread, and how
 #   weights go together is lost. **Distilled** into the same family, the predictions are back.
-# - **Ordered biases, orthogonal skips and symmetrising** do not bring mean-field VI nearer here. What
-#   symmetrising gains is evidence. (In [the study behind the guide](../docs/guides/which-remedy.md),
-#   whose gradients were less noisy, orthogonal skips did.)
+# - **Orthogonal skips and symmetrising** bring mean-field VI a little nearer, **ordered biases** do
+#   not. What symmetrising gains is evidence. (In [the study behind the
+#   guide](../docs/guides/which-remedy.md), whose gradients were less noisy, orthogonal skips gained
+#   more.)
 # - **The ensemble** covers too little, though its members differ more than NUTS's draws: they are
 #   optima, each with a noise that it takes for certain.
 #
@@ -158,8 +159,8 @@ if full:
     assert distance["one Gaussian"] > 5 * distance["nothing"]
     assert outputs["rhat"].max() < 1.02
     assert distance["distilled"] < 0.5 * distance["nothing"]
-    tried = ["ordered biases", "orthogonal skips", "symmetrised"]
-    assert distance[tried].min() > 0.9 * distance["nothing"]
+    nearer = distance[["orthogonal skips", "symmetrised"]] / distance["nothing"]
+    assert 0.7 < nearer.min() and nearer.max() < 1 < distance["ordered biases"] / distance["nothing"]
     assert table["inside 95 %"]["ensemble"] < 0.92
     outside = {
         name: ob.predict(fits[name], [[-2.0], [2.0]]).std(axis=(0, 1)).mean() for name in shown
