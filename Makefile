@@ -36,7 +36,9 @@ demo: $(STAMP) ## show what onebasin does in half a minute, and write demo/repor
 test: $(DEV_STAMP) ## run the tests that a change needs: no CmdStan, no pages, no notebooks
 	JAX_DISABLE_MOST_OPTIMIZATIONS=1 $(BIN)/python -m pytest $(PYTEST_FLAGS) -m "not full and not cmdstan and $(NEITHER)"
 
+# CmdStan is assembled first, so that no test has to wait for it.
 test-all: test ## then the rest: CmdStan's home and driver, pages, notebooks, whole runs of commands
+	-@$(BIN)/onebasin cmdstan build
 	JAX_DISABLE_MOST_OPTIMIZATIONS=1 $(BIN)/python -m pytest $(PYTEST_FLAGS) -m "(full or cmdstan) and $(NEITHER)"
 
 slow: $(DEV_STAMP) ## run the studies and other tests that take minutes
