@@ -1,0 +1,1 @@
+"""Inputs that people had, each with the right answer."""
