@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from scipy.special import logsumexp
 
 MIN_DRAWS_FOR_KHAT = 30  # fewer leave less than six draws in the tail, too few for arviz_stats' fit
@@ -24,6 +24,13 @@ LARGE, MANY = 8.0, 1000
 weights with a bound depends on how many lie close to it."""
 COVERED, SHORT = 0.25, 0.5
 """Share of the draws that weights are worth, and k-hat, either of which says that draws reach all of the target."""
+TAIL = 0.05
+"""Probability of the tail below, and above, a quantile that is claimed."""
+STATISTICS = ("location", "spread", "lower", "upper")
+"""Of ranks: their mean, their mean distance from the middle, and the shares in the tails."""
+CLAIMED = (0.056, 0.024, 0.0155, 0.0155)
+"""Errors of these that a usable fit does not have: a normal's, where its mean is off by 0.2 standard deviations, its
+standard deviation by 15 %, and a quantile by 0.15 standard deviations."""
 EVEN = 0.8
 """Share of the draws that weights are worth from which on they are all but equal, and a k-hat of them says nothing."""
 
@@ -135,6 +142,95 @@ def tails_of(
             log_apart[used] = np.log(np.abs(column[used] - weights[used] @ column[used]))
         found[:, place] = [_khat(log_ratio + power * log_apart) for power in (1, 2)]
     return Tails(*found)
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """How well weighted draws know the mean, the standard deviation and the quantiles of each entry of a quantity.
+
+    `khats` and `errors` are (3, entry): k-hat of the mean, of the square and of the shares in the tails; and standard
+    errors of the mean in standard deviations, of the standard deviation as a share of it, and of these shares.
+    """
+
+    khats: Float[np.ndarray, "kind entry"]
+    errors: Float[np.ndarray, "kind entry"]
+    index: Float[np.ndarray, " entry"]
+    """The tail index that the draws do not exclude: the Pareto shape of the tail of |x - m|, plus its standard error. Above
+    1/2 there is no variance."""
+
+    def lacks(self, limits: tuple[float, float, float]) -> Bool[np.ndarray, "kind entry"]:
+        """Tell what is not known: means, standard deviations and quantiles, by the largest k-hat of each."""
+        lacks = (self.khats > np.array(limits)[:, None]) | (self.errors > _ENOUGH[:, None])
+        lacks[1] |= self.index > NO_VARIANCE
+        return lacks & ~np.isnan(self.khats[0])
+
+
+MOVED, NO_VARIANCE = np.array([0.2, 0.15, CLAIMED[2]]), 0.5
+"""Errors of a mean, a standard deviation and a tail's share that a usable fit does not have; and the tail index from
+which on there is no standard deviation."""
+_ENOUGH = MOVED / 2
+
+
+def known(
+    values: Float[np.ndarray, draw * event],
+    log_ratio: LogWeights,
+    log_weight: LogWeights,
+    beside: Float[np.ndarray, " draw"] | None = None,
+) -> Known:
+    """Measure how well weighted draws know each entry of a quantity (draw, ...), NaN where an entry is still.
+
+    Errors are those of weighted averages; with `beside`, other weights of the same draws, those of the differences from
+    averages by these.
+    """
+    flat, weights = values.reshape(len(values), -1), np.exp(log_weight)
+    tails = tails_of(values, log_ratio, log_weight)
+    khats, errors = (np.full((3, flat.shape[1]), np.nan) for _ in range(2))
+    khats[:2], index = [tails.mean, tails.square], np.full(flat.shape[1], np.nan)
+    share = (weights if beside is None else weights - beside)[:, None] ** 2
+    for place in np.flatnonzero(np.isfinite(tails.mean)):
+        apart = flat[:, place] - weights @ flat[:, place]
+        variance = weights @ apart**2
+        low, high = quantiles(flat[:, place], weights)
+        ends = np.stack([flat[:, place] <= low, flat[:, place] >= high], axis=1)
+        terms = np.column_stack(
+            [apart / variance**0.5, (apart**2 / variance - 1) / 2, ends - weights @ ends]
+        )
+        found = np.sqrt((share * terms**2).sum(axis=0))
+        errors[:, place] = [*found[:2], found[2:].max()]
+        ratios = [_khat(np.where(end, log_ratio, -np.inf)) for end in ends.T if end.sum() > 1]
+        khats[2, place] = max([khat_of_weights(log_ratio), -1.0]) if not ratios else max(ratios)
+        index[place] = _tail_index(np.abs(apart), weights)
+    return Known(khats, errors, index)
+
+
+def quantiles(
+    values: Float[np.ndarray, " draw"], weights: Float[np.ndarray, " draw"]
+) -> Float[np.ndarray, " end"]:
+    """The 5 % and the 95 % quantile of weighted draws."""
+    order = np.argsort(values)
+    below = np.cumsum(weights[order]) / weights.sum()
+    found: Float[np.ndarray, " end"]
+    found = values[order][np.minimum(np.searchsorted(below, [TAIL, 1 - TAIL]), len(values) - 1)]
+    return found
+
+
+def _tail_index(apart: Float[np.ndarray, " draw"], weights: Float[np.ndarray, " draw"]) -> float:
+    """The Pareto shape of the largest weighted distances, by probability-weighted moments, plus its standard error.
+
+    Hosking and Wallis 1987, Technometrics 29(3). The tail is as large as that of k-hat: 3 sqrt(n) of n draws.
+    """
+    order = np.argsort(-apart)
+    count = 1 / (weights**2).sum()
+    end = int(np.searchsorted(np.cumsum(weights[order]), min(0.2, 3 / count**0.5)))
+    beyond, own = apart[order[:end]] - apart[order[end]], weights[order[:end]]
+    if end < MIN_DRAWS_FOR_KHAT or not own.sum() > 0:
+        return float("nan")
+    own = own / own.sum()
+    first, second = own @ beyond, own @ (beyond * (np.cumsum(own) - own / 2))
+    if not first > 2 * second > 0:
+        return float("nan")
+    shape = 2 - first / (first - 2 * second)
+    return float(shape + (1 + shape) * np.sqrt((own**2).sum()))
 
 
 def worst_khat(values: Mapping[str, np.ndarray], log_ratio: LogWeights) -> float:

@@ -1,9 +1,10 @@
 """Verdict on draws that are no chain's: of approximations, with importance weights or without, and of ensembles.
 
-k-hat tells how far an approximation is from the posterior. Of weighted draws the whole is judged, and each mean and
-each standard deviation. Weights whose tail is too heavy rest on few draws, however many there are. That is asked of
-the weights and of every quantity under them (`posteriors.weights`). Where no draw is, weights see nothing; short chains
-from the draws do, which the run has moved (group `drift`).
+What is handed out is judged. A small k-hat says that importance weights could correct a fit's draws, not that its
+draws are right: those of a plain fit are compared with the weighted ones, each mean, standard deviation and quantile.
+Weighted draws are judged by their weights, and each mean, standard deviation and quantile by its own k-hat and its own
+standard error (`posteriors.weights`). Where no draw is, weights see nothing; short chains from the draws do, which the
+run has moved (group `drift`): they have to be able to see the error that is claimed not to be there.
 """
 
 from __future__ import annotations
@@ -19,16 +20,21 @@ from jaxtyping import Float
 
 from onebasin.posteriors import schema
 from onebasin.posteriors.weights import (
+    CLAIMED,
     EVEN,
     MIN_DRAWS_FOR_KHAT,
+    STATISTICS,
+    Known,
     khat_of_weights,
+    known,
     miss_a_region,
-    tails_of,
+    quantiles,
+    smoothed,
     worth,
 )
 
 from ..summaries.deciding import rhat_of_entries
-from ..summaries.variational import khat_limit
+from ..summaries.variational import KHAT_OF_DISTINCT, khat_limit, log_ratios
 from .answers import labels_cause, labels_remedy, overlap
 from .labels import Labels
 from .measure import Facts
@@ -36,8 +42,13 @@ from .verdict import LABELS, PREDICTIONS, SAMPLER, Answer, Extreme, Reason, Verd
 
 LEAST = 200.0
 """Independent draws that weights have to be worth."""
-DRIFTS = 4.0
-"""Standard errors by which short chains may move, in a location or a spread."""
+DRIFTS, MATERIAL, UNSEEN = 4.0, 0.5, 0.75
+"""Standard errors by which short chains may move, in a location or a spread, if that is half of the error that is
+claimed not to be there; and the standard error, as a share of that, with which it could not have been seen."""
+AGREES = (0.1, 0.1, 0.15)
+"""By how much a mean, a standard deviation and a quantile of a fit's draws may differ from the weighted one: means and
+quantiles in standard deviations."""
+DESCRIBED = ("mean", "sd", "5 % quantile", "95 % quantile")
 SHIFT, INFLATION = 0.2, 1.15
 """Move of a mean by draws in other labellings, in standard deviations, and factor of one, that are let pass."""
 APART = 0.8
@@ -130,20 +141,75 @@ def _state(labels: Labels) -> str:
 
 
 def _of_fit(facts: Facts) -> Verdict:
-    """Draws of an approximation: weights, or k-hat alone, tell how far it is from the posterior."""
+    """Draws of an approximation: weighted ones by their weights, others by those that they would have."""
     if (weighted := WeightedDraws.of(facts)) is not None:
         return _of_weights(facts, weighted)
-    khat = next(check for check in facts.raw.checks if check.name == "k-hat")
     failed = [check for check in facts.raw.checks if check.outcome == "failed"]
     if failed:
+        khat = next(check for check in facts.raw.checks if check.name == "k-hat")
         first = khat if khat.outcome == "failed" else failed[0]
-        return _refused(facts, "approximation", {"fact": first.sentences[0]})
-    if khat.outcome == "not judged":
+        return _refused(facts, "approximation", {"fact": first.sentences[0]} | _advice(facts))
+    if (ratios := log_ratios(facts.view)) is None or ratios.size < MIN_DRAWS_FOR_KHAT:
         least = {"least": MIN_DRAWS_FOR_KHAT}
         return _of_unproved(Reason("unproved", "failed", "no khat", least), facts)
-    row = Reason(PREDICTIONS, "passed", "khat value", khat.numbers)
-    said = Reason("answer", "passed", "usable fit", khat.numbers)
-    return Verdict("usable", (said,), _rows(facts, row))
+    if (resampled := WeightedDraws.of_resampled(facts)) is not None:
+        return _of_weights(facts, resampled)
+    return _of_plain(facts, ratios)
+
+
+def _of_plain(facts: Facts, log_ratio: Float[np.ndarray, " draw"]) -> Verdict:
+    """Hold the means, standard deviations and quantiles of a fit's draws against those that weights give them."""
+    log_weight, limit = smoothed(log_ratio), khat_limit(len(log_ratio))
+    numbers: dict[str, Any] = {"khat": khat_of_weights(log_ratio), "worth": worth(log_weight)}
+    numbers |= {"count": len(log_ratio), "limits": (limit,)} | _advice(facts)
+    even = numbers["worth"] > EVEN * len(log_ratio)
+    weights, plain = np.exp(log_weight), np.full(len(log_ratio), 1 / len(log_ratio))
+    off, unknown, entries = list[tuple[float, str]](), list[str](), 0
+    for name, own in facts.names.items():
+        flat = facts.values[name].reshape(len(log_ratio), -1)
+        lacks = known(flat, log_ratio, log_weight, plain).lacks((np.inf if even else limit,) * 3)
+        entries += len(own)
+        for place, entry in enumerate(own):
+            before, after = (_described(flat[:, place], w) for w in (plain, weights))
+            apart = np.abs(before - after) / np.array([after[1], before[1], after[1], after[1]])
+            worst = apart / np.array([AGREES[0], AGREES[1], AGREES[2], AGREES[2]])
+            if lacks[:, place].any():
+                unknown.append(entry)
+            elif after[1] > 0 and worst.max() > 1:
+                kind = int(worst.argmax())
+                pair = f"{before[kind]:.3g}, {after[kind]:.3g} weighted"
+                off.append((float(worst[kind]), f"{DESCRIBED[kind]} of `{entry}` ({pair})"))
+    told = [text for _, text in sorted(off, reverse=True)]
+    numbers |= {"off": told} if told else {"agree": "all"}
+    row = Reason(PREDICTIONS, "passed", "weights agree", numbers)
+    if not (told or unknown):
+        return Verdict(
+            "usable", (Reason("answer", "passed", "usable fit", numbers),), _rows(facts, row)
+        )
+    numbers |= {"unknown": tuple(unknown)} if unknown else {}
+    if 2 * (len(told) + len(unknown)) > entries:
+        return _refused(facts, "fit off", numbers)
+    cause = Reason("approximation", "failed", "fit off", numbers)
+    said = Reason("answer", "warned", "usable but for")
+    return Verdict("partly", (said, cause), _rows(facts, replace(row, outcome="warned")), (cause,))
+
+
+def _described(
+    values: Float[np.ndarray, " draw"], weights: Float[np.ndarray, " draw"]
+) -> Float[np.ndarray, " number"]:
+    """Mean, standard deviation, 5 % and 95 % quantile of weighted draws."""
+    mean = weights @ values
+    return np.array([mean, (weights @ (values - mean) ** 2) ** 0.5, *quantiles(values, weights)])
+
+
+def _advice(facts: Facts) -> dict[str, str]:
+    """What to do instead of a plain fit: what its method does not do yet."""
+    method, settings = facts.raw.method, facts.view.parsed(schema.SETTINGS) or {}
+    richer = ' or take `family="fullrank"`' if "meanfield" in method else ""
+    weighed = method.startswith(("advi", "dadvi", "laplace", "pathfinder"))
+    if not weighed or facts.view.number(schema.WORTH) is not None or settings.get("weights"):
+        return {"advice": f"Sample with NUTS (`ob.nuts`, `--method nuts`){richer}"}
+    return {"advice": f"Correct it by `weights=True` (`--weights`){richer}, or sample with NUTS"}
 
 
 def _rows(facts: Facts, row: Reason) -> tuple[Reason, Reason, Reason]:
@@ -172,6 +238,9 @@ class WeightedDraws:
     log_weight: Float[np.ndarray, " draw"]
     values: xr.Dataset
 
+    # k-hat up to which the weights are good: less than usual where draws were resampled.
+    limit: float
+
     @classmethod
     def of(cls, facts: Facts) -> WeightedDraws | None:
         """Read them; None where a posterior has no weights."""
@@ -179,13 +248,39 @@ class WeightedDraws:
         if fit is None or values is None or schema.LOG_WEIGHT not in fit:
             return None
         log_ratio, log_weight = fit[schema.LOG_RATIO], fit[schema.LOG_WEIGHT]
-        return cls(np.asarray(log_ratio, np.float64), np.asarray(log_weight, np.float64), values)
+        arrays = np.asarray(log_ratio, np.float64), np.asarray(log_weight, np.float64)
+        return cls(*arrays, values, khat_limit(len(log_ratio)))
+
+    @classmethod
+    def of_resampled(cls, facts: Facts) -> WeightedDraws | None:
+        """The distinct ones of draws that were resampled by their weights; None where they were not.
+
+        Each counts as often as it was drawn. Draws of small weight are missing, so that k-hat comes out too small.
+        """
+        if facts.raw.variational is None or facts.raw.variational.distinct_draws is None:
+            return None
+        lp, log_q = facts.view.stat(schema.LP), facts.view.stat(schema.LOG_Q)
+        if lp is None or log_q is None:
+            return None
+        pairs = np.stack([lp.ravel(), log_q.ravel()], axis=-1)
+        _, first, times = np.unique(pairs, axis=0, return_index=True, return_counts=True)
+        values = {
+            name: (
+                (schema.SAMPLE, *(f"{name}_{axis}" for axis in range(drawn.ndim - 2))),
+                drawn.reshape(len(pairs), *drawn.shape[2:])[first],
+            )
+            for name, drawn in facts.values.items()
+        }
+        log_ratio = (pairs[:, 0] - pairs[:, 1])[first]
+        log_weight = np.log(times / times.sum())
+        limit = min(khat_limit(len(first)), KHAT_OF_DISTINCT)
+        return cls(log_ratio, log_weight, xr.Dataset(values), limit)
 
 
 def _of_weights(facts: Facts, weighted: WeightedDraws) -> Verdict:
     """Judge weighted draws."""
-    log_ratio, log_weight = weighted.log_ratio, weighted.log_weight
-    draws, khat, limit = worth(log_weight), khat_of_weights(log_ratio), khat_limit(len(log_ratio))
+    log_ratio, log_weight, limit = weighted.log_ratio, weighted.log_weight, weighted.limit
+    draws, khat = worth(log_weight), khat_of_weights(log_ratio)
     numbers = {"count": len(log_ratio), "worth": draws}
     even = khat == -np.inf or draws > EVEN * len(log_ratio)
     if not khat <= limit and not even:
@@ -197,33 +292,35 @@ def _of_weights(facts: Facts, weighted: WeightedDraws) -> Verdict:
         own = {"share": draws / len(log_ratio), "khat": khat}
         return _refused(facts, "uneven weights", numbers | own)
     moved: list[tuple[float, str]] = []  # locations or spreads, by standard errors
-    if (drift := facts.view.group(schema.DRIFT)) is not None:
-        for name, entries in _entries(facts, drift).items():
-            moves = np.abs(drift[name].to_numpy()).reshape(2, -1).max(axis=0)
-            moved += [(float(m), e) for m, e in zip(moves, entries, strict=True) if m > DRIFTS]
+    drift = _drift(facts)
+    for name, (change, error) in drift.items():
+        far = change > MATERIAL * np.array(CLAIMED)[:, None]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            moves = np.where(far, change / error, 0.0)[:2].max(axis=0)
+        named = zip(moves, facts.names[name], strict=True)
+        moved += [(float(m), e) for m, e in named if m > DRIFTS]
     if moved:
         farthest = max(moved)
         return _refused(facts, "chains drift", {"move": farthest[0], "name": farthest[1]})
-    means, sds = not_carried(facts, weighted)
+    means, sds, ends = not_carried(facts, weighted)
     own = {"khat": khat, "limits": (limit,)}
     if even:
         own = {"even": "all but equal" if draws > EVEN * len(log_ratio) else "similar"}
     row = Reason(PREDICTIONS, "passed", "worth of weights", numbers | own)
-    if not (means or sds):
-        return Verdict(
-            "usable", (Reason("answer", "passed", "usable weights"), row), _rows(facts, row)
-        )
+    if not (means or sds or ends):
+        said = "usable weights" if drift else "usable resampled"
+        return Verdict("usable", (Reason("answer", "passed", said), row), _rows(facts, row))
     if 2 * len(means) > sum(map(len, _entries(facts, weighted.values).values())):
         return _refused(facts, "tails of most", {"names": means})
-    only = tuple(entry for entry in sds if entry not in means)
-    one = len({*means, *sds}) == 1
-    told: dict[str, object] = {"tail": "its tail is" if one else "their tails are"}
-    told |= {"means": means} if means else {}
-    told |= {"sds": only} if only else {}
-    told |= {"then": ". "} if means and only else {}
+    told: dict[str, object] = {"means": means} if means else {}
+    told |= {"sds": sds} if sds else {}
+    told |= {"ends": ends} if ends else {}
+    told |= {"then": "; "} if means and (sds or ends) else {}
+    told |= {"also": "; "} if sds and ends else {}
     cause = Reason("tails", "failed", "heavy tails", told)
-    others = "the other means" if means else "the means"
-    said = Reason("answer", "warned", "usable in part", {"others": others})
+    others = {"means": means, "sds": (*means, *sds), "quantiles": ends}
+    kept = [f"{'other ' if named else ''}{kind}" for kind, named in others.items()]
+    said = Reason("answer", "warned", "usable in part", {"others": kept})
     rows = _rows(facts, replace(row, outcome="warned"))
     return Verdict("partly", (said, cause, row), rows, (cause,))
 
@@ -241,16 +338,49 @@ def _entries(facts: Facts, group: xr.Dataset) -> dict[str, tuple[str, ...]]:
     return {name: entries for name, entries in facts.names.items() if name in group}
 
 
-def not_carried(facts: Facts, weighted: WeightedDraws) -> tuple[Entries, Entries]:
-    """Name entries whose mean, and whose standard deviation, rests on too few weighted draws; the worst first."""
-    limit = khat_limit(len(weighted.log_ratio))
-    khats: tuple[list[tuple[float, str]], ...] = ([], [])
+def _drift(facts: Facts) -> dict[str, Float[np.ndarray, "value statistic entry"]]:
+    """Read how far short chains moved and the error of that, of the entries of each variable; nothing if none ran."""
+    group = facts.view.group(schema.DRIFT)
+    if group is None or "value" not in group.dims:
+        return {}
+    return {
+        name: np.abs(group[name].to_numpy()).reshape(2, len(STATISTICS), -1)
+        for name in _entries(facts, group)
+    }
+
+
+def not_carried(facts: Facts, weighted: WeightedDraws) -> tuple[Entries, Entries, Entries]:
+    """Name entries whose mean, standard deviation or quantiles weighted draws do not know; the worst first.
+
+    Each by its own k-hat and its own standard error, and by what short chains could have seen and did not.
+    """
+    drift = _drift(facts)
+    khats, lacks, names = list[np.ndarray](), list[np.ndarray](), list[str]()
+    measured: dict[str, Known] = {}
     for name, entries in _entries(facts, weighted.values).items():
-        values = weighted.values[name].to_numpy()
-        tails = tails_of(values, weighted.log_ratio, weighted.log_weight)
-        for found, each in zip(khats, (tails.mean, tails.square), strict=True):
-            found += [(k, e) for k, e in zip(each, entries, strict=True) if not np.isnan(k)]
-    means, sds = (sorted(found, reverse=True) for found in khats)
+        own = known(weighted.values[name].to_numpy(), weighted.log_ratio, weighted.log_weight)
+        measured[name] = own
+        khats.append(own.khats)
+        names += entries
+    every = np.concatenate(khats, axis=1)
     # Where one is above the limit, the draws miss a tail, and the others' limit is lower.
-    least = [min(limit, LINKED) if own and own[0][0] > limit else limit for own in (means, sds)]
-    return tuple(e for k, e in means if k > least[0]), tuple(e for k, e in sds if k > least[1])
+    worst = np.nanmax(every, axis=1, initial=-np.inf)
+    limits = np.where(worst > weighted.limit, min(weighted.limit, LINKED), weighted.limit)
+    even = worth(weighted.log_weight) > EVEN * len(weighted.log_ratio)
+    limits[2] = np.inf if even else limits[2]
+    for name, own in measured.items():
+        found = own.lacks((limits[0], limits[1], limits[2]))
+        if name in drift:
+            change, error = drift[name]
+            claimed = np.array(CLAIMED)[:, None]
+            unsure = (change > claimed) | (error > UNSEEN * claimed)
+            unsure |= (change > DRIFTS * error) & (change > MATERIAL * claimed)
+            found |= np.stack([unsure[0], unsure[1], unsure[2] | unsure[3]])
+        lacks.append(found)
+    bad, order = (
+        np.concatenate(lacks, axis=1),
+        np.argsort(-np.nan_to_num(every, nan=-np.inf), axis=1),
+    )
+    bad[1] &= ~bad[0]  # where there is no mean, there is no standard deviation either
+    named = [tuple(names[i] for i in order[kind] if bad[kind, i]) for kind in range(3)]
+    return named[0], named[1], named[2]

@@ -98,9 +98,11 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
         "constant, a sum of zero) or a narrower prior removes the ridge. For single values draw about {times} times "
         "as many",
     ),
-    "approximation": (
-        "{fact}",
-        "Take a richer family or more steps, or sample with NUTS; until then use it for starting points alone",
+    "approximation": ("{fact}", "{advice}; until then use it only for starting points"),
+    "fit off": (
+        "[[Importance weights change its {off:plain}]][[; ]][[Weights do not tell whether {unknown:names} may be used]] "
+        "(k-hat {khat:.2f}; the weights are worth {worth:,.0f} of {count:,} draws)",
+        "{advice}",
     ),
     "heavy weights": (
         "Pareto k-hat of the weights is {khat:digits 2}, above {limit:.2f}: a few draws decide, and the {count:,} "
@@ -128,8 +130,8 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
     ),
     "tails of most": ("The tails of {names:names} are too heavy for these draws", _NUTS),
     "heavy tails": (
-        "[[Do not use mean and sd of {means:names}]][[{then}]][[Do not use the sd of {sds:names}]]: {tail} too heavy "
-        "for these draws",
+        "Do not use [[the mean and sd of {means:names}]][[{then}]][[the sd of {sds:names}]][[{also}]][[the quantiles of "
+        "{ends:names}]]: these draws do not know them well enough, or short chains from them could not confirm them",
         f"{_NUTS} if you need more",
     ),
     "no khat": (
@@ -238,7 +240,10 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
         "The {count:,} weighted draws are worth {worth:,.0f} independent ones, and [[k-hat of the weights is "
         "{khat:digits 2}]][[the weights are {even}]]"
     ),
-    "khat value": "k-hat is {khat:digits 2}",
+    "weights agree": (
+        "Importance weights (k-hat {khat:.2f}, worth {worth:,.0f} of {count:,} draws) [[change no mean, sd or quantile "
+        "that matters{agree:.0}]][[change the {off:plain}]]"
+    ),
     # The sampler
     "sampler sound": (
         "No divergences[[{trees}]][[; E-BFMI is at least {bfmi:digits 2}]][[; by the gradients at the draws no mean is "
@@ -297,17 +302,22 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
         "Its draws have a bias of the step size, which agreement between chains does not show"
     ),
     "usable fit": (
-        "You may use it: k-hat is {khat:digits 2}, so that the approximation is close enough to the posterior, and "
-        "importance weights can correct the rest. The answer rests on k-hat alone; R-hat does not apply"
+        "You may use it: importance weights change no mean by more than 0.1 sd, no sd by more than 10 %, and no 5 % or "
+        "95 % quantile by more than 0.15 sd. They see no other mode"
     ),
+    "usable resampled": (
+        "You may use it: means, sds and quantiles rest on enough weighted draws. They see no other mode"
+    ),
+    "usable but for": "You may use what is not named here",
     "usable weights": (
-        "You may use it: means, intervals and sds rest on enough draws, and short chains from the draws stay"
+        "You may use it: means, sds and quantiles rest on enough weighted draws, and short chains from these stay where "
+        "they are"
     ),
     "aligned fit": (
         "You may use it once labels are aligned: its draws have several labellings of {names:names}, so that the "
         "mean of one component is an average over several. Use aligned means"
     ),
-    "usable in part": "You may use {others} and the intervals",
+    "usable in part": "You may use the {others:plain}",
     "usable at points": (
         "You may use predictions at {good} of {count} {which}, and no single weights. Do not use predictions at {bad}"
     ),
@@ -338,8 +348,8 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
     "in no draw": "{names:names}: finite in no draw",
     "in some draws": "Finite in some draws only: {names:names}",
     "no rhat of a fit": (
-        "R-hat does not apply: the draws are independent ones from an approximation, and tell nothing of its distance "
-        "from the posterior; k-hat does"
+        "R-hat does not apply: the draws are independent ones from an approximation, and agree however far it is from "
+        "the posterior"
     ),
     "no khat of ratios": "k-hat is not defined: importance ratios are not finite",
     "restarts": (

@@ -84,8 +84,7 @@ def fitted(target: Any, wanted: Moments, method: str, seed: int, weights: bool) 
 
     started = time.perf_counter()
     try:
-        how = {"weights": True} if weights else {}
-        tree = ob.infer(target, method, seed=seed, predictive_mb=0, **how)
+        tree = ob.infer(target, method, seed=seed, predictive_mb=0, weights=weights)
     except ob.OnebasinError as error:
         return {"failed": str(error)[:100], "verdict": "unusable", "good": False}
     seconds = time.perf_counter() - started
@@ -96,7 +95,7 @@ def fitted(target: Any, wanted: Moments, method: str, seed: int, weights: bool) 
         view = as_view(tree)
         facts = gather(view, measure(view))
         weighted = WeightedDraws.of(facts)
-        means, sds = not_carried(facts, weighted) if weighted else ((), ())
+        means, sds, _ = not_carried(facts, weighted) if weighted else ((), (), ())
         claimed = distance(moments_of(tree), wanted, (means, {*means, *sds}))
     return {
         "good": bool(mean <= MEAN and sd <= SD),

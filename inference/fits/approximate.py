@@ -28,6 +28,7 @@ from onebasin.base.errors import InferenceError
 from onebasin.base.precision import precision
 from onebasin.base.seeds import Purpose
 from onebasin.posteriors import schema
+from onebasin.posteriors.weights import STATISTICS
 
 from ..contracts.engines import definition_of
 from ..contracts.method import Found, Job, one_chain
@@ -293,12 +294,17 @@ def weighted(job: Job[Any], found: Found) -> Found:
     group = group.assign({name: (schema.SAMPLE, values) for name, values in own.items()})
     whole = one_chain(draws, stats, group, converged=True)
     attributes = {**found.attributes, **_price(counted), schema.WORTH: result.worth}
-    first = {schema.WEIGHTED: (schema.SAMPLE, result.values), schema.DRIFT: ("statistic", moved)}
+    first = {schema.WEIGHTED: ((schema.SAMPLE,), result.values)}
+    first |= {schema.DRIFT: (("value", "statistic"), moved)}
     groups = dict(whole.groups)
-    for name, (axis, values) in first.items():
-        dims = {n: [axis, *(f"{n}_dim_{i}" for i in range(v.ndim - 1))] for n, v in values.items()}
+    for name, (axes, values) in first.items():
+        dims = {
+            n: [*axes, *(f"{n}_dim_{i}" for i in range(v.ndim - len(axes)))]
+            for n, v in values.items()
+        }
         groups[name] = xr.Dataset({n: (dims[n], v) for n, v in values.items()})
-    groups[schema.DRIFT] = groups[schema.DRIFT].assign_coords(statistic=["location", "spread"])
+    named = {"value": ["change", "error"], "statistic": list(STATISTICS)}
+    groups[schema.DRIFT] = groups[schema.DRIFT].assign_coords(named)
     return replace(whole, attributes=attributes, groups=groups)
 
 

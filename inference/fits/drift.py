@@ -1,8 +1,8 @@
 """Short chains from weighted draws, which stay where they are in distribution if the draws are the posterior's.
 
 Weights see nothing where no proposal goes. A chain that starts at a draw goes there by the gradient: a posterior that
-is wider than all proposals, or shifted, shows in ranks that drift. Moves are Hamiltonian, in one metric for
-all chains: one that was chosen by the start would not leave the posterior as it is.
+is wider than all proposals, or shifted, shows in ranks that drift. Moves are Hamiltonian, in metrics that are the same
+for all chains: one that was chosen by the start would not leave the posterior as it is.
 """
 
 from __future__ import annotations
@@ -10,12 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
+
+from onebasin.posteriors.weights import CLAIMED, TAIL, tails_of
 
 from ..density.counted import CountedDensity
-from .gaussian import Matrix, Points
+from .gaussian import Matrix, Points, moments
 from .peaks import square_root
-from .weighting import Weighted
+from .weighting import Weighted, resampled
 
 Chain = Float[np.ndarray, " chain"]
 
@@ -70,79 +72,165 @@ def transition(
     return moved, gains
 
 
-CHAINS = 64
-"""Which are moved together."""
-BATCHES = 8
-"""Times as many chains at most, where the first leave it open whether they drift."""
-OPEN = (3.0, 4.5)
-"""Standard errors of the largest drift between which it is open."""
-TRANSITIONS = 5
+CHAINS, LEAST_CHAINS, LEAST_SHARE = 128, 16, 0.005
+"""Which are moved together; how many of these start at an optimum at least, if it holds that share of the weight."""
+TRANSITIONS, MOST = 5, 60
+"""Transitions after which the errors are looked at again, and how many there are at most."""
 LEAPFROGS = 4
 STEP = 0.38
 """Largest step, four of which are a quarter of a normal's period."""
+HEAVIEST, BOOST = 4, 3.0
+"""How many entries, those with the heaviest tails, have chains that start in their tails on purpose; and by how much
+more often these do."""
+SEEN, CERTAIN = 2.0, 6.0
+"""Errors of a change that the claimed error has to be to be seen, and errors from which on a change is certain."""
 
 
 def drift(
     counted: CountedDensity, weighted: Weighted, rng: np.random.Generator
-) -> dict[str, Float[np.ndarray, "statistic ..."]]:
-    """Return by how many standard errors locations and spreads moved: of each variable (2, *event).
+) -> dict[str, Float[np.ndarray, "value statistic ..."]]:
+    """Return by how much `STATISTICS` of ranks changed, and the error of each: of every variable (2, statistic, *event).
 
-    Under the weighted draws' own distribution, ranks among them are uniform before and after the moves: a mean rank of
-    1/2 and a mean distance from it of 1/4, with the errors of that many independent draws.
+    Among draws of the posterior ranks stay uniform, whatever the number of moves. Chains start at every optimum, since
+    they hardly come from one to another, and more often in the heaviest tails, where begins what proposals miss. They
+    go on until an error of the size that is claimed would be seen, and is not. Errors are those of the chains, and of the weighted
+    draws among which they are ranked.
     """
-    ranks: dict[str, np.ndarray] = {}
-    for _ in range(BATCHES):
-        starts = weighted.vectors[weighted.resampled(CHAINS, rng)]
-        new = _ranks_of(weighted, counted.constrain(_moved(counted, weighted, starts, rng)))
-        ranks = {n: np.concatenate([ranks.get(n, r[:0]), r]) for n, r in new.items()}
-        found = {n: _scores(r, weighted.worth) for n, r in ranks.items()}
-        worst = max(np.nanmax(np.abs(scores), initial=0.0) for scores in found.values())
-        if not OPEN[0] < worst < OPEN[1]:
+    every = {name: _Ranks(values, weighted.log_weight) for name, values in weighted.values.items()}
+    rows, weights, strata = _starts(weighted, every, rng)
+    here = MovedChains.at(counted, weighted.vectors[rows])
+    roots = _metrics(weighted)
+    sums, found = {name: np.zeros(1) for name in every}, {}
+    for number in range(1, MOST + 1):
+        here = _moved(counted, here, roots[number % len(roots)], rng)
+        values = counted.constrain(here.points)
+        sums = {name: sums[name] + ranks.statistics(values[name]) for name, ranks in every.items()}
+        here = _exchanged(counted, weighted, here, rng)
+        if number % TRANSITIONS:
+            continue
+        found = {n: _change(sums[n] / number, number, r, weights, strata) for n, r in every.items()}
+        change, error = np.concatenate([f.reshape(2, 4, -1) for f in found.values()], axis=2)
+        change, claimed = np.abs(change), np.array(CLAIMED)[:, None]
+        open_ = (error > claimed / SEEN) | (change > claimed)
+        if not open_.any() or ((change > CERTAIN * error) & (change > claimed)).any():
             break
-    return found
+    own = {name: ranks.errors for name, ranks in every.items()}
+    return {n: np.stack([f[0], np.hypot(f[1], own[n])]) for n, f in found.items()}
 
 
-def _scores(
-    ranks: Float[np.ndarray, chain * event], worth: float
-) -> Float[np.ndarray, statistic * event]:
-    """Standard errors by which mean ranks, and mean distances from their middle, differ from those of no move.
+class _Ranks:
+    """Ranks among the weighted draws of a variable, from 0 to 1."""
 
-    The errors are those of the chains, and of the weighted draws among which they are ranked.
-    """
-    count = 1 / (1 / len(ranks) + 1 / worth)
-    location = (ranks.mean(axis=0) - 0.5) * np.sqrt(12 * count)
-    spread = (np.abs(ranks - 0.5).mean(axis=0) - 0.25) * np.sqrt(48 * count)
-    still = (ranks == 0.5).all(axis=0)  # an entry that is the same in all draws
-    return np.where(still, 0.0, np.stack([location, spread]))
+    def __init__(self, values: Float[np.ndarray, "draw ..."], log_weight: np.ndarray) -> None:
+        flat, weights = values.reshape(len(values), -1), np.exp(log_weight)
+        self.shape = values.shape[1:]
+        order = np.argsort(flat, axis=0)
+        self.sorted = np.take_along_axis(flat, order, axis=0)
+        self.below = np.vstack([np.zeros(flat.shape[1]), np.cumsum(weights[order], axis=0)])
+        own = self.statistics(values)
+        centred = own - np.tensordot(own, weights, (1, 0))[:, None]
+        self.expected = np.tensordot(own, weights, (1, 0))
+        self.variances = np.tensordot(centred**2, weights, (1, 0))
+        self.errors = np.sqrt(np.tensordot(centred**2, weights**2, (1, 0)))
+
+    def statistics(
+        self, values: Float[np.ndarray, "point ..."]
+    ) -> Float[np.ndarray, "statistic point ..."]:
+        """Ranks, their distances from the middle, and whether they are in either tail."""
+        flat = values.reshape(len(values), -1)
+        ranks = np.empty(flat.shape)
+        for entry, (own, below) in enumerate(zip(self.sorted.T, self.below.T, strict=True)):
+            # The weight of draws below each value, and half of that of draws that are equal.
+            left, right = (np.searchsorted(own, flat[:, entry], side=s) for s in ("left", "right"))
+            ranks[:, entry] = (below[left] + below[right]) / 2 / below[-1]
+        ranks = ranks.reshape(len(values), *self.shape)
+        return np.stack([ranks, np.abs(ranks - 0.5), ranks < TAIL, ranks > 1 - TAIL])
 
 
-def _ranks_of(weighted: Weighted, ends: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Ranks (chain, *event) of chains' ends among the weighted draws."""
-    weights, found = np.exp(weighted.log_weight), {}
+def _starts(
+    weighted: Weighted, every: dict[str, _Ranks], rng: np.random.Generator
+) -> tuple[Int[np.ndarray, " chain"], Chain, Int[np.ndarray, " chain"]]:
+    """Rows where chains start, the weight of each chain, and its stratum: the optimum at which it starts."""
+    weights, boost = np.exp(weighted.log_weight), np.ones(len(weighted.lp))
+    heavy: list[tuple[float, np.ndarray]] = []
     for name, values in weighted.values.items():
-        flat, end = values.reshape(len(values), -1), ends[name].reshape(len(ends[name]), -1)
-        ranks = []
-        for own, at in zip(flat.T, end.T, strict=True):
-            order = np.argsort(own)
-            below = np.append(0.0, np.cumsum(weights[order]))
-            # The weight of draws below each end, and half of that of draws that are equal.
-            left, right = (np.searchsorted(own[order], at, side=side) for side in ("left", "right"))
-            ranks.append((below[left] + below[right]) / 2 / below[-1])
-        found[name] = np.stack(ranks, axis=1).reshape(end.shape[0], *values.shape[1:])
-    return found
+        khats = tails_of(values, weighted.lp - weighted.log_q, weighted.log_weight).square.ravel()
+        in_tails = every[name].statistics(values)[2:].sum(axis=0).reshape(len(values), -1).T
+        heavy += [(k, tail) for k, tail in zip(khats, in_tails, strict=True) if not np.isnan(k)]
+    for _, tail in sorted(heavy, key=lambda each: -each[0])[:HEAVIEST]:
+        boost[tail > 0] = 1 + BOOST
+    rows, shares, numbers = [], [], []
+    for number in np.unique(weighted.optimum):
+        own = np.flatnonzero(weighted.optimum == number)
+        share = weights[own].sum()
+        if share < LEAST_SHARE:
+            continue
+        count = max(LEAST_CHAINS, round(CHAINS * share))
+        chosen = own[resampled(weights[own] * boost[own], count, rng)]
+        rows.append(chosen)
+        shares.append(share * (1 / boost[chosen]) / (1 / boost[chosen]).sum())
+        numbers.append(np.full(count, number))
+    total = np.concatenate(shares)
+    return np.concatenate(rows), total / total.sum(), np.concatenate(numbers)
+
+
+def _change(
+    means: Float[np.ndarray, "statistic chain ..."],
+    transitions: int,
+    ranks: _Ranks,
+    weights: Chain,
+    strata: Int[np.ndarray, " chain"],
+) -> Float[np.ndarray, "value statistic ..."]:
+    """Differences of chains' weighted mean statistics from those of the draws, and their errors within strata."""
+    change = np.tensordot(means, weights, (1, 0)) - ranks.expected
+    # Of shares that no chain meets by chance, the error is that of independent draws, one in two transitions.
+    least, found = 2 / transitions * ranks.variances * (weights**2).sum(), 0.0
+    for number in np.unique(strata):
+        own = strata == number
+        mine, each = weights[own], means[:, own]
+        centre = np.tensordot(each, mine / mine.sum(), (1, 0))[:, None]
+        found = found + np.tensordot((each - centre) ** 2, mine**2, (1, 0)) * own.sum() / (
+            own.sum() - 1
+        )
+    return np.stack([change, np.sqrt(np.maximum(found, least))])
+
+
+def _metrics(weighted: Weighted) -> list[Matrix]:
+    """Square roots of inverse metrics: one that suits the narrowest component, and one that suits the draws at an optimum.
+
+    Chains take one after the other: the first goes where the posterior is narrow, the second as far as it is wide.
+    """
+    inverses = [np.linalg.inv(each.root) for each in weighted.components]
+    narrow = square_root(np.mean([inverse.T @ inverse for inverse in inverses], axis=0))[0]
+    centred = weighted.vectors.copy()
+    weights = np.exp(weighted.log_weight)
+    for number in np.unique(weighted.optimum):
+        own = weighted.optimum == number
+        if weights[own].sum() > 0:
+            centred[own] -= np.average(centred[own], axis=0, weights=weights[own])
+    whole = moments(centred, weights)
+    return [narrow] if whole is None else [narrow, whole.root]
+
+
+def _exchanged(
+    counted: CountedDensity, weighted: Weighted, here: MovedChains, rng: np.random.Generator
+) -> MovedChains:
+    """The chains after a Metropolis step to one of the draws each, of the mixture's own distribution.
+
+    It brings a chain anywhere where draws are, and none back from where they are not.
+    """
+    rows = rng.integers(len(weighted.lp), size=len(here.heights))
+    gain = (weighted.lp - weighted.log_q)[rows]
+    gain -= here.heights - weighted.log_mixture(here.points)
+    taken = np.log(rng.uniform(size=len(rows))) < gain
+    points = np.where(taken[:, None], weighted.vectors[rows], here.points)
+    return MovedChains.at(counted, points)
 
 
 def _moved(
-    counted: CountedDensity, weighted: Weighted, points: Points, rng: np.random.Generator
-) -> Points:
-    """The chains after their transitions."""
-    size = points.shape[1]
-    # A square root of the inverse of the components' mean precision, which suits the narrowest.
-    inverses = [np.linalg.inv(each.root) for each in weighted.components]
-    root = square_root(np.mean([inverse.T @ inverse for inverse in inverses], axis=0))[0]
-    here = MovedChains.at(counted, points)
-    for _ in range(TRANSITIONS):
-        step = min(STEP, 0.9 * size**-0.25) * rng.uniform(0.7, 1.1)
-        momentum = rng.standard_normal(points.shape)
-        here, _ = transition(counted, here, root, momentum, step, LEAPFROGS, rng)
-    return here.points
+    counted: CountedDensity, here: MovedChains, root: Matrix, rng: np.random.Generator
+) -> MovedChains:
+    """The chains after a transition."""
+    step = min(STEP, 0.9 * len(root) ** -0.25) * rng.uniform(0.7, 1.1)
+    momentum = rng.standard_normal(here.points.shape)
+    return transition(counted, here, root, momentum, step, LEAPFROGS, rng)[0]

@@ -36,7 +36,7 @@ TAIL_ROUNDS = 5
 """Rounds that are added for the tails of quantities, unless draws miss a region."""
 TAIL_SHARE, TAILS, HEAVY = 0.3, 4, 0.5
 """Share of the draws of such a round for tails, of how many quantities, and their least k-hat."""
-SURE, GOOD, LOST = 0.6, 0.7, 1.0
+SURE, GOOD, LOST = 0.5, 0.7, 1.0
 """k-hat up to which weights of a quantity are surely good, up to which they are good, and from which on more draws of
 the same proposals do not help."""
 DEAD = 5.0
@@ -69,6 +69,8 @@ class Weighted:
     components: tuple[NormalFit, ...]
     shares: Float[np.ndarray, " component"]  # of the probability, up to `LEAST_SHARE`
     values: dict[str, np.ndarray]  # the variables (draw, ...) at the draws
+    optimum: Int[np.ndarray, " draw"]  # the number of the first fit that is nearest
+    log_mixture: Callable[[Points], LogWeights]  # log density of the mixture at other points
 
     @property
     def worth(self) -> float:
@@ -151,6 +153,14 @@ class _Draws:
         densities = np.stack([density for _, density in self._past])
         self.log_q = logsumexp(densities + portions[:, None], axis=0)
 
+    def log_mixture(self, points: Points) -> LogWeights:
+        """Log density of the mixture of all rounds at points."""
+        portions = [np.log(r.draws / len(self.vectors) * r.shares) for r, _ in self._past]
+        keys = [key for r, _ in self._past for key in zip(r.components, r.freedoms, strict=True)]
+        own: LogWeights
+        own = logsumexp(t_log_densities(keys, points) + np.concatenate(portions)[:, None], axis=0)
+        return own
+
     def by_component(self, mixture: _Round, first: int = 0) -> Float[np.ndarray, "component draw"]:
         """Log of share times density, of each component, from a draw on."""
         keys = list(zip(mixture.components, mixture.freedoms, strict=True))
@@ -231,7 +241,11 @@ def weigh(
     whole = (
         other if current.bends else current
     )  # whose few components say what moves suit all draws
-    return Weighted(vectors, lp, log_q, log_weight, whole.components, whole.shares, values)
+    nearest = np.argmax([fit.log_density(vectors) for fit in fits], axis=0)
+    components, shares = whole.components, whole.shares
+    return Weighted(
+        vectors, lp, log_q, log_weight, components, shares, values, nearest, draws.log_mixture
+    )
 
 
 def _along_bends(

@@ -60,7 +60,9 @@ def tree(
         values["b"] = np.exp(tail * exponential_quantiles(DRAWS))
     log_weight = smoothed(log_ratio)
     rows = rng.choice(DRAWS, size=1000, p=np.exp(log_weight))
-    moved = {"a": ("statistic", np.array([drift, 0.0])), "b": ("statistic", np.zeros(2))}
+    changes = {"a": [0.01 * drift, 0.0, 0.0, 0.0], "b": np.zeros(4)}
+    errors = np.array([0.01, 0.005, 0.005, 0.005])
+    moved = {n: (("value", "statistic"), np.stack([c, errors])) for n, c in changes.items()}
     stats = {"lp": log_ratio[rows], "log_q": np.zeros(1000)}
     return xr.DataTree.from_dict(
         {
@@ -83,8 +85,8 @@ def tree(
         ({}, "usable", "independent ones, and k-hat of the weights is 0."),
         ({"k": 0.9}, "unusable", ", above 0.70: a few draws decide"),
         ({"k": 0.6}, "unusable", "19% of them, and k-hat of the weights is 0.59: the draws"),
-        ({"tail": 0.45}, "partly", "the means and the intervals. Do not use the sd of `b`: its"),
-        ({"tail": 0.95}, "partly", "the other means and the intervals. Do not use mean and sd"),
+        ({"tail": 0.45}, "partly", "the means, other sds and quantiles. Do not use the sd of `b`: these"),
+        ({"tail": 0.95}, "partly", "the other means, other sds and quantiles. Do not use the mean and sd of `b`"),
         ({"drift": -5.0}, "unusable", "Short chains from the draws move away, `a` by 5.0 stan"),
     ],
 )
