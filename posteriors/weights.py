@@ -7,6 +7,7 @@ and Gabry 2024, Pareto smoothed importance sampling, JMLR 25 (also on quantities
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -104,6 +105,28 @@ def miss_a_region(log_ratio: LogWeights, log_weight: LogWeights) -> bool:
     """
     few = worth(log_weight) < COVERED * len(log_weight)
     return few and khat_of_weights(log_ratio) > SHORT
+
+
+def khat_limit(num_draws: int) -> float:
+    """Return the largest k-hat that this number of draws can bear (Vehtari et al. 2024)."""
+    return min(1 - 1 / math.log10(num_draws), 0.7) if num_draws > 1 else float("nan")
+
+
+LEAST_WORTH = 200.0
+"""Independent draws that weights have to be worth."""
+
+
+def why_lost(log_ratio: LogWeights, log_weight: LogWeights, limit: float) -> str | None:
+    """Name what makes weights useless, as the kind of a sentence: their tail, their number, a region; None if nothing.
+
+    `limit` is the largest k-hat. Log ratios are raw, log weights smoothed.
+    """
+    draws = worth(log_weight)
+    if not khat_of_weights(log_ratio) <= limit and not draws > EVEN * len(log_ratio):
+        return "heavy weights"
+    if draws < LEAST_WORTH:
+        return "few worth"
+    return "uneven weights" if miss_a_region(log_ratio, log_weight) else None
 
 
 def khat_of_weights(log_ratio: LogWeights) -> float:

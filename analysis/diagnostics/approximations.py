@@ -23,25 +23,25 @@ from onebasin.posteriors.weights import (
     CLAIMED,
     EVEN,
     MIN_DRAWS_FOR_KHAT,
+    LEAST_WORTH,
     STATISTICS,
     Known,
+    khat_limit,
     khat_of_weights,
     known,
-    miss_a_region,
     quantiles,
     smoothed,
+    why_lost,
     worth,
 )
 
 from ..summaries.deciding import rhat_of_entries
-from ..summaries.variational import KHAT_OF_DISTINCT, khat_limit, log_ratios
+from ..summaries.variational import KHAT_OF_DISTINCT, log_ratios
 from .answers import labels_cause, labels_remedy, overlap
 from .labels import Labels
 from .measure import Facts
 from .verdict import LABELS, PREDICTIONS, SAMPLER, Answer, Extreme, Reason, Verdict
 
-LEAST = 200.0
-"""Independent draws that weights have to be worth."""
 DRIFTS, MATERIAL, UNSEEN = 4.0, 0.5, 0.75
 """Standard errors by which short chains may move, in a location or a spread, if that is half of the error that is
 claimed not to be there; and the standard error, as a share of that, with which it could not have been seen."""
@@ -180,13 +180,14 @@ def _of_plain(facts: Facts, log_ratio: Float[np.ndarray, " draw"]) -> Verdict:
                 pair = f"{before[kind]:.3g}, {after[kind]:.3g} weighted"
                 off.append((float(worst[kind]), f"{DESCRIBED[kind]} of `{entry}` ({pair})"))
     told = [text for _, text in sorted(off, reverse=True)]
-    numbers |= {"off": told} if told else {"agree": "all"}
+    numbers |= {"off": told} if told else {"agree": True}
     row = Reason(PREDICTIONS, "passed", "weights agree", numbers)
     if not (told or unknown):
         return Verdict(
             "usable", (Reason("answer", "passed", "usable fit", numbers),), _rows(facts, row)
         )
     numbers |= {"unknown": tuple(unknown)} if unknown else {}
+    numbers |= {"also": "; weights"} if told and unknown else {"also": "Weights"} if unknown else {}
     if 2 * (len(told) + len(unknown)) > entries:
         return _refused(facts, "fit off", numbers)
     cause = Reason("approximation", "failed", "fit off", numbers)
@@ -283,14 +284,9 @@ def _of_weights(facts: Facts, weighted: WeightedDraws) -> Verdict:
     draws, khat = worth(log_weight), khat_of_weights(log_ratio)
     numbers = {"count": len(log_ratio), "worth": draws}
     even = khat == -np.inf or draws > EVEN * len(log_ratio)
-    if not khat <= limit and not even:
-        own = {"khat": khat, "limit": limit, "limits": (limit,)}
-        return _refused(facts, "heavy weights", numbers | own)
-    if draws < LEAST:
-        return _refused(facts, "few worth", numbers | {"least": LEAST})
-    if miss_a_region(log_ratio, log_weight):
-        own = {"share": draws / len(log_ratio), "khat": khat}
-        return _refused(facts, "uneven weights", numbers | own)
+    if (lost := why_lost(log_ratio, log_weight, limit)) is not None:
+        own = {"khat": khat, "limit": limit, "limits": (limit,), "least": LEAST_WORTH}
+        return _refused(facts, lost, numbers | own | {"share": draws / len(log_ratio)})
     moved: list[tuple[float, str]] = []  # locations or spreads, by standard errors
     drift = _drift(facts)
     for name, (change, error) in drift.items():

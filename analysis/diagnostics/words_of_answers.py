@@ -100,7 +100,7 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
     ),
     "approximation": ("{fact}", "{advice}; until then use it only for starting points"),
     "fit off": (
-        "[[Importance weights change its {off:plain}]][[; ]][[Weights do not tell whether {unknown:names} may be used]] "
+        "[[Importance weights change its {off:plain}]][[{also} do not tell whether {unknown:names} may be used]] "
         "(k-hat {khat:.2f}; the weights are worth {worth:,.0f} of {count:,} draws)",
         "{advice}",
     ),
@@ -241,8 +241,8 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
         "{khat:digits 2}]][[the weights are {even}]]"
     ),
     "weights agree": (
-        "Importance weights (k-hat {khat:.2f}, worth {worth:,.0f} of {count:,} draws) [[change no mean, sd or quantile "
-        "that matters{agree:.0}]][[change the {off:plain}]]"
+        "Importance weights (k-hat {khat:.2f}, worth {worth:,.0f} of {count:,} draws) [[change no mean, sd or "
+        "quantile by more than the limits{agree:.0}]][[change the {off:plain}]]"
     ),
     # The sampler
     "sampler sound": (

@@ -178,8 +178,7 @@ CHECKS: Mapping[str, str | tuple[str, ...]] = {
     "khat": (
         "Pareto k-hat is {khat:digits 2}, above {limit:digits 2}",
         "the approximation misses part of the posterior",
-        "Compare its intervals with those of MCMC before using them, or try a richer family (full rank) or a better "
-        "parametrisation",
+        "Compare its intervals with those of MCMC before using them",
     ),
     "khat of distinct": (
         "Pareto k-hat of the {distinct} distinct draws is {khat:digits 2}, above {limit:digits 2}, where draws were "

@@ -5,7 +5,6 @@ unconstrained space, each up to a constant, which k-hat does not see. Source of 
 on variational inference: Yao, Vehtari, Simpson and Gelman 2018, "Yes, but did it work?".
 """
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +13,7 @@ from jaxtyping import Float
 
 from onebasin.posteriors import schema
 from onebasin.posteriors.view import View
-from onebasin.posteriors.weights import pareto_khat
+from onebasin.posteriors.weights import khat_limit, pareto_khat
 
 from .sampler import NAN
 
@@ -83,11 +82,6 @@ def variational_summary(view: View) -> VariationalSummary:
         failed_attempts=len(view.parsed(schema.ATTEMPTS) or ()),
         gradient_evaluations=None if gradients is None else int(gradients),
     )
-
-
-def khat_limit(num_draws: int) -> float:
-    """Return the largest k-hat that this number of draws can bear (Vehtari et al. 2024)."""
-    return min(1 - 1 / math.log10(num_draws), 0.7) if num_draws > 1 else NAN
 
 
 def log_ratios(view: View) -> Float[np.ndarray, " draw"] | None:

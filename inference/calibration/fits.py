@@ -17,7 +17,7 @@ import numpy as np
 
 from onebasin.models.target import Target
 
-from ..contracts.method import Method
+from ..contracts.method import Method, weighs
 from ..mcmc.hmc import Hmc
 from ..mcmc.nuts import Nuts
 from ..microcanonical.mclmc import Mclmc
@@ -34,7 +34,7 @@ def together(family: Family, method: Method) -> Compiled | None:
     """One compiled program for all simulations, where there is one for the method."""
     if family.model is None:
         return None
-    if getattr(method, "weights", False) or getattr(method, "init", None) == "fit":
+    if weighs(method, is_network=family.model.is_network) or getattr(method, "init", None) == "fit":
         return None  # weights take a loop of their own
     if isinstance(method, Nuts | Hmc | Mclmc):
         return CompiledChains(family, method)

@@ -89,6 +89,12 @@ class Method:
         return found
 
 
+def weighs(method: Method, *, is_network: bool) -> bool:
+    """Tell whether a fit is corrected by importance weights: where it is asked for, and by default except of networks."""
+    weights = getattr(method, "weights", False)
+    return bool(weights) or (weights is None and not is_network)
+
+
 @dataclass(frozen=True)
 class Job[M: Method]:
     """One run of a method; made once by `run`, and handed down."""

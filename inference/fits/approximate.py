@@ -24,11 +24,11 @@ import xarray as xr
 from jaxtyping import Float
 from scipy.optimize import minimize
 
-from onebasin.base.errors import InferenceError
+from onebasin.base.errors import InferenceError, OnebasinError
 from onebasin.base.precision import precision
 from onebasin.base.seeds import Purpose
 from onebasin.posteriors import schema
-from onebasin.posteriors.weights import STATISTICS
+from onebasin.posteriors.weights import STATISTICS, khat_limit, why_lost
 
 from ..contracts.engines import definition_of
 from ..contracts.method import Found, Job, one_chain
@@ -39,7 +39,7 @@ from .dadvi import Dadvi
 from .drift import drift
 from .gaussian import NormalFit, Points, Vector, cholesky, moments
 from .peaks import FULL, Peak, find_peaks, smoothed_peak
-from .weighting import ROUNDS, weigh
+from .weighting import BENT_SIZE, DEAD, ROUNDS, Weighted, weigh
 
 AT_ONCE = 60
 """Evaluations after which coordinates are whitened again, by the fit so far."""
@@ -196,6 +196,8 @@ STARTS = 16
 RADIUS = 2.0
 SAME = 0.5
 """Standard deviations by which the centres of two fits differ at most that are one."""
+AGAIN = 2
+"""Times that draws are weighed again, with proposals where short chains found gaps."""
 BELOW = 15.0
 """Nats of the ELBO below the best fit from which on a fit is no proposal."""
 
@@ -271,21 +273,32 @@ def gaussians(
 def weighted(job: Job[Any], found: Found) -> Found:
     """Give an approximation importance weights, and take its draws by them.
 
-    Proposals start at the approximation's own Gaussian, or at the moments of its draws, and at every other optimum.
+    Proposals start at the approximation's own Gaussian, or at the moments of its draws, and at every other optimum. By
+    default an approximation of many coordinates whose own weights are worth nothing stays as it is, with a note.
     """
-    with precision("float64"):
-        counted, fits = found.proposals or _proposals(job, found)
-        rng = _rng(job, Purpose.IMPORTANCE_WEIGHTS, 0)
-        bar = job.bars.add("weights", ROUNDS)
-        result = weigh(counted, fits, rng, lambda done: job.bars.move(bar, done))
-        if not np.isfinite(result.lp).any():
-            raise InferenceError(
-                f"The log density of {job.target.name!r} is finite at none of {len(result.lp):,} draws, so that none "
-                "has a weight; use `nuts`."
-            )
-        moved = drift(counted, result, rng)
-        rows = result.resampled(job.method.draws, rng)
-        draws = counted.quantities(result.vectors[rows])
+    asked = job.method.weights is not None
+    try:
+        with precision("float64"):
+            counted, fits = _own(job, found)
+            rng = _rng(job, Purpose.IMPORTANCE_WEIGHTS, 0)
+            if not asked and counted.size > BENT_SIZE and (note := _dead(counted, fits, rng)):
+                return replace(found, attributes={**found.attributes, schema.WEIGHTS_NOTE: note})
+            fits = found.proposals[1] if found.proposals else _with_other_optima(job, counted, fits)
+            bar = job.bars.add("weights", ROUNDS)
+            result = weigh(counted, fits, rng, lambda done: job.bars.move(bar, done))
+            if not np.isfinite(result.lp).any():
+                raise InferenceError(
+                    f"The log density of {job.target.name!r} is finite at none of {len(result.lp):,} draws, so that "
+                    "none has a weight; use `nuts`."
+                )
+            moved, result = _checked(counted, fits, result, rng)
+            rows = result.resampled(job.method.draws, rng)
+            draws = counted.quantities(result.vectors[rows])
+    except OnebasinError as error:
+        if asked:
+            raise
+        note = f"No importance weights could be computed: {error}"
+        return replace(found, attributes={**found.attributes, schema.WEIGHTS_NOTE: note})
     stats = {"lp": result.lp[rows], "log_q": result.log_q[rows]}
     group = found.groups.get(schema.VARIATIONAL, xr.Dataset()).drop_vars(
         schema.LOG_RATIO, errors="ignore"
@@ -308,18 +321,65 @@ def weighted(job: Job[Any], found: Found) -> Found:
     return replace(whole, attributes=attributes, groups=groups)
 
 
-def _proposals(job: Job[Any], found: Found) -> tuple[CountedDensity, tuple[NormalFit, ...]]:
-    """The moments of an approximation's draws, and Gaussians on fixed draws at optima that these do not cover."""
+def _own(job: Job[Any], found: Found) -> tuple[CountedDensity, tuple[NormalFit, ...]]:
+    """The density, and an approximation's Gaussians; those of others are the moments of their draws, where they have any."""
+    if found.proposals:
+        own: tuple[CountedDensity, tuple[NormalFit, ...]] = found.proposals
+        return own
     counted = CountedDensity(_density(job))
     density = counted.density
     values = {name: np.asarray(found.draws[name])[0] for name in density.names}
     vectors = np.asarray(jax.vmap(density.unconstrain)(values))
     vectors = vectors[np.isfinite(vectors).all(axis=1)]
-    own = moments(vectors, np.ones(len(vectors))) if len(vectors) > counted.size else None
-    fits = gaussians(job, counted, Dadvi(starts=STARTS, init_radius=RADIUS))
-    if own is None:
-        return counted, fits
-    return counted, (own, *(each for each in fits if _apart(each, own) > SAME))
+    fit = moments(vectors, np.ones(len(vectors))) if len(vectors) > counted.size else None
+    return counted, () if fit is None else (fit,)
+
+
+def _checked(
+    counted: CountedDensity,
+    fits: tuple[NormalFit, ...],
+    weighted: Weighted,
+    rng: np.random.Generator,
+) -> tuple[dict[str, np.ndarray], Weighted]:
+    """Check weighted draws by short chains; where these leave the draws, weigh again with proposals where they went."""
+    for number in range(1 + AGAIN):
+        ratio = weighted.lp - weighted.log_q
+        if why_lost(ratio, weighted.log_weight, khat_limit(len(ratio))):
+            return {}, weighted
+        found = drift(counted, weighted, rng)
+        if not found.gaps or number == AGAIN:
+            break
+        proposals = (*weighted.components, *found.gaps)
+        weighted = weigh(counted, proposals, rng, optima=fits)
+    return found.changes, weighted
+
+
+def _dead(
+    counted: CountedDensity, fits: tuple[NormalFit, ...], rng: np.random.Generator
+) -> str | None:
+    """Say that weights of draws from an approximation are worth nothing; None where they are worth something."""
+    if not fits:
+        return None
+    first = weigh(counted, fits, rng, rounds=1, more_rounds=0, tail_rounds=0, bends=False)
+    if np.isfinite(first.lp).any() and first.worth >= DEAD:
+        return None
+    return (
+        f"Importance weights are worth {first.worth:.1f} of {len(first.lp):,} draws in {counted.size} coordinates, so "
+        "that the fit was not corrected"
+    )
+
+
+def _with_other_optima(
+    job: Job[Any], counted: CountedDensity, own: tuple[NormalFit, ...]
+) -> tuple[NormalFit, ...]:
+    """Add Gaussians on fixed draws at optima that an approximation does not cover."""
+    try:
+        fits = gaussians(job, counted, Dadvi(starts=STARTS, init_radius=RADIUS))
+    except InferenceError:
+        if not own:
+            raise
+        return own
+    return (*own, *(fit for fit in fits if all(_apart(fit, other) > SAME for other in own)))
 
 
 def _density(job: Job[Any]) -> Any:

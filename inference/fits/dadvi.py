@@ -35,8 +35,9 @@ class Dadvi(Method):
         that.
     draws : int
         Draws taken from the fitted Gaussian.
-    weights : bool
-        Correct the approximation by importance weights, and resample the draws by them.
+    weights : bool or None
+        Correct the approximation by importance weights, and resample the draws by them. By default if weights are worth
+        anything; not of networks.
 
     Examples
     --------
@@ -46,6 +47,7 @@ class Dadvi(Method):
 
     name: ClassVar[str] = "dadvi"
     by_jax: ClassVar[bool] = True
+    for_calibration: ClassVar = {"weights": False}
     engines: ClassVar = dict.fromkeys(
         ("numpyro", "stanli", "cmdstan"), "onebasin.inference.fits.approximate:fit_fixed_draws"
     )
@@ -56,7 +58,7 @@ class Dadvi(Method):
     iterations: Count = 60
     init_radius: Positive = 2.0
     draws: Count = 1000
-    weights: bool = False
+    weights: bool | None = None
 
 
 @settings

@@ -7,6 +7,7 @@ for all chains: one that was chosen by the start would not leave the posterior a
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +16,7 @@ from jaxtyping import Float, Int
 from onebasin.posteriors.weights import CLAIMED, TAIL, tails_of
 
 from ..density.counted import CountedDensity
-from .gaussian import Matrix, Points, moments
+from .gaussian import Matrix, NormalFit, Points, moments
 from .peaks import square_root
 from .weighting import Weighted, resampled
 
@@ -74,22 +75,29 @@ def transition(
 
 CHAINS, LEAST_CHAINS, LEAST_SHARE = 128, 16, 0.005
 """Which are moved together; how many of these start at an optimum at least, if it holds that share of the weight."""
-TRANSITIONS, MOST = 5, 60
+TRANSITIONS, MOST = 4, 60
 """Transitions after which the errors are looked at again, and how many there are at most."""
-LEAPFROGS = 4
-STEP = 0.38
-"""Largest step, four of which are a quarter of a normal's period."""
+LEAPFROGS = 3
+STEP, STEP_OF_MANY = 0.52, 1.2
+"""Largest step, three of which are a quarter of a normal's period; and that of n coordinates, times n^(1/4)."""
 HEAVIEST, BOOST = 4, 3.0
 """How many entries, those with the heaviest tails, have chains that start in their tails on purpose; and by how much
 more often these do."""
-SEEN, CERTAIN = 2.0, 6.0
-"""Errors of a change that the claimed error has to be to be seen, and errors from which on a change is certain."""
+SEEN, GROWN, CERTAIN = 2.0, 3.0, 6.0
+"""Errors of a change that the claimed error has to be to be seen; from which on a tail has grown; and from which on a
+change is certain."""
 
 
-def drift(
-    counted: CountedDensity, weighted: Weighted, rng: np.random.Generator
-) -> dict[str, Float[np.ndarray, "value statistic ..."]]:
-    """Return by how much `STATISTICS` of ranks changed, and the error of each: of every variable (2, statistic, *event).
+@dataclass(frozen=True, eq=False)
+class Drift:
+    """By how much `STATISTICS` of ranks changed, and the error of that, of every variable; and where the draws have gaps."""
+
+    changes: dict[str, Float[np.ndarray, "value statistic ..."]]
+    gaps: tuple[NormalFit, ...]  # the moments of chains where they went and draws are rare
+
+
+def drift(counted: CountedDensity, weighted: Weighted, rng: np.random.Generator) -> Drift:
+    """Move chains from weighted draws, and compare the ranks of where they go among these with those of the draws.
 
     Among draws of the posterior ranks stay uniform, whatever the number of moves. Chains start at every optimum, since
     they hardly come from one to another, and more often in the heaviest tails, where begins what proposals miss. They
@@ -101,9 +109,11 @@ def drift(
     here = MovedChains.at(counted, weighted.vectors[rows])
     roots = _metrics(weighted)
     sums, found = {name: np.zeros(1) for name in every}, {}
+    visited: list[Points] = []
     for number in range(1, MOST + 1):
         here = _moved(counted, here, roots[number % len(roots)], rng)
         values = counted.constrain(here.points)
+        visited.append(here.points)
         sums = {name: sums[name] + ranks.statistics(values[name]) for name, ranks in every.items()}
         here = _exchanged(counted, weighted, here, rng)
         if number % TRANSITIONS:
@@ -115,7 +125,35 @@ def drift(
         if not open_.any() or ((change > CERTAIN * error) & (change > claimed)).any():
             break
     own = {name: ranks.errors for name, ranks in every.items()}
-    return {n: np.stack([f[0], np.hypot(f[1], own[n])]) for n, f in found.items()}
+    changes = {n: np.stack([f[0], np.hypot(f[1], own[n])]) for n, f in found.items()}
+    points = np.concatenate(visited[len(visited) // 2 :])
+    return Drift(changes, tuple(_gaps(changes, points, every, counted)))
+
+
+def _gaps(
+    changes: dict[str, np.ndarray],
+    points: Points,
+    every: dict[str, _Ranks],
+    counted: CountedDensity,
+) -> Iterator[NormalFit]:
+    """Gaussians of the points that chains visited in the tails that have grown the most, if these grew for certain."""
+    grown: list[tuple[float, np.ndarray]] = []
+    values = counted.constrain(points)
+    for name, (change, error) in changes.items():
+        tails = every[name].statistics(values[name])[2:].reshape(2, len(points), -1)
+        size, noise = change[2:].reshape(2, -1), error[2:].reshape(2, -1)
+        for end, entry in zip(
+            *np.nonzero((size > CLAIMED[2]) & (size > GROWN * noise)), strict=True
+        ):
+            grown.append((size[end, entry], tails[end, :, entry] > 0))
+    for _, there in sorted(grown, key=lambda each: -each[0])[:HEAVIEST]:
+        fit = (
+            moments(points[there], np.ones(int(there.sum())))
+            if there.sum() > len(points.T)
+            else None
+        )
+        if fit is not None:
+            yield fit
 
 
 class _Ranks:
@@ -222,15 +260,17 @@ def _exchanged(
     rows = rng.integers(len(weighted.lp), size=len(here.heights))
     gain = (weighted.lp - weighted.log_q)[rows]
     gain -= here.heights - weighted.log_mixture(here.points)
-    taken = np.log(rng.uniform(size=len(rows))) < gain
-    points = np.where(taken[:, None], weighted.vectors[rows], here.points)
-    return MovedChains.at(counted, points)
+    (taken,) = np.nonzero(np.log(rng.uniform(size=len(rows))) < gain)
+    points, heights, slopes = here.points.copy(), here.heights.copy(), here.slopes.copy()
+    points[taken] = weighted.vectors[rows[taken]]
+    heights[taken], slopes[taken] = counted.gradient(points[taken])
+    return MovedChains(points, heights, slopes)
 
 
 def _moved(
     counted: CountedDensity, here: MovedChains, root: Matrix, rng: np.random.Generator
 ) -> MovedChains:
     """The chains after a transition."""
-    step = min(STEP, 0.9 * len(root) ** -0.25) * rng.uniform(0.7, 1.1)
+    step = min(STEP, STEP_OF_MANY * len(root) ** -0.25) * rng.uniform(0.7, 1.1)
     momentum = rng.standard_normal(here.points.shape)
     return transition(counted, here, root, momentum, step, LEAPFROGS, rng)[0]

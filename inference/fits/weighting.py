@@ -180,12 +180,13 @@ def weigh(
     rng: np.random.Generator,
     done: Callable[[int], None] = lambda _: None,
     *,
+    optima: Sequence[NormalFit] = (),
     rounds: int = ROUNDS,
     more_rounds: int = MORE_ROUNDS,
     tail_rounds: int = TAIL_ROUNDS,
     bends: bool = True,
 ) -> Weighted:
-    """Draw, weigh and adapt, a round after the other; first from the fits, one a distinct optimum.
+    """Draw, weigh and adapt, a round after the other; first from the fits, one a distinct optimum unless `optima` are given.
 
     After each of `rounds`, `done` is called with its number. There are up to `more_rounds` more, of twice as many
     draws, where the weights of a quantity leave it open whether they are good; and `tail_rounds` for its tail where
@@ -241,7 +242,7 @@ def weigh(
     whole = (
         other if current.bends else current
     )  # whose few components say what moves suit all draws
-    nearest = np.argmax([fit.log_density(vectors) for fit in fits], axis=0)
+    nearest = np.argmax([fit.log_density(vectors) for fit in optima or fits], axis=0)
     components, shares = whole.components, whole.shares
     return Weighted(
         vectors, lp, log_q, log_weight, components, shares, values, nearest, draws.log_mixture

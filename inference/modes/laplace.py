@@ -23,8 +23,9 @@ class Laplace(OptimumSearch):
     ----------
     draws : int
         Draws taken from the fitted approximation.
-    weights : bool
-        Correct the approximation by importance weights, and resample the draws by them.
+    weights : bool or None
+        Correct the approximation by importance weights, and resample the draws by them. By default if weights are worth
+        anything; not of networks.
 
     Examples
     --------
@@ -39,9 +40,10 @@ class Laplace(OptimumSearch):
         "cmdstan": "onebasin.inference.modes.stan:laplace",
     }
     later: ClassVar = ("weights",)
+    for_calibration: ClassVar = {"weights": False}
 
     draws: Count = 1000
-    weights: bool = False
+    weights: bool | None = None
 
 
 @settings

@@ -34,8 +34,9 @@ class Pathfinder(Method):
         Steps by which the curvature is estimated.
     init_radius : float
         Starting points are uniform within +-init_radius in the unconstrained space.
-    weights : bool
-        Correct the approximation by importance weights, and resample the draws by them.
+    weights : bool or None
+        Correct the approximation by importance weights, and resample the draws by them. By default if weights are worth
+        anything; not of networks.
 
     Examples
     --------
@@ -49,6 +50,7 @@ class Pathfinder(Method):
         "cmdstan": "onebasin.inference.modes.stan:pathfinder",
     }
     later: ClassVar = ("weights",)
+    for_calibration: ClassVar = {"weights": False}
 
     paths: Count = 4
     draws: Count = 1000
@@ -57,7 +59,7 @@ class Pathfinder(Method):
     elbo_samples: Count = 25
     history: Count = 5
     init_radius: Positive = 2.0
-    weights: bool = False
+    weights: bool | None = None
 
 
 @settings

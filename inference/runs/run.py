@@ -22,7 +22,7 @@ from onebasin.posteriors.scratch import close_with
 from onebasin.posteriors.storable import check_amount
 
 from ..contracts.engines import DEFINED, LIBRARIES, bound, chosen, definition_of, found_at
-from ..contracts.method import LIMIT_MB, RUNNING, Job, Method
+from ..contracts.method import LIMIT_MB, RUNNING, Job, Method, weighs
 from . import declared
 from .initial import initial_values, is_data
 from .origin import origin_of
@@ -79,7 +79,7 @@ def run(
             target, method, engine, seed, bars, implementation, start, kept, adapt_from=adapt_from
         )
         found = method.run(job)
-        if getattr(method, "weights", False):
+        if weighs(method, is_network=target.is_network):
             found = found_at(WEIGHTS)(job, found)
     how = {
         "engine": engine,

@@ -54,8 +54,9 @@ class Advi(Method):
         Whether means and standard deviations are recorded at every evaluation too (NumPyro).
     dtype : {"float64", "float32"}
         Precision of the NumPyro engine.
-    weights : bool
-        Correct the approximation by importance weights, and resample the draws by them.
+    weights : bool or None
+        Correct the approximation by importance weights, and resample the draws by them. By default if weights are worth
+        anything; not of networks.
 
     Examples
     --------
@@ -72,6 +73,7 @@ class Advi(Method):
     takes_start: ClassVar[bool] = True
     apart: ClassVar = ("family",)
     later: ClassVar = ("weights",)
+    for_calibration: ClassVar = {"weights": False}
     numpyro_alone: ClassVar = frozenset(
         {"dtype", "init_scale", "learning_rate", "schedule", "anneal"}
     )
@@ -92,7 +94,7 @@ class Advi(Method):
     init_scale: Positive = 0.1
     trace_parameters: bool = False
     dtype: Literal["float64", "float32"] = "float64"
-    weights: bool = False
+    weights: bool | None = None
 
     @property
     def label(self) -> str:

@@ -85,8 +85,16 @@ def tree(
         ({}, "usable", "independent ones, and k-hat of the weights is 0."),
         ({"k": 0.9}, "unusable", ", above 0.70: a few draws decide"),
         ({"k": 0.6}, "unusable", "19% of them, and k-hat of the weights is 0.59: the draws"),
-        ({"tail": 0.45}, "partly", "the means, other sds and quantiles. Do not use the sd of `b`: these"),
-        ({"tail": 0.95}, "partly", "the other means, other sds and quantiles. Do not use the mean and sd of `b`"),
+        (
+            {"tail": 0.45},
+            "partly",
+            "the means, other sds and quantiles. Do not use the sd of `b`: these",
+        ),
+        (
+            {"tail": 0.95},
+            "partly",
+            "the other means, other sds and quantiles. Do not use the mean and sd of `b`",
+        ),
         ({"drift": -5.0}, "unusable", "Short chains from the draws move away, `a` by 5.0 stan"),
     ],
 )
