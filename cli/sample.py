@@ -248,7 +248,9 @@ def _write_optimum(file: Path, tree: "xr.DataTree", *, json: bool) -> None:
     ]
     caption = f"{SHOWN} of {len(rows)} values" if len(rows) > SHOWN else ""
     console.write_table(Table(("parameter", "optimum"), tuple(rows[:SHOWN]), caption=caption))
-    if converged:
+    if note := tree.attrs.get(schema.OPTIMUM_NOTE):
+        console.write_remark(f"{note[:1].lower()}{note[1:]}", "warn")
+    elif converged:
         console.write_remark(f"the optimiser converged; the log density is {height:.6g}", "good")
     else:
         console.write_remark(

@@ -180,7 +180,7 @@ def _of_plain(facts: Facts, log_ratio: Float[np.ndarray, " draw"]) -> Verdict:
                 pair = f"{before[kind]:.3g}, {after[kind]:.3g} weighted"
                 off.append((float(worst[kind]), f"{DESCRIBED[kind]} of `{entry}` ({pair})"))
     told = [text for _, text in sorted(off, reverse=True)]
-    numbers |= {"off": told} if told else {"agree": True}
+    numbers |= {"off": told} if told else {}
     row = Reason(PREDICTIONS, "passed", "weights agree", numbers)
     if not (told or unknown):
         return Verdict(

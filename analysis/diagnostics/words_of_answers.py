@@ -241,8 +241,11 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
         "{khat:digits 2}]][[the weights are {even}]]"
     ),
     "weights agree": (
-        "Importance weights (k-hat {khat:.2f}, worth {worth:,.0f} of {count:,} draws) [[change no mean, sd or "
-        "quantile by more than the limits{agree:.0}]][[change the {off:plain}]]"
+        "Importance weights (k-hat {khat:.2f}, worth {worth:,.0f} of {count:,} draws) leave means, sds and quantiles as "
+        "they are"
+    ),
+    "weights disagree": (
+        "Importance weights (k-hat {khat:.2f}, worth {worth:,.0f} of {count:,} draws) change what is named above"
     ),
     # The sampler
     "sampler sound": (

@@ -10,6 +10,7 @@ import numpy as np
 import numpyro
 from numpyro import distributions as dist
 from numpyro.infer import Predictive
+from scipy.stats import t as student
 
 import onebasin as ob
 
@@ -33,11 +34,12 @@ Made = Model | tuple[Model, Values]
 
 
 def _student(rng: np.random.Generator) -> Made:
-    """Draws show no exact sd of a t: two points have it."""
+    """Draws show no exact sd of a t: quantiles whose ends are moved have it."""
     nu, size = float(rng.choice([3, 3, 4, 5, 8])), int(rng.integers(1, 7))
-    sd = (nu / (nu - 2)) ** 0.5
     model = independent(x=dist.StudentT(nu).expand([size]).to_event(1))
-    return model, {"x": np.outer([-sd, sd], np.ones(size))}
+    values = student.ppf((np.arange(20_000) + 0.5) / 20_000, nu)
+    values[[0, -1]] = np.sqrt((20_000 * nu / (nu - 2) - (values[1:-1] ** 2).sum()) / 2) * [-1, 1]
+    return model, {"x": np.outer(values, np.ones(size))}
 
 
 def _bounded(rng: np.random.Generator) -> Made:

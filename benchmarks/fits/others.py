@@ -17,7 +17,8 @@ import numpy as np
 
 from onebasin.base.processes.libraries import prepare_jax
 
-from .__main__ import distance, moments, programs
+from .__main__ import programs
+from .claims import distance, moments
 
 Gradient = Callable[[np.ndarray], tuple[float, np.ndarray]]
 METRICS = ("draw_diag", "diag", "low_rank")
@@ -111,7 +112,7 @@ def main() -> None:
             misses = (
                 ""
                 if known is None
-                else "misses {:.3f} {:.3f}".format(*distance(moments(values), known))
+                else "misses {:.3f} {:.3f} {:.3f}".format(*distance(moments(values), known))
             )
             print(
                 f"{name:24} {sampler:10} {ess / first:6.2f} R-hat {rhat:.3f} {misses}", flush=True

@@ -34,7 +34,7 @@ def together(family: Family, method: Method) -> Compiled | None:
     """One compiled program for all simulations, where there is one for the method."""
     if family.model is None:
         return None
-    if weighs(method, is_network=family.model.is_network) or getattr(method, "init", None) == "fit":
+    if weighs(method, is_network=hasattr(family.model, "network")) or getattr(method, "init", None) == "fit":
         return None  # weights take a loop of their own
     if isinstance(method, Nuts | Hmc | Mclmc):
         return CompiledChains(family, method)
@@ -73,7 +73,9 @@ class CompiledFits(Compiled):
         def advance(data: Any, seed: jax.Array, state: State, done: Any, num: Any) -> Any:
             begun = began(data, seed)
             state = begun.elbo.stepped(state, done, num)
-            key = jax.random.fold_in(begun.evaluations, done)
+            key = begun.evaluations
+            if begun.elbo.information is not None:
+                key = jax.random.fold_in(key, done)
             both = jax.vmap(lambda p: jnp.stack(begun.elbo.evaluate(key, p)))(state.params)
             return state, both[0]
 

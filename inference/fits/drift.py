@@ -221,8 +221,8 @@ def _change(
 ) -> Float[np.ndarray, "value statistic ..."]:
     """Differences of chains' weighted mean statistics from those of the draws, and their errors within strata."""
     change = np.tensordot(means, weights, (1, 0)) - ranks.expected
-    # Of shares that no chain meets by chance, the error is that of independent draws, one in two transitions.
-    least, found = 2 / transitions * ranks.variances * (weights**2).sum(), 0.0
+    # Of shares that no chain meets by chance, the error is that of independent draws.
+    least, found = 1 / transitions * ranks.variances * (weights**2).sum(), 0.0
     for number in np.unique(strata):
         own = strata == number
         mine, each = weights[own], means[:, own]

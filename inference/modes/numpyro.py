@@ -26,6 +26,7 @@ from ..density.numpyro import NumpyroDensity
 from ..mcmc.optimum import BestOptimum, OptimiserEnd
 from ..variational.gaussians import FullRank, log_diagonal
 from ..variational.result import draw_fit
+from .edge import at_optimum, no_peak, running_off
 from .laplace import Laplace
 from .optimize import Optimize
 
@@ -48,8 +49,24 @@ def optimize(job: Job[Optimize]) -> Found:
         best = _search(density, height, job)
         values = density.quantities(density.unravel(jnp.asarray(best.vector)))
         lp = np.full(1, -best.potential)
+        variable = _edge(density, height, best)
     draws = {name: np.asarray(value)[None] for name, value in values.items()}
-    return one_chain(draws, {"lp": lp}, converged=best.is_flat)
+    return at_optimum(draws, lp, best.is_flat, job.target.name, variable)
+
+
+def _edge(density: NumpyroDensity, height: Any, best: OptimiserEnd) -> str | None:
+    """The variable that runs off at the end of a search."""
+    climb = jax.jit(jax.value_and_grad(height))
+
+    def at(vector: np.ndarray) -> tuple[float, np.ndarray]:
+        level, slope = climb(jnp.asarray(vector, best.vector.dtype))
+        return float(level), np.asarray(slope, np.float64)
+
+    def values(vector: np.ndarray) -> dict[str, np.ndarray]:
+        found = density.constrain(jnp.asarray(vector))
+        return {name: np.asarray(value) for name, value in found.items()}
+
+    return running_off(at, values, np.asarray(best.vector, np.float64))
 
 
 def laplace(job: Job[Laplace]) -> Found:
@@ -70,11 +87,9 @@ def laplace(job: Job[Laplace]) -> Found:
                 break
             loc, hessian = step, curvature(step)
         precision_factor = jnp.linalg.cholesky(hessian)
-        if not bool(jnp.isfinite(precision_factor).all()):
-            raise InferenceError(
-                f"`target` {job.target.name!r} has no peak at its highest point that was found (log density "
-                f"{-best.potential:.4g}), so that no Gaussian has its curvature; use `nuts`, or `advi`."
-            )
+        variable = _edge(density, density.log_density, best)
+        if variable or not bool(jnp.isfinite(precision_factor).all()):
+            raise InferenceError(f"{no_peak(job.target.name, variable, -best.potential)}.")
         covariance = jax.scipy.linalg.cho_solve((precision_factor, True), jnp.eye(len(loc)))
         lower = jnp.linalg.cholesky((covariance + covariance.T) / 2)
         family = FullRank(density.size)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from onebasin.base.errors import InferenceError
+from onebasin.base.errors import InferenceError, OnebasinError
 from onebasin.base.files.leftovers import working_folder
 from onebasin.posteriors import schema
 from onebasin.stan import command
@@ -23,6 +23,7 @@ from onebasin.stan.run import ReadyProgram, make_ready, run
 
 from ..contracts.method import Found, Job, one_chain
 from ..mcmc.stan_start import SIGNIFICANT_FIGURES, find_optimum, parameters_of, seeds_of, write
+from .edge import at_optimum, no_peak, running_off
 from .laplace import Laplace
 from .optimize import Optimize
 from .pathfinder import Pathfinder
@@ -40,9 +41,32 @@ def optimize(job: Job[Optimize]) -> Found:
     with working_folder("optimize") as folder:
         ready = make_ready(job.target, folder, engine=job.engine, progress=job.bars.say)
         best, converged = _search(ready, folder, job, jacobian=job.method.jacobian)
-    last = {name: values[-1:] for name, values in best.variables.items()}
-    lp = best.method["lp__"][-1:]
-    return one_chain(name_draws(job.target, last), {"lp": lp}, converged=converged)
+        last = {name: values[-1:] for name, values in best.variables.items()}
+        variable = _edge(job, ready, best, jacobian=job.method.jacobian)
+        lp = best.method["lp__"][-1:]
+    return at_optimum(name_draws(job.target, last), lp, converged, job.target.name, variable)
+
+
+def _edge(job: Job[Any], ready: ReadyProgram, best: Output, *, jacobian: bool) -> str | None:
+    """The variable that runs off at the end of a search; None too where the interpreter does not take the program."""
+    if job.target.is_network:
+        return None
+    with suppress(OnebasinError, ValueError):
+        library = open_library(definition(job.target), engine=STANLI, seed=job.seed)
+        vector = library.unconstrain(library.pack(parameters_of(ready, best)))
+        return _edge_of(library, vector, jacobian=jacobian)
+    return None
+
+
+def _edge_of(library: Any, vector: np.ndarray, *, jacobian: bool) -> str | None:
+    def climb(point: np.ndarray) -> tuple[float, np.ndarray]:
+        level, slope = library.log_density_gradient(point, jacobian=jacobian)
+        return float(level), np.asarray(slope)
+
+    def values(point: np.ndarray) -> dict[str, np.ndarray]:
+        return {n: v[0] for n, v in library.unpack(library.constrain(point)[None]).items()}
+
+    return running_off(climb, values, vector)
 
 
 def _highest_density(job: Job[Optimize]) -> Found:
@@ -75,7 +99,8 @@ def _highest_density(job: Job[Optimize]) -> Found:
     everything = {"include_tp": True, "include_gq": True}
     values = library.constrain(best.x, generator=library.generator(job.seed), **everything)
     draws = name_draws(job.target, library.unpack(values[None], **everything))
-    return one_chain(draws, {"lp": np.array([-best.fun])}, converged=bool(best.success))
+    variable = _edge_of(library, best.x, jacobian=False)
+    return at_optimum(draws, np.array([-best.fun]), bool(best.success), job.target.name, variable)
 
 
 def laplace(job: Job[Laplace]) -> Found:
@@ -84,6 +109,9 @@ def laplace(job: Job[Laplace]) -> Found:
     with working_folder("laplace") as folder:
         ready = make_ready(job.target, folder, engine=job.engine, progress=job.bars.say)
         best, converged = _search(ready, folder, job, jacobian=True)
+        height = float(best.method["lp__"][-1])
+        if variable := _edge(job, ready, best, jacobian=True):
+            raise InferenceError(f"{no_peak(job.target.name, variable, height)}.")
         files = _files(ready, folder)
         mode = write(folder, parameters_of(ready, best))
         arguments = command.laplace(files, mode, seed=job.seed, draws=s.draws)
@@ -98,10 +126,7 @@ def laplace(job: Job[Laplace]) -> Found:
         except StanRunError as error:
             if _NO_PEAK not in str(error):
                 raise
-            raise InferenceError(
-                f"`target` {job.target.name!r} has no peak at its highest point that was found (log density "
-                f"{best.method['lp__'][-1]:.4g}), so that no Gaussian has its curvature; use `nuts`, or `advi`."
-            ) from error
+            raise InferenceError(f"{no_peak(job.target.name, None, height)}.") from error
     stats = {"lp": output.method["log_p__"], "log_q": output.method["log_q__"]}
     draws = name_draws(job.target, output.variables)
     return one_chain(draws, stats, converged=converged)

@@ -51,12 +51,13 @@ Inputs = tuple[jax.Array, jax.Array | None]
 def has_settled(elbo: Sequence[float], tolerance: float) -> bool:
     """Tell whether the mean or the median relative change over the last `WINDOW` evaluations is below `tolerance`.
 
-    The rule of Stan's ADVI (Kucukelbir et al. 2017, section 2.6), with a fixed window.
+    The rule of Stan's ADVI (Kucukelbir et al. 2017, section 2.6), with a fixed window; of an ELBO that is smaller than a
+    nat the change itself, in nats, since a log density is known only up to a constant.
     """
     if len(elbo) <= WINDOW:
         return False
     last = np.asarray(elbo[-WINDOW - 1 :])
-    change = np.abs(np.diff(last) / last[1:])
+    change = np.abs(np.diff(last)) / np.maximum(np.abs(last[1:]), 1.0)
     return bool(min(change.mean(), np.median(change)) < tolerance)
 
 
@@ -151,7 +152,9 @@ class TrainingLoop:
             if done >= annealed(s.anneal, self.steps) and np.all(self._settled(trace)):
                 break
             state = self._advance(state, done, min(every, self.steps - done))
-            trace.append(np.stack(self._evaluate(state.params, jax.random.fold_in(key, done))))
+            # ADVI compares values of the same draws, whose noise would hide that nothing changes any more.
+            now = key if self.information is None else jax.random.fold_in(key, done)
+            trace.append(np.stack(self._evaluate(state.params, now)))
             after = min(len(trace) * every, self.steps)
             if not np.all(np.isfinite(trace[-1])):
                 raise self._failure(trace[-1], done, after)

@@ -255,7 +255,7 @@ def test_largest_ratios_that_are_alike_have_no_khat(make_variational, rng):
     lp = log_q + np.minimum(rng.normal(size=(1, 1000)), -0.5)
     tree = make_variational({"x": log_q}, lp=lp, log_q=log_q)
     assert np.isnan(variational_summary(as_view(tree)).khat)
-    assert diagnose(tree).verdict == "unusable"
+    assert diagnose(tree).verdict == "usable"  # since no weight is large
 
 
 def test_means_that_need_not_exist_are_named(rng):

@@ -31,7 +31,7 @@ def gaussian() -> ob.Target:
 @pytest.mark.parametrize("family", ["fullrank", "meanfield"])
 def test_a_gaussian_is_found_exactly_by_either_family(family):
     """Of the mean-field fit it is the linear response."""
-    fit = ob.dadvi(gaussian(), family=family, starts=2, draws=10, seed=1)
+    fit = ob.dadvi(gaussian(), family=family, starts=2, draws=10, weights=False, seed=1)
     loc, root = (fit["variational"][name].to_numpy() for name in ("loc", "scale_tril"))
     sds = np.sqrt(np.diag(covariance()))
     np.testing.assert_allclose((loc - LOC) / sds, 0, atol=1e-4)
@@ -50,7 +50,7 @@ def test_a_gaussian_is_found_exactly_by_either_family(family):
 def test_engines_agree_and_an_odd_shape_is_fitted():
     """The unconstrained space of both is the same; a gamma's logarithm has the known optimum."""
     fits = [
-        ob.dadvi(known_target(engine), seed=3, draws=4000, fixed_draws=400)
+        ob.dadvi(known_target(engine), seed=3, draws=4000, fixed_draws=400, weights=False)
         for engine in ("numpyro", "stan")
     ]
     for fit in fits:

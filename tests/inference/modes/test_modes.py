@@ -45,7 +45,7 @@ def test_optimum_is_the_mode_of_the_space_that_is_asked_for(engine, jacobian, ta
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_gaussian_is_its_own_laplace_approximation(engine):
-    settings = ob.Laplace(draws=2000)
+    settings = ob.Laplace(draws=2000, weights=False)
     fit = ob.infer(gaussian(engine), engine=engine, method=settings, seed=1)
     x = fit.posterior["x"].to_numpy()
     for place, mean in enumerate([3.0, -1.0, 0.0]):
@@ -86,13 +86,13 @@ def test_no_peak_no_gaussian():
         x = numpyro.sample("x", dist.ImproperUniform(dist.constraints.real, (), (2,)))
         numpyro.factor("height", -(x[0] ** 2))
 
-    with pytest.raises(InferenceError, match="has no peak"):
+    with pytest.raises(InferenceError, match=r"no maximum .* as `x\[1\]` goes"):
         ob.laplace(ob.Target("flat", numpyro_model=flat))
 
 
 @pytest.mark.stan
 def test_pathfinder_finds_a_gaussian():
-    fit = ob.pathfinder(gaussian("stan"), seed=1)
+    fit = ob.pathfinder(gaussian("stan"), weights=False, seed=1)
     assert fit.posterior["x"].shape == (1, 1000, 3)
     assert set(fit.sample_stats["path"].to_numpy().ravel()) == {1, 2, 3, 4}
     judged = measure(fit).variational
@@ -105,13 +105,13 @@ def test_pathfinder_finds_a_gaussian():
 @pytest.mark.stan
 def test_khat_of_pathfinder_is_that_of_the_draws_before_they_were_resampled():
     """Draws that importance weights have picked are none of the approximation's."""
-    settings = ob.Pathfinder(paths=2, draws=100, path_draws=300)
+    settings = ob.Pathfinder(paths=2, draws=100, path_draws=300, weights=False)
     fit = ob.infer(known_target("stan"), seed=5, method=settings)
     assert fit["variational"]["log_ratio"].shape == (600,)
     kept = (fit.sample_stats["lp"] - fit.sample_stats["log_q"]).to_numpy().ravel()
     own = fit["variational"]["log_ratio"].to_numpy()
     assert all(np.min(np.abs(own - ratio)) < 1e-9 for ratio in kept)
-    single = ob.Pathfinder(paths=1, draws=70)
+    single = ob.Pathfinder(paths=1, draws=70, weights=False)
     alone = ob.infer(known_target("stan"), seed=5, method=single)
     assert alone.posterior.sizes["draw"] == 70
     assert "variational" not in alone.children

@@ -1,0 +1,115 @@
+"""Whether the end of a climb is a maximum, or the log density goes on rising there towards the edge of a variable.
+
+The scale of effects that are parameters is the usual case: the log density rises without bound as it falls to zero, and
+an optimiser ends where numbers end. Around a maximum the log density falls on all sides, at distances that its
+curvature tells, and the curvature is that of a peak.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from onebasin.posteriors import schema
+
+from ..contracts.method import Found, one_chain
+from ..fits.gaussian import Matrix, Vector
+from ..fits.peaks import NEAR, square_root
+
+MOST = 100
+"""Coordinates up to which ends are looked at."""
+FALL = 0.05
+"""Nats by which the log density falls at least within a standard deviation of a maximum; of a normal by 0.5."""
+NEWTON = 10
+"""Steps from the end of a climb after which a maximum is near, where there is one."""
+LINEAR, SHORTENED = 0.1, 12
+"""Share by which differences of slopes with half the step may differ, and how many times a step is shortened."""
+
+Climb = Callable[[Vector], tuple[float, Vector]]
+"""Log density in nats and gradient at a vector."""
+Values = Callable[[Vector], Mapping[str, np.ndarray]]
+"""The variables at a vector."""
+
+
+def running_off(climb: Climb, values: Values, vector: Vector) -> str | None:
+    """Name the variable along which the log density rises on from the end of a climb; None at a maximum."""
+    if len(vector) > MOST:
+        return None
+    with np.errstate(all="ignore"):
+        for _ in range(NEWTON):  # an optimiser that stopped early comes to the maximum
+            height, slope = climb(vector)
+            root, definite = square_root(-_curvature(climb, vector))
+            left = slope @ root
+            if not definite or np.linalg.norm(left) < NEAR:
+                break
+            vector = vector + root @ left
+        if not np.linalg.norm(left) < NEAR:
+            return _moved(values, vector, root @ left)
+        ways = root.T
+        highest = [max(climb(vector + way)[0], climb(vector - way)[0]) for way in ways]
+        most = int(np.argmax(highest))
+        if not definite or highest[most] > height - FALL:
+            return _moved(values, vector, ways[most])
+    return None
+
+
+def no_peak(name: str, variable: str | None, height: float) -> str:
+    """Say that a target has no maximum, and what to do."""
+    where = f": it does not fall as `{variable}` goes to its edge" if variable else ""
+    return (
+        f"The log density of {name!r} has no maximum at the highest point that was found ({height:.4g}){where}. Sample "
+        "with `nuts`, or fit by `dadvi`; for an optimum give the variable a prior that keeps it from its edge"
+    )
+
+
+def at_optimum(
+    draws: Mapping[str, np.ndarray],
+    lp: np.ndarray,
+    converged: bool,
+    name: str,
+    variable: str | None,
+) -> Found:
+    """Put an optimum together, as one draw, with a note where it is no maximum."""
+    found = one_chain(draws, {"lp": lp}, converged=converged and variable is None)
+    if variable is None:
+        return found
+    note = {schema.OPTIMUM_NOTE: no_peak(name, variable, float(lp[0]))}
+    return replace(found, attributes={**found.attributes, **note})
+
+
+def _curvature(climb: Climb, vector: Vector) -> Matrix:
+    """Second derivatives by differences of gradients, each with a step within which the gradient is nearly linear."""
+    found = np.empty((len(vector), len(vector)))
+    for place in range(len(vector)):
+        step = np.zeros(len(vector))
+        step[place] = 1e-2 * max(1.0, abs(vector[place]))
+        whole = _difference(climb, vector, step)
+        for _ in range(SHORTENED):
+            half = _difference(climb, vector, step / 2)
+            if np.linalg.norm(half - whole) <= LINEAR * np.linalg.norm(half):
+                break
+            step, whole = step / 8, _difference(climb, vector, step / 8)
+        found[:, place] = whole
+    return (found + found.T) / 2
+
+
+def _difference(climb: Climb, vector: Vector, step: Vector) -> Vector:
+    found: Vector = (climb(vector + step)[1] - climb(vector - step)[1]) / (2 * np.abs(step).max())
+    return found
+
+
+def _moved(values: Values, vector: Vector, way: Vector) -> str | None:
+    """The variable that belongs to the coordinate that moves the most."""
+    if not np.isfinite(way).all():
+        return None
+    step = np.zeros(len(vector))
+    step[int(np.abs(way).argmax())] = 1.0
+    before, after = values(vector), values(vector + step)
+    for name, own in before.items():
+        places = np.argwhere(np.asarray(own) != np.asarray(after[name]))
+        if len(places):
+            entry = ",".join(map(str, places[0]))
+            return f"{name}[{entry}]" if entry else name
+    return None
