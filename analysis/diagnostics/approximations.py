@@ -205,12 +205,13 @@ def _described(
 
 def _advice(facts: Facts) -> dict[str, str]:
     """What to do instead of a plain fit: what its method does not do yet."""
-    method, settings = facts.raw.method, facts.view.parsed(schema.SETTINGS) or {}
-    richer = ' or take `family="fullrank"`' if "meanfield" in method else ""
-    weighed = method.startswith(("advi", "dadvi", "laplace", "pathfinder"))
-    if not weighed or facts.view.number(schema.WORTH) is not None or settings.get("weights"):
-        return {"advice": f"Sample with NUTS (`ob.nuts`, `--method nuts`){richer}"}
-    return {"advice": f"Correct it by `weights=True` (`--weights`){richer}, or sample with NUTS"}
+    method, note = facts.raw.method, facts.view.attribute(schema.WEIGHTS_NOTE)
+    nuts = "sample with NUTS (`ob.nuts`, `--method nuts`)"
+    richer = 'take `family="fullrank"`, or ' if "meanfield" in method else ""
+    if not note and method.startswith(("advi", "dadvi", "laplace", "pathfinder")):
+        richer = f"correct it by `weights=True` (`--weights`), {richer or 'or '}"
+    advice = f"{richer}{nuts}"
+    return {"advice": f"{f'{note}. ' if note else ''}{advice[:1].upper()}{advice[1:]}"}
 
 
 def _rows(facts: Facts, row: Reason) -> tuple[Reason, Reason, Reason]:

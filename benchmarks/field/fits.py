@@ -75,7 +75,9 @@ def two(far: float, share: float = 0.5, sd: float = 0.3) -> tuple[ob.Target, Mom
     rng = np.random.default_rng(0)
     other = rng.random(1_000_000) < share
     x = np.where(other, far + sd * rng.normal(size=len(other)), rng.normal(size=len(other)))
-    return ob.target(height, {"x": "real"}), {"x": (x.mean(), x.std(), *np.quantile(x, [0.05, 0.95]))}
+    return ob.target(height, {"x": "real"}), {
+        "x": (x.mean(), x.std(), *np.quantile(x, [0.05, 0.95]))
+    }
 
 
 def of(known: Any, **sites: dist.Distribution) -> ob.Target:
@@ -96,7 +98,9 @@ def exact(name: str) -> Moments:
     return found | {n: (*m, *found[n][2:]) for n, m in EXACT.get(name, {}).items()}
 
 
-def groups(number: int, method: str, verdicts: tuple[str, ...] = (), **how: Any) -> tuple[bool, str]:
+def groups(
+    number: int, method: str, verdicts: tuple[str, ...] = (), **how: Any
+) -> tuple[bool, str]:
     """A random hierarchy, known by quadrature."""
     from benchmarks.fits import hierarchies
     from benchmarks.fits.claims import moments

@@ -34,7 +34,10 @@ def together(family: Family, method: Method) -> Compiled | None:
     """One compiled program for all simulations, where there is one for the method."""
     if family.model is None:
         return None
-    if weighs(method, is_network=hasattr(family.model, "network")) or getattr(method, "init", None) == "fit":
+    if (
+        weighs(method, is_network=hasattr(family.model, "network"))
+        or getattr(method, "init", None) == "fit"
+    ):
         return None  # weights take a loop of their own
     if isinstance(method, Nuts | Hmc | Mclmc):
         return CompiledChains(family, method)

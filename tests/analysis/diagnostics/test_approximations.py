@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import numpy as np
 import pytest
 import xarray as xr
+from scipy.stats import norm, t
 
 import onebasin as ob
 from onebasin.posteriors import schema
-from onebasin.posteriors.weights import khat_of_weights, pareto_khat, smoothed, tails_of, worth
+from onebasin.posteriors.weights import (
+    khat_of_weights,
+    known,
+    pareto_khat,
+    smoothed,
+    tails_of,
+    worth,
+)
 
 DRAWS = 4000
 
@@ -169,3 +178,90 @@ def test_several_fits_agree_modulo_labels_or_are_not_used(
     found = ob.diagnose(fits)
     assert found.verdict == answer
     assert ("The fits disagree" in found.judgement.sentence) == follows
+
+
+def plain(rng: np.random.Generator, sds: tuple[float, ...], **shifts: float) -> xr.DataTree:
+    """Draws of a normal fit of standard normals, with sds of its own and a shift of its first mean."""
+    shift = shifts.get("mean", 0.0)
+    z = rng.permuted(np.tile(norm.ppf((np.arange(DRAWS) + 0.5) / DRAWS), (len(sds), 1)), axis=1)
+    x = np.array(sds)[:, None] * z
+    x[0] += shift
+    log_q = (-0.5 * z**2 - np.log(sds)[:, None]).sum(axis=0)
+    stats = {"lp": -0.5 * (x**2).sum(axis=0), "log_q": log_q}
+    posterior = xr.Dataset({f"x{i}": (("chain", "draw"), v[None]) for i, v in enumerate(x)})
+    statistics = xr.Dataset({n: (("chain", "draw"), v[None]) for n, v in stats.items()})
+    tree = xr.DataTree.from_dict({"posterior": posterior, "sample_stats": statistics})
+    tree.attrs["method"] = "advi-meanfield"
+    return tree
+
+
+@pytest.mark.parametrize(
+    ("sds", "mean", "answer", "named"),
+    [
+        ((1.0, 1.0, 1.0), 0.0, "usable", set()),
+        ((1.0, 1.0, 1.0), 0.05, "usable", set()),
+        ((1.15, 1.0, 1.0), 0.0, "partly", {"x0"}),  # although k-hat is good
+        ((1.0, 1.0, 1.0), 0.3, "partly", {"x0"}),
+        ((0.7, 0.7, 1.0), 0.0, "unusable", set()),
+    ],
+)
+def test_a_plain_fit_is_judged_by_what_weights_change(
+    rng: np.random.Generator, sds: tuple[float, ...], mean: float, answer: str, named: set[str]
+) -> None:
+    """A small k-hat says that weights could correct the draws; it does not say that they are right."""
+    found = ob.diagnose(plain(rng, sds, mean=mean))
+    assert found.verdict == answer
+    if named:
+        told = found.judgement.causes[0].numbers
+        assert {re.findall("`(.*?)`", text)[0] for text in told["off"]} == named
+        assert "weights=True" in found.judgement.causes[0].remedy
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "lacks"),
+    [
+        ([0, 0, 0.02, 0], 0.004, "quantiles of `a`"),  # 2 % more below the 5 % quantile
+        ([0, 0, 0, 0], 0.02, "quantiles of `a`"),  # an error that would not have been seen
+        ([0, 0.03, 0, 0], 0.01, "sd of `a`"),
+        ([0.06, 0, 0, 0], 0.02, "mean and sd of `a`"),
+    ],
+)
+def test_what_short_chains_could_not_confirm_is_not_claimed(
+    rng: np.random.Generator, change: list[float], error: float, lacks: str
+) -> None:
+    fit = tree(rng)
+    values = np.stack([np.array(change, float), np.full(4, error)])
+    if error > 0.01:  # small enough for location and spread
+        values[1, :2] = 0.015, 0.006
+    fit["drift"]["a"][:] = values
+    found = ob.diagnose(fit)
+    assert found.verdict == "partly"
+    assert lacks in found.judgement.sentence
+
+
+def test_a_standard_deviation_needs_a_tail_that_has_a_variance() -> None:
+    """Even weights and exact draws: of t distributions the first has hardly a variance, the second has."""
+    places = np.random.default_rng(3).permutation((np.arange(10_000) + 0.5) / 10_000)
+    even = np.zeros(10_000)
+    lacks = [
+        known(t.ppf(places, nu)[:, None], even, smoothed(even)).lacks((1.0, 1.0, 1.0))[:, 0]
+        for nu in (2.05, 5.0)
+    ]
+    np.testing.assert_array_equal(lacks, [[False, True, False], [False, False, False]])
+
+
+def test_resampled_draws_are_judged_by_their_distinct_ones(rng: np.random.Generator) -> None:
+    """As CmdStan's Pathfinder writes them: the weights are used up, and no draw of small weight is left."""
+    fit = plain(rng, (1.3, 1.3))
+    ratio = (fit.sample_stats.lp - fit.sample_stats.log_q).to_numpy()[0]
+    weights = np.exp(smoothed(ratio))
+    for count, answer in ((2000, "usable"), (100, "unusable")):
+        rows = rng.choice(DRAWS, size=count, p=weights)
+        picked = xr.DataTree.from_dict(
+            {
+                n: g.to_dataset().isel(draw=rows).assign_coords(draw=np.arange(count))
+                for n, g in fit.children.items()
+            }
+        )
+        picked.attrs["method"] = "pathfinder"
+        assert ob.diagnose(picked).verdict == answer

@@ -15,7 +15,7 @@ from onebasin.inference.fits.peaks import find_peaks
 from onebasin.inference.fits.weighting import GOOD, HEAVY, Weighted, weigh
 from onebasin.posteriors.weights import CLAIMED, worst_khat
 
-from ..known import COVARIANCE, MEAN, RATE, SHAPE, known_target
+from ..known import COVARIANCE, MEAN, RATE, SHAPE, known_target, linear_target
 
 
 def assert_known(tree: xr.DataTree):
@@ -150,3 +150,38 @@ def test_short_chains_from_exact_draws_drift_by_chance_alone(rng):
     np.testing.assert_allclose((change / error).std(axis=(0, 2)), 0.9, atol=0.2)
     assert not any(each.gaps for each in found)
     assert (np.abs(change) < np.array(CLAIMED)[:, None]).mean() > 0.995
+
+
+def test_chains_find_what_draws_leave_out_and_weights_then_cover_it(rng):
+    """Draws that end at -1.2 sds: more than 5 % of the posterior lie below their 5 % quantile."""
+
+    def model() -> None:
+        numpyro.sample("x", dist.Normal(0, 1).expand([2]).to_event(1))
+
+    fit = NormalFit(np.zeros(2), np.eye(2))
+    draws = rng.normal(size=(20_000, 2))
+    draws = draws[draws[:, 0] > -1.2]
+    lp, flat = fit.log_density(draws), np.full(len(draws), -np.log(len(draws)))
+    values, first = {"x": draws}, np.zeros(len(draws), int)
+    cut = Weighted(draws, lp, lp, flat, (fit,), np.ones(1), values, first, fit.log_density)
+    counted = CountedDensity.of(ob.numpyro_model(model))
+    found = drift(counted, cut, rng)
+    change, error = found.changes["x"][:, 2, 0]
+    assert change > CLAIMED[2] and change > 4 * error
+    assert found.gaps and found.gaps[0].loc[0] < -1.2
+    again = weigh(counted, (*cut.components, *found.gaps), rng, optima=(fit,))
+    below = np.exp(again.log_weight) @ (again.vectors[:, 0] < -1.2)
+    assert below == pytest.approx(0.115, abs=0.015)
+
+
+def test_fits_are_weighted_by_default_but_not_networks_and_not_dead_weights():
+    def bananas() -> None:
+        x = numpyro.sample("x", dist.Normal(0, 1).expand([40]).to_event(1))
+        numpyro.sample("y", dist.Normal(2 * x**2, 0.3).to_event(1))
+
+    settings = ob.Advi(iterations=300, draws=200)
+    assert "weighted" in ob.infer(known_target("numpyro"), settings, seed=1).children
+    assert "weighted" not in ob.infer(linear_target(), settings, seed=1).children
+    fit = ob.infer(ob.numpyro_model(bananas, name="bananas"), settings, seed=1)
+    assert "weighted" not in fit.children
+    assert fit.attrs["weights_note"] in str(ob.diagnose(fit).to_dict())

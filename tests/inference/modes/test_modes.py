@@ -11,6 +11,7 @@ from numpyro import distributions as dist
 import onebasin as ob
 from onebasin.analysis.diagnostics.measure import measure
 from onebasin.base.errors import InferenceError
+from onebasin.inference.modes.edge import running_off
 from onebasin.stan import stan_program
 
 from ..known import COVARIANCE, MEAN, RATE, SHAPE, assert_mean, known_target, linear_target
@@ -88,6 +89,41 @@ def test_no_peak_no_gaussian():
 
     with pytest.raises(InferenceError, match=r"no maximum .* as `x\[1\]` goes"):
         ob.laplace(ob.Target("flat", numpyro_model=flat))
+
+
+SCHOOLS = """data{int J;vector[J] y;vector[J] s;} parameters{real mu;real<lower=0> tau;vector[J] theta;}
+model{mu~normal(0,5);tau~cauchy(0,5);theta~normal(mu,tau);y~normal(theta,s);}"""
+EIGHT = {"J": 8, "y": [28, 8, -3, 7, -1, 1, 18, 12], "s": [15, 10, 16, 11, 9, 11, 10, 18]}
+
+
+@pytest.mark.stan
+def test_an_optimiser_at_the_edge_has_not_converged():
+    """The density of effects around their mean has no maximum: it rises without bound as their scale falls."""
+    target = stan_program(SCHOOLS, EIGHT)
+    found = ob.optimize(target, seed=1)
+    assert found.attrs["converged"] == 0
+    assert "no maximum" in found.attrs["optimum_note"] and "`tau`" in found.attrs["optimum_note"]
+    with pytest.raises(InferenceError, match=r"no maximum .* as `tau` goes"):
+        ob.laplace(target, seed=1)
+
+
+@pytest.mark.parametrize(
+    ("height", "start", "variable"),
+    [
+        (lambda x: -0.5 * np.sum((x * [1e3, 1e-3]) ** 2), [0.0, 0.0], None),
+        (lambda x: -2 * np.sum(np.log1p(x**2 / 3)), [1e-6, 0.0], None),
+        (lambda x: -0.5 * np.sum((x * [1e3, 1e-3]) ** 2), [0.0, 50.0], None),  # it stopped early
+        (lambda x: -np.logaddexp(0, -x[1]) - x[0] ** 2, [0.0, 25.0], "x[1]"),
+        (lambda x: -8 * x[1] - 0.5 * x[0] ** 2 * np.exp(-2 * x[1]), [0.0, -15.0], "x[1]"),
+    ],
+)
+def test_the_end_of_a_climb_is_a_maximum_or_names_what_runs_off(height, start, variable):
+    def climb(x):
+        steps = 1e-6 * np.maximum(1, np.abs(x))
+        rows = [(height(x + d) - height(x - d)) / (2 * d.max()) for d in np.diag(steps)]
+        return height(x), np.array(rows)
+
+    assert running_off(climb, lambda x: {"x": x}, np.array(start)) == variable
 
 
 @pytest.mark.stan

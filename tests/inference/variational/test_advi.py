@@ -10,6 +10,7 @@ import numpyro
 import pytest
 from numpyro import distributions as dist
 
+import onebasin as ob
 from onebasin.base.errors import AdviFailed
 from onebasin.base.seeds import Purpose, keys_for
 from onebasin.inference import Advi, advi, infer
@@ -46,6 +47,14 @@ def test_fullrank_finds_a_gaussian_exactly():
     # The model is normalised, so the best ELBO is the log evidence, 0.
     elbo = float(tree["variational"]["elbo"][-1])  # of 100 draws
     assert elbo == pytest.approx(0, abs=5 * (len(MEAN) / 2 / settings.elbo_samples) ** 0.5)
+
+
+def test_adam_stops_by_its_criterion_where_the_elbo_is_small():
+    """Of a standard normal without its constant, evaluated by other draws each time, it never did."""
+    target = ob.target(lambda v: -0.5 * jnp.sum(v["x"] ** 2), {"x": ("real", 2)})
+    for seed in range(4):
+        fit = infer(target, Advi(family="fullrank", weights=False, draws=10), seed=seed)
+        assert fit.attrs["converged"] == 1
 
 
 def test_meanfield_finds_the_conditional_variances():
