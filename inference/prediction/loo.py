@@ -51,6 +51,7 @@ def matched(
         notice("moment matching is left out: the group `log_likelihood` holds some of the draws")
         return found
     bad = np.flatnonzero(found.pareto_k.values.ravel() > found.good_k)
+    places = bad if log_likelihood.places is None else log_likelihood.places[bad]
     own = np.concatenate([log_likelihood.read(i, i + 1) for i in bad.tolist()], axis=2)
     data = xr.DataTree.from_dict(
         {schema.LOG_LIKELIHOOD: xr.Dataset({"y": ((*schema.SAMPLE_DIMS, "obs"), own)})}
@@ -64,7 +65,7 @@ def matched(
 
     def one(moved: xr.DataArray, i: np.integer) -> xr.DataArray:
         values = terms.at(terms.constrain(_rows(moved)))[log_likelihood.name]
-        return _as_draws(values.reshape(len(values), -1)[:, bad[i]], shape)
+        return _as_draws(values.reshape(len(values), -1)[:, places[i]], shape)
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of large k, which the caller reports
