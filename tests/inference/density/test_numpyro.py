@@ -122,7 +122,7 @@ def test_a_model_is_not_run_to_know_its_density():
     assert all(issubclass(kind, jax.core.Tracer) for kind in kinds)
 
 
-@pytest.mark.parametrize("model", [_with_plates, mixture().numpyro_model])
+@pytest.mark.parametrize("model", [_with_a_parameter, mixture().numpyro_model])
 def test_starts_are_numpyros(model):
     keys = jax.random.split(jax.random.key(5), 3)
     density = density_of(Target(name="model", numpyro_model=model))
