@@ -43,13 +43,16 @@ def predict(
         model = inputs.model(program, data, files)
         view = inputs.read(run)
         found: Any = predict_at(view, fresh, model=model, seed=seed, progress=console.say)
+        table = found.intervals(prob)
         if out is not None:
             write_tree(found.tree, out, new=not force)
-    table = found.intervals(prob)
     if json:
         rows = {str(name): row for name, row in table.to_dict(orient="index").items()}
-        console.write_json({"file": str(inputs.title(run)), "data": str(new), "predictions": rows})
+        said = {"file": str(inputs.title(run)), "data": str(new), **found.judged.to_dict()}
+        console.write_json({**said, "predictions": rows})
     else:
+        for words in found.judged.words:
+            console.write_remark(words.text, words.flag)
         console.write_table(frame_table(table, f"Predictions of {inputs.title(run)} at {new}"))
     if out is not None:
         console.say(f"wrote {out}")
