@@ -88,14 +88,18 @@ def loo(
         if json:
             gain, error = found.gain()
             rows = found.table.to_dict(orient="index")
-            console.write_json({"models": rows, "gain": gain, "gain_se": error})
+            said = {"answer": found.answer, "sentences": found.sentences}
+            verdicts = {name: each.answer or None for name, each in found.judged.items()}
+            console.write_json(
+                {**said, "verdicts": verdicts, "models": rows, "gain": gain, "gain_se": error}
+            )
             return
         for sentence in found.sentences:
             console.write_sentence(sentence)
         console.write_table(found.summary)
         return
     with ExitStack() as files:
-        estimate = leave_out(
+        estimate: Any = leave_out(
             next(iter(views.values())),
             model=inputs.model(program, data, files),
             var_name=var_name,
@@ -107,6 +111,9 @@ def loo(
         for line in repr(estimate).splitlines():
             console.write_sentence(line)
         return
+    said = {"verdict": estimate.answer, "sentences": estimate.sentences}
     numbers = {name: float(getattr(estimate, name)) for name in ("elpd", "se", "p", "good_k")}
     bad = int((estimate.pareto_k > estimate.good_k).sum())
-    console.write_json(numbers | {"observations": int(estimate.n_data_points), "above_good_k": bad})
+    console.write_json(
+        said | numbers | {"observations": int(estimate.n_data_points), "above_good_k": bad}
+    )

@@ -42,6 +42,7 @@ class LogLikelihood:
     read: Callable[[int, int], np.ndarray]
     """Gives observations from one number to before another (chain, draw, obs), counted in C order."""
     places: np.ndarray | None = None  # Those of all observations that are here; None for all.
+    masked: int = 0  # How many were left out.
 
     @classmethod
     def of(cls, terms: xr.DataArray) -> LogLikelihood:
@@ -78,7 +79,8 @@ class LogLikelihood:
             own = places[start:stop]
             return self.read(own[0], own[-1] + 1)[..., own - own[0]]
 
-        return replace(self, like=like.isel({like.dims[0]: places}), read=read, places=places)
+        like = like.isel({like.dims[0]: places})
+        return replace(self, like=like, read=read, places=places, masked=int(masked.sum()))
 
     @property
     def _at_once(self) -> int:
