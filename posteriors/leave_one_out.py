@@ -77,7 +77,7 @@ class LogLikelihood:
 
         def read(start: int, stop: int) -> np.ndarray:
             own = places[start:stop]
-            return self.read(own[0], own[-1] + 1)[..., own - own[0]]
+            return self.read(int(own[0]), int(own[-1]) + 1)[..., own - own[0]]
 
         like = like.isel({like.dims[0]: places})
         return replace(self, like=like, read=read, places=places, masked=int(masked.sum()))

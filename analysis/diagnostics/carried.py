@@ -44,6 +44,11 @@ def diagnosis_of(view: View) -> Diagnosis:
     return _KNOWN[view]
 
 
+def remember(view: View, diagnosis: Diagnosis) -> None:
+    """Keep the diagnosis of a posterior that was diagnosed elsewhere."""
+    _KNOWN[view] = diagnosis
+
+
 def carried(view: View, diagnosis: Any, results: str, *, label_free: bool) -> Carried:
     """Say what a verdict means for `results`, such as "predictions", that may depend on labels or never do."""
     if diagnosis is not None and not isinstance(diagnosis, Diagnosis):
