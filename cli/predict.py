@@ -48,8 +48,8 @@ def predict(
             write_tree(found.tree, out, new=not force)
     if json:
         rows = {str(name): row for name, row in table.to_dict(orient="index").items()}
-        said = {"file": str(inputs.title(run)), "data": str(new), **found.judged.to_dict()}
-        console.write_json({**said, "predictions": rows})
+        said = {"file": str(inputs.title(run)), "data": str(new), "sentence": found.judged.sentence}
+        console.write_json(said | {"verdict": found.judged.answer or None, "predictions": rows})
     else:
         for words in found.judged.words:
             console.write_remark(words.text, words.flag)

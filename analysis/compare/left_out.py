@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,29 +33,15 @@ class Answered:
     def __str__(self) -> str:
         return "\n".join((*self.sentences, "", super().__str__()))
 
-    def __repr__(self) -> str:
-        return str(self)
-
-    def __reduce__(self) -> Any:
-        return _made, (type(self).__mro__[2], vars(self))
-
-
-@cache
-def _kind(base: type) -> type:
-    return type(base.__name__, (Answered, base), {})
-
-
-def _made(base: type, fields: dict[str, Any]) -> Any:
-    new = object.__new__(_kind(base))
-    new.__dict__.update(fields)
-    return new
+    __repr__ = __str__
 
 
 def answered(found: ELPDData, terms: LogLikelihood, judged: Carried, remedy: str = "") -> ELPDData:
     """Put the answer in front of an estimate; `remedy` says what to do where a Pareto k is too large."""
-    known = found.pareto_k.values[found.elpd_i.notnull().values]
-    bad = ~(found.pareto_k.values.ravel() <= found.good_k) & found.elpd_i.notnull().values.ravel()
-    names = [name for name, one in zip(names_of(found.elpd_i), bad, strict=True) if one]
+    computed = found.elpd_i.notnull().values.ravel()  # of a subsample, some
+    known = found.pareto_k.values.ravel()[computed]
+    places = np.flatnonzero(computed)[~(known <= found.good_k)]
+    names = [names_of(found.elpd_i)[place] for place in places] if len(places) else []
     answer = "partly" if names or judged.answer == "partly" else "usable"
     answer = "unusable" if judged.answer == "unusable" else answer
     said = [judged.sentence] if judged.sentence else []
@@ -75,8 +61,9 @@ def answered(found: ELPDData, terms: LogLikelihood, judged: Carried, remedy: str
         said.append(
             f"Not counted: masked observations, with a log likelihood of 0 in every draw ({terms.masked})."
         )
-    fields = {"answer": answer, "sentences": tuple(said), "judged": judged}
-    made: ELPDData = _made(type(found), vars(found) | fields)
+    made: ELPDData = replace(found)
+    made.__class__ = type(type(found).__name__, (Answered, type(found)), {})
+    vars(made).update(answer=answer, sentences=tuple(said), judged=judged)
     return made
 
 

@@ -163,27 +163,21 @@ class ModelComparison(Shown):
     @property
     def answer(self) -> str:
         """Which model predicts better, or that no difference can be seen, in a sentence."""
-        best, *others = self.alike
-        rest = [str(name) for name in self.table.index if name not in self.alike]
-        if others:
-            gap = measured(*self._gap(others[-1]))
-            who = in_brief(self.alike)
-            said = f"No difference can be seen between {who} (at most {gap}, below two standard errors)"
-            return (
-                f"{said}. {in_brief(rest)} predict{'s' * (len(rest) == 1)} worse."
-                if rest
-                else f"{said}."
-            )
-        value, error = self._gap(rest[0])
-        times = f"{number(value / error, 2)} standard errors" if error > 0 else "without error"
-        few = ", which few observations make too small" if len(self.pointwise) < FEW else ""
-        return (
-            f"`{best}` predicts better than `{rest[0]}` by {measured(value, error)} ({times}{few})."
+        place = max(1, len(self.alike) - 1)
+        value, error = (
+            -float(self.table["elpd_diff"].iloc[place]),
+            float(self.table["dse"].iloc[place]),
         )
-
-    def _gap(self, name: str) -> tuple[float, float]:
-        row = self.table.loc[name]
-        return -float(row["elpd_diff"]), float(row["dse"])
+        gap = measured(value, error)
+        if len(self.alike) > 1:
+            rest = in_brief([str(name) for name in self.table.index if name not in self.alike])
+            who = f"No difference can be seen between {in_brief(self.alike)}"
+            said = f"{who} (at most {gap}, below two standard errors)."
+            return f"{said} Worse: {rest}." if rest else said
+        few = ", which few observations make too small" if len(self.pointwise) < FEW else ""
+        times = f" ({number(value / error, 2)} standard errors{few})" if error > 0 else ""
+        best, second = self.table.index[:2]
+        return f"`{best}` predicts better than `{second}` by {gap}{times}."
 
     @property
     def unusable(self) -> list[str]:

@@ -55,7 +55,9 @@ class Account:
     labels: Mapping[str, tuple[str, ...]]  # Words of a symmetry that chains show, by posterior.
     unmixed: Sequence[str]  # Parameters about which the truth's own chains disagree.
     unusable: Mapping[str, str]  # Why a posterior cannot be used, by name.
-    found: str  # Which symmetry the draws showed, in a sentence; empty where it was given or declared.
+    found: (
+        str  # Which symmetry the draws showed, in a sentence; empty where it was given or declared.
+    )
     copies: Sequence[str]  # Posteriors that have a chain of the truth.
 
     def notes(self) -> Iterator[str]:

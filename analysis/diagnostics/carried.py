@@ -13,9 +13,9 @@ from onebasin.posteriors.view import View
 
 from .diagnose import diagnose
 from .result import Diagnosis
-from .verdict import Verdict
 
-_KNOWN: WeakKeyDictionary[View, Diagnosis] = WeakKeyDictionary()
+KNOWN: WeakKeyDictionary[View, Diagnosis] = WeakKeyDictionary()
+"""Diagnoses of posteriors that were made already."""
 
 
 @dataclass(frozen=True)
@@ -32,22 +32,6 @@ class Carried:
         """The sentence for a card, if there is one."""
         return [Words(self.sentence, flag=self.flag)] if self.sentence else []
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain types for JSON."""
-        return {"verdict": self.answer or None, "sentence": self.sentence}
-
-
-def diagnosis_of(view: View) -> Diagnosis:
-    """Diagnose a posterior once; of a network without its weights' labels, on which no prediction depends."""
-    if view not in _KNOWN:
-        _KNOWN[view] = diagnose(view, align=view.network is None)
-    return _KNOWN[view]
-
-
-def remember(view: View, diagnosis: Diagnosis) -> None:
-    """Keep the diagnosis of a posterior that was diagnosed elsewhere."""
-    _KNOWN[view] = diagnosis
-
 
 def carried(view: View, diagnosis: Any, results: str, *, label_free: bool) -> Carried:
     """Say what a verdict means for `results`, such as "predictions", that may depend on labels or never do."""
@@ -56,28 +40,24 @@ def carried(view: View, diagnosis: Any, results: str, *, label_free: bool) -> Ca
             f"`diagnosis` is a {type(diagnosis).__name__}; give what `ob.diagnose` returned of this posterior."
         )
     try:
-        found = diagnosis or diagnosis_of(view)
+        if (found := diagnosis or KNOWN.get(view)) is None:
+            # No prediction of a network depends on its labels.
+            found = KNOWN[view] = diagnose(view, align=view.network is None)
     except OnebasinError as error:
         return Carried("", f"The posterior could not be judged: {error}", "warn")
-    verdict = found.judgement
-    if verdict is None or verdict.answer == "usable":
-        return Carried("usable" if verdict else "", diagnosis=found)
-    answer: str = verdict.answer
+    answer = found.verdict or ""
     if view.network is not None and found.points is not None and answer != "partly":
         answer = "usable" if not len(found.points.bad) else answer
-    label_free |= view.network is not None
-    if answer == "usable" or (label_free and answer in ("aligned", "invariant")):
+    if answer in ("", "usable") or (label_free and answer in ("aligned", "invariant")):
         return Carried(answer, diagnosis=found)
+    assert found.judgement is not None
+    flag: Flag = {"aligned": "good", "unusable": "bad"}.get(answer, "warn")
     said = {
         "aligned": f"These {results} use aligned draws: the posterior is usable after alignment.",
         "invariant": f"Use only {results} that do not depend on labels: the posterior is usable for label-free "
         "quantities, and others average over labels.",
-        "partly": f"The posterior of these {results} is usable in part. {verdict.sentence}",
-        "unusable": f"Do not use these {results}: the posterior is not usable. {_why(verdict)}",
+        "partly": f"The posterior of these {results} is usable in part. {found.judgement.sentence}",
+        "unusable": f"Do not use these {results}: the posterior is not usable. "
+        + "".join(f"{cause.evidence} {cause.remedy}" for cause in found.judgement.causes[:1]),
     }
-    flag: Flag = "bad" if answer == "unusable" else "good" if answer == "aligned" else "warn"
     return Carried(answer, said[answer].strip(), flag, found)
-
-
-def _why(verdict: Verdict) -> str:
-    return f"{verdict.causes[0].evidence} {verdict.causes[0].remedy}" if verdict.causes else ""

@@ -341,9 +341,9 @@ def _of_pymc(
     axes = {n: tuple(d or "" for d in model.named_vars_to_dims.get(n, ())) for n in {*held, *names}}
     labels = {a: model.coords[a] for n in new for a in axes[n] if model.coords.get(a) is not None}
     sizes = {a: n for name in new for a, n in zip(axes[name], np.shape(new[name]), strict=False)}
+    coords = {a: range(sizes[a]) for a in labels if sizes.get(a) != len(labels[a])}
     try:
         with model:
-            coords = {a: range(sizes[a]) for a in labels if sizes.get(a) != len(labels[a])}
             pymc.set_data({n: np.asarray(v) for n, v in new.items()}, coords=coords or None)
             drawn = pymc.sample_posterior_predictive(
                 view.posterior,

@@ -10,7 +10,7 @@ import numpy as np
 from onebasin.base.numbers import format_number
 from onebasin.posteriors.view import View
 
-from ...diagnostics.carried import remember
+from ...diagnostics.carried import KNOWN
 from ...page.page import Details, FigureItem, Note, Part, Section
 from ...plots.style import CHAIN_COLOURS
 from ...plots.theme import drawn, few
@@ -46,7 +46,7 @@ def several(
     """
     views = {subject.name: subject.view for subject in subjects}
     for subject in subjects:
-        remember(subject.view, subject.diagnosis)
+        KNOWN[subject.view] = subject.diagnosis
     beside = _comparison(views, truth, symmetry, var_names)
     diagnoses = {subject.name: subject.diagnosis for subject in subjects}
     aligned = [subject.name for subject in subjects if subject.diagnosis.is_shown_aligned]
