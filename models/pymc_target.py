@@ -59,7 +59,7 @@ def definition_of(
     from pymc.logprob.utils import replace_rvs_by_values
     from pytensor.graph.traversal import ancestors
     from pytensor.tensor import as_tensor, tensor
-    from pytensor.tensor.random.op import RandomVariable
+    from pytensor.tensor.random.type import RandomType
 
     start = model.initial_point()
     sites: dict[str, Site] = {}
@@ -92,9 +92,7 @@ def definition_of(
     of_data = dict(zip(model.basic_RVs, terms, strict=True))
     seen = {v.name: of_data.pop(v) for v in model.observed_RVs}
     outside = [*of_data.values(), *at_values(model.potentials)]
-    if any(
-        isinstance(v.owner.op, RandomVariable) for v in ancestors([*terms, *outside]) if v.owner
-    ):
+    if any(isinstance(v.type, RandomType) for v in ancestors([*terms, *outside])):
         raise ArgumentError(
             "`model` draws random numbers in its log density, as `pm.Minibatch` does: give it all of its data."
         )

@@ -205,10 +205,8 @@ def predict(
     target = model_of(view, model, new)
     stored = None
     if judged.answer == "aligned" and judged.diagnosis and (aligned := judged.diagnosis.aligned):
-        view, stored = (
-            replace(view, tree=aligned.alignment.posterior),
-            ~aligned.alignment.relabelled,
-        )
+        view = replace(view, tree=aligned.alignment.posterior)
+        stored = ~aligned.alignment.relabelled
     if isinstance(target, PymcTarget):
         found = _of_pymc(target, view, new, seed, stored)
     elif target.numpyro_model is None:

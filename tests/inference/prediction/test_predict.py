@@ -13,6 +13,8 @@ import xarray as xr
 import onebasin as ob
 from onebasin.base.errors import OnebasinError
 from onebasin.cli.main import main
+from onebasin.models.symmetry.blocks import to_json
+from onebasin.models.symmetry.words import as_symmetry
 
 from ...shared_posteriors import regression
 
@@ -280,6 +282,8 @@ def switched(rng):
 def test_draws_are_aligned_before_they_predict(switched, name):
     """As sampled, both levels would be predicted halfway between the two."""
     model = levels if name == "numpyro" else ob.stan_program(LEVELS, {"x": 1.0})
+    if name == "stan":  # a declaration that leaves `share` as it was
+        switched.attrs["symmetry"] = to_json(as_symmetry("mu"))
     found = ob.predict(switched, {"x": 3.0}, model=model)
     assert found.judged.answer == "aligned" and "aligned draws" in repr(found)
     assert set(found.predictions) == {"at", "total"}, "nothing else follows from the new data"
