@@ -51,7 +51,7 @@ def carried(view: View, diagnosis: Any, results: str, *, label_free: bool) -> Ca
     if answer in ("", "usable") or (label_free and answer in ("aligned", "invariant")):
         return Carried(answer, diagnosis=found)
     assert found.judgement is not None
-    flag: Flag = {"aligned": "good", "unusable": "bad"}.get(answer, "warn")
+    flag: Flag = {"aligned": "good", "unusable": "bad"}.get(answer, "warn")  # type: ignore[assignment]
     said = {
         "aligned": f"These {results} use aligned draws: the posterior is usable after alignment.",
         "invariant": f"Use only {results} that do not depend on labels: the posterior is usable for label-free "

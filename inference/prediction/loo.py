@@ -209,7 +209,7 @@ def loo(
                     f"`observations` is {observations}, and there are {total}: ask for fewer."
                 )
             some = np.random.default_rng(seed).choice(total, observations, replace=False)
-            found = leave_some_out(log_likelihood, view.posterior, np.sort(some))
+            found: Any = leave_some_out(log_likelihood, view.posterior, np.sort(some))
         else:
             found = leave_one_out(log_likelihood, view.posterior)
             few = bool((found.pareto_k > found.good_k).any())

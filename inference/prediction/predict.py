@@ -263,8 +263,9 @@ def _of_numpyro(
     kept = view.data.get(schema.OBSERVED_DATA)
     observed = {} if kept is None else {str(n): v.values for n, v in kept.data_vars.items()}
     draws = {name: view.values(name) for name in view.variables}
-    own = {"seed": seed, "dtype": _dtype(view), "stored": stored}
-    return numpyro_predictions(target, draws, new, observed, **own)
+    return numpyro_predictions(
+        target, draws, new, observed, seed=seed, dtype=_dtype(view), stored=stored
+    )
 
 
 def _dtype(view: View) -> str:
