@@ -43,13 +43,16 @@ def predict(
         model = inputs.model(program, data, files)
         view = inputs.read(run)
         found: Any = predict_at(view, fresh, model=model, seed=seed, progress=console.say)
+        table = found.intervals(prob)
         if out is not None:
             write_tree(found.tree, out, new=not force)
-    table = found.intervals(prob)
     if json:
         rows = {str(name): row for name, row in table.to_dict(orient="index").items()}
-        console.write_json({"file": str(inputs.title(run)), "data": str(new), "predictions": rows})
+        said = {"file": str(inputs.title(run)), "data": str(new), "sentence": found.judged.sentence}
+        console.write_json(said | {"verdict": found.judged.answer or None, "predictions": rows})
     else:
+        for words in found.judged.words:
+            console.write_remark(words.text, words.flag)
         console.write_table(frame_table(table, f"Predictions of {inputs.title(run)} at {new}"))
     if out is not None:
         console.say(f"wrote {out}")
@@ -85,14 +88,18 @@ def loo(
         if json:
             gain, error = found.gain()
             rows = found.table.to_dict(orient="index")
-            console.write_json({"models": rows, "gain": gain, "gain_se": error})
+            said = {"answer": found.answer, "sentences": found.sentences}
+            verdicts = {name: each.answer or None for name, each in found.judged.items()}
+            console.write_json(
+                {**said, "verdicts": verdicts, "models": rows, "gain": gain, "gain_se": error}
+            )
             return
         for sentence in found.sentences:
             console.write_sentence(sentence)
         console.write_table(found.summary)
         return
     with ExitStack() as files:
-        estimate = leave_out(
+        estimate: Any = leave_out(
             next(iter(views.values())),
             model=inputs.model(program, data, files),
             var_name=var_name,
@@ -104,6 +111,9 @@ def loo(
         for line in repr(estimate).splitlines():
             console.write_sentence(line)
         return
+    said = {"verdict": estimate.answer, "sentences": estimate.sentences}
     numbers = {name: float(getattr(estimate, name)) for name in ("elpd", "se", "p", "good_k")}
     bad = int((estimate.pareto_k > estimate.good_k).sum())
-    console.write_json(numbers | {"observations": int(estimate.n_data_points), "above_good_k": bad})
+    console.write_json(
+        said | numbers | {"observations": int(estimate.n_data_points), "above_good_k": bad}
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -88,7 +89,7 @@ def target(
         return model
     where = type(model).__module__.partition(".")[0]
     if where == "pymc":
-        from .pymc_target import definition_of
+        from .pymc_target import PymcTarget, definition_of
 
         stated, own_dims, own_coords = definition_of(model)
         own_name = model.name or "pymc"
@@ -110,8 +111,9 @@ def target(
             "`model` must be a JAX function of a mapping, a PyMC model, a bridgestan.StanModel or a target; a Stan "
             f"program goes into onebasin.stan_program(path, data). Got {type(model).__name__}."
         )
-    return Target(
-        name or own_name,
+    kind = partial(PymcTarget, pymc_model=model) if where == "pymc" else Target
+    return kind(
+        name=name or own_name,
         numpyro_model=stated,
         symmetry=as_symmetry(symmetry),
         dims=dims or own_dims,

@@ -9,6 +9,7 @@ value is computed.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,15 @@ from onebasin.base.errors import ArgumentError
 from onebasin.base.precision import precision
 
 from .stated import Site, stated_by
+from .target import Target
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class PymcTarget(Target):
+    """A PyMC model, which draws its own predictions."""
+
+    pymc_model: Any = None
+
 
 _SUPPORTS = {
     "LogTransform": "positive",
@@ -47,7 +57,9 @@ def definition_of(
         )
     from pymc.logprob import transformed_conditional_logp
     from pymc.logprob.utils import replace_rvs_by_values
+    from pytensor.graph.traversal import ancestors
     from pytensor.tensor import as_tensor, tensor
+    from pytensor.tensor.random.type import RandomType
 
     start = model.initial_point()
     sites: dict[str, Site] = {}
@@ -77,9 +89,15 @@ def definition_of(
     terms = transformed_conditional_logp(
         model.basic_RVs, rvs_to_values=symbols, rvs_to_transforms=transforms
     )
-    density = _differentiable(
-        sum(term.sum() for term in [*terms, *at_values(model.potentials)]), held
-    )
+    of_data = dict(zip(model.basic_RVs, terms, strict=True))
+    seen = {v.name: of_data.pop(v) for v in model.observed_RVs}
+    outside = [*of_data.values(), *at_values(model.potentials)]
+    if any(isinstance(v.type, RandomType) for v in ancestors([*terms, *outside])):
+        raise ArgumentError(
+            "`model` draws random numbers in its log density, as `pm.Minibatch` does: give it all of its data."
+        )
+    density = _differentiable(sum(term.sum() for term in outside), held)
+    likelihood = _differentiable(sum(term.sum() for term in seen.values()), held, [*seen.values()])
     shown = [*as_it_is, *model.deterministics]
     computed = _in_jax(at_values(shown), held) if shown else None
     names = [variable.name for variable in shown]
@@ -92,12 +110,14 @@ def definition_of(
 
     constraints = numpyro.distributions.constraints
     stated = stated_by(
-        lambda of: density(*(of[n] for n in sites)),
+        lambda of: density(*(of[n] for n in sites))[0],
         {n: (constraints.real if c is None else c, shape) for n, (c, shape) in sites.items()},
         results,
+        {v.name: np.asarray(model.rvs_to_values[v].eval()) for v in model.observed_RVs},
+        lambda of: likelihood(*(of[n] for n in sites)),
     )
     # Names of the variables' axes, and the labels of those axes.
-    own = {*sites, *names}
+    own = {*sites, *names, *seen}
     dims = {
         name: tuple(axes)
         for name, axes in model.named_vars_to_dims.items()
@@ -153,8 +173,10 @@ def _in_jax(graph: Sequence[Any], inputs: Sequence[Any]) -> Callable[..., Any]:
         ) from error
 
 
-def _differentiable(log_density: Any, inputs: Sequence[Any]) -> Callable[..., Any]:
-    """Compile the log density with PyTensor's gradient.
+def _differentiable(
+    log_density: Any, inputs: Sequence[Any], terms: Sequence[Any] = ()
+) -> Callable[..., tuple[Any, list[Any]]]:
+    """Compile a log density with PyTensor's gradient, and its terms without one.
 
     JAX's own is NaN where it multiplies the zero of a branch not taken by its infinite derivative, as in the tails of
     censored data. It serves where PyTensor has no gradient, or none that JAX computes.
@@ -163,20 +185,29 @@ def _differentiable(log_density: Any, inputs: Sequence[Any]) -> Callable[..., An
     import jax.numpy as jnp
     from pytensor.gradient import grad
 
+    if not hasattr(log_density, "owner"):  # the sum of nothing
+        return lambda *values: (jnp.zeros(()), [])
+    count = 1 + len(terms)
     try:
         slopes: Any = grad(log_density, list(inputs), disconnected_inputs="ignore")
-        both = _in_jax([log_density, *slopes], inputs)
+        both = _in_jax([log_density, *terms, *slopes], inputs)
         given = [jax.ShapeDtypeStruct(v.type.shape, "float64") for v in inputs]
         with precision("float64"):
             jax.eval_shape(both, *given)
     except (NotImplementedError, TypeError, ValueError, IndexError):
-        alone = _in_jax([log_density], inputs)
-        return lambda *values: alone(*values)[0]
-    density = jax.custom_jvp(lambda *values: both(*values)[0])
+        alone = _in_jax([log_density, *terms], inputs)
+        return lambda *values: _split(alone(*values))
+    density = jax.custom_jvp(lambda *values: _split(both(*values)[:count]))
 
     @density.defjvp
     def _(values: Any, along: Any) -> Any:
-        found, *slopes = both(*values)
-        return found, sum(jnp.sum(s * a) for s, a in zip(slopes, along, strict=True))
+        found = both(*values)
+        slope = sum(jnp.sum(s * a) for s, a in zip(found[count:], along, strict=True))
+        own = _split(found[:count])
+        return own, (slope, [jnp.zeros_like(term) for term in own[1]])
 
     return density
+
+
+def _split(found: Sequence[Any]) -> tuple[Any, list[Any]]:
+    return found[0], list(found[1:])

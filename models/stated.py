@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 from onebasin.base.errors import ArgumentError
 from onebasin.base.precision import precision
@@ -16,8 +18,14 @@ def stated_by(
     density: Callable[[dict[str, Any]], Any],
     sites: Mapping[str, Site],
     computed: Callable[[dict[str, Any]], Mapping[str, Any]] = lambda values: {},
+    data: Mapping[str, np.ndarray] | None = None,
+    likelihood: Callable[[dict[str, Any]], tuple[Any, Sequence[Any]]] = lambda values: (0.0, ()),
 ) -> Callable[[], None]:
-    """State a log density over values as a NumPyro model; `computed` gives what follows from the parameters."""
+    """State a log density over values as a NumPyro model; `computed` gives what follows from the parameters.
+
+    `likelihood` gives the log likelihood of all `data`, and its terms, an array for each of them: only the sum has a
+    gradient. The density is without it.
+    """
     import jax
     import numpyro
     from numpyro.distributions import ImproperUniform
@@ -37,12 +45,34 @@ def stated_by(
             f"`model` must return the log density, one number; it returns {out}: sum over its terms."
         )
 
+    class Given(numpyro.distributions.Distribution):
+        """Data of which the log likelihood is known and nothing else."""
+
+        pytree_data_fields = ("terms",)
+
+        def __init__(self, terms: Any, like: np.ndarray) -> None:
+            self.terms = terms
+            super().__init__(terms.shape, like.shape[terms.ndim :], validate_args=False)
+
+        def log_prob(self, value: Any, intermediates: Any = None) -> Any:
+            del value, intermediates
+            return self.terms
+
+        def sample(self, key: Any, sample_shape: tuple[int, ...] = ()) -> Any:
+            raise NotImplementedError("`ob.predict` draws the data of this model")
+
     def model() -> None:
         values = {
             name: numpyro.sample(name, ImproperUniform(constraint, (), event_shape=shape))
             for name, (constraint, shape) in sites.items()
         }
         numpyro.factor("log_density", density(values))
+        total, terms = likelihood(values)
+        slope = total - jax.lax.stop_gradient(total)
+        for (name, known), term in zip((data or {}).items(), terms, strict=True):
+            each = jax.lax.stop_gradient(term) + slope / max(term.size, 1)
+            slope = 0.0  # that of all of them is in the first
+            numpyro.sample(name, Given(each, known), obs=known)
         for name, value in computed(values).items():
             numpyro.deterministic(name, value)
 

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
 
-from onebasin.base.errors import ArgumentError, OnebasinError
+from onebasin.base.card import in_brief
+from onebasin.base.errors import ArgumentError
 
 from .draws import Columns
 from .schema import LEFT_OUT, LOG_LIKELIHOOD, SAMPLE_DIMS
@@ -40,14 +41,51 @@ class LogLikelihood:
     like: xr.DataArray  # Of the shape, axes and labels of the observations.
     read: Callable[[int, int], np.ndarray]
     """Gives observations from one number to before another (chain, draw, obs), counted in C order."""
+    places: np.ndarray | None = None  # Those of all observations that are here; None for all.
+    masked: int = 0  # How many were left out.
 
     @classmethod
     def of(cls, terms: xr.DataArray) -> LogLikelihood:
-        """Take an array (chain, draw, obs...), in memory or in a file."""
-        like = terms.isel(chain=0, draw=0, drop=True)
-        empty = np.broadcast_to(np.zeros(()), like.shape)
-        like = xr.DataArray(empty, like.coords, like.dims)
-        return cls(str(terms.name), (terms.shape[0], terms.shape[1]), like, Columns([terms]).read)
+        """Take an array (chain, draw, obs...), in memory or in a file, without observations that are masked."""
+        first = terms.isel(chain=0, draw=0, drop=True)
+        sizes = (terms.shape[0], terms.shape[1])
+        return cls(str(terms.name), sizes, first, Columns([terms]).read).seen(first.values)
+
+    def seen(self, first: np.ndarray) -> LogLikelihood:
+        """Leave observations out that are masked: a log likelihood of exactly 0 in every draw adds nothing to any sum.
+
+        `first` has the log likelihoods of one draw.
+        """
+        masked = first.ravel() == 0
+        step = self._at_once
+        for start in range(0, self.count if masked.any() else 0, step):
+            part = slice(start, min(start + step, self.count))
+            if masked[part].any():
+                masked[part] &= (self.read(part.start, part.stop) == 0).all(axis=(0, 1))
+        if not self.like.ndim or not masked.any():
+            return self
+        if masked.all():
+            raise ArgumentError(
+                f"The log likelihood of {self.name} is 0 in every draw: all observations are masked, so that there is "
+                "nothing to leave out."
+            )
+        like = self.like.assign_coords(
+            {d: np.arange(n) for d, n in self.like.sizes.items() if d not in self.like.coords}
+        )
+        like = like if like.ndim == 1 else like.stack(obs=like.dims)
+        places = np.flatnonzero(~masked)
+
+        def read(start: int, stop: int) -> np.ndarray:
+            own = places[start:stop]
+            return self.read(int(own[0]), int(own[-1]) + 1)[..., own - own[0]]
+
+        like = like.isel({like.dims[0]: places})
+        return replace(self, like=like, read=read, places=places, masked=int(masked.sum()))
+
+    @property
+    def _at_once(self) -> int:
+        whole = 8 * self.samples * self.count <= WHOLE
+        return max(1, self.count if whole else at_once(self.samples))
 
     @property
     def samples(self) -> int:
@@ -68,19 +106,28 @@ class LogLikelihood:
             raise ArgumentError(
                 f"The log likelihood of {self.name} is one number a draw; leave-one-out needs one for each observation."
             )
-        step = self.count if 8 * self.samples * self.count <= WHOLE else at_once(self.samples)
+        step = self._at_once
         for first in range(0, self.count, step):
             values = self.read(first, min(first + step, self.count))
-            if not np.isfinite(values).all():
+            if not (finite := np.isfinite(values).all(axis=(0, 1))).all():
+                bad = [names_of(self.like)[first + place] for place in np.flatnonzero(~finite)]
                 raise ArgumentError(
-                    f"The log likelihood of {self.name} is not finite in some draws: find out for which observations "
-                    "the model gives that, or leave them out."
+                    f"The log likelihood of {self.name} is not finite in some draws for {in_brief(bad, NAMED)}: mask "
+                    "an observation that is missing, and find out why the model gives others no finite density."
                 )
             yield first, xr.DataArray(values, dims=(*SAMPLE_DIMS, "obs"))
 
     def as_observations(self, values: np.ndarray) -> xr.DataArray:
         """Give a number for each observation their axes and labels."""
         return self.like.copy(data=values.reshape(self.like.shape)).rename(self.name)
+
+
+def names_of(values: xr.DataArray) -> list[str]:
+    """Name each observation by the labels of its axes, or by its place: ``y[3]``, ``y[a,2]``."""
+    flat = values.stack(obs=values.dims) if values.ndim != 1 else values
+    labels = [flat.indexes.get(flat.dims[0], range(flat.size))][0]
+    told = (",".join(map(str, each if isinstance(each, tuple) else (each,))) for each in labels)
+    return [f"{values.name or 'y'}[{each}]" for each in told]
 
 
 def at_once(samples: int) -> int:
@@ -124,6 +171,10 @@ def efficiency(posterior: xr.Dataset, samples: int) -> float:
     return float(np.hstack([values.values.ravel() for values in found.values()]).mean() / samples)
 
 
+NAMED = 6
+"""Observations that a sentence names at most."""
+
+
 def leave_one_out(
     terms: LogLikelihood, posterior: xr.Dataset, *, relative: float | None = None
 ) -> ELPDDataLOO:
@@ -138,21 +189,17 @@ def leave_one_out(
 
     relative = efficiency(posterior, terms.samples) if relative is None else relative
     limit, parts = good_k(terms.samples), []
-    with _by_arviz():
-        for _, block in terms.blocks():
-            if block.shape[2] == terms.count:
-                whole = block.values.reshape(*terms.draws, *terms.like.shape)
-                own = terms.like.expand_dims(dict(zip(SAMPLE_DIMS, terms.draws, strict=True)))
-                held = own.copy(data=whole).to_dataset(name=terms.name)
-                tree = xr.DataTree.from_dict({LOG_LIKELIHOOD: held})
+    for _, block in terms.blocks():
+        if block.shape[2] == terms.count and terms.places is None:
+            whole = block.values.reshape(*terms.draws, *terms.like.shape)
+            own = terms.like.expand_dims(dict(zip(SAMPLE_DIMS, terms.draws, strict=True)))
+            held = own.copy(data=whole).to_dataset(name=terms.name)
+            tree = xr.DataTree.from_dict({LOG_LIKELIHOOD: held})
+            with suppress(ValueError), _quiet():  # of ratios without a tail
                 return loo(tree, pointwise=True, reff=relative)
-            # Not by the accessor, which keeps every block until the garbage collector comes.
-            found = dataarray_stats.loo(block, r_eff=relative)
-            parts.append([each.values for each in found])
-        elpd_i, pareto_k, p_i = map(
-            terms.as_observations, map(np.concatenate, zip(*parts, strict=True))
-        )
-        elpd, se, p, _ = dataarray_stats.loo_summary(elpd_i, p_i)
+        parts.append(_weighed(block, relative))
+    elpd_i, pareto_k, p_i = map(terms.as_observations, np.concatenate(parts, axis=1))
+    elpd, se, p, _ = dataarray_stats.loo_summary(elpd_i, p_i)
     return ELPDDataLOO(
         elpd=elpd,
         se=se,
@@ -182,17 +229,13 @@ def leave_some_out(
 
     relative, limit = efficiency(posterior, terms.samples), good_k(terms.samples)
     dense, parts = np.empty(terms.count), []
-    with _by_arviz():
-        for first, block in terms.blocks():
-            place = slice(first, first + block.shape[2])
-            dense[place] = logsumexp(block.values, axis=(0, 1)) - np.log(terms.samples)
-            some = observations[(observations >= first) & (observations < place.stop)] - first
-            if some.size:
-                found = dataarray_stats.loo(block.isel(obs=some), r_eff=relative)
-                parts.append([each.values for each in found])
-    some_i, k_i, p_i = (
-        xr.DataArray(np.concatenate(v), dims="obs") for v in zip(*parts, strict=True)
-    )
+    for first, block in terms.blocks():
+        place = slice(first, first + block.shape[2])
+        dense[place] = logsumexp(block.values, axis=(0, 1)) - np.log(terms.samples)
+        some = observations[(observations >= first) & (observations < place.stop)] - first
+        if some.size:
+            parts.append(_weighed(block.isel(obs=some), relative))
+    some_i, k_i, p_i = (xr.DataArray(v, dims="obs") for v in np.concatenate(parts, axis=1))
     own_i, all_i = (xr.DataArray(v, dims="obs") for v in (dense[observations], dense))
     elpd, subsampling_se, se = dataarray_stats.diff_srs_estimator(some_i, own_i, all_i, terms.count)
     whole = np.full((2, terms.count), np.nan)
@@ -216,19 +259,43 @@ def leave_some_out(
 
 
 @contextmanager
-def _by_arviz() -> Iterator[None]:
-    """Let ArviZ compute without its warnings of large k, which callers report, and with our errors."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    except ValueError as error:
-        if isinstance(error, OnebasinError):
-            raise
-        raise ArgumentError(
-            f"The log likelihoods have no importance weights ({error}): some observation's may be the same in all "
-            "draws."
-        ) from error
+def _quiet() -> Iterator[None]:
+    """Let ArviZ compute without its warnings of large k, which callers report."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def _weighed(block: xr.DataArray, relative: float) -> np.ndarray:
+    """Return elpd, Pareto k and effective parameters (3, obs) of observations (chain, draw, obs).
+
+    The largest importance ratios of an observation may all be one number, as where its log likelihood is the same in
+    every draw. These have no tail to smooth: the weights are the ratios themselves, and k is 0.
+    """
+    from arviz_stats.base import dataarray_stats
+    from scipy.special import logsumexp
+
+    values = block.values
+    samples = values.shape[0] * values.shape[1]
+    tail = 3 * np.sqrt(samples / relative) if samples > 225 else samples / 5
+    tail = int(min(max(tail, 5), samples / 2))  # draws in it, as ArviZ has it
+    tied = (values == values.min(axis=(0, 1))).sum(axis=(0, 1)) >= tail
+    found = np.zeros((3, values.shape[2]))
+    own, draws = values[..., tied], np.log(samples)
+    if tied.any():
+        found[0, tied] = draws - logsumexp(-own, axis=(0, 1))
+        found[2, tied] = logsumexp(own, axis=(0, 1)) - draws - found[0, tied]
+    if not tied.all():
+        try:
+            with _quiet():
+                # Not by the accessor, which keeps every block until the garbage collector comes.
+                each = dataarray_stats.loo(block.isel(obs=~tied), r_eff=relative)
+        except ValueError as error:
+            raise ArgumentError(
+                f"The log likelihoods have no importance weights ({error}): sample more draws."
+            ) from error
+        found[:, ~tied] = [part.values for part in each]
+    return found
 
 
 def good_k(samples: int) -> float:

@@ -12,6 +12,7 @@ It deliberately weighs nothing up: a posterior may predict as the truth does and
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -20,11 +21,13 @@ from onebasin.base.arguments import checks_arguments
 from onebasin.base.checks import check_count, check_seed
 from onebasin.base.errors import ArgumentError
 from onebasin.models.symmetry.blocks import Symmetry
+from onebasin.models.symmetry.words import spell, spelt_options
 from onebasin.posteriors import references, schema
 from onebasin.posteriors.draws import event_shapes
 from onebasin.posteriors.view import Posterior, View, as_view
 
-from ..discovery.resolve import resolve
+from ..diagnostics.carried import Carried, carried
+from ..discovery.resolve import Resolved, resolve
 from ..predictive.points import (
     CLASS_DISTANCES,
     CLASS_SCORES,
@@ -87,7 +90,8 @@ def compare(
     weights : bool
         Whether draws are compared in weight space too.
     symmetry : tuple of blocks, str or sequence of str, optional
-        Modulo what; by default what the truth declares.
+        Modulo what; by default what the truth declares, else what another file declares, else what `diagnose` finds in
+        the draws of one of them where it says "usable after alignment".
     var_names : sequence of str, optional
         Variables whose draws are compared. By default, of a network all weights; else the variables that all posteriors
         have in the same shape. Where a symmetry is used, computed quantities that may carry labels and that it does not
@@ -135,8 +139,11 @@ def compare(
     named = {truth: posteriors[truth]} | dict(posteriors)
     views = {name: as_view(posterior, f"posteriors[{name!r}]") for name, posterior in named.items()}
     check_comparable(views, truth)
-    resolved = resolve(views[truth], symmetry)
     model = views[truth].network
+    judged = {n: carried(v, None, "draws", label_free=False) for n, v in views.items()}
+    resolved = resolve(views[truth], symmetry)
+    if symmetry is None and model is None and not resolved.equal_modes:
+        resolved = _of_another(views, judged) or resolved
     points = _points(views[truth], truth, x, y)
     rows: Rows = {name: {} for name in (*views, FLOOR)}
     if model is not None and points is not None:
@@ -190,17 +197,36 @@ def compare(
         points=points,
         own_points=x is None,
         rule=aligned_by.text if aligned_by else "",
-        caveat=resolved.caveat if aligned_by else "",
+        caveat=resolved.caveat if aligned_by and resolved.source != "found" else "",
+        found=resolved.caveat if aligned_by and resolved.source == "found" else "",
         permutations=permutations if weights else 0,
         half=not is_reference,
         shared=shared,
         obstacles=obstacles,
         labels=labels,
+        unusable={n: each.sentence for n, each in judged.items() if each.answer == "unusable"},
         unmixed=next((found.unmixed for found in moments.values()), ()),
         copies=[n for n, v in views.items() if n != truth and share_draws(v, views[truth])],
     )
     told = tuple(account.notes()), tuple(account.warnings())
     return Comparison(kind, truth, table, *told, moments, frame)
+
+
+def _of_another(views: Mapping[str, View], judged: Mapping[str, Carried]) -> Resolved | None:
+    """Return the symmetry that another file declares, or the one by which `diagnose` aligns one of the posteriors."""
+    for view in views.values():
+        if (own := resolve(view)).equal_modes:
+            return own
+    for name, each in judged.items():
+        aligned = each.diagnosis.aligned if each.diagnosis else None
+        if each.answer == "aligned" and aligned is not None:
+            symmetry = aligned.alignment.symmetry
+            caveat = (
+                f"No file declares a symmetry. Labels switch in the draws of `{name}`: all posteriors are compared "
+                f"modulo the symmetry found there, {spelt_options(tuple(map(spell, symmetry)))}."
+            )
+            return replace(resolve(views[name], symmetry), source="found", caveat=caveat)
+    return None
 
 
 def _check_names(posteriors: Mapping[str, Posterior], truth: str) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ import xarray as xr
 from scipy.special import logsumexp
 
 from onebasin.base.arguments import checks_arguments
-from onebasin.base.card import Card, Words, measured, number
+from onebasin.base.card import Card, Words, in_brief, measured, number
 from onebasin.base.checks import check_count, check_seed, choose
 from onebasin.base.errors import ArgumentError
 from onebasin.base.showing import Shown
@@ -29,12 +29,15 @@ from onebasin.posteriors.chains import rhat
 from onebasin.posteriors.leave_one_out import (
     LogLikelihood,
     leave_one_out,
+    names_of,
     stored_log_likelihood,
     why_none,
 )
 from onebasin.posteriors.view import View, as_view
 
 from ..alignment import align
+from ..diagnostics.carried import Carried, carried
+from .left_out import Answered, paired
 
 if TYPE_CHECKING:
     from arviz_stats.utils import ELPDData
@@ -61,6 +64,8 @@ class ModelComparison(Shown):
         The posterior, with its labels aligned, whose parts were compared.
     masks : mapping of str to array (chain, draw), or None
         Which draws are of each part.
+    judged : mapping of str to Carried
+        The verdict on each model's posterior, where it is at hand.
     """
 
     table: pd.DataFrame
@@ -68,6 +73,7 @@ class ModelComparison(Shown):
     pointwise: pd.DataFrame
     view: View | None = None
     masks: Mapping[str, np.ndarray] | None = None
+    judged: Mapping[str, Carried] = field(default_factory=dict)
 
     @property
     def weights(self) -> pd.Series:
@@ -149,14 +155,48 @@ class ModelComparison(Shown):
         return tree
 
     @property
+    def alike(self) -> tuple[str, ...]:
+        """The best model, and those that predict worse by less than two standard errors."""
+        apart = -self.table["elpd_diff"] >= CLEAR * self.table["dse"].fillna(0.0)
+        return tuple(map(str, self.table.index[~apart | (self.table["elpd_diff"] == 0)]))
+
+    @property
+    def answer(self) -> str:
+        """Which model predicts better, or that no difference can be seen, in a sentence."""
+        place = max(1, len(self.alike) - 1)
+        value, error = (
+            -float(self.table["elpd_diff"].iloc[place]),
+            float(self.table["dse"].iloc[place]),
+        )
+        gap = measured(value, error)
+        if len(self.alike) > 1:
+            rest = in_brief([str(name) for name in self.table.index if name not in self.alike])
+            who = f"No difference can be seen between {in_brief(self.alike)}"
+            said = f"{who} (at most {gap}, below two standard errors)."
+            return f"{said} Worse: {rest}." if rest else said
+        few = ", which few observations make too small" if len(self.pointwise) < FEW else ""
+        times = f" ({number(value / error, 2)} standard errors{few})" if error > 0 else ""
+        best, second = self.table.index[:2]
+        return f"`{best}` predicts better than `{second}` by {gap}{times}."
+
+    @property
+    def unusable(self) -> list[str]:
+        """Sentences on posteriors that cannot be used."""
+        bad = {name: each for name, each in self.judged.items() if each.answer == "unusable"}
+        return [f"`{name}`: {each.sentence}" for name, each in bad.items()]
+
+    @property
     def sentences(self) -> list[str]:
-        """The findings, a sentence each."""
+        """The findings, a sentence each, the answer first."""
         told = ", ".join(f"{name} {number(weight, 2)}" for name, weight in self.weights.items())
         best = str(self.table.index[0])
         gap = (self.pointwise["stack"] - self.pointwise["unweighted"]).to_numpy()
         bad = [name for name, word in self.table["diag_elpd"].items() if word]
+        caution = " They rest on a difference that cannot be seen: choose no model by them."
         said = [
-            f"Weights: {told}.",
+            *self.unusable,
+            self.answer,
+            f"Weights: {told}.{caution * (len(self.alike) > 1)}",
             f"The stack predicts better than {best} alone by {measured(*self.gain(best))}.",
             f"It predicts better than the mixture without weights by {measured(*self.gain())}: {int((gap > 0).sum())} "
             f"of {len(gap)} observations are predicted better.",
@@ -177,16 +217,25 @@ class ModelComparison(Shown):
     def _card(self) -> Card:
         gap = self.pointwise["stack"] - self.pointwise["unweighted"]
         most = gap.sort_values(ascending=False).head(SHOWN)
+        heading = (
+            "No difference can be seen" if self.alike[1:] else f"{self.alike[0]} predicts best"
+        )
+        bad = len(self.unusable)
         return Card(
-            f"{self.table.index[0]} predicts best",
+            "Not usable" if bad else heading,
             (
-                *map(Words, self.sentences),
+                *(Words(each, flag="bad") for each in self.sentences[:bad]),
+                *map(Words, self.sentences[bad:]),
                 self.summary,
                 frame_table(most.to_frame("nats"), "What the stack predicts better"),
             ),
+            "bad" if bad else "",
         )
 
 
+CLEAR, FEW = 2.0, 100
+"""Standard errors from which on a difference is said to be seen; observations below which they come out too small
+(Sivula, Magnusson, Matamoros and Vehtari 2025)."""
 AGREE = 1.1
 """R-hat of two chains up to which they are of one mode."""
 METHODS = ("stacking", "bb-pseudo-bma", "pseudo-bma")
@@ -243,19 +292,21 @@ def compare_models(
                 "`models` must map two names or more to posteriors, or be one posterior with `by='chain'` or "
                 "`by='mode'`."
             )
-        found = {}
+        found, judged = {}, {}
         for name, held in models.items():
             if not (hasattr(held, "elpd") and hasattr(held, "elpd_i")):
                 view = as_view(held, f"models[{str(name)!r}]")
                 pointwise = LogLikelihood.of(_terms(view, var_name))
                 found[str(name)] = leave_one_out(pointwise, view.posterior)
+                judged[str(name)] = carried(view, None, "estimates", label_free=True)
             elif held.elpd_i is not None:
                 found[str(name)] = held
+                judged |= {str(name): held.judged} if isinstance(held, Answered) else {}
             else:
                 raise ArgumentError(
                     f"`models[{str(name)!r}]` has no values of single observations: give `ob.loo(posterior)`."
                 )
-        return _compared(found, method)
+        return _compared(found, method, judged=judged)
     choose("by", by, ("chain", "mode"))
     view = as_view(models)
     if view.declares_equal_modes:
@@ -322,19 +373,20 @@ def _compared(
     method: str,
     view: View | None = None,
     masks: Mapping[str, np.ndarray] | None = None,
+    judged: Mapping[str, Carried] | None = None,
 ) -> ModelComparison:
     from arviz_stats import compare
 
-    sizes = {name: each.elpd_i.size for name, each in found.items()}
-    if len(set(sizes.values())) > 1:
-        told = ", ".join(f"{name} of {size}" for name, size in sizes.items())
-        raise ArgumentError(
-            f"`models` are of different numbers of observations ({told}): compare models of one data set."
-        )
+    each = paired(found)
+    first = next(iter(found.values())).elpd_i
+    alike = {
+        name: replace(one, elpd_i=first.copy(data=own.reshape(first.shape)))
+        for (name, one), own in zip(found.items(), each.T, strict=True)
+    }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what they say stands in the table
-        table = compare(dict(found), method=method, round_to="none")
-    each = np.stack([found[name].elpd_i.values.ravel() for name in table.index], axis=1)
+        table = compare(alike, method=method, round_to="none")
+    each = each[:, [list(found).index(name) for name in table.index]]
     weights = np.clip(table["weight"].to_numpy(float), 0.0, None)
     with np.errstate(divide="ignore"):
         stack = logsumexp(each + np.log(weights / weights.sum()), axis=1)
@@ -344,7 +396,5 @@ def _compared(
         "stack": stack,
         "unweighted": logsumexp(each + np.log(counts / counts.sum()), axis=1),
     }
-    first = next(iter(found.values())).elpd_i
-    places = (",".join(map(str, place)) for place in np.ndindex(*first.shape))
-    pointwise = pd.DataFrame(columns, index=[f"{first.name or 'y'}[{place}]" for place in places])
-    return ModelComparison(table, dict(found), pointwise, view, masks)
+    pointwise = pd.DataFrame(columns, index=names_of(first))
+    return ModelComparison(table, dict(found), pointwise, view, masks, judged or {})

@@ -5,8 +5,9 @@ sqrt(mcse_a^2 + mcse_b^2) and of the one that both would have with the pooled sd
 sample often lacks what lies far out, and its sd is then far too small.
 R-hat and ESS are a gate that comes first: a stuck chain inflates the Monte Carlo error, and then any difference passes
 as chance. A variational fit has no R-hat and passes on ESS; a single Markov chain has none either and does not pass.
-The verdict "differ" rests on z alone, with a Bonferroni bound for the number of means compared, so that two samples of
-one distribution are called different in at most `ERRORS` of all comparisons, whatever their size. Where |d| is above
+The verdict "differ" rests on z, with a Bonferroni bound for the number of means compared, so that two samples of
+one distribution are called different in at most `ERRORS` of all comparisons, whatever their size; and on ratios of sds
+that are surely outside `SPREADS`. Where |d| is above
 `D_BOUND` and |z| is not, there are too few draws: "undecided". `power` says how surely a shift would be seen.
 """
 
@@ -36,6 +37,14 @@ Of one or 20 means of lognormal, gamma and t laws it is at most 0.03, with 100 t
 """
 MAX_RHAT, MIN_ESS = 1.05, 200.0
 """Gate: the largest R-hat and the smallest bulk ESS of either posterior with which a parameter is compared."""
+SPREADS, SPREAD_ERRORS, VAGUE = (0.85, 1.15), 0.01, 0.25
+"""Ratios of sds that are called alike; share of comparisons of equal distributions that may be called different by
+them; and the error of the logarithm of a ratio from which on it is not judged.
+
+A ratio is outside if its interval is, and if the widths of the central 90 % differ too: sds of heavy tails come out too
+small together with their errors, and widths do not. Of equal normal, gamma, lognormal and t laws (1 to 3 degrees of
+freedom) with 200 to 4,000 draws, none of 2,700 comparisons was called different.
+"""
 D_BOUND = 0.1
 """Largest |d| that may still be called agreement."""
 SHIFT = 0.2
@@ -50,7 +59,8 @@ class MomentComparison:
 
     table: pd.DataFrame
     """One row per parameter: mean_a, mean_b, difference, sd_a, sd_b, z, d, error (the standard error of d), sd_ratio
-    (of b to a), rhat_a, rhat and ess (the worse of the two), gated (not judged, since it did not pass the gate)."""
+    (of b to a) with its 95 % interval sd_ratio_low to sd_ratio_high, spread (the ratio is surely outside .85 to 1.15),
+    rhat_a, rhat and ess (the worse of the two), gated (not judged, since it did not pass the gate)."""
     max_abs_z: float  # Largest among the parameters that passed the gate; NaN where none did.
     max_abs_d: float
     z_bound: float  # Bonferroni bound on |z| for that many parameters, at `ERRORS` for the family.
@@ -60,10 +70,17 @@ class MomentComparison:
     """Probability to see a shift of 0.2 sds in the least precise parameter of those that passed the gate; NaN where
     none did."""
     verdict: str
-    """`differ`, if a |z| is above its bound. `agree`, if none is, every parameter passed the gate, every |d| is within
-    its bound, and `power` is at least 0.8. Else `undecided`: there are too few effective draws to tell."""
+    """`differ`, if a |z| is above its bound or a ratio of sds is surely outside .85 to 1.15. `agree`, if none is, every
+    parameter passed the gate, every |d| is within its bound, and `power` is at least 0.8. Else `undecided`: there are
+    too few effective draws to tell."""
 
     d_bound: ClassVar[float] = D_BOUND  # On |d|.
+
+    @property
+    def spreads(self) -> list[str]:
+        """Parameters whose sds surely differ, the most different first."""
+        ratio = np.log(self.table.loc[self.table["spread"], "sd_ratio"]).abs()
+        return list(map(str, ratio.sort_values(ascending=False).index))
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain types for JSON, numbers that are not finite as None."""
@@ -103,7 +120,7 @@ def compare_moments(
     worst = SHIFT / _largest(trusted["error"])
     power = float(ndtr(worst - z_bound) + ndtr(-worst - z_bound))
     verdict = "undecided"
-    if largest_z > z_bound:
+    if largest_z > z_bound or table["spread"].any():
         verdict = "differ"
     # Constants have no error and no power: equal ones alone say nothing about two posteriors.
     elif not gated and largest_d <= D_BOUND and power >= POWER:
@@ -137,11 +154,35 @@ def _table(
         rhat for rhat, skip in zip((table["rhat_a"], right["rhat"]), free, strict=True) if not skip
     ]
     table["rhat"] = pd.concat(rhats, axis=1).max(axis=1, skipna=False) if rhats else NAN
+    relative = [own["mcse_sd"] / own["sd"].where(own["sd"] > 0) for own in (left, right)]
+    vague = np.sqrt(2) * np.maximum(*relative)
+    log_ratio = np.log(table["sd_ratio"].where(table["sd_ratio"] > 0))
+    for side, word in ((-1, "low"), (1, "high")):
+        table[f"sd_ratio_{word}"] = np.exp(log_ratio + side * float(ndtri(0.975)) * vague)
     table["ess"] = np.minimum(left["ess_bulk"], right["ess_bulk"])
     mixed = (table["rhat"] <= MAX_RHAT) if rhats else pd.Series(True, index=table.index)
     known = table["z"].notna() & table["d"].notna()  # what cannot be computed agrees with nothing
     table["gated"] = ~(known & ((mixed & (table["ess"] >= MIN_ESS)) | fixed))
+    bound = float(-ndtri(SPREAD_ERRORS / 2 / max(int((~table["gated"]).sum()), 1))) * vague
+    low, high = np.log(SPREADS)
+    outside = (log_ratio + bound < low) | (log_ratio - bound > high)
+    table["spread"] = outside & (vague < VAGUE) & ~table["gated"]
+    for name in table.index[table["spread"]]:
+        spans = [
+            _span(draws.of(name), own.loc[name, "ess_tail"], float(bound[name] / vague[name]))
+            for draws, own in ((draws_a, left), (draws_b, right))
+        ]
+        narrow, wide = spans if log_ratio[name] > 0 else spans[::-1]
+        table.loc[name, "spread"] = wide[0] > narrow[1]
     return table
+
+
+def _span(draws: np.ndarray, ess: float, z: float) -> tuple[float, float]:
+    """Return the ends of an interval, of z errors to either side, for the width of the central 90 % of draws."""
+    off = z * np.sqrt(0.05 * 0.95 / max(ess, 1.0))
+    at = [0.05 + off, 0.95 - off, 0.05 - off, 0.95 + off]
+    inner, outer = np.quantile(draws, np.clip(at, 0.0, 1.0)).reshape(2, 2)
+    return float(inner[1] - inner[0]), float(outer[1] - outer[0])
 
 
 def _differences(a: Draws, b: Draws) -> tuple[np.ndarray, np.ndarray]:

@@ -54,6 +54,10 @@ class Account:
     obstacles: Mapping[str, str]  # Why the weights of some posteriors were not compared, by name.
     labels: Mapping[str, tuple[str, ...]]  # Words of a symmetry that chains show, by posterior.
     unmixed: Sequence[str]  # Parameters about which the truth's own chains disagree.
+    unusable: Mapping[str, str]  # Why a posterior cannot be used, by name.
+    found: (
+        str  # Which symmetry the draws showed, in a sentence; empty where it was given or declared.
+    )
     copies: Sequence[str]  # Posteriors that have a chain of the truth.
 
     def notes(self) -> Iterator[str]:
@@ -95,6 +99,10 @@ class Account:
     def warnings(self) -> Iterator[str]:
         """Tell what to beware of."""
         table, truth = self.table, self.truth
+        if self.found:
+            yield self.found
+        for name, why in self.unusable.items():
+            yield f"`{name}`: {why}"
         if self.own_points and self.points is not None:
             yield "The points are training data, where scores are optimistic; give other points to see predictions."
         ours = self.targets[truth]
@@ -189,7 +197,10 @@ class Comparison(Shown):
 
     @property
     def means(self) -> pd.DataFrame:
-        """Means and sds of the truth and of the others side by side, with z of the difference, a row a parameter."""
+        """Means and sds of the truth and of the others side by side, one row per parameter.
+
+        With z of the difference of means, and the ratio of an sd to the truth's with the ends of its 95 % interval.
+        """
         if not self.moments:
             return pd.DataFrame()
         columns: dict[str, pd.Series] = {}
@@ -199,7 +210,9 @@ class Comparison(Shown):
                     f"mean {self.truth}": found.table["mean_a"],
                     f"sd {self.truth}": found.table["sd_a"],
                 }
-            columns |= {f"mean {name}": found.table["mean_b"], f"z {name}": found.table["z"]}
+            own = {"mean": "mean_b", "sd": "sd_b", "z": "z", "sd ratio": "sd_ratio"}
+            own |= {"ratio from": "sd_ratio_low", "ratio to": "sd_ratio_high"}
+            columns |= {f"{word} {name}": found.table[column] for word, column in own.items()}
         return pd.DataFrame(columns)
 
     @property
@@ -274,17 +287,32 @@ def sentences(comparison: Comparison) -> Iterator[tuple[str, str]]:
         yield str(name), f"{'; '.join(said)}." if said else "Nothing could be compared."
 
 
+def _spread(found: MomentComparison, name: str) -> str:
+    row = found.table.loc[name]
+    low, high = number(row["sd_ratio_low"], 2), number(row["sd_ratio_high"], 2)
+    return f"that of `{name}` is {number(row['sd_ratio'], 2)} times the truth's ({low} to {high})"
+
+
 def _moments(found: MomentComparison) -> str:
     if found.verdict == "differ":
         trusted = found.table.loc[~found.table["gated"]]
-        beyond = int((trusted["z"].abs() > found.z_bound).sum())
-        worst = str(trusted["z"].abs().idxmax())
-        most = f"that of `{worst}` by {number(abs(trusted.loc[worst, 'd']), 2)} sds"
-        one, several = f"means differ, {most}", f"{beyond} means differ, {most} most clearly"
-        return one if beyond == 1 else several
+        beyond, said = int((trusted["z"].abs() > found.z_bound).sum()), []
+        if spreads := found.spreads:
+            many = "an sd differs" if len(spreads) == 1 else f"{len(spreads)} sds differ"
+            said.append(f"{many}: {_spread(found, spreads[0])}")
+        if beyond:
+            worst = str(trusted["z"].abs().idxmax())
+            most = f"that of `{worst}` by {number(abs(trusted.loc[worst, 'd']), 2)} sds"
+            one, several = f"a mean differs, {most}", f"{beyond} means differ, {most} most clearly"
+            said.append(one if beyond == 1 else several)
+        return "; ".join(said)
     seen = f"a shift by {SHIFT:g} sds would be seen with probability {number(found.power, 2)}"
     if found.verdict == "agree":
-        return f"means agree within their Monte Carlo errors ({seen})"
+        ratios = found.table["sd_ratio"].dropna()
+        spread = f"; ratios of sds are {number(ratios.min(), 2)} to {number(ratios.max(), 2)}"
+        return (
+            f"means agree within their Monte Carlo errors ({seen}){spread if len(ratios) else ''}"
+        )
     if not found.gated:
         return (
             f"means are not seen to differ, but the draws are too few to call them equal ({seen})"

@@ -1,11 +1,11 @@
 """Tables of diagnoses, their cells flagged against the limits of the diagnosis, and of comparisons."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import pandas as pd
 
-from onebasin.base.table import Column, Row, Table, TableCell, Value
+from onebasin.base.table import Column, Flag, Row, Table, TableCell, Value
 
 from ..compare.result import Comparison
 from ..diagnostics.result import AlignedDiagnosis, Diagnosis
@@ -128,25 +128,40 @@ def means_table(comparison: Comparison) -> Table | None:
     table = comparison.means
     if table.empty:
         return None
-    apart = [name for name in table if str(name).startswith("z ")]
+    apart = [f"z {name}" for name in comparison.moments]
     order = table[apart].abs().max(axis=1).sort_values(ascending=False, na_position="last").index
-    shown = {*order[:MEANS]}
-    bounds = {f"z {name}": found.z_bound for name, found in comparison.moments.items()}
-    gated = {f"z {name}": {*found.gated} for name, found in comparison.moments.items()}
+    first = [n for found in comparison.moments.values() for n in found.spreads]
+    shown = {*[*dict.fromkeys((*first, *order))][:MEANS]}
+    columns: list[Column | str] = ["parameter"]
+    columns += [Column(f"{word} {comparison.truth}") for word in ("mean", "sd")]
+    for name in comparison.moments:
+        columns += [Column(f"mean {name}"), Column(f"sd {name}"), Column(f"z {name}", decimals=1)]
+        columns.append(Column(f"sd ratio {name}", decimals=2))
 
-    def cell(column: str, row: str) -> TableCell | Value:
-        value = float(table.loc[row, column])
-        if column not in bounds:
-            return value
-        if row in gated[column]:
-            return TableCell(value, "warn", "not judged")
-        return TableCell(value, "bad" if abs(value) > bounds[column] else "good")
+    def cells(name: str, row: str) -> Iterator[TableCell | Value]:
+        found = comparison.moments[name]
+        own = found.table.loc[row]
+        yield float(own["mean_b"])
+        yield float(own["sd_b"])
+        judged = abs(own["z"]) > found.z_bound, bool(own["spread"])
+        ends = f"({own['sd_ratio_low']:.2f} to {own['sd_ratio_high']:.2f})"
+        notes = ("not judged", "") if own["gated"] else ("", ends if own["sd_ratio"] > 0 else "")
+        for value, bad, note in zip((own["z"], own["sd_ratio"]), judged, notes, strict=True):
+            flag: Flag = "warn" if own["gated"] else "bad" if bad else "good"
+            yield TableCell(float(value), flag if value == value else "", note)
 
-    names = [str(name) for name in table]
-    rows = tuple((str(row), *(cell(c, row) for c in names)) for row in table.index if row in shown)
+    both = [f"mean {comparison.truth}", f"sd {comparison.truth}"]
+    rows = tuple(
+        (
+            str(r),
+            *map(float, table.loc[r, both]),
+            *(c for n in comparison.moments for c in cells(n, r)),
+        )
+        for r in table.index
+        if r in shown
+    )
     more = f"; the {MEANS} of {len(table)} parameters furthest apart" if len(table) > MEANS else ""
-    columns = tuple(Column(c, decimals=1) if c in bounds else Column(c) for c in names)
-    return Table(("parameter", *columns), rows, f"means side by side{more}")
+    return Table(tuple(columns), rows, f"means and sds side by side{more}")
 
 
 def _worst(table: pd.DataFrame) -> tuple[float, float, float]:

@@ -6,9 +6,9 @@ log density is NumPyro's own too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro  # noqa: F401 - whole, before a part of it
 from jaxtyping import Array, Float
-from numpyro.distributions import Delta, ImproperUniform, Unit
+from numpyro.distributions import Delta, ImproperUniform, MaskedDistribution, Unit
 from numpyro.handlers import seed as seeded
 from numpyro.handlers import substitute, trace
 from numpyro.infer.initialization import init_to_uniform
@@ -29,6 +29,7 @@ from numpyro.infer.util import (
     log_density,
     potential_energy,
 )
+from numpyro.primitives import Messenger
 
 from onebasin.base.errors import ArgumentError
 from onebasin.base.seeds import keys_at
@@ -44,7 +45,7 @@ _TOGETHER = 8
 _AT_LEAST = 32
 """Points at which a density is evaluated together, where fewer are asked for: one compiled function serves them all."""
 
-FIXED = ("param", "mutable", "plate", "prng_key")
+FIXED = ("param", "mutable", "plate")
 """Kinds of a model's statements that are no variables, and stay as they are in its first run."""
 
 
@@ -104,6 +105,51 @@ def _without_tracers(sites: Mapping[str, dict[str, Any]], data: bool) -> bool:
     return True
 
 
+def check_whole(target: Target, sites: Mapping[str, Mapping[str, Any]]) -> None:
+    """Refuse a model with a plate that takes a random part of its rows at every run."""
+    for name, site in sites.items():
+        if site["type"] == "plate" and len(site["value"]) != site["args"][0]:
+            part, rows = len(site["value"]), site["args"][0]
+            raise ArgumentError(
+                f"`target` {target.name!r} takes {part} random rows of the {rows} of plate {name} (`subsample_size`), "
+                "and a posterior needs all of them: leave `subsample_size` out. Minibatches are for NumPyro's own SVI."
+            )
+
+
+def _observed_in(sites: Mapping[str, Any], name: str) -> bool:
+    """Tell whether `obs_mask` made a variable, for the missing ones of a site's values."""
+    own = name.removesuffix("_unobserved")
+    return (
+        own != name and own in sites and is_observation(sites.get(f"{own}_observed", {"type": ""}))
+    )
+
+
+class _Keys(Messenger):
+    """Notes whether a model asks for random keys by `numpyro.prng_key`."""
+
+    asked = False
+
+    def process_message(self, msg: dict[str, Any]) -> None:
+        """Look at its kind."""
+        self.asked |= msg["type"] == "prng_key"
+
+
+class _Imputing(Messenger):
+    """Gives variables made by `obs_mask` their whole prior.
+
+    NumPyro masks the entries that are observed, which then have no density at all and wander off.
+    """
+
+    def __init__(self, fn: Callable[[], None], names: Collection[str]) -> None:
+        super().__init__(fn)
+        self.names = names
+
+    def process_message(self, msg: dict[str, Any]) -> None:
+        """Take the masks off."""
+        while msg.get("name") in self.names and isinstance(msg["fn"], MaskedDistribution):
+            msg["fn"] = msg["fn"].base_dist
+
+
 def is_variable(site: Mapping[str, Any]) -> bool:
     """Tell whether a site holds a variable."""
     return bool(site["type"] == "sample" and not site["is_observed"])
@@ -132,7 +178,9 @@ class NumpyroDensity(Coordinates):
     @classmethod
     def of(cls, target: Target) -> NumpyroDensity:
         """The density of a target, which is refused without a variable, and with one that no posterior can store."""
-        model, sites = require_numpyro(target), sites_of(target)
+        model = require_numpyro(target)
+        sites = sites_of(replace(target, numpyro_model=(keys := _Keys(model))))
+        check_whole(target, sites)
         charts: dict[str, Chart] = {}
         replayed = any(site["type"] == "deterministic" for site in sites.values())
         for name, site in sites.items():
@@ -163,8 +211,27 @@ class NumpyroDensity(Coordinates):
             if site["type"] == "deterministic" or is_variable(site)
         }
         check_values(stored, dims=target.dims, argument="target", coords=target.coords)
+        if imputed := {n for n in charts if _observed_in(sites, n)}:
+            model = _Imputing(model, imputed)
         fixed = {name: site["value"] for name, site in sites.items() if site["type"] in FIXED}
-        return cls(target, substitute(model, data=fixed) if fixed else model, charts, replayed)
+        density = cls(target, substitute(model, data=fixed) if fixed else model, charts, replayed)
+        if keys.asked and density._changes_with_keys:
+            raise ArgumentError(
+                f"`target` {target.name!r} draws random numbers by `numpyro.prng_key` that change its log density, and "
+                "a posterior needs one log density: draw them by `numpyro.sample`, or outside the model."
+            )
+        return density
+
+    @property
+    def _changes_with_keys(self) -> bool:
+        """Tell whether random keys of the model's own, which some need only to begin, change the log density."""
+        point = self.unravel(jnp.asarray(np.random.default_rng(0).uniform(-1, 1, self.size)))
+
+        def at(key: jax.Array) -> jax.Array:
+            return potential_energy(seeded(self.model, key), (), {}, point)
+
+        found = np.asarray(jax.vmap(at)(jax.random.split(jax.random.key(0), 16)))
+        return not np.allclose(found, found[0], rtol=1e-9, atol=0, equal_nan=True)
 
     @property
     def order(self) -> Sequence[str]:

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
+from onebasin.analysis.compare.left_out import answered
+from onebasin.analysis.diagnostics.carried import carried
 from onebasin.base.arguments import checks_arguments
 from onebasin.base.checks import check_count, check_seed
 from onebasin.base.errors import ArgumentError
@@ -51,6 +53,7 @@ def matched(
         notice("moment matching is left out: the group `log_likelihood` holds some of the draws")
         return found
     bad = np.flatnonzero(found.pareto_k.values.ravel() > found.good_k)
+    places = bad if log_likelihood.places is None else log_likelihood.places[bad]
     own = np.concatenate([log_likelihood.read(i, i + 1) for i in bad.tolist()], axis=2)
     data = xr.DataTree.from_dict(
         {schema.LOG_LIKELIHOOD: xr.Dataset({"y": ((*schema.SAMPLE_DIMS, "obs"), own)})}
@@ -64,7 +67,7 @@ def matched(
 
     def one(moved: xr.DataArray, i: np.integer) -> xr.DataArray:
         values = terms.at(terms.constrain(_rows(moved)))[log_likelihood.name]
-        return _as_draws(values.reshape(len(values), -1)[:, bad[i]], shape)
+        return _as_draws(values.reshape(len(values), -1)[:, places[i]], shape)
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of large k, which the caller reports
@@ -132,6 +135,7 @@ def loo(
     observations: int | None = None,
     seed: int = 0,
     progress: Callable[[str], None] | None = None,
+    diagnosis: Any = None,
 ) -> ELPDData:
     """Estimate how well a model predicts each observation that is left out, by Pareto-smoothed importance sampling.
 
@@ -154,13 +158,17 @@ def loo(
         Of that choice.
     progress : callable, optional
         Called with a line of text before something that takes long.
+    diagnosis : Diagnosis, optional
+        What `ob.diagnose` returned of this posterior, if it is at hand; else it is made here.
 
     Returns
     -------
     arviz_stats.ELPDData
         In nats, as of `arviz_stats.loo`, `loo_moment_match` or `loo_subsample` with ``pointwise=True``: `elpd`, `se`,
         `p`, `elpd_i` and `pareto_k` (obs...). What ArviZ does with these, such as `az.compare` and `az.plot_khat`, it
-        does with this.
+        does with this. It also has an `answer`, ``usable``, ``partly`` (a Pareto k is too large) or ``unusable`` (the
+        posterior is), and `sentences` that say why. Observations that are masked, with a log likelihood of 0 in every
+        draw, are left out, so that `elpd_i` has only the others.
 
     Raises
     ------
@@ -201,22 +209,15 @@ def loo(
                     f"`observations` is {observations}, and there are {total}: ask for fewer."
                 )
             some = np.random.default_rng(seed).choice(total, observations, replace=False)
-            return leave_some_out(log_likelihood, view.posterior, np.sort(some))
-        found = leave_one_out(log_likelihood, view.posterior)
-        bad = int((found.pareto_k > found.good_k).sum())
-        if not bad:
-            return found
-        if terms is not None and model is not None and moment_match:
-            found = matched(view, terms, log_likelihood, found)
-            bad = int((found.pareto_k > found.good_k).sum())
-    if bad:
-        remedy = "; give `model` (`--program` of the command) for moment matching"
-        remedy = remedy if model is None else ""
-        notice(
-            f"Pareto k is above {found.good_k:.2f} for {bad} of {found.n_data_points} observations (largest "
-            f"{float(found.pareto_k.max()):.2f}): their estimates cannot be trusted{remedy}"
-        )
-    return found
+            found: Any = leave_some_out(log_likelihood, view.posterior, np.sort(some))
+        else:
+            found = leave_one_out(log_likelihood, view.posterior)
+            few = bool((found.pareto_k > found.good_k).any())
+            if few and terms is not None and model is not None and moment_match:
+                found = matched(view, terms, log_likelihood, found)
+    judged = carried(view, diagnosis, "estimates", label_free=True)
+    remedy = "Give `model` (`--program` of the command) for moment matching." * (model is None)
+    return answered(found, log_likelihood, judged, remedy)
 
 
 def _terms(view: View, model: Model, progress: Callable[[str], None] | None) -> Terms:

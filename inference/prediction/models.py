@@ -131,8 +131,10 @@ def with_arguments(target: Target, new: Mapping[str, Any], observed: Mapping[str
         raise ModelDataError(str(error).replace("`data`", "`new_data`", 1)) from error
 
 
-def is_same(values: np.ndarray, stored: np.ndarray | None) -> bool:
-    """Tell whether recomputed draws are those of the posterior, up to rounding."""
+def is_same(values: np.ndarray, stored: np.ndarray | None, draws: np.ndarray | None = None) -> bool:
+    """Tell whether recomputed draws are those of the posterior, up to rounding; by some of them (chain, draw)."""
     if stored is None or stored.shape != values.shape:
         return False
+    if draws is not None and draws.any():
+        values, stored = values[draws], stored[draws]
     return bool(np.allclose(values, stored, rtol=1e-5, atol=1e-8, equal_nan=True))

@@ -24,7 +24,7 @@ from onebasin.models.target import Named, Target, check_target
 from onebasin.posteriors import schema
 from onebasin.posteriors.pointwise import DrawGroup
 
-from ..density.numpyro import is_observation, is_variable, sites_of
+from ..density.numpyro import check_whole, is_observation, is_variable, sites_of
 from ..runs.groups_numpyro import Arrays, Groups, Sites, filled, plate_dims, reason
 from ..runs.origin import origin_of, unobserved, with_axes
 from .models import is_same, with_arguments
@@ -38,11 +38,13 @@ def numpyro_predictions(
     *,
     seed: int,
     dtype: str,
+    stored: np.ndarray | None = None,
 ) -> tuple[xr.Dataset, dict[str, Named]]:
     """Draw what a model observes at other arguments, `new`, from draws (chain, draw, ...) of its variables.
 
     `observed` holds the data that the posterior keeps of the model's sites, which may be none. Return sites that the
-    model observes, and deterministic ones that differ from those of the posterior; and the arguments that are numbers.
+    model observes, and deterministic ones that differ from those of the posterior, by the draws `stored` where not all
+    are as it has them; and the arguments that are numbers.
     """
     with precision(dtype):
         with suppress(Exception):  # of a function that was given without its data
@@ -54,6 +56,7 @@ def numpyro_predictions(
             observed = {**observed, **own}
         moved = with_arguments(target, new, observed) if new else target
         sites = _run(moved, new)
+        check_whole(target, sites)
         latent = [name for name, site in sites.items() if is_variable(site) and name in draws]
         for name in latent:
             due, given = jnp.shape(sites[name]["value"]), draws[name].shape[2:]
@@ -77,7 +80,7 @@ def numpyro_predictions(
         keys = keys_for(Purpose.PREDICTIVE, seed, len(next(iter(draws.values()))))
         found = _all_draws(moved, values, drawn, keys)
         dims = plate_dims(sites, target.dims)
-    kept = {n: v for n, v in found.items() if n in drawn or not is_same(v, draws.get(n))}
+    kept = {n: v for n, v in found.items() if n in drawn or not is_same(v, draws.get(n), stored)}
     seen = [np.asarray(site["value"]) for site in sites.values() if is_observation(site)]
     data = moved.data if isinstance(moved, NumpyroTarget) else {}
     return _labelled(target, kept, dims), with_axes(unobserved(data, seen), dims)

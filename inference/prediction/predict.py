@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import pandas as pd
 import xarray as xr
 from jaxtyping import Float
 
+from onebasin.analysis.diagnostics.carried import Carried, carried
 from onebasin.base.arguments import checks_arguments
 from onebasin.base.card import MOST, Card, FactList, Words, in_brief
 from onebasin.base.checks import check_inputs, check_seed
@@ -19,6 +20,7 @@ from onebasin.base.errors import ArgumentError, ModelDataError
 from onebasin.base.precision import precision
 from onebasin.base.showing import Shown
 from onebasin.base.table import frame_table
+from onebasin.models.pymc_target import PymcTarget
 from onebasin.models.target import Named, Target
 from onebasin.posteriors import schema
 from onebasin.posteriors.draws import entry_names, lay_out_columns
@@ -35,10 +37,14 @@ class Predictions(Shown):
     Attributes
     ----------
     tree : DataTree
-        The posterior with ArviZ's groups `predictions` and `predictions_constant_data`, for `ob.save` and ArviZ.
+        The posterior with ArviZ's groups `predictions` and `predictions_constant_data`, for `ob.save` and ArviZ. Its
+        draws are aligned where the predictions are made from aligned draws.
+    judged : Carried
+        The posterior's verdict (`answer`), and what it means for the predictions (`sentence`).
     """
 
     tree: xr.DataTree
+    judged: Carried = field(default_factory=Carried)
 
     @property
     def predictions(self) -> xr.Dataset:
@@ -111,6 +117,7 @@ class Predictions(Shown):
         return Card(
             f"Predictions of {in_brief(names)}",
             (
+                *self.judged.words,
                 Words(f"{count:,} draws of the posterior at new data; 90 % intervals."),
                 *([Words(said, flag="warn")] if broken else []),
                 FactList.of(("data", in_brief(given))),
@@ -121,6 +128,8 @@ class Predictions(Shown):
 
 Found = tuple[xr.Dataset, Mapping[str, Named]]
 """The predictions, and the data that they are made at."""
+Stored = np.ndarray | None
+"""Draws (chain, draw) that are as the posterior has them, where some were aligned; None for all."""
 
 
 @checks_arguments
@@ -132,8 +141,9 @@ def predict(
     seed: int = 0,
     batch_size: int = 256,
     progress: Callable[[str], None] | None = None,
+    diagnosis: Any = None,
 ) -> Predictions | Float[np.ndarray, "chain draw obs out"]:
-    """Predict at new data with all draws of a posterior.
+    """Predict at new data with all draws of a posterior, aligned where `ob.diagnose` says "usable after alignment".
 
     Parameters
     ----------
@@ -153,6 +163,8 @@ def predict(
         Draws of a network that are run at a time; bounds the memory.
     progress : callable, optional
         Called with a line of text before something that takes long.
+    diagnosis : Diagnosis, optional
+        What `ob.diagnose` returned of this posterior, if it is at hand; else it is made here.
 
     Returns
     -------
@@ -164,7 +176,8 @@ def predict(
     Raises
     ------
     ValueError
-        If the model is unknown, takes no such data or lacks some, or parameters have other sizes with them.
+        If the model is unknown, predicts nothing, takes no such data or lacks some, or parameters have other sizes
+        with them.
     TypeError
         If an argument is of another class.
     StanError
@@ -186,15 +199,33 @@ def predict(
 
         return of_model(network, view.arrays, new_data, batch_size=batch_size)
     new = read_new_data(new_data)
+    judged = carried(view, diagnosis, "predictions", label_free=False)
     if network is not None:
-        return _as_predictions(view, *_of_network(network, view, new, seed))
+        return _as_predictions(view, *_of_network(network, view, new, seed), judged)
     target = model_of(view, model, new)
-    if target.numpyro_model is None:
-        return _as_predictions(view, *_of_stan(target, view, new, seed, progress))
-    return _as_predictions(view, *_of_numpyro(target, view, new, seed))
+    stored = None
+    if judged.answer == "aligned" and judged.diagnosis and (aligned := judged.diagnosis.aligned):
+        view = replace(view, tree=aligned.alignment.posterior)
+        stored = ~aligned.alignment.relabelled
+    if isinstance(target, PymcTarget):
+        found = _of_pymc(target, view, new, seed, stored)
+    elif target.numpyro_model is None:
+        found = _of_stan(target, view, new, seed, stored, progress)
+    else:
+        found = _of_numpyro(target, view, new, seed, stored)
+    if not found[0].data_vars:
+        at = "these new data" if new else "the data of the run"
+        raise ArgumentError(
+            f"`model` {target.name!r} predicts nothing at {at}: it observes no data that could be drawn again, and "
+            "computes nothing that they change. Add a deterministic site (`numpyro.deterministic`) or a generated "
+            "quantity for what you want to predict."
+        )
+    return _as_predictions(view, *found, judged)
 
 
-def _as_predictions(view: View, drawn: xr.Dataset, data: Mapping[str, Named]) -> Predictions:
+def _as_predictions(
+    view: View, drawn: xr.Dataset, data: Mapping[str, Named], judged: Carried
+) -> Predictions:
     own = view.posterior
     numbers = {dim: own[dim] for dim in schema.SAMPLE_DIMS if dim in own.coords}
     groups = {
@@ -204,7 +235,7 @@ def _as_predictions(view: View, drawn: xr.Dataset, data: Mapping[str, Named]) ->
     }
     tree = xr.DataTree.from_dict(groups)
     tree.attrs = dict(view.tree.attrs)
-    return Predictions(tree)
+    return Predictions(tree, judged)
 
 
 def _of_network(network: Any, view: View, new: Mapping[str, Any], seed: int) -> Found:
@@ -224,13 +255,17 @@ def _of_network(network: Any, view: View, new: Mapping[str, Any], seed: int) -> 
     return groups[schema.POSTERIOR_PREDICTIVE].to_dataset(), {schema.INPUTS: (("obs", "in"), x)}
 
 
-def _of_numpyro(target: Target, view: View, new: Mapping[str, Any], seed: int) -> Found:
+def _of_numpyro(
+    target: Target, view: View, new: Mapping[str, Any], seed: int, stored: Stored
+) -> Found:
     from .numpyro import numpyro_predictions
 
     kept = view.data.get(schema.OBSERVED_DATA)
     observed = {} if kept is None else {str(n): v.values for n, v in kept.data_vars.items()}
     draws = {name: view.values(name) for name in view.variables}
-    return numpyro_predictions(target, draws, new, observed, seed=seed, dtype=_dtype(view))
+    return numpyro_predictions(
+        target, draws, new, observed, seed=seed, dtype=_dtype(view), stored=stored
+    )
 
 
 def _dtype(view: View) -> str:
@@ -243,6 +278,7 @@ def _of_stan(
     view: View,
     new: Mapping[str, Any],
     seed: int,
+    stored: Stored,
     progress: Callable[[str], None] | None,
 ) -> Found:
     from onebasin.stan.groups import find_roles
@@ -276,8 +312,59 @@ def _of_stan(
     kept: dict[str, np.ndarray] = {}
     for own, values in found.data_vars.items():
         name = names.get(str(own), str(own))
-        same = own in view.posterior and is_same(values.values, view.values(str(own)))
+        same = own in view.posterior and is_same(values.values, view.values(str(own)), stored)
         if own in names or not (own in roles.moved or same):
             kept[name] = values.values
     axes = {n: d for n in kept if (d := axes_of(target, roles, n)) and len(d) == kept[n].ndim - 2}
     return DrawGroup(kept, axes).to_dataset(), with_axes(data, target.dims)
+
+
+def _of_pymc(
+    target: PymcTarget, view: View, new: Mapping[str, Any], seed: int, stored: Stored
+) -> Found:
+    """Let PyMC draw what its model observes, and compute deterministics; the model's data are put back."""
+    import pymc
+
+    from ..runs.origin import with_axes
+
+    model = target.pymc_model
+    held = {each.name: each for each in model.data_vars}
+    if unknown := [name for name in new if name not in held]:
+        raise ModelDataError(
+            f"`new_data` holds {', '.join(map(str, unknown))}, which is no data of the model {target.name}; its data "
+            f"(`pm.Data`) are {', '.join(held) or 'none'}."
+        )
+    before = {name: held[name].get_value() for name in new}
+    seen = [each.name for each in model.observed_RVs]
+    names = [*seen, *(each.name for each in model.deterministics)]
+    axes = {n: tuple(d or "" for d in model.named_vars_to_dims.get(n, ())) for n in {*held, *names}}
+    labels = {a: model.coords[a] for n in new for a in axes[n] if model.coords.get(a) is not None}
+    sizes = {a: n for name in new for a, n in zip(axes[name], np.shape(new[name]), strict=False)}
+    coords = {a: range(sizes[a]) for a in labels if sizes.get(a) != len(labels[a])}
+    try:
+        with model:
+            pymc.set_data({n: np.asarray(v) for n, v in new.items()}, coords=coords or None)
+            drawn = pymc.sample_posterior_predictive(
+                view.posterior,
+                var_names=names,
+                random_seed=seed,
+                predictions=True,
+                progressbar=False,
+            )[schema.PREDICTIONS].to_dataset()
+        data = {name: each.get_value() for name, each in held.items()}
+    except (ValueError, TypeError, IndexError, KeyError) as error:
+        why = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+        raise ModelDataError(
+            f"`new_data` do not fit the PyMC model {target.name}: {why}. Observations follow the size of their inputs "
+            "if they are stated with `shape=x.shape`."
+        ) from error
+    finally:
+        with model:
+            pymc.set_data(before, coords=labels or None)
+    kept = {
+        str(n): v.transpose(*schema.SAMPLE_DIMS, ...)
+        for n, v in drawn.data_vars.items()
+        if n in seen
+        or not is_same(v.values, view.values(str(n)) if n in view.variables else None, stored)
+    }
+    return xr.Dataset(kept), with_axes(data, axes)

@@ -140,12 +140,12 @@ def computed_terms(
             first = min(first, samples - step)
             part = {n: values[first : first + step] for n, values in flat.items()}
             columns.put(first, terms.at(part)[name].reshape(step, -1))
-        yield LogLikelihood(
-            name,
-            size,
-            xr.DataArray(np.broadcast_to(np.zeros(()), one.shape), dims=axes),
-            lambda first, last: columns.read(first, last).reshape(*size, -1),
-        )
+        like = xr.DataArray(one, dims=axes, name=name)
+
+        def read(first: int, last: int) -> np.ndarray:
+            return columns.read(first, last).reshape(*size, -1)
+
+        yield LogLikelihood(name, size, like, read).seen(one)
 
 
 class _Columns:

@@ -27,6 +27,7 @@ from numpyro.handlers import substitute, trace, uncondition
 
 from onebasin.base.errors import ArgumentError
 from onebasin.base.seeds import Purpose, keys_for
+from onebasin.models.pymc_target import PymcTarget
 from onebasin.models.target import Target
 from onebasin.posteriors.pointwise import DrawGroup, Values, every_which, why_left_out
 from onebasin.posteriors.schema import (
@@ -232,6 +233,7 @@ class Sites:
     latent: tuple[str, ...]  # its variables
     observed: tuple[str, ...]  # its data
     draws: bool = True  # whether it can draw data again
+    priors: bool = True  # whether its priors are those of its variables
 
     @classmethod
     def of(cls, target: Target) -> Sites:
@@ -246,13 +248,15 @@ class Sites:
             substitute(model, data=fixed) if fixed else model,
             tuple(latent),
             tuple(name for name, site in sites.items() if is_observation(site)),
+            *(not isinstance(target, PymcTarget),)
+            * 2,  # whose one prior is of all, and draws are PyMC's
         )
 
     def at(self, values: Mapping[str, Any], key: jax.Array) -> Groups:
         """All groups at one draw."""
         sites = self._traced(values)
         prior = {n: jnp.sum(sites[n]["fn"].log_prob(sites[n]["value"])) for n in self.latent}
-        groups = {LOG_LIKELIHOOD: self._terms(sites), LOG_PRIOR: prior}
+        groups = {LOG_LIKELIHOOD: self._terms(sites)} | ({LOG_PRIOR: prior} if self.priors else {})
         return groups | ({POSTERIOR_PREDICTIVE: self.predicted(values, key)} if self.draws else {})
 
     def log_likelihood(self, values: Mapping[str, Any]) -> Arrays:
@@ -289,6 +293,8 @@ class Sites:
 
     def trying(self, like: Mapping[str, Any]) -> tuple[Sites, str]:
         """The same without predictions where the model cannot make them, and why."""
+        if not self.draws:
+            return self, ""
         try:
             jax.eval_shape(self.predicted, like, jax.random.key(0))
         except Exception as error:

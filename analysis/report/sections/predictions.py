@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from onebasin.base.errors import ArgumentError
 from onebasin.base.numbers import decimals_beside, format_number
 from onebasin.base.table import Column, Row, Table, TableCell
 from onebasin.posteriors import schema
+from onebasin.posteriors.leave_one_out import LogLikelihood, leave_one_out, names_of
 from onebasin.posteriors.view import View
 
 from ...page.page import FigureItem, Note, Part, Section
@@ -185,24 +187,18 @@ def _check(name: str, draws: np.ndarray, data: np.ndarray) -> Iterator[Part]:
 
 def _left_out(subject: Subject, name: str, variable: xr.DataArray) -> Iterator[Part]:
     from arviz_plots import plot_khat
-    from arviz_stats import loo
 
-    values = _read(variable, _affordable(variable))
-    if values.ndim < 3 or not np.isfinite(values).all():
-        yield f"No PSIS-LOO of `{name}`: it is one number a draw, not one an observation, or not finite in some draws."
-        return
-    flat = values.reshape(*values.shape[:2], -1)
-    tree = xr.DataTree.from_dict(
-        {schema.LOG_LIKELIHOOD: dataset_of({name: flat}, ("chain", "draw", "obs"))}
-    )
     known = subject.diagnosis.parameters["ess_bulk"].dropna()
     efficiency = 1.0  # effective draws a draw, as PSIS asks for
     if subject.diagnosis.has_chains and not known.empty:
         efficiency = float(min(known.mean() / subject.diagnosis.total_draws, 1.0))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of large k: told below
-        elpd = loo(tree, var_name=name, pointwise=True, reff=efficiency)
-    khat, limit = np.asarray(elpd.pareto_k).ravel(), float(elpd.good_k)
+    try:
+        terms = LogLikelihood.of(values := _every(variable, _affordable(variable)).load())
+        elpd = leave_one_out(terms, subject.view.posterior, relative=efficiency)
+    except ArgumentError as error:
+        yield f"No PSIS-LOO of `{name}`: {error}"
+        return
+    khat, limit = np.nan_to_num(np.asarray(elpd.pareto_k).ravel(), nan=np.inf), float(elpd.good_k)
     bad, worst = int((khat > limit).sum()), int(khat.argmax())
     places = decimals_beside(float(khat[worst]), (limit,), 2)
     rows: tuple[Row, ...] = (
@@ -215,15 +211,16 @@ def _left_out(subject: Subject, name: str, variable: xr.DataArray) -> Iterator[P
             None,
         ),
     )
-    every = -(-variable.sizes["draw"] // values.shape[1])
-    part = f" Computed from every {every}th draw." if every > 1 else ""
+    every = -(-variable.sizes["draw"] // values.sizes["draw"])
+    left = f" {terms.masked} masked observations are left out." if terms.masked else ""
+    part = f"{left} Computed from every {every}th draw." if every > 1 else left
     yield Table(
         ("PSIS-LOO", Column("estimate"), Column("standard error")),
         rows,
         f"Leave-one-out predictive density of `{name}`, in nats; larger is better.{part}",
     )
     largest, most = (format_number(float(value), decimals=places) for value in (khat[worst], limit))
-    told = f"The largest Pareto k is {largest}, of observation {worst}"
+    told = f"The largest Pareto k is {largest}, of `{names_of(elpd.elpd_i)[worst]}`"
     none = "all lie below" if khat[worst] < limit else "none lies above"
     yield FigureItem(
         drawn(plot_khat, elpd, height=2.5, hline_values=[limit]),
@@ -348,9 +345,11 @@ def _affordable(variable: xr.DataArray) -> int:
     return max(4, MOST_VALUES // each)
 
 
-def _read(variable: xr.DataArray, most: int) -> np.ndarray:
-    """Read every k-th draw of a variable, chain and draw first."""
+def _every(variable: xr.DataArray, most: int) -> xr.DataArray:
+    """Take every k-th draw of a variable, chain and draw first."""
     ordered = variable.transpose(*schema.SAMPLE_DIMS, ...)
-    return np.asarray(
-        ordered[:, :: max(1, -(-ordered.sizes["draw"] // most))].values, dtype=np.float64
-    )
+    return ordered[:, :: max(1, -(-ordered.sizes["draw"] // most))].astype(np.float64)
+
+
+def _read(variable: xr.DataArray, most: int) -> np.ndarray:
+    return np.asarray(_every(variable, most).values)

@@ -10,6 +10,7 @@ import numpy as np
 from onebasin.base.numbers import format_number
 from onebasin.posteriors.view import View
 
+from ...diagnostics.carried import KNOWN
 from ...page.page import Details, FigureItem, Note, Part, Section
 from ...plots.style import CHAIN_COLOURS
 from ...plots.theme import drawn, few
@@ -44,6 +45,8 @@ def several(
     Modulo the symmetry that is given, by default what the truth declares; in some variables or all.
     """
     views = {subject.name: subject.view for subject in subjects}
+    for subject in subjects:
+        KNOWN[subject.view] = subject.diagnosis
     beside = _comparison(views, truth, symmetry, var_names)
     diagnoses = {subject.name: subject.diagnosis for subject in subjects}
     aligned = [subject.name for subject in subjects if subject.diagnosis.is_shown_aligned]

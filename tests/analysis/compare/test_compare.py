@@ -183,3 +183,24 @@ def test_every_posterior_has_the_noise_of_its_own_network(make):
     assert found.table.loc["two", "log_score"] == pytest.approx(np.log(density).mean())
     assert np.isnan(found.table.loc["two", "energy"])
     assert any("`two`" in note and "lacks sigma" in note for note in found.notes)
+
+
+def test_labels_that_switch_in_the_draws_are_aligned_though_nothing_declares_them(make_mcmc):
+    """Unaligned, both means of a component would lie halfway between the two."""
+
+    def mixture(seed, swapped, wide=1.0):
+        rng = np.random.default_rng(seed)
+        mu = np.stack([rng.normal(m, wide * sd, (4, 400)) for m, sd in ((-2, 0.1), (2, 0.2))], -1)
+        mu[list(swapped)] = mu[list(swapped)][..., ::-1]
+        return make_mcmc({"mu": mu})
+
+    found = compare(
+        {"a": mixture(1, (1, 3)), "b": mixture(2, (0,)), "narrow": mixture(3, (2, 3), 0.6)},
+        permutations=99,
+    )
+    assert found.means["mean a"].abs().to_numpy() == pytest.approx([2, 2], abs=0.05)
+    assert found.means["mean b"].to_numpy() == pytest.approx(found.means["mean a"], abs=0.05)
+    assert found.moments["b"].verdict == "agree"
+    assert len(found.moments["narrow"].spreads) == 2
+    assert found.sentences[1].startswith("`narrow`: 2 sds differ")
+    assert any("`symmetry=" in sentence for sentence in found.warnings)

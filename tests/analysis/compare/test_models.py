@@ -98,3 +98,42 @@ def test_the_command_compares_files_and_stacks_modes(tree, tmp_path, capsys):
     assert set(json.loads(capsys.readouterr().out)["models"]) == {"both", "low"}
     assert main(["loo", str(both), str(low), "--by", "mode"]) == 1
     assert "`--by` and `--observations` are of one posterior" in capsys.readouterr().err
+
+
+def named(rng, names):
+    """A posterior of a mean, with the log likelihoods of observations that have names; in the order of the names."""
+    y = {name: 0.3 * place for place, name in enumerate("abcdefghi")}
+    mu = 1.0 + 0.1 * rng.normal(size=(4, 250))
+    terms = -0.5 * (np.array([y[n] for n in names]) - mu[..., None]) ** 2
+    data = xr.Dataset({"y": (("chain", "draw", "row"), terms)}, coords={"row": list(names)})
+    posterior = xr.Dataset({"mu": (("chain", "draw"), mu)})
+    return xr.DataTree.from_dict({"posterior": posterior, "log_likelihood": data})
+
+
+@pytest.mark.parametrize("order", ["hgfedcba", "cabdhefg"])
+def test_observations_are_paired_by_their_names(order):
+    """By place, two equal models would differ by a standard error of several nats."""
+    first, other = (named(np.random.default_rng(1), names) for names in ("abcdefgh", order))
+    found = ob.compare_models({"first": first, "other": other})
+    assert found.table["dse"].to_numpy() == pytest.approx([0.0, 0.0], abs=1e-9)
+    assert found.pointwise["first"].to_numpy() == pytest.approx(found.pointwise["other"].to_numpy())
+    assert found.alike == tuple(found.table.index) and "No difference" in found.answer
+    with pytest.raises(ValueError, match="other lacks `h` of first"):
+        ob.compare_models({"first": first, "other": named(np.random.default_rng(1), "abcdefgi")})
+
+
+@pytest.mark.parametrize(("shift", "clear"), [(0.05, False), (2.0, True)])
+def test_a_difference_is_seen_from_two_standard_errors_on(shift, clear):
+    rng = np.random.default_rng(3)
+    y, noise = rng.normal(size=100), 0.02 * rng.normal(size=(2, 4, 250))
+    terms = [-0.5 * (y - m[..., None]) ** 2 for m in (noise[0], shift + noise[1])]
+    trees = [
+        {"posterior": {"m": m}, "log_likelihood": {"y": t}}
+        for m, t in zip(noise, terms, strict=True)
+    ]
+    found = ob.compare_models({"right": trees[0], "shifted": trees[1]})
+    row = found.table.iloc[1]
+    assert (row["elpd_diff"] < -2 * row["dse"]) == clear == (len(found.alike) == 1)
+    assert found.answer.startswith(
+        "`right` predicts better" if clear else "No difference can be seen"
+    )

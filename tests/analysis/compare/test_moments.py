@@ -127,3 +127,27 @@ def test_a_small_sample_that_lacks_what_lies_far_out_does_not_differ(make_mcmc):
     row = comparison.table.loc["mu"]
     apart = math.hypot(row["sd_a"] / math.sqrt(long.size), row["sd_b"] / math.sqrt(short.size))
     assert abs(row["difference"]) / apart > comparison.z_bound > abs(row["z"])
+
+
+def test_an_sd_that_is_too_small_differs_and_chance_does_not(make_mcmc, rng):
+    """Means agree, so that a fit with sds 40 % too small would pass for the posterior."""
+    a, b = (rng.normal(size=(4, 500, 3)) for _ in range(2))
+    b[..., 1] *= 0.6
+    found = compare_moments(make_mcmc({"mu": a}), make_mcmc({"mu": b}))
+    assert (found.verdict, found.spreads) == ("differ", ["mu[1]"])
+    row = found.table.loc["mu[1]"]
+    assert row["sd_ratio_low"] < 0.6 < row["sd_ratio_high"] < 0.66
+    heavy = [np.random.default_rng(92).gamma(0.02, size=(4, draws)) for draws in (5000, 150)]
+    assert compare_moments(*(make_mcmc({"mu": each}) for each in heavy)).spreads == []
+
+
+def test_equal_laws_differ_seldom(make_mcmc):
+    """Of normal, exponential and t laws with 3 degrees of freedom, as many of each, in means or sds."""
+    rng = np.random.default_rng(8)
+    laws = (rng.normal, rng.exponential, lambda size: rng.standard_t(3, size=size))
+    both = [
+        [make_mcmc({"x": law(size=(4, 100, 10))}) for _ in range(2)]
+        for law in laws
+        for _ in range(10)
+    ]
+    assert sum(compare_moments(*pair).verdict == "differ" for pair in both) <= 2

@@ -122,7 +122,7 @@ def test_a_model_is_not_run_to_know_its_density():
     assert all(issubclass(kind, jax.core.Tracer) for kind in kinds)
 
 
-@pytest.mark.parametrize("model", [_with_plates, mixture().numpyro_model])
+@pytest.mark.parametrize("model", [_with_a_parameter, mixture().numpyro_model])
 def test_starts_are_numpyros(model):
     keys = jax.random.split(jax.random.key(5), 3)
     density = density_of(Target(name="model", numpyro_model=model))
@@ -196,3 +196,55 @@ def test_bounds_that_depend_on_variables_hold_in_every_draw():
     assert float(values["below"]) == pytest.approx(
         float(values["top"]) / (1 + np.exp(-2.0)), rel=1e-12
     )
+
+
+def _some_rows() -> None:
+    mu = numpyro.sample("mu", dist.Normal(0, 10))
+    with numpyro.plate("rows", 9, subsample_size=3):
+        numpyro.sample("y", dist.Normal(mu, 1), obs=numpyro.subsample(jnp.arange(9.0), 0))
+
+
+def _random_mask() -> None:
+    mu, key = numpyro.sample("mu", dist.Normal(0, 10)), numpyro.prng_key()
+    seen = True if key is None else jax.random.bernoulli(key, 0.5, (9,))
+    with numpyro.plate("rows", 9), numpyro.handlers.mask(mask=seen):
+        numpyro.sample("y", dist.Normal(mu, 1), obs=jnp.zeros(9))
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        (_some_rows, "takes 3 random rows of the 9 of plate rows .*leave `subsample_size` out"),
+        (_with_plates, "3 random rows of the 9 of plate rows"),
+        (_random_mask, "random numbers by `numpyro.prng_key` that change its log density"),
+    ],
+)
+def test_a_density_that_changes_from_run_to_run_is_rejected(model, said):
+    """One random batch would stand for all data, with a posterior that looks sound."""
+    with pytest.raises(ValueError, match=said):
+        density_of(Target(name="model", numpyro_model=model))
+
+
+def test_a_key_that_only_begins_a_parameter_is_no_random_density():
+    def model() -> None:
+        numpyro.param("weights", lambda key: jax.random.normal(key, (3,)))
+        numpyro.prng_key()
+        numpyro.sample("x", dist.Normal(0, 1))
+
+    assert density_of(Target(name="model", numpyro_model=model)).names == ("x",)
+
+
+def test_entries_that_obs_mask_has_as_data_keep_their_prior():
+    """NumPyro masks them: without a density they wander, and the posterior is called unusable."""
+
+    def model(mask) -> None:
+        mu = numpyro.sample("mu", dist.Normal(0, 1))
+        with numpyro.plate("rows", 3):
+            numpyro.sample("y", dist.Normal(mu, 1), obs=jnp.ones(3), obs_mask=mask)
+
+    density = density_of(
+        Target("some", numpyro_model=lambda: model(jnp.array([True, False, True])))
+    )
+    at = density.ravel({"mu": jnp.zeros(()), "y_unobserved": jnp.zeros(3)})
+    slope = density.unravel(-jax.hessian(density.log_density)(at).diagonal())
+    np.testing.assert_allclose(slope["y_unobserved"], 1.0)

@@ -128,7 +128,47 @@ def test_large_pareto_k_is_reported_with_what_to_do(run, caplog):
     run["log_likelihood"]["y"][..., 0] -= 20 * run["posterior"]["mu"] ** 2
     with caplog.at_level(logging.WARNING, "onebasin"):
         ob.loo(run)
-    assert "Pareto k is above 0.66 for " in caplog.text and "give `model`" in caplog.text
+    assert "Pareto k is above 0.66 or unknown for 1 of 12 observations (`y[0]`)" in caplog.text
+    assert "Give `model`" in caplog.text
+
+
+def with_columns(run, *columns):
+    """Put log likelihoods of observations, each (chain, draw) or a number, in front of those of the run."""
+    own = run["log_likelihood"]["y"]
+    more = [np.broadcast_to(column, own.shape[:2])[..., None] for column in columns]
+    return run | {"log_likelihood": {"y": np.concatenate([*more, own], axis=2)}}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("whole", [2**25, 0])
+def test_masked_observations_are_none_and_constant_ones_have_their_density(run, whole, monkeypatch):
+    """An observation that is 0 in every draw would count as one, and one that never changes had no estimate at all."""
+    monkeypatch.setattr(leave_one_out, "WHOLE", whole)
+    plain = ob.loo(run)
+    masked = ob.loo(with_columns(run, 0.0, 0.0))
+    assert (masked.n_data_points, masked.elpd_i["y_dim_0"].values[0]) == (COUNT, 2)
+    assert_same(masked, plain)
+    fixed = ob.loo(with_columns(run, -1.25))
+    assert fixed.n_data_points == COUNT + 1
+    assert fixed.elpd == pytest.approx(plain.elpd - 1.25, rel=1e-12)
+    assert (float(fixed.pareto_k[0]), float(fixed.elpd_i[0])) == (0.0, -1.25)
+    two = np.where(run["posterior"]["mu"] > np.median(run["posterior"]["mu"]), -1.0, -2.0)
+    either = ob.loo(with_columns(run, two))  # the mean of exp(-l) is known
+    assert float(either.elpd_i[0]) == pytest.approx(-np.log((np.e + np.e**2) / 2), rel=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_verdict_of_the_posterior_comes_first(run):
+    """Draws of chains that disagree give an estimate that looks as good as any."""
+    good = ob.loo(run)
+    assert good.judged.answer == good.answer == "usable"
+    apart = run | {"posterior": {"mu": run["posterior"]["mu"] + np.array([[0.0], [9.0]])}}
+    bad = ob.loo(apart)
+    assert bad.answer == bad.judged.answer == "unusable"
+    assert repr(bad).startswith("Do not use these estimates: the posterior is not usable.")
+    assert ob.loo(apart, diagnosis=ob.diagnose(run)).answer == good.answer
+    found = ob.compare_models({"good": good, "bad": bad})
+    assert found.sentences[0].startswith("`bad`: Do not use")
 
 
 @pytest.mark.parametrize(
@@ -139,8 +179,9 @@ def test_large_pareto_k_is_reported_with_what_to_do(run, caplog):
         (lambda run: without_terms(run) | {"posterior": {"nu": np.zeros((2, 400))}}, "numpyro", "lacks mu"),
         (lambda run: run, "scaled", "`model` is not the model of the recorded log likelihoods"),
         (lambda run: run | {"log_likelihood": {"y": np.zeros((2, 400))}}, None, "one number a draw"),
-        (lambda run: run | {"log_likelihood": {"y": np.zeros((2, 400, 3))}}, None, "no importance weights"),
-        (lambda run: run | {"log_likelihood": {"y": np.full((2, 400, 3), np.nan)}}, None, "not finite"),
+        (lambda run: run | {"log_likelihood": {"y": np.zeros((2, 400, 3))}}, None, "all observations are masked"),
+        (lambda run: run | {"log_likelihood": {"y": np.append(np.ones((2, 400, 3)), np.full((2, 400, 1), np.nan), 2)}},
+         None, r"not finite in some draws for `y\[3\]`"),
         (
             lambda run: run | {"log_likelihood": dict.fromkeys("ab", np.zeros((2, 400, 3)))},
             None,

@@ -2,6 +2,7 @@
 
 import json
 
+import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
@@ -12,6 +13,8 @@ import xarray as xr
 import onebasin as ob
 from onebasin.base.errors import OnebasinError
 from onebasin.cli.main import main
+from onebasin.models.symmetry.blocks import to_json
+from onebasin.models.symmetry.words import as_symmetry
 
 from ...shared_posteriors import regression
 
@@ -48,6 +51,19 @@ TARGETS = {
     "function": lambda: line,
     "stan": lambda: ob.stan_program(PROGRAM, {"n": 3, "x": X, "y": Y}),
 }
+
+
+def levels(x):
+    mu = numpyro.sample("mu", dist.Normal(0, 3).expand([2]).to_event(1))
+    share = numpyro.deterministic("share", jnp.exp(mu - mu.max()))
+    numpyro.deterministic("at", mu * x)
+    numpyro.deterministic("total", share.sum() + mu.sum() * x)
+
+
+LEVELS = """
+data { real x; } parameters { vector[2] mu; } transformed parameters { vector[2] share = exp(mu - max(mu)); }
+model { mu ~ normal(0, 3); } generated quantities { vector[2] at = mu * x; real total = sum(share) + sum(mu) * x; }
+"""
 
 
 @pytest.fixture
@@ -242,3 +258,68 @@ def test_the_command_shows_intervals_and_writes_the_groups(tmp_path, draws, caps
     assert set(said["y[0]"]) == {"mean", "sd", "10%", "median", "90%"}
     found = ob.open_posterior(tmp_path / "out.nc")
     assert found["predictions"]["y"].shape == (2, 30, 2)
+
+
+@pytest.fixture
+def switched(rng):
+    """Draws of two levels far apart, whose labels differ between chains, with what follows from them."""
+    mu = np.stack([rng.normal(m, 0.1, (4, 200)) for m in (-2, 2)], -1)
+    mu[[1, 2]] = mu[[1, 2]][..., ::-1]
+    share = np.exp(mu - mu.max(axis=-1, keepdims=True))
+    names = {"mu": "parameter", "share": "transformed"}
+    tree = xr.DataTree.from_dict(
+        {
+            "posterior": xr.Dataset(
+                {n: (("chain", "draw", "k"), v) for n, v in (("mu", mu), ("share", share))}
+            )
+        }
+    )
+    tree.attrs["kinds"] = json.dumps(names)
+    return tree
+
+
+@pytest.mark.parametrize("name", ["numpyro", "stan"])
+def test_draws_are_aligned_before_they_predict(switched, name):
+    """As sampled, both levels would be predicted halfway between the two."""
+    model = levels if name == "numpyro" else ob.stan_program(LEVELS, {"x": 1.0})
+    if name == "stan":  # a declaration that leaves `share` as it was
+        switched.attrs["symmetry"] = to_json(as_symmetry("mu"))
+    found = ob.predict(switched, {"x": 3.0}, model=model)
+    assert found.judged.answer == "aligned" and "aligned draws" in repr(found)
+    assert set(found.predictions) == {"at", "total"}, "nothing else follows from the new data"
+    means = found.predictions.mean(("chain", "draw"))
+    assert sorted(means["at"].values) == pytest.approx([-6, 6], abs=0.1)
+    np.testing.assert_allclose(
+        found.tree["posterior"]["mu"] * 3.0, found.predictions["at"], rtol=1e-5
+    )
+    as_sampled = 1 + np.exp(-4) + 3 * switched["posterior"]["mu"].values.sum(axis=-1)
+    np.testing.assert_allclose(found.predictions["total"], as_sampled, atol=0.5)
+    known = ob.diagnose(switched, align=False)
+    assert (
+        ob.predict(switched, {"x": 3.0}, model=model, diagnosis=known).judged.answer == "unusable"
+    )
+
+
+def test_predictions_of_an_unusable_posterior_say_so(rng):
+    apart = {"a": rng.normal(size=(2, 100)) + np.array([[0], [9]]), "b": rng.normal(size=(2, 100))}
+    found = ob.predict(apart, {"x": NEW}, model=line)
+    assert found.judged.flag == "bad" and repr(found).splitlines()[1].startswith("Do not use these")
+
+
+def test_a_model_that_predicts_nothing_is_refused_and_leaves_no_file(tmp_path, draws, capsys):
+    file, out = tmp_path / "model.py", tmp_path / "out.nc"
+    file.write_text(
+        "import numpyro, numpyro.distributions as dist\n"
+        "def model(y):\n"
+        "    a = numpyro.sample('a', dist.Normal(0, 1))\n"
+        "    numpyro.factor('likelihood', dist.Normal(a, 1).log_prob(y).sum())\n"
+    )
+    run, new = tmp_path / "run.nc", tmp_path / "new.json"
+    held = xr.Dataset({"a": (("chain", "draw"), draws["a"])})
+    ob.save(xr.DataTree.from_dict({"posterior": held}), run)
+    new.write_text('{"y": [1.0, 2.0]}')
+    words = ["predict", str(run), str(new), "--program", f"{file}:model", "--out", str(out)]
+    for _ in range(2):
+        assert main(words) == 1
+        assert "predicts nothing at these new data" in capsys.readouterr().err
+    assert not out.exists()

@@ -125,3 +125,44 @@ def test_what_jax_cannot_compute_is_refused():
         pm.Potential("own", -black_box(pm.Normal("x")))
     with pytest.raises(ob.OnebasinError, match="cannot compile for JAX"):
         ob.target(model)
+
+
+def test_data_with_gaps_are_left_out_one_by_one_and_drawn_again():
+    """The seen rows count: their densities are known in closed form, and new inputs reach the model."""
+    import pymc as pm
+
+    x = np.linspace(-1, 1, 16)
+    y = np.where(np.arange(16) % 4, 1 + x, np.nan)
+    with pm.Model() as gaps:
+        level = pm.Normal("level", 0, 2)
+        pm.Normal("y", level + x, 1, observed=y)
+    target = ob.target(gaps)
+    run = ob.nuts(target, chains=2, warmup=300, draws=500, seed=1)
+    seen = (y - x)[np.isfinite(y)]
+    rest = (seen.sum() - seen) / (len(seen) - 1 + 0.25)
+    sd = np.sqrt(1 + 1 / (len(seen) - 1 + 0.25))
+    found = ob.loo(run, model=target)
+    assert (found.n_data_points, found.answer) == (12, "usable")
+    assert found.elpd == pytest.approx(stats.norm.logpdf(seen, rest, sd).sum(), abs=0.1)
+    assert "y" in ob.predict(run, {}, model=target).predictions
+    with pm.Model() as line:
+        at = pm.Data("at", x)
+        slope = pm.Normal("slope", 0, 2)
+        pm.Normal("y", slope * at, 0.1, observed=2 * x, shape=at.shape)
+    target = ob.target(line)
+    run = ob.nuts(target, chains=2, warmup=300, draws=300, seed=1)
+    new = ob.predict(run, {"at": np.array([5.0, 10.0])}, model=target)
+    assert new.intervals()["mean"].to_numpy() == pytest.approx([10, 20], rel=0.05)
+    assert line["at"].get_value().shape == (16,), "the model keeps its data"
+    with pytest.raises(ob.OnebasinError, match="which is no data of the model"):
+        ob.predict(run, {"x": x}, model=target)
+
+
+def test_random_rows_are_refused():
+    import pymc as pm
+
+    with pm.Model() as model:
+        some = pm.Minibatch(np.zeros(20), batch_size=5)
+        pm.Normal("y", pm.Normal("mu"), 1, observed=some, total_size=20)
+    with pytest.raises(ob.OnebasinError, match="random numbers in its log density"):
+        ob.target(model)
