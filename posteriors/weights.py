@@ -178,8 +178,7 @@ class Known:
     khats: Float[np.ndarray, "kind entry"]
     errors: Float[np.ndarray, "kind entry"]
     index: Float[np.ndarray, " entry"]
-    """The tail index that the draws do not exclude: the Pareto shape of the tail of |x - m|, plus its standard error. Above
-    1/2 there is no variance."""
+    """The tail index that draws do not exclude: the Pareto shape of the tail of |x - m|, plus its standard error."""
 
     def lacks(self, limits: tuple[float, float, float]) -> Bool[np.ndarray, "kind entry"]:
         """Tell what is not known: means, standard deviations and quantiles, by the largest k-hat of each."""

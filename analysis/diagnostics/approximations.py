@@ -22,8 +22,8 @@ from onebasin.posteriors import schema
 from onebasin.posteriors.weights import (
     CLAIMED,
     EVEN,
-    MIN_DRAWS_FOR_KHAT,
     LEAST_WORTH,
+    MIN_DRAWS_FOR_KHAT,
     STATISTICS,
     Known,
     khat_limit,

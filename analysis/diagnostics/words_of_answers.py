@@ -130,8 +130,8 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
     ),
     "tails of most": ("The tails of {names:names} are too heavy for these draws", _NUTS),
     "heavy tails": (
-        "Do not use [[the mean and sd of {means:names}]][[{then}]][[the sd of {sds:names}]][[{also}]][[the quantiles of "
-        "{ends:names}]]: these draws do not know them well enough, or short chains from them could not confirm them",
+        "Do not use [[the mean and sd of {means:names}]][[{then}]][[the sd of {sds:names}]][[{also}]][[the quantiles "
+        "of {ends:names}]]: these draws do not know them well enough, or short chains from them could not confirm them",
         f"{_NUTS} if you need more",
     ),
     "no khat": (
@@ -241,8 +241,8 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
         "{khat:digits 2}]][[the weights are {even}]]"
     ),
     "weights agree": (
-        "Importance weights (k-hat {khat:.2f}, worth {worth:,.0f} of {count:,} draws) leave means, sds and quantiles as "
-        "they are"
+        "Importance weights (k-hat {khat:.2f}, worth {worth:,.0f} of {count:,} draws) leave means, sds and quantiles "
+        "as they are"
     ),
     "weights disagree": (
         "Importance weights (k-hat {khat:.2f}, worth {worth:,.0f} of {count:,} draws) change what is named above"
@@ -313,8 +313,8 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
     ),
     "usable but for": "You may use what is not named here",
     "usable weights": (
-        "You may use it: means, sds and quantiles rest on enough weighted draws, and short chains from these stay where "
-        "they are"
+        "You may use it: means, sds and quantiles rest on enough weighted draws, and short chains from these stay "
+        "where they are"
     ),
     "aligned fit": (
         "You may use it once labels are aligned: its draws have several labellings of {names:names}, so that the "

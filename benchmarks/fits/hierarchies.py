@@ -1,4 +1,4 @@
-"""Random hierarchies whose posterior is known: effects of groups with one scale and one mean, given which they are apart.
+"""Random hierarchies whose posterior is known: effects of groups, independent given their mean and scale.
 
 Counts of successes, counts, measurements, and answers to items of known difficulty; centred or not; with few groups or
 groups of few data, so that the scale is open towards zero as in a funnel. The posterior of mean and scale is on a grid,

@@ -90,7 +90,7 @@ class Method:
 
 
 def weighs(method: Method, *, is_network: bool) -> bool:
-    """Tell whether a fit is corrected by importance weights: where it is asked for, and by default except of networks."""
+    """Tell whether a fit is corrected by importance weights: if it is asked for, and by default but for networks."""
     weights = getattr(method, "weights", False)
     return bool(weights) or (weights is None and not is_network)
 

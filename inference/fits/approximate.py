@@ -28,7 +28,7 @@ from onebasin.base.errors import InferenceError, OnebasinError
 from onebasin.base.precision import precision
 from onebasin.base.seeds import Purpose
 from onebasin.posteriors import schema
-from onebasin.posteriors.weights import STATISTICS, khat_limit, why_lost
+from onebasin.posteriors.weights import STATISTICS, khat_limit, khat_of_weights, why_lost
 
 from ..contracts.engines import definition_of
 from ..contracts.method import Found, Job, one_chain
@@ -39,7 +39,7 @@ from .dadvi import Dadvi
 from .drift import drift
 from .gaussian import NormalFit, Points, Vector, cholesky, moments
 from .peaks import FULL, Peak, find_peaks, smoothed_peak
-from .weighting import BENT_SIZE, DEAD, ROUNDS, Weighted, weigh
+from .weighting import BENT_SIZE, DEAD, LOST, ROUNDS, Weighted, weigh
 
 AT_ONCE = 60
 """Evaluations after which coordinates are whitened again, by the fit so far."""
@@ -322,7 +322,7 @@ def weighted(job: Job[Any], found: Found) -> Found:
 
 
 def _own(job: Job[Any], found: Found) -> tuple[CountedDensity, tuple[NormalFit, ...]]:
-    """The density, and an approximation's Gaussians; those of others are the moments of their draws, where they have any."""
+    """The density, and an approximation's Gaussians; without any, the moments of its draws, where they have some."""
     if found.proposals:
         own: tuple[CountedDensity, tuple[NormalFit, ...]] = found.proposals
         return own
@@ -344,7 +344,8 @@ def _checked(
     """Check weighted draws by short chains; where these leave the draws, weigh again with proposals where they went."""
     for number in range(1 + AGAIN):
         ratio = weighted.lp - weighted.log_q
-        if why_lost(ratio, weighted.log_weight, khat_limit(len(ratio))):
+        lost = why_lost(ratio, weighted.log_weight, khat_limit(len(ratio)))
+        if lost and (number == AGAIN or not khat_of_weights(ratio) < LOST):
             return {}, weighted
         found = drift(counted, weighted, rng)
         if not found.gaps or number == AGAIN:

@@ -90,7 +90,7 @@ change is certain."""
 
 @dataclass(frozen=True, eq=False)
 class Drift:
-    """By how much `STATISTICS` of ranks changed, and the error of that, of every variable; and where the draws have gaps."""
+    """By how much `STATISTICS` of ranks changed, and the error of each; and where the draws have gaps."""
 
     changes: dict[str, Float[np.ndarray, "value statistic ..."]]
     gaps: tuple[NormalFit, ...]  # the moments of chains where they went and draws are rare
@@ -101,8 +101,8 @@ def drift(counted: CountedDensity, weighted: Weighted, rng: np.random.Generator)
 
     Among draws of the posterior ranks stay uniform, whatever the number of moves. Chains start at every optimum, since
     they hardly come from one to another, and more often in the heaviest tails, where begins what proposals miss. They
-    go on until an error of the size that is claimed would be seen, and is not. Errors are those of the chains, and of the weighted
-    draws among which they are ranked.
+    go on until an error of the size that is claimed would be seen, and is not. Errors are those of the chains, and of
+    the weighted draws among which they are ranked.
     """
     every = {name: _Ranks(values, weighted.log_weight) for name, values in weighted.values.items()}
     rows, weights, strata = _starts(weighted, every, rng)
@@ -234,7 +234,7 @@ def _change(
 
 
 def _metrics(weighted: Weighted) -> list[Matrix]:
-    """Square roots of inverse metrics: one that suits the narrowest component, and one that suits the draws at an optimum.
+    """Square roots of inverse metrics: one that suits the narrowest component, and one for all draws at an optimum.
 
     Chains take one after the other: the first goes where the posterior is narrow, the second as far as it is wide.
     """

@@ -186,7 +186,7 @@ def weigh(
     tail_rounds: int = TAIL_ROUNDS,
     bends: bool = True,
 ) -> Weighted:
-    """Draw, weigh and adapt, a round after the other; first from the fits, one a distinct optimum unless `optima` are given.
+    """Draw, weigh and adapt, a round after the other; first from the fits, one a distinct optimum without `optima`.
 
     After each of `rounds`, `done` is called with its number. There are up to `more_rounds` more, of twice as many
     draws, where the weights of a quantity leave it open whether they are good; and `tail_rounds` for its tail where

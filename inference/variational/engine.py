@@ -51,8 +51,8 @@ Inputs = tuple[jax.Array, jax.Array | None]
 def has_settled(elbo: Sequence[float], tolerance: float) -> bool:
     """Tell whether the mean or the median relative change over the last `WINDOW` evaluations is below `tolerance`.
 
-    The rule of Stan's ADVI (Kucukelbir et al. 2017, section 2.6), with a fixed window; of an ELBO that is smaller than a
-    nat the change itself, in nats, since a log density is known only up to a constant.
+    The rule of Stan's ADVI (Kucukelbir et al. 2017, section 2.6), with a fixed window. Of an ELBO smaller
+    than a nat it is the change itself: a log density is known only up to a constant.
     """
     if len(elbo) <= WINDOW:
         return False
