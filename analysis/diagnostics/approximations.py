@@ -160,9 +160,11 @@ def _of_fit(facts: Facts) -> Verdict:
 def _of_plain(facts: Facts, log_ratio: Float[np.ndarray, " draw"]) -> Verdict:
     """Hold the means, standard deviations and quantiles of a fit's draws against those that weights give them."""
     log_weight, limit = smoothed(log_ratio), khat_limit(len(log_ratio))
-    numbers: dict[str, Any] = {"khat": khat_of_weights(log_ratio), "worth": worth(log_weight)}
-    numbers |= {"count": len(log_ratio), "limits": (limit,)} | _advice(facts)
+    numbers: dict[str, Any] = {"worth": worth(log_weight), "count": len(log_ratio)}
+    numbers |= {"limits": (limit,)} | _advice(facts)
     even = numbers["worth"] > EVEN * len(log_ratio)
+    if (khat := khat_of_weights(log_ratio)) > -np.inf:
+        numbers["khat"] = khat
     weights, plain = np.exp(log_weight), np.full(len(log_ratio), 1 / len(log_ratio))
     off, unknown, entries = list[tuple[float, str]](), list[str](), 0
     for name, own in facts.names.items():
@@ -172,7 +174,7 @@ def _of_plain(facts: Facts, log_ratio: Float[np.ndarray, " draw"]) -> Verdict:
         for place, entry in enumerate(own):
             before, after = (_described(flat[:, place], w) for w in (plain, weights))
             apart = np.abs(before - after) / np.array([after[1], before[1], after[1], after[1]])
-            worst = apart / np.array([AGREES[0], AGREES[1], AGREES[2], AGREES[2]])
+            worst = apart / np.array([*AGREES, AGREES[-1]])
             if lacks[:, place].any():
                 unknown.append(entry)
             elif after[1] > 0 and worst.max() > 1:
@@ -192,7 +194,8 @@ def _of_plain(facts: Facts, log_ratio: Float[np.ndarray, " draw"]) -> Verdict:
         return _refused(facts, "fit off", numbers)
     cause = Reason("approximation", "failed", "fit off", numbers)
     said = Reason("answer", "warned", "usable but for")
-    return Verdict("partly", (said, cause), _rows(facts, replace(row, outcome="warned")), (cause,))
+    row = replace(row, outcome="warned", kind="weights disagree")
+    return Verdict("partly", (said, cause), _rows(facts, row), (cause,))
 
 
 def _described(
@@ -242,6 +245,7 @@ class WeightedDraws:
 
     # k-hat up to which the weights are good: less than usual where draws were resampled.
     limit: float
+    resampled: bool = False  # what is handed out are these draws, and no more of them are behind it
 
     @classmethod
     def of(cls, facts: Facts) -> WeightedDraws | None:
@@ -259,10 +263,14 @@ class WeightedDraws:
 
         Each counts as often as it was drawn. Draws of small weight are missing, so that k-hat comes out too small.
         """
-        if facts.raw.variational is None or facts.raw.variational.distinct_draws is None:
+        lp, log_q, fit = (
+            facts.view.stat(schema.LP),
+            facts.view.stat(schema.LOG_Q),
+            facts.raw.variational,
+        )
+        if lp is None or log_q is None or fit is None or (ratios := log_ratios(facts.view)) is None:
             return None
-        lp, log_q = facts.view.stat(schema.LP), facts.view.stat(schema.LOG_Q)
-        if lp is None or log_q is None:
+        if fit.distinct_draws is None and ratios.size == lp.size:
             return None
         pairs = np.stack([lp.ravel(), log_q.ravel()], axis=-1)
         _, first, times = np.unique(pairs, axis=0, return_index=True, return_counts=True)
@@ -275,8 +283,10 @@ class WeightedDraws:
         }
         log_ratio = (pairs[:, 0] - pairs[:, 1])[first]
         log_weight = np.log(times / times.sum())
-        limit = min(khat_limit(len(first)), KHAT_OF_DISTINCT)
-        return cls(log_ratio, log_weight, xr.Dataset(values), limit)
+        limit = khat_limit(len(first))
+        if worth(log_weight) < EVEN * len(first):
+            limit = min(limit, KHAT_OF_DISTINCT)
+        return cls(log_ratio, log_weight, xr.Dataset(values), limit, resampled=True)
 
 
 def _of_weights(facts: Facts, weighted: WeightedDraws) -> Verdict:
@@ -354,8 +364,11 @@ def not_carried(facts: Facts, weighted: WeightedDraws) -> tuple[Entries, Entries
     drift = _drift(facts)
     khats, lacks, names = list[np.ndarray](), list[np.ndarray](), list[str]()
     measured: dict[str, Known] = {}
+    count = len(weighted.log_ratio)
+    beside = np.full(count, 1 / count) if weighted.resampled else None
     for name, entries in _entries(facts, weighted.values).items():
-        own = known(weighted.values[name].to_numpy(), weighted.log_ratio, weighted.log_weight)
+        values = weighted.values[name].to_numpy()
+        own = known(values, weighted.log_ratio, weighted.log_weight, beside)
         measured[name] = own
         khats.append(own.khats)
         names += entries

@@ -101,7 +101,7 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
     "approximation": ("{fact}", "{advice}; until then use it only for starting points"),
     "fit off": (
         "[[Importance weights change its {off:plain}]][[{also} do not tell whether {unknown:names} may be used]] "
-        "(k-hat {khat:.2f}; the weights are worth {worth:,.0f} of {count:,} draws)",
+        "([[k-hat {khat:.2f}; ]]the weights are worth {worth:,.0f} of {count:,} draws)",
         "{advice}",
     ),
     "heavy weights": (
@@ -241,11 +241,11 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
         "{khat:digits 2}]][[the weights are {even}]]"
     ),
     "weights agree": (
-        "Importance weights (k-hat {khat:.2f}, worth {worth:,.0f} of {count:,} draws) leave means, sds and quantiles "
-        "as they are"
+        "Importance weights ([[k-hat {khat:.2f}, ]]worth {worth:,.0f} of {count:,} draws) leave means, sds and "
+        "quantiles as they are"
     ),
     "weights disagree": (
-        "Importance weights (k-hat {khat:.2f}, worth {worth:,.0f} of {count:,} draws) change what is named above"
+        "Importance weights ([[k-hat {khat:.2f}, ]]worth {worth:,.0f} of {count:,} draws) change what is named above"
     ),
     # The sampler
     "sampler sound": (

@@ -39,7 +39,15 @@ def sample(folder: Path) -> None:
         "item_response": ("item_response.stan", "item_response.json", "--seed", "1"),
         "schools_centred": ("schools_centred.stan", "schools.json", "--seed", "1"),
         "schools": ("schools.stan", "schools.json", "--seed", "1"),
-        "schools_advi": ("schools.stan", "schools.json", "--method", "meanfield", "--no-weights", "--seed", "1"),
+        "schools_advi": (
+            "schools.stan",
+            "schools.json",
+            "--method",
+            "meanfield",
+            "--no-weights",
+            "--seed",
+            "1",
+        ),
         "regression": ("regression.stan", "regression.json", "--seed", "1"),
     }
     for name, words in runs.items():
