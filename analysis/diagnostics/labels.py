@@ -203,7 +203,7 @@ def _discover(facts: Facts) -> tuple[Candidate, ...]:
         name: facts.table["rhat"].reindex(list(entries)).to_numpy()
         for name, entries in facts.names.items()
     }
-    return discover(facts.values, known=known)
+    return discover(facts.values, known=known, independent=facts.view.is_independent)
 
 
 def _state(

@@ -101,7 +101,7 @@ def resolve(posterior: Posterior, given: Any = None, *, look: bool = False) -> R
         names, _ = deciding(view)
         values = looked_at(view, names)
         values = {name: np.where(np.isfinite(v), v, 0.0) for name, v in values.items()}
-        found = discover(values)
+        found = discover(values, independent=view.is_independent)
         certain = tuple(each for each in found if each.certain)
         certain, reason, alone = judged(view, certain, values)
         if not reason:
