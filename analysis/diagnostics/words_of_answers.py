@@ -201,10 +201,8 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
     ),
     "labels unseen": "No label switching seen",
     "labels unjudged": "Not judged: {why}",
-    "labels of a fit": (
-        "Draws of one approximation have one labelling, or all of them; none switches"
-    ),
-    "no labels": "The search on the log density found nothing that is interchangeable",
+    "labels of a fit": "Whether labels switch is not judged: {why}",
+    "no labels": "The search on the log density found no labels that could switch",
     "labels of no parameters": "There are no parameters whose labels could switch",
     # Predictions and invariants
     "lp apart": f"Log densities do not agree: R-hat of `lp` {{rhat:rhat}}[[; {APART}]]",
