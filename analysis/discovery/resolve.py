@@ -230,12 +230,22 @@ def with_quantities(view: View, candidate: Candidate, known: Sequence[str]) -> C
     values = with_tuples(values, [slot.members for slot in possible if slot.members])
     places = [s for s in possible if values[s.name].var(axis=(0, 1)).mean() > 0]
     elements = list(zip(candidate.permutation[:, rows], candidate.signs[:, rows], strict=True))
-    also = []
+    labels, also = candidate.labels[:, rows], []
     for slot in closer(candidate.slots, places, values, elements):
         moved = moved_values(slot, values[slot.name], elements)
         whole = slot.mirrors or not slot.axes  # perhaps about another point
-        if not whole or not followers([candidate.labels[:, rows]], {slot.name: moved}):
+        if not whole or not followers([labels], {slot.name: moved}):
             also.append(slot)
+    # Where components are alike, a quantity of them comes no closer, but its correlation with them follows the labels.
+    aligned = {name: v[:, rows] for name, v in candidate.values.items()}
+    known = {name for slot in also for name in slot.names}
+    held = {*tied(labels, aligned, {n: v for n, v in values.items() if n not in known})}
+    signs = candidate.slots[0].signed
+    for slot in (s for s in places if s.axes and s.signed <= signs and held.issuperset(s.names)):
+        moved = moved_values(slot, values[slot.name], elements)
+        if not (tied(labels, aligned, {slot.name: moved}) or known & {*slot.names}):
+            also.append(slot)
+            known |= {*slot.names}
     return replace(candidate, slots=(*candidate.slots, *also))
 
 
