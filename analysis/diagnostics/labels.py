@@ -13,7 +13,14 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from onebasin.models.symmetry.blocks import Block, Rotation, Symmetry, axes_of, blocks_of
+from onebasin.models.symmetry.blocks import (
+    Block,
+    Exchangeable,
+    Rotation,
+    Symmetry,
+    axes_of,
+    blocks_of,
+)
 from onebasin.posteriors.view import as_view
 
 from ..alignment.rotations import UnclearRotation
@@ -21,7 +28,7 @@ from ..alignment.switching import one_labelling
 from ..discovery.candidate import Candidate, of_few_places
 from ..discovery.density import LeavesPosterior
 from ..discovery.discover import discover
-from ..discovery.partial import companions, ties_chains
+from ..discovery.partial import companions, nearly_exchangeable, ties_chains
 from ..discovery.resolve import judged, with_quantities
 from ..summaries.summary import summary
 from .aligned import diagnose_aligned, mixed_again
@@ -54,6 +61,7 @@ class Labels:
     turning: tuple[str, ...] = ()  # variables whose components turn, and are not aligned
     unclear: str = ""  # why varimax has no clear optimum for declared rotations, in a sentence
     doubtful: bool = False  # components only because the same chains differ in them
+    near: tuple[str, ...] = ()  # variables whose labels only the prior tells apart
 
     @cached_property
     def invariants(self) -> pd.DataFrame:
@@ -86,7 +94,7 @@ class Labels:
     @property
     def variables(self) -> tuple[str, ...]:
         """Names of what moves, in the posterior's order."""
-        moved = {name for block in self.symmetry for name in block.variables}
+        moved = {name for block in self.symmetry for name in block.variables} | {*self.near}
         return tuple(name for name in self.facts.view.variables if name in moved)
 
 
@@ -97,7 +105,7 @@ def look_for_labels(facts: Facts, declared: Symmetry, **options: Any) -> Labels:
     `diagnose_aligned`.
     """
     if not declared:
-        return _search(facts, facts, (), None, options)
+        return _near(facts) or _search(facts, facts, (), None, options)
     try:
         aligned = diagnose_aligned(facts.view, declared, raw=facts.raw, **options)
     except UnclearRotation as refusal:
@@ -123,6 +131,16 @@ def look_for_labels(facts: Facts, declared: Symmetry, **options: Any) -> Labels:
     if facts.view.network is not None:
         return Labels(_state(facts, declared, ()), after, declared, aligned=aligned)
     return _search(facts, after, declared, aligned, options)
+
+
+def _near(facts: Facts) -> Labels | None:
+    """Labels that the prior alone tells apart, where chains disagree about them; no alignment undoes these."""
+    found = nearly_exchangeable(facts.view) if facts.raw.variational is None else {}
+    own = facts.table["variable"].isin(found)
+    if not (facts.table.loc[own, "rhat"] > facts.rhat_limit).any():
+        return None
+    block = Exchangeable({name: axes[0] for name, axes in found.items() if axes})
+    return Labels("overlap", facts, (block,), near=tuple(found))
 
 
 def _search(

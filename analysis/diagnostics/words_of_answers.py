@@ -190,6 +190,7 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
     ),
     "labels in company": "Labels of {names:names} switch, with more than alignment can move",
     "labels turning": "The components of {turning:names} turn into one another, which no labels sort",
+    "labels nearly": "Labels of {names:names} switch, and only the prior tells them apart",
     "labels overlap": "Labels of {names:names} switch, and alignment cannot tell the components apart",
     "labels stay": "All draws have one labelling of {names:names}.[[ {caveat}]]",
     "labels of one chain": (
@@ -281,6 +282,11 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
     ),
     "parts apart": (
         "Alignment does not bring the chains' {names:names} together, while label-free quantities agree"
+    ),
+    "parts nearly": (
+        "Labels of {names:names} are only nearly exchangeable: the likelihood has none, and the prior prefers an order "
+        "of the components, so that no alignment keeps the posterior. Tell the heavy components apart by a rule of "
+        "your own, such as the order of their means"
     ),
     "parts alike": (
         "Labels of {names:names} switch, and the components overlap: alignment can only sort them, not tell which is "
