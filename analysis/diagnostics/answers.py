@@ -159,6 +159,10 @@ def overlap(labels: Labels) -> Reason:
     kind = "parts apart" if labels.state == "switch" else "parts alike"
     if labels.near:
         kind = "parts nearly"
+    if pair := labels.unclear_pair:
+        kind, names = "parts spare", names | {"first": pair.first, "second": pair.second}
+        if pair.turned:
+            kind, names = "parts spare turned", {"names": (pair.turned,), "first": pair.first}
     if labels.turning:
         kind, names = "parts turn", {"names": labels.turning}
         if labels.unclear:
@@ -274,6 +278,7 @@ def _labels_row(labels: Labels, raw: Diagnosis, case: Case) -> Reason:
     }
     kind = f"rotation {sorts}" if labels.rotated else kinds[state]
     kind = "labels nearly" if labels.near else kind
+    kind = "labels overlap" if labels.unclear_pair else kind
     if state in ("switch", "partial") and not case.keeps_heights:
         kind = "labels unlike"
     return Reason(LABELS, "failed" if case.answer == "unusable" else "warned", kind, numbers)

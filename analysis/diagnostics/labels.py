@@ -24,7 +24,7 @@ from onebasin.models.symmetry.blocks import (
 from onebasin.posteriors.view import as_view
 
 from ..alignment.rotations import UnclearRotation
-from ..alignment.switching import one_labelling
+from ..alignment.switching import Separation, least_apart, one_labelling
 from ..discovery.candidate import Candidate, of_few_places
 from ..discovery.density import LeavesPosterior
 from ..discovery.discover import discover
@@ -38,8 +38,8 @@ from .result import AlignedDiagnosis
 
 ALIKE = 4.0
 """Monte Carlo errors by which means of components may differ where all have one and the same posterior."""
-CLEAR = 0.4
-"""Variance that alignment leaves, over what it leaves of noise, below which components are apart."""
+CLEAR, CLEAR_PAIR = 0.4, 0.3
+"""Variance that alignment leaves, over what it leaves of noise, below which components are apart; of two of them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +62,7 @@ class Labels:
     unclear: str = ""  # why varimax has no clear optimum for declared rotations, in a sentence
     doubtful: bool = False  # components only because the same chains differ in them
     near: tuple[str, ...] = ()  # variables whose labels only the prior tells apart
+    unclear_pair: Separation | None = None  # components of one mode that aligned draws do not tell apart
 
     @cached_property
     def invariants(self) -> pd.DataFrame:
@@ -105,7 +106,7 @@ def look_for_labels(facts: Facts, declared: Symmetry, **options: Any) -> Labels:
     `diagnose_aligned`.
     """
     if not declared:
-        return _near(facts) or _search(facts, facts, (), None, options)
+        return _near(facts) or _told_apart(_search(facts, facts, (), None, options))
     try:
         aligned = diagnose_aligned(facts.view, declared, raw=facts.raw, **options)
     except UnclearRotation as refusal:
@@ -130,7 +131,17 @@ def look_for_labels(facts: Facts, declared: Symmetry, **options: Any) -> Labels:
     )
     if facts.view.network is not None:
         return Labels(_state(facts, declared, ()), after, declared, aligned=aligned)
-    return _search(facts, after, declared, aligned, options)
+    return _told_apart(_search(facts, after, declared, aligned, options))
+
+
+def _told_apart(labels: Labels) -> Labels:
+    """Judge whether sorted components are apart, or more than the data tell apart: then no labels sort them."""
+    if labels.state != "switch" or labels.aligned is None:
+        return labels
+    pair = least_apart(labels.aligned.alignment)
+    if pair is None or pair.left < (CLEAR if pair.turned else CLEAR_PAIR):
+        return labels
+    return replace(labels, state="overlap", unclear_pair=pair)
 
 
 def _near(facts: Facts) -> Labels | None:

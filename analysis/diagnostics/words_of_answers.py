@@ -288,6 +288,14 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
         "of the components, so that no alignment keeps the posterior. Tell the heavy components apart by a rule of "
         "your own, such as the order of their means"
     ),
+    "parts spare": (
+        "Aligned draws do not tell components {first} and {second} of {names:names} apart: they overlap, or there are "
+        "more components than the data need"
+    ),
+    "parts spare turned": (
+        "Component {first} of {names:names} is like noise that alignment has sorted: there are more components than "
+        "the data need. Fit one fewer"
+    ),
     "parts alike": (
         "Labels of {names:names} switch, and the components overlap: alignment can only sort them, not tell which is "
         "which"
