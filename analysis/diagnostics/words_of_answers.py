@@ -173,7 +173,7 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
         "`ob.align(posterior)`, or `onebasin align`; varimax chooses their rotation, not the data"
     ),
     "no equal modes": (
-        "The log density differs between labellings, so that they are no equal modes: remove the other cause first"
+        "The chains' log densities differ, which labels do not explain: remove the other cause first"
     ),
     "use neither": "Alignment does not bring the chains together: remove the other cause first",
     "labels not looked at": "Labels were not looked at",
@@ -186,7 +186,7 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
         "Labels of {names:names} switch, and alignment does not bring the chains together"
     ),
     "labels unlike": (
-        "Chains differ as if labels of {names:names} had switched, but the log density differs with them"
+        "Chains differ in the labels of {names:names}, and in their log densities, which labels do not explain"
     ),
     "labels in company": "Labels of {names:names} switch, with more than alignment can move",
     "labels turning": "The components of {turning:names} turn into one another, which no labels sort",
