@@ -61,7 +61,7 @@ class Labels:
     turning: tuple[str, ...] = ()  # variables whose components turn, and are not aligned
     unclear: str = ""  # why varimax has no clear optimum for declared rotations, in a sentence
     doubtful: bool = False  # components only because the same chains differ in them
-    near: tuple[str, ...] = ()  # variables whose labels only the prior tells apart
+    near: tuple[str, ...] = ()  # variables of components whose weights are broken off a stick
     unclear_pair: Separation | None = None  # components of one mode that aligned draws do not tell apart
 
     @cached_property
@@ -145,7 +145,7 @@ def _told_apart(labels: Labels) -> Labels:
 
 
 def _near(facts: Facts) -> Labels | None:
-    """Labels that the prior alone tells apart, where chains disagree about them; no alignment undoes these."""
+    """Labels of weights that are broken off a stick, where chains disagree about them; no alignment undoes these."""
     found = nearly_exchangeable(facts.view) if facts.raw.variational is None else {}
     own = facts.table["variable"].isin(found)
     if not (facts.table.loc[own, "rhat"] > facts.rhat_limit).any():

@@ -190,7 +190,7 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
     ),
     "labels in company": "Labels of {names:names} switch, with more than alignment can move",
     "labels turning": "The components of {turning:names} turn into one another, which no labels sort",
-    "labels nearly": "Labels of {names:names} switch, and only the prior tells them apart",
+    "labels nearly": "Labels of {names:names} switch, and alignment does not keep the posterior",
     "labels overlap": "Labels of {names:names} switch, and alignment cannot tell the components apart",
     "labels stay": "All draws have one labelling of {names:names}.[[ {caveat}]]",
     "labels of one chain": (
@@ -284,9 +284,9 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
         "Alignment does not bring the chains' {names:names} together, while label-free quantities agree"
     ),
     "parts nearly": (
-        "Labels of {names:names} are only nearly exchangeable: the likelihood has none, and the prior prefers an order "
-        "of the components, so that no alignment keeps the posterior. Tell the heavy components apart by a rule of "
-        "your own, such as the order of their means"
+        "Labels of {names:names} are at most nearly exchangeable: the likelihood has none, but the weights are broken "
+        "off a stick, which has an order. No alignment keeps the posterior. Tell the heavy components apart by a rule "
+        "of your own, such as the order of their means"
     ),
     "parts spare": (
         "Aligned draws do not tell components {first} and {second} of {names:names} apart: they overlap, or there are "

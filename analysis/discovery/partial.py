@@ -189,7 +189,7 @@ def recorded_companions(view: View, variables: Iterable[str]) -> tuple[str, ...]
 
 
 def nearly_exchangeable(view: View) -> dict[str, tuple[int, ...]]:
-    """Axes of components whose labels the prior alone tells apart, as the file records it; none of other variables.
+    """Axes of components whose weights are broken off a stick, as the file records it; none of other variables.
 
     The lengths of a stick, of which weights are broken off, have no axis of components; weights in the file have one.
     """

@@ -160,8 +160,8 @@ class FoundBlock(Shown):
         "live": it makes copies of every mode, which alignment undoes. "harmless": nothing sets the parts against one
         another, so that there is one mode. "undecided": changes are above
         rounding but tiny, or nothing tells whether it is live. "incomplete": some of the parts alone, or together with
-        what no block says. "near": the likelihood has no labels, but the prior prefers an order of the components. Only
-        what is live is used.
+        what no block says. "near": weights are broken off a stick, and exchanging
+        components hardly changes the density. Only what is live is used.
     evidence : tuple of str
         Sentences.
     """

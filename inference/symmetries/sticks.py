@@ -1,7 +1,7 @@
 """Components that are nearly exchangeable: a mixture whose weights are broken off a stick.
 
-The likelihood has no labels there, and the prior of the weights prefers an order. So no move keeps the log density,
-but exchanging the two heaviest components changes it by far less than moving one of their parameters alone.
+The likelihood has no labels there, and the prior of the weights may prefer an order. Exchanging the two heaviest
+components changes the log density by far less than moving one of their parameters alone.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def nearly(s: Search) -> Iterator[FoundBlock]:
         said = (
             f"Exchanging the two heaviest components of {moves}, whose sticks are the weights, changes the log density "
             f"by {kept:.2g} nats (median of {len(s.probes)} random points), and one variable alone by up to "
-            f"{alone:.2g}: the likelihood has no labels there, but the prior prefers an order."
+            f"{alone:.2g}. No declaration moves a stick, whose pieces have an order."
         )
         yield FoundBlock(None, moves, shape[0] + 1, "near", (said,))
 

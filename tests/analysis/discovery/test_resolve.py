@@ -128,3 +128,10 @@ def test_status_says_how_large_the_test_was_what_breaks_it_and_that_there_is_no_
     assert "cannot be checked here, as there is no program" in declared
     assert given.endswith("onebasin could not verify it, because no program or model is at hand.")
     assert resolve(make(symmetry=())).status == ""
+
+
+def test_a_symmetry_that_the_variables_do_not_have_is_reported_with_the_file(make):
+    tree = make(WHOLE, (Exchangeable({"mu": 4}),))
+    for ask in (diagnose, align):
+        with pytest.raises(ValueError, match=r"`posterior` has an attribute 'symmetry' that moves"):
+            ask(tree)
