@@ -7,17 +7,22 @@ components changes the log density by far less than moving one of their paramete
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 
 import numpy as np
+from jaxtyping import Float
 
+from .measuring import Compared
 from .moves import act, swaps
 from .result import FoundBlock
-from .search import Axes, Search
+from .search import Axes, Search, random_probes
 
 NEARLY = 0.2
 """Change of the log density by an exchange over that by one of the variables alone, up to which it is nearly kept."""
-APART = 5.0
-"""Nats by which one of the variables alone has to change it."""
+MORE = 6
+"""Sets of random points."""
+APART, POINTS = 5.0, 5
+"""Nats by which one of the variables alone has to change it, and at how many random points."""
 TINY = 1e-300
 
 
@@ -31,31 +36,36 @@ def nearly(s: Search) -> Iterator[FoundBlock]:
         axes = [first[n] for n in s.order if n in first and n not in taken]
         if len(shape) != 1 or not axes:
             continue
-        kept = _change(s, name, axes)
+        more = (random_probes(s.measured, s.seed + place) for place in range(1, MORE))
+        at = s.at([*s.probes, *chain.from_iterable(more)])
+        kept = _changes(at, name, axes)
         for axis in list(axes):
             others = [each for each in axes if each != axis]
-            if others and (without := _change(s, name, others)) <= kept:
+            if others and np.median(without := _changes(at, name, others)) <= np.median(kept):
                 axes, kept = others, without
-        alone = max(_change(s, name, [axis], alone=True) for axis in axes)
-        if not (kept <= NEARLY * alone and alone > APART):
+        alone = np.max([_changes(at, name, [axis], alone=True) for axis in axes], axis=0)
+        told = np.isfinite(alone) & (alone > APART)
+        if told.sum() < POINTS or np.median(kept[told] / alone[told]) > NEARLY:
             continue
         moves = f"{', '.join(f'{variable}:{axis}' for variable, axis in axes)} and {name}"
         said = (
             f"Exchanging the two heaviest components of {moves}, whose sticks are the weights, changes the log density "
-            f"by {kept:.2g} nats (median of {len(s.probes)} random points), and one variable alone by up to "
-            f"{alone:.2g}. No declaration moves a stick, whose pieces have an order."
+            f"by {np.median(kept):.2g} nats (median of {len(kept)} random points), and one variable alone by up to "
+            f"{alone[told].max():.2g}. No declaration moves a stick, whose pieces have an order."
         )
         yield FoundBlock(None, moves, shape[0] + 1, "near", (said,))
 
 
-def _change(s: Search, name: str, axes: Axes, *, alone: bool = False) -> float:
-    """The median change by an exchange of the two heaviest components at random points, in nats.
+def _changes(
+    at: Compared, name: str, axes: Axes, *, alone: bool = False
+) -> Float[np.ndarray, " point"]:
+    """The changes by an exchange of the two heaviest components at random points, in nats.
 
     The density is that of the weights: in lengths of a stick, which others were broken off before, exchanging weights
     does not keep volumes.
     """
-    points, volumes = [], np.zeros(len(s.probes))
-    for row, probe in enumerate(s.probes):
+    points, volumes = [], np.zeros(len(at.probes))
+    for row, probe in enumerate(at.probes):
         lengths = probe.point[name]
         weights = np.append(lengths, 1.0) * np.append(1.0, np.cumprod(1.0 - lengths))
         pair = tuple(int(k) for k in np.argsort(weights)[-2:])
@@ -68,4 +78,4 @@ def _change(s: Search, name: str, axes: Axes, *, alone: bool = False) -> float:
             volumes[row] = np.log(np.maximum(before, TINY) / left).sum()
         points.append(moved)
     with np.errstate(invalid="ignore"):
-        return float(np.median(np.abs(s.measured(points) - s.values + volumes)))
+        return np.abs(at.measured(points) - at.values + volumes)
