@@ -86,8 +86,8 @@ def choose_symmetry(view: View, symmetry: Any) -> Resolved:
     if resolved.source == "none":
         if near := nearly_exchangeable(view):
             raise ArgumentError(
-                f"`{view.argument}` cannot be aligned. Labels of {in_brief(tuple(near), NAMED)} are at most nearly "
-                "exchangeable: the weights are broken off a stick, which has an order, so that aligned draws would "
+                f"`{view.argument}` cannot be aligned. Labels of {in_brief(tuple(near), NAMED)} are at most "
+                "nearly exchangeable: the weights are broken off a stick, which has an order, so that aligned draws would "
                 "leave the posterior. Tell the heavy components apart by a rule of your own, such as the order of their means."
             )
         resolved = resolve(view, look=True)

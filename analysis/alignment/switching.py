@@ -152,7 +152,7 @@ class Separation(NamedTuple):
     """The two components of aligned draws that are least apart; of loadings that rotate, one and its mirror image."""
 
     left: float
-    """Variance of their difference beside that of noise whose signs were chosen as alignment chooses labels; noise: 1."""
+    """Variance of their difference over that of noise whose signs were chosen as alignment chooses labels."""
     first: int
     second: int  # the same where it is a component's own sign
     turned: str = ""  # the loadings that rotate
@@ -176,7 +176,9 @@ def least_apart(alignment: Alignment) -> Separation | None:
         flat = [each.reshape(len(each), each.shape[1] * each.shape[2], -1) for each in every]
         parts = np.concatenate([f / (np.abs(f).max() or 1) for f in flat], axis=2, dtype=float)
         parts /= np.where((sd := parts.std(axis=(0, 1))) > 0, sd, 1.0) if not rotates else 1.0
-        pairs = [(k, k) for k in range(len(parts))] if rotates else combinations(range(len(parts)), 2)
+        pairs = (
+            [(k, k) for k in range(len(parts))] if rotates else combinations(range(len(parts)), 2)
+        )
         for first, second in pairs:
             apart = parts[first] if rotates else parts[first] - parts[second]
             square, mean = float(np.mean(apart**2)) * apart.shape[1], apart.mean(axis=0)

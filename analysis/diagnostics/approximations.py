@@ -154,7 +154,11 @@ def _rows(facts: Facts, row: Reason) -> tuple[Reason, Reason, Reason]:
     kind = "no labels" if nothing else "labels unseen" if facts.view.is_aligned else ""
     labels = Reason(LABELS, "passed", kind)
     if not kind:
-        why = "the search on the log density did not decide" if found else "no symmetry was searched for"
+        why = (
+            "the search on the log density did not decide"
+            if found
+            else "no symmetry was searched for"
+        )
         why = "its draws were not aligned" if facts.view.declared_symmetry else why
         labels = Reason(LABELS, "not judged", "labels of a fit", {"why": why})
     return labels, row, _NO_SAMPLER

@@ -62,7 +62,9 @@ class Labels:
     unclear: str = ""  # why varimax has no clear optimum for declared rotations, in a sentence
     doubtful: bool = False  # components only because the same chains differ in them
     near: tuple[str, ...] = ()  # variables of components whose weights are broken off a stick
-    unclear_pair: Separation | None = None  # components of one mode that aligned draws do not tell apart
+    unclear_pair: Separation | None = (
+        None  # components of one mode that aligned draws do not tell apart
+    )
 
     @cached_property
     def invariants(self) -> pd.DataFrame:

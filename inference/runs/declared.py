@@ -1,4 +1,4 @@
-"""The symmetry of a run's target: searched where none is declared, checked on the log density before and at the draws after.
+"""The symmetry of a run's target: searched where none is declared, checked before the run and at its draws.
 
 Derived quantities may move along with a symmetry: responsibilities, shares, what a component is computed of. They are
 computed at random points and at the same points moved. Where a quantity changes and comes out as one of the ways to

@@ -47,7 +47,7 @@ def run(
     check_symmetry: bool = True,
     progress: bool | None = None,
 ) -> xr.DataTree:
-    """Check what is asked for, search or check the symmetry, do the method's work, put the posterior together, and check its draws.
+    """Check the arguments and the symmetry, or search it; do the method's work, build the posterior, try its draws.
 
     `infer` says what the arguments mean. The posterior's `wall_time` is that of the work, with what it compiles.
     """

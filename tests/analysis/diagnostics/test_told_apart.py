@@ -1,4 +1,4 @@
-"""Components that alignment sorts and does not tell apart, labels that only a prior tells apart, and derived quantities."""
+"""Components that alignment sorts and does not tell apart, pieces of a stick, and derived quantities."""
 
 import json
 
@@ -16,7 +16,9 @@ CHECKED = Evidence(points=5, draws=8).to_json()
 @pytest.fixture
 def declaring(make_mcmc):
     def build(values, block):
-        return make_mcmc(values, attrs={"symmetry": to_json((block,)), "symmetry_evidence": CHECKED})
+        return make_mcmc(
+            values, attrs={"symmetry": to_json((block,)), "symmetry_evidence": CHECKED}
+        )
 
     return build
 
@@ -55,7 +57,8 @@ def broken_off(rng, first):
     heavy = 0.4 + 0.03 * rng.normal(size=SHAPE)
     w = np.concatenate([heavy[..., None], (1 - heavy - small.sum(-1))[..., None], small], axis=-1)
     mu = np.concatenate(
-        [[-3.0, 3.0] + 0.1 * rng.normal(size=(*SHAPE, 2)), 5 * rng.normal(size=(*SHAPE, 3))], axis=-1
+        [[-3.0, 3.0] + 0.1 * rng.normal(size=(*SHAPE, 2)), 5 * rng.normal(size=(*SHAPE, 3))],
+        axis=-1,
     )
     for chain in np.flatnonzero(first):
         for each in (w, mu):

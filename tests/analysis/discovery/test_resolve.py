@@ -75,7 +75,9 @@ def test_symmetry_without_a_record_is_declared_not_checked(make, blank_figures):
 def test_symmetry_given_beside_a_file_is_declared_not_checked(make):
     tree = make(WHOLE, symmetry=())
     found = diagnose_aligned(tree, BLOCKS, noise=False)
-    assert found.caveat.startswith("The file does not declare this symmetry; onebasin could not verify it")
+    assert found.caveat.startswith(
+        "The file does not declare this symmetry; onebasin could not verify it"
+    )
     assert json.loads(json.dumps(found.to_dict()))["caveat"] == found.caveat
     kept = align(make(WHOLE, (Exchangeable({"nu": 0}),)), BLOCKS).posterior
     assert "symmetry_evidence" not in kept.attrs

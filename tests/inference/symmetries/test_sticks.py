@@ -18,7 +18,9 @@ PIECES = 4
 def model(second):
     def mixture():
         v = numpyro.sample("v", dist.Uniform(0.0, 1.0).expand([PIECES - 1]).to_event(1))
-        numpyro.factor("prior", ((jnp.asarray(second) - 1) * jnp.log1p(-v)).sum())  # beta(1, second)
+        numpyro.factor(
+            "prior", ((jnp.asarray(second) - 1) * jnp.log1p(-v)).sum()
+        )  # beta(1, second)
         mu = numpyro.sample("mu", dist.Normal(0, 5).expand([PIECES]).to_event(1))
         numpyro.sample("groups", dist.Normal(0, 1).expand([PIECES]).to_event(1))
         w = jnp.append(v, 1.0) * jnp.append(1.0, jnp.cumprod(1 - v))
