@@ -194,9 +194,10 @@ def nearly_exchangeable(view: View) -> dict[str, tuple[int, ...]]:
     The lengths of a stick, of which weights are broken off, have no axis of components; weights in the file have one.
     """
     for moves in _recorded(view, "near"):
-        found = _moving(moves)
-        if found.keys() <= {*view.arrays}:
-            sticks = np.asarray(view.values(next(n for n, axes in found.items() if not axes)))
+        found = {n: axes for n, axes in _moving(moves).items() if n in view.arrays}
+        whole = [n for n, axes in found.items() if not axes and view.arrays[n].ndim == 3]
+        if len(whole) == 1:
+            sticks = np.asarray(view.values(whole[0]))
             ones = np.ones((*sticks.shape[:2], 1))
             left = np.concatenate([ones, np.cumprod(1.0 - sticks, axis=2)], axis=2)
             weights = np.concatenate([sticks, ones], axis=2) * left

@@ -163,7 +163,6 @@ JUDGED = (
     ("new: three factors, 400 rows", "invariant unusable", partial(factors, 3, n=400), {}),
     ("new: two factors, 40 rows", "aligned", partial(factors, 2, n=40), {}),
     ("new: Pathfinder without labels", "usable", partial(plain, 4), {"fit": ob.pathfinder}),
-    ("new: Laplace without labels", "usable", partial(plain, 4), {"fit": ob.laplace}),
     ("new: empty components", "invariant unusable", partial(mixture, 4, TWO, 0.3), {}),
 )
 CASES: tuple[Case, ...] = (

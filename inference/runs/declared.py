@@ -131,7 +131,6 @@ class SearchedSymmetry:
     target: Target  # with the live symmetry that was found, if any
     trial: SymmetryTrial | None = None  # tries it at the draws
     said: str = ""  # JSON of the result; empty where nothing was searched
-    remark: str = ""  # an error, reported after the run, which itself reports what is wrong
 
     def end(self, tree: xr.DataTree) -> None:
         """Keep the result with a posterior, and try the draws."""
@@ -139,8 +138,6 @@ class SearchedSymmetry:
             self.trial.end(tree)
         if self.said:
             tree.attrs[schema.SYMMETRY_FOUND] = self.said
-        if self.remark:
-            notice(self.remark)
 
 
 def found_in(target: Target, *, seed: int, say: Callable[[str], None]) -> SearchedSymmetry:
@@ -152,7 +149,8 @@ def found_in(target: Target, *, seed: int, say: Callable[[str], None]) -> Search
         return _searched(target, seed, say)
     except Exception as error:
         words = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".:")
-        return SearchedSymmetry(target, remark=f"symmetries were not searched: {words}")
+        notice(f"symmetries were not searched: {words}")
+        return SearchedSymmetry(target)
 
 
 def _searched(target: Target, seed: int, say: Callable[[str], None]) -> SearchedSymmetry:
@@ -171,8 +169,7 @@ def _searched(target: Target, seed: int, say: Callable[[str], None]) -> Searched
     except (OnebasinError, ValueError) as error:
         notice(f"the symmetry that was found is not used: {str(error).rstrip('.')}")
         return SearchedSymmetry(target, said=found.to_json())
-    if trial is None:
-        return SearchedSymmetry(moved, None, found.to_json())
+    assert trial is not None  # there is a symmetry, of no network
     before = {name for block in found.symmetry for name in block.variables}
     along = [n for b in trial.target.symmetry for n in b.variables if n not in before]
     if along:

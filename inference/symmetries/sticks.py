@@ -19,10 +19,8 @@ from .search import Axes, Search, random_probes
 
 NEARLY = 0.2
 """Change of the log density by an exchange over that by one of the variables alone, up to which it is nearly kept."""
-MORE = 6
-"""Sets of random points."""
-APART, POINTS = 5.0, 5
-"""Nats by which one of the variables alone has to change it, and at how many random points."""
+APART, POINTS, SETS = 5.0, 5, 6
+"""Nats by which one of the variables alone has to change it, at how many random points at least, of so many sets."""
 TINY = 1e-300
 
 
@@ -36,7 +34,7 @@ def nearly(s: Search) -> Iterator[FoundBlock]:
         axes = [first[n] for n in s.order if n in first and n not in taken]
         if len(shape) != 1 or not axes:
             continue
-        more = (random_probes(s.measured, s.seed + place) for place in range(1, MORE))
+        more = (random_probes(s.measured, s.seed + place) for place in range(1, SETS))
         at = s.at([*s.probes, *chain.from_iterable(more)])
         kept = _changes(at, name, axes)
         for axis in list(axes):

@@ -70,8 +70,3 @@ def test_a_search_that_fails_breaks_no_run(mixture, monkeypatch, caplog):
     monkeypatch.setattr(declared, "_searched", broken)
     assert ob.nuts(mixture, **SHORT).attrs["symmetry"] == "[]"
     assert "symmetries were not searched: the library is" in caplog.messages
-
-
-def test_a_symmetry_is_given_to_the_target_and_not_to_the_method(mixture):
-    with pytest.raises(TypeError, match="true or false"):
-        ob.nuts(mixture, symmetry="mu,w", **SHORT)
