@@ -87,8 +87,9 @@ def choose_symmetry(view: View, symmetry: Any) -> Resolved:
         if near := nearly_exchangeable(view):
             raise ArgumentError(
                 f"`{view.argument}` cannot be aligned. Labels of {in_brief(tuple(near), NAMED)} are at most "
-                "nearly exchangeable: the weights are broken off a stick, which has an order, so that aligned draws would "
-                "leave the posterior. Tell the heavy components apart by a rule of your own, such as the order of their means."
+                "nearly exchangeable: the weights are broken off a stick, which has an order, so that aligned draws "
+                "would leave the posterior. Tell the heavy components apart by a rule of your own, such as the order "
+                "of their means."
             )
         resolved = resolve(view, look=True)
         if resolved.source == "partial":

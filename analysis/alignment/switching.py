@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float, Int, Num
 
-from onebasin.models.symmetry.blocks import Block, Rotation, axes_of, equal_modes
+from onebasin.models.symmetry.blocks import Block, Rotation, axes_of, blocks_of, equal_modes
 from onebasin.models.symmetry.counterparts import stack, stacked_blocks
 from onebasin.models.symmetry.elements import Element, labels_of
 from onebasin.models.symmetry.group import Group
@@ -167,9 +167,10 @@ def least_apart(alignment: Alignment) -> Separation | None:
     """
     aligned, found = _canonical(alignment), []
     for block in stacked_blocks(equal_modes(alignment.symmetry)):
-        rotates = isinstance(block, Rotation)
+        turned = next((each.loadings for each in blocks_of((block,), Rotation)), "")
+        rotates = bool(turned)
         own = {n: axes_of(k)[0] for n, k in block.axes.items() if len(axes_of(k)) == 1}
-        own = {block.loadings: own[block.loadings]} if rotates else own
+        own = {turned: own[turned]} if turned else own
         every = [np.moveaxis(aligned[name], 2 + axis, 0) for name, axis in own.items()]
         if not every or len(every[0]) < 2:
             continue
@@ -187,8 +188,7 @@ def least_apart(alignment: Alignment) -> Separation | None:
             along = np.square(apart @ to).mean() / max(float(mean @ to), 1e-300)
             share = float(mean @ (mean if rotates else to)) / (square if rotates else along)
             noise = 2 / math.pi * (along / square if rotates and square else 1.0)
-            name = block.loadings if rotates else ""
-            found.append(Separation((1 - share) / (1 - noise), first, second, name))
+            found.append(Separation((1 - share) / (1 - noise), first, second, turned))
     return max(found, default=None)
 
 
