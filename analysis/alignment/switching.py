@@ -183,7 +183,7 @@ def least_apart(alignment: Alignment) -> Separation | None:
         for first, second in pairs:
             apart = parts[first] if rotates else parts[first] - parts[second]
             square, mean = float(np.mean(apart**2)) * apart.shape[1], apart.mean(axis=0)
-            # The direction in which two components differ most, beside their spread.
+            # The direction in which two components differ most, relative to their spread.
             to = mean if rotates else mean / np.maximum(apart.var(axis=0), 1e-12)
             along = np.square(apart @ to).mean() / max(float(mean @ to), 1e-300)
             share = float(mean @ (mean if rotates else to)) / (square if rotates else along)

@@ -210,7 +210,7 @@ def nearly_exchangeable(view: View) -> dict[str, tuple[int, ...]]:
 
 
 def _recorded(view: View, status: str) -> Iterator[str]:
-    """What moves by blocks of a status, as the search before the run recorded it."""
+    """Yield the moves of blocks of a status, as the search before the run recorded them."""
     blocks = view.found_symmetry.get("blocks", ())
     return (str(each.get("moves", "")) for each in blocks if each.get("status") == status)
 
