@@ -146,11 +146,15 @@ TWO, THREE = normals(0, 35, 25), normals(1, 30, 25, 20)
 JUDGED = (
     # (name, right verdicts, target, settings); the first are the earlier round's
     ("near mirror modes", "unusable", partial(program, "near"), {}),
-    ("sorted simplex", "usable aligned", partial(program, "sorted_simplex"), {}),
+    ("sorted simplex", "aligned unusable", partial(program, "sorted_simplex"), {}),
     ("flip-flop kinetics", "unusable usable", partial(program, "flip_flop"), {}),
     ("components as scalars", "aligned", partial(program, "scalars"), {}),
     ("a share on the logit scale", "aligned", partial(program, "logit"), {}),
     ("two tones", "aligned unusable invariant", partial(program, "tones"), {}),
+    ("an order of a first coordinate", "unusable", partial(program, "ordered_first"), {}),
+    ("phases of a wave", "unusable", partial(program, "phase"), {}),
+    ("two rises", "aligned", partial(program, "two_rises"), {}),
+    ("two kernels", "aligned unusable", partial(program, "two_kernels"), {}),
     ("two components, two needed", "aligned", partial(mixture, 2, TWO), {}),
     ("three components, two needed", "invariant unusable", partial(mixture, 3, TWO), {}),
     ("two factors, two needed", "aligned", partial(factors, 2), {}),
