@@ -143,7 +143,8 @@ def row(fit: Any, seed: int) -> Answer:
 
 
 TWO, THREE = normals(0, 35, 25), normals(1, 30, 25, 20)
-JUDGED = (
+LONG = {"seeds": (1,), "warmup": 1000, "draws": 2000, "target_acceptance": 0.98}
+JUDGED: tuple[tuple[str, str, Callable[[], ob.Target], dict[str, Any]], ...] = (
     # (name, right verdicts, target, settings); the first are the earlier round's
     ("near mirror modes", "unusable", partial(program, "near"), {}),
     ("sorted simplex", "aligned unusable", partial(program, "sorted_simplex"), {}),
@@ -159,7 +160,7 @@ JUDGED = (
     ("three components, two needed", "invariant unusable", partial(mixture, 3, TWO), {}),
     ("two factors, two needed", "aligned", partial(factors, 2), {}),
     ("three factors, two needed", "invariant unusable", partial(factors, 3), {}),
-    ("sticks, two groups", "invariant unusable", partial(sticks, 6, TWO), {}),
+    ("sticks, two groups", "invariant", partial(sticks, 6, TWO), LONG),
     ("sticks, three groups", "invariant unusable usable", partial(sticks, 6, THREE), {}),
     ("new: four factors, two needed", "invariant unusable", partial(factors, 4), {}),
     ("new: three factors, 400 rows", "invariant unusable", partial(factors, 3, n=400), {}),
