@@ -38,7 +38,7 @@ from .result import AlignedDiagnosis
 
 ALIKE = 4.0
 """Monte Carlo errors by which means of components may differ where all have one and the same posterior."""
-CLEAR, CLEAR_PAIR = 0.4, 0.3
+CLEAR, CLEAR_PAIR = 0.4, 0.33
 """Variance that alignment leaves, over what it leaves of noise, below which components are apart; of two of them."""
 
 
