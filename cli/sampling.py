@@ -17,7 +17,7 @@ from onebasin.inference.contracts.method import LIMIT_MB, Method
 from onebasin.models.numpyro_file import ModelFile, model_file_in
 from onebasin.posteriors import schema
 
-from . import inputs, symmetry
+from . import inputs
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -194,10 +194,6 @@ def _sample(
     trial = _check_symmetry(request, target, say)
     # of the files as they are now, whatever becomes of them
     mark = _fingerprint(request, target, say)
-    found = None
-    if request.find and not request.exchangeable and request.method.name != "optimize":
-        found = symmetry.found_in(target, seed=request.seed, say=say)
-        target, trial = found.target, found.trial
     try:
         tree = inference.infer(
             target,
@@ -208,15 +204,12 @@ def _sample(
             adapt_from=request.adapt_from,
             checkpoint=request.checkpoint if request.method.keeps else None,
             predictive_mb=request.groups.get("predictive_mb", LIMIT_MB),
+            symmetry=request.find,
             check_symmetry=False,  # checked above, in words of this command
             progress=progress,
         )
         if trial is not None:
             tree.attrs[schema.SYMMETRY_EVIDENCE] = trial.at_draws(tree).to_json()
-        if found is not None:
-            tree.attrs[schema.SYMMETRY_FOUND] = found.said
-            if found.remark:
-                say(found.remark)
         tree.attrs[schema.FINGERPRINT] = mark or ""
         tree.attrs[schema.COMMAND] = request.command
         write_tree(tree, request.out, new=not force)

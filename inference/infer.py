@@ -25,6 +25,7 @@ def infer(
     adapt_from: Any = None,
     checkpoint: str | Path | None = None,
     predictive_mb: float = LIMIT_MB,
+    symmetry: bool = True,
     check_symmetry: bool = True,
     progress: bool | None = None,
     **fields: Any,
@@ -70,6 +71,10 @@ def infer(
         Megabytes that the groups `log_likelihood`, `posterior_predictive` and `log_prior` may take together; beyond
         them every second, third, ... draw is kept there, and 0 leaves the groups out. Quantities that a Stan program
         computes itself are kept whole.
+    symmetry : bool
+        Whether to search for the symmetry of a target that declares none, as `ob.find_symmetry` does, so that the
+        posterior declares what is found. A network's is known. It takes a second or two and 8 at most, and changes no
+        draw. To declare one yourself, give it to the target.
     check_symmetry : bool
         Whether a declared symmetry is compared with the log density before the run and at its draws afterwards, as by
         `ob.check_symmetry`; a network's follows from its architecture and is not. It changes no draw.
@@ -137,6 +142,7 @@ def infer(
         adapt_from=adapt_from,
         checkpoint=checkpoint,
         predictive_mb=predictive_mb,
+        symmetry=symmetry,
         check_symmetry=check_symmetry,
         progress=progress,
     )

@@ -134,10 +134,10 @@ def same_cache() -> Iterator[None]:
 def declared_alone(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave the search for symmetries out of tests of other things: it compiles every Stan program once more."""
     if request.node.get_closest_marker("finds_symmetry") is None:
-        from onebasin.cli import symmetry
+        from onebasin.inference.runs import declared
 
         monkeypatch.setattr(
-            symmetry, "found_in", lambda target, **how: symmetry.SearchedSymmetry(target)
+            declared, "found_in", lambda target, **how: declared.SearchedSymmetry(target)
         )
 
 

@@ -326,6 +326,7 @@ def make(
             seed=seed,
             checkpoint=folder / "chains",
             predictive_mb=0,
+            symmetry=False,
             progress=progress,
         )
         stats = run["sample_stats"].to_dataset()

@@ -23,7 +23,7 @@ from onebasin.posteriors.draws import event_shapes
 from onebasin.posteriors.view import Posterior, View, as_view
 
 from ..discovery.density import LeavesPosterior, advice, parameters_of, spelt
-from ..discovery.partial import followers, recorded_companions, tied
+from ..discovery.partial import followers, nearly_exchangeable, recorded_companions, tied
 from ..discovery.resolve import Resolved, resolve
 from ..discovery.slots import numbered
 from ..summaries.deciding import every_few, looked_at
@@ -84,6 +84,13 @@ def choose_symmetry(view: View, symmetry: Any) -> Resolved:
     if resolved.source == "refuted":
         raise ArgumentError(f"`posterior` cannot be aligned. {resolved.caveat}")
     if resolved.source == "none":
+        if near := nearly_exchangeable(view):
+            raise ArgumentError(
+                f"`{view.argument}` cannot be aligned. Labels of {in_brief(tuple(near), NAMED)} are at most "
+                "nearly exchangeable: the weights are broken off a stick, which has an order, so that aligned draws "
+                "would leave the posterior. Tell the heavy components apart by a rule of your own, such as the order "
+                "of their means."
+            )
         resolved = resolve(view, look=True)
         if resolved.source == "partial":
             seen = ", ".join(resolved.words)

@@ -109,6 +109,8 @@ class Alignment(Shown):
                 few = " and ".join(f"`{word}`" for word in self.found_few)
                 told += f" If only the components that change places here are alike, declare {few}."
             return f"{told} The alignment itself was not checked: no log density is at hand."
+        if self.density is not None and self.density.unchecked:
+            return self.density.sentence
         return "" if checked else self.unchecked
 
     @cached_property

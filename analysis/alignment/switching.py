@@ -15,12 +15,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int, Num
 
-from onebasin.models.symmetry.blocks import Block, axes_of, equal_modes
+from onebasin.models.symmetry.blocks import Block, Rotation, axes_of, blocks_of, equal_modes
 from onebasin.models.symmetry.counterparts import stack, stacked_blocks
 from onebasin.models.symmetry.elements import Element, labels_of
 from onebasin.models.symmetry.group import Group
@@ -145,6 +146,50 @@ def _distance(block: Block[Any], values: dict[str, np.ndarray]) -> float:
         total = np.sum(pairs, axis=0)
         found.append(total[np.triu_indices(len(total), 1)])
     return math.sqrt(np.concatenate(found).min()) if found else float("nan")
+
+
+class Separation(NamedTuple):
+    """The two components of aligned draws that are least apart; of loadings that rotate, one and its mirror image."""
+
+    left: float
+    """Variance of their difference over that of noise whose signs were chosen as alignment chooses labels."""
+    first: int
+    second: int  # the same where it is a component's own sign
+    turned: str = ""  # the loadings that rotate
+
+
+def least_apart(alignment: Alignment) -> Separation | None:
+    """Find the components that alignment tells apart least; None where no block has several or rotates.
+
+    Alignment chooses the order of two components, or a sign, at every draw. So the length of noise along its own mean
+    is that of a half-normal variable, 2 / pi of whose mean square is its squared mean. Loadings that rotate may turn
+    anywhere, so that all of their directions count.
+    """
+    aligned, found = _canonical(alignment), []
+    for block in stacked_blocks(equal_modes(alignment.symmetry)):
+        turned = next((each.loadings for each in blocks_of((block,), Rotation)), "")
+        rotates = bool(turned)
+        own = {n: axes_of(k)[0] for n, k in block.axes.items() if len(axes_of(k)) == 1}
+        own = {turned: own[turned]} if turned else own
+        every = [np.moveaxis(aligned[name], 2 + axis, 0) for name, axis in own.items()]
+        if not every or len(every[0]) < 2:
+            continue
+        flat = [each.reshape(len(each), each.shape[1] * each.shape[2], -1) for each in every]
+        parts = np.concatenate([f / (np.abs(f).max() or 1) for f in flat], axis=2, dtype=float)
+        parts /= np.where((sd := parts.std(axis=(0, 1))) > 0, sd, 1.0) if not rotates else 1.0
+        pairs = (
+            [(k, k) for k in range(len(parts))] if rotates else combinations(range(len(parts)), 2)
+        )
+        for first, second in pairs:
+            apart = parts[first] if rotates else parts[first] - parts[second]
+            square, mean = float(np.mean(apart**2)) * apart.shape[1], apart.mean(axis=0)
+            # The direction in which two components differ most, relative to their spread.
+            to = mean if rotates else mean / np.maximum(apart.var(axis=0), 1e-12)
+            along = np.square(apart @ to).mean() / max(float(mean @ to), 1e-300)
+            share = float(mean @ (mean if rotates else to)) / (square if rotates else along)
+            noise = 2 / math.pi * (along / square if rotates and square else 1.0)
+            found.append(Separation((1 - share) / (1 - noise), first, second, turned))
+    return max(found, default=None)
 
 
 def _variance(values: dict[str, np.ndarray], scales: Any) -> float:

@@ -145,8 +145,8 @@ def _events(diagnosis: AlignedDiagnosis) -> Iterator[str]:
     if density is not None and density.compared:
         yield density.sentence
     else:
-        yield resolve(diagnosis.alignment.source, diagnosis.alignment.symmetry).status
-        yield from () if density is None or not density.sentence else (density.sentence,)
+        status = resolve(diagnosis.alignment.source, diagnosis.alignment.symmetry).status
+        yield from filter(None, (status, density.sentence if density else ""))
     raw, aligned, fixed = diagnosis.raw.rhat, diagnosis.aligned.rhat, diagnosis.invariant_rhat
     if math.isnan(raw.value) or math.isnan(aligned.value):
         why = " ".join(diagnosis.raw.notes[:1]) or "nothing that moved varies."

@@ -157,6 +157,12 @@ def overlap(labels: Labels) -> Reason:
     names: dict[str, Any] = {"names": labels.variables}
     found = next((candidate for candidate in labels.found if not candidate.certain), None)
     kind = "parts apart" if labels.state == "switch" else "parts alike"
+    if labels.near:
+        kind = "parts nearly"
+    if pair := labels.unclear_pair:
+        kind, names = "parts spare", names | {"first": pair.first, "second": pair.second}
+        if pair.turned:
+            kind, names = "parts spare turned", {"names": (pair.turned,), "first": pair.first}
     if labels.turning:
         kind, names = "parts turn", {"names": labels.turning}
         if labels.unclear:
@@ -187,7 +193,7 @@ def _labels_cause(labels: Labels, case: Case) -> Reason:
         told = {"moves": moves, "why": labels.reason, "advice": own}
         return Reason("labels", "failed", "labels with others", told)
     numbers: dict[str, Any] = {}
-    if before > case.limits.deciding_rhat and not labels.turning:
+    if before > case.limits.deciding_rhat and not (labels.turning or labels.near):
         numbers = {
             "before": before,
             "after": after,
@@ -271,6 +277,8 @@ def _labels_row(labels: Labels, raw: Diagnosis, case: Case) -> Reason:
         "overlap": "labels turning" if labels.turning else "labels overlap",
     }
     kind = f"rotation {sorts}" if labels.rotated else kinds[state]
+    kind = "labels nearly" if labels.near else kind
+    kind = "labels overlap" if labels.unclear_pair else kind
     if state in ("switch", "partial") and not case.keeps_heights:
         kind = "labels unlike"
     return Reason(LABELS, "failed" if case.answer == "unusable" else "warned", kind, numbers)

@@ -220,10 +220,18 @@ def _advice(facts: Facts) -> dict[str, str]:
 def _rows(facts: Facts, row: Reason) -> tuple[Reason, Reason, Reason]:
     """Set a row between that of labels, of which the search before the run tells, and that of the sampler."""
     found = facts.view.found_symmetry
-    nothing = found and not any(found.get(name) for name in ("exchangeable", "blocks", "open"))
-    labels = Reason(LABELS, "not judged", "labels of a fit")
-    if nothing or facts.view.is_aligned:
-        labels = Reason(LABELS, "passed", "no labels" if nothing else "labels unseen")
+    others = (b for b in found.get("blocks", ()) if b.get("status") != "harmless")
+    nothing = found and not (found.get("exchangeable") or found.get("open") or any(others))
+    kind = "no labels" if nothing else "labels unseen" if facts.view.is_aligned else ""
+    labels = Reason(LABELS, "passed", kind)
+    if not kind:
+        why = (
+            "the search on the log density did not decide"
+            if found
+            else "no symmetry was searched for"
+        )
+        why = "its draws were not aligned" if facts.view.declared_symmetry else why
+        labels = Reason(LABELS, "not judged", "labels of a fit", {"why": why})
     return labels, row, _NO_SAMPLER
 
 

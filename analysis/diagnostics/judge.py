@@ -186,7 +186,8 @@ class Case:
     @cached_property
     def funnel(self) -> Funnel | None:
         """The pair of scale and vector that goes together most closely."""
-        return find_funnel(self.before.values, self.before.diverging)
+        values = {n: v for n, v in self.before.values.items() if n not in self.labels.near}
+        return find_funnel(values, self.before.diverging)
 
     @property
     def heights(self) -> Heights | None:

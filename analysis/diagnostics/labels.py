@@ -13,15 +13,22 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from onebasin.models.symmetry.blocks import Block, Rotation, Symmetry, axes_of, blocks_of
+from onebasin.models.symmetry.blocks import (
+    Block,
+    Exchangeable,
+    Rotation,
+    Symmetry,
+    axes_of,
+    blocks_of,
+)
 from onebasin.posteriors.view import as_view
 
 from ..alignment.rotations import UnclearRotation
-from ..alignment.switching import one_labelling
+from ..alignment.switching import Separation, least_apart, one_labelling
 from ..discovery.candidate import Candidate, of_few_places
 from ..discovery.density import LeavesPosterior
 from ..discovery.discover import discover
-from ..discovery.partial import companions, ties_chains
+from ..discovery.partial import companions, nearly_exchangeable, ties_chains
 from ..discovery.resolve import judged, with_quantities
 from ..summaries.summary import summary
 from .aligned import diagnose_aligned, mixed_again
@@ -31,8 +38,8 @@ from .result import AlignedDiagnosis
 
 ALIKE = 4.0
 """Monte Carlo errors by which means of components may differ where all have one and the same posterior."""
-CLEAR = 0.4
-"""Variance that alignment leaves, over what it leaves of noise, below which components are apart."""
+CLEAR, CLEAR_PAIR = 0.4, 0.33
+"""Variance that alignment leaves, over what it leaves of noise, below which components are apart; of two of them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +61,10 @@ class Labels:
     turning: tuple[str, ...] = ()  # variables whose components turn, and are not aligned
     unclear: str = ""  # why varimax has no clear optimum for declared rotations, in a sentence
     doubtful: bool = False  # components only because the same chains differ in them
+    near: tuple[str, ...] = ()  # variables of components whose weights are broken off a stick
+    unclear_pair: Separation | None = (
+        None  # components of one mode that aligned draws do not tell apart
+    )
 
     @cached_property
     def invariants(self) -> pd.DataFrame:
@@ -86,7 +97,7 @@ class Labels:
     @property
     def variables(self) -> tuple[str, ...]:
         """Names of what moves, in the posterior's order."""
-        moved = {name for block in self.symmetry for name in block.variables}
+        moved = {name for block in self.symmetry for name in block.variables} | {*self.near}
         return tuple(name for name in self.facts.view.variables if name in moved)
 
 
@@ -97,7 +108,7 @@ def look_for_labels(facts: Facts, declared: Symmetry, **options: Any) -> Labels:
     `diagnose_aligned`.
     """
     if not declared:
-        return _search(facts, facts, (), None, options)
+        return _near(facts) or _told_apart(_search(facts, facts, (), None, options))
     try:
         aligned = diagnose_aligned(facts.view, declared, raw=facts.raw, **options)
     except UnclearRotation as refusal:
@@ -122,7 +133,27 @@ def look_for_labels(facts: Facts, declared: Symmetry, **options: Any) -> Labels:
     )
     if facts.view.network is not None:
         return Labels(_state(facts, declared, ()), after, declared, aligned=aligned)
-    return _search(facts, after, declared, aligned, options)
+    return _told_apart(_search(facts, after, declared, aligned, options))
+
+
+def _told_apart(labels: Labels) -> Labels:
+    """Judge whether sorted components are apart, or more than the data tell apart: then no labels sort them."""
+    if labels.state != "switch" or labels.aligned is None:
+        return labels
+    pair = least_apart(labels.aligned.alignment)
+    if pair is None or pair.left < (CLEAR if pair.turned else CLEAR_PAIR):
+        return labels
+    return replace(labels, state="overlap", unclear_pair=pair)
+
+
+def _near(facts: Facts) -> Labels | None:
+    """Labels of weights that are broken off a stick, where chains disagree about them; no alignment undoes these."""
+    found = nearly_exchangeable(facts.view) if facts.raw.variational is None else {}
+    own = facts.table["variable"].isin(found)
+    if not (facts.table.loc[own, "rhat"] > facts.rhat_limit).any():
+        return None
+    block = Exchangeable({name: axes[0] for name, axes in found.items() if axes})
+    return Labels("overlap", facts, (block,), near=tuple(found))
 
 
 def _search(
@@ -203,7 +234,7 @@ def _discover(facts: Facts) -> tuple[Candidate, ...]:
         name: facts.table["rhat"].reindex(list(entries)).to_numpy()
         for name, entries in facts.names.items()
     }
-    return discover(facts.values, known=known)
+    return discover(facts.values, known=known, independent=facts.view.is_independent)
 
 
 def _state(

@@ -175,7 +175,7 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
         "`ob.align(posterior)`, or `onebasin align`; varimax chooses their rotation, not the data"
     ),
     "no equal modes": (
-        "The log density differs between labellings, so that they are no equal modes: remove the other cause first"
+        "The chains' log densities differ, which labels do not explain: remove the other cause first"
     ),
     "use neither": "Alignment does not bring the chains together: remove the other cause first",
     "labels not looked at": "Labels were not looked at",
@@ -188,10 +188,11 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
         "Labels of {names:names} switch, and alignment does not bring the chains together"
     ),
     "labels unlike": (
-        "Chains differ as if labels of {names:names} had switched, but the log density differs with them"
+        "Chains differ in the labels of {names:names}, and in their log densities, which labels do not explain"
     ),
     "labels in company": "Labels of {names:names} switch, with more than alignment can move",
     "labels turning": "The components of {turning:names} turn into one another, which no labels sort",
+    "labels nearly": "Labels of {names:names} switch, and alignment does not keep the posterior",
     "labels overlap": "Labels of {names:names} switch, and alignment cannot tell the components apart",
     "labels stay": "All draws have one labelling of {names:names}.[[ {caveat}]]",
     "labels of one chain": (
@@ -203,10 +204,8 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
     ),
     "labels unseen": "No label switching seen",
     "labels unjudged": "Not judged: {why}",
-    "labels of a fit": (
-        "Draws of one approximation have one labelling, or all of them; none switches"
-    ),
-    "no labels": "The search on the log density found nothing that is interchangeable",
+    "labels of a fit": "Whether labels switch is not judged: {why}",
+    "no labels": "The search on the log density found no labels that could switch",
     "labels of no parameters": "There are no parameters whose labels could switch",
     # Predictions and invariants
     "lp apart": f"Log densities do not agree: R-hat of `lp` {{rhat:rhat}}[[; {APART}]]",
@@ -291,6 +290,19 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
     ),
     "parts apart": (
         "Alignment does not bring the chains' {names:names} together, while label-free quantities agree"
+    ),
+    "parts nearly": (
+        "Labels of {names:names} are at most nearly exchangeable: the likelihood has none, but the weights are broken "
+        "off a stick, which has an order. No alignment keeps the posterior. Tell the heavy components apart by a rule "
+        "of your own, such as the order of their means"
+    ),
+    "parts spare": (
+        "Aligned draws do not tell components {first} and {second} of {names:names} apart: they overlap, or there are "
+        "more components than the data need"
+    ),
+    "parts spare turned": (
+        "Component {first} of {names:names} is like noise that alignment has sorted: there are more components than "
+        "the data need. Fit one fewer"
     ),
     "parts alike": (
         "Labels of {names:names} switch, and the components overlap: alignment can only sort them, not tell which is "

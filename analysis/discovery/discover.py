@@ -71,11 +71,12 @@ RARELY = 0.02
 
 
 def discover(
-    values: Values, *, known: Mapping[str, np.ndarray] | None = None
+    values: Values, *, known: Mapping[str, np.ndarray] | None = None, independent: bool = False
 ) -> tuple[Candidate, ...]:
     """Find which components of real, finite variables (chain, draw, *event) change labels between or within chains.
 
-    `known` has R-hat of some variables' entries in C order, which need not be computed again.
+    `known` has R-hat of some variables' entries in C order, which need not be computed again. Of `independent` draws,
+    as of a fit, R-hat shows no labels, and some of these may be rare.
 
     Returns
     -------
@@ -85,7 +86,7 @@ def discover(
     """
     bad = {name: np.asarray(each).ravel() > BAD_RHAT for name, each in (known or {}).items()}
     bad |= {n: bad_entries(v) for n, v in values.items() if n not in bad}
-    found = _of_whole_variables(values, bad)
+    found = _of_whole_variables(values, bad, independent)
     kept = [candidate for candidate in found if candidate.certain]
     moved = {name for candidate in kept for name in candidate.values}
     some: list[Candidate] = []
@@ -97,9 +98,9 @@ def discover(
     return (*(c for c in found if moved.isdisjoint(c.values)), *some) if some else found
 
 
-def _of_whole_variables(values: Values, bad: Bad) -> tuple[Candidate, ...]:
+def _of_whole_variables(values: Values, bad: Bad, independent: bool) -> tuple[Candidate, ...]:
     """Search with all components of every variable, then for separate parameters too, if anything speaks for them."""
-    found = _in_rounds(values, bad)
+    found = _in_rounds(values, bad, independent=independent)
     certain = [candidate for candidate in found if candidate.certain]
     several = any(are_tied(a.labels, b.labels) for a, b in combinations(certain, 2))
     several |= any(unlike(v, each.labels) for each in certain for v in each.values.values())
@@ -112,7 +113,7 @@ def _of_whole_variables(values: Values, bad: Bad) -> tuple[Candidate, ...]:
     )
     if not certain and not tuples[0] and not both:
         return found
-    wider = _in_rounds(values, bad, tuples)
+    wider = _in_rounds(values, bad, tuples, independent=independent)
     alone = [candidate for candidate in wider if candidate.certain]
     return wider if alone and not (certain and companions(alone, values)) else found
 
@@ -133,7 +134,11 @@ def _of_some_places(values: Values, bad: Bad) -> list[Candidate]:
 
 
 def _in_rounds(
-    values: Values, bad: Bad, tuples: tuple[Tuples, Tuples] | None = None
+    values: Values,
+    bad: Bad,
+    tuples: tuple[Tuples, Tuples] | None = None,
+    *,
+    independent: bool = False,
 ) -> tuple[Candidate, ...]:
     """Search one candidate after the other; with tuples of parameters, also for what mirrors two components."""
     rng = np.random.default_rng(0)
@@ -145,7 +150,8 @@ def _in_rounds(
     certain: list[Candidate] = []
     taken: list[Slot] = []
     for _ in range(ROUNDS):
-        best = _Search(present, bad, rng, taken, tuples, first=not certain).best()
+        how = {"first": not certain, "independent": independent}
+        best = _Search(present, bad, rng, taken, tuples, **how).best()
         if best is None or not best.certain:
             ambiguous = best is not None and (best.turns or not certain)
             return (*certain, best) if best is not None and ambiguous else tuple(certain)
@@ -167,10 +173,9 @@ class _Search:
         rng: np.random.Generator,
         taken: Sequence[Slot],
         tuples: tuple[Tuples, Tuples] | None,
-        *,
-        first: bool,
+        **how: bool,
     ) -> None:
-        self.values, self.bad, self.rng, self.first = values, bad, rng, first
+        self.values, self.bad, self.rng, self.how = values, bad, rng, how
         self.searched = {name: thinned(value) for name, value in values.items()}
         self.wide, first_tuples, others = tuples is not None, *(tuples or ((), ()))
         tied = [Slot("~".join(m), (0,), len(m), members=m) for m in (*first_tuples, *others)]
@@ -227,7 +232,7 @@ class _Search:
     def _lens(self, slot: Slot) -> Lens | None:
         """A slot's lens; None where it cannot be a seed nor move along."""
         values = self.searched[slot.name]
-        if not self.num_bad and not slot.mirrors:
+        if not (self.num_bad or slot.mirrors or self.how["independent"]):
             # Where labels change all the time, entries are spread about as wide as they are large.
             raw = slot.raw(values)
             squares = np.mean(raw**2, axis=(0, 1))
@@ -245,7 +250,8 @@ class _Search:
         """Slots that gain more than noise does."""
         for lens in (lens for lens in lenses if lens.slot.name not in self.along_alone):
             features = self._features(lens)
-            if not self.num_bad and spread(features) < 0.85 * np.mean(features**2):
+            changing = self.num_bad or self.how["independent"]
+            if not changing and spread(features) < 0.85 * np.mean(features**2):
                 continue
             mask = mask_of([lens])
             if not may_be_sorted(features, mask, self.rng):
@@ -276,7 +282,7 @@ class _Search:
             return None
         features = joined(lenses, self.searched)
         gain = gain_together(alone, features, mask_of(lenses), self.rng, sorting)
-        return propose(lenses, gain, self.values, self.bad, first=self.first)
+        return propose(lenses, gain, self.values, self.bad, **self.how)
 
     def _along(self, seed: Lens, sorting: Sorting) -> list[Lens]:
         """Choose of every other variable the slot, if any, that the seed's elements bring closest."""

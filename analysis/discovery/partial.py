@@ -8,7 +8,7 @@ labels; it counts as one that does.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -183,16 +183,43 @@ def recorded_companions(view: View, variables: Iterable[str]) -> tuple[str, ...]
     A sentence part a symmetry, such as ``(mu1, mu2) and theta:0``; empty where nothing is recorded.
     """
     named = set(variables)
-    moved = []
-    for block in view.found_symmetry.get("blocks", ()):
-        moves = str(block.get("moves", ""))
-        words = {
-            word.strip("() ").removeprefix("+-").removeprefix("1-").split(":")[0]
-            for word in moves.replace(" and ", ", ").split(",")
-        }
-        if block.get("status") == "incomplete" and words & named and words - named:
-            moved.append(moves)
-    return tuple(moved)
+    recorded = (*_recorded(view, "incomplete"), *_recorded(view, "near"))
+    every = [(moves, {*_moving(moves)}) for moves in recorded]
+    return tuple(moves for moves, names in every if names & named and names - named)
+
+
+def nearly_exchangeable(view: View) -> dict[str, tuple[int, ...]]:
+    """Axes of components whose weights are broken off a stick, as the file records it; none of other variables.
+
+    The lengths of a stick, of which weights are broken off, have no axis of components; weights in the file have one.
+    """
+    for moves in _recorded(view, "near"):
+        found = {n: axes for n, axes in _moving(moves).items() if n in view.arrays}
+        whole = [n for n, axes in found.items() if not axes and view.arrays[n].ndim == 3]
+        if len(whole) == 1:
+            sticks = np.asarray(view.values(whole[0]))
+            ones = np.ones((*sticks.shape[:2], 1))
+            left = np.concatenate([ones, np.cumprod(1.0 - sticks, axis=2)], axis=2)
+            weights = np.concatenate([sticks, ones], axis=2) * left
+            for name in (n for n in view.kinds.of if n not in found):
+                drawn = view.arrays[name]
+                if drawn.shape == weights.shape and np.allclose(view.values(name), weights):
+                    found[name] = (0,)
+            return found
+    return {}
+
+
+def _recorded(view: View, status: str) -> Iterator[str]:
+    """Yield the moves of blocks of a status, as the search before the run recorded them."""
+    blocks = view.found_symmetry.get("blocks", ())
+    return (str(each.get("moves", "")) for each in blocks if each.get("status") == status)
+
+
+def _moving(moves: str) -> dict[str, tuple[int, ...]]:
+    """Names and axes in a text such as ``mu:0, +-load:1 and 1-theta``."""
+    words = [word.strip("() ") for word in moves.replace(" and ", ", ").split(",")]
+    parts = (word.removeprefix("+-").removeprefix("1-").split(":") for word in words)
+    return {name: tuple(int(axis) for axis in axes if axis.isdigit()) for name, *axes in parts}
 
 
 def _between_chains(

@@ -75,11 +75,17 @@ def beside(seed: Slot, gain: Gain) -> float:
 
 
 def propose(
-    lenses: Sequence[Lens], gain: Gain, values: Values, bad: Bad, *, first: bool
+    lenses: Sequence[Lens],
+    gain: Gain,
+    values: Values,
+    bad: Bad,
+    *,
+    first: bool,
+    independent: bool = False,
 ) -> Proposal | None:
     """Decide on slots by their gain and by its effect on R-hat of some entries; None where they are no symmetry.
 
-    `first` says whether nothing was found before.
+    `first` says whether nothing was found before; `independent` draws need not change labels all the time.
     """
     slots = [lens.slot for lens in lenses]
     elements = elements_of(lenses, gain.sorting, values)
@@ -102,7 +108,8 @@ def propose(
     else:
         # Labels change at every draw, or there is nothing.
         changing = gain.switching > 0.9
-        certain = changing and gain.gain < 0.75 and left < 0.75 and certainty >= 0.985
+        certain = gain.gain < 0.75 and left < 0.75 and certainty >= 0.985
+        certain &= changing or independent
         # An entry of a square belongs to two parts, so that noise of single parts is no yardstick for squares alone.
         squares = all(len(slot.axes) == 2 for slot in slots)
         overlap = (left < 0.8 and certainty > 0.8) or (left < 0.6 and certainty > 0.5)

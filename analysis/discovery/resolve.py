@@ -14,9 +14,11 @@ from typing import Any, Literal
 import numpy as np
 
 from onebasin.base.card import in_brief
+from onebasin.base.errors import ArgumentError
 from onebasin.models.symmetry.blocks import Symmetry, equal_modes, to_json
 from onebasin.models.symmetry.evidence import DECLARED, UNRECORDED
 from onebasin.posteriors import schema
+from onebasin.posteriors.draws import event_shapes
 from onebasin.posteriors.view import Posterior, View, as_view
 
 from ..summaries.deciding import deciding, looked_at
@@ -95,13 +97,13 @@ def resolve(posterior: Posterior, given: Any = None, *, look: bool = False) -> R
     elif evidence is not None and not evidence.holds:
         blocks, source = (), "refuted"
     else:
-        blocks = view.declared_symmetry
+        blocks = _fitting(view)
         source = "declared" if blocks else "none"
     if look and not blocks and source != "given":
         names, _ = deciding(view)
         values = looked_at(view, names)
         values = {name: np.where(np.isfinite(v), v, 0.0) for name, v in values.items()}
-        found = discover(values)
+        found = discover(values, independent=view.is_independent)
         certain = tuple(each for each in found if each.certain)
         certain, reason, alone = judged(view, certain, values)
         if not reason:
@@ -114,13 +116,29 @@ def resolve(posterior: Posterior, given: Any = None, *, look: bool = False) -> R
     used = blocks if source in ("given", "found") else view.declared_symmetry
     in_file = to_json(equal_modes(used)) == to_json(equal_modes(view.declared_symmetry))
     if not in_file:
-        told = f"You gave this symmetry; {DECLARED}."
+        # Where a log density is at hand, the alignment says what came of it.
+        told = "" if view.log_density else f"The file does not declare this symmetry; {DECLARED}."
         return Resolved(blocks, source, candidates, False, False, told, _if_any(used, told))
     known = view.network is not None if evidence is None else evidence.holds
     status = _if_any(used, _status(view))
     caveat = "" if view.network is not None else f"The symmetry is {UNRECORDED}."
     caveat = _if_any(used, caveat if evidence is None else evidence.sentence)
     return Resolved(blocks, source, candidates, True, known, caveat, status)
+
+
+def _fitting(view: View) -> Symmetry:
+    """Return the symmetry that a file declares; an ArgumentError names the file where its variables do not fit."""
+    shapes = event_shapes(view.posterior)
+    for block in view.declared_symmetry:
+        try:
+            if shapes.keys() >= {*block.variables}:
+                block.check(shapes)
+        except ArgumentError as error:
+            words = str(error).removeprefix("`symmetry` ")
+            raise ArgumentError(
+                f"`{view.argument}` has an attribute 'symmetry' that {words} Delete the attribute, or give a symmetry."
+            ) from error
+    return view.declared_symmetry
 
 
 def judged(
@@ -230,12 +248,22 @@ def with_quantities(view: View, candidate: Candidate, known: Sequence[str]) -> C
     values = with_tuples(values, [slot.members for slot in possible if slot.members])
     places = [s for s in possible if values[s.name].var(axis=(0, 1)).mean() > 0]
     elements = list(zip(candidate.permutation[:, rows], candidate.signs[:, rows], strict=True))
-    also = []
+    labels, also = candidate.labels[:, rows], []
     for slot in closer(candidate.slots, places, values, elements):
         moved = moved_values(slot, values[slot.name], elements)
         whole = slot.mirrors or not slot.axes  # perhaps about another point
-        if not whole or not followers([candidate.labels[:, rows]], {slot.name: moved}):
+        if not whole or not followers([labels], {slot.name: moved}):
             also.append(slot)
+    # Where components are alike, a quantity of them comes no closer, but its correlation with them follows the labels.
+    aligned = {name: v[:, rows] for name, v in candidate.values.items()}
+    known = {name for slot in also for name in slot.names}
+    held = {*tied(labels, aligned, {n: v for n, v in values.items() if n not in known})}
+    signs = candidate.slots[0].signed
+    for slot in (s for s in places if s.axes and s.signed <= signs and held.issuperset(s.names)):
+        moved = moved_values(slot, values[slot.name], elements)
+        if not (tied(labels, aligned, {slot.name: moved}) or known & {*slot.names}):
+            also.append(slot)
+            known |= {*slot.names}
     return replace(candidate, slots=(*candidate.slots, *also))
 
 

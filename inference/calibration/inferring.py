@@ -82,7 +82,8 @@ def way_of(family: Family, method: Method | Own, *, engine: str | None, like: Ta
         return Way(method.word, engine, method, compiled_infer, densities, at_once, together=True)
 
     def own(target: Target, seed: int) -> xr.DataTree:
-        how: dict[str, Any] = {"predictive_mb": 0, "check_symmetry": False, "progress": False}
+        how: dict[str, Any] = dict.fromkeys(("symmetry", "check_symmetry", "progress"), False)
+        how["predictive_mb"] = 0
         return run(target, method, engine=engine, seed=seed, **how)
 
     alone = _one_by_one(family, own, independent=not method.correlated)

@@ -164,6 +164,7 @@ class Running:
     adapt_from: Any = None
     checkpoint: str | Path | None = None
     predictive_mb: float = LIMIT_MB
+    symmetry: bool = True
     check_symmetry: bool = True
     progress: bool | None = None
 

@@ -1,4 +1,4 @@
-"""The check of a declared symmetry in a run: on the log density before it, and on its draws afterwards.
+"""The symmetry of a run's target: searched where none is declared, checked before the run and at its draws.
 
 Derived quantities may move along with a symmetry: responsibilities, shares, what a component is computed of. They are
 computed at random points and at the same points moved. Where a quantity changes and comes out as one of the ways to
@@ -7,12 +7,14 @@ move it says, it belongs to the block; without it, aligned draws would be of par
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
 import xarray as xr
 
+from onebasin.base.errors import OnebasinError
 from onebasin.base.notices import notice
 from onebasin.base.precision import precision
 from onebasin.base.progress import ProgressBars
@@ -23,7 +25,7 @@ from onebasin.models.target import Target
 from onebasin.posteriors import schema
 from onebasin.stan.home.errors import StanError
 
-from ..contracts.engines import density_by
+from ..contracts.engines import defined_by, density_by
 from ..contracts.values import ValueDensity
 from ..density.changes import Derived, is_close
 from ..density.symmetry import SymmetryError, hold, moving_parts
@@ -120,3 +122,56 @@ def begin(
             target = replace(target, symmetry=with_derived(target.symmetry, density, seed))
         found = hold(target, density, points=POINTS, seed=seed)
     return SymmetryTrial(target, density, seed, found.evidence)
+
+
+@dataclass(frozen=True)
+class SearchedSymmetry:
+    """The result of a search before a run."""
+
+    target: Target  # with the live symmetry that was found, if any
+    trial: SymmetryTrial | None = None  # tries it at the draws
+    said: str = ""  # JSON of the result; empty where nothing was searched
+
+    def end(self, tree: xr.DataTree) -> None:
+        """Keep the result with a posterior, and try the draws."""
+        if self.trial is not None:
+            self.trial.end(tree)
+        if self.said:
+            tree.attrs[schema.SYMMETRY_FOUND] = self.said
+
+
+def found_in(target: Target, *, seed: int, say: Callable[[str], None]) -> SearchedSymmetry:
+    """Search the symmetry of a target that declares none; an error does not stop the run that follows.
+
+    `say` is called with a line of text before something that takes long. What is found is reported in a notice.
+    """
+    try:
+        return _searched(target, seed, say)
+    except Exception as error:
+        words = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".:")
+        notice(f"symmetries were not searched: {words}")
+        return SearchedSymmetry(target)
+
+
+def _searched(target: Target, seed: int, say: Callable[[str], None]) -> SearchedSymmetry:
+    from ..symmetries.find import find_symmetry
+
+    engine = defined_by(target, None)
+    found = find_symmetry(target, engine=engine, seed=seed, progress=say)
+    others = [b for b in found.blocks if b.status not in ("live", "harmless")]
+    if found.words or others or found.open:
+        notice(found.sentence)
+    if not found.symmetry:
+        return SearchedSymmetry(target, said=found.to_json())
+    moved = replace(target, symmetry=found.symmetry)
+    try:
+        trial = begin(moved, engine=engine, seed=seed, progress=False, derived=True)
+    except (OnebasinError, ValueError) as error:
+        notice(f"the symmetry that was found is not used: {str(error).rstrip('.')}")
+        return SearchedSymmetry(target, said=found.to_json())
+    assert trial is not None  # there is a symmetry, of no network
+    before = {name for block in found.symmetry for name in block.variables}
+    along = [n for b in trial.target.symmetry for n in b.variables if n not in before]
+    if along:
+        notice(f"Moved along: {', '.join(along)}.")
+    return SearchedSymmetry(trial.target, trial, found.to_json())

@@ -43,10 +43,11 @@ def run(
     adapt_from: Any = None,
     checkpoint: str | Path | None = None,
     predictive_mb: float = LIMIT_MB,
+    symmetry: bool = True,
     check_symmetry: bool = True,
     progress: bool | None = None,
 ) -> xr.DataTree:
-    """Check what is asked for and the symmetry, do the method's work, put the posterior together, and check its draws.
+    """Check the arguments and the symmetry, or search it; do the method's work, build the posterior, try its draws.
 
     `infer` says what the arguments mean. The posterior's `wall_time` is that of the work, with what it compiles.
     """
@@ -68,7 +69,12 @@ def run(
         numbers = sum(map(math.prod, network.shapes.values()))
     check_amount(*method.amount, numbers=numbers, kept=kept is not None)
     method.check(target, definition)
-    wanted = check_symmetry or "symmetry" in method.needs
+    searched = None
+    if symmetry and not (target.symmetry or target.is_network) and method.gives_posterior:
+        with ProgressBars(progress) as bars:
+            searched = declared.found_in(target, seed=seed, say=bars.say)
+        target = searched.target
+    wanted = (check_symmetry or "symmetry" in method.needs) and searched is None
     trial = declared.begin(target, engine=engine, seed=seed, progress=progress, wanted=wanted)
     started = time.perf_counter()
     with ProgressBars(progress) as bars:
@@ -104,8 +110,9 @@ def run(
         add_warmup(tree, found.warmup)
     if found.filed is not None:
         close_with(tree, found.filed)
-    if trial is not None:
-        trial.end(tree)
+    for looked in (searched, trial):
+        if looked is not None:
+            looked.end(tree)
     if found.finish is not None:
         found.finish(tree)
     return tree

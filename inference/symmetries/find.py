@@ -14,7 +14,7 @@ from onebasin.base.errors import ArgumentError
 from onebasin.models.target import check_target
 
 from ..density.changes import spread_draws
-from . import separate, stages
+from . import separate, stages, sticks
 from .measuring import BudgetedDensity, SearchedDensity, points_of, searched
 from .result import FoundSymmetry
 from .search import Search, random_probes
@@ -28,7 +28,7 @@ EVALUATIONS, SECONDS = 100_000, 8.0
 """Limits of a search."""
 DRAWS = 6
 """Draws of a given posterior at which the log density is compared."""
-FIRST = ("live", "undecided", "incomplete", "harmless")
+FIRST = ("live", "undecided", "incomplete", "near", "harmless")
 
 
 @checks_arguments
@@ -140,6 +140,7 @@ def find(
     s.stage("parts within groups", lambda: stages.by_group(s))
     s.stage("parameters declared one by one", lambda: separate.exchanged(s))
     s.stage("rotations", lambda: stages.rotating(s))
+    s.stage("weights broken off a stick", lambda: sticks.nearly(s))
     blocks = sorted(s.found, key=lambda block: FIRST.index(block.status))
     opened = tuple(dict.fromkeys(s.open))
     return FoundSymmetry(tuple(blocks), opened, measured.count, measured.spent)

@@ -133,13 +133,14 @@ def of_parts(orbits: Sequence[Sequence[int]], most: int = 4) -> str:
     return f"parts {' and '.join(shown[:most])}{more}"
 
 
-Status = Literal["live", "harmless", "undecided", "incomplete"]
+Status = Literal["live", "harmless", "undecided", "incomplete", "near"]
 
 MEANING: dict[Status, tuple[str, Flag]] = {
     "live": ("makes copies of every mode; used", "good"),
     "harmless": ("no copies of modes; not used", ""),
     "undecided": ("not decided; not used", "warn"),
     "incomplete": ("a part of a symmetry; not used", "warn"),
+    "near": ("labels that are only nearly exchangeable; not used", "warn"),
 }
 
 
@@ -155,11 +156,12 @@ class FoundBlock(Shown):
         What moves, in words.
     parts : int
         How many parts; 1 where whole variables move.
-    status : {"live", "harmless", "undecided", "incomplete"}
+    status : {"live", "harmless", "undecided", "incomplete", "near"}
         "live": it makes copies of every mode, which alignment undoes. "harmless": nothing sets the parts against one
         another, so that there is one mode. "undecided": changes are above
         rounding but tiny, or nothing tells whether it is live. "incomplete": some of the parts alone, or together with
-        what no block says. Only what is live is used.
+        what no block says. "near": weights are broken off a stick, and exchanging
+        components hardly changes the density. Only what is live is used.
     evidence : tuple of str
         Sentences.
     """

@@ -353,11 +353,12 @@ def _of_counterparts(
 
 def rotating(s: Search) -> Iterator[FoundBlock]:
     """Replace blocks of components with signs by rotations, where random orthogonal matrices keep the log density."""
-    rng, probes = np.random.default_rng(s.seed), [*s.probes, *s.near]
+    rng = np.random.default_rng(s.seed)
     for at, found in enumerate(s.found):
         rotation = Rotation.of(found.block, s.measured.density.shapes) if found.block else None
         if found.status != "live" or rotation is None:
             continue
+        probes = [*s.probes, *s.near]
         parts = rotation.random(rng, (len(probes),), found.parts)
         points = [
             {**probe.point, **rotation.act(probe.point, matrix)}

@@ -15,8 +15,8 @@ from onebasin.base.card import in_brief
 SHOWN = 4
 """Names listed in a sentence."""
 
-DECLARED = "onebasin could not verify it, because the file has no program"
-"""The evidence for a symmetry that was given with a file."""
+DECLARED = "onebasin could not verify it, because no program or model is at hand"
+"""The evidence for a symmetry that a file does not declare."""
 UNRECORDED = (
     "declared, not checked: this file records no check of it against the log density and it cannot be checked here, "
     "as there is no program; `check_symmetry` and `onebasin sample --exchangeable` check"

@@ -175,6 +175,7 @@ def sample(cell: Cell, context: Context, method: Method | None = None, **how: An
         seed=cell.seed,
         checkpoint=context.checkpoint if method.keeps else None,
         predictive_mb=0,  # studies predict at points of their own
+        symmetry=False,
         check_symmetry=False,
         progress=context.progress,
         **{"engine": cell.engine, **how},

@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from onebasin.cli import symmetry
 from onebasin.inference.runs.posterior import open_posterior
 from onebasin.posteriors.view import as_view
 
@@ -82,22 +81,8 @@ def test_it_is_found_whoever_samples(onebasin, model):
 
 
 @pytest.mark.finds_symmetry
-def test_what_is_declared_wins_and_the_search_can_be_left_out(sample, sampler, monkeypatch):
-    def unwanted(*_, **__):
-        raise AssertionError("searched")
-
-    monkeypatch.setattr(symmetry, "found_in", unwanted)
+def test_the_search_can_be_left_out(sample, sampler):
     assert sample("--no-symmetry").code == 0
-    assert sampler.last["target"].symmetry == ()
-
-
-@pytest.mark.finds_symmetry
-def test_a_search_that_fails_breaks_no_run(sample, sampler, monkeypatch):
-    def broken(target, seed, say):
-        raise RuntimeError("the library is\nbroken")
-
-    monkeypatch.setattr(symmetry, "_searched", broken)
-    answer = sample()
-    assert answer.code == 0
-    assert "not searched" in answer.err
-    assert sampler.last["target"].symmetry == ()
+    assert sampler.last["symmetry"] is False
+    assert sample("--force").code == 0
+    assert sampler.last["symmetry"] is True

@@ -75,7 +75,9 @@ def test_symmetry_without_a_record_is_declared_not_checked(make, blank_figures):
 def test_symmetry_given_beside_a_file_is_declared_not_checked(make):
     tree = make(WHOLE, symmetry=())
     found = diagnose_aligned(tree, BLOCKS, noise=False)
-    assert found.caveat.startswith("You gave this symmetry; onebasin could not verify it")
+    assert found.caveat.startswith(
+        "The file does not declare this symmetry; onebasin could not verify it"
+    )
     assert json.loads(json.dumps(found.to_dict()))["caveat"] == found.caveat
     kept = align(make(WHOLE, (Exchangeable({"nu": 0}),)), BLOCKS).posterior
     assert "symmetry_evidence" not in kept.attrs
@@ -126,5 +128,12 @@ def test_status_says_how_large_the_test_was_what_breaks_it_and_that_there_is_no_
     declared, given = resolve(make()).status, resolve(make(symmetry=()), BLOCKS).status
     assert "declared, not checked" in declared
     assert "cannot be checked here, as there is no program" in declared
-    assert given.endswith("onebasin could not verify it, because the file has no program.")
+    assert given.endswith("onebasin could not verify it, because no program or model is at hand.")
     assert resolve(make(symmetry=())).status == ""
+
+
+def test_a_symmetry_that_the_variables_do_not_have_is_reported_with_the_file(make):
+    tree = make(WHOLE, (Exchangeable({"mu": 4}),))
+    for ask in (diagnose, align):
+        with pytest.raises(ValueError, match=r"`posterior` has an attribute 'symmetry' that moves"):
+            ask(tree)
