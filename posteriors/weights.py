@@ -169,7 +169,7 @@ def tails_of(
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """How well weighted draws know the mean, the standard deviation and the quantiles of each entry of a quantity.
+    """Certainty with which weighted draws know mean, standard deviation and quantiles of each entry of a quantity.
 
     `khats` and `errors` are (3, entry): k-hat of the mean, of the square and of the shares in the tails; and standard
     errors of the mean in standard deviations, of the standard deviation as a share of it, and of these shares.

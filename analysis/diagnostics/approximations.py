@@ -207,7 +207,7 @@ def _described(
 
 
 def _advice(facts: Facts) -> dict[str, str]:
-    """What to do instead of a plain fit: what its method does not do yet."""
+    """Advise on a plain fit: the correction or the family that it does not have yet, or NUTS."""
     method, note = facts.raw.method, facts.view.attribute(schema.WEIGHTS_NOTE)
     nuts = "sample with NUTS (`ob.nuts`, `--method nuts`)"
     richer = 'take `family="fullrank"`, or ' if "meanfield" in method else ""

@@ -81,8 +81,8 @@ LEAPFROGS = 3
 STEP, STEP_OF_MANY = 0.52, 1.2
 """Largest step, three of which are a quarter of a normal's period; and that of n coordinates, times n^(1/4)."""
 HEAVIEST, BOOST = 4, 3.0
-"""How many entries, those with the heaviest tails, have chains that start in their tails on purpose; and by how much
-more often these do."""
+"""Number of entries, those with the heaviest tails, in whose tails chains start on purpose; and by how much more often
+they do."""
 SEEN, GROWN, CERTAIN = 2.0, 3.0, 6.0
 """Errors of a change that the claimed error has to be to be seen; from which on a tail has grown; and from which on a
 change is certain."""

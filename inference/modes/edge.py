@@ -1,4 +1,4 @@
-"""Whether the end of a climb is a maximum, or the log density goes on rising there towards the edge of a variable.
+"""Ends of climbs: maxima, or points from which the log density rises on towards the edge of a variable.
 
 The scale of effects that are parameters is the usual case: the log density rises without bound as it falls to zero, and
 an optimiser ends where numbers end. Around a maximum the log density falls on all sides, at distances that its
