@@ -251,6 +251,10 @@ def gather(view: View, raw: Diagnosis) -> Facts:
     if raw.undefined or raw.broken:
         values = {name: np.where(np.isfinite(v), v, 0.0) for name, v in values.items()}
     names = {name: tuple(entry_names(view.arrays[name])) for name in raw.deciding}
+    still = {*raw.constants}
+    for name in (name for name in values if not still.isdisjoint(names[name])):  # no rounding
+        kept = np.array([e not in still for e in names[name]]).reshape(values[name].shape[2:])
+        values[name] = np.where(kept, values[name], values[name][:1, :1])
     variable = {entry: name for name, entries in names.items() for entry in entries}
     unknown = {*raw.constants, *raw.broken, *raw.undefined}
     entries = [entry for entry in variable if entry not in unknown]
