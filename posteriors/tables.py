@@ -22,6 +22,7 @@ from .csv_blocks import open_table
 from .entries import dotted, gather
 from .stan_csv import CHAIN_COLUMNS, COUNTING, ORDER_COLUMNS, STATS, TYPES, ChainFile
 from .storable import dataset_of, gathered, storable_names
+from .weights import is_of_weights
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -104,9 +105,7 @@ def groups_of(frame: pd.DataFrame, argument: str) -> dict[str, xr.Dataset]:
             f"`{argument}` has several draws of one number in a chain: give each chain a number of its own in a "
             "column `.chain`."
         )
-    columns = {
-        n: _numbers(frame[n], argument)[rows] for n in frame if n not in {*counting, *axes}
-    }
+    columns = {n: _numbers(frame[n], argument)[rows] for n in frame if n not in {*counting, *axes}}
     stats: dict[str, np.ndarray] = {}
     for n in [n for n in columns if n.endswith("__")]:
         stat = STATS.get(n, n.removesuffix("__"))
@@ -134,8 +133,8 @@ def _flat(frame: pd.DataFrame) -> pd.DataFrame:
     if by_chain := [name for name in frame.columns.names if name in CHAIN_COLUMNS]:
         stacked = frame.stack(by_chain, future_stack=True)  # a column a chain
         frame = stacked.to_frame("x") if stacked.ndim == 1 else stacked
-    if {*frame.index.names} & {*COUNTING}:
-        own = [name for name in frame.index.names if name is not None and name not in frame]
+    own = [name for name in frame.index.names if name is not None and name not in frame]
+    if {*frame.index.names} & {*COUNTING} or any(map(is_of_weights, own)):
         frame = frame.reset_index(own)
     parts = [[p for p in n if p != ""] if isinstance(n, tuple) else [n] for n in frame.columns]
     grouped = any(each[0] == schema.POSTERIOR and len(each) > 1 for each in parts)

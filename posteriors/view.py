@@ -37,6 +37,7 @@ from .foreign import convert, names_files
 from .kinds import Kinds, arrays_of, kinds_of
 from .opening import open_tree
 from .schema import adopted
+from .weights import taken_by_weight, unread_weights
 
 if TYPE_CHECKING:
     from onebasin.models.networks.bayesian import BayesianNetwork
@@ -148,6 +149,13 @@ class View:
     def kinds(self) -> Kinds:
         """Which variables are parameters, which are computed of them, and whether that is a guess."""
         return kinds_of(self.tree.attrs, self.posterior)
+
+    @cached_property
+    def unread_weights(self) -> str:
+        """The name of what looks like weights of the draws, and was not used; empty where nothing does."""
+        stats = self.group(schema.SAMPLE_STATS)
+        guessed = (array for name, array in self.arrays.items() if name in self.kinds.guessed)
+        return unread_weights(stats.data_vars.values() if stats is not None else (), guessed)
 
     def check_sampled(self) -> None:
         """Refuse a point estimate, by an `ArgumentError`."""
@@ -293,7 +301,7 @@ def as_view(
 ) -> View:
     """Return a view of a posterior, and a view as it is.
 
-    That is a view, a `DataTree`, a file or the files of a run's chains, an `MCMC` of NumPyro, a fit of cmdstanpy, or
+    Draws with weights, `log_weight` in `sample_stats`, are taken by these. It may be a view, a `DataTree`, a file or the files of a run's chains, an `MCMC` of NumPyro, a fit of cmdstanpy, or
     what ArviZ converts to a tree; the attributes of a `Dataset` count as a tree's. Messages call it `argument`; a view
     that is made here has the log density. Anything else is a `TypeError`, and files that hold no posterior that can be
     read are a `PosteriorFileError`.
@@ -301,11 +309,11 @@ def as_view(
     if isinstance(posterior, View):
         return posterior
     if isinstance(posterior, xr.DataTree):
-        return View(adopted(posterior), argument, log_density)
+        return View(taken_by_weight(adopted(posterior), argument), argument, log_density)
     if names_files(posterior):
         paths = check_paths(argument, posterior)
         return view_of_files(paths, argument=argument, density=lambda view: log_density)
-    return View(convert(posterior, argument), argument, log_density)
+    return View(taken_by_weight(convert(posterior, argument), argument), argument, log_density)
 
 
 def view_of_files(
@@ -321,7 +329,7 @@ def view_of_files(
     """
     tree = open_tree(paths, lazy=True, argument=argument)
     folders = (Path(), *dict.fromkeys(path.parent for path in paths))
-    view = View(tree, name or str(paths[0]), folders=folders)
+    view = View(taken_by_weight(tree, argument), name or str(paths[0]), folders=folders)
     view = replace(view, log_density=density(view))
     weakref.finalize(view, tree.close)  # a tree's nodes know each other, and outlive its last use
     return view

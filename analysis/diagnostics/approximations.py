@@ -185,7 +185,8 @@ class WeightedDraws:
 def _of_weights(facts: Facts, weighted: WeightedDraws) -> Verdict:
     """Judge weighted draws."""
     log_ratio, log_weight = weighted.log_ratio, weighted.log_weight
-    draws, khat, limit = worth(log_weight), khat_of_weights(log_ratio), khat_limit(len(log_ratio))
+    khat, limit = khat_of_weights(log_ratio), khat_limit(len(log_ratio))
+    draws = min(worth(log_weight), facts.view.number(schema.WORTH) or np.inf)
     numbers = {"count": len(log_ratio), "worth": draws}
     even = khat == -np.inf or draws > EVEN * len(log_ratio)
     if not khat <= limit and not even:
@@ -210,9 +211,9 @@ def _of_weights(facts: Facts, weighted: WeightedDraws) -> Verdict:
         own = {"even": "all but equal" if draws > EVEN * len(log_ratio) else "similar"}
     row = Reason(PREDICTIONS, "passed", "worth of weights", numbers | own)
     if not (means or sds):
-        return Verdict(
-            "usable", (Reason("answer", "passed", "usable weights"), row), _rows(facts, row)
-        )
+        stay = {} if drift is None else {"stay": "stay"}
+        said = Reason("answer", "passed", "usable weights", stay)
+        return Verdict("usable", (said, row), _rows(facts, row))
     if 2 * len(means) > sum(map(len, _entries(facts, weighted.values).values())):
         return _refused(facts, "tails of most", {"names": means})
     only = tuple(entry for entry in sds if entry not in means)

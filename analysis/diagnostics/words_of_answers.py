@@ -44,6 +44,17 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
         _MOVE,
     ),
     "all constant": ("Nothing moves: every draw of {names:names} is the same", _MOVE),
+    "few distinct": (
+        "The {draws:,} draws are only {distinct:count distinct draw} in any order, as after resampling, and are worth "
+        "{worth:,.0f} independent ones",
+        "Take more particles before resampling, or give the draws before it with their weights, `log_weight` in "
+        "`sample_stats`. Store a parameter that takes few values as integers",
+    ),
+    "unread weights": (
+        "`{name}` looks like weights of the draws and was not used, so that every draw counts alike",
+        "Give the logarithms of the weights, up to a constant, as `log_weight` in `sample_stats` (`log_weight__` in a "
+        "table), or leave `{name}` out",
+    ),
     "chains overlap": (
         "{chains:chains} have about {common} of {draws} draws in common, so that they are not independent",
         "Give each chain its own seed and sample again, or leave one of them out",
@@ -301,7 +312,7 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
         "importance weights can correct the rest. The answer rests on k-hat alone; R-hat does not apply"
     ),
     "usable weights": (
-        "You may use it: means, intervals and sds rest on enough draws, and short chains from the draws stay"
+        "You may use it: means, intervals and sds rest on enough weighted draws[[, and short chains from the draws {stay}]]"
     ),
     "aligned fit": (
         "You may use it once labels are aligned: its draws have several labellings of {names:names}, so that the "
