@@ -97,7 +97,8 @@ def groups_of(frame: pd.DataFrame, argument: str) -> dict[str, xr.Dataset]:
         raise ArgumentError(
             f"`{argument}` has chains of {min(each)} and of {max(each)} draws, and all need equally many."
         )
-    rows = np.lexsort([*(codes for codes, _ in axes.values())][::-1] + [order, chain])
+    inner = (codes for codes, _ in reversed(axes.values()))
+    rows = np.lexsort([*inner, order, chain])
     rows = rows.reshape(len(each), -1, *sizes)
     numbers = order[rows].reshape(*rows.shape[:2], -1)[..., 0]
     if (numbers[:, 1:] == numbers[:, :-1]).any():

@@ -301,10 +301,10 @@ def as_view(
 ) -> View:
     """Return a view of a posterior, and a view as it is.
 
-    Draws with weights, `log_weight` in `sample_stats`, are taken by these. It may be a view, a `DataTree`, a file or the files of a run's chains, an `MCMC` of NumPyro, a fit of cmdstanpy, or
-    what ArviZ converts to a tree; the attributes of a `Dataset` count as a tree's. Messages call it `argument`; a view
-    that is made here has the log density. Anything else is a `TypeError`, and files that hold no posterior that can be
-    read are a `PosteriorFileError`.
+    That is a view, a `DataTree`, a file or the files of a run's chains, an `MCMC` of NumPyro, a fit of cmdstanpy, or
+    what ArviZ converts to a tree; the attributes of a `Dataset` count as a tree's. Draws with weights, `log_weight` in
+    `sample_stats`, are taken by these. Messages call it `argument`; a view that is made here has the log density.
+    Anything else is a `TypeError`, and files that hold no posterior that can be read are a `PosteriorFileError`.
     """
     if isinstance(posterior, View):
         return posterior

@@ -312,7 +312,8 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
         "importance weights can correct the rest. The answer rests on k-hat alone; R-hat does not apply"
     ),
     "usable weights": (
-        "You may use it: means, intervals and sds rest on enough weighted draws[[, and short chains from the draws {stay}]]"
+        "You may use it: means, intervals and sds rest on enough weighted draws[[, and short chains from the draws "
+        "{stay}]]"
     ),
     "aligned fit": (
         "You may use it once labels are aligned: its draws have several labellings of {names:names}, so that the "

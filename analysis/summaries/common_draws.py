@@ -76,13 +76,11 @@ def recurring(drawn: Sequence[Float[np.ndarray, "chain draw *_"]]) -> Recurring 
     in proportion to k are (Kish).
     """
     keys = draw_keys(drawn)
-    counts = np.unique(np.concatenate(keys), return_counts=True)[1] if keys else np.ones(1)
-    if len(counts) >= RECUR * counts.sum() or all(
-        _is_rounded(column)
-        for values in drawn
-        for column in values.reshape(-1, values[0, 0].size).T
-    ):
+    columns = (column for values in drawn for column in values.reshape(-1, values[0, 0].size).T)
+    within = any(len(np.unique(each)) < RECUR * len(each) for each in keys)
+    if not within or all(map(_is_rounded, columns)):
         return None
+    counts = np.unique(np.concatenate(keys), return_counts=True)[1]
     return Recurring(len(counts), float(counts.sum() ** 2 / (counts**2).sum()))
 
 
@@ -94,4 +92,4 @@ def _is_rounded(column: Float[np.ndarray, " draw"]) -> bool:
     steps = np.diff(levels) / np.diff(levels).min()
     least, most = LEVELS
     filled = least <= len(levels) and steps.sum() <= most * len(levels)
-    return filled and bool((np.abs(steps - np.rint(steps)) < 0.01).all())
+    return bool(filled and (np.abs(steps - np.rint(steps)) < 0.01).all())
