@@ -23,6 +23,7 @@ from jaxtyping import Float, Int
 
 from onebasin.base.errors import ArgumentError
 
+from .circles import CUTS, Circle, circle_of, comes_near
 from .schema import SAMPLE_DIMS
 
 MIN_DRAWS = 4
@@ -43,6 +44,8 @@ class Columns:
     # The value of a column in every draw, where it varies by no more than the rounding of its precision; else NaN. None
     # where there is no such column.
     fixed: Float[np.ndarray, " column"] | None = None
+    circles: Mapping[int, Circle] = field(default_factory=dict)
+    """Circles of the columns that are angles, which are read within half a circle of their means."""
 
     @cached_property
     def shape(self) -> tuple[int, int, int]:
@@ -68,9 +71,13 @@ class Columns:
     def _steady(
         self, values: Float[np.ndarray, "*draws column"], part: slice
     ) -> Float[np.ndarray, "*draws column"]:
-        if self.fixed is None:
-            return values
-        return np.where(np.isnan(self.fixed[part]), values, self.fixed[part])
+        if self.fixed is not None:
+            values = np.where(np.isnan(self.fixed[part]), values, self.fixed[part])
+        for column, circle in self.circles.items():
+            place = column - (part.start or 0)
+            if 0 <= place < values.shape[-1]:
+                values[..., place] = circle.unwrapped(values[..., place])
+        return values
 
     def _entries(self, first: int, last: int) -> Float[np.ndarray, "chain draw column"]:
         """Read entries from `first` to before `last`, kept or not."""
@@ -132,6 +139,12 @@ class Draws:
     """Names of entries that are finite in no draw, and are left out."""
     broken: Mapping[str, int] = field(default_factory=dict)
     """Parameters that are finite in some draws and not in others, with the number of draws that are not."""
+
+    @property
+    def circles(self) -> dict[str, Circle]:
+        """Circles of parameters that are angles, whose draws are read within half a circle of their means."""
+        found = self.source.circles if isinstance(self.source, Columns) else {}
+        return {self.names[place]: circle for place, circle in found.items()}
 
     @property
     def num_chains(self) -> int:
@@ -221,13 +234,20 @@ def lay_out_columns(variables: Sequence[xr.DataArray]) -> Draws:
     fixed[still] = np.ldexp(np.round(mantissa * 2**20) / 2**20, exponent)[still]
     fixed[_cancelled(draws, apart, size, np.maximum(eps, np.finfo(np.float64).eps))] = 0.0
     steady = None if np.isnan(fixed).all() else fixed
-    if not bad.any():
-        return replace(draws, source=Columns(variables, None, steady))
+    near = np.flatnonzero(np.any([comes_near(low, high, cut) for cut in CUTS], axis=0))
+    circles = {int(place): circle_of(draws.read(slice(place, place + 1))) for place in near}
     never = bad == draws.num_chains * draws.num_draws
     kept = np.flatnonzero(~never)
+    angles = {
+        place: circle
+        for place, entry in enumerate(kept.tolist())
+        if (circle := circles.get(entry)) is not None
+    }
+    if not bad.any():
+        return replace(draws, source=Columns(variables, None, steady, angles))
     return Draws(
         tuple(names[i] for i in kept),
-        Columns(variables, kept, None if steady is None else steady[kept]),
+        Columns(variables, kept, None if steady is None else steady[kept], angles),
         undefined=tuple(names[i] for i in np.flatnonzero(never)),
         broken={names[i]: int(bad[i]) for i in np.flatnonzero((bad > 0) & ~never)},
     )

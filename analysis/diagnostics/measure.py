@@ -78,6 +78,7 @@ def measure(
         wall_time=NAN if (wall := view.number(schema.WALL_TIME)) is None else wall,
         symmetric=view.declares_equal_modes,
         symmetry_caveat="" if view.is_aligned else resolve(view).caveat,
+        angles=tuple(draws.circles),
         recurring=recur,
         has_chains=sampler is not None and not view.is_ensemble,
         density_heights=None if sampler is None else _density_heights(view, sampler),

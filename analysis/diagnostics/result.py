@@ -87,6 +87,8 @@ class Diagnosis(Shown):
         What nobody has checked of the declared symmetry, in a sentence; empty where nothing is left.
     has_chains : bool
         Whether the draws are Markov chains: no variational fit, and no ensemble.
+    angles : tuple of str
+        Parameters that are angles whose draws lie across the cut of their circle: mean and sd are circular.
     recurring : Recurring or None
         Draws that recur in any order, as resampled ones do: how many are distinct, and what they are worth; else None.
     density_heights : Heights or None
@@ -129,6 +131,7 @@ class Diagnosis(Shown):
     symmetric: bool = False
     symmetry_caveat: str = ""
     has_chains: bool = True
+    angles: tuple[str, ...] = ()
     recurring: Recurring | None = None
     density_heights: Heights | None = None
     limits: Limits = field(default_factory=Limits)

@@ -346,6 +346,10 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
         "Not used for the verdict: {names:names} ({why})[[. R-hat is above {limit:g} for {bad} of "
         "{count:count entry}]]"
     ),
+    "angles": (
+        "{names:names}: an angle whose draws lie across the cut of its circle. Its mean and sd are circular, and its "
+        "other numbers are of the draws within half a circle of that mean"
+    ),
     "the same": "{names:names}: the same in every draw",
     "in no draw": "{names:names}: finite in no draw",
     "in some draws": "Finite in some draws only: {names:names}",

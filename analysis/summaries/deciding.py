@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float
 
+from onebasin.posteriors.circles import unwrapped
 from onebasin.posteriors.draws import RECUR, Columns, checked, distinct_and_moves
 from onebasin.posteriors.view import View
 
@@ -52,13 +53,16 @@ def deciding(
 def looked_at(
     view: View, names: Sequence[str]
 ) -> dict[str, Float[np.ndarray, "chain draw *event"]]:
-    """Return draws of variables in double precision, every few of them where they would take more than `WHOLE`."""
+    """Return draws of variables in double precision, every few of them where they would take more than `WHOLE`.
+
+    Angles that lie across the cut of their circle are within half a circle of their means.
+    """
     step = every_few(view, names)
     thinned = {
         name: checked(view.arrays[name], view.argument).isel(draw=slice(None, None, step))
         for name in names
     }
-    return {name: np.asarray(drawn.values, dtype=np.float64) for name, drawn in thinned.items()}
+    return {n: unwrapped(np.asarray(v.values, dtype=np.float64)) for n, v in thinned.items()}
 
 
 def rhat_of_entries(values: Float[np.ndarray, "chain draw param"]) -> Float[np.ndarray, " param"]:
