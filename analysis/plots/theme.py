@@ -19,6 +19,7 @@ from matplotlib.artist import Artist
 from matplotlib.collections import Collection, PathCollection
 from matplotlib.lines import Line2D
 
+from onebasin.base.errors import ArgumentError
 from onebasin.posteriors import schema
 
 from .style import (
@@ -100,9 +101,19 @@ def drawn(
     from matplotlib import pyplot  # here: a page without such figures does without pyplot
 
     size = {"figsize": (width, height), "layout": "constrained", "FigureClass": Picture}
+    others = {*pyplot.get_fignums()}
     with _our_settings(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of densities that cannot be estimated, and the like
-        collection = plot(data, backend="matplotlib", figure_kwargs=size, **options)
+        try:
+            collection = plot(data, backend="matplotlib", figure_kwargs=size, **options)
+        except (ValueError, ArithmeticError) as error:
+            for number in {*pyplot.get_fignums()} - others:
+                pyplot.close(number)
+            why = str(error).partition("\n")[0].rstrip(".")
+            raise ArgumentError(
+                f"`posterior` holds numbers that ArviZ cannot draw ({why}): subtract a constant, rescale them, or leave "
+                "the variable out by `var_names`."
+            ) from error
         figure: Picture = collection.viz["figure"].item()
         pyplot.close(figure)
     for name in hidden:
