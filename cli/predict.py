@@ -43,9 +43,9 @@ def predict(
         model = inputs.model(program, data, files)
         view = inputs.read(run)
         found: Any = predict_at(view, fresh, model=model, seed=seed, progress=console.say)
-        if out is not None:
+        table = found.intervals(prob)
+        if out is not None:  # once everything else has gone well
             write_tree(found.tree, out, new=not force)
-    table = found.intervals(prob)
     if json:
         rows = {str(name): row for name, row in table.to_dict(orient="index").items()}
         console.write_json({"file": str(inputs.title(run)), "data": str(new), "predictions": rows})

@@ -16,9 +16,9 @@ CUTS = ((-np.pi, 2 * np.pi), (0.0, 2 * np.pi), (-180.0, 360.0), (0.0, 360.0))
 """Where a circle begins, and its length."""
 REACH = 0.02
 """Share of a circle within which draws come to both of its ends."""
-NEAREST, CLOSE, LEAST = 40, 20, 3
-"""Draws on each side of the cut whose distances are looked at; and of so many next to it, those that are on each side
-at least."""
+NEAREST, CLOSE, LEAST = 40, 0.1, 0.1
+"""Draws on each side of the cut whose distances are looked at; and of this share of all draws, those next to it, the
+share that is on each side at least."""
 UP_TO = 0.71
 """Mean distance of these draws, over that of the farthest: a half where the density goes on, more in a tail."""
 OUTLIER, BESIDE, BEYOND = 12.0, 10, 0.4
@@ -84,13 +84,14 @@ def _meet(ordered: Float[np.ndarray, " draw"], first: float, period: float) -> b
     gaps = np.diff(ordered)
     below = int(gaps.argmax()) + 1
     few, many = sorted((sides[0][:below], sides[1][: len(ordered) - below]), key=len)
-    if gaps.max() > period / 2 and len(few) < NEAREST:  # a tail beyond the cut, and no mirror image
+    if gaps.max() > period / 4 and len(few) < NEAREST:  # a tail beyond the cut, and no mirror image
         far = OUTLIER * many[:BESIDE].max() / len(many[:BESIDE])
         return bool(few[0] <= far and np.median(few) <= BEYOND * np.median(many))
     if len(ordered) < 2 * NEAREST:
         return False
-    close = np.sort(np.concatenate([side[:CLOSE] for side in sides]))[CLOSE - 1]
+    count = round(CLOSE * len(ordered))
+    close = np.sort(np.concatenate(sides))[count - 1]
     return all(
-        side[:NEAREST].mean() <= UP_TO * side[NEAREST - 1] and (side <= close).sum() >= LEAST
+        side[:NEAREST].mean() <= UP_TO * side[NEAREST - 1] and (side <= close).sum() > LEAST * count
         for side in sides
     )

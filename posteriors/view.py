@@ -22,6 +22,7 @@ from onebasin.base.errors import ArgumentError
 from onebasin.models.symmetry.words import as_symmetry
 
 from . import schema
+from .circles import circle_of
 from .draws import (
     MIN_DRAWS,
     Draws,
@@ -41,7 +42,7 @@ from .weights import taken_by_weight, unread_weights
 
 if TYPE_CHECKING:
     from onebasin.models.networks.bayesian import BayesianNetwork
-    from onebasin.models.symmetry.blocks import Symmetry
+    from onebasin.models.symmetry.blocks import Block, Symmetry
     from onebasin.models.symmetry.evidence import Evidence
 
 DensityAtDraws = Callable[[xr.Dataset], Any]
@@ -224,8 +225,19 @@ class View:
 
     @cached_property
     def declared_symmetry(self) -> Symmetry:
-        """The symmetry that the posterior declares, whether it holds or not; empty where it declares none."""
-        return self._described(schema.SYMMETRY, schema.symmetry_of)
+        """The symmetry that the posterior declares, whether it holds or not; empty where it declares none.
+
+        Signs of an angle that lies across the cut of its circle are left out: they mirror one mode.
+        """
+        declared = self._described(schema.SYMMETRY, schema.symmetry_of)
+        return tuple(block for block in declared if not self._mirrors_angles(block))
+
+    def _mirrors_angles(self, block: Block) -> bool:
+        names = [name for name in block.flipped if name in self.variables]
+        if block.axes or block.discrete is not block or not names:
+            return False
+        entries = (self.values(n).reshape(self.num_chains * self.num_draws, -1).T for n in names)
+        return all(circle_of(entry) is not None for each in entries for entry in each)
 
     def as_symmetry(self, symmetry: Any) -> Symmetry:
         """Take blocks, or words of them, as a symmetry of these variables; refuse what is neither."""

@@ -348,7 +348,8 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
     ),
     "angles": (
         "{names:names}: an angle whose draws lie across the cut of its circle. Its mean and sd are circular, and its "
-        "other numbers are of the draws within half a circle of that mean"
+        "other numbers are of the draws within half a circle of that mean. Chains cannot cross the ends of a parameter "
+        "with bounds; those of the angle of a unit vector can"
     ),
     "the same": "{names:names}: the same in every draw",
     "in no draw": "{names:names}: finite in no draw",

@@ -111,7 +111,7 @@ def drawn(
                 pyplot.close(number)
             why = str(error).partition("\n")[0].rstrip(".")
             raise ArgumentError(
-                f"`posterior` holds numbers that ArviZ cannot draw ({why}): subtract a constant, rescale them, or leave "
+                f"`posterior` holds numbers that ArviZ cannot draw ({why}): subtract a constant, rescale, or leave "
                 "the variable out by `var_names`."
             ) from error
         figure: Picture = collection.viz["figure"].item()
