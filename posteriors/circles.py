@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 CUTS = ((-np.pi, 2 * np.pi), (0.0, 2 * np.pi), (-180.0, 360.0), (0.0, 360.0))
-"""Where a circle begins, and its length."""
+"""Beginnings of circles, and their lengths."""
 REACH = 0.02
 """Share of a circle within which draws come to both of its ends."""
 NEAREST, CLOSE, LEAST = 40, 0.1, 0.1
@@ -84,7 +84,7 @@ def _meet(ordered: Float[np.ndarray, " draw"], first: float, period: float) -> b
     gaps = np.diff(ordered)
     below = int(gaps.argmax()) + 1
     few, many = sorted((sides[0][:below], sides[1][: len(ordered) - below]), key=len)
-    if gaps.max() > period / 4 and len(few) < NEAREST:  # a tail beyond the cut, and no mirror image
+    if gaps.max() > period / 3 and len(few) < NEAREST:  # a tail beyond the cut, and no mirror image
         far = OUTLIER * many[:BESIDE].max() / len(many[:BESIDE])
         return bool(few[0] <= far and np.median(few) <= BEYOND * np.median(many))
     if len(ordered) < 2 * NEAREST:

@@ -234,8 +234,8 @@ def lay_out_columns(variables: Sequence[xr.DataArray]) -> Draws:
     fixed[still] = np.ldexp(np.round(mantissa * 2**20) / 2**20, exponent)[still]
     fixed[_cancelled(draws, apart, size, np.maximum(eps, np.finfo(np.float64).eps))] = 0.0
     steady = None if np.isnan(fixed).all() else fixed
-    near = np.flatnonzero(np.any([comes_near(low, high, cut) for cut in CUTS], axis=0))
-    circles = {int(place): circle_of(draws.read(slice(place, place + 1))) for place in near}
+    near = np.flatnonzero(np.any([comes_near(low, high, cut) for cut in CUTS], axis=0)).tolist()
+    circles = {place: circle_of(draws.read(slice(place, place + 1))) for place in near}
     never = bad == draws.num_chains * draws.num_draws
     kept = np.flatnonzero(~never)
     angles = {
@@ -260,11 +260,12 @@ def _cancelled(draws: Draws, apart: PerEntry, size: PerEntry, eps: PerEntry) -> 
     """
     sizes = np.unique(size[np.isfinite(size) & (size > 0)])
     found = []
-    for place in np.flatnonzero((apart > 0) & (size <= ROUNDING * eps * sizes.max(initial=0.0))):
+    tiny = (apart > 0) & (size <= ROUNDING * eps * sizes.max(initial=0.0))
+    for place in np.flatnonzero(tiny).tolist():
         of_terms = eps[place] * sizes  # their units in the last place
         if ((of_terms / 64 <= size[place]) & (size[place] <= ROUNDING * of_terms)).any():
             distinct, moves = distinct_and_moves(draws.read(slice(place, place + 1)))
-            found += [int(place)] if distinct[0] < RECUR * moves[0] else []
+            found += [place] if distinct[0] < RECUR * moves[0] else []
     return found
 
 

@@ -183,7 +183,9 @@ def chain_in_words(draws: Float[np.ndarray, " draw"]) -> str:
 
 def two_levels(draws: Float[np.ndarray, " draw"]) -> tuple[float, float, float, np.ndarray]:
     """Split one chain into two levels (2-means): both, the share of variance between them, which draws are up."""
-    unit = float(power_of_two(np.abs(draws).max()))  # squares of 1e200 are no doubles
+    unit = float(
+        power_of_two(np.abs(draws).max(keepdims=True))[0]
+    )  # squares of 1e200 are no doubles
     draws = draws / unit
     low, high = float(np.quantile(draws, 0.1)), float(np.quantile(draws, 0.9))
     upper = draws > (low + high) / 2
