@@ -23,7 +23,7 @@ from jaxtyping import Float, Int
 
 from onebasin.base.errors import ArgumentError
 
-from .circles import CUTS, Circle, circle_of, comes_near
+from .circles import Circle, circles_of
 from .schema import SAMPLE_DIMS
 
 MIN_DRAWS = 4
@@ -222,11 +222,12 @@ def lay_out_columns(variables: Sequence[xr.DataArray]) -> Draws:
     ]
     eps = np.repeat(rounding, [prod(v.shape[2:]) for v in variables])
     bad, fixed = np.zeros(len(names), int), np.full(len(names), np.nan)
-    low, high = np.zeros((2, len(names)))
+    (low, high), circles = np.zeros((2, len(names))), dict[int, Circle]()
     with np.errstate(over="ignore", invalid="ignore"):  # of what is not finite: NaN below
         for part, values in zip(draws.parts(), draws.blocks(), strict=True):
             bad[part] = (~np.isfinite(values)).sum(axis=(0, 1))
             low[part], high[part] = values.min(axis=(0, 1)), values.max(axis=(0, 1))
+            circles |= {part.start + k: circle for k, circle in circles_of(values).items()}
         size, apart = np.maximum(np.abs(low), np.abs(high)), high - low
         still = (apart <= ROUNDING * eps * size) & (eps > 0)
     # In 20 bits, so that it is one number in every posterior.
@@ -234,20 +235,18 @@ def lay_out_columns(variables: Sequence[xr.DataArray]) -> Draws:
     fixed[still] = np.ldexp(np.round(mantissa * 2**20) / 2**20, exponent)[still]
     fixed[_cancelled(draws, apart, size, np.maximum(eps, np.finfo(np.float64).eps))] = 0.0
     steady = None if np.isnan(fixed).all() else fixed
-    near = np.flatnonzero(np.any([comes_near(low, high, cut) for cut in CUTS], axis=0)).tolist()
-    circles = {place: circle_of(draws.read(slice(place, place + 1))) for place in near}
+    if not bad.any():
+        return replace(draws, source=Columns(variables, None, steady, circles))
     never = bad == draws.num_chains * draws.num_draws
     kept = np.flatnonzero(~never)
-    angles = {
-        place: circle
-        for place, entry in enumerate(kept.tolist())
-        if (circle := circles.get(entry)) is not None
-    }
-    if not bad.any():
-        return replace(draws, source=Columns(variables, None, steady, angles))
     return Draws(
         tuple(names[i] for i in kept),
-        Columns(variables, kept, None if steady is None else steady[kept], angles),
+        Columns(
+            variables,
+            kept,
+            None if steady is None else steady[kept],
+            {place: circles[entry] for place, entry in enumerate(kept.tolist()) if entry in circles},
+        ),
         undefined=tuple(names[i] for i in np.flatnonzero(never)),
         broken={names[i]: int(bad[i]) for i in np.flatnonzero((bad > 0) & ~never)},
     )

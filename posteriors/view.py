@@ -22,7 +22,7 @@ from onebasin.base.errors import ArgumentError
 from onebasin.models.symmetry.words import as_symmetry
 
 from . import schema
-from .circles import circle_of
+from .circles import circles_of
 from .draws import (
     MIN_DRAWS,
     Draws,
@@ -233,11 +233,11 @@ class View:
         return tuple(block for block in declared if not self._mirrors_angles(block))
 
     def _mirrors_angles(self, block: Block) -> bool:
-        names = [name for name in block.flipped if name in self.variables]
-        if block.axes or block.discrete is not block or not names:
+        if block.axes or block.discrete is not block or not {*block.flipped} <= {*self.variables}:
             return False
-        entries = (self.values(n).reshape(self.num_chains * self.num_draws, -1).T for n in names)
-        return all(circle_of(entry) is not None for each in entries for entry in each)
+        lead = self.num_chains, self.num_draws
+        flat = [np.asarray(self.values(n), np.float64).reshape(*lead, -1) for n in block.flipped]
+        return bool(flat) and all(len(circles_of(each)) == each.shape[2] for each in flat)
 
     def as_symmetry(self, symmetry: Any) -> Symmetry:
         """Take blocks, or words of them, as a symmetry of these variables; refuse what is neither."""
