@@ -245,7 +245,11 @@ def lay_out_columns(variables: Sequence[xr.DataArray]) -> Draws:
             variables,
             kept,
             None if steady is None else steady[kept],
-            {place: circles[entry] for place, entry in enumerate(kept.tolist()) if entry in circles},
+            {
+                place: circles[entry]
+                for place, entry in enumerate(kept.tolist())
+                if entry in circles
+            },
         ),
         undefined=tuple(names[i] for i in np.flatnonzero(never)),
         broken={names[i]: int(bad[i]) for i in np.flatnonzero((bad > 0) & ~never)},

@@ -93,9 +93,10 @@ def _is_whole(view: View, name: str) -> bool:
     entries = Columns([checked(variable, view.argument)])
     few = np.nan_to_num(entries.read(0, min(ENTRIES, entries.shape[2])), posinf=0.0, neginf=0.0)
     distinct, moves = distinct_and_moves(few)
-    steps = np.diff(np.unique(few))
+    steps = np.diff(np.unique(few)).astype(int)
+    rounded = len(steps) >= FEW and np.gcd.reduce(steps) >= 10
     recur = distinct.sum() < RECUR * moves.sum() or distinct.max() <= FEW
-    return len(steps) > 0 and recur and (len(steps) < FEW or np.gcd.reduce(steps.astype(int)) < 10)
+    return bool(len(steps) and recur and not rounded)
 
 
 def every_few(view: View, names: Sequence[str]) -> int:
