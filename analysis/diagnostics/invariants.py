@@ -107,9 +107,8 @@ def invariants(posterior: Posterior, symmetry: Symmetry) -> Draws:
     for label, drawn in found:
         values = drawn.reshape(*drawn.shape[:2], -1)
         low, high = values.min(axis=(0, 1)), values.max(axis=(0, 1))
-        size = np.maximum(
-            np.maximum(np.abs(low), np.abs(high)), terms.get(label.partition("'[")[0], 0.0)
-        )
+        size = np.maximum(np.abs(low), np.abs(high))
+        size = np.maximum(size, terms.get(label.partition("'[")[0], 0.0))
         values = np.where(high - low <= rounding * size, values[:1, :1], values)
         columns.append(values)
         count = values.shape[2]

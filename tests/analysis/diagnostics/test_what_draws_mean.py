@@ -20,6 +20,7 @@ APART = np.array([0, 0, 6, 6])[:, None]
         lambda z: 2e16 + 1e15 * z,
         lambda z: (5e7 + 5e6 * z).astype(np.float32),
         lambda z: (5e7 + 5e6 * z).astype(np.float32).astype(float),  # widened
+        lambda z: (1.2e7 + 10 * z).astype(np.float32),  # which recur
         lambda z: np.round(1.5e6 + 100 * z, -1),  # six digits, as of a file
         lambda z: 1e15 + z,
     ],
