@@ -182,7 +182,7 @@ def _axes(frame: pd.DataFrame, draws: np.ndarray) -> dict[str, tuple[np.ndarray,
 
 def _narrowed(values: np.ndarray) -> tuple[tuple[int, ...], np.ndarray]:
     """Take the axes off (chain, draw, ...) along which nothing varies; the numbers of those that stay come first."""
-    along = []
+    along: list[int] = []
     for axis in reversed(range(2, values.ndim)):
         first = values.take([0], axis)
         if ((values == first) | (np.isnan(values) & np.isnan(first))).all():

@@ -186,21 +186,13 @@ def taken_by_weight(tree: xr.DataTree, argument: str = "posterior") -> xr.DataTr
     if stats is None or schema.LOG_WEIGHT not in stats or schema.VARIATIONAL in tree.children:
         return tree
     draws = tree[schema.POSTERIOR].to_dataset() if schema.POSTERIOR in tree.children else None
-    weights = stats[schema.LOG_WEIGHT]
-    if (
-        draws is None
-        or {*weights.dims} != {*schema.SAMPLE_DIMS}
-        or not {*weights.dims} <= {*draws.dims}
-    ):
+    weights = stats[schema.LOG_WEIGHT].transpose(..., *schema.SAMPLE_DIMS, missing_dims="ignore")
+    log_ratio = np.asarray(weights.values, np.float64)
+    shape = None if draws is None else tuple(map(draws.sizes.get, schema.SAMPLE_DIMS))
+    usable = (log_ratio < np.inf).all() and (log_ratio > -np.inf).any()  # no NaN
+    if draws is None or log_ratio.shape != shape or not usable:
         raise ArgumentError(
-            f"`{argument}` has weights `log_weight` that are not one a draw (chain, draw)."
-        )
-    log_ratio = np.asarray(weights.transpose(*schema.SAMPLE_DIMS).values, np.float64)
-    if log_ratio.shape != tuple(draws.sizes[dim] for dim in schema.SAMPLE_DIMS):
-        raise ArgumentError(f"`{argument}` has weights `log_weight` of other draws than its own.")
-    if np.isnan(log_ratio).any() or np.isposinf(log_ratio).any() or np.isneginf(log_ratio).all():
-        raise ArgumentError(
-            f"`{argument}` has weights `log_weight` that are no logarithms of weights: some are NaN or infinite."
+            f"`{argument}` has weights `log_weight` that are not the logarithm of one weight a draw (chain, draw)."
         )
     log_weight = smoothed(log_ratio.ravel())
     rows = resampled(np.exp(log_weight), log_ratio.size, np.random.default_rng(0))
@@ -209,7 +201,7 @@ def taken_by_weight(tree: xr.DataTree, argument: str = "posterior") -> xr.DataTr
     for name, child in tree.children.items():
         held = child.to_dataset().drop_vars(schema.LOG_WEIGHT, errors="ignore")
         if {*schema.SAMPLE_DIMS} <= {*held.dims}:
-            if tuple(held.sizes[d] for d in schema.SAMPLE_DIMS) != log_ratio.shape or not held:
+            if tuple(map(held.sizes.get, schema.SAMPLE_DIMS)) != shape or not held:
                 continue  # some of the draws, or nothing besides the weights
             flat = held.stack({schema.SAMPLE: schema.SAMPLE_DIMS}, create_index=False)
             flat = flat.drop_vars(schema.SAMPLE_DIMS, errors="ignore").transpose(schema.SAMPLE, ...)
@@ -251,16 +243,14 @@ def unread_weights(stats: Iterable[xr.DataArray], others: Iterable[xr.DataArray]
     A scalar of the posterior may be the weight of a body or of a component: that of a draw is normalised, or counts
     draws, or its name says that there are several, or logarithms.
     """
-    for of_draws, variables in ((True, stats), (False, others)):
-        for variable in variables:
-            name, values = str(variable.name), np.asarray(variable.values)
-            plain = values.dtype.kind in "iuf" and values.size > 0 and np.isfinite(values).any()
-            if not is_of_weights(name) or {*variable.dims} != {*schema.SAMPLE_DIMS} or not plain:
-                continue
-            if (values == values.flat[0]).all():
-                continue
-            sums = np.array([values.sum(), values.mean(), values.max()])
-            surely = of_draws or name.lower().startswith("log") or name.lower().endswith("s")
-            if surely or np.isclose(sums, 1, rtol=1e-6).any() or (values == np.rint(values)).all():
-                return name
+    every = [*((True, variable) for variable in stats), *((False, variable) for variable in others)]
+    for of_draws, variable in every:
+        name, values = str(variable.name), np.asarray(variable.values)
+        of_scalars = {*variable.dims} == {*schema.SAMPLE_DIMS} and values.dtype.kind in "iuf"
+        if not is_of_weights(name) or not of_scalars or (values == values.flat[:1]).all():
+            continue
+        sums = np.array([values.sum(), values.mean(), values.max()])
+        surely = of_draws or name.lower().startswith("log") or name.lower().endswith("s")
+        if surely or np.isclose(sums, 1, rtol=1e-6).any() or (values == np.rint(values)).all():
+            return name
     return ""
