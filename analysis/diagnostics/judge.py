@@ -95,8 +95,8 @@ def stuck(facts: Facts) -> Reason | None:
         return _cause("stuck", "all constant", names=tuple(facts.names))
     recur = facts.raw.recurring
     if recur is not None and recur.worth < facts.raw.min_ess:
-        found = {"distinct": recur.distinct, "worth": recur.worth}
-        return _cause("resampled", "few distinct", draws=facts.raw.total_draws, **found)
+        told = {"draws": facts.raw.total_draws, "distinct": recur.distinct}
+        return _cause("resampled", "few distinct", **told, worth=recur.worth)
     moved = facts.moved_steps
     worst: tuple[str, EqualRun] | None = None
     for name, drawn in facts.values.items():

@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 Quantity = Float[np.ndarray, "chain draw"]
 LONGEST_LABEL = 26
 WIDTH = 7.6
+LAST_DIGITS = 2.0**14
+"""Units in the last place within which numbers lie that no histogram of 512 bins takes apart."""
 
 
 def few(
@@ -51,11 +53,20 @@ def few(
     longest: int = LONGEST_LABEL,
 ) -> xr.DataTree:
     """Put draws by name into a posterior of their own, under labels that fit; `diverging` marks those that diverged."""
+    quantities = dict(_apart(name, values) for name, values in quantities.items())
     names = labels(quantities, longest=longest)
     groups = {schema.POSTERIOR: dataset_of({names[name]: v for name, v in quantities.items()})}
     if diverging is not None and diverging.any():
         groups[schema.SAMPLE_STATS] = dataset_of({schema.DIVERGING: diverging})
     return xr.DataTree.from_dict(groups)
+
+
+def _apart(name: str, values: Quantity) -> tuple[str, Quantity]:
+    """Subtract a constant, which the name says, from numbers that differ in their last digits alone."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        near = 0 < np.ptp(values) < LAST_DIGITS * np.spacing(np.abs(values).max())
+    centre = float(f"{np.median(values):.12g}")
+    return (f"{name} - {centre:.12g}", values - centre) if near else (name, values)
 
 
 def dataset_of(

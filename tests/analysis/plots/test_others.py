@@ -139,4 +139,4 @@ def test_extreme_numbers_and_one_chain_have_a_picture_or_a_named_error(rng, name
             drawn.add(plot)
         except ob.OnebasinError as error:
             assert "`posterior`" in str(error)
-    assert drawn >= ({"traces", "forest"} if name != "infinite" else set())
+    assert drawn >= ({"traces", "forest", "densities"} if name != "infinite" else set())
