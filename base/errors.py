@@ -193,7 +193,7 @@ def made_from(key: str, why: str) -> str:
 def nearby(path: Path) -> str:
     """Ask for the file with nearly the name of one that is missing, as a sentence to add; empty where there is none."""
     try:
-        names = [file.name for file in path.parent.iterdir()]
+        names = [file.name for file in path.parent.iterdir() if file.name != path.name]
     except OSError:
         return ""
     near = difflib.get_close_matches(path.name, names, n=1, cutoff=0.8)

@@ -5,6 +5,7 @@ A view of a posterior is called by its file's name in messages.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
@@ -88,10 +89,10 @@ def posteriors(runs: Sequence[Path]) -> dict[str, Files]:
     from onebasin.posteriors.naming import grouped, stem
 
     groups = grouped(runs)
-    files = [file.resolve() for group in groups for file in group]
+    files = [os.path.realpath(file) for group in groups for file in group]  # loops of links too
     if len(set(files)) < len(files):
         raise ArgumentError("`RUN.nc` is given twice: give every posterior file once.")
-    stems = [stem([file.resolve() for file in group]) for group in groups]
+    stems = [stem([Path(os.path.realpath(file)) for file in group]) for group in groups]
     for depth in range(1, max(len(path.parts) for path in stems) + 1):
         names = ["/".join(path.parts[-depth:]) for path in stems]
         if len(set(names)) == len(names):
@@ -136,9 +137,9 @@ def truth(
     """
     if chosen is None:
         return next(iter(posteriors))
-    wanted = {file.resolve() for file in files_of([chosen])}
+    wanted = {os.path.realpath(file) for file in files_of([chosen])}
     for name, group in posteriors.items():
-        if chosen.name == name or wanted & {file.resolve() for file in group}:
+        if chosen.name == name or wanted & {os.path.realpath(file) for file in group}:
             return name
     if str(chosen) in references:
         return str(chosen)

@@ -44,7 +44,7 @@ def predict(
         view = inputs.read(run)
         found: Any = predict_at(view, fresh, model=model, seed=seed, progress=console.say)
         table = found.intervals(prob)
-        if out is not None:
+        if out is not None:  # once everything else has gone well
             write_tree(found.tree, out, new=not force)
     if json:
         rows = {str(name): row for name, row in table.to_dict(orient="index").items()}

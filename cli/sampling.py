@@ -77,7 +77,7 @@ class Request:
             return self.inputs
         if any(self.out.samefile(path) for path in self.inputs):
             return self.inputs
-        return [*self.inputs, *included_files(self.program.resolve())]
+        return [*self.inputs, *included_files(Path(os.path.realpath(self.program)))]
 
     @property
     def checkpoint(self) -> Path:

@@ -75,11 +75,6 @@ def bulk_ess(rows: Rows) -> PerParam:
     return _each(lambda block: _ess(_normalised(_split(block))), rows)
 
 
-def tail_ess(rows: Rows) -> PerParam:
-    """Compute the tail ESS: the smaller one of both tails'; NaN for fewer than four draws."""
-    return np.minimum(*(quantile_ess(rows, tail) for tail in TAILS))
-
-
 def quantile_ess(rows: Rows, probability: float) -> PerParam:
     """Compute the ESS of a quantile; NaN for fewer than four draws."""
     return _each(lambda block: _of_quantile(block, probability), rows)

@@ -23,11 +23,15 @@ from jaxtyping import Float, Int
 
 from onebasin.base.errors import ArgumentError
 
+from .circles import Circle, circles_of
 from .schema import SAMPLE_DIMS
 
 MIN_DRAWS = 4
 BLOCK_BYTES = 2**21
 """About how much is read at a time."""
+
+
+PerEntry = Float[np.ndarray, " entry"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +44,8 @@ class Columns:
     # The value of a column in every draw, where it varies by no more than the rounding of its precision; else NaN. None
     # where there is no such column.
     fixed: Float[np.ndarray, " column"] | None = None
+    circles: Mapping[int, Circle] = field(default_factory=dict)
+    """Circles of the columns that are angles, which are read within half a circle of their means."""
 
     @cached_property
     def shape(self) -> tuple[int, int, int]:
@@ -65,9 +71,13 @@ class Columns:
     def _steady(
         self, values: Float[np.ndarray, "*draws column"], part: slice
     ) -> Float[np.ndarray, "*draws column"]:
-        if self.fixed is None:
-            return values
-        return np.where(np.isnan(self.fixed[part]), values, self.fixed[part])
+        if self.fixed is not None:
+            values = np.where(np.isnan(self.fixed[part]), values, self.fixed[part])
+        for column, circle in self.circles.items():
+            place = column - (part.start or 0)
+            if 0 <= place < values.shape[-1]:
+                values[..., place] = circle.unwrapped(values[..., place])
+        return values
 
     def _entries(self, first: int, last: int) -> Float[np.ndarray, "chain draw column"]:
         """Read entries from `first` to before `last`, kept or not."""
@@ -131,6 +141,12 @@ class Draws:
     """Parameters that are finite in some draws and not in others, with the number of draws that are not."""
 
     @property
+    def circles(self) -> dict[str, Circle]:
+        """Circles of parameters that are angles, whose draws are read within half a circle of their means."""
+        found = self.source.circles if isinstance(self.source, Columns) else {}
+        return {self.names[place]: circle for place, circle in found.items()}
+
+    @property
     def num_chains(self) -> int:
         """Number of chains."""
         return self.source.shape[0]
@@ -176,8 +192,20 @@ class Draws:
         return map(self.read, self.parts())
 
 
-_ROUNDING = 8.0
-"""Units in the last place of numbers in single precision that are the same: sums of a simplex differ by some."""
+ROUNDING = 8.0
+"""Units in the last place by which numbers that are the same may differ: sums of a simplex differ by some."""
+RECUR = 0.9
+"""Distinct numbers, over the times that a chain moved, below which numbers recur. Those of continuous parameters never
+do, but for the repeats of a sampler that stays where it is."""
+
+
+def distinct_and_moves(
+    values: Float[np.ndarray, "chain draw column"],
+) -> tuple[Int[np.ndarray, " column"], Int[np.ndarray, " column"]]:
+    """Count the distinct numbers of columns, and the draws that differ from the one before."""
+    moves = len(values) + (values[:, 1:] != values[:, :-1]).sum(axis=(0, 1))
+    ordered = np.sort(values.reshape(-1, values.shape[2]), axis=0)
+    return 1 + (ordered[1:] != ordered[:-1]).sum(axis=0), moves
 
 
 def lay_out_columns(variables: Sequence[xr.DataArray]) -> Draws:
@@ -194,28 +222,54 @@ def lay_out_columns(variables: Sequence[xr.DataArray]) -> Draws:
     ]
     eps = np.repeat(rounding, [prod(v.shape[2:]) for v in variables])
     bad, fixed = np.zeros(len(names), int), np.full(len(names), np.nan)
-    for part, values in zip(draws.parts(), draws.blocks(), strict=True):
-        bad[part] = (~np.isfinite(values)).sum(axis=(0, 1))
-        if eps[part].any():
-            # What varies by no more than rounding, in 20 bits, so that it is one number in every posterior.
-            relative = _ROUNDING * eps[part]
-            low, high = values.min(axis=(0, 1)), values.max(axis=(0, 1))
-            with np.errstate(over="ignore", invalid="ignore"):  # of what is not finite: NaN below
-                still = high - low <= relative * np.maximum(np.abs(low), np.abs(high))
-            mantissa, exponent = np.frexp(low / 2 + high / 2)
-            rounded = np.ldexp(np.round(mantissa * 2**20) / 2**20, exponent)
-            fixed[part] = np.where(still & (relative > 0), rounded, np.nan)
+    (low, high), circles = np.zeros((2, len(names))), dict[int, Circle]()
+    with np.errstate(over="ignore", invalid="ignore"):  # of what is not finite: NaN below
+        for part, values in zip(draws.parts(), draws.blocks(), strict=True):
+            bad[part] = (~np.isfinite(values)).sum(axis=(0, 1))
+            low[part], high[part] = values.min(axis=(0, 1)), values.max(axis=(0, 1))
+            circles |= {part.start + k: circle for k, circle in circles_of(values).items()}
+        size, apart = np.maximum(np.abs(low), np.abs(high)), high - low
+        still = (apart <= ROUNDING * eps * size) & (eps > 0)
+    # In 20 bits, so that it is one number in every posterior.
+    mantissa, exponent = np.frexp(low / 2 + high / 2)
+    fixed[still] = np.ldexp(np.round(mantissa * 2**20) / 2**20, exponent)[still]
+    fixed[_cancelled(draws, apart, size, np.maximum(eps, np.finfo(np.float64).eps))] = 0.0
     steady = None if np.isnan(fixed).all() else fixed
     if not bad.any():
-        return replace(draws, source=Columns(variables, None, steady))
+        return replace(draws, source=Columns(variables, None, steady, circles))
     never = bad == draws.num_chains * draws.num_draws
     kept = np.flatnonzero(~never)
     return Draws(
         tuple(names[i] for i in kept),
-        Columns(variables, kept, None if steady is None else steady[kept]),
+        Columns(
+            variables,
+            kept,
+            None if steady is None else steady[kept],
+            {
+                place: circles[entry]
+                for place, entry in enumerate(kept.tolist())
+                if entry in circles
+            },
+        ),
         undefined=tuple(names[i] for i in np.flatnonzero(never)),
         broken={names[i]: int(bad[i]) for i in np.flatnonzero((bad > 0) & ~never)},
     )
+
+
+def _cancelled(draws: Draws, apart: PerEntry, size: PerEntry, eps: PerEntry) -> list[int]:
+    """Find entries about zero whose spread is the rounding of other entries, as of a sum of offsets that is zero.
+
+    Their numbers recur, and those of a parameter that is as small do not.
+    """
+    sizes = np.unique(size[np.isfinite(size) & (size > 0)])
+    found = []
+    tiny = (apart > 0) & (size <= ROUNDING * eps * sizes.max(initial=0.0))
+    for place in np.flatnonzero(tiny).tolist():
+        of_terms = eps[place] * sizes  # their units in the last place
+        if ((of_terms / 64 <= size[place]) & (size[place] <= ROUNDING * of_terms)).any():
+            distinct, moves = distinct_and_moves(draws.read(slice(place, place + 1)))
+            found += [place] if distinct[0] < RECUR * moves[0] else []
+    return found
 
 
 def refuse_broken(draws: Draws, argument: str = "posterior") -> Draws:

@@ -87,6 +87,11 @@ def _tree_of(value: Any, argument: str) -> xr.DataTree:
 
 def _of_xarray(value: xr.Dataset | xr.DataArray, argument: str) -> xr.DataTree:
     dataset = value if isinstance(value, xr.Dataset) else value.to_dataset(name=value.name or "x")
+    own = {dim: dataset.indexes[dim] for dim in dataset.dims if dim in dataset.indexes}
+    stacked = [dim for dim, index in own.items() if {*schema.SAMPLE_DIMS} <= {*index.names}]
+    dataset = dataset.unstack(stacked)  # as ArviZ's `extract` stacks them
+    if (numbers := own.get("draw")) is not None and not numbers.is_monotonic_increasing:
+        dataset = dataset.sortby("draw")
     there = {str(name): name for name in (*dataset.variables, *dataset.dims)}
     slashed = {name: own.replace("/", ".") for own, name in there.items() if "/" in own}
     if slashed:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import os
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -56,9 +57,9 @@ def _read(files: Sequence[Path], *, lazy: bool) -> xr.DataTree:
         if not file.is_file() and not (file.is_dir() and zarr_store.is_store(file)):
             what = "is a folder" if file.is_dir() else "does not exist or is no file"
             raise FormatError(file, what)
-    seen: dict[Path, Path] = {}
+    seen: dict[str, Path] = {}
     for file in files:
-        if seen.setdefault(file.resolve(), file) is not file:
+        if seen.setdefault(os.path.realpath(file), file) is not file:
             raise FormatError(file, "is given twice: give every chain once")
     if all(map(is_csv, files)):
         chains = list(map(stan_csv.ChainFile.of, files))

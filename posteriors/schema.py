@@ -90,7 +90,8 @@ SCALE_TRACE = "scale_trace"
 LOG_RATIO = "log_ratio"
 """`lp - log_q` of an approximation's own draws, where those of `posterior` are resampled from them."""
 LOG_WEIGHT = "log_weight"
-"""Pareto-smoothed log weights of the group `weighted`, which `log_ratio` has as they came."""
+"""Pareto-smoothed log weights of the group `weighted`, which `log_ratio` has as they came. In `sample_stats` those of
+draws, up to a constant."""
 SAMPLE = "sample"
 
 # Root attributes: of what
@@ -339,6 +340,7 @@ OLDER = {
     "accept_prob": ACCEPTANCE_RATE,
     "mean_tree_accept": ACCEPTANCE_RATE,
     "energy__": ENERGY,
+    "log_weight__": LOG_WEIGHT,
     "stepsize": STEP_SIZE,
     "stepsize__": STEP_SIZE,
 }

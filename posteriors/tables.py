@@ -8,6 +8,7 @@ real numbers, no names of axes, no attributes, no other group.
 
 from __future__ import annotations
 
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,8 @@ from . import schema
 from .csv_blocks import open_table
 from .entries import dotted, gather
 from .stan_csv import CHAIN_COLUMNS, COUNTING, ORDER_COLUMNS, STATS, TYPES, ChainFile
-from .storable import dataset_of, gathered
+from .storable import dataset_of, gathered, storable_names
+from .weights import is_of_weights
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -64,56 +66,130 @@ def _tree(frame: pd.DataFrame, path: Path) -> xr.DataTree:
     import xarray as xr
 
     try:
-        groups = {
-            group: dataset_of(arrays, str(path))
-            for group, arrays in groups_of(frame, str(path)).items()
-        }
+        return xr.DataTree.from_dict(groups_of(frame, str(path)))
     except ArgumentError as error:
         raise FormatError.whole(str(error)) from error
-    return xr.DataTree.from_dict(groups)
 
 
-def groups_of(frame: pd.DataFrame, argument: str) -> dict[str, dict[str, np.ndarray]]:
+def groups_of(frame: pd.DataFrame, argument: str) -> dict[str, xr.Dataset]:
     """Give a table's columns as groups of arrays (chain, draw, ...); messages call it `argument`.
 
-    Without a column of chains it is a single one.
+    Without a column of chains it is a single one. Where draws have several rows, columns that are the same in every
+    draw are axes.
     """
-    frame = frame.rename(columns=str)
+    frame = _flat(frame)
     name, value = (next((n for n in of if n in frame), None) for of in (_NAMES, _VALUES))
     if name is not None and value is not None:
         frame = _widened(frame, name, value, argument)
+    frame = frame[[n for n in frame if n.strip() and not n.startswith("Unnamed: ")]]  # row names
     if twice := list(frame.columns[frame.columns.duplicated()]):
         raise ArgumentError(f"`{argument}` has two columns of the name {twice[0]!r}: rename one.")
-    columns = {str(name): _numbers(frame[name], argument) for name in frame if str(name).strip()}
-    chain = next((columns[n] for n in CHAIN_COLUMNS if n in columns), np.zeros(len(frame)))
-    order = next((columns[n] for n in ORDER_COLUMNS if n in columns), np.arange(len(frame)))
+    counting = {n: _numbers(frame[n], argument) for n in COUNTING if n in frame}
+    chain = next((counting[n] for n in CHAIN_COLUMNS if n in counting), np.zeros(len(frame)))
+    order = next((counting[n] for n in ORDER_COLUMNS if n in counting), np.arange(len(frame)))
     if not len(frame) or np.isnan(chain).any():
         what = "does not say of every row which chain it is of" if len(frame) else "holds no draws"
         raise ArgumentError(f"`{argument}` {what}.")
-    _, each = np.unique(chain, return_counts=True)
+    axes = _axes(frame.drop(columns=[*counting]), np.stack([chain, order]))
+    sizes = [len(labels) for _, labels in axes.values()]
+    each = np.unique(chain, return_counts=True)[1] // prod(sizes)
     if len(set(each.tolist())) > 1:
         raise ArgumentError(
             f"`{argument}` has chains of {min(each)} and of {max(each)} draws, and all need equally many."
         )
-    rows = np.lexsort((order, chain)).reshape(len(each), -1)
-    if (order[rows][:, 1:] == order[rows][:, :-1]).any():
+    inner = (codes for codes, _ in reversed(axes.values()))
+    rows = np.lexsort([*inner, order, chain])
+    rows = rows.reshape(len(each), -1, *sizes)
+    numbers = order[rows].reshape(*rows.shape[:2], -1)[..., 0]
+    if (numbers[:, 1:] == numbers[:, :-1]).any():
         raise ArgumentError(
             f"`{argument}` has several draws of one number in a chain: give each chain a number of its own in a "
             "column `.chain`."
         )
-    held = {
-        n: column[rows]
-        for n, column in columns.items()
-        if n not in COUNTING and not n.startswith("Unnamed: ")  # row names
-    }
+    columns = {n: _numbers(frame[n], argument)[rows] for n in frame if n not in {*counting, *axes}}
     stats: dict[str, np.ndarray] = {}
-    for n in [n for n in held if n.endswith("__")]:
+    for n in [n for n in columns if n.endswith("__")]:
         stat = STATS.get(n, n.removesuffix("__"))
-        stats[stat] = held.pop(n).astype(TYPES.get(stat, np.float64))
-    if not held:
+        stats[stat] = _narrowed(columns.pop(n))[1].astype(TYPES.get(stat, np.float64))
+    if not columns:
         raise ArgumentError(f"`{argument}` holds no variables, only what its sampler did.")
-    groups = {schema.POSTERIOR: gathered(held)}
-    return groups | ({schema.SAMPLE_STATS: stats} if stats else {})
+    held = {n: _narrowed(values) for n, values in columns.items()}
+    scalars = {n: values for n, (along, values) in held.items() if not along}
+    others = {
+        n: ((*schema.SAMPLE_DIMS, *([*axes][place] for place in along)), values)
+        for n, (along, values) in storable_names(held, argument).items()
+        if along
+    }
+    dims = {dim for along, _ in others.values() for dim in along}
+    labels = {dim: labels for dim, (_, labels) in axes.items() if dim in dims}
+    labels |= {d: np.arange(n) for d, n in zip(schema.SAMPLE_DIMS, rows.shape, strict=False)}
+    draws = dataset_of(gathered(scalars), argument).assign(others).assign_coords(labels)
+    return {schema.POSTERIOR: draws} | (
+        {schema.SAMPLE_STATS: dataset_of(stats, argument)} if stats else {}
+    )
+
+
+def _flat(frame: pd.DataFrame) -> pd.DataFrame:
+    """Give levels of an index that numbers chains or draws as columns, and names of several levels as one text."""
+    if by_chain := [name for name in frame.columns.names if name in CHAIN_COLUMNS]:
+        stacked = frame.stack(by_chain, future_stack=True)  # a column a chain
+        frame = stacked.to_frame("x") if stacked.ndim == 1 else stacked
+    own = [name for name in frame.index.names if name is not None and name not in frame]
+    if {*frame.index.names} & {*COUNTING} or any(map(is_of_weights, own)):
+        frame = frame.reset_index(own)
+    parts = [[p for p in n if p != ""] if isinstance(n, tuple) else [n] for n in frame.columns]
+    grouped = any(each[0] == schema.POSTERIOR and len(each) > 1 for each in parts)
+    if grouped:
+        parts = [each[1:] if each[0] == schema.POSTERIOR else each for each in parts]
+    names = []
+    for first, *rest in parts:
+        if grouped and first == schema.SAMPLE_STATS and rest:
+            names.append(f"{rest[0]}__")
+        elif rest and not str(first).endswith("]"):
+            names.append(f"{first}[{','.join(map(str, rest))}]")
+        else:  # also `theta[a]` of ArviZ, which gives the label once more
+            names.append(str(first))
+    return frame.set_axis(names, axis="columns")
+
+
+def _axes(frame: pd.DataFrame, draws: np.ndarray) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Find columns that tell the rows of a draw apart, and are the same in every draw: places, and their labels.
+
+    `draws` has the number of the chain and of the draw (2, row). There are none where a draw has one row.
+    """
+    import pandas as pd
+
+    rows = np.lexsort(draws[::-1])
+    begins = np.append(True, (np.diff(draws[:, rows]) != 0).any(axis=0))
+    several = np.diff(np.flatnonzero(begins), append=len(rows))
+    if several[0] == 1 or (several != several[0]).any():
+        return {}
+    of_draw = rows.reshape(-1, several[0])
+    found: dict[str, tuple[np.ndarray, np.ndarray]] = {}
+    cell, cells = np.zeros(len(rows), int), 1
+    for name in frame:
+        codes, labels = pd.factorize(frame[name])
+        each = np.sort(codes[of_draw], axis=1)
+        if each[0, 0] < 0 or len(labels) > several[0] or (each != each[0]).any():
+            continue
+        joint = cell * len(labels) + codes
+        if (finer := len(np.unique(joint[of_draw[0]]))) > cells:
+            cell, cells = joint, finer
+            labels = np.asarray(labels)
+            found[name] = codes, labels.astype(str) if labels.dtype == object else labels
+    return found if cells == several[0] == prod(len(ls) for _, ls in found.values()) else {}
+
+
+def _narrowed(values: np.ndarray) -> tuple[tuple[int, ...], np.ndarray]:
+    """Take the axes off (chain, draw, ...) along which nothing varies; the numbers of those that stay come first."""
+    along: list[int] = []
+    for axis in reversed(range(2, values.ndim)):
+        first = values.take([0], axis)
+        if ((values == first) | (np.isnan(values) & np.isnan(first))).all():
+            values = values.take(0, axis)
+        else:
+            along.insert(0, axis - 2)
+    return tuple(along), values
 
 
 def _numbers(column: Any, argument: str) -> np.ndarray:

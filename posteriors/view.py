@@ -22,6 +22,7 @@ from onebasin.base.errors import ArgumentError
 from onebasin.models.symmetry.words import as_symmetry
 
 from . import schema
+from .circles import circles_of
 from .draws import (
     MIN_DRAWS,
     Draws,
@@ -37,10 +38,11 @@ from .foreign import convert, names_files
 from .kinds import Kinds, arrays_of, kinds_of
 from .opening import open_tree
 from .schema import adopted
+from .weights import taken_by_weight, unread_weights
 
 if TYPE_CHECKING:
     from onebasin.models.networks.bayesian import BayesianNetwork
-    from onebasin.models.symmetry.blocks import Symmetry
+    from onebasin.models.symmetry.blocks import Block, Symmetry
     from onebasin.models.symmetry.evidence import Evidence
 
 DensityAtDraws = Callable[[xr.Dataset], Any]
@@ -149,6 +151,13 @@ class View:
         """Which variables are parameters, which are computed of them, and whether that is a guess."""
         return kinds_of(self.tree.attrs, self.posterior)
 
+    @cached_property
+    def unread_weights(self) -> str:
+        """The name of what looks like weights of the draws, and was not used; empty where nothing does."""
+        stats = self.group(schema.SAMPLE_STATS)
+        guessed = (array for name, array in self.arrays.items() if name in self.kinds.guessed)
+        return unread_weights(stats.data_vars.values() if stats is not None else (), guessed)
+
     def check_sampled(self) -> None:
         """Refuse a point estimate, by an `ArgumentError`."""
         if self.is_point_estimate:
@@ -216,8 +225,19 @@ class View:
 
     @cached_property
     def declared_symmetry(self) -> Symmetry:
-        """The symmetry that the posterior declares, whether it holds or not; empty where it declares none."""
-        return self._described(schema.SYMMETRY, schema.symmetry_of)
+        """The symmetry that the posterior declares, whether it holds or not; empty where it declares none.
+
+        Signs of an angle that lies across the cut of its circle are left out: they mirror one mode.
+        """
+        declared = self._described(schema.SYMMETRY, schema.symmetry_of)
+        return tuple(block for block in declared if not self._mirrors_angles(block))
+
+    def _mirrors_angles(self, block: Block) -> bool:
+        if block.axes or block.discrete is not block or not {*block.flipped} <= {*self.variables}:
+            return False
+        lead = self.num_chains, self.num_draws
+        flat = [np.asarray(self.values(n), np.float64).reshape(*lead, -1) for n in block.flipped]
+        return bool(flat) and all(len(circles_of(each)) == each.shape[2] for each in flat)
 
     def as_symmetry(self, symmetry: Any) -> Symmetry:
         """Take blocks, or words of them, as a symmetry of these variables; refuse what is neither."""
@@ -294,18 +314,18 @@ def as_view(
     """Return a view of a posterior, and a view as it is.
 
     That is a view, a `DataTree`, a file or the files of a run's chains, an `MCMC` of NumPyro, a fit of cmdstanpy, or
-    what ArviZ converts to a tree; the attributes of a `Dataset` count as a tree's. Messages call it `argument`; a view
-    that is made here has the log density. Anything else is a `TypeError`, and files that hold no posterior that can be
-    read are a `PosteriorFileError`.
+    what ArviZ converts to a tree; the attributes of a `Dataset` count as a tree's. Draws with weights, `log_weight` in
+    `sample_stats`, are taken by these. Messages call it `argument`; a view that is made here has the log density.
+    Anything else is a `TypeError`, and files that hold no posterior that can be read are a `PosteriorFileError`.
     """
     if isinstance(posterior, View):
         return posterior
     if isinstance(posterior, xr.DataTree):
-        return View(adopted(posterior), argument, log_density)
+        return View(taken_by_weight(adopted(posterior), argument), argument, log_density)
     if names_files(posterior):
         paths = check_paths(argument, posterior)
         return view_of_files(paths, argument=argument, density=lambda view: log_density)
-    return View(convert(posterior, argument), argument, log_density)
+    return View(taken_by_weight(convert(posterior, argument), argument), argument, log_density)
 
 
 def view_of_files(
@@ -321,7 +341,7 @@ def view_of_files(
     """
     tree = open_tree(paths, lazy=True, argument=argument)
     folders = (Path(), *dict.fromkeys(path.parent for path in paths))
-    view = View(tree, name or str(paths[0]), folders=folders)
+    view = View(taken_by_weight(tree, argument), name or str(paths[0]), folders=folders)
     view = replace(view, log_density=density(view))
     weakref.finalize(view, tree.close)  # a tree's nodes know each other, and outlive its last use
     return view

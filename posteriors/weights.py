@@ -1,20 +1,31 @@
 """Importance weights: smoothed, and Pareto k-hat of them and of the quantities that they are to give.
 
 A mean under weights w rests on w |x - m|, a standard deviation on w (x - m)^2. These have heavier tails than w itself,
-so that weights may be good enough for a mean and not for a standard deviation. Sources: Vehtari, Simpson, Gelman, Yao
+so that weights may be good enough for a mean and not for a standard deviation. Draws that come with weights are taken
+by them where they are opened. Sources: Vehtari, Simpson, Gelman, Yao
 and Gabry 2024, Pareto smoothed importance sampling, JMLR 25 (also on quantities, section 3.3).
 """
 
 from __future__ import annotations
 
 import math
+import re
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from scipy.special import logsumexp
+
+from onebasin.base.errors import ArgumentError
+
+from . import schema
+from .chains import bulk_ess
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 MIN_DRAWS_FOR_KHAT = 30  # fewer leave less than six draws in the tail, too few for arviz_stats' fit
 _FLAT = 1e-8
@@ -269,3 +280,95 @@ def _khat(log_ratio: LogWeights) -> float:
     if there.sum() < 2 or np.isposinf(log_ratio).any():
         return float("inf")
     return pareto_khat(np.where(there, log_ratio, log_ratio[there].min()))
+
+
+def resampled(
+    weights: Float[np.ndarray, " row"], count: int, rng: np.random.Generator
+) -> Int[np.ndarray, " draw"]:
+    """Choose rows, each as often as its weight says, rounded up or down, in random order."""
+    ends = np.cumsum(weights)
+    places = (np.arange(count) + rng.uniform()) / count * ends[-1]
+    rows = np.minimum(np.searchsorted(ends, places, side="right"), len(ends) - 1)
+    return rng.permutation(rows)
+
+
+def taken_by_weight(tree: xr.DataTree, argument: str = "posterior") -> xr.DataTree:
+    """Return a posterior whose draws have weights with its draws taken by these, as an approximation has them.
+
+    The weights are `log_weight` in `sample_stats`, up to a constant. As many draws as there are, in one chain, are
+    taken; all of them with their weights become the group `weighted`. Other posteriors come back as they are.
+    """
+    import xarray as xr
+
+    stats = tree.children.get(schema.SAMPLE_STATS)
+    if stats is None or schema.LOG_WEIGHT not in stats or schema.VARIATIONAL in tree.children:
+        return tree
+    draws = tree[schema.POSTERIOR].to_dataset() if schema.POSTERIOR in tree.children else None
+    weights = stats[schema.LOG_WEIGHT].transpose(..., *schema.SAMPLE_DIMS, missing_dims="ignore")
+    log_ratio = np.asarray(weights.values, np.float64)
+    shape = None if draws is None else tuple(map(draws.sizes.get, schema.SAMPLE_DIMS))
+    usable = (log_ratio < np.inf).all() and (log_ratio > -np.inf).any()  # no NaN
+    if draws is None or log_ratio.shape != shape or not usable:
+        raise ArgumentError(
+            f"`{argument}` has weights `log_weight` that are not the logarithm of one weight a draw (chain, draw)."
+        )
+    log_weight = smoothed(log_ratio.ravel())
+    rows = resampled(np.exp(log_weight), log_ratio.size, np.random.default_rng(0))
+    numbers = {"chain": [0], "draw": np.arange(len(rows))}
+    groups = {}
+    for name, child in tree.children.items():
+        held = child.to_dataset().drop_vars(schema.LOG_WEIGHT, errors="ignore")
+        if {*schema.SAMPLE_DIMS} <= {*held.dims}:
+            if tuple(map(held.sizes.get, schema.SAMPLE_DIMS)) != shape or not held:
+                continue  # some of the draws, or nothing besides the weights
+            flat = held.stack({schema.SAMPLE: schema.SAMPLE_DIMS}, create_index=False)
+            flat = flat.drop_vars(schema.SAMPLE_DIMS, errors="ignore").transpose(schema.SAMPLE, ...)
+            if name == schema.POSTERIOR:
+                groups[schema.WEIGHTED] = flat
+            held = flat.isel({schema.SAMPLE: rows}).rename({schema.SAMPLE: "draw"})
+            held = held.expand_dims("chain").assign_coords(numbers)
+        groups[name] = held
+    own = {schema.LOG_RATIO: log_ratio.ravel(), schema.LOG_WEIGHT: log_weight}
+    groups[schema.VARIATIONAL] = xr.Dataset({n: (schema.SAMPLE, v) for n, v in own.items()})
+    made = xr.DataTree.from_dict(groups)
+    made.attrs = {**tree.attrs, schema.WORTH: worth(log_weight) * _efficiency(draws)}
+    return made
+
+
+def _efficiency(draws: xr.Dataset) -> float:
+    """Share of the draws of several chains that are independent, by the worst entry: small where chains disagree."""
+    chains, length = (draws.sizes[dim] for dim in schema.SAMPLE_DIMS)
+    least = [1.0]
+    for variable in draws.data_vars.values() if chains > 1 else ():
+        if variable.dtype.kind == "f" and variable.size:
+            rows = variable.transpose(..., *schema.SAMPLE_DIMS).values.reshape(-1, chains, length)
+            rows = rows[np.isfinite(rows).all(axis=(1, 2)) & (np.ptp(rows, axis=(1, 2)) > 0)]
+            least += [float(np.nanmin(bulk_ess(rows), initial=np.inf)) / (chains * length)]
+    return min(least)
+
+
+_WEIGHTS = re.compile(r"(log_?)?(importance_?)?(sample_?)?(weight|wt)s?", re.IGNORECASE)
+
+
+def is_of_weights(name: object) -> bool:
+    """Tell whether a name is one that weights of draws have."""
+    return _WEIGHTS.fullmatch(str(name)) is not None
+
+
+def unread_weights(stats: Iterable[xr.DataArray], others: Iterable[xr.DataArray]) -> str:
+    """Name what looks like weights of draws and was not used, among statistics and other scalars; empty without any.
+
+    A scalar of the posterior may be the weight of a body or of a component: that of a draw is normalised, or counts
+    draws, or its name says that there are several, or logarithms.
+    """
+    every = [*((True, variable) for variable in stats), *((False, variable) for variable in others)]
+    for of_draws, variable in every:
+        name, values = str(variable.name), np.asarray(variable.values)
+        of_scalars = {*variable.dims} == {*schema.SAMPLE_DIMS} and values.dtype.kind in "iuf"
+        if not is_of_weights(name) or not of_scalars or (values == values.flat[:1]).all():
+            continue
+        sums = np.array([values.sum(), values.mean(), values.max()])
+        surely = of_draws or name.lower().startswith("log") or name.lower().endswith("s")
+        if surely or np.isclose(sums, 1, rtol=1e-6).any() or (values == np.rint(values)).all():
+            return name
+    return ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -176,7 +177,7 @@ def _existing(path: str | Path) -> Path:
             with replacing(file) as part:
                 part.write_text(text, encoding="utf-8")
         return file
-    path = check_path("path", path).resolve()
+    path = Path(os.path.realpath(check_path("path", path)))  # a loop of links too
     if path.suffix != ".stan" or not path.is_file():
         raise StanProgramError(
             f"`path` is {path}, which is not an existing .stan file.{nearby(path)}"

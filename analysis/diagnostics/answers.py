@@ -40,7 +40,13 @@ MEANS, SPREADS = 0.1, 1.1
 """Components are equal if their means differ by less than this share of their sd, and their sds by this factor."""
 MOST_PARTS = 64
 """Variables with more components are no labels' ones."""
-_STOPPED = {"stuck": "a chain stands still", "copies": "chains are copies of one another"}
+_STOPPED = {
+    "not-finite": "draws are not finite",
+    "stuck": "a chain stands still",
+    "copies": "chains are copies of one another",
+    "resampled": "few draws are distinct",
+    "weighted": "weights of the draws were not used",
+}
 _SAMPLER_CHECKS = ("moving chains", "divergences", "tree depth", "E-BFMI", BIAS)
 BLAMES = {
     "funnel": ("divergences", "E-BFMI"),
@@ -52,12 +58,11 @@ BLAMES = {
 
 
 def of_stopped(facts: Facts, *causes: Reason) -> Verdict:
-    """Draws that are not finite, chains that stand still or are copies: nothing else is looked at."""
+    """Draws that are not finite or few, chains that stand still or are copies: nothing else is looked at."""
     first, last = causes[0], causes[-1]
-    broken = last.name == "not-finite"
-    why = "draws are not finite" if broken else _STOPPED[last.name]
+    broken = last.name in ("not-finite", "weighted")
     rows = (
-        Reason(LABELS, "not judged", "labels unjudged", {"why": why}),
+        Reason(LABELS, "not judged", "labels unjudged", {"why": _STOPPED[last.name]}),
         replace(first, name=PREDICTIONS),
         _sampler(facts.raw, causes) if broken else replace(last, name=SAMPLER),
     )

@@ -300,10 +300,12 @@ class WeightedDraws:
 def _of_weights(facts: Facts, weighted: WeightedDraws) -> Verdict:
     """Judge weighted draws."""
     log_ratio, log_weight, limit = weighted.log_ratio, weighted.log_weight, weighted.limit
-    draws, khat = worth(log_weight), khat_of_weights(log_ratio)
+    khat = khat_of_weights(log_ratio)
+    draws = min(worth(log_weight), facts.view.number(schema.WORTH) or np.inf)
     numbers = {"count": len(log_ratio), "worth": draws}
     even = khat == -np.inf or draws > EVEN * len(log_ratio)
-    if (lost := why_lost(log_ratio, log_weight, limit)) is not None:
+    few = "few worth" if draws < LEAST_WORTH else None
+    if (lost := why_lost(log_ratio, log_weight, limit) or few) is not None:
         own = {"khat": khat, "limit": limit, "limits": (limit,), "least": LEAST_WORTH}
         return _refused(facts, lost, numbers | own | {"share": draws / len(log_ratio)})
     moved: list[tuple[float, str]] = []  # locations or spreads, by standard errors

@@ -117,7 +117,12 @@ def besides(diagnosis: Diagnosis) -> Iterator[Reason]:
         yield Reason(reason, "passed", "rests not on", numbers)
     constants = tuple(filter(diagnosis.decides, diagnosis.constants))
     broken = tuple(entry for entry in diagnosis.broken if not diagnosis.decides(entry))
-    kinds = {"the same": constants, "in no draw": diagnosis.undefined, "in some draws": broken}
+    kinds = {
+        "angles": diagnosis.angles,
+        "the same": constants,
+        "in no draw": diagnosis.undefined,
+        "in some draws": broken,
+    }
     yield from (Reason(kind, "passed", kind, {"names": n}) for kind, n in kinds.items() if n)
     if chains := restarts_in_words(diagnosis.sampler.restarts if diagnosis.sampler else ()):
         yield Reason("restarts", "passed", "restarts", {"chains": chains})

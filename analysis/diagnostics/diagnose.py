@@ -22,7 +22,7 @@ from .aligned import declared_blocks, diagnose_aligned
 from .answers import blamed, of_chains, of_stopped
 from .approximations import modulo, of_others
 from .checks import besides, check, notes, remarks
-from .judge import Case, not_finite, stuck
+from .judge import Case, not_finite, stuck, unread_weights
 from .labels import Labels, look_for_labels
 from .measure import Facts, gather, measure
 from .points import points_at
@@ -116,7 +116,7 @@ def diagnose(
     raw = measure(view, var_names=var_names, limits=limits)
     facts = gather(view, raw)
     options: dict[str, Any] = {"held_out": held_out, "progress": progress}
-    cause = not_finite(facts)
+    cause = not_finite(facts) or unread_weights(facts)
     aligned: AlignedDiagnosis | None = None
     several = raw.has_chains and raw.num_chains > 1
     points = None if x is None else points_at(view, x, limits, raw.num_chains if several else 0)
@@ -133,7 +133,10 @@ def diagnose(
     elif (cause := stuck(facts)) is not None:
         # A chain may also stand still because it sits in the neck of a funnel.
         funnel = Case(facts, Labels("none", facts, looked=False)).funnel_cause
-        never = cause.name == "copies" or cause.kind in ("chain never moves", "all constant")
+        never = cause.name in ("copies", "resampled") or cause.kind in (
+            "chain never moves",
+            "all constant",
+        )
         verdict = of_stopped(facts, *((funnel,) if funnel and not never else ()), cause)
     else:
         labels = _labels(facts, given, align, **options)

@@ -28,7 +28,7 @@ from onebasin.models.symmetry.blocks import (
 )
 from onebasin.models.symmetry.counterparts import stack, stacked_blocks
 from onebasin.posteriors import schema
-from onebasin.posteriors.draws import Draws, checked, entry_names
+from onebasin.posteriors.draws import ROUNDING, Draws, checked, entry_names
 from onebasin.posteriors.view import Posterior, View, as_view
 
 from ..summaries.units import power_of_two
@@ -41,8 +41,6 @@ Units = Mapping[str, float]
 PIECE = 2**23
 """Bytes of draws that are looked at together."""
 _LEAST = 1e-100
-SINGLE = 8.0
-"""Units in the last place of a single-precision number, by which the sum of a simplex may differ from draw to draw."""
 ROWS = 8
 """Rows of each variable that rotates whose products are looked at, evenly spread."""
 MAX_OUTPUTS = 50
@@ -67,6 +65,7 @@ def invariants(posterior: Posterior, symmetry: Symmetry) -> Draws:
     if (lp := view.stat(schema.LP)) is not None:
         found.append((schema.LP, lp))
     entries: dict[str, tuple[str, ...]] = {}
+    terms: dict[str, float] = {}  # sizes of what quantities are sums of
     if view.x is not None and view.network is not None:
         outputs = _by_pieces(view, tuple(view.network.network.shapes), partial(_outputs, view))
         for name, values in outputs:
@@ -82,6 +81,9 @@ def invariants(posterior: Posterior, symmetry: Symmetry) -> Draws:
             for piece in _pieces(view, names)
         ]
         units = {name: float(np.max([each[name] for each in largest])) for name in largest[0]}
+        for (n, a), (m, b) in product(units.items(), repeat=2):
+            terms |= dict.fromkeys((f"mean({n})", f"|mean({n})|", f"trace({n})"), a)
+            terms |= dict.fromkeys((f"cov({n},{m})", f"{n} {m}"), a / _unit(a) * (b / _unit(b)))
         stacked = stacked_blocks(blocks)
 
         def measure(draws: Piece) -> list[tuple[str, np.ndarray]]:
@@ -96,18 +98,18 @@ def invariants(posterior: Posterior, symmetry: Symmetry) -> Draws:
         found += _by_pieces(view, names, measure)
     if not found:
         return Draws((), np.empty((view.num_chains, view.num_draws, 0)))
-    # Such as the sum of a simplex in single precision, which varies by no more than rounding.
+    # The sum of a simplex, or a mean that is zero, varies by no more than the rounding of its terms.
     moved = {name for block in symmetry for name in block.variables} & {*view.variables}
     single = np.dtype(np.float32) in {view.arrays[name].dtype for name in moved}
-    rounding = SINGLE * float(np.finfo(np.float32).eps)
+    rounding = ROUNDING * float(np.finfo(np.float32 if single else np.float64).eps)
     labels: list[str] = []
     columns = []
     for label, drawn in found:
         values = drawn.reshape(*drawn.shape[:2], -1)
-        if single:
-            low, high = values.min(axis=(0, 1)), values.max(axis=(0, 1))
-            still = high - low <= rounding * np.maximum(np.abs(low), np.abs(high))
-            values = np.where(still, values[:1, :1], values)
+        low, high = values.min(axis=(0, 1)), values.max(axis=(0, 1))
+        size = np.maximum(np.abs(low), np.abs(high))
+        size = np.maximum(size, terms.get(label.partition("'[")[0], 0.0))
+        values = np.where(high - low <= rounding * size, values[:1, :1], values)
         columns.append(values)
         count = values.shape[2]
         numbered = [label] if count == 1 else [f"{label}[{number}]" for number in range(count)]

@@ -67,6 +67,12 @@ def not_finite(facts: Facts) -> Reason | None:
     return None
 
 
+def unread_weights(facts: Facts) -> Reason | None:
+    """Find weights of draws under a name by which they are not used."""
+    name = facts.view.unread_weights
+    return _cause("weighted", "unread weights", name=name) if name else None
+
+
 def _cause(cause: str, kind: str, /, **numbers: Any) -> Reason:
     return Reason(cause, "failed", kind, numbers)
 
@@ -83,10 +89,14 @@ _AT_A_TIME = 256
 
 
 def stuck(facts: Facts) -> Reason | None:
-    """Find chains that stand still, or that are another chain once more."""
+    """Find draws that are few ones again and again, chains that stand still, or that are another chain once more."""
     entries = set(facts.table.index)
     if facts.raw.kinds.named("parameter") and not entries:
         return _cause("stuck", "all constant", names=tuple(facts.names))
+    recur = facts.raw.recurring
+    if recur is not None and recur.worth < facts.raw.min_ess:
+        told = {"draws": facts.raw.total_draws, "distinct": recur.distinct}
+        return _cause("resampled", "few distinct", **told, worth=recur.worth)
     moved = facts.moved_steps
     worst: tuple[str, EqualRun] | None = None
     for name, drawn in facts.values.items():

@@ -24,6 +24,7 @@ from onebasin.posteriors.view import Posterior, View, as_view
 from onebasin.posteriors.weights import tails_of
 
 from ..discovery.resolve import resolve
+from ..summaries.common_draws import recurring
 from ..summaries.deciding import deciding, looked_at, rhat_of_entries
 from ..summaries.sampler import NAN, SamplerSummary, mean_errors, recorded, sampler_summary
 from ..summaries.summary import bulk_ess, tabulate
@@ -52,6 +53,8 @@ def measure(
     chosen = [var_names] if isinstance(var_names, str) else var_names
     decide, left_out = deciding(view, None if chosen is None else tuple(dict.fromkeys(chosen)))
     table, still = tabulate(draws)
+    recur = recurring([*looked_at(view, decide).values()])
+    _limit_ess(table, min(recur.worth if recur else np.inf, view.number(schema.WORTH) or np.inf))
     if view.is_variational:  # draws of one approximation agree, however far off it is
         table["rhat"] = NAN
     sampler = None if view.is_variational else sampler_summary(view, draws)
@@ -75,6 +78,8 @@ def measure(
         wall_time=NAN if (wall := view.number(schema.WALL_TIME)) is None else wall,
         symmetric=view.declares_equal_modes,
         symmetry_caveat="" if view.is_aligned else resolve(view).caveat,
+        angles=tuple(draws.circles),
+        recurring=recur,
         has_chains=sampler is not None and not view.is_ensemble,
         density_heights=None if sampler is None else _density_heights(view, sampler),
         limits=limits or Limits(),
@@ -88,6 +93,13 @@ def measure(
     )
     diagnosis = replace(diagnosis, checks=check(diagnosis))
     return replace(diagnosis, notes=said_once(notes(diagnosis)))
+
+
+def _limit_ess(table: pd.DataFrame, most: float) -> None:
+    """Let no effective sample size be larger than what draws are worth, and Monte Carlo errors follow."""
+    for column, error in (("ess_bulk", "mcse_mean"), ("ess_tail", "mcse_sd")):
+        table[error] *= np.sqrt(np.maximum(table[column] / most, 1.0))
+        table[column] = table[column].clip(upper=most)
 
 
 WIDE = 0.5
@@ -251,6 +263,10 @@ def gather(view: View, raw: Diagnosis) -> Facts:
     if raw.undefined or raw.broken:
         values = {name: np.where(np.isfinite(v), v, 0.0) for name, v in values.items()}
     names = {name: tuple(entry_names(view.arrays[name])) for name in raw.deciding}
+    still = {*raw.constants}
+    for name in (name for name in values if not still.isdisjoint(names[name])):  # no rounding
+        kept = np.array([e not in still for e in names[name]]).reshape(values[name].shape[2:])
+        values[name] = np.where(kept, values[name], values[name][:1, :1])
     variable = {entry: name for name, entries in names.items() for entry in entries}
     unknown = {*raw.constants, *raw.broken, *raw.undefined}
     entries = [entry for entry in variable if entry not in unknown]

@@ -19,6 +19,7 @@ from onebasin.base.showing import Shown
 from onebasin.posteriors.draws import variable_of
 from onebasin.posteriors.kinds import Kinds
 
+from ..summaries.common_draws import Recurring
 from ..summaries.sampler import NAN, SamplerSummary
 from ..summaries.variational import VariationalSummary
 from .causes import Heights, compare_heights
@@ -86,6 +87,10 @@ class Diagnosis(Shown):
         What nobody has checked of the declared symmetry, in a sentence; empty where nothing is left.
     has_chains : bool
         Whether the draws are Markov chains: no variational fit, and no ensemble.
+    angles : tuple of str
+        Parameters that are angles whose draws lie across the cut of their circle: mean and sd are circular.
+    recurring : Recurring or None
+        Draws that recur in any order, as resampled ones do: how many are distinct, and what they are worth; else None.
     density_heights : Heights or None
         Of chains whose `lp` differs: mean log densities of the parameters, without the Jacobian of bounds; or None.
     deciding : tuple of str
@@ -126,6 +131,8 @@ class Diagnosis(Shown):
     symmetric: bool = False
     symmetry_caveat: str = ""
     has_chains: bool = True
+    angles: tuple[str, ...] = ()
+    recurring: Recurring | None = None
     density_heights: Heights | None = None
     limits: Limits = field(default_factory=Limits)
     deciding: tuple[str, ...] = ()

@@ -44,6 +44,17 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
         _MOVE,
     ),
     "all constant": ("Nothing moves: every draw of {names:names} is the same", _MOVE),
+    "few distinct": (
+        "The {draws:,} draws are only {distinct:count distinct draw} in any order, as after resampling, and are worth "
+        "{worth:,.0f} independent ones",
+        "Take more particles before resampling, or give the draws before it with their weights, `log_weight` in "
+        "`sample_stats`. Store a parameter that takes few values as integers",
+    ),
+    "unread weights": (
+        "`{name}` looks like weights of the draws and was not used, so that every draw counts alike",
+        "Give the logarithms of the weights, up to a constant, as `log_weight` in `sample_stats` (`log_weight__` in a "
+        "table), or leave `{name}` out",
+    ),
     "chains overlap": (
         "{chains:chains} have about {common} of {draws} draws in common, so that they are not independent",
         "Give each chain its own seed and sample again, or leave one of them out",
@@ -358,6 +369,11 @@ ANSWERS: Mapping[str, str | tuple[str, ...]] = {
     "rests not on": (
         "Not used for the verdict: {names:names} ({why})[[. R-hat is above {limit:g} for {bad} of "
         "{count:count entry}]]"
+    ),
+    "angles": (
+        "{names:names}: an angle whose draws lie across the cut of its circle. Its mean and sd are circular, and its "
+        "other numbers are of the draws within half a circle of that mean. Chains cannot cross the ends of a parameter "
+        "with bounds; those of the angle of a unit vector can"
     ),
     "the same": "{names:names}: the same in every draw",
     "in no draw": "{names:names}: finite in no draw",

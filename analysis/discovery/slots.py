@@ -22,8 +22,6 @@ DIRECTIONS = 8
 MOST = 64
 """Components of a slot at most."""
 
-FEW_ANGLES, LEAST = 16, 40
-"""Entries of a variable at most that may be angles, and draws on each side that are needed to tell."""
 FEW_PARTS, EVENLY, TWO_SIDED = 16, 0.2, 0.2
 """Components among which pairs that change places are looked for at most; and of such a pair's difference, over its
 mean square, the square of its mean, and the variance of its absolute value, at most. A Gaussian's is 0.36."""
@@ -155,23 +153,6 @@ class Lens:
         return self.slot.raw(values) @ self.matrix
 
 
-def is_cut_circle(drawn: Float[np.ndarray, "draw ..."]) -> bool:
-    """Tell whether an entry of a few piles up at both ends of its range, as an angle does where its circle is cut open.
-
-    These ends are neighbours, and no mode and its mirror image, which has a tail towards the end: the last tenth of the
-    draws of each side takes about as much room as the tenth before, and both sides end at one size.
-    """
-    for entry in drawn.reshape(len(drawn), -1).T if drawn[0].size <= FEW_ANGLES else ():
-        sides = [side for side in (entry[entry > 0], -entry[entry < 0]) if len(side) >= LEAST]
-        last = np.array([np.quantile(side, (0.8, 0.9, 1.0)) for side in sides])
-        if len(sides) < 2 or not (np.diff(last) > 0).all():
-            continue
-        room = (last[:, 2] - last[:, 1]) / (last[:, 1] - last[:, 0])
-        if (np.abs(room - 1) < 0.5).all() and np.ptp(last[:, 2]) < 0.05 * np.ptp(np.abs(entry)):
-            return True
-    return False
-
-
 def slots(values: Mapping[str, Float[np.ndarray, "draw ..."]]) -> Iterator[Slot]:
     """Every axis of 2 to `MOST` components with and without signs, both axes of a square, and every whole variable.
 
@@ -187,7 +168,7 @@ def slots(values: Mapping[str, Float[np.ndarray, "draw ..."]]) -> Iterator[Slot]
                     yield Slot(name, (axis,), size, signed=True)
         if len(shape) == 2 and shape[0] == shape[1] and 2 <= shape[0] <= MOST:
             yield Slot(name, (0, 1), shape[0])
-        if both_signs and not is_cut_circle(drawn):
+        if both_signs:
             yield Slot(name, (), 1, signed=True)
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from onebasin.base.arguments import checks_arguments
 from onebasin.base.checks import check_count
+from onebasin.base.errors import ArgumentError
 from onebasin.base.numbers import format_number
 from onebasin.posteriors.chains import rhat
 from onebasin.posteriors.view import Posterior, as_view
@@ -123,7 +124,7 @@ def plot_ranks(
     Raises
     ------
     ValueError
-        If a variable is unknown, or a draw is not finite.
+        If a variable is unknown, a draw is not finite, or there is one chain.
 
     Examples
     --------
@@ -132,6 +133,10 @@ def plot_ranks(
     from arviz_plots import plot_rank
 
     quantities = _quantities(posterior, var_names, rows)
+    if len(next(iter(quantities.values()))) < 2:
+        raise ArgumentError(
+            "`posterior` has one chain, and ranks compare chains: look at `ob.plot.traces`, or run more chains."
+        )
     rhats = map(float, rhat(np.stack(list(quantities.values()))))
     figure = _by_chain(plot_rank, quantities, hidden=("suspicious_points",))
     for axes in figure.axes:

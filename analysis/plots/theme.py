@@ -19,6 +19,7 @@ from matplotlib.artist import Artist
 from matplotlib.collections import Collection, PathCollection
 from matplotlib.lines import Line2D
 
+from onebasin.base.errors import ArgumentError
 from onebasin.posteriors import schema
 
 from .style import (
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
 Quantity = Float[np.ndarray, "chain draw"]
 LONGEST_LABEL = 26
 WIDTH = 7.6
+LAST_DIGITS = 2.0**14
+"""Units in the last place within which numbers lie that no histogram of 512 bins takes apart."""
 
 
 def few(
@@ -50,11 +53,20 @@ def few(
     longest: int = LONGEST_LABEL,
 ) -> xr.DataTree:
     """Put draws by name into a posterior of their own, under labels that fit; `diverging` marks those that diverged."""
+    quantities = dict(_apart(name, values) for name, values in quantities.items())
     names = labels(quantities, longest=longest)
     groups = {schema.POSTERIOR: dataset_of({names[name]: v for name, v in quantities.items()})}
     if diverging is not None and diverging.any():
         groups[schema.SAMPLE_STATS] = dataset_of({schema.DIVERGING: diverging})
     return xr.DataTree.from_dict(groups)
+
+
+def _apart(name: str, values: Quantity) -> tuple[str, Quantity]:
+    """Subtract a constant, which the name says, from numbers that differ in their last digits alone."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        near = 0 < np.ptp(values) < LAST_DIGITS * np.spacing(np.abs(values).max())
+    centre = float(f"{np.median(values):.12g}")
+    return (f"{name} - {centre:.12g}", values - centre) if near else (name, values)
 
 
 def dataset_of(
@@ -100,9 +112,19 @@ def drawn(
     from matplotlib import pyplot  # here: a page without such figures does without pyplot
 
     size = {"figsize": (width, height), "layout": "constrained", "FigureClass": Picture}
+    others = {*pyplot.get_fignums()}
     with _our_settings(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of densities that cannot be estimated, and the like
-        collection = plot(data, backend="matplotlib", figure_kwargs=size, **options)
+        try:
+            collection = plot(data, backend="matplotlib", figure_kwargs=size, **options)
+        except (ValueError, ArithmeticError) as error:
+            for number in {*pyplot.get_fignums()} - others:
+                pyplot.close(number)
+            why = str(error).partition("\n")[0].rstrip(".")
+            raise ArgumentError(
+                f"`posterior` holds numbers that ArviZ cannot draw ({why}): subtract a constant, rescale, or leave "
+                "the variable out by `var_names`."
+            ) from error
         figure: Picture = collection.viz["figure"].item()
         pyplot.close(figure)
     for name in hidden:

@@ -22,6 +22,7 @@ from onebasin.posteriors.chains import mean_ranks
 from onebasin.posteriors.view import Posterior, as_view
 
 from ..diagnostics.measure import gather, measure
+from ..summaries.units import power_of_two
 from .style import MUTED, Picture, add_chain_legend, chain_colour, new_figure, shortened, style_axes
 
 LONGEST = 22  # characters of a name next to its trace
@@ -72,7 +73,7 @@ def plot_traces(
     lp = view.stat(schema.LP)
     if names is None and lp is not None and np.isfinite(lp).all():
         quantities[schema.LP] = lp
-    for name in map(str, worst.index[: rows - len(quantities)]):
+    for name in (tuple(map(str, worst.index)) or draws.names)[: rows - len(quantities)]:
         quantities[name] = draws.of(name)
     return draw_traces(quantities).on_paper(traces_in_words(quantities))
 
@@ -182,6 +183,10 @@ def chain_in_words(draws: Float[np.ndarray, " draw"]) -> str:
 
 def two_levels(draws: Float[np.ndarray, " draw"]) -> tuple[float, float, float, np.ndarray]:
     """Split one chain into two levels (2-means): both, the share of variance between them, which draws are up."""
+    unit = float(
+        power_of_two(np.abs(draws).max(keepdims=True))[0]
+    )  # squares of 1e200 are no doubles
+    draws = draws / unit
     low, high = float(np.quantile(draws, 0.1)), float(np.quantile(draws, 0.9))
     upper = draws > (low + high) / 2
     for _ in range(20):
@@ -195,4 +200,4 @@ def two_levels(draws: Float[np.ndarray, " draw"]) -> tuple[float, float, float, 
     share = float(upper.mean())
     total = float(draws.var())
     between = share * (1 - share) * (high - low) ** 2
-    return low, high, between / total if total else 0.0, upper
+    return low * unit, high * unit, between / total if total else 0.0, upper

@@ -1,21 +1,28 @@
-"""Draws that two chains have in common, wherever in the chain: copies, overlapping stretches, thinned chains.
+"""Draws that recur: in two chains, as copies, overlapping stretches and thinned chains have them; or in any order.
 
-Independent chains of continuous parameters have none. Numbers that were rounded, or that a sampler takes again and
-again, recur within a chain too; of such chains nothing can be told.
+Independent chains of continuous parameters have none in common. Numbers that were rounded, or that a sampler takes
+again and again, recur within a chain too; of such chains nothing can be told. Resampled particles recur in any order,
+and are worth at most as many draws as there are distinct ones.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
 from jaxtyping import Float, UInt64
 
+from onebasin.posteriors.draws import RECUR
+
 MANY = 0.1
 """Share of the draws of a chain from which on they are not another chain's by chance."""
 RECURS = 0.01
 """Share of draws that recur within a chain, from which on common draws say nothing."""
+
+LEVELS = 5, 10
+"""Levels that rounded numbers have at least, and how many times as many lie in their range at most."""
 
 Keys = UInt64[np.ndarray, " _"]  # chains keep unequal numbers
 
@@ -52,3 +59,37 @@ def in_common(one: Keys, other: Keys) -> int:
     common = len(np.intersect1d(one, other))
     many = common >= max(2, MANY * min(len(one), len(other)))
     return common if many and recurring < RECURS else 0
+
+
+@dataclass(frozen=True)
+class Recurring:
+    """Draws that recur in any order: the number of distinct ones, and of independent ones that they are worth."""
+
+    distinct: int
+    worth: float
+
+
+def recurring(drawn: Sequence[Float[np.ndarray, "chain draw *_"]]) -> Recurring | None:
+    """Count draws that recur, but for the repeats of a chain that stays where it is; None where few do.
+
+    Numbers that are whole, or were rounded, recur by chance. Draws that came k times each are worth as many as weights
+    in proportion to k are (Kish).
+    """
+    keys = draw_keys(drawn)
+    columns = (column for values in drawn for column in values.reshape(-1, values[0, 0].size).T)
+    within = any(len(np.unique(each)) < RECUR * len(each) for each in keys)
+    if not within or all(map(_is_rounded, columns)):
+        return None
+    counts = np.unique(np.concatenate(keys), return_counts=True)[1]
+    return Recurring(len(counts), float(counts.sum() ** 2 / (counts**2).sum()))
+
+
+def _is_rounded(column: Float[np.ndarray, " draw"]) -> bool:
+    """Tell whether numbers are whole, or fill evenly spaced levels."""
+    levels = np.unique(column)
+    if (levels == np.rint(levels)).all():
+        return True
+    steps = np.diff(levels) / np.diff(levels).min()
+    least, most = LEVELS
+    filled = least <= len(levels) and steps.sum() <= most * len(levels)
+    return bool(filled and (np.abs(steps - np.rint(steps)) < 0.01).all())

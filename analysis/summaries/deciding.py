@@ -1,7 +1,7 @@
 """Which variables of a posterior decide whether it may be used, and the draws of theirs that are looked at.
 
-Parameters decide. Integers do not (an allocation changes values, not places), nor do numbers that are whole in every
-draw and generated quantities. Where there are no parameters at all, everything decides.
+Parameters decide. Integers do not (an allocation changes values, not places), nor do whole numbers that recur as
+integers do, and generated quantities. Where there are no parameters at all, everything decides.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float
 
-from onebasin.posteriors.draws import checked
+from onebasin.posteriors.circles import unwrapped
+from onebasin.posteriors.draws import RECUR, Columns, checked, distinct_and_moves
 from onebasin.posteriors.view import View
 
 from .summary import rhats
@@ -21,6 +22,8 @@ WHOLE = 2**25
 BUDGET = 2**24
 """Bytes of more draws that are: every few of them, `KEPT` a chain at least."""
 KEPT = 500
+ENTRIES, FEW = 32, 10
+"""Entries of a variable that are looked at for integers, and numbers that may be integers though they do not recur."""
 
 
 def deciding(
@@ -50,13 +53,16 @@ def deciding(
 def looked_at(
     view: View, names: Sequence[str]
 ) -> dict[str, Float[np.ndarray, "chain draw *event"]]:
-    """Return draws of variables in double precision, every few of them where they would take more than `WHOLE`."""
+    """Return draws of variables in double precision, every few of them where they would take more than `WHOLE`.
+
+    Angles that lie across the cut of their circle are within half a circle of their means.
+    """
     step = every_few(view, names)
     thinned = {
         name: checked(view.arrays[name], view.argument).isel(draw=slice(None, None, step))
         for name in names
     }
-    return {name: np.asarray(drawn.values, dtype=np.float64) for name, drawn in thinned.items()}
+    return {n: unwrapped(np.asarray(v.values, dtype=np.float64)) for n, v in thinned.items()}
 
 
 def rhat_of_entries(values: Float[np.ndarray, "chain draw param"]) -> Float[np.ndarray, " param"]:
@@ -68,15 +74,29 @@ def rhat_of_entries(values: Float[np.ndarray, "chain draw param"]) -> Float[np.n
 
 
 def _is_whole(view: View, name: str) -> bool:
-    """Tell whether a variable's numbers are whole ones, more than one of them."""
+    """Tell whether a variable's numbers are integers, by their type or by themselves: whole ones that recur.
+
+    Numbers so large that their precision has no fractions are whole whatever they are, those in single precision also
+    after they were widened; and rounded ones are multiples of ten.
+    """
     variable = view.arrays[name]
     if variable.dtype.kind != "f":
         return variable.dtype.kind in "biu"
     some = variable.isel(draw=slice(0, 50), missing_dims="ignore").values
     some = some[np.isfinite(some)]
-    return (
-        some.size > 0 and bool((some == np.rint(some)).all()) and bool((some != some.flat[0]).any())
-    )
+    if not some.size or (some != np.rint(some)).any():
+        return False
+    with np.errstate(over="ignore"):
+        single = bool((some.astype(np.float32) == some).all())
+    if np.spacing((np.float32 if single else np.float64)(np.abs(some).max())) >= 1:
+        return False
+    entries = Columns([checked(variable, view.argument)])
+    few = np.nan_to_num(entries.read(0, min(ENTRIES, entries.shape[2])), posinf=0.0, neginf=0.0)
+    distinct, moves = distinct_and_moves(few)
+    steps = np.diff(np.unique(few)).astype(int)
+    rounded = len(steps) >= FEW and np.gcd.reduce(steps) >= 10
+    recur = distinct.sum() < RECUR * moves.sum() or distinct.max() <= FEW
+    return bool(len(steps) and recur and not rounded)
 
 
 def every_few(view: View, names: Sequence[str]) -> int:

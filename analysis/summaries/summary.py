@@ -28,7 +28,8 @@ def summary(draws: Draws) -> pd.DataFrame:
     """Summarise every scalar parameter of at least 4 draws a chain: a row each, with the columns of `COLUMNS`.
 
     A parameter with a draw that is not finite has a row of NaN. R-hat is NaN where there is one chain only; R-hat, ESS
-    and MCSEs are NaN where the parameter is constant.
+    and MCSEs are NaN where the parameter is constant. Mean and sd of an angle whose draws lie across the cut of its
+    circle are circular, and its other numbers those of the draws within half a circle of that mean.
     """
     return tabulate(draws)[0]
 
@@ -41,6 +42,8 @@ def tabulate(draws: Draws) -> tuple[pd.DataFrame, tuple[str, ...]]:
     table = pd.DataFrame(
         np.concatenate(rows), pd.Index(draws.names, name="parameter"), list(COLUMNS)
     )
+    for name, circle in draws.circles.items():
+        table.loc[name, ["mean", "sd"]] = circle.mean, circle.sd
     return table, tuple(draws.names[place] for place in np.flatnonzero(still))
 
 

@@ -12,9 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float
 
+from onebasin.posteriors.draws import ROUNDING
+
 # What is computed from a constant, such as a norm or a sum of shares, differs in its last digits; so does a parameter
-# whose spread is lost in the rounding of its size. Draws that agree to 13 digits tell nothing of either.
-_ROUNDING = 256 * np.finfo(np.float64).eps
+# whose spread is lost in the rounding of its size.
+_ROUNDING = ROUNDING * np.finfo(np.float64).eps
 
 
 @dataclass(frozen=True, eq=False)

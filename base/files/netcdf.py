@@ -61,6 +61,7 @@ def read_tree(
     wanted = f"`path` must name a file that {writer} wrote, and {path}"
     if not path.is_file():
         what = "is a folder" if path.is_dir() else "does not exist or is no file"
+        what = "is a link that leads to no file" if path.is_symlink() else what
         raise error(f"{wanted} {what}.{nearby(path)}")
     try:
         seal = examine(path)

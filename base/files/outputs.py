@@ -84,7 +84,7 @@ def check_output(
             try:
                 alike = path.samefile(given)  # by links too
             except OSError:  # one of them is not there
-                alike = path.resolve() == given.resolve()
+                alike = os.path.realpath(path) == os.path.realpath(given)
             same = given if alike and same is None else same
         if replaces is not None and kind in (stat.S_IFREG, stat.S_IFDIR):
             wrong = "a file, and a folder is written" if kind == stat.S_IFREG else ""

@@ -18,10 +18,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from scipy.special import logsumexp
 
-from onebasin.posteriors.weights import miss_a_region, smoothed, tails_of, worst_khat, worth
+from onebasin.posteriors.weights import (
+    miss_a_region,
+    resampled,
+    smoothed,
+    tails_of,
+    worst_khat,
+    worth,
+)
 
 from ..density.counted import CountedDensity
 from .conditional import GRID, BentFit, Proposals, bending
@@ -80,16 +87,6 @@ class Weighted:
     def resampled(self, count: int, rng: np.random.Generator) -> np.ndarray:
         """Rows by systematic resampling, in random order."""
         return resampled(np.exp(self.log_weight), count, rng)
-
-
-def resampled(
-    weights: Float[np.ndarray, " row"], count: int, rng: np.random.Generator
-) -> Int[np.ndarray, " draw"]:
-    """Choose rows, each as often as its weight says, rounded up or down, in random order."""
-    ends = np.cumsum(weights)
-    places = (np.arange(count) + rng.uniform()) / count * ends[-1]
-    rows = np.minimum(np.searchsorted(ends, places, side="right"), len(ends) - 1)
-    return rng.permutation(rows)
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,6 +10,7 @@ run.
 
 from __future__ import annotations
 
+import errno
 import json
 import signal
 import sys
@@ -31,7 +32,11 @@ def main(words: Sequence[str] = ()) -> int:
     program, *rest = words or sys.argv[1:]
     try:
         _run(Path(program), parse(rest))
-    except (InterpreterMissing, ProgramRefused, RunFailed, OSError) as error:
+    except OSError as error:  # in the words of our driver of Stan's services
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        say(f"Error: {f'cannot write output file: {error.strerror}' if full else error}")
+        return 1
+    except (InterpreterMissing, ProgramRefused, RunFailed) as error:
         say(str(error))
         return 1
     return 0

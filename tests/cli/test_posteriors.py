@@ -129,6 +129,17 @@ def test_align_says_that_there_is_nothing_to_align(onebasin, here):
     assert not Path("aligned.nc").exists()
 
 
+@pytest.mark.parametrize("word", ["diagnose", "align", "report", "compare"])
+def test_a_loop_of_links_is_one_clear_error(onebasin, here, word):
+    (here / "loop.nc").symlink_to("loop.nc")
+    (here / "other.nc").symlink_to("missing.nc")
+    answer = onebasin(word, "loop.nc", *(["other.nc"] if word == "compare" else []))
+    assert answer.code == 1
+    assert "loop.nc is a link that leads to no file" in answer.err
+    assert "Did you mean loop.nc" not in answer.err
+    assert {path.name for path in here.iterdir()} == {"loop.nc", "other.nc"}
+
+
 def test_strict_exits_with_one_where_a_posterior_is_not_usable(onebasin, mixture):
     assert onebasin("diagnose", "run.nc").code == 0
     assert onebasin("diagnose", "run.nc", "--strict").code == 1

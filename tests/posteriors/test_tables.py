@@ -5,6 +5,7 @@ import io
 import numpy as np
 import pandas as pd
 import pytest
+import xarray as xr
 
 from onebasin.base.errors import PosteriorFileError
 from onebasin.posteriors.opening import open_tree
@@ -106,3 +107,41 @@ def test_rows_of_one_chain_are_put_in_the_order_of_their_draws(tmp_path, table):
     np.testing.assert_allclose(found["mu"].values, mu[:1], rtol=1e-12)
     with pytest.raises(ValueError, match="several draws of one number in a chain"):
         as_view(pd.concat([one, one]))
+
+
+def _posterior(rng):
+    mu, th = rng.normal(size=(4, 20)), rng.normal(size=(4, 20, 3))
+    held = {"mu": (("chain", "draw"), mu), "th": (("chain", "draw", "k"), th)}
+    return xr.Dataset(held, coords={"chain": range(4), "draw": range(20), "k": ["a", "b", "c"]})
+
+
+@pytest.mark.parametrize("order", [["chain", "draw", "k"], ["k", "draw", "chain"]])
+@pytest.mark.parametrize("of", ["index", "columns", "csv", "parquet"])
+def test_chains_draws_and_axes_are_read_from_an_index_or_columns(tmp_path, rng, order, of):
+    """Else chains become one chain in the order of rows, and entries of a vector become draws."""
+    dataset = _posterior(rng)
+    table = dataset.to_dataframe(dim_order=order)
+    if of == "columns":
+        table = table.reset_index().sample(frac=1, random_state=0).sort_values("k", kind="stable")
+    if of in ("csv", "parquet"):
+        getattr(table, f"to_{of}")(tmp_path / f"t.{of}")
+        table = tmp_path / f"t.{of}"
+    found = as_view(table).posterior
+    np.testing.assert_allclose(found["mu"].transpose("chain", "draw"), dataset["mu"], rtol=1e-12)
+    assert found["th"].dims == ("chain", "draw", "k")
+    np.testing.assert_allclose(found["th"].sel(k=["a", "b", "c"]), dataset["th"], rtol=1e-12)
+
+
+def test_stacked_datasets_columns_of_chains_and_of_two_levels_are_read(rng):
+    dataset = _posterior(rng)
+    shuffled = dataset.isel(draw=rng.permutation(20))
+    for other in (dataset.stack(sample=("chain", "draw")), shuffled):
+        np.testing.assert_array_equal(as_view(other).values("mu"), dataset["mu"])
+    by_chain = dataset["mu"].to_pandas().T
+    np.testing.assert_array_equal(as_view(by_chain).values("x"), dataset["mu"])
+    wide = pd.DataFrame({("posterior", "mu"): dataset["mu"].values.ravel()})
+    wide["chain", ""], wide["draw", ""] = np.repeat(range(4), 20), np.tile(range(20), 4)
+    wide["sample_stats", "lp"] = 1.0
+    view = as_view(wide)
+    np.testing.assert_array_equal(view.values("mu"), dataset["mu"])
+    assert (view.stat("lp") == 1).all()

@@ -117,3 +117,26 @@ def test_every_plot_is_found():
     assert all(callable(getattr(ob.plot, name)) for name in ob.plot.__all__)
     with pytest.raises(AttributeError, match="plot has no `nothing`"):
         _ = ob.plot.nothing
+
+
+EXTREME = {
+    "large": lambda z: 1e15 + z,
+    "huge": lambda z: 1e200 * z,
+    "small": lambda z: 1e-310 * z,
+    "infinite": lambda z: np.where(z > 2, np.inf, z),
+    "constant": np.ones_like,
+    "one chain": lambda z: z[:1],
+}
+
+
+@pytest.mark.parametrize("name", EXTREME)
+def test_extreme_numbers_and_one_chain_have_a_picture_or_a_named_error(rng, name):
+    draws = {"x": EXTREME[name](rng.normal(size=(4, 100)))}
+    drawn = set()
+    for plot in ("densities", "ranks", "forest", "traces"):
+        try:
+            getattr(ob.plot, plot)(draws)
+            drawn.add(plot)
+        except ob.OnebasinError as error:
+            assert "`posterior`" in str(error)
+    assert drawn >= ({"traces", "forest", "densities"} if name != "infinite" else set())

@@ -62,11 +62,12 @@ def test_the_largest_doubles_have_a_mean_and_a_spread():
     assert np.isfinite(units.into(values)).all()
 
 
-def test_sums_with_rounding_of_their_own_are_constants(rng):
-    shares = rng.dirichlet(np.ones(300), size=(4, 50))
+def test_sums_with_rounding_of_their_own_are_constants_and_large_numbers_are_not(rng):
+    shares = rng.dirichlet(np.ones(30), size=(4, 50))
     total = np.cumsum(shares, axis=-1)[..., -1:]
     assert np.ptp(total) > 0
     assert is_constant(total).all()
+    assert not is_constant(1e15 + rng.normal(size=(4, 50, 1))).any()
 
 
 def test_powers_of_two_are_no_larger():

@@ -1,5 +1,6 @@
 """The interpreter's driver: command lines as CmdStan takes them, and the files that it writes."""
 
+import errno
 import json
 from collections.abc import Callable
 
@@ -10,11 +11,12 @@ from onebasin.posteriors.entries import gather
 from onebasin.stan import command
 from onebasin.stan.acceptance import driver
 from onebasin.stan.home.errors import StanRunError
+from onebasin.stan.interpreter import driver as process
 from onebasin.stan.interpreter.model import Model
 from onebasin.stan.interpreter.source import compiled
 from onebasin.stan.output import Output, read, read_adaptation
 from onebasin.stan.run import ReadyProgram, run
-from onebasin.stan.translation import ProgramInfo
+from onebasin.stan.translation import ProgramInfo, last_words
 
 from ..conftest import PROGRAMS
 
@@ -118,3 +120,17 @@ def test_variational_writes_the_mean_first_and_the_trace_of_the_elbo(drive, tmp_
 def test_a_program_that_fails_exits_with_its_words(drive):
     with pytest.raises(StanRunError, match=r"(?s)exit code 1:\n.*never"):
         drive(nuts, program="hopeless")
+
+
+def test_a_full_disk_is_said_in_the_words_of_our_driver(monkeypatch, capsys):
+    def fails(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    for name, stand_in in (("_run", fails), ("bound_memory", lambda: None)):
+        monkeypatch.setattr(process, name, stand_in)
+    monkeypatch.setattr(process.signal, "signal", lambda *_: None)
+    assert process.main(["p.stan", "method=sample"]) == 1
+    said = capsys.readouterr().out
+    assert last_words(f"Iteration: 1 / 2\n{said}").startswith(
+        "Error: cannot write output file: No space"
+    )
