@@ -110,23 +110,18 @@ def groups_of(frame: pd.DataFrame, argument: str) -> dict[str, xr.Dataset]:
     stats: dict[str, np.ndarray] = {}
     for n in [n for n in columns if n.endswith("__")]:
         stat = STATS.get(n, n.removesuffix("__"))
-        stats[stat] = _narrowed(columns.pop(n))[1].astype(TYPES.get(stat, np.float64))
+        stats[stat] = _narrowed(columns.pop(n), [*axes])[1].astype(TYPES.get(stat, np.float64))
     if not columns:
         raise ArgumentError(f"`{argument}` holds no variables, only what its sampler did.")
-    held = {n: _narrowed(values) for n, values in columns.items()}
-    scalars = {n: values for n, (along, values) in held.items() if not along}
-    others = {
-        n: ((*schema.SAMPLE_DIMS, *([*axes][place] for place in along)), values)
-        for n, (along, values) in storable_names(held, argument).items()
-        if along
-    }
-    dims = {dim for along, _ in others.values() for dim in along}
-    labels = {dim: labels for dim, (_, labels) in axes.items() if dim in dims}
+    held = {n: _narrowed(v, [*axes]) for n, v in storable_names(columns, argument).items()}
+    others = {n: ((*schema.SAMPLE_DIMS, *along), v) for n, (along, v) in held.items() if along}
+    used = {dim for along, _ in held.values() for dim in along}
+    labels = {axis: labels for axis, (_, labels) in axes.items() if axis in used}
     labels |= {d: np.arange(n) for d, n in zip(schema.SAMPLE_DIMS, rows.shape, strict=False)}
-    draws = dataset_of(gathered(scalars), argument).assign(others).assign_coords(labels)
-    return {schema.POSTERIOR: draws} | (
-        {schema.SAMPLE_STATS: dataset_of(stats, argument)} if stats else {}
-    )
+    scalars = gathered({n: v for n, (along, v) in held.items() if not along})
+    draws = dataset_of(scalars, argument).assign(others).assign_coords(labels)
+    groups = {schema.POSTERIOR: draws}
+    return groups | ({schema.SAMPLE_STATS: dataset_of(stats, argument)} if stats else {})
 
 
 def _flat(frame: pd.DataFrame) -> pd.DataFrame:
@@ -180,16 +175,15 @@ def _axes(frame: pd.DataFrame, draws: np.ndarray) -> dict[str, tuple[np.ndarray,
     return found if cells == several[0] == prod(len(ls) for _, ls in found.values()) else {}
 
 
-def _narrowed(values: np.ndarray) -> tuple[tuple[int, ...], np.ndarray]:
-    """Take the axes off (chain, draw, ...) along which nothing varies; the numbers of those that stay come first."""
-    along: list[int] = []
-    for axis in reversed(range(2, values.ndim)):
-        first = values.take([0], axis)
+def _narrowed(values: np.ndarray, axes: list[str]) -> tuple[list[str], np.ndarray]:
+    """Take the axes off (chain, draw, ...) along which nothing varies, and name those that stay."""
+    along = list(axes)
+    for place, axis in reversed([*enumerate(axes, 2)]):
+        first = values.take([0], place)
         if ((values == first) | (np.isnan(values) & np.isnan(first))).all():
-            values = values.take(0, axis)
-        else:
-            along.insert(0, axis - 2)
-    return tuple(along), values
+            values = values.take(0, place)
+            along.remove(axis)
+    return along, values
 
 
 def _numbers(column: Any, argument: str) -> np.ndarray:

@@ -53,14 +53,6 @@ def test_allocations_are_judged_by_the_numbers_of_the_new_places(make_mcmc, rng)
     assert "R-hat is above" not in said and "still differ" not in said
 
 
-def test_an_angle_that_is_cut_open_has_no_sign(make_mcmc, rng):
-    """Its mode lies where the circle is cut; that of `x` and its mirror image lie apart."""
-    angle = (rng.normal(np.pi, 0.4, size=SHAPE) + np.pi) % (2 * np.pi) - np.pi
-    assert diagnose(make_mcmc({"angle": angle} | regression(rng))).verdict == "usable"
-    x = rng.normal(np.pi, 0.4, size=SHAPE) * rng.choice([-1, 1], size=SHAPE)
-    assert diagnose(make_mcmc({"x": x} | regression(rng))).exchangeable == ("+-x:",)
-
-
 def test_label_free_quantities_that_are_slow_are_named_where_labels_overlap(make_mcmc, rng):
     common = autoregression(rng, 0.9, SHAPE)
     mu = rng.normal(size=(*SHAPE, 3))
