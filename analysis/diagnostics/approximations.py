@@ -325,8 +325,8 @@ def _of_weights(facts: Facts, weighted: WeightedDraws) -> Verdict:
         own = {"even": "all but equal" if draws > EVEN * len(log_ratio) else "similar"}
     row = Reason(PREDICTIONS, "passed", "worth of weights", numbers | own)
     if not (means or sds or ends):
-        said = "usable weights" if drift else "usable resampled"
-        return Verdict("usable", (Reason("answer", "passed", said), row), _rows(facts, row))
+        said = Reason("answer", "passed", "usable weights" if drift else "usable resampled")
+        return Verdict("usable", (said, row), _rows(facts, row))
     if 2 * len(means) > sum(map(len, _entries(facts, weighted.values).values())):
         return _refused(facts, "tails of most", {"names": means})
     told: dict[str, object] = {"means": means} if means else {}

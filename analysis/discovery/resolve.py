@@ -256,8 +256,8 @@ def with_quantities(view: View, candidate: Candidate, known: Sequence[str]) -> C
             also.append(slot)
     # Where components are alike, a quantity of them comes no closer, but its correlation with them follows the labels.
     aligned = {name: v[:, rows] for name, v in candidate.values.items()}
-    known = {name for slot in also for name in slot.names}
-    held = {*tied(labels, aligned, {n: v for n, v in values.items() if n not in known})}
+    known: set[str] = {name for slot in also for name in slot.names}
+    held = set(tied(labels, aligned, {n: v for n, v in values.items() if n not in known}))
     signs = candidate.slots[0].signed
     for slot in (s for s in places if s.axes and s.signed <= signs and held.issuperset(s.names)):
         moved = moved_values(slot, values[slot.name], elements)

@@ -307,6 +307,7 @@ def weighted(job: Job[Any], found: Found) -> Found:
     group = group.assign({name: (schema.SAMPLE, values) for name, values in own.items()})
     whole = one_chain(draws, stats, group, converged=True)
     attributes = {**found.attributes, **_price(counted), schema.WORTH: result.worth}
+    first: dict[str, tuple[tuple[str, ...], dict[str, np.ndarray]]]
     first = {schema.WEIGHTED: ((schema.SAMPLE,), result.values)}
     first |= {schema.DRIFT: (("value", "statistic"), moved)}
     groups = dict(whole.groups)

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
-from onebasin.posteriors.weights import CLAIMED, TAIL, tails_of
+from onebasin.posteriors.weights import CLAIMED, TAIL, resampled, tails_of
 
 from ..density.counted import CountedDensity
 from .gaussian import Matrix, NormalFit, Points, moments
 from .peaks import square_root
-from .weighting import Weighted, resampled
+from .weighting import Weighted
 
 Chain = Float[np.ndarray, " chain"]
 
