@@ -256,14 +256,14 @@ def with_quantities(view: View, candidate: Candidate, known: Sequence[str]) -> C
             also.append(slot)
     # Where components are alike, a quantity of them comes no closer, but its correlation with them follows the labels.
     aligned = {name: v[:, rows] for name, v in candidate.values.items()}
-    known: set[str] = {name for slot in also for name in slot.names}
-    held = set(tied(labels, aligned, {n: v for n, v in values.items() if n not in known}))
+    moved_too = {name for slot in also for name in slot.names}
+    held = set(tied(labels, aligned, {n: v for n, v in values.items() if n not in moved_too}))
     signs = candidate.slots[0].signed
     for slot in (s for s in places if s.axes and s.signed <= signs and held.issuperset(s.names)):
         moved = moved_values(slot, values[slot.name], elements)
-        if not (tied(labels, aligned, {slot.name: moved}) or known & {*slot.names}):
+        if not (tied(labels, aligned, {slot.name: moved}) or moved_too & {*slot.names}):
             also.append(slot)
-            known |= {*slot.names}
+            moved_too |= {*slot.names}
     return replace(candidate, slots=(*candidate.slots, *also))
 
 
