@@ -1,4 +1,4 @@
-"""`onebasin study`: a paper's experiment, its numbers beside those that the paper prints."""
+"""`onebasin study`: a paper's experiment, its numbers next to those that the paper prints."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def study(
     json: Json = False,
     progress: Progress = True,
 ) -> None:
-    """Repeat a paper's experiment and show its numbers beside those that the paper prints."""
+    """Repeat a paper's experiment and show its numbers next to those that the paper prints."""
     if list_:
         _write_list(json)
         return

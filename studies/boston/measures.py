@@ -1,4 +1,4 @@
-"""Measure the predictions of every split's test part, beside the paper's numbers."""
+"""Measure the predictions of every split's test part, next to the paper's numbers."""
 
 import math
 
@@ -76,7 +76,7 @@ paper calls Table 2 coverage; by its text it is the share of test points outside
 PAIRS = (("free", "givens"), ("ordered", "givens+ordered"))
 """Without and with the unit-norm constraint, all else equal."""
 _PRINTED = {"free": "free", "ordered": "free", "givens": "givens", "givens+ordered": "givens"}
-"""The column of the paper's tables that a parametrisation stands beside."""
+"""The column of the paper's tables that a parametrisation stands next to."""
 
 
 def _means(row: Row) -> dict[str, float]:
@@ -116,8 +116,8 @@ TABLES = (
         overlap=OVERLAP,
     ),
     Summary(
-        "Means over splits, in units of a standardised target; beside the paper's Tables 1 and 2. What the paper calls "
-        "MSE may be its root",
+        "Means over splits, in units of a standardised target; next to the paper's Tables 1 and 2. What the paper "
+        "calls MSE may be its root",
         {
             **_SCORES,
             "root of the MSE": lambda row: math.sqrt(row["mse"]),

@@ -7,8 +7,8 @@ default the network is 196-32-10 on 2,000 images of MNIST, and `--quick` takes 6
 
 from .. import lab
 from .design import cells, configure, target
-from .figures import figures
+from .figures import draw_figures
 from .making import make
 from .measures import TABLES, measure
 
-STUDY = lab.Study(configure, cells, target, measure, TABLES, figures, make)
+STUDY = lab.Study(configure, cells, target, measure, TABLES, draw_figures, make)

@@ -24,7 +24,7 @@ PANEL = (3.1, 2.5)
 _AS_TRAINED, _ALIGNED = style.chain_colour(1), style.ACCENT
 
 
-def figures(config: CompactConfig, outcomes: Outcomes, frames: Frames) -> Mapping[str, Figure]:
+def draw_figures(config: CompactConfig, outcomes: Outcomes, frames: Frames) -> Mapping[str, Figure]:
     """Draw the figures of the pairs that there are."""
     drawn = {"figure-2": ("dynamics", figure_two), "figure-3": ("swaps", figure_three)}
     return {

@@ -102,7 +102,7 @@ class Study:
     measures: Callable[[Any, Outcomes], Frames]
     """From settings and outcomes to frames by name; `failures` is added to them."""
     tables: tuple[Summary, ...]
-    """What a terminal shows, and the record's page may: beside what the paper prints, where it does."""
+    """What a terminal shows, and the record's page may: next to what the paper prints, where it does."""
     figures: Callable[[Any, Outcomes, Frames], Mapping[str, Figure]] = lambda *run: {}
     """From settings, outcomes and frames to the paper's figures, by the names of their files."""
     make: Callable[[Any, Cell, Context], xr.DataTree] | None = None
@@ -121,9 +121,8 @@ class Findings:
     @property
     def tables(self) -> tuple[Table, ...]:
         """The tables that have rows, the cells that failed last."""
-        return tuple(
-            table for make in (*self.summaries, failed_cells) if (table := make(self.frames)).rows
-        )
+        tables = [summary(self.frames) for summary in self.summaries]
+        return tuple(table for table in (*tables, failed_cells(self.frames)) if table.rows)
 
     def to_dict(self) -> dict[str, Any]:
         """Return what goes to JSON: plain types."""

@@ -110,9 +110,9 @@ class Summary:
             seen |= any(value is not None for side in sides for value in side)
             trusted = all(self.trusted(frames, row) for row in group)
             for values in zip_longest(*sides):  # a list may be missing
-                known = trusted and all(v is not None and math.isfinite(v) for v in values)
-                if known and (not ratio or min(values) > 0):
-                    numbers.append(_compare(values, ratio=ratio))
+                known = [v for v in values if v is not None and math.isfinite(v)]
+                if trusted and len(known) == len(values) and (not ratio or min(known) > 0):
+                    numbers.append(_compare(known, ratio=ratio))
                 else:
                     left_out += 1
         if not seen:

@@ -7,7 +7,7 @@ by layer, during the training; what collapses; two scales of the prior.
 
 from .. import lab
 from .design import cells, configure, make, target
-from .figures import figures
+from .figures import draw_figures
 from .measures import TABLES, measure
 
-STUDY = lab.Study(configure, cells, target, measure, TABLES, figures, make)
+STUDY = lab.Study(configure, cells, target, measure, TABLES, draw_figures, make)

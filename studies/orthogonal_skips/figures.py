@@ -14,7 +14,7 @@ EDGE = 2.0
 """Half the width of Figure 1; the data lie within 1."""
 
 
-def figures(config: SkipsConfig, outcomes: Outcomes, frames: Frames) -> Mapping[str, Figure]:
+def draw_figures(config: SkipsConfig, outcomes: Outcomes, frames: Frames) -> Mapping[str, Figure]:
     """Draw bands of the predictive mean with one sd, epistemic and in all; and both bounds of the gap, a band a fit."""
     first = (config.seed, config.conditions[0])
     shown = [c for c in outcomes if (c.seed, c.case) == first and c.method in (VI, TRUTH)]

@@ -9,6 +9,6 @@ widths with `--full`; by default of 2,000 of its images, averaged to 14 x 14, an
 from .. import lab
 from .design import cells, configure, target
 from .making import make, measures
-from .tables import TABLES, figures
+from .tables import TABLES, draw_figures
 
-STUDY = lab.Study(configure, cells, target, measures, TABLES, figures, make)
+STUDY = lab.Study(configure, cells, target, measures, TABLES, draw_figures, make)

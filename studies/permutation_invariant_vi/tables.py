@@ -13,7 +13,7 @@ from .two_weights.figures import contours, over_alpha
 from .two_weights.measures import relative_separation, separations
 
 REPORTED = {0.25: 1.25, 0.5: 2.5, 1.0: 5.0, 2.0: 10.0}
-"""Thresholds that the paper's plots are said to show, by sigma; its text, as we have it, has lost them."""
+"""Distances between the modes at which the paper's plots are said to have a threshold, by sigma."""
 _BRANCHES = ("mfvi", "sgm")
 _FITTED = {
     "test accuracy": "accuracy",
@@ -31,7 +31,7 @@ def _bounded(frames: Frames) -> Iterable[Row]:
 
 def _best_infonce(frames: Frames) -> Frame:
     """Take the recommended fits, and those by InfoNCE at the K of the highest mean symmetrised ELBO."""
-    rows = []
+    rows: list[Row] = []
     for group in read("fits", frames).groups(["width"]):
         rows += group.where(method="recommended")
         found = group.where(kind="infonce")
@@ -60,13 +60,14 @@ _SYMMETRISED = tuple(
 """Plain fits and symmetrised ones."""
 TABLES = (
     Summary(
-        "One Gaussian between two modes (Figure 3): the alpha, in sigmas, at which an optimum near a mode appears and "
-        "becomes the better one, by quadrature, and between which descents stay; beside what the paper's plots show",
+        "One Gaussian between two modes (Figure 3): their distance, in sigmas, at which an optimum near a mode appears "
+        "and becomes the better one, by quadrature, and between which descents begin to stay; next to what the paper's "
+        "plots show",
         {
-            "appears": lambda row: row["vanishing"] / row["sigma"],
-            "is the better one": lambda row: row["switching"] / row["sigma"],
-            "descents stay from": "low",
-            "descents stay at": "high",
+            "appears": lambda row: 2 * row["vanishing"] / row["sigma"],
+            "is the better one": lambda row: 2 * row["switching"] / row["sigma"],
+            "descents go midway at": lambda row: 2 * row["low"],
+            "descents stay at": lambda row: 2 * row["high"],
         },
         by=("sigma",),
         over="thresholds",
@@ -129,7 +130,7 @@ TABLES = (
         change=Change("method", (("InfoNCE at its best K", "recommended"),)),
     ),
     Summary(
-        "The nearest equivalent mode: distance in ||w||, beside Theorem 3.1's bound; and 2 / sqrt(H - 1), which bounds "
+        "The nearest equivalent mode: distance in ||w||, next to Theorem 3.1's bound; 2 / sqrt(H - 1), which bounds "
         "every network's too",
         {
             "distance, mean": "distance",
@@ -166,9 +167,11 @@ TABLES = (
 )
 
 
-def figures(config: InvariantConfig, outcomes: Outcomes, frames: Frames) -> Mapping[str, Figure]:
+def draw_figures(
+    config: InvariantConfig, outcomes: Outcomes, frames: Frames
+) -> Mapping[str, Figure]:
     """Draw the paper's figures whose experiments succeeded."""
-    drawn = {}
+    drawn: dict[str, Figure] = {}
     if read("thresholds", frames):
         drawn |= {"figure-3": figure_three(frames), "appendix-a": appendix(frames)}
     if read("cases", frames):

@@ -8,7 +8,7 @@ With --full, many data sets at two levels of noise: every number then has an int
 
 from .. import lab
 from .design import cells, configure, target
-from .figures import figures
+from .figures import draw_figures
 from .measures import TABLES, measure
 
-STUDY = lab.Study(configure, cells, target, measure, TABLES, figures)
+STUDY = lab.Study(configure, cells, target, measure, TABLES, draw_figures)

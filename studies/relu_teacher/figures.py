@@ -20,7 +20,7 @@ NEAR = 0.5
 """Training points with the second input within this of 0 are drawn next to the slice."""
 
 
-def figures(config: TeacherConfig, outcomes: Outcomes, frames: Frames) -> Mapping[str, Figure]:
+def draw_figures(config: TeacherConfig, outcomes: Outcomes, frames: Frames) -> Mapping[str, Figure]:
     """Draw the first data set's posteriors, free above and unit-norm below, of the first engine that has them."""
     shown = {
         f"{problem}, {METHOD_WORDS[method]}": cell
