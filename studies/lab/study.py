@@ -102,7 +102,7 @@ class Study:
     measures: Callable[[Any, Outcomes], Frames]
     """From settings and outcomes to frames by name; `failures` is added to them."""
     tables: tuple[Summary, ...]
-    """What a terminal shows, and the record's page may: next to what the paper prints, where it does."""
+    """The tables that are shown: what was found next to what the paper prints, where it does."""
     figures: Callable[[Any, Outcomes, Frames], Mapping[str, Figure]] = lambda *run: {}
     """From settings, outcomes and frames to the paper's figures, by the names of their files."""
     make: Callable[[Any, Cell, Context], xr.DataTree] | None = None
