@@ -91,7 +91,9 @@ def study(
     schedule = Schedule(scheduler, workers, retries)
     chosen, size = find(name), "quick" if quick else "full" if full else ""
     if show:
-        _write_findings(read_findings(chosen, out or record_path(name, size)), json=json)
+        if rerun or record:
+            raise UsageError("`--show` runs nothing: leave out --rerun and --record.")
+        _write_findings(read_findings(name, chosen, out or record_path(name, size)), json=json)
         return
     options = Options(
         quick=quick,

@@ -145,12 +145,17 @@ def read_record(numbers: Path) -> dict[str, Any]:
     return made
 
 
-def read_findings(study: Study, path: Path) -> Findings:
-    """Read the numbers of a record, or of the folder of a finished run; a `StudyError` if there are none."""
+def read_findings(name: str, study: Study, path: Path) -> Findings:
+    """Read the numbers of a record, or of the folder of a finished run; a `StudyError` if there are none of `name`."""
     try:
-        made = read_json(path / "findings.json") if path.is_dir() else read_record(path)
+        files = [path / "run.json", path / "findings.json"]
+        made = read_json(files[0]) | read_json(files[1]) if path.is_dir() else read_record(path)
+        if made["study"] != name:
+            raise StudyError(
+                f"`--out` is {path}, which is of the study {made['study']}: name one of {name}."
+            )
         frames = {name: Frame.from_json(kept) for name, kept in made["frames"].items()}
-    except (OSError, ValueError, KeyError):
+    except (OSError, KeyError, json.JSONDecodeError):
         raise StudyError(
             f"`--show` finds no recorded numbers in {path}: run the study, or name a run's folder by --out."
         ) from None

@@ -144,6 +144,9 @@ def test_record_is_stamped_with_all_that_it_takes_to_repeat_it(
     assert str(here) not in path.read_text()
     shown = onebasin("study", "relu-teacher", "--show", "--json").json
     assert shown["frames"] == teacher("--json").json["frames"]
+    other = onebasin("study", "boston", "--show", "--out", "run").err
+    assert "of the study relu-teacher" in " ".join(other.split())
+    assert onebasin("study", "relu-teacher", "--show", "--record").code == 2
     before = path.read_text()
     assert teacher("--record", "--quick", "--force").code == 0  # beside it, not over it
     assert Path("results/relu-teacher-quick.json").exists()
