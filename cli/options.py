@@ -42,7 +42,7 @@ Progress = Annotated[bool, described("Show bars while it runs.")]
 Force = Annotated[bool, described("Replace an existing file.", "--force")]
 Seed = Annotated[int, described("Random seed.")]
 Quick = Annotated[bool, described("Run it small, in minutes.", "--quick")]
-Record = Annotated[bool, described("Write the result to studies/results.", "--record")]
+Record = Annotated[bool, described("Write the numbers to studies/results.", "--record")]
 Build = Annotated[
     bool, described("Assemble CmdStan first if it is not there.", "--build/--no-build")
 ]

@@ -1,4 +1,4 @@
-"""`onebasin study`: a paper's experiment, compared with the paper's words."""
+"""`onebasin study`: a paper's experiment, its numbers next to those that the paper prints."""
 
 from __future__ import annotations
 
@@ -57,6 +57,9 @@ def study(
         None,
         "Cells to run, by their keys: split03.*,split*.stan; in addition to those in the folder.",
     ),
+    show: bool = option(
+        False, "Run nothing: show what is recorded, or what the folder of --out holds.", "--show"
+    ),
     rerun: Path | None = option(
         None, "Run this record, or folder of a run, again, and compare the numbers."
     ),
@@ -70,7 +73,7 @@ def study(
     json: Json = False,
     progress: Progress = True,
 ) -> None:
-    """Repeat a paper's experiment and compare the outcome with what the paper says."""
+    """Repeat a paper's experiment and show its numbers next to those that the paper prints."""
     if list_:
         _write_list(json)
         return
@@ -81,12 +84,17 @@ def study(
     from onebasin.studies.lab import Options
     from onebasin.studies.lab.driver import Schedule
     from onebasin.studies.lab.folder import default_folder, open_run
-    from onebasin.studies.lab.record import read_manifest, settings_of
+    from onebasin.studies.lab.record import read_findings, read_manifest, record_path, settings_of
     from onebasin.studies.lab.study import find
     from onebasin.studies.lab.study import only as restricted
 
     schedule = Schedule(scheduler, workers, retries)
-    chosen = find(name)
+    chosen, size = find(name), "quick" if quick else "full" if full else ""
+    if show:
+        if rerun or record:
+            raise UsageError("`--show` runs nothing: leave out --rerun and --record.")
+        _write_findings(read_findings(name, chosen, out or record_path(name, size)), json=json)
+        return
     options = Options(
         quick=quick,
         full=full,
@@ -117,12 +125,12 @@ def study(
 
     def write(findings: Findings) -> None:
         if manifest is None:
-            _write_findings(run, findings, json=json)
+            _write_findings(findings, run, json=json)
             return
-        from onebasin.studies.lab.record import AGAINST, held_against
+        from onebasin.studies.lab.record import against_table, held_against
 
         against = held_against(manifest, findings.frames)
-        console.write_table(AGAINST({"against": against}))
+        console.write_table(against_table(against))
         other = sum(not row["same"] for row in against)
         if other or not against:
             versions = ", ".join(f"{name} {number}" for name, number in manifest.versions.items())
@@ -139,7 +147,7 @@ def study(
         schedule=schedule,
         progress=progress,
         command=context.obj or "",
-        record=None if not record else "quick" if quick else "full" if full else "",
+        record=size if record else None,
         write=write,
     )
 
@@ -169,7 +177,7 @@ def _carry_out(
     record: str | None = None,
     write: Callable[[Findings], None],
 ) -> None:
-    """Make the cells that the folder does not hold yet, conclude, and write the findings once it holds them.
+    """Make the cells that the folder does not hold yet, measure them, and write the findings once it holds them.
 
     `record` is the size under which the findings are also written to studies/results, empty for the study's own. After
     Ctrl-C the folder keeps what is finished.
@@ -180,7 +188,7 @@ def _carry_out(
 
     def kept() -> str:
         if run.record.get("status") == "done":
-            return f"the run is finished, and the report is {run.report_path}"
+            return f"the run is finished, and its tables are in {run.tables_path}"
         return f"finished cells are kept in {run.path}: repeat the command to resume"
 
     say = telling(console.say)
@@ -195,20 +203,18 @@ def _carry_out(
         finally:
             run.settle()
         if record is not None:
-            for path in write_record(run.record["study"], run, findings, size=record):
-                console.say(f"wrote {path}")
+            path = write_record(run.record["study"], run, findings, size=record)
+            console.say(f"wrote {path}; tables for its page are in {run.tables_path}")
         write(findings)
 
 
-def _write_findings(run: Run, findings: Findings, *, json: bool) -> None:
-    """Write tables and the result in words, or all of it as JSON."""
-    from onebasin.studies.lab import Caution
-
+def _write_findings(findings: Findings, run: Run | None = None, *, json: bool) -> None:
+    """Write the tables, or all numbers as JSON."""
     if json:
-        console.write_json({"folder": str(run.path), **findings.to_dict()})
+        folder = {} if run is None else {"folder": str(run.path)}
+        console.write_json({**folder, **findings.to_dict()})
         return
-    for table in findings.shown:
+    for table in findings.tables:
         console.write_table(table)
-    for sentence in findings.headline:
-        console.write_remark(sentence, "warn" if isinstance(sentence, Caution) else "good")
-    console.write_remark(f"the report is {run.report_path}", "good")
+    if run is not None:
+        console.write_remark(f"the tables and figures are in {run.path}", "good")

@@ -52,10 +52,17 @@ def _title(name: str) -> str:
     return title[:1].upper() + title[1:]
 
 
-def _outcomes(record: dict) -> str:
-    """Return the sentence that counts verdicts, then the first other one."""
-    (counted, *_), (first, *_) = _parted(record["headline"])
-    return f"{counted} {first}"
+def _said(name: str) -> list[str]:
+    """Return the points with which a record's page opens."""
+    page = (RECORDS / f"{name}.md").read_text(encoding="utf-8")
+    found = POINTS.search(page)
+    return [] if found is None else [line[2:] for line in found[0].splitlines()]
+
+
+def _outcomes(name: str) -> str:
+    """Return the sentence that counts verdicts, if there is one, then the first other one."""
+    counted, others = _parted(_said(name))
+    return " ".join([*counted[:1], *others[:1]])
 
 
 def _parted(sentences: list[str]) -> tuple[list[str], list[str]]:
@@ -66,22 +73,23 @@ def _parted(sentences: list[str]) -> tuple[list[str], list[str]]:
     return counted, [sentence for sentence in sentences if sentence not in counted]
 
 
-def _marks(record: dict) -> str:
-    """Draw a mark for each statement, with its label for those who point at it."""
+def _marks(name: str, record: dict) -> str:
+    """Draw a mark for each statement that a record has tried, with its label for those who point at it."""
     marks = ""
-    for said in record["statements"]:
+    for said in record.get("statements", ()):
         kind, mark = MARKS.get(said["verdict"], ("open", "!"))
         label = escape(f"{said['label']}: {said['verdict']}")
         marks += f'<span class="{kind}" title="{label}">{mark}</span>'
-    return f'<p class="marks" role="img" aria-label="{escape(_outcomes(record))}">{marks}</p>\n'
+    label = escape(_outcomes(name))
+    return f'<p class="marks" role="img" aria-label="{label}">{marks}</p>\n' if marks else ""
 
 
 def _section(name: str, record: dict) -> str:
     return f"""## {name}
 
-{_title(name)}. {_outcomes(record)} [All results](../../studies/results/{name}.md)
+{_title(name)}. {_outcomes(name)} [All results](../../studies/results/{name}.md)
 
-{_marks(record)}"""
+{_marks(name, record)}"""
 
 
 def index() -> str:
@@ -117,9 +125,10 @@ def fold(_app: Sphinx, docname: str, source: list[str]) -> None:
     if not docname.startswith("studies/results/"):
         return
     record = json.loads((ROOT / f"{docname}.json").read_text(encoding="utf-8"))
-    counted, others = _parted(record["headline"])
+    name = Path(docname).name
+    counted, others = _parted(_said(name))
     points = "".join(f"- {sentence}\n" for sentence in (*counted[1:], *others[1:]))
-    opening = f"{_outcomes(record)}\n\n{_marks(record)}\n"
+    opening = f"{_outcomes(name)}\n\n{_marks(name, record)}\n"
     if points:
         opening += f"<details>\n<summary>More numbers</summary>\n\n{points}\n</details>\n"
     text = MADE.sub(_folded, TABLE.sub(_folded, source[0]))

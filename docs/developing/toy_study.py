@@ -1,6 +1,5 @@
 """A toy study, of whether a posterior is half as wide with four times the data."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,8 +12,6 @@ from onebasin.models.target import Target
 from onebasin.studies import lab
 
 SIZES = {"few": 25, "many": 100}
-MAX_ERROR = 5.0
-"""Monte Carlo errors by which a posterior mean may be off."""
 
 
 @dataclass(frozen=True)
@@ -71,48 +68,17 @@ def _row(config: Config, cell: lab.Cell, outcomes: lab.Outcomes) -> dict[str, An
     return {**cell.factors, "num_obs": len(y), "sd": found["sd"], "error": error}
 
 
-NARROWER = lab.Claim(
-    "narrower with more data",
-    "The standard deviation falls with the square root of the number of observations.",
-    "the sd with four times the data is less than 0.6 of the other",
-    lab.contrast(
-        "cells",
-        "problem",
-        [("few", "many")],
-        lambda few, many: (f"{few['sd']:.3g} to {many['sd']:.3g}", many["sd"] < 0.6 * few["sd"]),
-        same=("method", "engine"),
-        where=lambda few, many: f"{few['num_obs']} to {many['num_obs']} numbers",
-    ),
+POSTERIORS = lab.Summary(
+    "What was sampled, and the error of the mean in Monte Carlo errors",
+    {"posterior sd": "sd", "error": "error"},
+    by=("problem",),
 )
-RIGHT = lab.Claim(
-    "the right mean",
-    "NUTS samples the posterior.",
-    f"the posterior mean is within {MAX_ERROR:g} Monte Carlo errors of the exact one",
-    lab.each("cells", lambda row: (f"{row['error']:.1f} errors", row["error"] <= MAX_ERROR)),
-)
-POSTERIORS = lab.RowTable(
-    "What was sampled",
-    (
-        lab.Field("posterior", "label"),
-        lab.Field("sd", "sd", decimals=3),
-        lab.Field("error", "error", decimals=1, unit="MCSE", flag=lab.at_most(MAX_ERROR)),
-    ),
+NARROWER = lab.Summary(
+    "By four times the data, over without; the standard deviation should halve",
+    {"posterior sd": "sd"},
+    by=(),
+    printed=lambda row: {"posterior sd": 0.5},
+    change=lab.Change("problem", (("few", "many"),), scale="ratio"),
 )
 
-
-def headline(frames: lab.Frames) -> Iterable[str]:
-    """Say the result."""
-    sds = ", ".join(f"{row['sd']:.3f} with {row['num_obs']} numbers" for row in frames["cells"])
-    return f"The posterior sd is {sds}.", lab.count_verdicts(frames)
-
-
-def chapters(config: Config, outcomes: lab.Outcomes, frames: lab.Frames) -> Iterable[lab.Chapter]:
-    """Lay out the page."""
-    yield lab.Chapter("The question", "Is a posterior half as wide with four times the data?")
-    yield lab.Chapter("The answer", views=(POSTERIORS, lab.STATEMENTS, lab.TRIALS))
-
-
-STUDY = lab.Study(
-    configure=configure, cells=cells, target=target, measures=measure, claims=(NARROWER, RIGHT),
-    views=(lab.STATEMENTS, lab.TRIALS, POSTERIORS), title="A toy", headline=headline, chapters=chapters,
-)  # fmt: skip
+STUDY = lab.Study(configure, cells, target, measure, (POSTERIORS, NARROWER))

@@ -1,4 +1,4 @@
-"""Trained pairs of networks: the paper's Figures 2 and 3, as their captions here say.
+"""Trained pairs of networks, of the paper's Figures 2 and 3.
 
 Convention: losses are mean negative log likelihoods of the training images in nats; distances are Euclidean over all
 weights and biases; alignment is that of Git Re-Basin, whole units in their own scale. Each network sees batches in an
@@ -9,12 +9,9 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from matplotlib.axes import Axes
 
 from onebasin.analysis.alignment import networks
 from onebasin.analysis.alignment.barriers import Barrier, barrier
-from onebasin.analysis.page.page import FigureItem
-from onebasin.analysis.plots import style
 from onebasin.inference import Ensemble, Train
 from onebasin.inference.training.train import first_values, train
 from onebasin.models import NetworkTarget
@@ -28,9 +25,6 @@ MAX_IMAGES = 5000
 """Training images at most on which losses are computed: the first ones."""
 
 Values = dict[str, np.ndarray]
-PANEL = (3.1, 2.5)
-"""Width and height of a panel of the figures, in inches."""
-_AS_TRAINED, _ALIGNED = style.chain_colour(1), style.ACCENT
 
 
 def train_dynamics(target: NetworkTarget, settings: PairSettings, seed: int) -> xr.DataTree:
@@ -132,73 +126,3 @@ def _tree(target: NetworkTarget, values: Any, name: str, variables: dict[str, An
     arrays = {n: np.asarray(value) for n, value in values.items()}
     groups = {"posterior": networks.as_draws(target.model, arrays), name: xr.Dataset(variables)}
     return tree_of(groups, {"model": target.model.describe(), "target": target.name})
-
-
-def figure_two(found: xr.Dataset) -> FigureItem:
-    """Remake Figure 2: losses of two networks and of those between them, as training goes on."""
-    titles = ("as trained", "second aligned to the first")
-    figure, panels = style.new_panels(
-        titles,
-        columns=2,
-        panel_size=PANEL,
-        margin=(0.3, 0.5),
-        x_label="epoch",
-        y_label="loss (nats)",
-    )
-    middle = found.sizes["position"] // 2
-    for axes, name in zip(panels, ("loss_raw", "loss_aligned"), strict=True):
-        losses = found[name].values
-        axes.plot(found["epoch"], losses[:, 0], "-", color=style.INK, label="first network")
-        axes.plot(found["epoch"], losses[:, -1], "--", color=style.MUTED, label="second network")
-        axes.plot(
-            found["epoch"], losses[:, middle], "-", color=style.ACCENT, label="halfway between"
-        )
-        axes.set_ylim(bottom=0)
-    style.add_legend(figure, *panels[0].get_legend_handles_labels())
-    return FigureItem(
-        figure,
-        caption="The paper's Figure 2 remade: mean loss of the training images for two networks trained from "
-        "initial weights and batches of their own, and for the network halfway between them, before and after "
-        "the second was aligned to the first (weights, whole units).",
-        alt="Loss against epoch of two networks and of the one halfway between, as trained and aligned",
-    )
-
-
-def figure_three(found: xr.Dataset) -> FigureItem:
-    """Remake Figure 3: transpositions before training, and what is left of them after it."""
-    figure = style.new_figure(2 * PANEL[0] + 0.3, 2 * PANEL[1] + 0.6)
-    panels = figure.subplots(2, 2).ravel()
-    before = "transpositions before training"
-    words = (
-        ("transpositions after", before, "transpositions (NoT)"),
-        ("distance", before, "Euclidean"),
-        ("loss barrier", before, "nats"),
-        ("along the line", "position on the line", "transpositions (NoT)"),
-    )
-    for axes, (title, x_label, y_label) in zip(panels, words, strict=True):
-        style.style_axes(axes, title=title, x_label=x_label, y_label=y_label)
-    counts = found["before"].values
-    panels[0].plot(counts, counts, ":", color=style.MUTED, label="as before training")
-    _band(panels[0], counts, found["after"].values, style.INK, "mean over runs, ±1 sd")
-    for axes, name in ((panels[1], "distance"), (panels[2], "barrier")):
-        _band(axes, counts, found[f"{name}_raw"].values, _AS_TRAINED, "as trained")
-        _band(axes, counts, found[f"{name}_aligned"].values, _ALIGNED, "aligned")
-    for along in found["between"].values:
-        panels[3].plot(found["position"], along, color=style.MUTED, linewidth=0.9, alpha=0.8)
-    for axes in panels[:2]:
-        axes.legend(frameon=False, fontsize=style.TEXT_SIZE - 1, labelcolor=style.INK)
-    return FigureItem(
-        figure,
-        caption="The paper's Figure 3 remade: pairs of networks from the same initial weights, those of the "
-        "second permuted by a number of transpositions, each trained on batches in an order of its own. Bands are "
-        "one standard deviation over runs. Below right: the transpositions that align a network on the line "
-        "between the first and its most permuted twin to the first, a line for each run.",
-        alt="Transpositions after training, distance and loss barrier against transpositions before; "
-        "transpositions along the line between two networks",
-    )
-
-
-def _band(axes: Axes, x: np.ndarray, values: np.ndarray, colour: str, label: str) -> None:
-    mean, sd = values.mean(axis=0), values.std(axis=0)
-    axes.fill_between(x, mean - sd, mean + sd, color=colour, alpha=0.2, linewidth=0)
-    axes.plot(x, mean, "o-", color=colour, markersize=3, label=label)

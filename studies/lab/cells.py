@@ -6,9 +6,9 @@ It may be made from the posteriors of cells before it, its inputs. (A cell of a 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from onebasin.base.errors import OnebasinError
 from onebasin.posteriors import schema
@@ -112,14 +112,6 @@ class Outcomes:
         cells = (cell for cell in self.paths if (cell.problem, cell.method) == (problem, method))
         return next(map(self.tree, cells), None)
 
-    def keep(self, wanted: Callable[[Cell], bool]) -> Self:
-        """Keep the cells that are wanted."""
-        return replace(
-            self,
-            paths={cell: path for cell, path in self.paths.items() if wanted(cell)},
-            failures={cell: line for cell, line in self.failures.items() if wanted(cell)},
-        )
-
     def __iter__(self) -> Iterator[Cell]:
         return iter(self.paths)
 
@@ -135,11 +127,6 @@ class Context:
     progress: bool  # Whether to show bars.
     say: Callable[[str], None]  # Called with a line of text before something that takes long.
     inputs: tuple[xr.DataTree, ...] = ()  # Posteriors of the cells that it is made from, in order.
-
-
-def where(row: Mapping[str, Any]) -> str:
-    """Name a row's cell where the method is the same everywhere: problem and engine."""
-    return f"{row['problem']}, {ENGINE_WORDS[row['engine']]}"
 
 
 def diagnosis_columns(outcomes: Outcomes, cell: Cell) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Running a study: its cells into the run's folder, one after another or several at once, then the conclusion.
+"""Running a study: its cells into the run's folder, one after another or several at once, then its tables.
 
 In this process cells run one after another, since the chains of each already share the cores. With `workers` several
 are made at once, each in a process (`lab.cell_process`); with a scheduler's address, the workers of a Dask cluster
@@ -20,18 +20,19 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from onebasin.analysis.page.render import write
 from onebasin.base.cores import available_cores
 from onebasin.base.errors import ArgumentError, Halted, Interrupted, StudyError, WriteError
 from onebasin.base.extras import lacks
+from onebasin.base.files.atomic import replacing
 from onebasin.base.notices import record
+from onebasin.base.table import table_to_markdown
 from onebasin.base.time_left import in_words
 
 from .cell_process import Answer, start_cell, write_order
 from .cells import Cell, Outcomes
 from .folder import Run, write_json
 from .making import Broken, MadeCell, Recipe, Say, find_cell, make_cell, persist
-from .study import Findings, Study, conclude, measure, report
+from .study import Findings, Study, measure
 
 LOCAL = "local"
 LEAST_SECONDS = 60.0
@@ -303,11 +304,16 @@ def _what_is_kept(state: StudyProgress, run: Run) -> str:
 
 
 def finish(study: Study, config: Any, run: Run, outcomes: Outcomes) -> Findings:
-    """Measure and conclude, and write findings and report; a `StudyError` at the end if cells failed by an error."""
+    """Measure, and write numbers, tables and figures; a `StudyError` at the end if cells failed by an error."""
     try:
-        findings = conclude(study, measure(study, config, outcomes))
+        findings = Findings(study.tables, measure(study, config, outcomes))
         write_json(run.findings_path, findings.to_dict())
-        write(report(study, config, outcomes, findings), run.report_path, force=True)
+        with replacing(run.tables_path) as part:
+            tables = "\n\n".join(map(table_to_markdown, findings.tables))
+            part.write_text(f"{tables}\n", encoding="utf-8")
+        for name, figure in study.figures(config, outcomes, findings.frames).items():
+            with replacing(run.path / f"{name}.png") as part:
+                figure.savefig(part, format="png", dpi=150)
     except Exception as error:
         if not outcomes.broken:
             raise

@@ -1,4 +1,4 @@
-"""A run is a folder: `run.json`, a posterior file per cell, the findings and the report.
+"""A run is a folder: `run.json`, a posterior file per cell, numbers, tables and figures.
 
 Everything is written as it goes, each file whole or not at all, so that a run that was killed at any moment goes on to
 the result that it would have had. Each cell's posterior, or why there is none, carries the fingerprint of all that
@@ -184,7 +184,7 @@ class Run:
     def __init__(self, path: Path, record: dict[str, Any], *, resume: bool) -> None:
         self.path = path
         self.record = record
-        self.report_path = path / "report.html"
+        self.tables_path = path / "tables.md"
         self.findings_path = path / "findings.json"
         self.log_path = path / run_log.NAME  # It tells when the run did what.
         self.files = CellFiles(path / "posteriors", resume)

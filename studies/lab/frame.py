@@ -79,25 +79,6 @@ class Frame:
         """List a column's values, those that are not missing."""
         return [row[column] for row in self.known(column)]
 
-    def mean(self, column: str) -> float | None:
-        """Average a column's values; None where all are missing."""
-        values = self.column(column)
-        return float(np.mean(values)) if values else None
-
-    def median(self, column: str) -> float | None:
-        """Take the median of a column's values; None where all are missing."""
-        values = self.column(column)
-        return float(np.median(values)) if values else None
-
-    def summary(self, name: str) -> float | None:
-        """Take a column's mean by its name, and as ``max_NAME``, ``median_NAME`` or ``sum_NAME`` what the word says."""
-        kind, _, column = name.partition("_")
-        if kind == "median":
-            return self.median(column)
-        if kind == "sum":
-            return sum(self.column(column))
-        return max(self.column(column), default=None) if kind == "max" else self.mean(name)
-
     def groups(self, names: Sequence[str]) -> Iterator[Frame]:
         """Divide the rows into those that have the same values in these columns, in order of appearance."""
         for values in dict.fromkeys(tuple(row[name] for name in names) for row in self.rows):
@@ -123,23 +104,6 @@ def select(name: str, **wanted: Any) -> Callable[[Frames], Frame]:
     return lambda frames: read(name, frames).where(**wanted)
 
 
-def averages(
-    rows: Rows, factors: Sequence[str], names: Iterable[str]
-) -> Callable[[Frames], Iterable[Row]]:
-    """Give a row for each combination of the columns `factors`.
-
-    It has these, `datasets` (the number of rows behind it), and what is named: see `Frame.summary`.
-    """
-    wanted = tuple(names)
-
-    def over(frames: Frames) -> Iterable[Row]:
-        for group in read(rows, frames).groups(factors):
-            row = {name: group.rows[0][name] for name in factors} | {"datasets": len(group)}
-            yield row | {name: group.summary(name) for name in wanted}
-
-    return over
-
-
 def plain(value: Any) -> Any:
     """Turn a value into what JSON keeps unchanged."""
     if isinstance(value, np.generic | np.ndarray):
@@ -151,15 +115,6 @@ def plain(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
-
-
-def has_holes(value: Any) -> bool:
-    """Tell whether a plain value is missing or not finite, or holds one that is."""
-    if isinstance(value, Mapping):
-        return any(has_holes(entry) for entry in value.values())
-    if isinstance(value, list):
-        return any(has_holes(entry) for entry in value)
-    return value is None
 
 
 def _fits(row: Row, wanted: Mapping[str, Any]) -> bool:

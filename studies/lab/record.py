@@ -1,15 +1,13 @@
-"""The recorded result of a study: `studies/results/NAME.md` and its JSON, stamped from a run.
+"""The recorded numbers of a study, `studies/results/NAME.json`; people write the page next to it.
 
-``python -m onebasin.studies.lab.record`` stamps all records again from their JSON, or those files that are named. A run
-is made again from its manifest, the folder of a run or a record: numbers are the same to the last bit on one machine
-and one set of versions, but for those that a clock has made.
+A run is made again from its manifest, the folder of a run or a record: numbers are the same to the last bit on one
+machine and one set of versions, but for those that a clock has made.
 """
 
 from __future__ import annotations
 
 import json
 import shlex
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,17 +15,15 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from onebasin.base.errors import ArgumentError, StudyError
+from onebasin.base.errors import StudyError
 from onebasin.base.files.atomic import replacing
-from onebasin.base.files.seal import FIELD, Seal, examine_json, seal_json
+from onebasin.base.files.seal import Seal, examine_json, seal_json
 from onebasin.base.jsonable import json_safe, json_text
-from onebasin.base.table import table_to_markdown
+from onebasin.base.table import Table, TableCell
 
-from .. import registry
-from .folder import Run
+from .folder import Run, read_json
 from .frame import Frame, Frames
-from .page import Field, RowTable, yes_no
-from .study import Findings, Options, Study, conclude, find
+from .study import Findings, Options, Study
 
 CLOCKED = ("wall_time", "seconds", "per_second")
 """Endings of the names of columns that a clock has made."""
@@ -101,32 +97,36 @@ def held_against(manifest: Manifest, frames: Frames) -> Frame:
     return Frame.of(rows)
 
 
-AGAINST = RowTable(
-    "The recorded numbers and those of this run, all but those that a clock has made",
-    (
-        Field("cell", "label"),
-        Field("numbers", "compared"),
-        Field("other than recorded", "other"),
-        Field("such as", "words"),
-        Field("the same", lambda row: yes_no(row["same"])),
-    ),
-    over="against",
-)
+def against_table(against: Frame) -> Table:
+    """Tabulate what `held_against` found."""
+    names = ("label", "compared", "other", "words")
+    rows = tuple(
+        (*(row[n] for n in names), TableCell(row["same"], "good" if row["same"] else "bad"))
+        for row in against
+    )
+    return Table(
+        ("cell", "numbers", "other than recorded", "such as", "the same"),
+        rows,
+        "The recorded numbers and those of this run, all but those that a clock has made",
+    )
 
 
 RESULTS = Path(__file__).parents[1] / "results"
-BEGIN, END = "<!-- from the record: begins -->", "<!-- from the record: ends -->"
-"""Around the part of a hand-written page that follows from a record alone."""
 
 
-def write_record(name: str, run: Run, findings: Findings, *, size: str = "") -> tuple[Path, Path]:
-    """Write what a run of the study `name` found, with all that it takes to repeat it: a Markdown and a JSON file.
+def record_path(name: str, size: str = "") -> Path:
+    """Name the record of a study; `size` where it is not of the default size."""
+    return RESULTS / (f"{name}-{size}.json" if size else f"{name}.json")
 
-    `size` is appended to the files' name, where the run was not of the default size.
-    """
+
+def write_record(name: str, run: Run, findings: Findings, *, size: str = "") -> Path:
+    """Write what a run of the study `name` found, with all that it takes to repeat it."""
+    path = record_path(name, size)
     RESULTS.mkdir(parents=True, exist_ok=True)
-    numbers = RESULTS / (f"{name}-{size}.json" if size else f"{name}.json")
-    return _write(numbers, {"study": name, **made_by(run.record)}, findings), numbers
+    text = record_text({"study": name, **made_by(run.record)}, findings.frames)
+    with replacing(path) as part:
+        part.write_text(text, encoding="utf-8")
+    return path
 
 
 def made_by(run: dict[str, Any]) -> dict[str, Any]:
@@ -145,43 +145,36 @@ def read_record(numbers: Path) -> dict[str, Any]:
     return made
 
 
-def rewrite_record(numbers: Path, made: dict[str, Any]) -> None:
-    """Write both files of a record from its JSON and what is said of it now, and make the checksum again."""
-    _, findings = rewrite(find(made["study"]), numbers.stem, made)
-    _write(numbers, {name: value for name, value in made.items() if name != FIELD}, findings)
+def read_findings(name: str, study: Study, path: Path) -> Findings:
+    """Read the numbers of a record, or of the folder of a finished run; a `StudyError` if there are none of `name`."""
+    try:
+        files = [path / "run.json", path / "findings.json"]
+        made = read_json(files[0]) | read_json(files[1]) if path.is_dir() else read_record(path)
+        if made["study"] != name:
+            raise StudyError(
+                f"`--out` is {path}, which is of the study {made['study']}: name one of {name}."
+            )
+        frames = {name: Frame.from_json(kept) for name, kept in made["frames"].items()}
+    except (OSError, KeyError, json.JSONDecodeError):
+        raise StudyError(
+            f"`--show` finds no recorded numbers in {path}: run the study, or name a run's folder by --out."
+        ) from None
+    return Findings(study.tables, frames)
 
 
-def record_text(made: dict[str, Any], findings: Findings) -> str:
-    """Write a record as JSON: how it was made, what it says, and the frames with their columns' names once."""
-    tables = {name: frame.table for name, frame in findings.frames.items()}
-    content = seal_json(json_safe({**made, **findings.to_dict(), "frames": tables}))
-    frames = content.pop("frames")
+def record_text(made: dict[str, Any], frames: Frames) -> str:
+    """Write a record as JSON: how it was made, and the frames with their columns' names once."""
+    tables = {name: frame.table for name, frame in frames.items()}
+    content = seal_json(json_safe({**made, "frames": tables}))
+    kept = content.pop("frames")
     laid_out = ",\n".join(
         f'    {json_text(name)}: {{\n      "columns": {json_text(table["columns"], indent=None)},\n      "rows": ['
         + ",".join(f"\n        {json_text(row, indent=None)}" for row in table["rows"])
         + "]\n    }"
-        for name, table in frames.items()
+        for name, table in kept.items()
     )
     head = json_text(content).removesuffix("\n}")
     return f'{head},\n  "frames": {{\n{laid_out}\n  }}\n}}\n'
-
-
-def rewrite(study: Study, stem: str, numbers: dict[str, Any]) -> tuple[str, Findings]:
-    """Make a record's page, whose file's name is `stem`, again from its JSON; return it, and what it says."""
-    frames = {name: Frame.from_json(kept) for name, kept in numbers["frames"].items()}
-    findings = conclude(study, frames)
-    return _page(stem, numbers, findings), findings
-
-
-def stamp(page: str, said: str) -> str:
-    """Put what a record says into a page, between the markers; refuses a page that lacks one of them."""
-    before, began, rest = page.partition(BEGIN)
-    _, ended, after = rest.partition(END)
-    if not (began and ended):
-        raise ArgumentError(
-            f"`page` lacks {END if began else BEGIN}; it takes what the record says there."
-        )
-    return f"{before}{BEGIN}\n\n{said}\n\n{END}{after}"
 
 
 def command(words: list[str]) -> str:
@@ -194,41 +187,3 @@ def command(words: list[str]) -> str:
         if not word.startswith("--out="):
             kept.append(word)
     return shlex.join(kept)
-
-
-def _write(numbers: Path, made: dict[str, Any], findings: Findings) -> Path:
-    """Write both files of a record, and return the page's."""
-    page = numbers.with_suffix(".md")
-    texts = {page: _page(numbers.stem, made, findings), numbers: record_text(made, findings)}
-    for path, text in texts.items():
-        with replacing(path) as part:
-            part.write_text(text, encoding="utf-8")
-    return page
-
-
-def _page(stem: str, made: dict[str, Any], findings: Findings) -> str:
-    entry = registry.STUDIES[made["study"]]
-    parts = [
-        f"# {stem}: {entry.summary}",
-        f"{entry.paper}. This page and `{stem}.json` next to it are written by `--record`.",
-        "\n".join(f"- {sentence}" for sentence in findings.headline),
-        *map(table_to_markdown, findings.tables),
-        "## How it was made",
-        f"- command: `{made['command']}`\n"
-        f"- settings: {', '.join(f'{key} = {value}' for key, value in made['config'].items())}\n"
-        f"- commit: {made['commit'] or 'unknown'}\n"
-        f"- machine: {made['machine']}\n"
-        f"- versions: {', '.join(f'{name} {number}' for name, number in made['versions'].items())}\n"
-        f"- time: {made['seconds']:.0f} s, all cells",
-    ]
-    return "\n\n".join(parts) + "\n"
-
-
-def main() -> None:
-    """Stamp the records of this clone again, or those that are named."""
-    for numbers in map(Path, sys.argv[1:]) if sys.argv[1:] else sorted(RESULTS.glob("*.json")):
-        rewrite_record(numbers, read_record(numbers))
-
-
-if __name__ == "__main__":
-    main()

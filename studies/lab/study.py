@@ -1,18 +1,16 @@
-"""Studies: cells to run, measures of them, and claims about the measures.
+"""Studies: cells to run, measures of them, and the tables of the measures.
 
-Everything but the page is said of the frames alone, so that it can be made again from the record.
+Tables are made of the frames alone, so that they can be made again from the record.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from fnmatch import filter as matching
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
-from onebasin.analysis.page.page import FigureItem, Note, Report, Section
-from onebasin.analysis.report import describe_run
 from onebasin.base.checks import choose
 from onebasin.base.errors import StudyError, check_seed
 from onebasin.base.table import Table
@@ -20,12 +18,12 @@ from onebasin.inference import Hmc, Nuts
 
 from .. import registry
 from .cells import Cell, Context, Outcomes
-from .claims import Claim, Statement, tried
 from .frame import Frame, Frames
-from .page import VERDICTS, Chapter, Tabulate
+from .tables import Summary, failed_cells
 
 if TYPE_CHECKING:
     import xarray as xr
+    from matplotlib.figure import Figure
 
     from onebasin.models.target import Target
 
@@ -102,19 +100,11 @@ class Study:
     target: Callable[[Any, Cell], Target | None]
     """From settings and cell to the model conditioned on data; None for a cell that `make` makes without one."""
     measures: Callable[[Any, Outcomes], Frames]
-    """From settings and outcomes to frames by name; `failures`, `statements` and `trials` are added to them."""
-    claims: tuple[Claim, ...]  # What is tried on the frames.
-    views: tuple[Tabulate, ...]
-    """The tables of the record, in order; those without rows are left out."""
-    title: str  # Heading of the page.
-    headline: Callable[[Frames], Iterable[str]]
-    """From the frames to the result in a few sentences; empty ones are left out."""
-    chapters: Callable[[Any, Outcomes, Frames], Iterable[Chapter | None]]
-    """From settings, outcomes and frames to the chapters of the page; None stands for one that is left out."""
-    definitions: tuple[tuple[str, str], ...] = ()  # Terms and their definitions.
-    run_name: Callable[[Cell], str | None] = lambda cell: cell.label
-    """From a cell to the name under which the page says how it was made; None leaves it out."""
-    shown: tuple[Tabulate, ...] = (VERDICTS,)  # Tables for the terminal.
+    """From settings and outcomes to frames by name; `failures` is added to them."""
+    tables: tuple[Summary, ...]
+    """The tables that are shown: what was found next to what the paper prints, where it does."""
+    figures: Callable[[Any, Outcomes, Frames], Mapping[str, Figure]] = lambda *run: {}
+    """From settings, outcomes and frames to the paper's figures, by the names of their files."""
     make: Callable[[Any, Cell, Context], xr.DataTree] | None = None
     """From settings, cell and a `Context` to the cell's posterior. Without it the target is sampled by the cell's
     method; `making.sample` does the same inside a `make`. What it makes may depend on the cell's target, engine,
@@ -123,20 +113,24 @@ class Study:
 
 @dataclass(frozen=True, eq=False)
 class Findings:
-    """The conclusions of a study."""
+    """The numbers of a study."""
 
-    headline: tuple[str, ...]  # The result in a few sentences.
-    statements: tuple[Statement, ...]  # The claims, tried.
-    shown: tuple[Table, ...]  # Tables for the terminal.
-    tables: tuple[Table, ...]  # All tables, for the record.
+    summaries: tuple[Summary, ...]  # The study's tables.
     frames: Frames  # All numbers.
-    judged: Frames  # The same, with `statements` and `trials`.
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """The tables that have rows, the cells that failed last."""
+        tables = [summary(self.frames) for summary in self.summaries]
+        return tuple(table for table in (*tables, failed_cells(self.frames)) if table.rows)
 
     def to_dict(self) -> dict[str, Any]:
         """Return what goes to JSON: plain types."""
         return {
-            "headline": list(self.headline),
-            "statements": [asdict(s) | {"outcome": s.outcome} for s in self.statements],
+            "tables": [
+                {"caption": summary.caption, "rows": summary.rows(self.frames)}
+                for summary in self.summaries
+            ],
             "frames": {name: frame.rows for name, frame in self.frames.items()},
         }
 
@@ -148,49 +142,6 @@ def measure(study: Study, config: Any, outcomes: Outcomes) -> Frames:
         for cell, reason in outcomes.failures.items()
     )
     return {**study.measures(config, outcomes), "failures": failures}
-
-
-def conclude(study: Study, frames: Frames) -> Findings:
-    """Say what follows from the frames; from a run or from a record."""
-    statements, judged = tried(study.claims, frames)
-    made = {view: view(judged) for view in {*study.views, *study.shown}}
-    shown, tables = (
-        tuple(made[view] for view in views if made[view].rows)
-        for views in (study.shown, study.views)
-    )
-    said = tuple(sentence for sentence in study.headline(judged) if sentence)
-    return Findings(said, statements, shown, tables, frames, judged)
-
-
-def report(study: Study, config: Any, outcomes: Outcomes, findings: Findings) -> Report:
-    """Lay out the page of a run."""
-    chapters = filter(None, study.chapters(config, outcomes, findings.judged))
-    names = {cell: study.run_name(cell) for cell in outcomes}
-    return Report(
-        title=study.title,
-        lede=" ".join(findings.headline),
-        sections=tuple(filter(None, (_section(chapter, findings.judged) for chapter in chapters))),
-        provenance=tuple(
-            describe_run(name, outcomes.tree(cell))
-            for cell, name in names.items()
-            if name is not None
-        ),
-        definitions=study.definitions,
-    )
-
-
-def _section(chapter: Chapter, frames: Frames) -> Section | None:
-    tables = tuple(table for view in chapter.views if (table := view(frames)).rows)
-    if chapter.views and not tables:
-        return None
-    shown = list(chapter.extras)
-    return Section(
-        chapter.title,
-        text=chapter.text,
-        notes=tuple(item for item in shown if isinstance(item, Note)),
-        tables=(*tables, *(item for item in shown if isinstance(item, Table))),
-        figures=tuple(item for item in shown if isinstance(item, FigureItem)),
-    )
 
 
 def find(name: str) -> Study:

@@ -6,4 +6,9 @@ its permanent next to the paper's InfoNCE, and HMC as the truth. Classifiers are
 widths with `--full`; by default of 2,000 of its images, averaged to 14 x 14, and `--quick` takes 1,000 digits.
 """
 
-from .page import STUDY as STUDY
+from .. import lab
+from .design import cells, configure, target
+from .making import make, measures
+from .tables import TABLES, draw_figures
+
+STUDY = lab.Study(configure, cells, target, measures, TABLES, draw_figures, make)

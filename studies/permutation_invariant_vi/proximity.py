@@ -21,7 +21,7 @@ the second step by log(1 + x) <= x, the last by Stirling. Departures: only moved
 little sharper; d = H D for biases as well.
 
 Two bounds that hold for every w say more. By the triangle inequality it is at most 2, and the volume argument's is
-below that only from H = e 2^D or so (`least_useful_width`), more units than any network has. And the least of the
+below that only from H = e 2^D or so, more units than any network has. And the least of the
 H (H - 1) / 2 squared distances of units is at most their mean, whose sum is
 H sum_i ||u_i||^2 - ||sum_i u_i||^2 <= H ||w||^2, so
 
@@ -39,8 +39,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float
-from scipy.optimize import brentq
-from scipy.special import gammaln
 
 from onebasin.models.symmetry.blocks import Exchangeable
 
@@ -105,11 +103,6 @@ def nearest(
     return Nearest(distance, apart.min(axis=(1, 2)), close)
 
 
-def volume_bound(num_parts: float, part_dim: int) -> float:
-    """Theorem 3.1 before it is loosened: 2 / (H!^(1/d) - 1), d = H D."""
-    return 2.0 / math.expm1(math.lgamma(num_parts + 1) / (num_parts * part_dim))
-
-
 def theorem_bound(num_parts: float, part_dim: int) -> float:
     """Theorem 3.1: 2 d / log H!."""
     return 2.0 * num_parts * part_dim / math.lgamma(num_parts + 1)
@@ -118,15 +111,3 @@ def theorem_bound(num_parts: float, part_dim: int) -> float:
 def mean_bound(num_parts: float) -> float:
     """The least distance is at most the root of the mean square: 2 / sqrt(H - 1)."""
     return 2.0 / math.sqrt(num_parts - 1)
-
-
-def least_useful_width(part_dim: int) -> float:
-    """Base-2 logarithm of the width from which the volume argument says more than the triangle inequality, 2."""
-
-    def short(log_width: float) -> float:
-        width = 2.0 ** min(log_width, 40.0)
-        stirling = log_width * math.log(2.0) - 1.0
-        per_part = float(gammaln(width + 1) / width) if log_width < 40 else stirling  # log(H!) / H
-        return per_part - part_dim * math.log(2.0)
-
-    return float(brentq(short, 0.0, part_dim + 4.0))

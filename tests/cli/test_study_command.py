@@ -23,12 +23,9 @@ def interrupted(call):
 
 @pytest.fixture
 def teacher(onebasin, here, sampler, monkeypatch):
-    """Run three cells of the two-unit teacher in the folder `run`, with an empty page."""
+    """Run three cells of the two-unit teacher in the folder `run`, without figures."""
     monkeypatch.setattr("onebasin.studies.relu_teacher.design.teacher_data", few_points)
-    monkeypatch.setattr("onebasin.studies.lab.driver.report", lambda *what: None)
-    monkeypatch.setattr(
-        "onebasin.studies.lab.driver.write", lambda report, path, force: path.touch()
-    )
+    monkeypatch.setattr("onebasin.studies.relu_teacher.figures.METHODS", ())
     words = ("study", "relu-teacher", "--out", "run", *SMALL, *GIVENS)
     return lambda *more: onebasin(*words, *more)
 
@@ -129,24 +126,28 @@ def test_error_of_a_sampler_fails_the_study_at_its_end_and_is_recorded(teacher, 
     assert "RuntimeError: the compiler is gone" in record["message"]
 
 
-def test_record_is_stamped_with_all_that_it_takes_to_repeat_it(teacher, monkeypatch, here):
+def test_record_is_stamped_with_all_that_it_takes_to_repeat_it(
+    teacher, onebasin, monkeypatch, here
+):
     from onebasin.studies.lab import record
 
     monkeypatch.setattr(record, "RESULTS", here / "results")
     monkeypatch.setattr("sys.argv", ["onebasin", "study", "x", "--out", "run", "--record"])
     answer = teacher("--record")
     assert answer.code == 0
-    page = Path("results/relu-teacher.md").read_text()
-    numbers = json.loads(Path("results/relu-teacher.json").read_text())
-    assert "- command: `onebasin study x`" in page
+    path = Path("results/relu-teacher.json")
+    numbers = json.loads(path.read_text())
+    assert numbers["command"] == "onebasin study x"
     assert numbers["config"]["seed"] == 0
     assert numbers["seconds"] == pytest.approx(3 * 1.5)
-    assert len(numbers["statements"]) == 8
-    for statement in numbers["statements"]:
-        assert statement["quote"] in page
-    assert {"versions", "machine", "commit"} <= set(numbers)
-    assert str(here) not in page
-    assert "\n\n\n" not in page
+    assert {"versions", "machine", "commit", "sha256"} <= set(numbers)
+    assert str(here) not in path.read_text()
+    shown = onebasin("study", "relu-teacher", "--show", "--json").json
+    assert shown["frames"] == teacher("--json").json["frames"]
+    other = onebasin("study", "boston", "--show", "--out", "run").err
+    assert "of the study relu-teacher" in " ".join(other.split())
+    assert onebasin("study", "relu-teacher", "--show", "--record").code == 2
+    before = path.read_text()
     assert teacher("--record", "--quick", "--force").code == 0  # beside it, not over it
-    assert Path("results/relu-teacher-quick.md").read_text().startswith("# relu-teacher-quick: ")
-    assert Path("results/relu-teacher.md").read_text() == page
+    assert Path("results/relu-teacher-quick.json").exists()
+    assert path.read_text() == before

@@ -7,7 +7,7 @@ import pytest
 
 from onebasin.studies.boston import STUDY
 from onebasin.studies.boston.design import configure
-from onebasin.studies.boston.measures import bounds, data_units
+from onebasin.studies.boston.measures import data_units
 from onebasin.studies.lab import Options
 from onebasin.studies.lab.shared import LEVELS, calibration
 from onebasin.truth.problems.relu_networks import boston_split
@@ -34,17 +34,7 @@ def test_design_is_that_of_the_paper():
     assert configure(Options(quick=True, splits=4)).splits == 4
 
 
-@pytest.mark.parametrize(
-    ("outside", "apart", "least", "most"),
-    [(6, 0, 0.06, 0.06), (6, 10, 0, 6 / 90), (6, 4, 2 / 96, 6 / 96)],
-)
-def test_share_outside_without_points_is_bounded(outside, apart, least, most):
-    """Of 100 points: all that are left out may lie outside, or none of them."""
-    row = {"num_obs": 100, "outside_95": outside / 100, "rhat_above": apart / 100}
-    assert bounds(row) == pytest.approx((least, most))
-    everywhere = {"num_obs": 100, "outside_95": 0.98, "rhat_above": 0.1}
-    assert bounds(everywhere) == pytest.approx((88 / 90, 1))
-    # A log score in data units is missing where there is none.
+def test_a_log_score_in_data_units_is_missing_where_there_is_none():
     assert data_units(0.5, None, 2.0, 2.0) == {"mse_data_units": 2.0, "log_score_data_units": None}
     assert data_units(0.5, 0.0, 2.0, 2.0)["log_score_data_units"] == -2.0
 

@@ -10,8 +10,7 @@ from onebasin.models.data import Dataset
 from onebasin.studies.compact_representation import STUDY
 from onebasin.studies.compact_representation.design import RowSettings, configure, rows
 from onebasin.studies.compact_representation.making import make_row
-from onebasin.studies.compact_representation.measures import score
-from onebasin.studies.compact_representation.page import PAPER
+from onebasin.studies.compact_representation.measures import PAPER, score
 from onebasin.studies.lab.cells import Cell
 from onebasin.studies.lab.study import Options
 

@@ -1,7 +1,7 @@
 """What every study of the registry keeps to, tried on each: options, cells, a toy run, resuming, and its records.
 
 A study that is added to the registry is tried here too: `WITHOUT` says which options it lacks, and `TOYS` how it is run
-in little time. What a study measures and claims has tests of its own.
+in little time. What a study measures has tests of its own.
 """
 
 import json
@@ -15,8 +15,8 @@ import pytest
 from onebasin.base.errors import StudyError
 from onebasin.base.files.seal import FIELD, Seal, examine_json
 from onebasin.studies.lab import Frame, Frames, Options, Study, driver
-from onebasin.studies.lab.record import RESULTS, Manifest, record_text, rewrite, settings_of
-from onebasin.studies.lab.study import conclude, find
+from onebasin.studies.lab.record import RESULTS, Manifest, record_text, settings_of
+from onebasin.studies.lab.study import Findings, find
 from onebasin.studies.registry import STUDIES
 
 from .toys import TOYS
@@ -93,11 +93,9 @@ def test_cells_come_after_their_inputs_and_have_keys_of_their_own(name):
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in STUDIES]
 )
-def test_a_toy_run_is_measured_concluded_shown_and_taken_up_again(
-    onebasin, here, request, monkeypatch, name
-):
+def test_a_toy_run_is_measured_shown_and_taken_up_again(onebasin, here, request, monkeypatch, name):
     calls = [] if name in SLOW else request.getfixturevalue("sampler").calls
-    toy, study = TOYS[name](), find(name)
+    toy = TOYS[name]()
     monkeypatch.setattr(driver, "available_cores", lambda: 1)  # all in this process
     toy.shrink(monkeypatch)
     words = ("study", name, *toy.words, "--out", "run", "--no-progress", "--json")
@@ -111,23 +109,19 @@ def test_a_toy_run_is_measured_concluded_shown_and_taken_up_again(
     files = {path.stem for path in Path("run/posteriors").glob("*.nc")}
     assert files == set(record["cells"])
     toy.check(found, record)
-    # What is said follows from the numbers alone.
-    frames = {kind: Frame.of(rows) for kind, rows in found["frames"].items()}
-    again = conclude(study, frames)
-    assert list(again.headline) == found["headline"]
-    assert len(found["statements"]) == len(study.claims)
-    assert [(s.verdict, s.outcome) for s in again.statements] == [
-        (s["verdict"], s["outcome"]) for s in found["statements"]
-    ]
-    kept = json.loads(Path("run/findings.json").read_text())
-    assert {part: kept[part] for part in ("headline", "statements", "frames")} == {
-        part: found[part] for part in ("headline", "statements", "frames")
+    # The tables follow from the numbers alone, which another command reads.
+    assert json.loads(Path("run/findings.json").read_text()) == {
+        part: found[part] for part in ("tables", "frames")
     }
-    assert Path("run/report.html").exists()
+    shown = onebasin("study", name, "--show", "--out", "run", "--json").json
+    assert shown == {part: found[part] for part in ("tables", "frames")}
+    tables = Path("run/tables.md").read_text()
+    assert all(table["caption"] in tables for table in found["tables"] if table["rows"])
+    assert any(row["here"] is not None for table in found["tables"] for row in table["rows"])
+    figures = {path.stem for path in Path("run").glob("*.png")}
+    assert (name == "boston") == (figures == set())
     # The same command makes nothing anew.
     calls.clear()
-    monkeypatch.setattr(driver, "report", lambda *what: None)
-    monkeypatch.setattr(driver, "write", lambda *what, **how: None)
     later = onebasin(*words)
     assert later.err.count("there already") == len(record["cells"])
     assert calls == []
@@ -142,15 +136,31 @@ def recorded(path: Path) -> tuple[dict[str, Any], Study, Frames]:
 
 
 @pytest.mark.parametrize("path", RECORDS)
-def test_a_record_and_its_page_follow_from_its_numbers_byte_for_byte(path):
-    numbers, study, _ = recorded(path)
+def test_a_record_is_whole_and_its_tables_can_be_shown(path):
+    numbers, study, frames = recorded(path)
     text = path.read_text(encoding="utf-8")
     assert len(text) < 1000 * 1024
     assert examine_json(numbers) is not Seal.DAMAGED
-    page, findings = rewrite(study, path.stem, numbers)
-    assert page == path.with_suffix(".md").read_text(encoding="utf-8")
     made = {name: value for name, value in numbers.items() if name != FIELD}
-    assert record_text(made, findings) == text
+    assert record_text(made, frames) == text
+    findings = Findings(study.tables, frames)
+    empty = [table.caption for table in study.tables if not table.rows(frames)]
+    assert len(findings.tables) >= len(study.tables) - len(empty) > len(empty)
+    known = [row for table in study.tables for row in table.rows(frames) if row["numbers"]]
+    assert all(row["low"] <= row["here"] <= row["high"] for row in known if row["low"] is not None)
+
+
+def test_tables_of_records_have_the_numbers_of_their_pages():
+    """The page of Boston says the same, to its digits."""
+    _, study, frames = recorded(RESULTS / "boston.json")
+    rows = [row for table in study.tables for row in table.rows(frames)]
+    here = {(row["of"], row["measure"]): row["here"] for row in rows}
+    for of, mse in (("free", 0.097), ("givens", 0.099)):
+        assert here[f"{of}, NumPyro", "test MSE"] == pytest.approx(mse, abs=5e-4)
+    assert here["free, Stan", "outside the 95 % interval"] == pytest.approx(0.059, abs=5e-4)
+    printed = {(row["of"], row["measure"]): row["printed"] for row in rows}
+    assert printed["free, NumPyro", "test MSE"] == pytest.approx(0.379, abs=5e-4)
+    assert printed["free-narrow, NumPyro", "test MSE"] is None
 
 
 OLDER = {

@@ -5,13 +5,12 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgba
+from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullLocator
 
-from onebasin.analysis.page.page import FigureItem
 from onebasin.analysis.plots import style
 
 from ...lab import Frames, Row, read
-from .claims import ERRORS, gain
 from .design import TwoWeightSettings, WeightsProblem
 from .measures import separations
 from .posterior import log_density, log_joint, statistics
@@ -24,7 +23,7 @@ _PLAIN, _SYMMETRISED = style.chain_colour(1), style.ACCENT
 _LOOKS = {"mfvi": _PLAIN, "sgm-exact": _SYMMETRISED, "sgm-infonce": style.chain_colour(2)}
 
 
-def contours(frames: Frames) -> FigureItem:
+def contours(frames: Frames) -> Figure:
     """Remake Figure 4: the posterior, the mean field's q, and the symmetrised one's q^G, a column an alpha."""
     settings = TwoWeightSettings.of(frames["two_weights"].rows[0])
     number = min(len(settings.alphas), _COLUMNS)
@@ -37,19 +36,10 @@ def contours(frames: Frames) -> FigureItem:
         _draw_column(list(column), frames, WeightsProblem(settings, alpha, settings.noise))
     for axes, row in zip(panels[:, 0], rows, strict=True):
         axes.set_ylabel(f"{row}\nw2", fontsize=style.TEXT_SIZE, color=style.INK)
-    trained = read("weight_fits", frames)
-    fitted = "fit with the highest objective" if trained else "best approximation"
-    return FigureItem(
-        figure,
-        caption="The paper's Figure 4 remade: regions of highest density with "
-        f"{', '.join(f'{mass:.0%}' for mass in reversed(MASSES))} of the probability of the exact posterior, of the "
-        f"mean field's q, and of the symmetrised q^G (trained with the exact term), each of the {fitted}, at noise "
-        f"{settings.noise:g}. Crosses: the two settings of the weights that made the data.",
-        alt="Contours over the two weights of the posterior, of MFVI and of symmetrised VI, for several alphas",
-    )
+    return figure
 
 
-def over_alpha(frames: Frames) -> FigureItem:
+def over_alpha(frames: Frames) -> Figure:
     """Draw distances of the weights, divergences, and gains in prediction against alpha."""
     settings = frames["two_weights"].rows[0]
     figure = style.new_figure(10.2, 3.2)
@@ -74,16 +64,7 @@ def over_alpha(frames: Frames) -> FigureItem:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
     }
     style.add_legend(figure, list(handles.values()), list(handles), columns=6)
-    return FigureItem(
-        figure,
-        caption=f"Over alpha, at noise {settings['noise']:g} where nothing else is said. Left: how far apart the two "
-        "means are, over the truth's mean of |w1 - w2|; lines are the best approximations of each kind, points are "
-        "fits. Middle: divergence from the posterior of the mean field, of the mean field symmetrised after training, "
-        "and of the one trained so; dotted: log 2, what one of two separate modes costs. Right: by how much "
-        f"symmetrising lowers the expected test MSE, mean over {settings['data_sets']} data sets ± {ERRORS:g} standard "
-        "errors, in units of the noise's variance.",
-        alt="Separation, KL divergence and gain in expected test MSE against alpha",
-    )
+    return figure
 
 
 def _draw_column(column: list[Axes], frames: Frames, problem: WeightsProblem) -> None:
@@ -150,17 +131,19 @@ def _draw_fits(axes: Axes, fit: Row, values: Sequence[float], label: str | None 
 
 
 def _draw_gains(axes: Axes, frames: Frames) -> None:
+    """Draw by how much symmetrising lowers the expected test MSE, over the noise's variance, with two errors."""
     style.style_axes(
         axes, title="gain in prediction", x_label="alpha", y_label="MSE, MFVI less SGM"
     )
     axes.axhline(0.0, color=style.MUTED, linewidth=0.8, linestyle=":")
     for place, noise in enumerate(frames["cases"].levels("noise")):
         cases = frames["cases"].where(noise=noise)
-        gains = [gain(case) for case in cases]
+        errors = [np.array([case["errors"][k] for k in ("mfvi", "sgm")]) for case in cases]
+        gains = [(plain - ours) / noise**2 for plain, ours in errors]
         axes.errorbar(
             cases.column("alpha"),
-            [pairs.mean / noise**2 for pairs in gains],
-            [ERRORS * pairs.error / noise**2 for pairs in gains],
+            [each.mean() for each in gains],
+            [2 * each.std(ddof=1) / np.sqrt(len(each)) if len(each) > 1 else 0.0 for each in gains],
             color=(_SYMMETRISED, style.MUTED)[place % 2],
             marker="os^v"[place % 4],
             markersize=3.5,

@@ -236,9 +236,3 @@ def separations(fit: Row) -> Float[np.ndarray, " fit"]:
     """Distances of the two means."""
     loc = np.array(fit["loc"])
     return np.abs(loc[:, 0] - loc[:, 1])
-
-
-def off(fit: Row) -> Float[np.ndarray, " fit"]:
-    """Return the distance of the method's own ELBO from that by quadrature, in its Monte Carlo errors."""
-    apart = np.array(fit["elbo"]) - fit["by_quadrature"]["elbo"]
-    return np.asarray(apart / fit["elbo_mcse"])

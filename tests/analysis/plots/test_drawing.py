@@ -22,7 +22,6 @@ from onebasin.analysis.plots.theme import drawn, few, labels
 from onebasin.analysis.plots.traces import draw_traces, envelope, rank_shares
 from onebasin.analysis.report.sections.sampler import tree_depths
 from onebasin.base.text import shown
-from onebasin.studies.lab.figures import plot_cells
 
 from .conftest import legend
 
@@ -136,17 +135,6 @@ def test_plot_tree_depth_draws_shares_and_marks_the_limit():
     assert bars[2].get_facecolor() != bars[1].get_facecolor() == bars[0].get_facecolor()
     assert figure.axes[0].get_xlabel() == "tree depth"
     assert item.alt == "nuts: 12 % at depth 1, 25 % at depth 2, 62 % at depth 3."
-
-
-def test_plot_cells_draws_a_row_per_run_and_marks_the_limit():
-    values = {"numpyro": {"free": 10.0, "givens": 200.0}, "stan": {"free": float("nan")}}
-    figure = plot_cells(values, x_label="smallest bulk ESS", limit=400, log_scale=True)
-    axes = figure.axes[0]
-    assert [label.get_text() for label in axes.get_yticklabels()] == ["free", "givens"]
-    assert axes.get_xlabel() == "smallest bulk ESS"
-    assert axes.get_xscale() == "log"
-    assert len(axes.lines) == 3
-    assert legend(figure) == ["numpyro", "stan"]
 
 
 def test_a_figure_refuses_to_draw_nothing():

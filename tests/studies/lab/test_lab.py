@@ -82,14 +82,17 @@ def toy(monkeypatch) -> ModuleType:
 
 
 def test_study_of_the_guide_runs_and_is_recorded(toy, onebasin, here, monkeypatch):
-    monkeypatch.setattr(lab.record, "RESULTS", here / "results")
+    monkeypatch.setattr("onebasin.studies.lab.record.RESULTS", here / "results")
     answer = onebasin("study", "toy", "--out", "run", "--record", "--json")
     assert answer.code == 0, answer.err
-    assert [s["verdict"] for s in answer.json["statements"]] == ["reproduces"] * 2
+    rows = [row for table in answer.json["tables"] for row in table["rows"]]
+    found = {(row["of"], row["measure"]): row for row in rows}
+    narrower = found["few to many", "posterior sd"]
+    assert (narrower["printed"], narrower["here"]) == (0.5, pytest.approx(0.5, rel=0.15))
     assert [row["num_obs"] for row in answer.json["frames"]["cells"]] == [25, 100]
-    text = Path("run/report.html").read_text()
-    assert "half as wide" in text
-    numbers = json.loads(Path("results/toy.json").read_text())
-    again, _ = lab.record.rewrite(toy.STUDY, "toy", numbers)
-    assert again == Path("results/toy.md").read_text()
-    assert len(TOY.read_text().splitlines()) < 120
+    assert "| few to many | posterior sd | 0.5" in Path("run/tables.md").read_text()
+    shown = onebasin("study", "toy", "--show")
+    assert shown.code == 0, shown.err
+    assert "few to many" in shown.out
+    assert onebasin("study", "toy", "--show", "--out", "nowhere").code == 1
+    assert len(TOY.read_text().splitlines()) < 90

@@ -28,9 +28,7 @@ class Config:
 
 def silent(configure: Any, cells: Any, target: Any, make: Any) -> Study:
     """A study that measures and says nothing."""
-    nothing = {"claims": (), "views": (), "title": "", "headline": lambda frames: ()}
-    nothing |= {"measures": lambda config, outcomes: {}, "chapters": lambda *run: ()}
-    return Study(configure, cells, target, make=make, **nothing)
+    return Study(configure, cells, target, lambda config, outcomes: {}, (), make=make)
 
 
 def run_in(folder: Path, study: Study, config: Any, **how: Any) -> tuple[Outcomes, list[str]]:

@@ -1,4 +1,4 @@
-"""Classifiers of growing width: comparisons and curves."""
+"""Classifiers of growing width: comparisons."""
 
 import math
 from dataclasses import replace
@@ -9,13 +9,8 @@ import pytest
 from onebasin.studies.lab.frame import Frame
 from onebasin.studies.lab.study import Options
 from onebasin.studies.permutation_invariant_vi import design
-from onebasin.studies.permutation_invariant_vi.classifiers.widths import (
-    beside_infonce,
-    beside_mfvi,
-    best_infonce,
-    gain,
-)
 from onebasin.studies.permutation_invariant_vi.design import configure
+from onebasin.studies.permutation_invariant_vi.tables import TABLES
 
 METHODS = design.methods(replace(configure(Options()), infonce=(2, 10)), 8)
 
@@ -48,10 +43,11 @@ def width_results(gains, infonce=0.0, accuracy=0.9):
 
 
 def test_comparisons_are_paired_and_infonce_is_at_its_best_k():
-    fits = width_results({8: 0.5, 16: 3.0})["fits"]
-    assert best_infonce(fits, 8)["permutations"] == 10
-    ours = next(iter(beside_mfvi({"fits": fits}, method="recommended")))
-    assert gain(ours, "symmetrised").mean == pytest.approx(0.5)
-    assert gain(ours, "symmetrised").error < 0.05  # unpaired, it would be about 1
-    against = {(row["method"], row["other"]["method"]) for row in beside_infonce({"fits": fits})}
-    assert against == {("recommended", "infonce-10")}
+    frames = width_results({8: 0.5, 16: 3.0})
+    rows = [row for table in TABLES for row in table.rows(frames)]
+    found = {(row["of"], row["measure"]): row for row in rows}
+    ours = found["mfvi to recommended, width 8", "symmetrised ELBO, nats"]
+    assert ours["here"] == pytest.approx(0.5)
+    assert ours["high"] - ours["low"] < 0.25  # unpaired, it would be about 5
+    best = found["InfoNCE at its best K to recommended, width 8", "symmetrised ELBO, nats"]
+    assert best["here"] == pytest.approx(0.5)  # by K = 2 it would be 1.5
