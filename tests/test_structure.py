@@ -26,12 +26,7 @@ IDIOMS = re.compile(
     r"|of one's own|told of|gone on (?:with|from))\b",
     re.IGNORECASE,
 )
-RECORDED = (
-    "an MSE it stands beside ",
-    "HMC's draws, beside what",
-    "Held against NUTS, ADVI's",
-    "references to hold this one against",
-)
+RECORDED = ("references to hold this one against",)
 """Sentences that records of studies hold, which stay as they are."""
 
 
