@@ -92,7 +92,7 @@ EXAMPLES = (
     ),
     Example(
         "advi",
-        {"iterations": 200, "draws": 40},
+        {"iterations": 200, "draws": 40, "weights": False},
         engines=("numpyro", "stanli", "cmdstan"),
         groups=frozenset({"variational"}),
         fit=frozenset({"elbo", "iteration"}),
@@ -118,7 +118,7 @@ EXAMPLES = (
     ),
     Example(
         "laplace",
-        {"draws": 40},
+        {"draws": 40, "weights": False},
         engines=("numpyro", "stanli", "cmdstan"),
         groups=frozenset({"variational"}),
         fit=frozenset({"loc", "scale_tril"}),
@@ -133,14 +133,14 @@ EXAMPLES = (
     ),
     Example(
         "dadvi",
-        {"starts": 4, "draws": 40},
+        {"starts": 4, "draws": 40, "weights": False},
         groups=frozenset({"variational"}),
         fit=frozenset({"loc", "scale_tril", "elbo"}),
         attributes=frozenset({"gradient_evaluations", "log_density_evaluations", "converged"}),
     ),
     Example(
         "pathfinder",
-        {"draws": 40},
+        {"draws": 40, "weights": False},
         engines=("stanli", "cmdstan"),
         statistics=FIT | {"path"},
         groups=frozenset({"variational"}),
