@@ -136,16 +136,16 @@ def test_short_chains_from_exact_draws_drift_by_chance_alone(rng):
     """Changes are within their errors, which are below half of what is claimed."""
 
     def model() -> None:
-        numpyro.sample("x", dist.Normal(0, 1).expand([8]).to_event(1))
+        numpyro.sample("x", dist.Normal(0, 1).expand([3]).to_event(1))
 
-    draws, flat = rng.normal(size=(20_000, 8)), np.full(20_000, -np.log(20_000))
-    fit = NormalFit(np.zeros(8), np.eye(8))
+    draws, flat = rng.normal(size=(20_000, 3)), np.full(20_000, -np.log(20_000))
+    fit = NormalFit(np.zeros(3), np.eye(3))
     lp, first = fit.log_density(draws), np.zeros(20_000, int)
     weighted = Weighted(
         draws, lp, lp, flat, (fit,), np.ones(1), {"x": draws}, first, fit.log_density
     )
     counted = CountedDensity.of(ob.numpyro_model(model))
-    found = [drift(counted, weighted, rng) for _ in range(40)]
+    found = [drift(counted, weighted, rng) for _ in range(20)]
     change, error = np.stack([each.changes["x"] for each in found], axis=1)
     np.testing.assert_allclose((change / error).std(axis=(0, 2)), 0.9, atol=0.2)
     assert not any(each.gaps for each in found)

@@ -29,7 +29,7 @@ from onebasin.stan.run import make_ready
 
 from ..known import COVARIANCE, MEAN, PROGRAMS, RATE, SHAPE, known_target, linear_target
 
-LONG = Advi(iterations=4000, gradient_samples=200, tolerance=1e-6, draws=4000)
+LONG = Advi(weights=False, iterations=4000, gradient_samples=200, tolerance=1e-6, draws=4000)
 
 
 def _gaussian() -> None:
@@ -109,7 +109,7 @@ def _undefined() -> None:
 
 
 def test_numpyro_failure_says_what_to_do():
-    settings = Advi(iterations=2000, elbo_samples=20_000)
+    settings = Advi(weights=False, iterations=2000, elbo_samples=20_000)
     with pytest.raises(AdviFailed, match="try a smaller `learning_rate`"):
         infer(Target("undefined", numpyro_model=_undefined), settings, seed=1)
 
@@ -172,7 +172,7 @@ RECORDED = {"meanfield": -1.1104290669946737, "fullrank": -1.258280075056005}
 def test_fits_without_batches_give_the_recorded_draws(family):
     x = np.random.default_rng(0).normal(size=(30, 2))
     target = BayesianNetwork(Network(2, (3,), 1)).condition(x, x[:, 0] + 0.1, name="net")
-    settings = Advi(iterations=300, draws=20)
+    settings = Advi(weights=False, iterations=300, draws=20)
     post = infer(target, replace(settings, family=family), seed=1, predictive_mb=0).posterior
     last = float(post["W1"].to_numpy().ravel()[-1])
     assert last == pytest.approx(RECORDED[family], rel=1e-6)
@@ -219,7 +219,7 @@ def test_stans_init_file_holds_the_start(parametrisation, tmp_path):
 
 def test_start_and_scale_reach_the_first_approximation():
     """One step that goes nowhere: the mean is where it started."""
-    settings = Advi(iterations=1, learning_rate=1e-12, init_scale=0.25, draws=5)
+    settings = Advi(weights=False, iterations=1, learning_rate=1e-12, init_scale=0.25, draws=5)
     start = {"x": [3.0, -4.0], "tau": 0.2}
     tree = infer(known_target("numpyro"), settings, start=start, seed=1, predictive_mb=0)
     np.testing.assert_allclose(tree["variational"]["loc"], [np.log(0.2), 3.0, -4.0], atol=1e-10)
