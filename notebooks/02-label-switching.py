@@ -30,12 +30,13 @@ print(program.read_text())
 
 # %% [markdown]
 # The 200 data are simulated, so the truth is known: 40 % are from a normal distribution around -2.7 and
-# 60 % from one around 2.8, both with standard deviation 1.
+# 60 % from one around 2.8, both with standard deviation 1. `symmetry=False` leaves out the search for
+# interchangeable components before the run, as in a file from another program.
 
 # %%
 target = ob.stan_program(program, "programs/mixture.json")
 settings = ob.Nuts(warmup=draws, draws=draws)
-posterior = ob.infer(target, settings, seed=1)
+posterior = ob.infer(target, settings, seed=1, symmetry=False)
 
 # %% [markdown]
 # ## Found

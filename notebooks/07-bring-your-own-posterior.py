@@ -185,7 +185,7 @@ assert draws < 1000 or agreement.table.loc["NumPyro", "verdict"] == "agree"
 
 # %%
 target = ob.stan_program("programs/mixture.stan", "programs/mixture.json")
-sampled = ob.nuts(target, warmup=draws, draws=draws, seed=1)
+sampled = ob.nuts(target, warmup=draws, draws=draws, seed=1, symmetry=False)
 repaired = ob.align(sampled).posterior
 az.summary(repaired, var_names=["mu", "sigma", "theta"])
 

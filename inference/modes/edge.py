@@ -22,6 +22,11 @@ MOST = 100
 """Coordinates up to which ends are looked at."""
 FALL = 0.05
 """Nats by which the log density falls at least within a standard deviation of a maximum; of a normal by 0.5."""
+ALONG = (1, 3, 9)
+"""Standard deviations at which the log density has not fallen where it has no maximum; another one may be near."""
+SMALL, FAR = 0.01, 10.0
+"""Share of a Newton step by which the log density still rises as its slope says; and how far from the origin of the
+unconstrained space a variable is near its edge."""
 NEWTON = 10
 """Steps from the end of a climb after which a maximum is near, where there is one."""
 LINEAR, SHORTENED = 0.1, 12
@@ -37,21 +42,24 @@ def running_off(climb: Climb, values: Values, vector: Vector) -> str | None:
     """Name the variable along which the log density rises on from the end of a climb; None at a maximum."""
     if len(vector) > MOST:
         return None
+    ends: list[tuple[Vector, float, Vector, float]] = []
     with np.errstate(all="ignore"):
         for _ in range(NEWTON):  # an optimiser that stopped early comes to the maximum
             height, slope = climb(vector)
             root, definite = square_root(-_curvature(climb, vector))
             left = slope @ root
+            ends.append((vector, height, root @ left, left @ left))
             if not definite or np.linalg.norm(left) < NEAR:
                 break
             vector = vector + root @ left
         if not np.linalg.norm(left) < NEAR:
-            return _moved(values, vector, root @ left)
-        ways = root.T
-        highest = [max(climb(vector + way)[0], climb(vector - way)[0]) for way in ways]
-        most = int(np.argmax(highest))
-        if not definite or highest[most] > height - FALL:
-            return _moved(values, vector, ways[most])
+            end, level, way, gain = ends[0]
+            rises = climb(end + SMALL * way)[0] > level + SMALL * gain / 2  # unlike at a kink
+            far = np.abs(end[np.abs(way).argmax()]) > FAR
+            return _moved(values, end, way) if rises and far else None
+        for way in (*root.T, *-root.T):
+            if all(climb(vector + times * way)[0] > height - FALL for times in ALONG):
+                return _moved(values, vector, way)
     return None
 
 

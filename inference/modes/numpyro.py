@@ -55,7 +55,9 @@ def optimize(job: Job[Optimize]) -> Found:
 
 
 def _edge(density: NumpyroDensity, height: Any, best: OptimiserEnd) -> str | None:
-    """The variable that runs off at the end of a search."""
+    """The variable that runs off at the end of a search; none of a network, whose log density may have kinks."""
+    if density.target.is_network:
+        return None
     climb = jax.jit(jax.value_and_grad(height))
 
     def at(vector: np.ndarray) -> tuple[float, np.ndarray]:

@@ -168,12 +168,12 @@ def test_pathfinder_and_laplace_are_cmdstans_own(tmp_path, monkeypatch):
     model = cmdstanpy.CmdStanModel(exe_file=ready.command[0])
     how = {"data": str(ready.data), "seed": 7, "sig_figs": 12}
     theirs = model.pathfinder(**how, draws=50, num_single_draws=60, num_paths=2)
-    settings = ob.Pathfinder(paths=2, draws=50, path_draws=60)
+    settings = ob.Pathfinder(paths=2, draws=50, path_draws=60, weights=False)
     ours = ob.infer(target, engine="cmdstan", seed=7, method=settings)
     np.testing.assert_allclose(ours.posterior["x"][0], theirs.stan_variable("x"), rtol=1e-10)
     mode = model.optimize(**how, jacobian=True)
     drawn = model.laplace_sample(data=str(ready.data), seed=7, mode=mode, draws=20)
-    settings = ob.Laplace(draws=20, starts=1)
+    settings = ob.Laplace(draws=20, starts=1, weights=False)
     ours = ob.infer(target, engine="cmdstan", seed=7, method=settings)
     np.testing.assert_allclose(ours.posterior["x"][0], drawn.stan_variable("x"), atol=1e-4)
 
