@@ -42,19 +42,20 @@ def running_off(climb: Climb, values: Values, vector: Vector) -> str | None:
     """Name the variable along which the log density rises on from the end of a climb; None at a maximum."""
     if len(vector) > MOST:
         return None
-    ends: list[tuple[Vector, float, Vector, float]] = []
+    ends: list[tuple[Vector, float, Vector, Vector]] = []
     with np.errstate(all="ignore"):
         for _ in range(NEWTON):  # an optimiser that stopped early comes to the maximum
             height, slope = climb(vector)
             root, definite = square_root(-_curvature(climb, vector))
             left = slope @ root
-            ends.append((vector, height, root @ left, left @ left))
+            ends.append((vector, height, root @ left, slope))
             if not definite or np.linalg.norm(left) < NEAR:
                 break
             vector = vector + root @ left
         if not np.linalg.norm(left) < NEAR:
-            end, level, way, gain = ends[0]
-            rises = climb(end + SMALL * way)[0] > level + SMALL * gain / 2  # unlike at a kink
+            end, level, way, slope = ends[0]
+            way *= min(1.0, FAR / np.abs(way).max())
+            rises = climb(end + SMALL * way)[0] > level + SMALL * slope @ way / 2  # unlike a kink
             far = np.abs(end[np.abs(way).argmax()]) > FAR
             return _moved(values, end, way) if rises and far else None
         for way in (*root.T, *-root.T):
