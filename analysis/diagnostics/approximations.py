@@ -21,6 +21,7 @@ from jaxtyping import Float
 from onebasin.posteriors import schema
 from onebasin.posteriors.weights import (
     CLAIMED,
+    COVERED,
     EVEN,
     LEAST_WORTH,
     MIN_DRAWS_FOR_KHAT,
@@ -42,9 +43,10 @@ from .labels import Labels
 from .measure import Facts
 from .verdict import LABELS, PREDICTIONS, SAMPLER, Answer, Extreme, Reason, Verdict
 
-DRIFTS, MATERIAL, UNSEEN = 4.0, 0.5, 0.75
+DRIFTS, MATERIAL, UNSEEN, UNSEEN_BY_FEW = 4.0, 0.5, 0.75, 0.5
 """Standard errors by which short chains may move, in a location or a spread, if that is half of the error that is
-claimed not to be there; and the standard error, as a share of that, with which it could not have been seen."""
+claimed not to be there; and the standard error, as a share of that, with which it could not have been seen, the second
+where weights are worth few of the draws."""
 AGREES = (0.1, 0.1, 0.15)
 """By how much a mean, a standard deviation and a quantile of a fit's draws may differ from the weighted one: means and
 quantiles in standard deviations."""
@@ -386,16 +388,19 @@ def not_carried(facts: Facts, weighted: WeightedDraws) -> tuple[Entries, Entries
     # Where one is above the limit, the draws miss a tail, and the others' limit is lower.
     worst = np.nanmax(every, axis=1, initial=-np.inf)
     limits = np.where(worst > weighted.limit, min(weighted.limit, LINKED), weighted.limit)
-    even = worth(weighted.log_weight) > EVEN * len(weighted.log_ratio)
+    share = worth(weighted.log_weight) / count
+    even, thin = share > EVEN, share < COVERED
+    unseen = UNSEEN_BY_FEW if thin else UNSEEN
     limits[2] = np.inf if even else limits[2]
     for name, own in measured.items():
         found = own.lacks((limits[0], limits[1], limits[2]))
         if name in drift:
             change, error = drift[name]
             claimed = np.array(CLAIMED)[:, None]
-            unsure = (change > claimed) | (error > UNSEEN * claimed)
+            unsure = (change > claimed) | (error > unseen * claimed)
             unsure |= (change > DRIFTS * error) & (change > MATERIAL * claimed)
             found |= np.stack([unsure[0], unsure[1], unsure[2] | unsure[3]])
+            found[1] |= thin & found[2]  # whose sd is that of its tails
         lacks.append(found)
     bad, order = (
         np.concatenate(lacks, axis=1),
