@@ -2,8 +2,8 @@
 
 A mean under weights w rests on w |x - m|, a standard deviation on w (x - m)^2. These have heavier tails than w itself,
 so that weights may be good enough for a mean and not for a standard deviation. Draws that come with weights are taken
-by them where they are opened. Sources: Vehtari, Simpson, Gelman, Yao
-and Gabry 2024, Pareto smoothed importance sampling, JMLR 25 (also on quantities, section 3.3).
+by them where they are opened. Sources: Vehtari, Simpson, Gelman, Yao and Gabry 2024, Pareto smoothed importance
+sampling, JMLR 25 (also on quantities, section 3.3).
 """
 
 from __future__ import annotations

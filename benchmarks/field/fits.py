@@ -15,7 +15,7 @@ from scipy import stats
 
 import onebasin as ob
 from benchmarks.fits.claims import Moments, misses, within
-from benchmarks.fits.simulated import EXACT, known_draws
+from benchmarks.fits.simulated import independent, known_moments
 from benchmarks.fits.simulated import target as simulated
 
 from .cases import Case
@@ -82,20 +82,7 @@ def two(far: float, share: float = 0.5, sd: float = 0.3) -> tuple[ob.Target, Mom
 
 def of(**sites: dist.Distribution) -> ob.Target:
     """A model of independent variables."""
-
-    def model() -> None:
-        for name, distribution in sites.items():
-            numpyro.sample(name, distribution)
-
-    return ob.numpyro_model(model, name="law")
-
-
-def exact(name: str) -> Moments:
-    """Moments of a target of `benchmarks.fits`."""
-    from benchmarks.fits.claims import moments
-
-    found = moments(known_draws(name))
-    return found | {n: (*m, *found[n][2:]) for n, m in EXACT.get(name, {}).items()}
+    return ob.numpyro_model(independent(**sites), name="law")
 
 
 def groups(
@@ -321,7 +308,9 @@ CASES: tuple[Case, ...] = (
         Case(
             f"new: {name}",
             "what is claimed is right",
-            partial(lambda n: claims(lambda s: ob.dadvi(simulated(n), seed=s), exact(n)), name),
+            partial(
+                lambda n: claims(lambda s: ob.dadvi(simulated(n), seed=s), known_moments(n)), name
+            ),
         )
         for name in ("funnel", "banana", "horseshoe-prior", "hierarchy-small", "spike-and-slab")
     ),

@@ -211,10 +211,8 @@ def equal_laws() -> tuple[bool, str]:
 
 def pymc_missing() -> tuple[bool, str]:
     """Sample a PyMC model of data with gaps."""
-    try:
-        import pymc as pm
-    except ImportError:
-        return True, "PyMC is not installed"
+    import pymc as pm
+
     x = np.linspace(-1, 1, 20)
     y = np.where(np.arange(20) % 4, 1 + x, np.nan)
     with pm.Model() as model:

@@ -121,9 +121,7 @@ def references(
         yield name, target, moments(draws), price
     for name in simulated.MODELS:
         if not words or any(word in name for word in words):
-            known = moments(simulated.known_draws(name))
-            known |= {n: (*m, *known[n][2:]) for n, m in simulated.EXACT.get(name, {}).items()}
-            yield name, simulated.target(name), known, {}
+            yield name, simulated.target(name), simulated.known_moments(name), {}
 
 
 def main() -> None:

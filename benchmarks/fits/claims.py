@@ -76,9 +76,9 @@ def misses(
     if diagnosis.verdict != "partly":
         return missed, missed
     view = as_view(tree)
-    weighted = WeightedDraws.of(gather(view, measure(view)))
-    if weighted is not None:
-        means, sds, ends = not_carried(gather(view, measure(view)), weighted)
+    facts = gather(view, measure(view))
+    if (weighted := WeightedDraws.of(facts)) is not None:
+        means, sds, ends = not_carried(facts, weighted)
         return missed, distance(found, wanted, (means, {*means, *sds}, ends))
     told = diagnosis.judgement.causes[0].numbers
     named = {*told.get("unknown", ())} | {re.findall("`(.*?)`", t)[0] for t in told.get("off", ())}

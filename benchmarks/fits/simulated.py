@@ -13,6 +13,8 @@ from numpyro.infer import Predictive
 
 import onebasin as ob
 
+from .claims import Moments, moments
+
 Model = Callable[[], None]
 DRAWS = 400_000
 
@@ -149,6 +151,12 @@ EXACT = {
 def target(name: str) -> ob.Target:
     """Return a target by its name."""
     return ob.Target(name, numpyro_model=MODELS[name])
+
+
+def known_moments(name: str) -> Moments:
+    """Return mean, sd and quantiles of every entry of a target."""
+    found = moments(known_draws(name))
+    return found | {n: (*exact, *found[n][2:]) for n, exact in EXACT.get(name, {}).items()}
 
 
 def known_draws(name: str) -> dict[str, np.ndarray]:

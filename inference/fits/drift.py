@@ -142,16 +142,11 @@ def _gaps(
     for name, (change, error) in changes.items():
         tails = every[name].statistics(values[name])[2:].reshape(2, len(points), -1)
         size, noise = change[2:].reshape(2, -1), error[2:].reshape(2, -1)
-        for end, entry in zip(
-            *np.nonzero((size > CLAIMED[2]) & (size > GROWN * noise)), strict=True
-        ):
+        for end, entry in np.argwhere((size > CLAIMED[2]) & (size > GROWN * noise)):
             grown.append((size[end, entry], tails[end, :, entry] > 0))
     for _, there in sorted(grown, key=lambda each: -each[0])[:HEAVIEST]:
-        fit = (
-            moments(points[there], np.ones(int(there.sum())))
-            if there.sum() > len(points.T)
-            else None
-        )
+        count = int(there.sum())
+        fit = moments(points[there], np.ones(count)) if count > points.shape[1] else None
         if fit is not None:
             yield fit
 
@@ -166,8 +161,9 @@ class _Ranks:
         self.sorted = np.take_along_axis(flat, order, axis=0)
         self.below = np.vstack([np.zeros(flat.shape[1]), np.cumsum(weights[order], axis=0)])
         own = self.statistics(values)
-        centred = own - np.tensordot(own, weights, (1, 0))[:, None]
+        self.tails = own[2:].any(axis=0).reshape(len(values), -1).T  # (entry, draw)
         self.expected = np.tensordot(own, weights, (1, 0))
+        centred = own - self.expected[:, None]
         self.variances = np.tensordot(centred**2, weights, (1, 0))
         self.errors = np.sqrt(np.tensordot(centred**2, weights**2, (1, 0)))
 
@@ -193,10 +189,10 @@ def _starts(
     heavy: list[tuple[float, np.ndarray]] = []
     for name, values in weighted.values.items():
         khats = tails_of(values, weighted.lp - weighted.log_q, weighted.log_weight).square.ravel()
-        in_tails = every[name].statistics(values)[2:].sum(axis=0).reshape(len(values), -1).T
-        heavy += [(k, tail) for k, tail in zip(khats, in_tails, strict=True) if not np.isnan(k)]
+        tails = zip(khats, every[name].tails, strict=True)
+        heavy += [(k, tail) for k, tail in tails if not np.isnan(k)]
     for _, tail in sorted(heavy, key=lambda each: -each[0])[:HEAVIEST]:
-        boost[tail > 0] = 1 + BOOST
+        boost[tail] = 1 + BOOST
     rows, shares, numbers = [], [], []
     for number in np.unique(weighted.optimum):
         own = np.flatnonzero(weighted.optimum == number)
