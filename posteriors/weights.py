@@ -193,7 +193,7 @@ class Known:
 
     def lacks(self, limits: tuple[float, float, float]) -> Bool[np.ndarray, "kind entry"]:
         """Tell what is not known: means, standard deviations and quantiles, by the largest k-hat of each."""
-        lacks = (self.khats > np.array(limits)[:, None]) | (self.errors > _ENOUGH[:, None])
+        lacks = (self.khats > np.array(limits)[:, None]) | ~(self.errors <= _ENOUGH[:, None])
         lacks[1] |= self.index > NO_VARIANCE
         return lacks & ~np.isnan(self.khats[0])
 
@@ -220,18 +220,18 @@ def known(
     khats, errors = (np.full((3, flat.shape[1]), np.nan) for _ in range(2))
     khats[:2], index = [tails.mean, tails.square], np.full(flat.shape[1], np.nan)
     share = (weights if beside is None else weights - beside)[:, None] ** 2
+    if beside is None:  # the square of a draw without weight may be infinite
+        used = weights > 0
+        flat, weights, log_ratio, share = flat[used], weights[used], log_ratio[used], share[used]
     for place in np.flatnonzero(np.isfinite(tails.mean)):
         apart = flat[:, place] - weights @ flat[:, place]
-        variance = weights @ apart**2
         low, high = quantiles(flat[:, place], weights)
         ends = np.stack([flat[:, place] <= low, flat[:, place] >= high], axis=1)
-        terms = np.column_stack(
-            [apart / variance**0.5, (apart**2 / variance - 1) / 2, ends - weights @ ends]
-        )
+        z = apart / (weights @ apart**2) ** 0.5
+        terms = np.column_stack([z, (z**2 - 1) / 2, ends - weights @ ends])
         found = np.sqrt((share * terms**2).sum(axis=0))
         errors[:, place] = [*found[:2], found[2:].max()]
-        ratios = [_khat(np.where(end, log_ratio, -np.inf)) for end in ends.T if end.sum() > 1]
-        khats[2, place] = max([khat_of_weights(log_ratio), -1.0]) if not ratios else max(ratios)
+        khats[2, place] = max(_khat(np.where(end, log_ratio, -np.inf)) for end in ends.T)
         index[place] = _tail_index(np.abs(apart), weights)
     return Known(khats, errors, index)
 

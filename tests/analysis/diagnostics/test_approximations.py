@@ -250,6 +250,20 @@ def test_a_standard_deviation_needs_a_tail_that_has_a_variance() -> None:
     np.testing.assert_array_equal(lacks, [[False, True, False], [False, False, False]])
 
 
+def test_numbers_that_cannot_be_computed_are_not_claimed() -> None:
+    """A draw without weight matters to nothing, however large; one with weight that is infinite to everything."""
+    values = np.random.default_rng(4).normal(size=(DRAWS, 1))
+    for first, value, lacks in (
+        (-np.inf, 1e200, False),
+        (-np.inf, np.inf, False),
+        (0.0, np.inf, True),
+    ):
+        values[0] = value
+        log_ratio = np.append(first, np.zeros(DRAWS - 1))
+        found = known(values, log_ratio, smoothed(log_ratio)).lacks((0.7, 0.7, 0.7))
+        assert (found == lacks).all()
+
+
 def test_resampled_draws_are_judged_by_their_distinct_ones(rng: np.random.Generator) -> None:
     """As CmdStan's Pathfinder writes them: the weights are used up, and no draw of small weight is left."""
     fit = plain(rng, (1.3, 1.3))
