@@ -1,0 +1,372 @@
+"""Labels of axes: how an array moves along each of its axes when the classes of a program are permuted.
+
+A *class* is a set of axes of equal length that one permutation moves together. Every axis of every array in a program
+carries a label:
+
+- `Leaf`: the array is permuted along this axis as its class is, or stays, where the class is fixed for a reason;
+- `Uniform`: the array is constant along the axis, so that every permutation leaves it as it is;
+- `Product`: several labels merged by `reshape`, in row-major order;
+- `Sum`: several labels one after the other, as `concatenate` puts them.
+
+Labels are unified like terms of a logic program: two axes that an equation ties together get one label, and a class
+that turns out to be a product or a sum is *bound* to it, wherever it occurs.
+
+A leaf also carries a form over GF(2): whether the array changes its sign with the components of the class, one by one.
+Forms are integers, a bit an unknown (see `signs`); the first walk through a program leaves them at 0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+
+
+@dataclass(frozen=True)
+class Why:
+    """The reason why an axis is fixed: what fixes it, and in the term of which site of the model."""
+
+    what: str
+    site: str = ""
+
+
+@dataclass(eq=False)
+class AxisClass:
+    """Axes of so many components that move together, a node of a union-find forest."""
+
+    size: int
+    bound: Label | None = None  # what it turned out to be: another class, a product or a sum
+    why: Why | None = None  # why no permutation but the identity is allowed
+
+
+@dataclass(frozen=True)
+class Uniform:
+    """The array is constant along the axis."""
+
+    size: int
+
+
+@dataclass(frozen=True, eq=False)
+class Leaf:
+    """The array moves with a class; `form` says by which unknowns it changes sign with the class's components."""
+
+    of: AxisClass
+    form: int = 0
+
+    @property
+    def size(self) -> int:
+        """The number of components."""
+        return self.of.size
+
+
+@dataclass(frozen=True, eq=False)
+class Product:
+    """Merged axes, the last one fastest."""
+
+    parts: tuple[Label, ...]
+
+    @property
+    def size(self) -> int:
+        """The length of the merged axis."""
+        return math.prod(part.size for part in self.parts)
+
+
+@dataclass(frozen=True, eq=False)
+class Sum:
+    """Concatenated axes."""
+
+    parts: tuple[Label, ...]
+
+    @property
+    def size(self) -> int:
+        """The length of the concatenated axis."""
+        return sum(part.size for part in self.parts)
+
+
+Label = Uniform | Leaf | Product | Sum
+
+
+def product(parts: Iterable[Label]) -> Label:
+    """Merge labels; those of one component count for nothing, neighbours that are uniform are one."""
+    flat: list[Label] = []
+    for part in parts:
+        for each in part.parts if isinstance(part, Product) else (part,):
+            if each.size == 1:
+                continue
+            if flat and isinstance(each, Uniform) and isinstance(flat[-1], Uniform):
+                flat[-1] = Uniform(flat[-1].size * each.size)
+            else:
+                flat.append(each)
+    return flat[0] if len(flat) == 1 else Product(tuple(flat)) if flat else Uniform(1)
+
+
+def concatenated(parts: Iterable[Label]) -> Label:
+    """Put labels one after the other."""
+    flat: list[Label] = []
+    for part in parts:
+        flat += part.parts if isinstance(part, Sum) else (part,) if part.size else ()
+    return flat[0] if len(flat) == 1 else Sum(tuple(flat)) if flat else Uniform(0)
+
+
+def resolve(label: Label) -> Label:
+    """Replace classes by what they are bound to."""
+    if isinstance(label, Leaf):
+        bound = label.of.bound
+        if bound is None:
+            return label
+        found = resolve(bound)
+        label.of.bound = found  # shorter next time
+        return _times(found, label.form)
+    if isinstance(label, Product):
+        return product(map(resolve, label.parts))
+    if isinstance(label, Sum):
+        return concatenated(map(resolve, label.parts))
+    return label
+
+
+def _times(label: Label, form: int) -> Label:
+    return with_forms(label, lambda own: own ^ form) if form else label
+
+
+def with_forms(label: Label, change: Callable[[int], int]) -> Label:
+    """Change the form of every leaf."""
+    if isinstance(label, Leaf):
+        return Leaf(label.of, change(label.form))
+    if isinstance(label, Product | Sum):
+        return type(label)(tuple(with_forms(part, change) for part in label.parts))
+    return label
+
+
+def leaves(label: Label) -> Iterator[Leaf]:
+    """The leaves from left to right."""
+    if isinstance(label, Leaf):
+        yield label
+    elif isinstance(label, Product | Sum):
+        for part in label.parts:
+            yield from leaves(part)
+
+
+def same_structure(a: Label, b: Label) -> bool:
+    """Tell whether two resolved labels say the same of an axis, whatever their forms."""
+    if isinstance(a, Leaf) and isinstance(b, Leaf):
+        return a.of is b.of
+    if isinstance(a, Product | Sum) and type(a) is type(b) and len(a.parts) == len(b.parts):
+        return all(map(same_structure, a.parts, b.parts))
+    return isinstance(a, Uniform) and a == b
+
+
+@dataclass
+class Labels:
+    """The operations that tie labels together, and what they ask of the signs.
+
+    `checks` are forms that have to vanish; they are collected only while signs are read.
+    """
+
+    signs: bool = False
+    checks: list[int] = field(default_factory=list)
+    why: Why = Why("")  # what the equation does that is walked through
+
+    def vanish(self, form: int) -> None:
+        """Demand that a form is 0."""
+        if self.signs and form:
+            self.checks.append(form)
+
+    def steady(self, label: Label) -> Label:
+        """Demand that nothing changes sign along an axis."""
+        for leaf in leaves(resolve(label)):
+            self.vanish(leaf.form)
+        return label
+
+    def fixed(self, size: int, why: Why) -> Label:
+        """Label an axis of a new array that no permutation leaves as it is."""
+        return Leaf(AxisClass(size, why=why)) if size > 1 else Uniform(size)
+
+    def fix(self, label: Label, why: Why) -> None:
+        """Allow no permutation along an axis, and no change of sign; uniform axes stay as they are."""
+        for leaf in leaves(resolve(label)):
+            leaf.of.why = leaf.of.why or why
+            self.vanish(leaf.form)
+
+    def unify(self, a: Label, b: Label, *, times: bool = False) -> Label:
+        """Tie two axes together and return the label of both.
+
+        Signs are equal, or with `times` those of a product of the two arrays.
+        """
+        a, b = resolve(a), resolve(b)
+        if isinstance(a, Uniform) or isinstance(b, Uniform):
+            other = b if isinstance(a, Uniform) else a
+            return other if times else self.steady(other)
+        if isinstance(a, Leaf) and isinstance(b, Leaf):
+            self._bind(a.of, Leaf(b.of))
+            if not times:
+                self.vanish(a.form ^ b.form)
+            return Leaf(b.of, a.form ^ b.form if times else b.form)
+        if isinstance(a, Leaf) or isinstance(b, Leaf):
+            leaf, label = (a, b) if isinstance(a, Leaf) else (b, a)
+            assert isinstance(leaf, Leaf)
+            # What is uniform in one is not in the other.
+            label = self._with_classes(label)
+            self._bind(leaf.of, with_forms(label, lambda form: 0))
+            if not times:
+                for each in leaves(label):
+                    self.vanish(each.form ^ leaf.form)
+            return _times(label, leaf.form) if times else label
+        if isinstance(a, Product) and isinstance(b, Product):
+            pairs = self._common_factors(a, b)
+            if pairs is not None:
+                return product(self.unify(*pair, times=times) for pair in pairs)
+        else:
+            points = sorted(self._borders(a) | self._borders(b))
+            first, second = self.cut(a, points), self.cut(b, points)
+            if first and second:
+                each = zip(first, second, strict=True)
+                return concatenated(self.unify(*pair, times=times) for pair in each)
+        why = Why("merged in two ways that have no common parts")
+        self.fix(a, why)
+        self.fix(b, why)
+        return self.fixed(a.size, why)
+
+    def _bind(self, node: AxisClass, label: Label) -> None:
+        if isinstance(label, Leaf) and label.of is node:
+            return
+        node.bound = label
+        for leaf in leaves(label):
+            leaf.of.why = leaf.of.why or node.why
+        node.why = node.why or self.why  # told where none of its parts has a reason of its own
+
+    def _with_classes(self, label: Label) -> Label:
+        """The label with a new class wherever it is uniform."""
+        if isinstance(label, Uniform):
+            return Leaf(AxisClass(label.size)) if label.size > 1 else label
+        if isinstance(label, Product | Sum):
+            return type(label)(tuple(map(self._with_classes, label.parts)))
+        return label
+
+    def _borders(self, label: Label) -> set[int]:
+        """Positions inside an axis at which a sum of labels is put together."""
+        if not isinstance(label, Sum):
+            return set()
+        return set(accumulate(part.size for part in label.parts[:-1]))
+
+    def cut(self, label: Label, points: Sequence[int]) -> list[Label] | None:
+        """Take an axis apart at positions inside it; None where it cannot be."""
+        label = resolve(label)
+        points = [p for p in points if 0 < p < label.size]
+        if not points:
+            return [label]
+        sizes = [b - a for a, b in zip([0, *points], [*points, label.size], strict=True)]
+        if isinstance(label, Uniform):
+            return [Uniform(size) for size in sizes]
+        if isinstance(label, Leaf):
+            parts = tuple(self.fixed_like(label.of, size) for size in sizes)
+            label.of.bound = Sum(parts)
+            label.of.why = label.of.why or self.why
+            # The parts of an array that changes sign with the whole class do so with their own.
+            return [with_forms(part, lambda form: form ^ label.form) for part in parts]
+        if isinstance(label, Sum):
+            found: list[list[Label]] = [[] for _ in sizes]
+            start = 0
+            starts = [0, *points]
+            for part in label.parts:
+                inner = [p - start for p in points if start < p < start + part.size]
+                pieces = self.cut(part, inner)
+                if pieces is None:
+                    return None
+                for piece in pieces:
+                    at = max(i for i, first in enumerate(starts) if first <= start)
+                    found[at].append(piece)
+                    start += piece.size
+            return [concatenated(each) for each in found]
+        return self._cut_product(label, points)
+
+    def _cut_product(self, label: Product, points: Sequence[int]) -> list[Label] | None:
+        first, rest = label.parts[0], product(label.parts[1:])
+        if any(point % rest.size for point in points):
+            return None
+        pieces = self.cut(first, [point // rest.size for point in points])
+        return pieces and [product((piece, rest)) for piece in pieces]
+
+    def fixed_like(self, node: AxisClass, size: int) -> Label:
+        """Label a part of a class: a class of its own, fixed for the same reason."""
+        return Leaf(AxisClass(size, why=node.why)) if size > 1 else Uniform(1)
+
+    def factor(self, label: Label, outer: int, inner: int) -> tuple[Label, Label] | None:
+        """Take an axis apart into factors of these sizes; None where it cannot be."""
+        label = resolve(label)
+        if outer == 1 or inner == 1:
+            return (Uniform(1), label) if outer == 1 else (label, Uniform(1))
+        if isinstance(label, Uniform):
+            return Uniform(outer), Uniform(inner)
+        if isinstance(label, Leaf):
+            pair = (self.fixed_like(label.of, outer), self.fixed_like(label.of, inner))
+            label.of.bound = Product(pair)
+            label.of.why = label.of.why or self.why
+            left, right = pair
+            # The sign of a component of the whole is no product of signs of the factors.
+            self.vanish(label.form)
+            return left, right
+        if isinstance(label, Sum):
+            if any(part.size % inner for part in label.parts):
+                return None
+            pairs = [self.factor(part, part.size // inner, inner) for part in label.parts]
+            whole = [pair for pair in pairs if pair is not None]
+            if len(whole) < len(pairs):
+                return None
+            common = whole[0][1]
+            for _, each in whole[1:]:
+                common = self.unify(common, each)
+            return concatenated(left for left, _ in whole), common
+        before: list[Label] = []
+        done = 1
+        for at, part in enumerate(label.parts):
+            if done * part.size <= outer:
+                before.append(part)
+                done *= part.size
+                if outer % done:
+                    return None
+                continue
+            after = label.parts[at + 1 :]
+            if done == outer:
+                return product(before), product((part, *after))
+            need = outer // done
+            if part.size % need:
+                return None
+            pair = self.factor(part, need, part.size // need)
+            return pair and (product((*before, pair[0])), product((pair[1], *after)))
+        return product(before), Uniform(1)
+
+    def _common_factors(self, a: Product, b: Product) -> list[tuple[Label, Label]] | None:
+        """Pairs of factors of equal sizes."""
+        pairs: list[tuple[Label, Label]] = []
+        left, right = list(a.parts), list(b.parts)
+        while left and right:
+            first, second = resolve(left.pop(0)), resolve(right.pop(0))
+            if first.size == second.size:
+                pairs.append((first, second))
+                continue
+            swapped = first.size > second.size
+            if swapped:
+                first, second, left, right = second, first, right, left
+            if second.size % first.size:
+                return None
+            pair = self.factor(second, first.size, second.size // first.size)
+            if pair is None:
+                return None
+            pairs.append((pair[0], first) if swapped else (first, pair[0]))
+            right.insert(0, pair[1])
+            if swapped:
+                left, right = right, left
+        return pairs
+
+    def reshaped(self, labels: Sequence[Label], sizes: Sequence[int]) -> tuple[Label, ...] | None:
+        """Labels of an array of another shape; None where they have no common factors."""
+        rest = product(map(resolve, labels))
+        found: list[Label] = []
+        for size in sizes:
+            pair = self.factor(rest, size, rest.size // size) if size else None
+            if pair is None:
+                return None
+            found.append(pair[0] if size > 1 else Uniform(1))
+            rest = resolve(pair[1])
+        return tuple(found)
