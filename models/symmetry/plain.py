@@ -32,7 +32,7 @@ class _Cut(NamedTuple):
     positions: np.ndarray | None
     shape: tuple[int, ...]
     places: tuple[Place, ...]
-    """What moves the first of these axes, in order."""
+    """Axes or parts of the variable that the first of these axes stand for, in order."""
 
 
 @dataclass(frozen=True, eq=False)
