@@ -207,7 +207,7 @@ def as_meant(symmetry: Symmetry, shapes: Shapes) -> Symmetry:
 
     meant = tuple(words.as_meant(block, shapes) for block in symmetry)
     for block, found in zip(symmetry, meant, strict=True):
-        if found != block and any(shapes[name] for name in block.axes):
+        if found != block and not found.axes and any(shapes[name] for name in block.axes):
             lengths = " and ".join(str(shapes[n][0] if shapes[n] else 1) for n in block.axes)
             notice(
                 f"--exchangeable {words.spell(block)}: {', '.join(block.axes)} have {lengths} entries, so that they "

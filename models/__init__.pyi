@@ -12,6 +12,7 @@ from .networks.parametrisation import Parametrisation as Parametrisation
 from .networks.prediction import predict as predict
 from .networks.prediction import predict_with_noise as predict_with_noise
 from .numpyro_target import numpyro_model as numpyro_model
+from .symmetry.blocks import AxisPart as AxisPart
 from .symmetry.blocks import Complement as Complement
 from .symmetry.blocks import Counterparts as Counterparts
 from .symmetry.blocks import Exchangeable as Exchangeable

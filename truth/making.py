@@ -48,10 +48,11 @@ from onebasin.inference.runs.origin import origin_of
 from onebasin.inference.runs.posterior import build
 from onebasin.models import Symmetry, Target
 from onebasin.models.symmetry import words
-from onebasin.models.symmetry.blocks import Block, axes_of, equal_modes, to_json
+from onebasin.models.symmetry.blocks import Block, axes_of, discrete, equal_modes, to_json
 from onebasin.models.symmetry.canonical import canonical, ordered_by
 from onebasin.models.symmetry.elements import Permuted, Swapped
 from onebasin.models.symmetry.group import Group
+from onebasin.models.symmetry.plain import plain_view
 from onebasin.posteriors import schema
 from onebasin.posteriors.draws import Draws
 from onebasin.posteriors.references import FOLDER, names
@@ -118,8 +119,8 @@ class Labelling:
             for name in centre
         }
         said = []
-        for block in symmetry:
-            centre, scale, rule = _ordered(block.discrete.stacked, centre, scale)
+        for block in plain_view(discrete(symmetry), event_shapes(view.posterior)).blocks:
+            centre, scale, rule = _ordered(block, centre, scale)
             said.append(rule)
         for arrays in (centre, scale):
             for name, values in arrays.items():

@@ -29,7 +29,6 @@ from onebasin.models.symmetry.blocks import (
     discrete,
     equal_modes,
 )
-from onebasin.models.symmetry.counterparts import stack, stacked_blocks
 from onebasin.models.symmetry.elements import (
     Element,
     Part,
@@ -40,6 +39,7 @@ from onebasin.models.symmetry.elements import (
     on_arrays,
 )
 from onebasin.models.symmetry.group import Group
+from onebasin.models.symmetry.plain import PlainView, plain_view
 from onebasin.posteriors.view import View
 
 from .draws import Arrays, DrawReader, Workers
@@ -59,18 +59,23 @@ Transform = Callable[[Arrays], Arrays]
 class Features:
     """The features of a posterior's draws, chunk by chunk.
 
-    `declared` is the symmetry of the draws, `symmetry` that of the features, of which no block rescales or rotates.
+    `declared` is the symmetry of the draws, `plain` the view that features are in, of which no block rescales.
     `transform` takes variables to features (by default themselves), `rotated` holds the rotations that make loadings
     simple, of every `Rotation` block; features are read in `found_units`, or as they come.
     """
 
     reader: DrawReader
     declared: Symmetry
-    symmetry: Symmetry
+    plain: PlainView
     gauge: str
     transform: Transform | None = None
     found_units: FeatureUnits | None = None
     rotated: tuple[Rotated, ...] = ()
+
+    @property
+    def symmetry(self) -> Symmetry:
+        """The blocks that move features."""
+        return self.plain.blocks
 
     @property
     def units(self) -> FeatureUnits:
@@ -150,7 +155,7 @@ class Features:
         if blocks_of(self.declared, Rescalable):
             own = [Scaled(part.factors[rows]) for part in self.scaled]
             values = rescale(values, self.declared, own)
-        values = stack(self.declared, self.transform(values) if self.transform else values, 1)
+        values = self.plain.stack(self.transform(values) if self.transform else values, 1)
         return self.found_units.into(values) if self.found_units else values
 
 
@@ -175,12 +180,12 @@ def find_features(
     if activations is None:
         rotations = blocks_of(declared, Rotation)
         rotated = tuple(find_rotations(reader, block, team) for block in rotations)
-        moving = stacked_blocks(discrete(declared))
-        return Features(reader, declared, moving, gauge, rotated=rotated)
+        view = plain_view(discrete(declared), reader.shapes)
+        return Features(reader, declared, view, gauge, rotated=rotated)
     network = activations[0].network
     layers = tuple(_layer_block(block, network) for block in equal_modes(declared))
     transform = partial(_hidden_units, network, activations[1])
-    return Features(reader, declared, layers, gauge, transform)
+    return Features(reader, declared, plain_view(layers, {}), gauge, transform)
 
 
 def whole_element(features: Features, parts: Parts) -> Element:

@@ -122,13 +122,15 @@ def choose_scales(
     given: Mapping[str, float] | None, model: BayesianNetwork | None, features: Features
 ) -> dict[str, float]:
     """Return the scale of every feature: the one given, the prior's, or the draws' spread."""
-    given = dict(given or {})
-    for name, scale in given.items():
+    asked, given = given or {}, dict[str, float]()
+    for name, scale in asked.items():
         check_positive(f"scales[{name!r}]", scale)
-        if name not in features.names:
+        own = [n for n in features.names if name in (n, *features.plain.sources(n))]
+        if not own:
             raise ArgumentError(
                 f"`scales` names {name}, which is not matched; that are {', '.join(features.names)}."
             )
+        given = dict.fromkeys(own, scale) | given
     if features.transform is not None:
         default = dict.fromkeys(features.names, 1.0)
     elif model is not None and set(features.names) <= set(model.network.shapes):

@@ -21,10 +21,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float, Int, Num
 
-from onebasin.models.symmetry.blocks import Block, Rotation, axes_of, blocks_of, equal_modes
-from onebasin.models.symmetry.counterparts import stack, stacked_blocks
+from onebasin.models.symmetry.blocks import (
+    Block,
+    Rotation,
+    Symmetry,
+    axes_of,
+    blocks_of,
+    equal_modes,
+)
 from onebasin.models.symmetry.elements import Element, labels_of
 from onebasin.models.symmetry.group import Group
+from onebasin.models.symmetry.plain import plain_view
 from onebasin.posteriors import schema
 from onebasin.posteriors.view import as_view
 
@@ -69,8 +76,7 @@ def switching(
     draws, takes as long as the alignment did; shuffled components have no activations to be aligned by. `lags` are
     distances between draws of one chain.
     """
-    moving = stacked_blocks(equal_modes(alignment.symmetry))
-    aligned = _canonical(alignment)
+    aligned, moving = _canonical(alignment)
     group = Group(moving, {name: values.shape[2:] for name, values in aligned.items()})
     rng = np.random.default_rng(seed)
     distances = [_distance(block, aligned) for block in moving]
@@ -114,14 +120,16 @@ def _discrete(element: Element) -> Num[np.ndarray, "chain draw entry"]:
     return np.concatenate([a.reshape(*a.shape[:2], -1) for a in arrays], axis=2)
 
 
-def _canonical(alignment: Alignment) -> dict[str, np.ndarray]:
-    """Aligned draws of what moves, in its gauge (chain, draw, *event), counterparts stacked; every few of very many."""
+def _canonical(alignment: Alignment) -> tuple[dict[str, np.ndarray], Symmetry]:
+    """Aligned draws of what moves (chain, draw, *event), every few of very many, and blocks, both in the plain view."""
     names = dict.fromkeys(n for block in alignment.symmetry for n in block.variables)
     view = as_view(alignment.posterior)
     thinned = view.posterior.isel(draw=slice(None, None, every_few(view, tuple(names))))
     values = {n: thinned[n].transpose(*schema.SAMPLE_DIMS, ...).values for n in names}
-    stacked = stack(alignment.symmetry, values, 2)
-    return {n: stacked[n] for block in stacked_blocks(alignment.symmetry) for n in block.variables}
+    plain = plain_view(equal_modes(alignment.symmetry), {n: v.shape[2:] for n, v in values.items()})
+    stacked = plain.stack(values, 2)
+    others = (block for block in alignment.symmetry if not block.keeps_density)
+    return {n: stacked[n] for b in (*plain.blocks, *others) for n in b.variables}, plain.blocks
 
 
 def _distance(block: Block[Any], values: dict[str, np.ndarray]) -> float:
@@ -165,8 +173,8 @@ def least_apart(alignment: Alignment) -> Separation | None:
     is that of a half-normal variable, 2 / pi of whose mean square is its squared mean. Loadings that rotate may turn
     anywhere, so that all of their directions count.
     """
-    aligned, found = _canonical(alignment), []
-    for block in stacked_blocks(equal_modes(alignment.symmetry)):
+    (aligned, blocks), found = _canonical(alignment), list[Separation]()
+    for block in blocks:
         turned = next((each.loadings for each in blocks_of((block,), Rotation)), "")
         rotates = bool(turned)
         own = {n: axes_of(k)[0] for n, k in block.axes.items() if len(axes_of(k)) == 1}
@@ -218,7 +226,7 @@ def _noise_ratio(
         max_sweeps=rule.max_sweeps,
         seed=rule.seed,
     )
-    return _ratio(again, _canonical(again), group, rng)
+    return _ratio(again, _canonical(again)[0], group, rng)
 
 
 def shuffle_parts(

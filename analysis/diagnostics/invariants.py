@@ -26,7 +26,7 @@ from onebasin.models.symmetry.blocks import (
     blocks_of,
     equal_modes,
 )
-from onebasin.models.symmetry.counterparts import stack, stacked_blocks
+from onebasin.models.symmetry.plain import plain_view
 from onebasin.posteriors import schema
 from onebasin.posteriors.draws import ROUNDING, Draws, checked, entry_names
 from onebasin.posteriors.view import Posterior, View, as_view
@@ -75,23 +75,23 @@ def invariants(posterior: Posterior, symmetry: Symmetry) -> Draws:
     else:
         blocks = equal_modes(symmetry)
         names = tuple(dict.fromkeys(name for block in blocks for name in block.variables))
+        plain = plain_view(blocks, {name: view.arrays[name].shape[2:] for name in names})
         # In units of the largest absolute value of each variable, and of counterparts together.
         largest = [
-            {name: np.abs(v).max(initial=0.0) for name, v in stack(blocks, piece, 2).items()}
+            {name: np.abs(v).max(initial=0.0) for name, v in plain.stack(piece, 2).items()}
             for piece in _pieces(view, names)
         ]
         units = {name: float(np.max([each[name] for each in largest])) for name in largest[0]}
         for (n, a), (m, b) in product(units.items(), repeat=2):
             terms |= dict.fromkeys((f"mean({n})", f"|mean({n})|", f"trace({n})"), a)
             terms |= dict.fromkeys((f"cov({n},{m})", f"{n} {m}"), a / _unit(a) * (b / _unit(b)))
-        stacked = stacked_blocks(blocks)
 
         def measure(draws: Piece) -> list[tuple[str, np.ndarray]]:
-            piece = stack(blocks, draws, 2)
+            piece = plain.stack(draws, 2)
             own: list[tuple[str, np.ndarray]] = []
-            for block in (block for block in stacked if block.discrete is block):
-                own += _of_block(block, piece, units)
-            for block in blocks_of(stacked, Rotation):
+            for block in (block for block in plain.blocks if block.discrete is block):
+                own += _of_block(block, plain.blocks, piece, units)
+            for block in blocks_of(plain.blocks, Rotation):
                 own += _of_rotation(block, piece, units)
             return own
 
@@ -136,15 +136,21 @@ def _pieces(view: View, names: Sequence[str]) -> Iterator[Piece]:
         yield {name: np.asarray(drawn.values, np.float64) for name, drawn in some.items()}
 
 
-def _of_block(block: Block, piece: Piece, largest: Units) -> list[tuple[str, np.ndarray]]:
+def _of_block(
+    block: Block, every: Symmetry, piece: Piece, largest: Units
+) -> list[tuple[str, np.ndarray]]:
+    """Give quantities of one of the blocks that none of them changes."""
     quantities: list[tuple[str, np.ndarray]] = []
-    for name, places in block.axes.items():
+    for name in block.axes:
         values = piece[name]
-        axes = tuple(axis + 2 for axis in axes_of(places))
-        if name not in block.flipped:
+        others = [other for other in every if name in other.axes]
+        axes = tuple(sorted({axis + 2 for other in others for axis in axes_of(other.axes[name])}))
+        if others[0] is not block:  # given by that one
+            continue
+        if not any(name in other.flipped for other in every):
             quantities.append((f"mean({name})", values.mean(axis=axes)))
         quantities.append(_mean_square(name, values, axes, largest[name]))
-    quantities += _of_pairs(block, piece, largest)
+    quantities += _of_pairs(block, every, piece, largest)
     for name in (name for name in block.flipped if name not in block.axes):
         values = piece[name]
         if values.ndim == 2:
@@ -180,14 +186,19 @@ def _of_rotation(block: Rotation, piece: Piece, largest: Units) -> Iterator[tupl
                 yield f"{first} {second}'[{row},{column}]", products[:, :, i, j]
 
 
-def _of_pairs(block: Block, piece: Piece, largest: Units) -> list[tuple[str, np.ndarray]]:
+def _of_pairs(
+    block: Block, every: Symmetry, piece: Piece, largest: Units
+) -> list[tuple[str, np.ndarray]]:
     """Return covariances over the components of two variables with one number each: what belongs to what."""
     single = [name for name, places in block.axes.items() if len(axes_of(places)) == 1]
     found = []
+    elsewhere = {n for other in every if other is not block for n in other.flipped}
     for first, second in combinations(single, 2):
-        # Signs that change together leave a product as it is; one alone is squared away.
+        # Signs that change together leave a product as it is; one alone, or of another block, is squared away.
         alone = {first, second} & set(block.flipped)
-        alone = alone if len(alone) == 1 else set()
+        alone = (alone if len(alone) == 1 else set()) | ({first, second} & elsewhere)
+        if {first, second} & set(block.flipped) - alone and alone:
+            alone = {first, second}
         a, b = (
             _by_part(piece, block, name, largest, squared=name in alone) for name in (first, second)
         )

@@ -257,14 +257,16 @@ def _alike(block: Block, facts: Facts) -> bool:
     if measured is None:
         return True
     rows = {n: facts.raw.parameters.reindex(list(facts.names[n])) for n in shapes}
+    view = plain_view((measured,), shapes)
     means, errors = (
-        measured.stack({n: rows[n][c].to_numpy().reshape(s) for n, s in shapes.items()}, 0)
+        view.stack({n: rows[n][c].to_numpy().reshape(s) for n, s in shapes.items()}, 0)
         for c in ("mean", "mcse_mean")
     )
-    for name in measured.stacked.variables:
-        mean, centre = means[name], np.array(0.5 if name in measured.complemented else 0.0)
-        if name in measured.axes.keys() - {*measured.flipped, *measured.complemented}:
-            centre = mean.mean(axis=axes_of(measured.axes[name]), keepdims=True)
+    (plain,) = view.blocks
+    for name in plain.variables:
+        mean, centre = means[name], np.array(0.5 if name in plain.complemented else 0.0)
+        if name in plain.axes.keys() - {*plain.flipped, *plain.complemented}:
+            centre = mean.mean(axis=axes_of(plain.axes[name]), keepdims=True)
         if (np.abs(mean - centre) > ALIKE * np.abs(errors[name])).any():
             return False
     return True

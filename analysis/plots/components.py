@@ -24,7 +24,7 @@ from matplotlib.ticker import MaxNLocator
 
 from onebasin.base.errors import ArgumentError
 from onebasin.models.symmetry.blocks import Block, Symmetry, axes_of
-from onebasin.models.symmetry.counterparts import stack
+from onebasin.models.symmetry.plain import PlainView, plain_view
 from onebasin.posteriors.view import View
 
 from ..summaries.deciding import rhat_of_entries
@@ -91,18 +91,20 @@ def rows_of(
     `var_names` are drawn in this order, by default the worst; at most so many rows, and components in each. A variable
     that the symmetry does not move is refused.
     """
-    dataset = with_counterparts(view.posterior, symmetry)
-    moved = list(dict.fromkeys(name for block in symmetry for name in block.stacked.variables))
+    dataset, plain = in_plain_view(view.posterior, symmetry)
+    blocks = plain.blocks
+    moved = list(dict.fromkeys(name for block in blocks for name in block.variables))
     moved = [name for name in moved if name in dataset]
     asked = () if var_names is None else var_names
-    wanted = [next((tied for tied in moved if name in tied.split("~")), name) for name in asked]
+    of = {name: plain.sources(name) for name in moved}
+    wanted = [n for name in asked for n in [m for m in moved if name in (m, *of[m])] or [name]]
     if unknown := [name for name in wanted if name not in moved]:
         raise ArgumentError(
             f"`var_names` asks for `{unknown[0]}`, which the symmetry does not move; it moves {', '.join(moved)}."
         )
     found: dict[str, Row] = {}
-    for number, block in enumerate(symmetry):
-        for name in block.stacked.variables:
+    for number, block in enumerate(blocks):
+        for name in block.variables:
             if name in moved and (not wanted or name in wanted) and name not in found:
                 rows_of_it = _rows(dataset, block, number, name, components or ENTRIES)
                 found[name] = max(rows_of_it, key=lambda row: row.rhat)
@@ -120,19 +122,21 @@ def rows_of(
     return tuple(row.only(few[row.block]) if len(row.places) > most else row for row in chosen)
 
 
-def with_counterparts(dataset: xr.Dataset, symmetry: Symmetry) -> xr.Dataset:
-    """Return draws with each tuple of counterparts as one more variable."""
-    tied = [block for block in symmetry if block.stacked is not block]
-    names = [n for block in tied for n in block.variables if n in dataset]
-    values = {n: dataset[n].transpose("chain", "draw", ...).values for n in names}
-    stacked = stack(tied, values, 2)
-    return dataset.assign(
+def in_plain_view(dataset: xr.Dataset, symmetry: Symmetry) -> tuple[xr.Dataset, PlainView]:
+    """Return draws with the arrays of the plain view as more variables, and the view."""
+    names = [n for n in dict.fromkeys(n for b in symmetry for n in b.variables) if n in dataset]
+    values = {n: dataset[n].transpose("chain", "draw", ...) for n in names}
+    known = (b if {*b.variables} <= {*names} else b.restricted(names) for b in symmetry)
+    plain = plain_view(tuple(b for b in known if b), {n: v.shape[2:] for n, v in values.items()})
+    stacked = plain.stack({n: v.values for n, v in values.items()}, 2)
+    more = dataset.assign(
         {
             name: (("chain", "draw", *(f"{name}_dim_{k}" for k in range(array.ndim - 2))), array)
             for name, array in stacked.items()
             if name not in values
         }
     )
+    return more, plain
 
 
 def _rows(dataset: xr.Dataset, block: Block, number: int, name: str, most: int) -> Iterator[Row]:

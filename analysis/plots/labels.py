@@ -21,7 +21,7 @@ from ..alignment.result import Alignment
 from ..diagnostics.result import AlignedDiagnosis, Diagnosis
 from ..discovery.resolve import resolve
 from ..summaries.deciding import rhat_of_entries
-from .components import DrawKind, Lines, Row, draw_columns, rows_of, with_counterparts
+from .components import DrawKind, Lines, Row, draw_columns, in_plain_view, rows_of
 from .style import Picture
 from .traces import TWO_LEVELS, two_levels
 
@@ -78,7 +78,7 @@ def plot_labels(
     for block in blocks:
         block.check(shapes)
     chosen = _chosen(view, blocks, var_names, rows, components)
-    return _drawn({"": with_counterparts(view.posterior, blocks)}, chosen, view)
+    return _drawn({"": in_plain_view(view.posterior, blocks)[0]}, chosen, view)
 
 
 @checks_arguments
@@ -135,7 +135,7 @@ def plot_aligned(
             rhats = rhat_of_entries(values.reshape(*values.shape[:2], -1).astype(np.float64))
             worst = max(worst, float(np.nanmax(rhats, initial=-np.inf)))
         title = f"{what}: R-hat {worst:.2f}" if np.isfinite(worst) else what
-        columns[title] = with_counterparts(dataset, alignment.symmetry)
+        columns[title] = in_plain_view(dataset, alignment.symmetry)[0]
     return _drawn(columns, chosen, view)
 
 

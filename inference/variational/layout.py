@@ -30,6 +30,7 @@ from jaxtyping import Bool, Int
 from onebasin.base.errors import ArgumentError
 from onebasin.models.symmetry.blocks import Block, axes_of, discrete
 from onebasin.models.symmetry.group import Group
+from onebasin.models.symmetry.plain import PlainView, plain_view
 from onebasin.models.target import Target
 
 from ..contracts.density import Vector
@@ -58,20 +59,12 @@ class Parts:
     """Interchangeable parts: how many, and what belongs to them.
 
     The coordinates of the sites in `complements` are negated when the two parts change places. Sites are those of the
-    stacked view of `declared`, where that has counterparts.
+    layout's plain view.
     """
 
     size: int
     moves: tuple[Move, ...]
     complements: tuple[str, ...] = ()
-    declared: Block[Any] | None = None
-
-    def view(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Values of all sites, counterparts stacked but for what is in `complements`."""
-        if self.declared is None:
-            return dict(values)
-        stacked = self.declared.stack(values, 0)
-        return {name: v for name, v in stacked.items() if name not in self.declared.reflected}
 
     @property
     def has_flips(self) -> bool:
@@ -108,6 +101,13 @@ class SymmetryLayout:
 
     density: Density
     blocks: tuple[Parts, ...]
+    plain: PlainView
+
+    def view(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Values of all sites in the plain view, but for counterparts that are in `complements`."""
+        reflected = {name for block in self.plain.declared for name in block.reflected}
+        stacked = self.plain.stack(values, 0)
+        return {name: value for name, value in stacked.items() if name not in reflected}
 
     @property
     def log_order(self) -> float:
@@ -126,7 +126,7 @@ class SymmetryLayout:
 
     def columns(self, block: Parts, without: frozenset[str] = frozenset()) -> PartColumns:
         """The parts of a block that has some, but for the coordinates in some sites."""
-        places = block.view(self.density.places())
+        places = self.view(self.density.places())
         kept = [move for move in block.moves if move.site not in without]
         rows = []
         for move in kept:
@@ -184,9 +184,8 @@ class SymmetryLayout:
 
     def act(self, element: Element, vector: Vector) -> Vector:
         """Move one vector: part i of the result is part `permutation[i]`, times `signs[i]`."""
-        values = self.density.unravel(vector)
+        values = self.view(self.density.unravel(vector))
         for block, (permutation, signs) in zip(self.blocks, element, strict=True):
-            values = block.view(values)
             for move in block.moves:
                 own = values[move.site]
                 if not move.axes:
@@ -200,8 +199,7 @@ class SymmetryLayout:
                 values[move.site] = own
             for site in block.complements:
                 values[site] = jnp.where(permutation[0] == 1, -values[site], values[site])
-            values = values if block.declared is None else block.declared.unstack(values, 0)
-        return self.density.ravel(values)
+        return self.density.ravel(self.plain.unstack(values, 0))
 
 
 def layout_of(target: Target, progress: Callable[[str], None] | None = None) -> SymmetryLayout:
@@ -219,18 +217,18 @@ def layout_of(target: Target, progress: Callable[[str], None] | None = None) -> 
             f"`target` {target.name!r} declares no exchangeable components, so there is nothing to symmetrise. Declare "
             "`symmetry`, such as (Exchangeable({'mu': 0, 'sigma': 0}),), or use `advi`."
         )
-    group = Group(known, shapes)
+    group, plain = Group(known, shapes), plain_view(known, shapes)
     blocks = []
-    for block, size in zip(known, group.sizes, strict=True):
+    for block, seen, size in zip(known, plain.blocks, group.sizes, strict=True):
         if block.axes:
-            density, moves = _moves(density, block, size)
-            turned = (*block.complemented, *block.reflected.values())
-            if not set(turned) <= set(shapes):
-                raise _no_exchange(target.name, turned[-1])
-            blocks.append(Parts(size, moves, turned, None if block.stacked is block else block))
+            density, moves = _moves(density, block, seen, plain)
+            turned = (*seen.complemented, *block.reflected.values())
+            if unknown := {n for name in turned for n in plain.sources(name)} - {*shapes}:
+                raise _no_exchange(target.name, min(unknown))
+            blocks.append(Parts(size, moves, turned))
         else:
-            blocks.append(Parts(1, tuple(Move(name, (), True) for name in block.variables)))
-    layout = SymmetryLayout(density, tuple(blocks))
+            blocks.append(Parts(1, tuple(Move(name, (), True) for name in seen.variables)))
+    layout = SymmetryLayout(density, tuple(blocks), plain)
     # Checked on random vectors: moving coordinates moves values as declared.
     constrain = layout.density.constrain
     compare = jax.jit(lambda v, e: (constrain(v), constrain(layout.act(e, v))))
@@ -255,20 +253,25 @@ def layout_of(target: Target, progress: Callable[[str], None] | None = None) -> 
     return layout
 
 
-def _moves(density: Density, block: Block, size: int) -> tuple[Density, tuple[Move, ...]]:
-    """Return the coordinates that a block moves; simplexes whose weights it exchanges get another chart."""
+def _moves(
+    density: Density, block: Block, seen: Block, plain: PlainView
+) -> tuple[Density, tuple[Move, ...]]:
+    """Return the coordinates that a block moves; simplexes whose weights it exchanges get another chart.
+
+    `seen` is the block in the plain view.
+    """
     moves = []
-    for name, places in block.axes.items():
+    for name, places in seen.axes.items():
         if name in block.reflected:
             continue
-        for source in block.sources(name):
+        for source in plain.sources(name):
             chart = density.charts[source]
             if chart.exact and is_simplex(chart.support):
                 last = len(chart.event_shape) - 1
                 if source != name or last in axes_of(places):
                     own: dict[str, Any] = {**density.charts, source: Softmax(chart.event_shape)}
                     density = replace(density, charts=own)
-        moves.append(Move(name, axes_of(places), name in block.flipped))
+        moves.append(Move(name, axes_of(places), name in seen.flipped))
     return density, tuple(moves)
 
 

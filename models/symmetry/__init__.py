@@ -1,5 +1,6 @@
 """Symmetries as data, and the groups that they generate."""
 
+from .blocks import AxisPart as AxisPart
 from .blocks import Complement as Complement
 from .blocks import Counterparts as Counterparts
 from .blocks import Exchangeable as Exchangeable

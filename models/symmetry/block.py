@@ -13,22 +13,29 @@ import numpy as np
 
 from onebasin.base.errors import ArgumentError, ArgumentTypeError
 
+from .axis_part import AxisPart
 from .elements import Part, Shapes
 
-Axes = int | tuple[int, ...]
+Place = int | AxisPart
+Axes = Place | tuple[Place, ...]
 Values = Mapping[str, Any]
 
 
-def check_axes(argument: str, axes: Any, *, several: bool) -> None:
-    """Refuse what does not map names of variables to an axis, or to several."""
+def check_axes(argument: str, axes: Any, *, several: bool, parts: bool = False) -> None:
+    """Refuse what does not map names of variables to an axis, or to several, or to parts of axes."""
     allowed = "an axis, or a tuple of axes" if several else "an axis"
+    allowed = "an axis, an `AxisPart`, or a tuple of these" if parts else allowed
     if not isinstance(axes, Mapping):
         raise ArgumentTypeError(
             f"`{argument}` must map names of variables to {allowed}, such as {{'mu': 0}}; got {axes!r}."
         )
     for name, places in axes.items():
         held = places if several and isinstance(places, tuple) else (places,)
-        integral = all(isinstance(axis, Integral) and not isinstance(axis, bool) for axis in held)
+        integral = all(
+            (isinstance(axis, Integral) and not isinstance(axis, bool))
+            or (parts and isinstance(axis, AxisPart))
+            for axis in held
+        )
         if not isinstance(name, str) or not integral or not held:
             whole = (
                 " A whole variable that changes sign belongs to a `Flip`." if places == () else ""
@@ -47,9 +54,28 @@ def check_names(argument: str, names: Any) -> None:
         )
 
 
+def places_of(places: Axes) -> tuple[Place, ...]:
+    """The axes of one variable, and parts of axes, as a tuple."""
+    return (places,) if isinstance(places, int | AxisPart) else tuple(places)
+
+
 def axes_of(places: Axes) -> tuple[int, ...]:
-    """The axes of one variable as a tuple."""
-    return (places,) if isinstance(places, int) else tuple(places)
+    """The whole axes of one variable as a tuple; `plain_view` gives blocks that have no others."""
+    whole = places_of(places)
+    assert not any(isinstance(place, AxisPart) for place in whole), places
+    return whole  # type: ignore[return-value]
+
+
+def place_in_words(place: Place, name: str) -> str:
+    """A place as a message names it."""
+    if isinstance(place, AxisPart):
+        return f"the part {place.word} of {name}"
+    return f"axis {place} of {name}"
+
+
+def on_axis(place: Place, shape: tuple[int, ...]) -> AxisPart:
+    """A place in a variable of a shape as a part of an axis."""
+    return place if isinstance(place, AxisPart) else AxisPart(place, 0, max(shape[place], 1))
 
 
 @dataclass(frozen=True)
@@ -95,9 +121,9 @@ class Block[P: Part](ABC):
         return (*self.axes, *self.complemented)
 
     @property
-    def moved(self) -> set[tuple[str, int]]:
-        """Every axis that it moves, with its variable."""
-        return {(name, axis) for name, places in self.axes.items() for axis in axes_of(places)}
+    def moved(self) -> set[tuple[str, Place]]:
+        """Every axis that it moves, or part of one, with its variable."""
+        return {(name, place) for name, places in self.axes.items() for place in places_of(places)}
 
     @property
     def stacked(self) -> Block[P]:
@@ -180,8 +206,9 @@ class Block[P: Part](ABC):
 
     def size(self, shapes: Shapes) -> int:
         """Return the number of components that it moves; 1 where it moves none apart."""
-        for name, axis in self.axes.items():
-            return shapes[name][axes_of(axis)[0]]
+        for name, places in self.axes.items():
+            place = places_of(places)[0]
+            return place.count if isinstance(place, AxisPart) else shapes[name][place]
         return 1
 
     def check(self, shapes: Shapes) -> None:
@@ -191,12 +218,22 @@ class Block[P: Part](ABC):
             raise ArgumentError("`symmetry` has a block that names no axis.")
         lengths = {}
         for name, places in self.axes.items():
-            for axis in axes_of(places):
-                if not 0 <= axis < len(shapes[name]):
+            own = []
+            for place in places_of(places):
+                axis, shape = place.axis if isinstance(place, AxisPart) else place, shapes[name]
+                inside = 0 <= axis < len(shape)
+                part = on_axis(place, shape) if inside else None
+                said = place_in_words(place, name)
+                if part is None or int(part.positions.max()) >= max(shape[axis], 1):
                     raise ArgumentError(
-                        f"`symmetry` moves axis {axis} of {name}, which has the shape {tuple(shapes[name])}."
+                        f"`symmetry` moves {said}, which has the shape {tuple(shape)}."
                     )
-                lengths[f"axis {axis} of {name}"] = shapes[name][axis]
+                if any(other.axis == axis and not part.commutes(other) for other in own):
+                    raise ArgumentError(
+                        f"`symmetry` has a block that moves positions of axis {axis} of {name} twice."
+                    )
+                own.append(part)
+                lengths[said] = shape[axis] if place == axis else part.count
         if len(set(lengths.values())) > 1:
             each = ", ".join(f"{place} has {length}" for place, length in lengths.items())
             raise ArgumentError(f"`symmetry` moves axes of unequal length together: {each}.")

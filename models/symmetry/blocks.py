@@ -24,9 +24,12 @@ from typing import Any
 from onebasin.base.errors import ArgumentError, ArgumentTypeError
 from onebasin.base.jsonable import parse_json
 
+from .axis_part import AxisPart as AxisPart
 from .block import Axes as Axes
 from .block import Block
+from .block import Place as Place
 from .block import axes_of as axes_of
+from .block import places_of as places_of
 from .counterparts import Counterparts
 from .elements import Shapes
 from .exchangeable import Exchangeable
@@ -76,20 +79,24 @@ def from_json(text: str) -> Symmetry:
     """Read a symmetry from JSON text; refuses what `to_json` does not write."""
     try:
         kinds = [(KINDS[fields.pop("kind")], fields) for fields in parse_json(text)]
-        return tuple(kind(**{n: _tuples(v) for n, v in fields.items()}) for kind, fields in kinds)
+        return tuple(kind(**{n: _read(v) for n, v in fields.items()}) for kind, fields in kinds)
     except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
         raise ArgumentError(
             f"`symmetry` is not the JSON of a symmetry; got {str(text)[:120]!r}: give what `to_json` writes."
         ) from error
 
 
-def _tuples(value: Any) -> Any:
-    """Turn JSON's lists back into the tuples they were."""
-    if isinstance(value, list):
-        return tuple(map(_tuples, value))
+def _read(value: Any) -> Any:
+    """Turn JSON's lists back into the tuples they were, and objects of a mapping into parts of axes."""
     if isinstance(value, dict):
-        return {name: _tuples(entry) for name, entry in value.items()}
-    return value
+        return {name: _place(entry) for name, entry in value.items()}
+    return _place(value)
+
+
+def _place(value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(map(_place, value))
+    return AxisPart(**value) if isinstance(value, dict) else value
 
 
 def wider_blocks(

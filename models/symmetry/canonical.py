@@ -14,6 +14,7 @@ from .arrays import along
 from .block import Block, axes_of
 from .blocks import Symmetry, equal_modes
 from .elements import Permuted
+from .plain import plain_view
 from .rotation import Rotation
 from .varimax import varimax
 
@@ -39,24 +40,28 @@ def canonical(symmetry: Symmetry, values: Values) -> dict[str, np.ndarray]:
             axes = np.swapaxes(np.linalg.eigh(loadings @ np.swapaxes(loadings, 1, 2))[1], 1, 2)
             moved = block.act(out, varimax(axes @ loadings) @ axes)
         else:
-            moved = block.stack(out, 1)
+            moved = out
+        view = plain_view((block.discrete,), {n: v.shape[1:] for n, v in moved.items()})
+        moved = view.stack(moved, 1)
+        (plain,) = view.blocks
         if block.axes:
-            moved = _in_order(block.discrete.stacked, moved)
+            moved = _in_order(plain, moved)
         else:  # it moves as a whole or not at all
             name = block.variables[0]
             draws = len(moved[name])
-            whole = block.act(moved, np.ones(draws, bool))
+            whole = plain.act(moved, np.ones(draws, bool))
             here, there = (each[name].reshape(draws, -1)[:, 0] for each in (moved, whole))
-            moved = block.act(moved, there > here)
-        out = block.unstack(moved, 1)
+            moved = plain.act(moved, there > here)
+        out = view.unstack(moved, 1)
     return out
 
 
 def ordered_by(block: Block, values: Values) -> str:
     """The variable by whose numbers `canonical` puts a block's components in order; of counterparts their tuple."""
-    values = block.stack(values, 1)
-    single = [name for name in block.axes if values[name].ndim == 2]
-    return (single or list(block.axes))[0]
+    view = plain_view((block,), {n: v.shape[1:] for n, v in values.items()})
+    (plain,), values = view.blocks, view.stack(values, 1)
+    single = [name for name in plain.axes if values[name].ndim == 2]
+    return (single or list(plain.axes))[0]
 
 
 def _in_order(block: Block, values: Values) -> dict[str, np.ndarray]:

@@ -19,6 +19,7 @@ from .block import Block, axes_of
 from .blocks import Symmetry
 from .elements import Element, Part, Permuted
 from .group import Group
+from .plain import plain_view
 
 ENUMERATED = 1000
 """Elements that are all tried."""
@@ -88,14 +89,16 @@ def _candidates(
     signs = (1.0, -1.0) if block.flipped else (None,)
     costs = np.empty((len(signs), size, size))
     components = np.arange(size)
+    shapes = {n: np.shape(v) for n, v in differences(best).items()}
+    view = plain_view((block,), shapes)
     for shift in range(size):
         order = np.roll(components, -shift)  # component i is component i + shift
         for number, sign in enumerate(signs):
             part = Permuted(order, None if sign is None else np.full(size, sign))
-            parts = block.stack(differences((*best[:place], part, *best[place + 1 :])), 0)
+            parts = view.stack(differences((*best[:place], part, *best[place + 1 :])), 0)
             costs[number, components, order] = sum(
                 np.moveaxis(parts[name], axes_of(axes)[0], 0).reshape(size, -1).sum(axis=1)
-                for name, axes in block.stacked.axes.items()
+                for name, axes in view.blocks[0].axes.items()
             )
     order = linear_sum_assignment(costs.min(axis=0))[1]
     if not block.flipped:

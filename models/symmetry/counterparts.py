@@ -3,8 +3,8 @@
 `Counterparts` lists tuples of counterparts, one tuple a quantity and one member a component. Its stacked view lays the
 members of each tuple side by side as one array (component, ...), called ``mu1~mu2``. There the block is a plain
 `Exchangeable`: `stack` makes the view, `stacked` is the block on it, and `unstack` writes the members back. Alignment,
-invariants, plots and canonical labels all work on the view (`stacked_blocks`, `stack` below), so that only this file
-knows what a member is. Whatever moves at the same time is in the same block: a simplex by its axis (`along`), a
+invariants, plots and canonical labels all work on the view (`plain_view`), so that only this file knows what a member
+is. Whatever moves at the same time is in the same block: a simplex by its axis (`along`), a
 parameter whose sign changes with the exchange as the tuple ``("eta", "-eta")``, a weight that becomes its complement.
 """
 
@@ -276,16 +276,3 @@ class Counterparts(Permuting):
                 if marks[member.name].max(initial=0) > 1:
                     raise ArgumentError(f"`symmetry` has entries of {member.name} twice.")
         return {name: np.asarray(mark > 0) for name, mark in marks.items()}
-
-
-def stacked_blocks(symmetry: Iterable[Block[Any]]) -> tuple[Block[Any], ...]:
-    """The blocks of a symmetry on the stacked view, in which none has counterparts."""
-    return tuple(block.stacked for block in symmetry)
-
-
-def stack(symmetry: Iterable[Block[Any]], values: Values, lead: int) -> dict[str, Any]:
-    """The stacked view of values (*lead, *event): all of them, and an array for each tuple of counterparts."""
-    out = dict(values)
-    for block in symmetry:
-        out = block.stack(out, lead)
-    return out

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import permutations, product
 from typing import Any
 
@@ -13,7 +13,8 @@ import numpy as np
 from onebasin.base.errors import ArgumentError
 
 from .arrays import along, complement, scale, take
-from .block import Axes, Block, Values, axes_of, check_axes, check_names
+from .axis_part import AxisPart
+from .block import Axes, Block, Place, Values, check_axes, check_names, on_axis, places_of
 from .elements import Permuted, Shapes
 
 
@@ -64,9 +65,10 @@ class Exchangeable(Permuting):
 
     Parameters
     ----------
-    axes : mapping of str to int or tuple of int
+    axes : mapping of str to int, AxisPart, or tuple of these
         Variable name to axis; to several axes where one permutation acts on all of them (both axes
-        of a hidden Markov model's transition matrix).
+        of a hidden Markov model's transition matrix); to an `AxisPart` where components are a factor or a slice of an
+        axis.
     flips : bool or tuple of str
         Whether a component may also change the sign of all its entries (odd activations, loadings of
         factors): in every variable, or in those named.
@@ -97,7 +99,7 @@ class Exchangeable(Permuting):
 
     def __post_init__(self) -> None:
         """Check the names, each kind alone and against one another."""
-        check_axes("axes", self.axes, several=True)
+        check_axes("axes", self.axes, several=True, parts=True)
         if not isinstance(self.flips, bool):
             check_names("flips", self.flips)
         check_names("complements", self.complements)
@@ -134,10 +136,16 @@ class Exchangeable(Permuting):
         permutation = np.asarray(permutation)
         out = dict(values)
         for name in (name for name in self.axes if name in out):
-            for axis in axes_of(self.axes[name]):
-                out[name] = take(out[name], permutation, axis)
-                if signs is not None and name in self.flipped:
-                    out[name] = scale(out[name], signs, axis)
+            for place in places_of(self.axes[name]):
+                axis, order, factors = place, permutation, signs
+                if isinstance(place, AxisPart):
+                    axis = place.axis
+                    length = out[name].shape[permutation.ndim - 1 + axis]
+                    order = place.widened(permutation, length)
+                    factors = None if signs is None else place.spread(signs, length)
+                out[name] = take(out[name], order, axis)
+                if factors is not None and name in self.flipped:
+                    out[name] = scale(out[name], factors, axis)
         swapped = np.asarray(permutation[..., 0] == 1)
         for name in (name for name in self.complements if name in out):
             out[name] = complement(out[name], swapped)
@@ -162,6 +170,28 @@ class Exchangeable(Permuting):
     def of_variances(self, part: Permuted) -> tuple[Exchangeable, Permuted]:
         """Variances change places with the components, whatever the signs."""
         return Exchangeable(self.axes), Permuted(part.permutation)
+
+    def entries(self, shapes: Shapes) -> dict[str, np.ndarray]:
+        """Mark the entries that it moves: name to a boolean array of the variable's shape."""
+        marks = super().entries(shapes)
+        for name, places in self.axes.items():
+            marks[name][...] = False
+            for part in (on_axis(place, shapes[name]) for place in places_of(places)):
+                np.moveaxis(marks[name], part.axis, 0)[part.positions] = True
+        return marks
+
+    def whole(self, shapes: Shapes) -> Exchangeable:
+        """The same block, with an axis in the place of a part that is all of it."""
+
+        def known(name: str, place: Place) -> Place:
+            part = isinstance(place, AxisPart) and place.axis < len(shapes[name])
+            return place.axis if part and place == on_axis(place.axis, shapes[name]) else place
+
+        axes: dict[str, Axes] = dict(self.axes)
+        for name in self.axes.keys() & shapes:
+            own = tuple(known(name, place) for place in places_of(self.axes[name]))
+            axes[name] = own if len(own) > 1 else own[0]
+        return replace(self, axes=axes)
 
     def check(self, shapes: Shapes) -> None:
         """Refuse shapes that it cannot move; `complements` belongs to two components."""

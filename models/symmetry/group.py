@@ -16,7 +16,7 @@ import numpy as np
 
 from onebasin.base.errors import ArgumentError
 
-from .block import Block
+from .block import Block, Place, on_axis, place_in_words, places_of
 from .blocks import Symmetry, equal_modes
 from .elements import Element, Part, Permuted, Shapes
 
@@ -37,12 +37,18 @@ class Group:
         """Check the symmetry against the shapes."""
         for block in self.symmetry:
             block.check(self.shapes)
-        taken: dict[int, set[tuple[str, int]]] = {}
+        taken: dict[tuple[int, str], list[Place]] = {}
         for block in self.symmetry:
-            others = taken.setdefault(block.turn, set())
-            for name, axis in sorted(block.moved & others):
-                raise ArgumentError(f"`symmetry` has two blocks that move axis {axis} of {name}.")
-            others |= block.moved
+            for name, places in block.axes.items():
+                others = taken.setdefault((block.turn, name), [])
+                for other, place in product(others, places_of(places)):
+                    old, new = (on_axis(p, self.shapes[name]) for p in (other, place))
+                    if old.axis == new.axis and not old.commutes(new):
+                        both = place_in_words(place, name)
+                        if other != place:
+                            both = f"{place_in_words(other, name)} and {both}, which overlap"
+                        raise ArgumentError(f"`symmetry` has two blocks that move {both}.")
+                others += places_of(places)
         # Two blocks of which one has counterparts, and the other moves the same entries.
         for first, second in combinations(self.symmetry, 2):
             if first.stacked is first and second.stacked is second:

@@ -12,6 +12,7 @@ import numpy as np
 from onebasin.base.errors import ArgumentError
 
 from .arrays import rotate
+from .axis_part import AxisPart
 from .block import Axes, Block, Values, axes_of, check_axes
 from .elements import Rotated, Shapes
 from .exchangeable import Exchangeable
@@ -70,6 +71,8 @@ class Rotation(Block[Rotated]):
         The variable with the fewest entries comes first: that of loadings, as a rule.
         """
         if not isinstance(block, Exchangeable) or set(block.flipped) != set(block.variables):
+            return None
+        if any(isinstance(place, AxisPart) for _, place in block.moved):
             return None
         names = sorted(
             block.axes, key=lambda name: (len(axes_of(block.axes[name])), math.prod(shapes[name]))

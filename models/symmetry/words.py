@@ -15,7 +15,9 @@ from typing import Any, NamedTuple
 
 from onebasin.base.errors import ArgumentError
 
-from .block import Axes, axes_of
+from .axis_part import SYNTAX as PARTS
+from .axis_part import AxisPart
+from .block import Axes, Place, places_of
 from .blocks import (
     Block,
     Complement,
@@ -32,12 +34,14 @@ from .elements import Shapes
 _COMMA = re.compile(r",(?![^\[\]]*\])")
 """Between parts, and not between the indices of a position."""
 _PART = re.compile(
-    r"(?P<sign>1-|\+-)?(?P<name>(?!1-|\+-|@)[^\s,:~]+)(?P<whole>:$)?(?P<axes>(?::[0-9]+)*)"
+    r"(?P<sign>1-|\+-)?(?P<name>(?!1-|\+-|@)[^\s,:~]+)(?P<whole>:$)?(?P<axes>(?::[0-9]+(?:\[[^\[\]]+\])?)*)"
 )
+_PLACE = re.compile(r":([0-9]+)(?:\[([^\[\]]+)\])?")
 _SYNTAX = (
     "write variables separated by commas, such as mu,sigma,theta; after a colon the axis where it is not 0, "
-    "such as W1:1, or A:0:1 for two; a tilde between separate parameters that are the same quantity of several "
-    "components, such as mu1~mu2,sigma1~sigma2,theta, or between positions counted from 0, such as theta[0]~theta[2]; "
+    f"such as W1:1, or A:0:1 for two, and in brackets the part of an axis, such as K:0{PARTS}; "
+    "a tilde between separate parameters that are the same quantity of several components, such as "
+    "mu1~mu2,sigma1~sigma2,theta, or between positions counted from 0, such as theta[0]~theta[2]; "
     "+- before a variable that may change sign, such as +-L:1, with a colon alone "
     "where whole variables change sign together, such as +-theta:,+-a:; 1- before one that becomes its complement, "
     "such as 1-theta; @ before a block whose components rotate, loadings first, such as @load:1,scores:1"
@@ -48,7 +52,7 @@ class _Part(NamedTuple):
     """One variable of a block; no axes where it moves as a whole."""
 
     name: str
-    axes: tuple[int, ...]
+    axes: tuple[Place, ...]
     flips: bool
     complement: bool
 
@@ -61,8 +65,9 @@ class _Part(NamedTuple):
 def read(word: str) -> Block:
     """Read a block; refuses a part that cannot be read, and a variable or an axis that is named twice.
 
-    The word is such as ``W1:1,b1,W2`` (axes), ``A:0:1,mu`` (one permutation on two axes), ``+-L:1,scale`` (signs of L),
-    ``mu,1-theta`` (a complement along with two parts), ``1-p,1-q`` (complements alone), ``+-theta:,+-a:`` (signs of
+    The word is such as ``W1:1,b1,W2`` (axes), ``A:0:1,mu`` (one permutation on two axes), ``K:0[2,2,*16],b:0[4:8]`` (a
+    factor and a slice of axes), ``+-L:1,scale`` (signs of L), ``mu,1-theta`` (a complement along with two parts),
+    ``1-p,1-q`` (complements alone), ``+-theta:,+-a:`` (signs of
     whole variables), ``mu1~mu2,s1~s2,theta`` (counterparts, with a simplex along), ``theta[0]~theta[2]`` (positions),
     ``mu,+-eta:`` (a sign that changes where two parts change places), ``@L:1,z:1`` (a rotation).
     """
@@ -114,10 +119,10 @@ def as_symmetry(symmetry: Any, shapes: Shapes | None = None) -> Symmetry:
     Words are understood by the `shapes` of variables in one draw, where these are given (`as_meant`).
     """
     words = (symmetry,) if isinstance(symmetry, str) else symmetry
-    if not isinstance(words, tuple | list) or not words:
-        return check_blocks(symmetry)
-    if not all(isinstance(word, str) for word in words):
-        return check_blocks(symmetry)
+    several = isinstance(words, tuple | list) and bool(words)
+    if not several or not all(isinstance(word, str) for word in words):
+        blocks, known = check_blocks(symmetry), shapes or {}
+        return tuple(b.whole(known) if isinstance(b, Exchangeable) else b for b in blocks)
     try:
         blocks = tuple(read(word) for word in words)
     except ValueError as error:
@@ -140,8 +145,9 @@ def spell(block: Block) -> str:
     texts = ["+-" * (name in block.flipped) + name for name in members]
     parts = {n: "+-" * (n in block.flipped) + n for n in block.axes if "~" not in n}
     for name in parts:
-        axes = axes_of(block.axes[name])
-        parts[name] += "" if axes == (0,) else "".join(f":{axis}" for axis in axes)
+        places = places_of(block.axes[name])
+        words = [p.word if isinstance(p, AxisPart) else str(p) for p in places]
+        parts[name] += "" if places == (0,) else "".join(f":{word}" for word in words)
     parts |= {name: f"+-{name}:" for name in whole}
     parts |= {name: f"1-{name}" for name in block.complemented}
     for name in parts:
@@ -172,8 +178,9 @@ def as_meant(block: Block, shapes: Shapes) -> Block:
     Whole variables change sign together, a `Flip`, where every variable may change sign, is named without an axis, and
     they are no parts of one another: of unequal lengths, or single numbers. Any other block is what it says.
     """
+    block = block.whole(shapes) if isinstance(block, Exchangeable) else block
     signed = set(block.flipped) == set(block.axes) and block.keeps_density
-    first = all(axes_of(places) == (0,) for places in block.axes.values())
+    first = all(places_of(places) == (0,) for places in block.axes.values())
     if not block.axes or not signed or not first or not set(block.axes) <= set(shapes):
         return block
     lengths = {shapes[name][0] if shapes[name] else None for name in block.axes}
@@ -195,7 +202,9 @@ def _rotation(word: str) -> Rotation:
 
 def _part(text: str, word: str) -> _Part:
     found = _PART.fullmatch(text)
-    axes = tuple(int(axis) for axis in found["axes"].split(":")[1:]) if found else ()
+    axes: tuple[Place, ...] = ()
+    for axis, inside in _PLACE.findall(found["axes"]) if found else ():
+        axes += (AxisPart.read(int(axis), inside) if inside else int(axis),)
     sign, whole = (found["sign"], bool(found["whole"])) if found else (None, False)
     complement = sign == "1-"
     if (

@@ -11,6 +11,7 @@ import xarray as xr
 from onebasin.models.symmetry.blocks import Complement, Exchangeable, Flip, Symmetry
 from onebasin.models.symmetry.elements import Element
 from onebasin.models.symmetry.group import Group
+from onebasin.models.symmetry.words import as_symmetry
 
 from ..conftest import dataset
 
@@ -27,6 +28,8 @@ def chain(*widths: int, flips: bool = False) -> tuple[Symmetry, dict[str, tuple[
     return blocks, shapes
 
 
+PARTS = {"k": (3, 3, 2, 5), "c": (5,), "d": (20, 6)}
+STREAM = {"s": (4, 6), "u": (6, 5), "v": (5, 6), "w": (6, 7), "x": (7, 3)}
 HIDDEN_MARKOV = Exchangeable({"A": (0, 1), "mu": 0})
 CASES: dict[str, tuple[Symmetry, dict[str, tuple[int, ...]]]] = {
     "mixture": ((Exchangeable({"mu": 0, "sigma": 0}),), {"mu": (5,), "sigma": (5,), "nu": (2,)}),
@@ -44,6 +47,19 @@ CASES: dict[str, tuple[Symmetry, dict[str, tuple[int, ...]]]] = {
     "two mixtures": (
         (Exchangeable({"mu": 0}), Exchangeable({"nu": 0}, flips=True)),
         {"mu": (4,), "nu": (3, 2)},
+    ),
+    "flattened channels": (as_symmetry(("k:3,c,d:0[2,2,*5]", "+-d:1,o")), PARTS | {"o": (6,)}),
+    "slices": (
+        as_symmetry(("d:0[0:8],e", "d:0[8:20],+-f:1", "d:1")),
+        PARTS | {"e": (8,), "f": (2, 12)},
+    ),
+    "a stream": (
+        as_symmetry(("s:1,u,v:1,w", *(f"{a}:1,{b}" for a, b in ("uv", "wx")), "x:1")),
+        STREAM,
+    ),
+    "gates": (
+        as_symmetry(("r:0:1[3,*5],i:1[3,*5],b:0[3,*5]",)),
+        {"r": (5, 15), "i": (2, 15), "b": (15,)},
     ),
 }
 

@@ -7,7 +7,7 @@ import xarray as xr
 import onebasin as ob
 from onebasin.analysis.alignment import switching
 from onebasin.analysis.diagnostics.invariants import invariants
-from onebasin.analysis.plots.components import with_counterparts
+from onebasin.analysis.plots.components import in_plain_view
 from onebasin.models.symmetry.canonical import canonical
 from onebasin.models.symmetry.words import as_symmetry
 
@@ -100,7 +100,7 @@ def test_counterparts_are_drawn_in_one_row(both, asked):
     _, apart = both
     figure = ob.plot.aligned(apart, APART, var_names=asked)
     assert len(figure.axes) == (6 if asked is None else 2)
-    drawn = with_counterparts(apart["posterior"].to_dataset(), as_symmetry(APART))
+    drawn, _ = in_plain_view(apart["posterior"].to_dataset(), as_symmetry(APART))
     np.testing.assert_array_equal(drawn["mu1~mu2~mu3"].values[..., 1], drawn["mu2"].values)
 
 

@@ -11,14 +11,26 @@ from onebasin.analysis.alignment.solving import MOST_MATCHED, assign, in_order
 from onebasin.models.symmetry.blocks import Exchangeable
 from onebasin.models.symmetry.elements import Permuted
 from onebasin.models.symmetry.group import Group
+from onebasin.models.symmetry.plain import plain_view
+from onebasin.models.symmetry.words import as_symmetry
 
 from .conftest import CASES, chain, dataset, plant, price
 
-EXACT = ["mixture", "tanh network", "factors", "complements", "complement", "hidden Markov"]
+PARTS = {
+    "a slice and a factor": (
+        as_symmetry("k:1[1:5],b:0[4,*4],c"),
+        {"k": (2, 6), "b": (16,), "c": (4,)},
+    ),
+    "repeats with gaps": (as_symmetry("+-k:0[start=1,count=4,repeats=2,period=5]"), {"k": (11, 2)}),
+    "twice": (as_symmetry("k:0[0:4]:0[5:9],m:1"), {"k": (9, 2), "m": (2, 4)}),
+    "gates": (as_symmetry("r:0:1[2,*4],i:1[2,*4]"), {"r": (4, 8), "i": (2, 8)}),
+}
+EXACT = ["mixture", "tanh network", "factors", "complements", "complement", "hidden Markov", *PARTS]
 
 
 def optimum(group: Group, values: dict[str, np.ndarray], reference: dict) -> np.ndarray:
-    """Lowest squared distance over all elements, by going through them."""
+    """Lowest squared distance of what moves over all elements, by going through them."""
+    view = plain_view(group.symmetry, group.shapes)
     best = np.full(next(iter(values.values())).shape[:2], np.inf)
     for element in group.elements():
         lead = best.shape
@@ -26,7 +38,7 @@ def optimum(group: Group, values: dict[str, np.ndarray], reference: dict) -> np.
             type(p)(*(None if a is None else np.broadcast_to(a, (*lead, *a.shape)) for a in p))
             for p in element
         )
-        moved = group.act(everywhere, values)
+        moved = view.stack(group.act(everywhere, values), 2)
         gap = sum(
             ((moved[n] - reference[n]) ** 2).reshape(*lead, -1).sum(axis=-1) for n in reference
         )
@@ -35,7 +47,7 @@ def optimum(group: Group, values: dict[str, np.ndarray], reference: dict) -> np.
 
 
 def small(name: str) -> tuple:
-    symmetry, shapes = CASES[name]
+    symmetry, shapes = (CASES | PARTS)[name]
     return chain(4, 4, 2, flips=True) if name == "tanh network" else (symmetry, shapes)
 
 

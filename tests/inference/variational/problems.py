@@ -164,6 +164,18 @@ def two_modes() -> Target:
     return Target("two modes", numpyro_model=model, symmetry=(Exchangeable({"w": 0}),))
 
 
+def parts_of_axes() -> Target:
+    """Pairs in a merged axis, and single numbers with signs after them."""
+
+    def model() -> None:
+        w = numpyro.sample("w", dist.Normal(0.0, 1.0).expand([7]).to_event(1))
+        u = numpyro.sample("u", dist.Normal(0.0, 1.0).expand([2]).to_event(1))
+        pairs = jnp.tanh(u * (w[:4].reshape(2, 2) @ jnp.array([1.0, -2.0])))
+        numpyro.factor("shape", pairs.sum() - 0.1 * (w[4:] ** 4).sum())
+
+    return Target("parts", numpyro_model=model, symmetry=as_symmetry(("w:0[*2,2],u", "+-w:0[4:7]")))
+
+
 TARGETS = {
     "one layer": partial(regression, (4,)),
     "two layers": partial(regression, (3, 2)),
@@ -177,6 +189,7 @@ TARGETS = {
     "complement": complemented,
     "whole signs": item_response,
     "two modes": two_modes,
+    "parts of axes": parts_of_axes,
 }
 
 
