@@ -414,6 +414,12 @@ class NumpyroValues:
         total = jax.vmap(lambda v: sum(site_terms(model, v, observed=True), jnp.zeros(())))
         return np.asarray(total(dict(values)))
 
+    def terms(self, values: Values) -> Mapping[str, Any]:
+        """Return the log density of every site at one point, and whether each variable is inside its support."""
+        log_probs, sites = compute_log_probs(self.density.model, (), {}, values)
+        inside = {f"support of {n}": jnp.all(sites[n]["fn"].support(v)) for n, v in values.items()}
+        return {**log_probs, **inside}
+
     def _at(self, values: Mapping[str, Any]) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         """Log density and derived quantities at points, of which few are filled up to a number that is compiled."""
         count = len(next(iter(values.values())))

@@ -15,6 +15,7 @@ from onebasin.models.target import check_target
 
 from ..density.changes import spread_draws
 from . import separate, stages, sticks
+from .reading import blocks as reading
 from .measuring import BudgetedDensity, SearchedDensity, points_of, searched
 from .result import FoundSymmetry
 from .search import Search, random_probes
@@ -127,11 +128,35 @@ def find(
         return FoundSymmetry((), (), 0, 0.0)
     probes = random_probes(measured, seed)
     given = measured.probes(points_of(draws)) if draws else []
-    s = Search(measured, probes, [probe for probe in given if probe.known], seed)
+    program = reading.read_density(density)
+    s = Search(measured, probes, [probe for probe in given if probe.known], seed, program=program)
+    if program is not None:
+        s.stage("what was read", lambda: reading.blocks_read(s, program))
+    stages_of = _all_stages if not s.large else _large_stages
+    stages_of(s)
+    blocks = sorted(s.found, key=lambda block: FIRST.index(block.status))
+    opened = tuple(dict.fromkeys(s.open))
+    fixed, unknown = reading.reasons(s) if program else ({}, ())
+    return FoundSymmetry(tuple(blocks), opened, measured.count, measured.spent, fixed, unknown)
+
+
+def _large_stages(s: Search) -> None:
+    """What is looked for besides what was read, of many parameters."""
+    s.stage("signs of whole variables", lambda: stages.whole_variables(s))
+    s.open.append(
+        f"what reading does not see, such as separate parameters that are the same quantity of several parts: "
+        f"{s.measured.density.dim:,} parameters are too many"
+    )
+
+
+def _all_stages(s: Search) -> None:
+    """Everything that is looked for besides what was read."""
     for length, axes in s.lengths.items():
-        s.stage(f"axes of length {length}", partial(stages.interchangeable, s, length, axes))
+        free = [place for place in axes if place not in s.read]
+        s.stage(f"axes of length {length}", partial(stages.interchangeable, s, length, free))
     for length, axes in s.lengths.items():
-        s.stage(f"signs of {length} parts", partial(stages.signs, s, length, axes))
+        free = [place for place in axes if place not in s.signs_read]
+        s.stage(f"signs of {length} parts", partial(stages.signs, s, length, free))
     s.stage("signs and complements of whole variables", lambda: stages.whole_variables(s))
     s.stage("swaps with changes of sign", lambda: stages.mixed(s))
     for length, axes in s.lengths.items():
@@ -141,6 +166,3 @@ def find(
     s.stage("parameters declared one by one", lambda: separate.exchanged(s))
     s.stage("rotations", lambda: stages.rotating(s))
     s.stage("weights broken off a stick", lambda: sticks.nearly(s))
-    blocks = sorted(s.found, key=lambda block: FIRST.index(block.status))
-    opened = tuple(dict.fromkeys(s.open))
-    return FoundSymmetry(tuple(blocks), opened, measured.count, measured.spent)

@@ -11,9 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
+
+from onebasin.models.symmetry.axis_part import AxisPart
 
 MOST_SPANNED = 16
 """Dimensions up to which all elements of a space are looked at."""
@@ -92,6 +94,8 @@ def least_basis(basis: Sequence[int], weight: Callable[[int], float]) -> list[in
 
 
 Point = Mapping[str, np.ndarray]
+Place = int | AxisPart
+"""An axis along which parts lie, or a part of it."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +104,7 @@ class Generator:
 
     name: str
     kind: Literal["swap", "negate", "complement"]
-    axis: int | None = None  # along which the parts lie; None where the variable moves as a whole
+    axis: Place | None = None  # along which the parts lie; None where the variable moves as a whole
     parts: tuple[int, ...] = ()  # the two that change places, or the one that changes its sign
     inside: tuple[int, int] | None = None  # axis and place within which alone parts change places
 
@@ -111,17 +115,25 @@ class Generator:
         if self.axis is None:
             return np.asarray(-value)
         moved = np.array(value)
-        where: list[slice | int] = [slice(None)] * value.ndim
+        where: list[Any] = [slice(None)] * value.ndim
         if self.inside is not None:
             where[self.inside[0]] = self.inside[1]
+        axis, *parts = axis_at(self.axis, self.parts)
         if self.kind == "negate":
-            where[self.axis] = self.parts[0]
+            where[axis] = parts[0]
             moved[tuple(where)] *= -1.0
             return moved
         there = list(where)
-        where[self.axis], there[self.axis] = self.parts
+        where[axis], there[axis] = parts
         moved[tuple(where)], moved[tuple(there)] = value[tuple(there)], value[tuple(where)]
         return moved
+
+
+def axis_at(place: Place, parts: Iterable[int]) -> list[Any]:
+    """An axis, and the index of each of some parts along it: positions, where they lie along a part of the axis."""
+    if isinstance(place, int):
+        return [place, *parts]
+    return [place.axis, *(place.positions[:, part].ravel() for part in parts)]
 
 
 Generators = Sequence[Generator]

@@ -14,12 +14,24 @@ from onebasin.models.symmetry.blocks import Rotation
 from onebasin.models.symmetry.counterparts import Counterparts
 
 from .groups import copies, elsewhere, one_mode, parts_compete, reach, variables_compete
-from .measuring import worst
-from .moves import Generator, Generators, by_name, echelon, on_parts, reduce, signs_of_part, swaps
+from .measuring import Compared, worst
+from .moves import (
+    Generator,
+    Generators,
+    Moves,
+    by_name,
+    echelon,
+    least_basis,
+    on_parts,
+    reduce,
+    signs_of_part,
+    swaps,
+)
 from .result import (
     OF_STATUS,
     ONE_MODE,
     FoundBlock,
+    Source,
     Status,
     alone,
     bounding,
@@ -31,7 +43,7 @@ from .result import (
     whole,
 )
 from .search import Axes, Search, StackedSearch
-from .spaces import search
+from .spaces import Space, search
 
 FEW_PARTS = 2
 """Parts beyond the first two that a set is tried on where it is harmless."""
@@ -39,6 +51,8 @@ FEW_PARTS = 2
 
 def interchangeable(s: Search, length: int, axes: Axes) -> Iterator[FoundBlock]:
     """Yield blocks of parts that change places along axes of one length."""
+    if not axes:
+        return
     shares = s.shares if length == 2 else []
     space = search(swaps(axes, 0, 1) + shares, s)
     s.spaces[length] = space
@@ -63,7 +77,7 @@ def interchangeable(s: Search, length: int, axes: Axes) -> Iterator[FoundBlock]:
 
 def _swapped(s: Search, own: tuple[Generator, ...], length: int, *, free: bool) -> FoundBlock:
     """Compare a set of swaps that is a symmetry of the first two parts with all else."""
-    status, why = _judged(s, parts_compete(own, s), copies(own, length))
+    status, why = judged(s, s, own, copies(own, length))
     live = status == "live"
     near = s.near if live else []
     compared = s.at([*s.probes, *near])
@@ -90,11 +104,19 @@ def _swapped(s: Search, own: tuple[Generator, ...], length: int, *, free: bool) 
     return FoundBlock(block, moving, length, status, tuple(filter(None, said)))
 
 
+def judged(
+    compared: Compared, s: Search, own: Generators, elements: Sequence[Generators]
+) -> tuple[Status, str]:
+    """Tell whether a symmetry of parts is live, or harmless as they are independent or by the maximum; and say so."""
+    return _judged(s, parts_compete(own, compared), elements)
+
+
 def _judged(s: Search, status: Status, elements: Sequence[Generators]) -> tuple[Status, str]:
     """Decide whether a symmetry is live, or harmless by the maximum of the density; and say so."""
     # Two ascents may end at the same saddle between two modes: more of them, from farther away, before a claim.
     if (
         status == "live"
+        and not s.large
         and one_mode(elements, s.measured, s.ends)
         and one_mode(elements, s.measured, s.more_ends)
     ):
@@ -161,7 +183,7 @@ def partly(s: Search, length: int, axes: Axes) -> Iterator[FoundBlock]:
         for g in s.spaces[length].moves.generators(c)
         if g.name not in some
     }
-    free = [place for place in axes if place not in covered]
+    free = [place for place in axes if place not in covered and place not in s.read]
     shapes = s.measured.density.shapes
     for generators, orbits in elsewhere(swaps(free, 0, 1), length, s) if free else ():
         pair = orbits[0][0], orbits[0][1]
@@ -214,7 +236,13 @@ def whole_variables(s: Search) -> Iterator[FoundBlock]:
     generators = [Generator(name, "negate") for name in s.signed] + s.shares
     if not generators:
         return
-    space = search(generators, s)
+    flips = s.program.flips if s.program else ()
+    if s.large:
+        moves = Moves(tuple((g,) for g in generators))
+        space = Space(moves, tuple(least_basis([sum(map(moves.of, own)) for own in flips], moves.weight)))
+    else:
+        space = search(generators, s)
+    shown = echelon(sum(map(space.moves.of, own)) for own in flips)
     s.spaces[0] = space
     if not space.complete:
         s.open.append(f"sums of {len(generators)} signs and complements of whole variables")
@@ -235,12 +263,17 @@ def whole_variables(s: Search) -> Iterator[FoundBlock]:
             held = s.at([*s.probes, *near]).trial(own)
             moving = listed(own)
             together = " together" if len(own) > 1 else ""
+            proved = bool(shown) and not reduce(chosen, shown)
             said = [unchanged(f"Changing {moving}{together}", held, s.probes, near), alone(own, s)]
+            if proved:
+                said[0] = f"Read from the program: changing {moving}{together} leaves the log density unchanged."
             if held.holds:
                 said.append(why)
             else:
                 status = "undecided"
-            yield FoundBlock(whole(own, s.order), moving, 1, status, tuple(filter(None, said)))
+            evidence = tuple(filter(None, said))
+            source: Source = "read" if proved else "found"
+            yield FoundBlock(whole(own, s.order), moving, 1, status, evidence, source)
 
 
 def mixed(s: Search) -> Iterator[FoundBlock]:
