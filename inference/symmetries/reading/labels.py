@@ -18,8 +18,8 @@ Forms are integers, a bit an unknown (see `signs`); the first walk through a pro
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
 
@@ -74,9 +74,10 @@ class Product:
 
 @dataclass(frozen=True, eq=False)
 class Sum:
-    """Concatenated axes."""
+    """Concatenated axes; `forms` say by which unknowns the array changes sign in each of them, relative to the first."""
 
     parts: tuple[Label, ...]
+    forms: tuple[int, ...]
 
     @property
     def size(self) -> int:
@@ -101,12 +102,29 @@ def product(parts: Iterable[Label]) -> Label:
     return flat[0] if len(flat) == 1 else Product(tuple(flat)) if flat else Uniform(1)
 
 
-def concatenated(parts: Iterable[Label]) -> Label:
-    """Put labels one after the other."""
-    flat: list[Label] = []
-    for part in parts:
-        flat += part.parts if isinstance(part, Sum) else (part,) if part.size else ()
-    return flat[0] if len(flat) == 1 else Sum(tuple(flat)) if flat else Uniform(0)
+Piece = tuple[Label, int]
+"""A stretch of an axis, and the form of the array there."""
+
+
+def concatenated(pieces: Iterable[Piece]) -> Piece:
+    """Put stretches of an axis one after the other; return the label, and the form of the array in the first."""
+    flat: list[Piece] = []
+    for part, form in pieces:
+        if isinstance(part, Sum):
+            flat += [(p, form ^ f) for p, f in zip(part.parts, part.forms, strict=True)]
+        elif part.size:
+            flat.append((part, form))
+    if not flat:
+        return Uniform(0), 0
+    first = flat[0][1]
+    if len(flat) == 1:
+        return flat[0]
+    return Sum(tuple(p for p, _ in flat), tuple(f ^ first for _, f in flat)), first
+
+
+def apart(label: Sum) -> list[Piece]:
+    """The stretches of an axis."""
+    return list(zip(label.parts, label.forms, strict=True))
 
 
 def resolve(label: Label) -> Label:
@@ -121,21 +139,40 @@ def resolve(label: Label) -> Label:
     if isinstance(label, Product):
         return product(map(resolve, label.parts))
     if isinstance(label, Sum):
-        return concatenated(map(resolve, label.parts))
+        return concatenated((resolve(part), form) for part, form in apart(label))[0]
     return label
 
 
 def _times(label: Label, form: int) -> Label:
-    return with_forms(label, lambda own: own ^ form) if form else label
-
-
-def with_forms(label: Label, change: Callable[[int], int]) -> Label:
-    """Change the form of every leaf."""
+    """Let the components of all leaves change sign by a form more."""
+    if not form:
+        return label
     if isinstance(label, Leaf):
-        return Leaf(label.of, change(label.form))
+        return Leaf(label.of, label.form ^ form)
     if isinstance(label, Product | Sum):
-        return type(label)(tuple(with_forms(part, change) for part in label.parts))
+        return replace(label, parts=tuple(_times(part, form) for part in label.parts))
     return label
+
+
+def unsigned(label: Label) -> Label:
+    """The label of an array that changes no sign."""
+    if isinstance(label, Leaf):
+        return Leaf(label.of)
+    if isinstance(label, Product):
+        return Product(tuple(map(unsigned, label.parts)))
+    if isinstance(label, Sum):
+        return Sum(tuple(map(unsigned, label.parts)), (0,) * len(label.parts))
+    return label
+
+
+def forms_of(label: Label) -> Iterator[int]:
+    """The forms of leaves and of stretches."""
+    if isinstance(label, Leaf):
+        yield label.form
+    elif isinstance(label, Product | Sum):
+        yield from label.forms if isinstance(label, Sum) else ()
+        for part in label.parts:
+            yield from forms_of(part)
 
 
 def leaves(label: Label) -> Iterator[Leaf]:
@@ -174,8 +211,8 @@ class Labels:
 
     def steady(self, label: Label) -> Label:
         """Demand that nothing changes sign along an axis."""
-        for leaf in leaves(resolve(label)):
-            self.vanish(leaf.form)
+        for form in forms_of(resolve(label)):
+            self.vanish(form)
         return label
 
     def fixed(self, size: int, why: Why) -> Label:
@@ -184,9 +221,8 @@ class Labels:
 
     def fix(self, label: Label, why: Why) -> None:
         """Allow no permutation along an axis, and no change of sign; uniform axes stay as they are."""
-        for leaf in leaves(resolve(label)):
+        for leaf in leaves(resolve(self.steady(label))):
             leaf.of.why = leaf.of.why or why
-            self.vanish(leaf.form)
 
     def unify(self, a: Label, b: Label, *, times: bool = False) -> Label:
         """Tie two axes together and return the label of both.
@@ -207,10 +243,9 @@ class Labels:
             assert isinstance(leaf, Leaf)
             # What is uniform in one is not in the other.
             label = self._with_classes(label)
-            self._bind(leaf.of, with_forms(label, lambda form: 0))
+            self._bind(leaf.of, unsigned(label))
             if not times:
-                for each in leaves(label):
-                    self.vanish(each.form ^ leaf.form)
+                self.steady(_times(label, leaf.form))
             return _times(label, leaf.form) if times else label
         if isinstance(a, Product) and isinstance(b, Product):
             pairs = self._common_factors(a, b)
@@ -220,8 +255,12 @@ class Labels:
             points = sorted(self._borders(a) | self._borders(b))
             first, second = self.cut(a, points), self.cut(b, points)
             if first and second:
-                each = zip(first, second, strict=True)
-                return concatenated(self.unify(*pair, times=times) for pair in each)
+                found = []
+                for (left, f), (right, g) in zip(first, second, strict=True):
+                    if not times:
+                        self.vanish(f ^ g)
+                    found.append((self.unify(left, right, times=times), f ^ g if times else f))
+                return concatenated(found)[0]
         why = Why("merged in two ways that have no common parts")
         self.fix(a, why)
         self.fix(b, why)
@@ -240,7 +279,7 @@ class Labels:
         if isinstance(label, Uniform):
             return Leaf(AxisClass(label.size)) if label.size > 1 else label
         if isinstance(label, Product | Sum):
-            return type(label)(tuple(map(self._with_classes, label.parts)))
+            return replace(label, parts=tuple(map(self._with_classes, label.parts)))
         return label
 
     def _borders(self, label: Label) -> set[int]:
@@ -249,43 +288,43 @@ class Labels:
             return set()
         return set(accumulate(part.size for part in label.parts[:-1]))
 
-    def cut(self, label: Label, points: Sequence[int]) -> list[Label] | None:
+    def cut(self, label: Label, points: Sequence[int]) -> list[Piece] | None:
         """Take an axis apart at positions inside it; None where it cannot be."""
         label = resolve(label)
         points = [p for p in points if 0 < p < label.size]
         if not points:
-            return [label]
+            return [(label, 0)]
         sizes = [b - a for a, b in zip([0, *points], [*points, label.size], strict=True)]
         if isinstance(label, Uniform):
-            return [Uniform(size) for size in sizes]
+            return [(Uniform(size), 0) for size in sizes]
         if isinstance(label, Leaf):
             parts = tuple(self.fixed_like(label.of, size) for size in sizes)
-            label.of.bound = Sum(parts)
+            label.of.bound = Sum(parts, (0,) * len(parts))
             label.of.why = label.of.why or self.why
             # The parts of an array that changes sign with the whole class do so with their own.
-            return [with_forms(part, lambda form: form ^ label.form) for part in parts]
+            return [(_times(part, label.form), 0) for part in parts]
         if isinstance(label, Sum):
-            found: list[list[Label]] = [[] for _ in sizes]
+            found: list[list[Piece]] = [[] for _ in sizes]
             start = 0
             starts = [0, *points]
-            for part in label.parts:
+            for part, form in apart(label):
                 inner = [p - start for p in points if start < p < start + part.size]
                 pieces = self.cut(part, inner)
                 if pieces is None:
                     return None
-                for piece in pieces:
+                for piece, more in pieces:
                     at = max(i for i, first in enumerate(starts) if first <= start)
-                    found[at].append(piece)
+                    found[at].append((piece, form ^ more))
                     start += piece.size
             return [concatenated(each) for each in found]
         return self._cut_product(label, points)
 
-    def _cut_product(self, label: Product, points: Sequence[int]) -> list[Label] | None:
+    def _cut_product(self, label: Product, points: Sequence[int]) -> list[Piece] | None:
         first, rest = label.parts[0], product(label.parts[1:])
         if any(point % rest.size for point in points):
             return None
         pieces = self.cut(first, [point // rest.size for point in points])
-        return pieces and [product((piece, rest)) for piece in pieces]
+        return pieces and [(product((piece, rest)), form) for piece, form in pieces]
 
     def fixed_like(self, node: AxisClass, size: int) -> Label:
         """Label a part of a class: a class of its own, fixed for the same reason."""
@@ -316,7 +355,8 @@ class Labels:
             common = whole[0][1]
             for _, each in whole[1:]:
                 common = self.unify(common, each)
-            return concatenated(left for left, _ in whole), common
+            lefts = [left for left, _ in whole]
+            return concatenated(zip(lefts, label.forms, strict=True))[0], common
         before: list[Label] = []
         done = 1
         for at, part in enumerate(label.parts):

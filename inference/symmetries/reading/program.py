@@ -20,13 +20,15 @@ from .labels import (
     Label,
     Labels,
     Leaf,
+    Product,
     Sum,
     Uniform,
     Why,
+    forms_of,
     leaves,
     resolve,
     same_structure,
-    with_forms,
+    unsigned,
 )
 
 FOLDED = 2**24
@@ -96,7 +98,7 @@ class Array:
     @property
     def signed(self) -> bool:
         """Tell whether some unknown changes a sign of it."""
-        return bool(self.form) or any(leaf.form for lab in self.labels for leaf in leaves(resolve(lab)))
+        return bool(self.form) or any(any(forms_of(resolve(label))) for label in self.labels)
 
     @property
     def infinite(self) -> bool:
@@ -162,7 +164,7 @@ def _label_constant(value: np.ndarray) -> list[Label]:
             found.append(None)
         else:
             parts = tuple(map(Uniform, runs))
-            found.append(parts[0] if len(parts) == 1 else Sum(parts))
+            found.append(parts[0] if len(parts) == 1 else Sum(parts, (0,) * len(parts)))
     for first in range(value.ndim):
         for second in range(first + 1, value.ndim):
             size = value.shape[first]
@@ -258,15 +260,18 @@ class Walk:
         self.bits += 1
         return 1 << (self.bits - 1)
 
-    def with_unknowns(self, array: Array) -> Array:
-        """The array with a new unknown for its sign, and one for each leaf of its labels."""
+    def with_unknowns(self, array: Array, *, stretches: bool = True) -> Array:
+        """The array with a new unknown for its sign, one for each leaf of its labels, and for each stretch of them."""
 
         def own(label: Label) -> Label:
             if isinstance(label, Leaf):
                 return Leaf(label.of, self.unknown_bit(label.of))
-            if isinstance(label, Uniform):
-                return label
-            return type(label)(tuple(map(own, label.parts)))
+            if isinstance(label, Product):
+                return Product(tuple(map(own, label.parts)))
+            if isinstance(label, Sum):
+                forms = [self.unknown_bit(None) if stretches else 0 for _ in label.parts[1:]]
+                return Sum(tuple(map(own, label.parts)), (0, *forms))
+            return label
 
         labels = tuple(own(resolve(label)) for label in array.labels)
         return Array(labels, self.unknown_bit(None))
@@ -282,8 +287,7 @@ class Walk:
 
     def even(self, array: Array) -> Array:
         """The result of a function for which a sign makes no difference."""
-        labels = tuple(with_forms(resolve(label), lambda _: 0) for label in array.labels)
-        return Array(labels)
+        return Array(tuple(unsigned(resolve(label)) for label in array.labels))
 
     def equal(self, arrays: Sequence[Array]) -> Array:
         """The result of adding arrays, which have to change their signs alike, or of choosing one of them."""
@@ -323,7 +327,7 @@ class Walk:
         labels = full[0].labels
         for array in full[1:]:
             labels = tuple(map(self.on.unify, labels, array.labels))
-        return Array(tuple(with_forms(resolve(label), lambda _: 0) for label in labels))
+        return Array(tuple(unsigned(resolve(label)) for label in labels))
 
     # The walk.
 

@@ -197,7 +197,7 @@ def _signs(
 ) -> tuple[tuple[tuple[str, ...], ...], dict[AxisClass, list[tuple[Place, ...]]]]:
     """Generators of signs: of whole variables, and of the components of each class."""
     walk = Walk(RULES, Labels(signs=True), sites=dict(sites))
-    args = [walk.with_unknowns(Array(tuple(owned[name]))) for name in order]
+    args = [walk.with_unknowns(Array(tuple(owned[name])), stretches=False) for name in order]
     of: dict[int, tuple[str, AxisPart | None]] = {}
     for name, array in zip(order, args, strict=True):
         of[array.form] = (name, None)

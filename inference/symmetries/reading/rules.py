@@ -8,11 +8,12 @@ a symmetry, never makes a false one.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from .labels import Label, Uniform, concatenated, product, resolve
+from .labels import Label, Piece, Uniform, concatenated, product, resolve
 from .program import Array, Known, Operand, Rule, Walk, replaced, unread
 
 RULES: dict[str, Rule] = {}
@@ -191,18 +192,24 @@ def on_axes(walk: Walk, array: Array, axes: Sequence[int], what: str) -> Array:
 @rule("concatenate")
 def joined(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
     """Labels along the axis are a sum; the others are one."""
-    axis = eqn.params["dimension"]
-    parts = [array.labels[axis] for array in args]
-    # Along the axis parts have nothing to agree on, but where one is not 0 all signs agree.
-    others = [replaced(array, _without(array.labels, axis)) for array in args]
+    return in_stretches(walk, args, eqn.params["dimension"])
+
+
+def in_stretches(walk: Walk, arrays: Sequence[Array], axis: int) -> Array:
+    """Arrays one after the other along an axis, each with a sign of its own; along other axes signs are alike."""
+    pieces: list[Piece] = []
+    base = next((a.form for a in arrays if not walk.on.signs or not a.zero), 0)
+    others = []
+    for array in arrays:
+        zero = walk.on.signs and array.zero
+        pieces.append((resolve(array.labels[axis]), base if zero else array.form))
+        rest = dropped(array, [axis])
+        others.append(Array(rest.labels, base, known=array.known if zero else None))
     found = walk.equal(others)
+    label, form = concatenated(pieces)
     labels = list(found.labels)
-    labels.insert(axis, concatenated(parts))
-    return replaced(found, labels)
-
-
-def _without(labels: Sequence[Label], axis: int) -> tuple[Label, ...]:
-    return (*labels[:axis], *labels[axis + 1 :])
+    labels.insert(axis, label)
+    return Array(tuple(labels), form)
 
 
 @rule("stack")
@@ -210,7 +217,7 @@ def stacked(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
     """Arrays one after the other along a new axis, whose parts have one component each."""
     found = walk.equal(args)
     labels = list(found.labels)
-    labels.insert(eqn.params["axis"], concatenated([Uniform(1)] * len(args)))
+    labels.insert(eqn.params["axis"], concatenated([(Uniform(1), 0)] * len(args))[0])
     return replaced(found, labels)
 
 
@@ -218,9 +225,11 @@ def stacked(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
 def unstacked(walk: Walk, eqn: Any, args: Sequence[Array]) -> list[Array]:
     """Every component of an axis on its own."""
     array, axis = args[0], eqn.params["axis"]
+    found = []
     for at in range(array.labels[axis].size):
-        between(walk, array.labels[axis], at, 1)
-    return [dropped(array, [axis])] * len(eqn.outvars)
+        _, form = between(walk, array.labels[axis], at, 1)
+        found.append(replace(dropped(array, [axis]), form=array.form ^ form))
+    return found
 
 
 @rule("tile")
@@ -245,25 +254,26 @@ def padded(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
             walk.fix(label, "padded between entries")
             labels.append(walk.fixed(size, "padded between entries"))
         else:
-            labels.append(concatenated([Uniform(low), label, Uniform(high)]))
+            pieces = [(Uniform(low), 0), (resolve(label), 0), (Uniform(high), 0)]
+            labels.append(concatenated(pieces)[0])
     return replaced(array, labels)
 
 
-def between(walk: Walk, label: Label, first: int, size: int) -> Label:
-    """Label a stretch of an axis."""
+def between(walk: Walk, label: Label, first: int, size: int) -> Piece:
+    """Label a stretch of an axis, with the form of the array there."""
     label = resolve(label)
     if size == label.size:
-        return label
+        return label, 0
     pieces = walk.on.cut(label, [first, first + size])
     if pieces is None:
         walk.fix(label, "sliced")
-        return walk.fixed(size, "sliced")
+        return walk.fixed(size, "sliced"), 0
     start = 0
-    found: list[Label] = []
+    found: list[Piece] = []
     for piece in pieces:
         if first <= start < first + size:
             found.append(piece)
-        start += piece.size
+        start += piece[0].size
     return concatenated(found)
 
 
@@ -272,15 +282,17 @@ def sliced(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
     """A stretch of an axis, which takes the axis apart."""
     starts, stops = eqn.params["start_indices"], eqn.params["limit_indices"]
     steps = eqn.params["strides"] or (1,) * len(starts)
-    labels = []
+    labels, whole = [], args[0].form
     for label, start, stop, step in zip(args[0].labels, starts, stops, steps, strict=True):
         count = -(-(stop - start) // step)
         if step == 1 or count == 1:
-            labels.append(between(walk, label, start, count))
+            found, form = between(walk, label, start, count)
+            labels.append(found)
+            whole ^= form
         else:
             walk.fix(label, "every few entries are taken")
             labels.append(walk.fixed(count, "every few entries are taken"))
-    return replaced(args[0], labels)
+    return Array(tuple(labels), whole)
 
 
 @rule("split")
@@ -290,8 +302,8 @@ def split(walk: Walk, eqn: Any, args: Sequence[Array]) -> list[Array]:
     found, start = [], 0
     for size in eqn.params["sizes"]:
         labels = list(array.labels)
-        labels[axis] = between(walk, labels[axis], start, size)
-        found.append(replaced(array, labels))
+        labels[axis], form = between(walk, labels[axis], start, size)
+        found.append(Array(tuple(labels), array.form ^ form))
         start += size
     return found
 
@@ -300,7 +312,7 @@ def split(walk: Walk, eqn: Any, args: Sequence[Array]) -> list[Array]:
 def dynamic_slice(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
     """A stretch of an axis, where it is known."""
     array, *starts = args
-    labels = []
+    labels, whole = [], array.form
     for label, start, size in zip(array.labels, starts, eqn.params["slice_sizes"], strict=True):
         at = start.number
         if size == label.size:
@@ -310,35 +322,43 @@ def dynamic_slice(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
             walk.fix(label, "sliced at a place that varies")
             labels.append(walk.fixed(size, "sliced at a place that varies"))
         else:
-            labels.append(between(walk, label, min(max(at, 0), label.size - size), size))
-    return replaced(array, labels)
+            found, form = between(walk, label, min(max(at, 0), label.size - size), size)
+            labels.append(found)
+            whole ^= form
+    return Array(tuple(labels), whole)
 
 
 @rule("dynamic_update_slice")
 def dynamic_update_slice(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
     """A stretch of an axis is written over; where several axes are cut, they fit one another."""
     array, update, *starts = args
-    pairs = list(zip(array.labels, update.labels, starts, strict=True))
-    partial = [own.size != new.size for own, new, _ in pairs]
-    if (array.form ^ update.form) and not (array.zero or update.zero):
-        walk.on.vanish(array.form ^ update.form)
-    labels = []
-    for part, (own, new, start) in zip(partial, pairs, strict=True):
-        at = start.number
-        if not part:
-            labels.append(walk.on.unify(own, new))
-        elif at is None or array.form or update.form:
-            walk.plain(start, array, update)
-            walk.fix(new, "written at a place that varies")
-            labels.append(walk.fix(own, "written at a place that varies"))
-        else:
-            at = min(max(at, 0), own.size - new.size)
-            before = between(walk, own, 0, at)
-            middle = between(walk, own, at, new.size)
-            after = between(walk, own, at + new.size, own.size - at - new.size)
-            middle = new if sum(partial) == 1 else walk.on.unify(middle, new)
-            labels.append(concatenated([before, middle, after]))
-    return replaced(update if array.zero else array, labels)
+    cut = [at for at, label in enumerate(array.labels) if label.size != update.labels[at].size]
+    numbers = [starts[axis].number for axis in cut]
+    if len(cut) == 1 and numbers[0] is not None:
+        return written(walk, array, update, cut[0], numbers[0])
+    if not cut:
+        return walk.equal([array, update])
+    walk.plain(*args)
+    for axis in cut:
+        walk.fix(update.labels[axis], "written at a place that varies")
+    labels = [
+        walk.fix(own, "written at a place that varies") if axis in cut else walk.on.unify(own, new)
+        for axis, (own, new) in enumerate(zip(array.labels, update.labels, strict=True))
+    ]
+    return replaced(array, labels)
+
+
+def written(walk: Walk, array: Array, update: Array, axis: int, at: int) -> Array:
+    """An array with a stretch of one axis, known by its first place, written over."""
+    label, size = array.labels[axis], update.labels[axis].size
+    at = min(max(at, 0), label.size - size)
+    stretches = []
+    for first, count in ((0, at), (at + size, label.size - at - size)):
+        own, form = between(walk, label, first, count)
+        labels = (*array.labels[:axis], own, *array.labels[axis + 1 :])
+        stretches.append(Array(labels, array.form ^ form, known=array.known))
+    parts = [stretches[0], update, stretches[1]]
+    return in_stretches(walk, [p for p in parts if p.labels[axis].size], axis)
 
 
 @rule("gather")
@@ -350,8 +370,10 @@ def gathered(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
     what = "indexed" if value is None else "indexed by data"
     walk.plain(indices)
     whole: list[Label] = []
+    total = array.form
     diagonal = _diagonal(array, eqn.params, value)
-    single = value is not None and value.size == value.shape[-1]
+    rows = None if value is None else value.reshape(-1, value.shape[-1])
+    single = rows is not None and len(rows) > 0 and bool((rows == rows[0]).all())
     for axis, (label, size) in enumerate(zip(array.labels, sizes, strict=True)):
         if axis in how.operand_batching_dims:
             continue
@@ -360,8 +382,9 @@ def gathered(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
         elif diagonal is not None and axis in how.collapsed_slice_dims:
             continue
         elif single:
-            at = int(value.ravel()[how.start_index_map.index(axis)])
-            taken = between(walk, label, min(max(at, 0), label.size - size), size)
+            at = int(rows[0, how.start_index_map.index(axis)])
+            taken, form = between(walk, label, min(max(at, 0), label.size - size), size)
+            total ^= form
         else:
             walk.fix(label, what)
             taken = walk.fixed(size, what)
@@ -374,7 +397,7 @@ def gathered(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
         how.operand_batching_dims, how.start_indices_batching_dims, strict=True
     ):
         batch[place] = walk.on.unify(array.labels[axis], batch[place], times=True)
-    return replaced(array, _interleaved(how.offset_dims, whole, batch))
+    return Array(tuple(_interleaved(how.offset_dims, whole, batch)), total)
 
 
 def _diagonal(array: Array, p: Any, value: np.ndarray | None) -> tuple[Label, Label] | None:
@@ -399,11 +422,21 @@ def scattered(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
     array, indices, update = args
     how = eqn.params["dimension_numbers"]
     walk.plain(indices)
-    if array.zero:
-        form = update.form
-    else:
-        walk.on.vanish(array.form ^ update.form)
-        form = array.form
+    axes, value = how.scatter_dims_to_operand_dims, indices.value
+    if eqn.primitive.name == "scatter" and value is not None and value.size == len(axes) == 1:
+        axis = axes[0]
+        if axis in how.inserted_window_dims:
+            labels = list(update.labels)
+            labels.insert(axis, Uniform(1))
+            update = Array(tuple(labels), update.form, known=update.known)
+        if len(update.labels) == len(array.labels):
+            return written(walk, array, update, axis, int(value.item()))
+    form = array.form
+    if array.signed or update.signed:
+        if array.zero:
+            form = update.form
+        else:
+            walk.on.vanish(array.form ^ update.form)
     if eqn.primitive.name.rpartition("-")[2] in ("mul", "min", "max"):
         walk.plain(array, update)
     inner = iter(how.update_window_dims)
@@ -420,7 +453,7 @@ def scattered(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
             continue
         own = update.labels[next(inner)]
         if own.size == label.size:
-            labels.append(own if array.zero else walk.on.unify(label, own))
+            labels.append(walk.on.unify(label, own))
         else:
             walk.fix(own, "written at an index")
             labels.append(walk.fix(label, "written at an index"))
