@@ -44,6 +44,8 @@ _TOGETHER = 8
 """Starts are looked for so many at a time: one compiled search serves any number of chains."""
 _AT_LEAST = 32
 """Points at which a density is evaluated together, where fewer are asked for: one compiled function serves them all."""
+_NUMBERS = 2**18
+"""Numbers in all those points, beyond which there are fewer."""
 
 FIXED = ("param", "mutable", "plate")
 """Kinds of a model's statements that are no variables, and stay as they are in its first run."""
@@ -374,6 +376,11 @@ class NumpyroValues:
         self._constrain = jax.jit(jax.vmap(self.density.constrain))
 
     @property
+    def _least(self) -> int:
+        """Points that are evaluated together at least: one of so many numbers that they take longer than to compile."""
+        return max(1, min(_AT_LEAST, _NUMBERS // self.density.size))
+
+    @property
     def names(self) -> tuple[str, ...]:
         """The variables."""
         return self.density.names
@@ -395,7 +402,7 @@ class NumpyroValues:
         rng = np.random.default_rng(seed)
         found: list[dict[str, np.ndarray]] = []
         for _ in range(TRIES):
-            vectors = rng.uniform(-RADIUS, RADIUS, (max(count, _AT_LEAST), self.density.size))
+            vectors = rng.uniform(-RADIUS, RADIUS, (max(count, self._least), self.density.size))
             values = {n: np.asarray(v) for n, v in self._constrain(vectors).items()}
             allowed = np.isfinite(self._at(values)[0])
             found.append({name: value[allowed] for name, value in values.items()})
@@ -423,7 +430,7 @@ class NumpyroValues:
     def _at(self, values: Mapping[str, Any]) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         """Log density and derived quantities at points, of which few are filled up to a number that is compiled."""
         count = len(next(iter(values.values())))
-        rows = np.minimum(np.arange(max(count, _AT_LEAST if count else 0)), count - 1)
+        rows = np.minimum(np.arange(max(count, self._least if count else 0)), count - 1)
         density, derived = self._compiled({n: np.asarray(values[n])[rows] for n in self.names})
         return np.asarray(density)[:count], {n: np.asarray(v)[:count] for n, v in derived.items()}
 

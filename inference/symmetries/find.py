@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
@@ -18,7 +19,7 @@ from . import separate, stages, sticks
 from .reading import blocks as reading
 from .measuring import BudgetedDensity, SearchedDensity, points_of, searched
 from .result import FoundSymmetry
-from .search import Search, random_probes
+from .search import SEARCHED, Search, random_probes
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -123,12 +124,14 @@ def find(
     It takes at most so many evaluations and seconds, and says what is not searched then. `noise` is the relative error
     of the log density beyond rounding.
     """
-    measured = BudgetedDensity(density, evaluations, seconds, noise)
     if not density.shapes:
         return FoundSymmetry((), (), 0, 0.0)
-    probes = random_probes(measured, seed)
-    given = measured.probes(points_of(draws)) if draws else []
     program = reading.read_density(density)
+    large = program is not None and density.dim > SEARCHED
+    # What was read of many parameters is compared at few points, however long they take.
+    measured = BudgetedDensity(density, evaluations, math.inf if large else seconds, noise)
+    probes = random_probes(measured, seed, reading.VERIFIED_AT if large else None)
+    given = measured.probes(points_of(draws)) if draws else []
     s = Search(measured, probes, [probe for probe in given if probe.known], seed, program=program)
     if program is not None:
         s.stage("what was read", lambda: reading.blocks_read(s, program))

@@ -151,13 +151,13 @@ class Search(Compared):
             self.open.append(what)
 
 
-def random_probes(measured: BudgetedDensity, seed: int) -> list[Probe]:
-    """Random points with a finite log density."""
+def random_probes(measured: BudgetedDensity, seed: int, most: int | None = None) -> list[Probe]:
+    """Random points with a finite log density, `most` of them at most."""
     rng = np.random.default_rng(seed)
     density = measured.density
     found: dict[int, dict[str, np.ndarray]] = {}
     for attempt in range(TRIES):
-        left = [place for place in range(len(SCALES)) if place not in found]
+        left = [place for place in range(len(SCALES[:most])) if place not in found]
         if not left:
             break
         spread = np.array([SCALES[place] * NEARER**attempt for place in left])
