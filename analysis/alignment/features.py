@@ -180,8 +180,8 @@ def find_features(
     if activations is None:
         rotations = blocks_of(declared, Rotation)
         rotated = tuple(find_rotations(reader, block, team) for block in rotations)
-        view = plain_view(discrete(declared), reader.shapes)
-        return Features(reader, declared, view, gauge, rotated=rotated)
+        plain = plain_view(discrete(declared), reader.shapes)
+        return Features(reader, declared, plain, gauge, rotated=rotated)
     network = activations[0].network
     layers = tuple(_layer_block(block, network) for block in equal_modes(declared))
     transform = partial(_hidden_units, network, activations[1])

@@ -218,7 +218,7 @@ class Block[P: Part](ABC):
             raise ArgumentError("`symmetry` has a block that names no axis.")
         lengths = {}
         for name, places in self.axes.items():
-            own = []
+            own: list[AxisPart] = []
             for place in places_of(places):
                 axis, shape = place.axis if isinstance(place, AxisPart) else place, shapes[name]
                 inside = 0 <= axis < len(shape)

@@ -137,9 +137,9 @@ class Exchangeable(Permuting):
         out = dict(values)
         for name in (name for name in self.axes if name in out):
             for place in places_of(self.axes[name]):
-                axis, order, factors = place, permutation, signs
+                order, factors = permutation, signs
+                axis = place.axis if isinstance(place, AxisPart) else place
                 if isinstance(place, AxisPart):
-                    axis = place.axis
                     length = out[name].shape[permutation.ndim - 1 + axis]
                     order = place.widened(permutation, length)
                     factors = None if signs is None else place.spread(signs, length)
@@ -154,7 +154,10 @@ class Exchangeable(Permuting):
     def describe(self) -> str:
         """Say in plain words what it moves."""
         flips = f" with changes of sign of {', '.join(self.flipped)}" if self.flipped else ""
-        return f"permutations of {', '.join(self.variables)}{flips}"
+        moved = dict.fromkeys(self.variables, "")
+        for name, place in sorted(self.moved, key=str):
+            moved[name] += f":{place.word}" if isinstance(place, AxisPart) else ""
+        return f"permutations of {', '.join(n + part for n, part in moved.items())}{flips}"
 
     def restricted(self, names: Iterable[str]) -> Exchangeable | None:
         """The block as it acts on some variables alone; None where it does not."""
@@ -184,8 +187,9 @@ class Exchangeable(Permuting):
         """The same block, with an axis in the place of a part that is all of it."""
 
         def known(name: str, place: Place) -> Place:
-            part = isinstance(place, AxisPart) and place.axis < len(shapes[name])
-            return place.axis if part and place == on_axis(place.axis, shapes[name]) else place
+            if not isinstance(place, AxisPart) or place.axis >= len(shapes[name]):
+                return place
+            return place.axis if place == on_axis(place.axis, shapes[name]) else place
 
         axes: dict[str, Axes] = dict(self.axes)
         for name in self.axes.keys() & shapes:

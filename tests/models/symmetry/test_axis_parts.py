@@ -42,6 +42,10 @@ CASES = {
         ),
         {"A": (3, 9), "h": (3,), "g": (3,)},
     ),
+    "a slice and the other axis": (
+        (Move({"k": Part.between(0, 1, 3)}), Move({"k": 1, "b": 0}, flips=True)),
+        {"k": (4, 3), "b": (3,)},
+    ),
     "both slices of a concatenation": (
         (Move({"k": Part.between(0, 0, 2), "x": 0}), Move({"k": Part.between(0, 2, 5), "y": 0})),
         {"k": (6, 2), "x": (2,), "y": (3,)},
