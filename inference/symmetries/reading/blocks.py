@@ -126,11 +126,12 @@ def reasons(s: Search) -> tuple[dict[str, str], tuple[str, ...]]:
     program = s.program
     assert program is not None
     moved = {place for found in s.found if found.block is not None for place in found.block.moved}
-    observed = s.measured.density.shapes
     said = {}
     for (name, axis), why in program.fixed.items():
         if (name, axis) in moved:
             continue
-        where = f", in the prior of {why.site}" if why.site in observed else f", in {why.site}"
-        said[f"{name}:{axis}"] = why.what + (where if why.site else "")
+        what = f"{why.what}, in {why.site}" if why.site else why.what
+        if why.site in s.measured.density.shapes:
+            what = f"prior of {why.site}: {why.what}"
+        said[f"{name}:{axis}"] = what
     return said, program.unknown
