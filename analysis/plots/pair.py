@@ -16,6 +16,7 @@ from matplotlib.lines import Line2D
 from onebasin.base.arguments import checks_arguments
 from onebasin.base.errors import ArgumentError
 from onebasin.base.numbers import format_number
+from onebasin.base.text import dotted
 from onebasin.posteriors import schema
 from onebasin.posteriors.draws import variable_of
 from onebasin.posteriors.view import View
@@ -90,6 +91,7 @@ def plot_pair(
 
 def _draws_of(view: View, entry: str) -> np.ndarray:
     """Draws of one scalar parameter."""
+    entry = dotted(entry)
     variable = variable_of(entry, view.variables)
     there = view.draws(variable) if variable in view.variables else None
     if there is None or entry not in there.names:
