@@ -27,7 +27,9 @@ _JOINERS = "\u200c\u200d"
 
 
 def dotted(named: Any) -> Any:
-    """Write names as files store them, with a dot for every slash: a name, a tuple of them, or a mapping from them.
+    """Write names as files store them: a name, a tuple of them, or a mapping from them.
+
+    A dot stands for every slash, and for a place inside a name: `net/layers[0].weight` becomes `net.layers.0.weight`.
 
     Raises
     ------
@@ -35,7 +37,7 @@ def dotted(named: Any) -> Any:
         If two names of a mapping become one.
     """
     if isinstance(named, str):
-        return named.replace("/", ".")
+        return _PLACE.sub(r".\1", named).replace("/", ".")
     if isinstance(named, tuple | list):
         return type(named)(map(dotted, named))
     if not isinstance(named, Mapping):
@@ -48,6 +50,9 @@ def dotted(named: Any) -> Any:
             )
         found[own] = value
     return found
+
+
+_PLACE = re.compile(r"/?\['?(\w+)'?\](?=(?:\[[^\]]*\])*\.)")
 
 
 def shown(text: str, *, lines: bool = False) -> str:

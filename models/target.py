@@ -86,7 +86,10 @@ class Target(Shown):
                     f"`coords` has for {axis} no list of labels that differ; give one for each place."
                 )
         object.__setattr__(self, "symmetry", check_blocks(self.symmetry))
-        for part, named in (("dims", {n: dotted(axes) for n, axes in self.dims.items()}), ("coords", self.coords)):
+        for part, named in (
+            ("dims", {n: dotted(axes) for n, axes in self.dims.items()}),
+            ("coords", self.coords),
+        ):
             object.__setattr__(self, part, dotted(named))
         if self.numpyro_model is not None:
             if not callable(self.numpyro_model):

@@ -22,7 +22,6 @@ import xarray as xr
 from jaxtyping import Float, Int
 
 from onebasin.base.errors import ArgumentError
-from onebasin.base.text import dotted
 
 from .circles import Circle, circles_of
 from .schema import SAMPLE_DIMS
@@ -362,8 +361,7 @@ def choose_variables(
     """Return the variables that are asked for, all of them for None; refuse what is not there."""
     if var_names is None:
         return there
-    asked = [var_names] if isinstance(var_names, str) else var_names
-    chosen = list(dict.fromkeys(map(dotted, asked)))
+    chosen = [var_names] if isinstance(var_names, str) else list(dict.fromkeys(var_names))
     unknown = [name for name in chosen if name not in there]
     if unknown or not chosen:
         got = ", ".join(f"`{name}`" for name in unknown) or "no names"

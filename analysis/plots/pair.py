@@ -91,8 +91,9 @@ def plot_pair(
 
 def _draws_of(view: View, entry: str) -> np.ndarray:
     """Draws of one scalar parameter."""
-    entry = dotted(entry)
-    variable = variable_of(entry, view.variables)
+    spelt = variable_of(entry, view.variables)
+    variable = dotted(spelt)
+    entry = variable + entry[len(spelt) :]  # labels of places may have slashes
     there = view.draws(variable) if variable in view.variables else None
     if there is None or entry not in there.names:
         known = ", ".join(there.names[:6] if there else view.variables[:6])
