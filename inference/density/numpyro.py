@@ -33,6 +33,7 @@ from numpyro.primitives import Messenger
 
 from onebasin.base.errors import ArgumentError
 from onebasin.base.seeds import keys_at
+from onebasin.base.text import dotted
 from onebasin.models.target import Target
 from onebasin.posteriors.storable import check_values
 
@@ -57,7 +58,32 @@ def require_numpyro(target: Target) -> Callable[[], None]:
         raise ArgumentError(
             f"The target {target.name!r} has no NumPyro model; use engine='stanli' or 'cmdstan'."
         )
-    return target.numpyro_model
+    return _Dotted(target.numpyro_model)
+
+
+class _Dotted(Messenger):
+    """Names sites and plates as files store them: a dot for every slash of a scope or a module."""
+
+    def __enter__(self) -> None:
+        super().__enter__()
+        self.given: dict[str, str] = {}
+
+    def process_message(self, msg: dict[str, Any]) -> None:
+        """Rename it."""
+        if msg["type"] == "control_flow":  # its functions run apart from these handlers
+            own = (callable(a) and jax.tree_util.all_leaves([a]) for a in msg["args"])
+            msg["args"] = tuple(
+                _Dotted(a) if f else a for a, f in zip(msg["args"], own, strict=True)
+            )
+        if isinstance(name := msg.get("name"), str):
+            msg["name"] = dotted(name)
+            if self.given.setdefault(msg["name"], name) != name:
+                raise ArgumentError(
+                    f"The model has two sites, {self.given[msg['name']]} and {name}, that would both be stored as "
+                    f"{msg['name']}, as a slash becomes a dot: rename one."
+                )
+        if frames := msg.get("cond_indep_stack"):
+            msg["cond_indep_stack"] = [f._replace(name=dotted(f.name)) for f in frames]
 
 
 def sites_of(target: Target, *, data: bool = False) -> dict[str, dict[str, Any]]:
@@ -127,13 +153,18 @@ def _observed_in(sites: Mapping[str, Any], name: str) -> bool:
 
 
 class _Keys(Messenger):
-    """Notes whether a model asks for random keys by `numpyro.prng_key`."""
+    """Notes whether a model asks for random keys by `numpyro.prng_key`, and gives it one where nobody else does."""
 
     asked = False
 
     def process_message(self, msg: dict[str, Any]) -> None:
         """Look at its kind."""
         self.asked |= msg["type"] == "prng_key"
+
+    def postprocess_message(self, msg: dict[str, Any]) -> None:
+        """Give a key."""
+        if msg["type"] == "prng_key" and msg["value"] is None:
+            msg["value"] = jax.random.key(0)
 
 
 class _Imputing(Messenger):
@@ -215,6 +246,8 @@ class NumpyroDensity(Coordinates):
         check_values(stored, dims=target.dims, argument="target", coords=target.coords)
         if imputed := {n for n in charts if _observed_in(sites, n)}:
             model = _Imputing(model, imputed)
+        if keys.asked:
+            model = _Keys(model)
         fixed = {name: site["value"] for name, site in sites.items() if site["type"] in FIXED}
         density = cls(target, substitute(model, data=fixed) if fixed else model, charts, replayed)
         if keys.asked and density._changes_with_keys:
@@ -322,7 +355,7 @@ class NumpyroDensity(Coordinates):
 
     def given_start(self, start: Mapping[str, Any]) -> Vector:
         """Take natural values of a user to the unconstrained space, in the precision of the caller's context."""
-        check_names(start, self.names)
+        start = check_names(start, self.names)
         coordinates = {}
         for name, chart in self.charts.items():
             value = jnp.asarray(
