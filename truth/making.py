@@ -54,7 +54,7 @@ from onebasin.models.symmetry.elements import Permuted, Swapped
 from onebasin.models.symmetry.group import Group
 from onebasin.models.symmetry.plain import plain_view
 from onebasin.posteriors import schema
-from onebasin.posteriors.draws import Draws
+from onebasin.posteriors.draws import Draws, event_shapes
 from onebasin.posteriors.references import FOLDER, names
 from onebasin.posteriors.view import View, as_view
 

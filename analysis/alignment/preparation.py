@@ -23,7 +23,7 @@ from onebasin.posteriors.draws import event_shapes
 from onebasin.posteriors.view import Posterior, View, as_view
 
 from ..discovery.density import LeavesPosterior, advice, parameters_of, spelt
-from ..discovery.partial import followers, nearly_exchangeable, recorded_companions, tied
+from ..discovery.partial import followers, nearly_exchangeable, recorded_companions, recurring, tied
 from ..discovery.resolve import Resolved, resolve
 from ..discovery.slots import numbered
 from ..summaries.deciding import every_few, looked_at
@@ -181,15 +181,16 @@ def check_alignment(alignment: Alignment, resolved: Resolved) -> None:
     moved |= {*alignment.allocations}
     drawn = {n for n, v in view.arrays.items() if v.dtype.kind in "biuf" and "draw" in v.dims}
     names = [name for name in parameters_of(view) if name in drawn - moved]
-    every = [*names, *sorted(drawn & moved)]
-    step = every_few(view, every)
+    ours = sorted(drawn & moved)
+    step = every_few(view, [*names, *ours])
     thin = tuple(on_arrays(part, lambda a: a[:, ::step]) for part in alignment.element)
     rows = [labels_of(part) for part in thin]
     labels = [numbered(each.reshape(*each.shape[:2], -1)) for each in rows if each.size]
-    values = {n: np.where(np.isfinite(v), v, 0.0) for n, v in looked_at(view, every).items()}
-    others = {name: values.pop(name) for name in names}
+    looked = looked_at(view, names, step)
+    others = {n: np.where(np.isfinite(v), v, 0.0) for n, v in looked.items()}
     left = recorded_companions(view, moved) or followers(labels, others, sure=True)
-    if labels and not left:
+    if others and not left and any(map(recurring, labels)):
+        values = looked_at(view, ours, step)
         shapes = {name: value.shape[2:] for name, value in values.items()}
         aligned = Group(alignment.symmetry, shapes).act(thin, values)
         left = tuple(name for own in labels for name in tied(own, aligned, others))

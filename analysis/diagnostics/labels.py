@@ -21,6 +21,7 @@ from onebasin.models.symmetry.blocks import (
     axes_of,
     blocks_of,
 )
+from onebasin.models.symmetry.plain import plain_view
 from onebasin.posteriors.view import as_view
 
 from ..alignment.rotations import UnclearRotation

@@ -137,17 +137,23 @@ def followers(labels: Sequence[Labels], others: Values, *, sure: bool = False) -
     return tuple(n for n, v in flat.items() if any(follows(v, each) for each in labels))
 
 
+def recurring(labels: Labels) -> list[np.ndarray]:
+    """Mark the draws of every labelling that some draws share; none where fewer than two labellings do."""
+    of_chain, alone = of_chains(labels)
+    label = np.broadcast_to(of_chain[:, None], labels.shape) if alone else labels
+    known = [own for own in (label == k for k in np.unique(label)) if own.sum() >= FEW]
+    return known if len(known) > 1 else []
+
+
 def tied(labels: Labels, aligned: Values, others: Values) -> tuple[str, ...]:
     """Name the variables whose correlation with aligned ones depends on the labelling, as no symmetry leaves it.
 
     It shows what belongs to a component where its values are much the same in all of them.
     """
-    of_chain, alone = of_chains(labels)
-    label = np.broadcast_to(of_chain[:, None], labels.shape) if alone else labels
+    _, alone = of_chains(labels)
     # Between chains each is about its own mean, so that chains that are apart do not count.
-    about = np.arange(labels.size).reshape(labels.shape) // labels.shape[1] if alone else label
-    known = [own for own in (label == k for k in np.unique(label)) if own.sum() >= FEW]
-    if len(known) < 2:
+    about = np.arange(labels.size).reshape(labels.shape) // labels.shape[1] if alone else labels
+    if not (known := recurring(labels)):
         return ()
     ours = np.concatenate([_standardised(v, about) for v in aligned.values()], axis=2)
 

@@ -51,13 +51,13 @@ def deciding(
 
 
 def looked_at(
-    view: View, names: Sequence[str]
+    view: View, names: Sequence[str], step: int = 0
 ) -> dict[str, Float[np.ndarray, "chain draw *event"]]:
     """Return draws of variables in double precision, every few of them where they would take more than `WHOLE`.
 
     Angles that lie across the cut of their circle are within half a circle of their means.
     """
-    step = every_few(view, names)
+    step = step or every_few(view, names)
     thinned = {
         name: checked(view.arrays[name], view.argument).isel(draw=slice(None, None, step))
         for name in names
