@@ -1,5 +1,7 @@
 """Importance weights for any approximation of known posteriors, in memory and in files."""
 
+from dataclasses import replace
+
 import numpy as np
 import numpyro
 import pytest
@@ -9,7 +11,7 @@ from numpyro import distributions as dist
 
 import onebasin as ob
 from onebasin.inference.density.counted import CountedDensity
-from onebasin.inference.fits.drift import drift
+from onebasin.inference.fits.drift import MovedChains, _exchanged, drift
 from onebasin.inference.fits.gaussian import NormalFit
 from onebasin.inference.fits.peaks import find_peaks
 from onebasin.inference.fits.weighting import GOOD, HEAVY, Weighted, weigh
@@ -150,6 +152,10 @@ def test_short_chains_from_exact_draws_drift_by_chance_alone(rng):
     np.testing.assert_allclose((change / error).std(axis=(0, 2)), 0.9, atol=0.2)
     assert not any(each.gaps for each in found)
     assert (np.abs(change) < np.array(CLAIMED)[:, None]).mean() > 0.995
+    # Draws where there is no density: no chain goes to one.
+    here = MovedChains(draws[:4], lp[:4], -draws[:4])
+    stayed = _exchanged(counted, replace(weighted, lp=lp - 1e4), here, rng)
+    np.testing.assert_array_equal(stayed.points, here.points)
 
 
 def test_chains_find_what_draws_leave_out_and_weights_then_cover_it(rng):
