@@ -33,6 +33,7 @@ from .parts import take
 from .preparation import check_alignment, choose_inputs, choose_scales, choose_symmetry, mean_of
 from .result import Alignment
 from .rule import REFERENCES, AlignmentRule, AlignmentTarget
+from .trees import align_trees, are_networks
 
 Progress = Callable[[int, int], None]
 
@@ -56,13 +57,15 @@ def align(
     threads: int | None = None,
     progress: Progress | None = None,
     log_density: DensityAtDraws | None = None,
+    apply: Callable[[Any, Any], Any] | None = None,
 ) -> Alignment:
-    """Align a posterior's draws.
+    """Align a posterior's draws, or trained networks of any architecture.
 
     Parameters
     ----------
-    posterior : DataTree, or what ArviZ converts to one
-        Draws (chain, draw, ...). It is computed in the precision that the draws are stored in.
+    posterior : DataTree, what ArviZ converts to one, or a mapping of names to networks
+        Draws (chain, draw, ...). It is computed in the precision that the draws are stored in. Networks are trees of
+        arrays, such as the parameters of Flax, Equinox or plain JAX.
     symmetry : Symmetry, str or sequence of str, optional
         Modulo what: blocks, or words of them such as ``"mu,sigma,1-theta"`` (one, or one a block). By default what the
         posterior declares, and where it declares nothing what its draws show (`found` says so).
@@ -70,13 +73,14 @@ def align(
         What draws are matched with: a diagonal Gaussian fitted to the aligned draws, iterated
         (Stephens 2000); their mean likewise, which takes components of unlike spread for one another;
         one draw; what another posterior's draws were aligned with, weights and scales included (an `Alignment`, or its
-        `target` alone); or the mean of another posterior, aligned by then.
+        `target` alone); or the mean of another posterior, aligned by then. Of networks the name of one;
+        by default the first of two, or the mean of more.
     reference_draw : tuple of int
         Chain and draw: the reference, or where the iteration starts. Its components keep their labels.
     cost : {"weights", "activations"}
         Squared distance of all entries of a component; or of hidden units' activations on `x`.
     x : array (obs, in), optional
-        Inputs for activations; by default the group `constant_data`'s.
+        Inputs for activations; by default the group `constant_data`'s. Of networks, example inputs of `apply`.
     scales : mapping of str to float, optional
         By what variables are divided; by default those of the alignment that is the reference, the prior's
         standard deviations for networks, and else the draws' spread.
@@ -100,11 +104,14 @@ def align(
         The log density in nats at draws, from a Dataset to an array (chain, draw), such as
         ``lambda draws: ob.log_density(target, draws)``. It is evaluated at every draw that moved, before and after, and
         has to stay the same up to rounding.
+    apply : callable, optional
+        Of networks: from a network's parameters and `x` to its outputs, which the symmetry has to leave unchanged.
 
     Returns
     -------
     Alignment
-        Elements, reference, costs, and the aligned posterior.
+        Elements, reference, costs, and the aligned posterior; of networks an `AlignedNetworks`, with these as trees of
+        the structure given.
 
     Raises
     ------
@@ -130,6 +137,19 @@ def align(
     >>> bool((aligned.distance_after <= aligned.distance_before + 1e-9).all())
     True
     """
+    if are_networks(posterior):
+        if cost != "weights" or scales is not None:
+            raise ArgumentError(
+                "`cost` and `scales` are for posteriors; leave them out for networks."
+            )
+        options: dict[str, Any] = {
+            "restarts": restarts,
+            "max_sweeps": max_sweeps,
+            "seed": seed,
+            "max_bytes": max_bytes,
+        }
+        options |= {"threads": threads, "progress": progress}
+        return align_trees(posterior, symmetry, apply, x, reference, **options)
     words = choose("reference", reference, REFERENCES) if isinstance(reference, str) else None
     earlier = reference if isinstance(reference, Alignment) else None
     aim = earlier.target if earlier else reference

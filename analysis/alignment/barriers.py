@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -27,10 +28,14 @@ from onebasin.base.checks import check_count, check_seed
 from onebasin.base.errors import ArgumentError
 from onebasin.base.showing import Shown
 from onebasin.base.table import Table
-from onebasin.models.symmetry.blocks import Exchangeable, blocks_of
+from onebasin.models.symmetry.blocks import Exchangeable, Symmetry, blocks_of
+from onebasin.models.symmetry.group import Group
 from onebasin.posteriors.view import Posterior, View, as_view
 
+from ..discovery.resolve import resolve
 from ..predictive.points import Points
+from .parts import flatten, take
+from .trees import AlignedNetworks
 
 Values = Mapping[str, np.ndarray]
 Loss = Callable[[dict[str, np.ndarray]], Any]
@@ -81,6 +86,10 @@ class Barriers(Shown):
         The same by hidden layer.
     most : int
         Transpositions that there can be: of every layer its units less one.
+    unit : str
+        Of the loss.
+    ends : str
+        What the pairs are of.
     """
 
     pairs: Int[np.ndarray, "pair 2 2"]
@@ -89,6 +98,8 @@ class Barriers(Shown):
     transpositions: Int[np.ndarray, " pair"]
     layers: Int[np.ndarray, "pair layer"]
     most: int
+    unit: str = "nats an observation"
+    ends: str = "draws"
 
     def _card(self) -> Card:
         sides = {"as they came": self.as_they_came, "aligned": self.aligned}
@@ -96,9 +107,9 @@ class Barriers(Shown):
             (name, *(number(q) for q in np.quantile(side.height, (0.5, 0.9, 1.0))))
             for name, side in sides.items()
         )
-        caption = "rise of the loss, nats an observation"
+        caption = f"rise of the loss, {self.unit}".removesuffix(", ")
         table = Table(("", "median", "90 %", "largest"), rows, caption)
-        return Card("Barriers between draws", (Words(self.sentence), table))
+        return Card(f"Barriers between {self.ends}", (Words(self.sentence), table))
 
     @property
     def sentence(self) -> str:
@@ -106,7 +117,7 @@ class Barriers(Shown):
         before, after = (float(np.median(b.height)) for b in (self.as_they_came, self.aligned))
         count = float(np.median(self.transpositions))
         return (
-            f"Between {len(self.pairs)} pairs of draws the loss rises by {before:.3g} nats an observation (median) as "
+            f"Between {len(self.pairs)} pairs of {self.ends} the loss rises by {before:.3g} {self.unit} (median) as "
             f"they came, and by {after:.3g} after the second is aligned to the first, which takes "
             f"{count:.3g} {'transposition' if count == 1 else 'transpositions'} of at most {self.most}."
         )
@@ -116,6 +127,7 @@ class Barriers(Shown):
 def barriers(
     posterior: Posterior,
     *,
+    loss: Callable[[Any], Any] | None = None,
     pairs: int = 8,
     x: Any = None,
     y: Any = None,
@@ -126,8 +138,11 @@ def barriers(
 
     Parameters
     ----------
-    posterior : DataTree, path, or what a sampler returned
-        Draws of a network's weights, in any form that `diagnose` takes.
+    posterior : DataTree, path, what a sampler returned, or AlignedNetworks
+        Draws of a network's weights, in any form that `diagnose` takes, or networks that `align` has aligned.
+    loss : callable, optional
+        From one network (its tree, or a mapping of variables to arrays) to a number; by default the mean negative log
+        likelihood of `x` and `y`, which the networks of `ob.networks` know.
     pairs : int
         Pairs of draws; of different chains where there are several.
     x : array (obs, in), optional
@@ -147,7 +162,7 @@ def barriers(
     Raises
     ------
     ValueError
-        If the posterior is of no network or keeps no data and none are given, or a number makes no sense.
+        If the posterior is of no network or keeps no data and no loss or data are given, or a number makes no sense.
 
     References
     ----------
@@ -160,25 +175,119 @@ def barriers(
     >>> found.aligned.loss.shape
     (2, 5)
     """
-    from onebasin.models.networks.likelihood import Gaussian
-
-    from .networks import align_networks, network_loss  # here: it loads JAX
-
     check_count("pairs", pairs, most=10**6)
     check_count("num_points", num_points, least=2, most=10**6)
     check_seed(seed)
+    if isinstance(posterior, AlignedNetworks):
+        if loss is None:
+            raise ArgumentError("`loss` is missing: give the function from a network to its loss.")
+        return _of_trees(posterior, loss, pairs, num_points, seed)
     view = as_view(posterior)
-    model = view.network
-    if model is None:
+    model, unit, known = view.network, "nats an observation", None
+    if loss is not None:
+        symmetry, unit, known = resolve(view).equal_modes, "", by_one(loss)
+    elif model is None:
         raise ArgumentError(
-            f"`{view.argument}` is of no network, and a barrier is the loss between networks: give a posterior whose "
-            "attribute `model` describes one."
+            f"`{view.argument}` is of no network, and a barrier is the loss between networks: give `loss`, from a "
+            "draw's variables to a number, or a posterior whose attribute `model` describes a network."
         )
-    if not blocks_of(model.symmetry, Exchangeable):
+    else:
+        symmetry = blocks_of(model.symmetry, Exchangeable)
+    if not symmetry:
         raise ArgumentError(
             f"`{view.argument}` is of a network whose hidden units have an order (its parametrisation), so that there "
-            "is nothing to match: give one with free biases."
+            "is nothing to match: give one with free biases, or declare the symmetry."
         )
+    chosen = _choose_pairs(view, pairs, np.random.default_rng(seed))
+    there = [*({*model.network.shapes} & {*view.variables} if model else view.variables)]
+    first, second = (
+        {n: view.values(n)[*chosen[:, end].T].astype(np.float64) for n in there} for end in (0, 1)
+    )
+    moved, layers = _matched(symmetry, first, second)
+    known = known or _loss_of(view, x, y)
+    return Barriers(
+        pairs=chosen,
+        as_they_came=barrier(first, second, known, num_points=num_points),
+        aligned=barrier(first, moved, known, num_points=num_points),
+        transpositions=layers.sum(axis=1),
+        layers=layers,
+        most=sum(
+            size - 1 for size in Group(symmetry, {n: v.shape[1:] for n, v in first.items()}).sizes
+        ),
+        unit=unit,
+    )
+
+
+def _matched(
+    symmetry: Symmetry, first: Values, second: Values
+) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Match the second of every pair (pair, ...) with the first; count transpositions (pair, layer)."""
+    from .networks import match_weights  # here: it loads JAX
+
+    moved, counts = [], []
+    for pair in range(len(next(iter(first.values())))):
+        one, other = ({n: v[pair : pair + 1] for n, v in ends.items()} for ends in (first, second))
+        found, count = match_weights(symmetry, one, other)
+        moved.append(found)
+        counts.append(np.stack(count.layers, axis=-1)[0])
+    return {n: np.concatenate([each[n] for each in moved]) for n in second}, np.concatenate(counts)
+
+
+def by_one(loss: Callable[[Any], Any], tree: Callable[[Any], Any] = dict) -> Loss:
+    """Make a loss of several networks from that of one, which takes a `tree` of the arrays."""
+
+    def losses(values: dict[str, np.ndarray]) -> np.ndarray:
+        count = len(next(iter(values.values())))
+        return np.array(
+            [float(loss(tree({n: v[k] for n, v in values.items()}))) for k in range(count)]
+        )
+
+    return losses
+
+
+def _of_trees(
+    found: AlignedNetworks, loss: Callable[[Any], Any], pairs: int, num_points: int, seed: int
+) -> Barriers:
+    """Measure barriers between aligned networks, all pairs or some of them."""
+    from .networks import transpositions_of  # here: it loads JAX
+
+    every = np.array(list(combinations(range(len(found.layouts)), 2)))
+    if len(every) > pairs:
+        every = np.sort(np.random.default_rng(seed).permutation(every)[:pairs], axis=0)
+    losses = by_one(loss, next(iter(found.layouts.values())).tree)
+    one, other = every.T
+    came, aligned = (
+        barrier(
+            {n: v[one] for n, v in values.items()},
+            {n: v[other] for n, v in values.items()},
+            losses,
+            num_points=num_points,
+        )
+        for values in (found.given, {**found.given, **found.aligned})
+    )
+    flat = flatten(found.element)
+    between = found.group.compose(take(flat, other), found.group.inverse(take(flat, one)))
+    layers = np.stack(transpositions_of(between).layers, axis=-1)
+    return Barriers(
+        pairs=np.stack([np.zeros_like(every), every], axis=-1),
+        as_they_came=came,
+        aligned=aligned,
+        transpositions=layers.sum(axis=1),
+        layers=layers,
+        most=sum(size - 1 for size in found.group.sizes),
+        unit="",
+        ends="networks",
+    )
+
+
+def _loss_of(view: View, x: Any, y: Any) -> Loss:
+    """The mean negative log likelihood of a network's data."""
+    from onebasin.models.networks.likelihood import Gaussian
+
+    from .networks import network_loss  # here: it loads JAX
+
+    model = view.network
+    assert model is not None
     if (x is None) != (y is None):
         raise ArgumentError(
             "`x` and `y` belong together: give both, or neither for the data that the posterior keeps."
@@ -189,31 +298,10 @@ def barriers(
         raise ArgumentError(
             f"`{view.argument}` keeps no data, which the loss is of: give `x` and `y`."
         )
-    chosen = _choose_pairs(view, pairs, np.random.default_rng(seed))
-    there = [name for name in model.network.shapes if name in view.variables]
-    first, second = (
-        {n: view.values(n)[*chosen[:, end].T].astype(np.float64) for n in there} for end in (0, 1)
-    )
-    moved, counts = [], []
-    for pair in range(len(chosen)):
-        one, other = ({n: v[pair : pair + 1] for n, v in ends.items()} for ends in (first, second))
-        found, count = align_networks(model, one, other)
-        moved.append(found)
-        counts.append(count)
-    aligned = {name: np.concatenate([each[name] for each in moved]) for name in second}
     if model.infers_noise:  # of one size all along the line: the posterior's geometric mean
         sigma = float(np.exp(np.log(view.values("sigma")).mean()))
         model = replace(model, likelihood=Gaussian(noise_sd=sigma))
-    loss = network_loss(model, points.x, points.y)
-    layers = np.concatenate([np.stack(count.layers, axis=-1)[0] for count in counts])
-    return Barriers(
-        pairs=chosen,
-        as_they_came=barrier(first, second, loss, num_points=num_points),
-        aligned=barrier(first, aligned, loss, num_points=num_points),
-        transpositions=layers.sum(axis=1),
-        layers=layers,
-        most=sum(units - 1 for units in model.network.hidden),
-    )
+    return network_loss(model, points.x, points.y)
 
 
 def _choose_pairs(view: View, pairs: int, rng: np.random.Generator) -> np.ndarray:

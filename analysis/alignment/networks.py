@@ -30,7 +30,7 @@ from onebasin.base.errors import ArgumentError
 from onebasin.base.showing import Shown
 from onebasin.base.table import Table
 from onebasin.models.networks.bayesian import BayesianNetwork
-from onebasin.models.symmetry.blocks import Exchangeable, blocks_of
+from onebasin.models.symmetry.blocks import Exchangeable, Symmetry, blocks_of
 from onebasin.models.symmetry.elements import Element, permuted_parts
 from onebasin.posteriors.view import Posterior
 
@@ -152,17 +152,19 @@ def align_networks(
     model: BayesianNetwork, reference: Values, others: Values
 ) -> tuple[dict[str, np.ndarray], Transpositions]:
     """Align networks (network, ...) to one, and count the transpositions that it took, by hidden layer (1, network)."""
-    symmetry = blocks_of(model.symmetry, Exchangeable)
-    found = align(
-        as_draws(model, others),
-        symmetry,
-        reference=as_draws(model, reference),
-        scales=dict.fromkeys(chain.from_iterable(block.variables for block in symmetry), 1.0),
-        gauge="keep",
-    )
+    return match_weights(blocks_of(model.symmetry, Exchangeable), reference, others)
+
+
+def match_weights(
+    symmetry: Symmetry, reference: Values, others: Values
+) -> tuple[dict[str, np.ndarray], Transpositions]:
+    """Match weights (network, ...) with those of one, in their own scale, and count the transpositions that it took."""
+    moved = list(dict.fromkeys(chain.from_iterable(block.variables for block in symmetry)))
+    ours, theirs = ({n: v[n][None] for n in moved} for v in (others, reference))
+    found = align(ours, symmetry, reference=theirs, scales=dict.fromkeys(moved, 1.0), gauge="keep")
     dataset = found.posterior["posterior"].to_dataset()
-    moved = {name: dataset[name].values[0] for name in others}
-    return moved, transpositions_of(found.element)
+    aligned = {name: dataset[name].values[0] for name in moved}
+    return {**others, **aligned}, transpositions_of(found.element)
 
 
 def as_draws(model: BayesianNetwork, networks: Values) -> xr.Dataset:

@@ -1,0 +1,271 @@
+"""Networks of any architecture, as trees of arrays that were never a posterior: checkpoints of Flax, Equinox or JAX.
+
+Networks are the draws of one chain, and every array is a variable, named by its path (`params.Dense_0.kernel`). The
+symmetry is that of the function that applies a network. Weights are matched in their own scale, so that distances are
+Euclidean (Ainsworth, Hayase and Srinivasa 2023, section 3.2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from onebasin.base.card import Card, Words, number
+from onebasin.base.errors import ArgumentError
+from onebasin.base.table import Table
+from onebasin.models.symmetry.blocks import Symmetry
+from onebasin.models.symmetry.elements import on_arrays
+from onebasin.models.symmetry.group import Group
+from onebasin.models.symmetry.words import as_symmetry
+
+from .result import Alignment
+
+Tree = Any
+Arrays = dict[str, np.ndarray]
+Apply = Callable[[Tree, Any], Any]
+DIFFER = 10.0
+"""By how many square roots of the machine precision, of the largest output, outputs may differ."""
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """The structure of a network's tree, and the names of its arrays of real numbers."""
+
+    structure: Any
+    leaves: tuple[Any, ...]
+    places: Mapping[str, int]
+
+    @classmethod
+    def of(cls, tree: Tree) -> Layout:
+        """Read the layout of one tree."""
+        from jax import tree_util
+
+        found, structure = tree_util.tree_flatten_with_path(tree)
+        places: dict[str, int] = {}
+        for place, (path, leaf) in enumerate(found):
+            if hasattr(leaf, "shape") and hasattr(leaf, "dtype") and _is_real(leaf.dtype):
+                name = ".".join(map(_word, path)).replace("/", ".")
+                if name in places:
+                    raise ArgumentError(
+                        f"`posterior` has a network with two arrays that are called {name}."
+                    )
+                places[name] = place
+        return cls(structure, tuple(leaf for _, leaf in found), places)
+
+    @property
+    def values(self) -> Arrays:
+        """Its arrays; half precision is widened."""
+        arrays = {name: np.asarray(self.leaves[place]) for name, place in self.places.items()}
+        return {
+            n: v if v.dtype.kind == "f" and v.itemsize > 2 else v.astype(np.float32)
+            for n, v in arrays.items()
+        }
+
+    def tree(self, values: Mapping[str, np.ndarray]) -> Tree:
+        """Give the same tree with other arrays, of the original kind and precision."""
+        leaves = list(self.leaves)
+        for name, value in values.items():
+            like = leaves[self.places[name]]
+            if isinstance(like, np.ndarray):
+                leaves[self.places[name]] = np.asarray(value, like.dtype)
+            else:
+                leaves[self.places[name]] = like.__array_namespace__().asarray(value, like.dtype)
+        from jax import tree_util
+
+        return tree_util.tree_unflatten(self.structure, leaves)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AlignedNetworks(Alignment):
+    """Networks in one labelling: an `Alignment` whose draws are networks.
+
+    Attributes
+    ----------
+    layouts : dict of str to Layout
+        The trees as they were given, by name.
+    """
+
+    layouts: Mapping[str, Layout] = field(default_factory=dict)
+
+    @cached_property
+    def networks(self) -> dict[str, Tree]:
+        """The aligned networks, trees of the structure that they were given in."""
+        return {
+            name: layout.tree({n: v[place] for n, v in self.aligned.items()})
+            for place, (name, layout) in enumerate(self.layouts.items())
+        }
+
+    @cached_property
+    def permutations(self) -> dict[str, tuple[Any, ...]]:
+        """By network: for each block the part of its element, such as a `permutation` and `signs`."""
+        return {
+            name: tuple(on_arrays(part, itemgetter((0, place))) for part in self.element)
+            for place, name in enumerate(self.layouts)
+        }
+
+    @property
+    def aligned(self) -> Arrays:
+        """The aligned arrays (network, ...) of what moves."""
+        return {str(n): v.values[0] for n, v in self._moved[0].items()}
+
+    @property
+    def given(self) -> Arrays:
+        """All arrays (network, ...) as they came."""
+        return _stacked(self.layouts)
+
+    def _card(self) -> Card:
+        from .networks import transpositions_of
+
+        counts = transpositions_of(self.element).total[0]
+        distances = np.sqrt(self.distance_before[0]), np.sqrt(self.distance_after[0])
+        rows = tuple(
+            (name, number(before), number(after), str(int(count)))
+            for name, before, after, count in zip(self.layouts, *distances, counts, strict=True)
+        )
+        columns = ("network", "distance before", "after", "transpositions")
+        aim = "the mean of the aligned ones"
+        if self.rule.reference == "draw":
+            aim = list(self.layouts)[self.rule.reference_draw[1]]
+        table = Table(columns, rows, f"Euclidean distance to {aim}")
+        said = f"{len(self.layouts)} networks are in one labelling: `.networks` holds them."
+        small = Words(
+            f"Modulo {'; '.join(block.describe() for block in self.symmetry)}.", small=True
+        )
+        return Card(
+            "Aligned networks", (Words(said), table, small), "" if self.converged else "warn"
+        )
+
+
+def are_networks(posterior: Any) -> bool:
+    """Tell whether a mapping is of networks, and not of variables or groups of a posterior."""
+    if not isinstance(posterior, Mapping) or isinstance(posterior, xr.Dataset | xr.DataTree):
+        return False
+    return (
+        bool(posterior) and "posterior" not in posterior and all(map(_is_tree, posterior.values()))
+    )
+
+
+def _is_tree(value: Any) -> bool:
+    """Tell whether a value holds arrays of different variables: a mapping, an object, or a list of layers."""
+    if isinstance(value, list | tuple) and not hasattr(value, "_fields"):
+        return bool(value) and all(isinstance(v, Mapping) or _holds_arrays(v) for v in value)
+    plain = (str, bytes, int, float, xr.Dataset, xr.DataTree)
+    return not (value is None or hasattr(value, "shape") or isinstance(value, plain))
+
+
+def _holds_arrays(value: Any) -> bool:
+    return isinstance(value, list | tuple) and any(hasattr(array, "shape") for array in value)
+
+
+def read_network(apply: Apply, params: Tree, x: Any) -> Symmetry:
+    """Read the symmetry of a network from the function that applies it."""
+    raise ArgumentError(
+        "`symmetry` is not given: give the blocks of what is interchangeable in these networks."
+    )
+
+
+def align_trees(
+    networks: Mapping[str, Tree],
+    symmetry: Any,
+    apply: Apply | None,
+    x: Any,
+    reference: Any,
+    **options: Any,
+) -> AlignedNetworks:
+    """Align networks, as `align` says; `options` are its other arguments."""
+    from .align import align
+
+    if len(networks) < 2:
+        raise ArgumentError("`posterior` holds one network; give two or more, by name.")
+    layouts = {str(name): Layout.of(tree) for name, tree in networks.items()}
+    stacked = _stacked(layouts)
+    first = next(iter(networks.values()))
+    if symmetry is None:
+        if apply is None:
+            raise ArgumentError(
+                "`posterior` holds networks, and neither `symmetry` nor `apply` is given: give the function that "
+                "applies a network, as apply=model.apply, with example inputs `x`; or the blocks."
+            )
+        symmetry = read_network(apply, first, x)
+    blocks = as_symmetry(symmetry, {name: v.shape[1:] for name, v in stacked.items()})
+    if apply is not None:
+        check_function(blocks, next(iter(layouts.values())), apply, x)
+    if reference in layouts:
+        options["reference_draw"], reference = (0, list(layouts).index(reference)), "draw"
+    elif reference == "gaussian":
+        reference = "draw" if len(layouts) == 2 else "mean"
+    found = align(
+        {name: values[None] for name, values in stacked.items()},
+        blocks,
+        reference=reference,
+        scales=dict.fromkeys(dict.fromkeys(n for b in blocks for n in b.variables), 1.0),
+        gauge="keep",
+        **options,
+    )
+    own = {each.name: getattr(found, each.name) for each in fields(Alignment)}
+    return AlignedNetworks(**own, layouts=layouts)
+
+
+def check_function(blocks: Symmetry, layout: Layout, apply: Apply, x: Any) -> None:
+    """Refuse a block that changes what a network computes at example inputs.
+
+    Raises
+    ------
+    ValueError
+        If moving a block's components changes an output by more than rounding.
+    """
+    values = layout.values
+    group = Group(blocks, {name: value.shape for name, value in values.items()})
+    before = _outputs(apply, layout.tree(values), x)
+    rng = np.random.default_rng(0)
+    eps = max(float(np.finfo(value.dtype).eps) for value in values.values())
+    allowed = DIFFER * np.sqrt(eps) * float(np.abs(before).max(initial=0.0))
+    for block, part in zip(blocks, group.random(rng), strict=True):
+        after = _outputs(apply, layout.tree(block.act(dict(values), *part)), x)
+        change = float(np.abs(after - before).max(initial=0.0))
+        if not change <= allowed:
+            raise ArgumentError(
+                f"`symmetry` does not hold: {block.describe()} change an output of the network by {change:.3g}. "
+                "Declare what moves together completely."
+            )
+
+
+def _outputs(apply: Apply, tree: Tree, x: Any) -> np.ndarray:
+    from jax import tree_util
+
+    leaves = [
+        np.ravel(np.asarray(leaf, np.float64)) for leaf in tree_util.tree_leaves(apply(tree, x))
+    ]
+    return np.concatenate(leaves)
+
+
+def _stacked(layouts: Mapping[str, Layout]) -> Arrays:
+    """Arrays (network, ...) of networks; refuses those of another architecture than the first."""
+    (start, first), *others = ((name, layout.values) for name, layout in layouts.items())
+    for name, values in others:
+        for array in [*first, *values]:
+            one, other = (None if array not in v else v[array].shape for v in (first, values))
+            if one != other:
+                raise ArgumentError(
+                    f"`posterior` holds networks of unequal architecture: {array} has the shape {one} in {start!r}, "
+                    f"and {other} in {name!r}."
+                )
+    return {n: np.stack([first[n], *(values[n] for _, values in others)]) for n in first}
+
+
+def _word(key: Any) -> str:
+    """One step of a path: a key, an attribute or a place."""
+    found = [getattr(key, word) for word in ("key", "name", "idx") if hasattr(key, word)]
+    return str(found[0] if found else key).strip(".")
+
+
+def _is_real(dtype: Any) -> bool:
+    import jax.numpy as jnp
+
+    return bool(jnp.issubdtype(dtype, jnp.floating))
