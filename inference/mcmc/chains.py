@@ -14,6 +14,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from secrets import token_hex
+from tempfile import gettempdir
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +25,7 @@ from onebasin.base.cores import available_cores
 from onebasin.base.errors import InferenceError, RunCancelled
 from onebasin.base.files.leftovers import working_folder
 from onebasin.base.files.locks import locked
+from onebasin.base.processes.tasks import connected
 from onebasin.posteriors import schema
 
 from ..contracts.engines import ENGINES, LIBRARIES, definition_of
@@ -54,13 +57,14 @@ def run_chains(
     fingerprint: str = "",
     at_once: int | None = None,
     finished: Callable[[int], None] = lambda _: None,
+    elsewhere: Callable[[Sequence[ChainPlace]], None] | None = None,
 ) -> list[Standing]:
     """Run chains, several at once, and return how each stood at its end.
 
     `prepare` compiles what the chains share and returns what runs one; it is not called when no chain is missing.
     `gathered` takes the draws. In `folder` chains are kept as they go, and looked for: those whose `fingerprint` says
     that they are of this very run; `finished` is called with the number of each that is there. At most `at_once`
-    chains run together, by default as many as there are cores.
+    chains run together, by default as many as there are cores. `elsewhere` runs them in other processes instead.
 
     A full disk raises WriteError, and what was kept until then stays. After an interrupt, the chains at work are told
     to stop; what they came to is in the folder.
@@ -76,7 +80,10 @@ def run_chains(
                 finished(place.number)
         if missing:
             with _saying_what_is_gone(places):
-                _run(prepare(), missing, at_once or available_cores())
+                if elsewhere is not None:
+                    elsewhere(missing)
+                else:
+                    run_places(prepare(), missing, at_once or available_cores())
         for place in places:
             place.deliver()
     return [place.standing for place in places if place.standing is not None]
@@ -122,7 +129,8 @@ def _saying_what_is_gone(places: Sequence[ChainPlace]) -> Iterator[None]:
         ) from error
 
 
-def _run(run: RunChain, places: Sequence[ChainPlace], at_once: int) -> None:
+def run_places(run: RunChain, places: Sequence[ChainPlace], at_once: int) -> None:
+    """Run the chains of some places, several at once; the first error stops them all."""
     cancel = threading.Event()
 
     def work(place: ChainPlace) -> None:
@@ -165,8 +173,8 @@ def sample(
     s = job.method
     run = s if thin == 1 else replace(s, draws=s.draws * thin, thin=1)
     at_once = at_once or available_cores()
-    with working_folder("chains") as folder:
-        mark = None
+    with working_folder("chains") as folder, ExitStack() as cluster:
+        mark = elsewhere = None
         if job.checkpoint is not None:
             # All settings that decide a chain's draws: not how many there are of chains and of draws.
             settings = {n: v for n, v in run.recorded().items() if n not in ("chains", "draws")}
@@ -176,6 +184,15 @@ def sample(
             mark = fingerprint(job.target, engine=job.engine, progress=job.bars.say, **how)
         kept = None if mark is None else job.checkpoint
         there = None if kept is None else kept.absolute().parent
+        if job.client is not None:
+            from .workers import run_on_workers
+
+            client = cluster.enter_context(connected(job.client))
+            kept, mark = kept or folder / "kept", mark or token_hex(16)
+            there = there or Path(gettempdir())  # many draws come to lie on disk, not in memory
+            at_once = max(1, sum(client.nthreads().values()))
+            sent = replace(job, method=run)
+            elsewhere = partial(run_on_workers, sent, client, folder=kept, mark=mark)
         warmup = s.warmup if getattr(s, "save_warmup", False) else 0
         gathered = Gathered(s.chains, s.draws, there, warmup=warmup, thin=thin)
         at_once = min(at_once, s.chains)
@@ -189,6 +206,7 @@ def sample(
             fingerprint=mark or "",
             at_once=at_once,
             finished=job.bars.taken,
+            elsewhere=elsewhere,
         )
     recorded: dict[str, object] = {
         "warmup_seconds": [chain.warmup_seconds for chain in ended],
