@@ -62,6 +62,7 @@ def run_tasks[T](
     after: Mapping[str, Sequence[str]] | None = None,
     at_once: int | None = None,
     cores: int = 1,
+    here: bool = False,
     retries: int = 1,
     again: tuple[type[Exception], ...] = (TaskDied,),
 ) -> Iterator[tuple[str, T | Exception]]:
@@ -87,6 +88,8 @@ def run_tasks[T](
         Tasks that run together on this machine. A cluster runs as many as its workers have threads.
     cores : int
         Cores of a task on this machine. On a cluster a task has one, or more if there are fewer tasks than threads.
+    here : bool
+        Run the tasks in this process instead, one after another.
     retries : int
         Further tries of a task that one of the errors `again` broke off; a killed process is a `TaskDied`.
 
@@ -102,6 +105,23 @@ def run_tasks[T](
     Exception
         Any other error of a task, with all tasks stopped.
     """
+
+    def work(key: str, attempt: Callable[[str], T]) -> T | Exception:
+        for left in range(retries, -1, -1):
+            try:
+                return attempt(key)
+            except again as error:
+                if not left:
+                    return error
+                hear(key, {"again": error_in_words(error)})
+        raise AssertionError("a task has at least one try")
+
+    if here:
+        for key, arguments in tasks.items():
+            with _heard_by(partial(hear, key)):
+                hear(key, {})
+                yield key, work(key, lambda key, arguments=arguments: function(*arguments))
+        return
     orders = {key: _order(what, function, arguments) for key, arguments in tasks.items()}
     if not orders:
         return
@@ -110,25 +130,17 @@ def run_tasks[T](
     room = min(MOST, len(orders) if client else at_once or len(orders))
     with ThreadPoolExecutor(room) as pool, places as attempt:
 
-        def work(key: str) -> T | Exception:
-            for left in range(retries, -1, -1):
-                try:
-                    found = pickle.loads(attempt(key, orders[key]))
-                    if isinstance(found, Exception):
-                        raise found
-                except again as error:
-                    if not left:
-                        return error
-                    hear(key, {"again": str(error), "left": left})
-                else:
-                    return cast(T, found)
-            raise AssertionError("a task has at least one try")
+        def result(key: str) -> T:
+            found = pickle.loads(attempt(key, orders[key]))
+            if isinstance(found, Exception):
+                raise found
+            return cast(T, found)
 
         while waiting or at_work:
             ready = [k for k in waiting if ended.issuperset((after or {}).get(k, ()))]
             for key in ready[: room - len(at_work)]:
                 waiting.remove(key)
-                at_work[pool.submit(work, key)] = key
+                at_work[pool.submit(work, key, result)] = key
             # In slices: a wait without an end would not let an interrupt through on every system.
             for future in wait(at_work, timeout=0.2, return_when=FIRST_COMPLETED).done:
                 key = at_work.pop(future)
@@ -146,13 +158,22 @@ def succeeded[T](key: str, found: T | Exception) -> T:
 
 
 def tell(**told: Any) -> None:
-    """Tell whoever has started this task something that JSON can say; elsewhere nobody hears it."""
-    if _answers is not None:
-        print(f"{_SEPARATOR}{json.dumps(told)}", file=_answers, flush=True)
+    """Tell whoever runs this task something that JSON can say; elsewhere nobody hears it."""
+    if _hearers:
+        _hearers[-1](told)
 
 
-_answers: Any = None
-"""The stream that answers go to, in the process of a task."""
+_hearers: list[Callable[[dict[str, Any]], None]] = []
+"""Those who hear what the task in this process tells; the last one counts."""
+
+
+@contextmanager
+def _heard_by(hear: Callable[[dict[str, Any]], None]) -> Iterator[None]:
+    _hearers.append(hear)
+    try:
+        yield
+    finally:
+        _hearers.pop()
 
 
 def _order(what: str, function: Callable[..., Any], arguments: tuple[Any, ...]) -> bytes:
@@ -364,11 +385,11 @@ def _carry_out(order: bytes) -> Any:
 
 def main() -> int:
     """Carry out the order in the folder that the command names."""
-    global _answers
     from .libraries import prepare_jax_if_used, quieten_stan
 
-    _answers = os.fdopen(os.dup(1), "w")
+    answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what libraries print is no answer
+    _hearers.append(lambda told: print(f"{_SEPARATOR}{json.dumps(told)}", file=answers, flush=True))
     prepare_jax_if_used()
     quieten_stan()
     LOGGER.addHandler(_Telling(logging.INFO))

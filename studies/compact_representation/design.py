@@ -13,7 +13,6 @@ from onebasin.models.symmetry.blocks import Exchangeable, Symmetry, blocks_of
 from onebasin.truth.problems.images import Images, classifier, image_split
 
 from ..lab import Cell, Options
-from ..lab.posteriors import Distilling
 
 NAME = "compact-representation"
 
@@ -63,6 +62,14 @@ class PairSettings:
     runs: int
     swaps: tuple[int, ...]
     points: int = 25
+
+
+@dataclass(frozen=True)
+class Distilling:
+    """Settings of a distilled Gaussian, and the number of its draws that predict."""
+
+    distillation: DistillationSettings
+    draws: int
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from scipy.special import softmax
 
 from onebasin.analysis.alignment import align, switching
 from onebasin.analysis.gaussian import GaussianFit, fit_gaussian
+from onebasin.analysis.gaussian.distillation import distil
 from onebasin.analysis.predictive.classification import accuracy, entropy
 from onebasin.base.progress import ProgressBars
 from onebasin.models import BayesianNetwork, predict
@@ -23,10 +24,10 @@ from onebasin.posteriors import schema
 from onebasin.truth.problems.images import image_split
 
 from ..lab import Cell, Context
-from ..lab.making import sample
-from ..lab.posteriors import Distilling, halves, posterior_mean, prior_draws, tree_of
+from ..lab.run import sample
+from ..networks import halves, prior_draws, tree_of
 from . import design
-from .design import RowSettings, network
+from .design import Distilling, RowSettings, network
 from .pairs import train_dynamics, train_swaps
 
 BATCH = 50
@@ -176,8 +177,16 @@ def make(config: design.CompactConfig, cell: Cell, context: Context) -> xr.DataT
     if cell.key == design.REFINED:
         return sample(cell, context, start=posterior_mean(inputs[0]))
     if isinstance(cell.settings, Distilling):
-        return cell.settings.make(inputs[0], trained, cell.seed, start=posterior_mean(inputs[1]))
+        how = {"start": posterior_mean(inputs[1]), "settings": cell.settings.distillation}
+        found = distil(inputs[0], trained.x, seed=cell.seed, **how)
+        return found.sample(cell.settings.draws, seed=cell.seed, predictive_mb=0)
     return sample(cell, context)
+
+
+def posterior_mean(tree: xr.DataTree) -> dict[str, np.ndarray]:
+    """Mean over all draws of every variable."""
+    means = tree[schema.POSTERIOR].to_dataset().mean(schema.SAMPLE_DIMS)
+    return {str(name): value.values for name, value in means.items()}
 
 
 def make_aligned(

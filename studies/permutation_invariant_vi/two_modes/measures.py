@@ -30,7 +30,7 @@ variance of a step is in proportion to rate / M, and where that is large q is kn
 an optimum near the mode.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import field
 from functools import partial
 from itertools import product
@@ -45,7 +45,7 @@ from scipy.integrate import solve_ivp
 from onebasin.base.precision import precision
 from onebasin.base.settings import Count, Positive, Seed, Several, settings
 
-from ...lab import Frame
+from ...lab import Frames, frame_of
 from . import quadrature as optima
 from .quadrature import LineThroughModes, slope
 
@@ -202,7 +202,7 @@ MEASURES = ("shift", "determinant", "divergence")
 Row = dict[str, Any]
 
 
-def run(settings: InterpolationSettings) -> Mapping[str, Frame]:
+def run(settings: InterpolationSettings) -> Frames:
     """Follow the optima, descend from modes, and find the thresholds.
 
     The frames: `optima`, a row a sigma and branch, with lists over the ratios at which the branch exists; `descents`, a
@@ -227,7 +227,7 @@ def run(settings: InterpolationSettings) -> Mapping[str, Frame]:
         "ways": _ways(key_ways, settings),
         "stops": ({"time": time, "ratio": stopped_early(time)} for time in settings.times),
     }
-    return {name: Frame.of(found) for name, found in rows.items()}
+    return {name: frame_of(found) for name, found in rows.items()}
 
 
 def grid(settings: InterpolationSettings) -> np.ndarray:

@@ -22,7 +22,7 @@ from scipy.special import logsumexp
 
 from onebasin.models import predict
 
-from ...lab import Frame, Row
+from ...lab import Frames, Row, frame_of
 from . import posterior
 from .design import WORDS, TwoWeightSettings, WeightsProblem, model
 from .posterior import Approximation, GridPosterior, statistics
@@ -35,7 +35,7 @@ _HALVINGS = 14
 _RANDOM, _SEED = 200, 0
 
 
-def run(settings: TwoWeightSettings) -> Mapping[str, Frame]:
+def run(settings: TwoWeightSettings) -> Frames:
     """Solve every case without chance: all but the trained approximations.
 
     The frames: `cases`, a row a noise and alpha: see `solve_case` and `over_data_sets`; `edges`, a row a noise, with
@@ -58,7 +58,7 @@ def run(settings: TwoWeightSettings) -> Mapping[str, Frame]:
         ),
         "random": ({"kind": k, "information": informations(alike=v)} for k, v in kinds.items()),
     }
-    return {name: Frame.of(found) for name, found in rows.items()}
+    return {name: frame_of(found) for name, found in rows.items()}
 
 
 def solve_case(problem: WeightsProblem) -> dict[str, Any]:
