@@ -84,8 +84,8 @@ def study(
     if show:
         if record:
             raise UsageError("`--show` runs nothing: leave out --record.")
-        _, frames = run.read_results(out or run.recorded(name, size), name)
-        _write_findings(chosen, frames, json=json)
+        _, recorded = run.read_results(out or run.recorded(name, size), name)
+        _write_findings(chosen, recorded, json=json)
         return
     config = chosen.configure(
         Options(

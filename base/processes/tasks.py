@@ -18,7 +18,7 @@ import signal
 import sys
 import sysconfig
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -65,7 +65,7 @@ def run_tasks[T](
     here: bool = False,
     retries: int = 1,
     again: tuple[type[Exception], ...] = (TaskDied,),
-) -> Iterator[tuple[str, T | Exception]]:
+) -> Generator[tuple[str, T | Exception]]:
     """Run a function on each of several tuples of arguments, and yield what came of each as it ends.
 
     Parameters
@@ -117,10 +117,10 @@ def run_tasks[T](
         raise AssertionError("a task has at least one try")
 
     if here:
-        for key, arguments in tasks.items():
+        for key in tasks:
             with _heard_by(partial(hear, key)):
                 hear(key, {})
-                yield key, work(key, lambda key, arguments=arguments: function(*arguments))
+                yield key, work(key, lambda key: function(*tasks[key]))
         return
     orders = {key: _order(what, function, arguments) for key, arguments in tasks.items()}
     if not orders:

@@ -1,7 +1,7 @@
 """Chains in processes of a Dask cluster: a few of them a process, with the draws that they have at home.
 
-The folder of the chains is the channel. A worker that sees it keeps chains there as they go, so that a second try goes on
-from there; any other sends the files of its chains when they have ended. Either way the draws are read from the files,
+The folder of the chains is the channel. A worker that sees it keeps chains there as they go, so that a second try goes
+on from there; any other sends the files of its chains when they have ended. Either way draws are read from the files,
 a piece at a time, and are never in memory as a whole.
 """
 
@@ -11,7 +11,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple, override
+from typing import Any, NamedTuple, cast, override
 
 import numpy as np
 
@@ -54,7 +54,9 @@ def run_on_workers(
     groups = [places[at : at + size] for at in range(0, len(places), size)]
     by_number = {place.number: place for place in places}
     names = {_name([p.number for p in group]): [p.number for p in group] for group in groups}
-    sent = replace(job, bars=None, client=None, start=None, adapt_from=None, checkpoint=None)  # type: ignore[arg-type]
+    sent = replace(
+        job, bars=cast(Any, None), client=None, start=None, adapt_from=None, checkpoint=None
+    )
     tasks = {name: (sent, numbers, folder.absolute(), mark) for name, numbers in names.items()}
     what, hear = f"The model {job.target.name!r}", _Hearing(job)
     for key, found in run_tasks(run_group, tasks, client, what=what, hear=hear, say=job.bars.say):
@@ -119,7 +121,7 @@ class _TellingBars(ProgressBars):
 class _TellingBar(ChainBar):
     """Tells how far a chain is, now and then."""
 
-    moving = True  # type: ignore[assignment]
+    moving = True
 
     def __init__(
         self, bars: ProgressBars, number: int, warmup: int, draws: int, done: int = 0

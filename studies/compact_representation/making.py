@@ -177,8 +177,8 @@ def make(config: design.CompactConfig, cell: Cell, context: Context) -> xr.DataT
     if cell.key == design.REFINED:
         return sample(cell, context, start=posterior_mean(inputs[0]))
     if isinstance(cell.settings, Distilling):
-        how = {"start": posterior_mean(inputs[1]), "settings": cell.settings.distillation}
-        found = distil(inputs[0], trained.x, seed=cell.seed, **how)
+        start, settings = posterior_mean(inputs[1]), cell.settings.distillation
+        found = distil(inputs[0], trained.x, start=start, settings=settings, seed=cell.seed)
         return found.sample(cell.settings.draws, seed=cell.seed, predictive_mb=0)
     return sample(cell, context)
 

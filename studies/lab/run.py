@@ -21,6 +21,7 @@ import traceback
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -43,7 +44,7 @@ from onebasin.base.files.atomic import replacing
 from onebasin.base.files.leftovers import sweep
 from onebasin.base.files.locks import locked
 from onebasin.base.files.netcdf import write_tree
-from onebasin.base.files.seal import Seal, examine, examine_json, seal_json
+from onebasin.base.files.seal import Seal, examine, examine_json, read_json, seal_json, write_sealed
 from onebasin.base.jsonable import json_safe, json_text
 from onebasin.base.notices import notice, record
 from onebasin.base.processes.tasks import run_tasks, tell
@@ -182,8 +183,9 @@ def mark_of(recipe: Recipe, cell: Cell, target: Target | None) -> str | None:
     return fingerprint(target, progress=lambda line: tell(says=line), **deciding)
 
 
-def found_cell(recipe: Recipe, cell: Cell, mark: str | None) -> Made | None:
-    """Take what an earlier run made of a cell with this mark; a notice tells of a damaged file."""
+def found_cell(recipe: Recipe, cell: Cell, mark: str | None = None) -> Made | None:
+    """Take what an earlier run made of a cell with its mark; a notice tells of a damaged file."""
+    mark = mark or mark_of(recipe, cell, recipe.target(recipe.config, cell))
     path, failed = recipe.path(cell.key), read_json(recipe.path(cell.key, "failed.json"))
     said = _attributes(path) if path.exists() else {MARK: ""}
     if mark is not None and said.get(MARK, mark) == mark:
@@ -211,10 +213,10 @@ def sample(cell: Cell, context: Context, method: Method | None = None, **how: An
     """Sample a cell's target by its own method, or by the one given; `how` are arguments of `infer`."""
     assert context.target is not None, f"the cell {cell.key} is sampled"
     method = method or as_word(cell.method, cell.settings)
-    off = dict.fromkeys(("symmetry", "check_symmetry"), False)
+    how = {**dict.fromkeys(("symmetry", "check_symmetry"), False), "predictive_mb": 0, **how}
+    how = {"engine": cell.engine, "seed": cell.seed, "progress": context.progress, **how}
     kept = context.checkpoint if method.keeps else None
-    how = {"engine": cell.engine, "seed": cell.seed, "checkpoint": kept, "predictive_mb": 0, **how}
-    return inference.infer(context.target, method, progress=context.progress, **off, **how)
+    return inference.infer(context.target, method, checkpoint=kept, **how)
 
 
 def run_cells(
@@ -244,7 +246,7 @@ def run_cells(
     folder = run.posteriors.absolute()
     recipe = Recipe(study.target, study.make, config, folder, progress and here)
     places = {cell.key: f"[{n}/{len(cells)}] {cell.label}" for n, cell in enumerate(cells, start=1)}
-    ended, broken = dict[str, Made](), set[str]()
+    broken = set[str]()
 
     def hear(key: str, told: Mapping[str, Any]) -> None:
         if "records" in told:
@@ -254,14 +256,19 @@ def run_cells(
         else:
             say(f"{places[key]}: {told['says']}" if told else places[key])
 
+    every = {cell.key: (recipe, cell) for cell in cells}
+    there = {} if here else {k: task for k, task in every.items() if recipe.path(k).exists()}
+    ended: dict[str, Made] = {
+        k: m for k, m in run_tasks(found_cell, there, hear=hear, here=True) if isinstance(m, Made)
+    }
     making = run_tasks(
         make_cell,
-        {cell.key: (recipe, cell) for cell in cells},
+        {key: task for key, task in every.items() if key not in ended},
         None if schedule.scheduler == LOCAL else schedule.scheduler,
         what="The study",
         hear=hear,
         say=say,
-        after={cell.key: cell.inputs for cell in cells},
+        after={c.key: [k for k in c.inputs if k not in ended] for c in cells},
         at_once=at_once,
         cores=cores,
         here=here,
@@ -274,7 +281,7 @@ def run_cells(
         return f"{done} of {len(cells)} cells are finished and kept in {run.path}: repeat the command to resume"
 
     try:
-        for key, made in making:
+        for key, made in chain(list(ended.items()), making):
             if isinstance(made, Exception):
                 broken.add(key)
                 trace = getattr(made, "trace", "")
@@ -301,8 +308,8 @@ def run_cells(
 class Run:
     """A run's folder, and what its `run.json` says; as a context it records how the run ended."""
 
-    def __init__(self, path: Path, record: dict[str, Any]) -> None:
-        self.path, self.record = path, record
+    def __init__(self, path: Path, record: dict[str, Any], *, force: bool = False) -> None:
+        self.path, self.record, self._force = path, record, force
         self.posteriors, self.tables = path / "posteriors", path / "tables.md"
         self._lock = locked(path, argument="--out")
 
@@ -314,6 +321,8 @@ class Run:
     def __enter__(self) -> Run:
         """Hold the folder, and record that the run is under way; `InUse` if somebody else holds it."""
         self._lock.__enter__()
+        if self._force:
+            shutil.rmtree(self.posteriors, ignore_errors=True)
         self._mark("running")
         self.posteriors.mkdir(exist_ok=True)
         sweep(self.posteriors)
@@ -321,7 +330,7 @@ class Run:
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         """Record how the run ended, and let go of the folder."""
-        with suppress(WriteError if error else ()):  # what broke the run off tells more
+        with suppress(*[WriteError] if error else []):  # what broke the run off tells more
             if error is None:
                 self._mark("done")
             elif isinstance(error, Interrupted | KeyboardInterrupt):
@@ -354,73 +363,53 @@ def open_run(path: Path | None, *, study: str, config: Any, command: list[str], 
             "replace what is there with --force."
         )
     path.mkdir(parents=True, exist_ok=True)
-    if force:
-        shutil.rmtree(path / "posteriors", ignore_errors=True)
     typed = re.sub(r" --(out[ =]\S+|record\b)", "", shlex.join(command))
     made = {"study": study, "config": as_dict(config), "config_hash": digest, "command": typed}
     made |= {"versions": versions(), "commit": commit(), "machine": machine(), "cells": {}}
-    return Run(path, made)
+    return Run(path, made, force=force)
 
 
 def config_hash(study: str, config: Any) -> str:
     """Hash a study's settings."""
-    return hashlib.sha256(
-        f"{study}\n{json.dumps(as_dict(config), sort_keys=True)}".encode()
-    ).hexdigest()
+    text = f"{study}\n{json.dumps(as_dict(config), sort_keys=True)}"
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def finish(study: Study, config: Any, run: Run, outcomes: Outcomes) -> Frames:
     """Measure, and write numbers, tables and figures; a `StudyError` at the end if cells failed by an error."""
-    wrong = None
-    if outcomes.broken:
-        first, others = outcomes.broken[0], len(outcomes.broken) - 1
-        more = f", and {others} more" if others else ""
-        wrong = StudyError(
-            f"{len(outcomes.paths)} cells have a posterior, but {first.key} failed{more}: "
-            f"{outcomes.failures[first]}; {run.posteriors / first.key}.failed.json says where, and the same command "
-            "tries again what failed."
-        )
+    failed = ({"key": c.key, "label": c.label, "reason": w} for c, w in outcomes.failures.items())
     try:
-        frames: Frames = {
-            **study.measures(config, outcomes),
-            "failures": frame_of(
-                {"key": cell.key, "label": cell.label, "reason": reason}
-                for cell, reason in outcomes.failures.items()
-            ),
-        }
-        seconds = sum(float(cell.get("seconds", 0.0)) for cell in run.record["cells"].values())
-        kept = ("study", "config", "config_hash", "versions", "commit", "machine", "command")
-        write_results(
-            run.path / "results.json",
-            {**{n: run.record[n] for n in kept}, "seconds": seconds},
-            frames,
-        )
+        frames: Frames = {**study.measures(config, outcomes), "failures": frame_of(failed)}
+        cells = run.record["cells"].values()
+        made = {n: v for n, v in run.record.items() if n not in ("cells", "status")}
+        made["seconds"] = sum(float(cell.get("seconds", 0.0)) for cell in cells)
+        write_results(run.path / "results.json", made, frames)
         with replacing(run.tables) as part:
             tables = map(table_to_markdown, tables_of(study.tables, frames))
             part.write_text("\n\n".join([*tables, ""]), encoding="utf-8")
         for name, figure in study.figures(config, outcomes, frames).items():
             with replacing(run.path / f"{name}.png") as part:
                 figure.savefig(part, format="png", dpi=150)
-    except Exception as error:
-        raise (wrong or error) from error  # it cannot do without the cells that failed
-    if wrong is not None:
-        raise wrong
+    except Exception:
+        if not outcomes.broken:  # else it cannot do without the cells that failed
+            raise
+    if outcomes.broken:
+        first, others = outcomes.broken[0], len(outcomes.broken) - 1
+        more = f", and {others} more" if others else ""
+        raise StudyError(
+            f"{len(outcomes.paths)} cells have a posterior, but {first.key} failed{more}: "
+            f"{outcomes.failures[first]}; {run.posteriors / first.key}.failed.json says where, and the same command "
+            "tries again what failed."
+        )
     return frames
 
 
 def write_results(path: Path, made: Mapping[str, Any], frames: Frames) -> None:
     """Write frames, and how they were made: the names of the columns once, and a line a row."""
     split = {n: {"columns": list(f), "rows": f.to_numpy().tolist()} for n, f in frames.items()}
-    content = seal_json(json_safe({**made, "frames": split}))
-    laid_out = ",\n".join(
-        f'    {json_text(name)}: {{\n      "columns": {json_text(frame["columns"], indent=None)},\n      "rows": ['
-        + ",".join(f"\n        {json_text(row, indent=None)}" for row in frame["rows"])
-        + "]\n    }"
-        for name, frame in content.pop("frames").items()
-    )
-    head = json_text(content).removesuffix("\n}")
+    text = json_text(seal_json(json_safe({**made, "frames": split})))
     with replacing(path) as part:
-        part.write_text(f'{head},\n  "frames": {{\n{laid_out}\n  }}\n}}\n', encoding="utf-8")
+        part.write_text(re.sub(r"\n {10,}|\n {8}(?=\])", "", text) + "\n", encoding="utf-8")
 
 
 def read_results(path: Path, study: str) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -446,20 +435,6 @@ def read_results(path: Path, study: str) -> tuple[dict[str, Any], dict[str, Any]
 def recorded(study: str, size: str = "") -> Path:
     """Return the file of a study's recorded results; `size` where it is not of the default size."""
     return RESULTS / f"{study}{size and '-'}{size}.json"
-
-
-def write_sealed(path: Path, value: Mapping[str, Any]) -> None:
-    """Write an object as JSON, with its seal; numbers that are not finite become null."""
-    with replacing(path) as part:
-        part.write_text(f"{json_text(seal_json(json_safe(value)))}\n", encoding="utf-8")
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """Read an object; a damaged or missing file says nothing."""
-    with suppress(OSError, ValueError):
-        value = json.loads(path.read_text(encoding="utf-8"))
-        return value if isinstance(value, dict) else {}
-    return {}
 
 
 def _attributes(path: Path) -> dict[str, Any]:
