@@ -360,8 +360,24 @@ class _Telling(logging.Handler):
         tell(**{"says" if record.levelno >= logging.WARNING else "records": record.getMessage()})
 
 
-def _carry_out(order: bytes) -> Any:
-    """Do what an order says; errors are results."""
+def carried_out(order: bytes) -> bytes:
+    """Do what an order says, and return the result or the error, pickled."""
+    import cloudpickle
+
+    try:
+        found = _result(order)
+    except KeyboardInterrupt:
+        found = RunCancelled("The task was told to stop.")
+    try:
+        written: bytes = cloudpickle.dumps(found)
+        if isinstance(found, Exception):
+            pickle.loads(written)
+    except Exception:  # an error of a library that cannot be written, or not read
+        return pickle.dumps(TaskError(error_in_words(found)))
+    return written
+
+
+def _result(order: bytes) -> Any:
     theirs, what = pickle.loads(order)
     own, here = _versions(), platform.node()
     other = [
@@ -395,20 +411,8 @@ def main() -> int:
     LOGGER.addHandler(_Telling(logging.INFO))
     LOGGER.setLevel(logging.INFO)
     folder = Path(sys.argv[1])
-    try:
-        found = _carry_out((folder / "order").read_bytes())
-    except KeyboardInterrupt:
-        found = RunCancelled("The task was told to stop.")
-    import cloudpickle
-
-    try:
-        written = cloudpickle.dumps(found)
-        if isinstance(found, Exception):
-            pickle.loads(written)
-    except Exception:  # an error of a library that cannot be written, or not read
-        written = pickle.dumps(TaskError(error_in_words(found)))
     part = folder / "part"
-    part.write_bytes(written)
+    part.write_bytes(carried_out((folder / "order").read_bytes()))
     part.rename(folder / "result")  # whole or not at all
     return DONE
 

@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 
 from onebasin.models import BayesianNetwork, Categorical, Network
-from onebasin.studies.lab.posteriors import from_tree
+from onebasin.studies.networks import from_tree
 from onebasin.studies.permutation_invariant_vi import design
 from onebasin.studies.permutation_invariant_vi.classifiers.measures import hold_against, make_truth
 from onebasin.studies.permutation_invariant_vi.making import moments
