@@ -34,7 +34,8 @@ class OnebasinError(Exception):
 
 
 def _unpickled(kind: type[OnebasinError], args: Any, fields: dict[str, Any]) -> OnebasinError:
-    error = kind.__new__(kind, *args)
+    error = kind.__new__(kind)
+    error.args = args
     error.__dict__.update(fields)
     return error
 
