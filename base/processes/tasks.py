@@ -301,7 +301,12 @@ def _on_cluster(
                 future.release()
                 futures.remove(future)
 
-        client.register_plugin(Stops(topic))
+        try:
+            client.register_plugin(Stops(topic))
+        except Exception as error:
+            raise TaskError(
+                f"A worker cannot run tasks: {error}. Install this version of onebasin on all machines."
+            ) from error
         client.subscribe_topic(topic, lambda event: hear(event[1]["task"], event[1]["told"]))
         try:
             yield attempt

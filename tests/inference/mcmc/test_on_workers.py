@@ -128,7 +128,8 @@ def test_chains_have_the_draws_of_home_though_a_worker_is_killed(guide, tmp_path
 
 def test_simulations_have_the_ranks_of_home(guide):
     def normal(y=None):
-        numpyro.sample("y", dist.Normal(numpyro.sample("mu", dist.Normal(0, 1)), 1), obs=y)
+        mu = numpyro.sample("mu", dist.Normal(0, 1))
+        numpyro.sample("y", dist.Normal(mu, 1).expand([5]), obs=y)
 
     family = ob.truth.Family.of_numpyro(normal, observed="y")
     how = {"simulations": 60, "seed": 1}
