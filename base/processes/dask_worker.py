@@ -8,7 +8,7 @@ from typing import Any, cast
 from distributed import WorkerPlugin, get_worker
 
 from ..errors import RunCancelled, TaskError
-from .tasks import start
+from .task_process import start
 
 
 class Stops(WorkerPlugin):

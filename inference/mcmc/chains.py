@@ -7,9 +7,7 @@ taken as it is, and the rest is run.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -22,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onebasin.base.cores import available_cores
-from onebasin.base.errors import InferenceError, RunCancelled
+from onebasin.base.errors import InferenceError
 from onebasin.base.files.leftovers import working_folder
 from onebasin.base.files.locks import locked
 from onebasin.base.processes.tasks import connected
@@ -33,18 +31,10 @@ from ..contracts.method import Found, Job
 from ..runs.checkpoint import check_folder
 from ..runs.fingerprint import fingerprint
 from ..runs.provenance import package_versions
-from .places import ChainPlace, Gathered, Standing
+from .places import ChainPlace, Gathered, RunChain, Standing, run_places
 
 if TYPE_CHECKING:
     import xarray as xr
-
-
-RunChain = Callable[[ChainPlace, threading.Event], None]
-"""Runs a chain to its end, from its place's `standing` (None at the beginning).
-
-It puts draws and says where it stands as it goes (`put`, `save`), and how at its end (`finish`); it looks at the event
-now and then, and once that is set it saves and raises `RunCancelled`.
-"""
 
 
 def run_chains(
@@ -127,30 +117,6 @@ def _saying_what_is_gone(places: Sequence[ChainPlace]) -> Iterator[None]:
             f"{gone[0]}, where a chain was kept, was removed while it ran, so that the run has ended; what was kept of "
             f"{len(kept) - len(gone)} of {len(kept)} chains is still there, and the same call goes on from it."
         ) from error
-
-
-def run_places(run: RunChain, places: Sequence[ChainPlace], at_once: int) -> None:
-    """Run the chains of some places, several at once; the first error stops them all."""
-    cancel = threading.Event()
-
-    def work(place: ChainPlace) -> None:
-        if cancel.is_set():
-            raise RunCancelled
-        run(place, cancel)
-
-    with ThreadPoolExecutor(max_workers=min(at_once, len(places))) as pool:
-        futures = [pool.submit(work, place) for place in places]
-        try:
-            # In slices: a wait without an end would not let an interrupt through on every system.
-            while wait(futures, timeout=0.2, return_when=FIRST_EXCEPTION).not_done:
-                if any(f.done() and f.exception() for f in futures):
-                    break
-        finally:
-            cancel.set()
-        errors = [e for f in futures if f.done() and (e := f.exception())]
-        if errors:
-            # The chains that were told to stop say so too; the cause is the other one.
-            raise next((e for e in errors if not isinstance(e, RunCancelled)), errors[0])
 
 
 def sample(

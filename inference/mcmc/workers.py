@@ -18,13 +18,14 @@ import numpy as np
 from onebasin.base.cores import available_cores
 from onebasin.base.files.leftovers import working_folder
 from onebasin.base.notices import record
-from onebasin.base.processes.tasks import run_tasks, succeeded, tell
+from onebasin.base.processes.task_process import tell
+from onebasin.base.processes.tasks import run_tasks, succeeded
 from onebasin.base.progress import ChainBar, ProgressBars
 
 from ..contracts.method import Job
 from ..runs import checkpoint
 from ..runs.checkpoint import chain_folder, state_file
-from .places import ChainPlace, Gathered
+from .places import ChainPlace, Gathered, run_places
 
 MOST_TOGETHER = 8
 """Chains that one process runs at most: what it compiles serves all of them, what it loses are these."""
@@ -74,7 +75,6 @@ def run_on_workers(
 
 def run_group(job: Job[Any], numbers: Sequence[int], folder: Path, mark: str) -> dict[int, Ended]:
     """Run some chains of a job in this process, in the folder if this machine sees it."""
-    from .chains import run_places
 
     def seen(number: int) -> bool:
         return checkpoint.read(state_file(chain_folder(folder, number, mark)), mark) is not None
@@ -86,7 +86,7 @@ def run_group(job: Job[Any], numbers: Sequence[int], folder: Path, mark: str) ->
         for place in places:
             place.restore()
         draws = job.method.draws
-        missing = [p for p in places if p.standing is None or p.standing.draws < draws]
+        missing = [p for p in places if (p.standing.draws if p.standing else -1) < draws]
         if missing:
             implementation = job.implementation(replace(job, bars=_TellingBars(), folder=own))
             run_places(implementation, missing, available_cores())

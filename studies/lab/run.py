@@ -47,7 +47,8 @@ from onebasin.base.files.netcdf import write_tree
 from onebasin.base.files.seal import Seal, examine, examine_json, read_json, seal_json, write_sealed
 from onebasin.base.jsonable import json_safe, json_text
 from onebasin.base.notices import notice, record
-from onebasin.base.processes.tasks import run_tasks, tell
+from onebasin.base.processes.task_process import tell
+from onebasin.base.processes.tasks import run_tasks
 from onebasin.base.table import table_to_markdown
 from onebasin.inference.contracts.method import Method, as_dict
 from onebasin.inference.methods import as_word
@@ -81,7 +82,7 @@ class Broken(OnebasinError, RuntimeError):
 
 @dataclass(frozen=True)
 class Schedule:
-    """Where cells are made."""
+    """The place where cells are made."""
 
     scheduler: str = LOCAL  # ``local``, or the address of a Dask scheduler.
     workers: int | None = None

@@ -9,7 +9,8 @@ import pytest
 
 from onebasin.base.errors import TaskDied, TaskError, WriteError
 from onebasin.base.processes import tasks
-from onebasin.base.processes.tasks import run_tasks, tell
+from onebasin.base.processes.task_process import tell, versions
+from onebasin.base.processes.tasks import run_tasks
 
 
 def divided(number: int, by: int) -> float:
@@ -78,8 +79,8 @@ def test_what_cannot_be_sent_is_named():
 
 
 def test_another_version_is_rejected(monkeypatch):
-    versions = tasks._versions()
-    monkeypatch.setattr(tasks, "_versions", lambda: {**versions, "onebasin": "0.0.1"})
+    other = {**versions(), "onebasin": "0.0.1"}
+    monkeypatch.setattr(tasks, "versions", lambda: other)
     with pytest.raises(TaskError, match=r"has onebasin \S+ instead of 0\.0\.1: give all machines"):
         list(run_tasks(divided, {"a": (1, 2)}))
 

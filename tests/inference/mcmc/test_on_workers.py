@@ -77,7 +77,7 @@ def task_processes(place: Path) -> int:
             mine = f"{MARK}={place}".encode() in (folder / "environ").read_bytes()
         except OSError:
             continue
-        found += mine and b"onebasin.base.processes.tasks" in words
+        found += mine and b"onebasin.base.processes.task_process" in words
     return found
 
 
@@ -120,8 +120,8 @@ def test_chains_have_the_draws_of_home_though_a_worker_is_killed(guide, tmp_path
     )
     few = {**how, "chains": 2, "draws": 50}
     same(ob.nuts(program, **few), ob.nuts(program, client=address, **few))
-    versions = tasks._versions()
-    monkeypatch.setattr(tasks, "_versions", lambda: {**versions, "onebasin": "0.0.1"})
+    other = {**tasks.versions(), "onebasin": "0.0.1"}
+    monkeypatch.setattr(tasks, "versions", lambda: other)
     with pytest.raises(TaskError, match=r"instead of 0\.0\.1"):
         ob.nuts(target, client=address, **how)
 

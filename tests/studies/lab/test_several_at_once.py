@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from onebasin.base.processes import tasks
+from onebasin.base.processes import task_process, tasks
 from onebasin.studies.lab import Outcomes
 from onebasin.studies.lab.run import Schedule
 
@@ -31,7 +31,7 @@ def at_once(monkeypatch):
 
     def start(order, cores, cancel, hear):
         hear({})
-        return tasks.carried_out(order)
+        return task_process.carried_out(order)
 
     monkeypatch.setattr(tasks, "start", start)
 
