@@ -23,7 +23,7 @@ from onebasin.analysis.predictive.classification import (
 )
 from onebasin.truth.problems.images import image_split
 
-from ..lab import Frame, Frames, Outcomes, Row, Summary, read
+from ..lab import Frames, Outcomes, Row, Summary, frame_of, select
 from .design import RULES, CompactConfig, Representation, rows
 from .making import LAGS, SD_EDGES
 
@@ -73,7 +73,7 @@ def measure(config: CompactConfig, outcomes: Outcomes) -> Frames:
             ],
             "lines": lines,
         }
-    return {name: Frame.of(filled) for name, filled in found.items()}
+    return {name: frame_of(filled) for name, filled in found.items()}
 
 
 def score(
@@ -191,14 +191,14 @@ TABLES = (
         "calls the posterior close to unimodal once aligned",
         {"variance left": "ratio", "of prior draws": "prior_ratio"},
         by=("rule",),
-        over=lambda frames: read("alignments", frames).known("ratio"),
+        over=select("alignments", "ratio"),
     ),
     Summary(
         "Figure 5: median sd of a weight, and accuracy of the mean with half of the weights kept, before (qi) and "
         "after aligning",
         {"median sd": "median_sd", "accuracy of the pruned mean": "kept_accuracy"},
         by=("group", "label"),
-        over=lambda frames: read("rows", frames).known("median_sd"),
+        over=select("rows", "median_sd"),
     ),
     Summary(
         "Figure 2: loss barrier between two trained networks, nats. The paper says that rebasin removes it",
