@@ -454,7 +454,7 @@ class NumpyroValues:
         total = jax.vmap(lambda v: sum(site_terms(model, v, observed=True), jnp.zeros(())))
         return np.asarray(total(dict(values)))
 
-    def terms(self, values: Values) -> Mapping[str, Any]:
+    def terms(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the log density of every site at one point, and whether each variable is inside its support."""
         log_probs, sites = compute_log_probs(self.density.model, (), {}, values)
         inside = {f"support of {n}": jnp.all(sites[n]["fn"].support(v)) for n, v in values.items()}

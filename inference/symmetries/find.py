@@ -15,8 +15,8 @@ from onebasin.base.errors import ArgumentError
 from onebasin.models.target import check_target
 
 from ..density.changes import spread_draws
+from . import read as reading
 from . import separate, stages, sticks
-from .reading import blocks as reading
 from .measuring import BudgetedDensity, SearchedDensity, points_of, searched
 from .result import FoundSymmetry
 from .search import SEARCHED, Search, random_probes

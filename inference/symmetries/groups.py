@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .measuring import BudgetedDensity, Compared, LargestChange, worst
-from .moves import Generator, Generators, Point, act, axis_at, by_name, on_parts
+from .moves import Generator, Generators, Place, Point, act, axis_at, by_name, on_parts
 from .result import Status
 from .search import AscentEnd
 from .spaces import search
@@ -84,8 +84,8 @@ def elsewhere(generators: list[Generator], length: int, compared: Compared) -> l
     """Search pairs of parts beyond the first two: what a reference part, or unlike groups of parts, hide."""
     pairs = list(combinations(range(length), 2))
     if length <= MANY_PARTS:
-        by_axes: dict[tuple[tuple[str, int | None], ...], list[tuple[int, int]]] = {}
-        shown: dict[tuple[tuple[str, int | None], ...], tuple[Generator, ...]] = {}
+        by_axes: dict[tuple[tuple[str, Place | None], ...], list[tuple[int, int]]] = {}
+        shown: dict[tuple[tuple[str, Place | None], ...], tuple[Generator, ...]] = {}
         for pair in pairs:
             space = search(on_parts(generators, pair), compared)
             for chosen in space.basis:

@@ -298,9 +298,7 @@ def numpyro_searched(target: Target) -> SearchedDensity:
     shapes = {name: tuple(chart.event_shape) for name, chart in density.charts.items()}
     batch = max(1, min(BATCH, CHUNK_NUMBERS // max(1, 8 * density.size)))
     constrain = in_double(density.constrain, batch)
-    return SearchedDensity(
-        shapes, density.size, constrain, log_density, gradient, values.terms
-    )
+    return SearchedDensity(shapes, density.size, constrain, log_density, gradient, values.terms)
 
 
 def stan_searched(target: Target, progress: Callable[[str], None] | None = None) -> SearchedDensity:

@@ -38,7 +38,9 @@ def exchangeable(generators: Generators, order: Iterable[str]) -> Exchangeable |
         own = [
             g.axis for g in generators if g.name == name and g.kind == "swap" and g.axis is not None
         ]
-        own.sort(key=lambda place: (place, 0) if isinstance(place, int) else (place.axis, place.start))
+        own.sort(
+            key=lambda place: (place, 0) if isinstance(place, int) else (place.axis, place.start)
+        )
         if own:
             axes[name] = tuple(own)
     complements = tuple(

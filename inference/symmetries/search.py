@@ -26,7 +26,7 @@ from .result import FoundBlock
 from .spaces import SAME, Space
 
 if TYPE_CHECKING:
-    from .reading.read import ReadClass, ReadSymmetry
+    from onebasin.models.reading.read import ReadClass, ReadSymmetry
 
 Axes = list[tuple[str, int]]
 

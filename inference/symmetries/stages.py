@@ -12,21 +12,11 @@ from onebasin.base.errors import ArgumentError
 from onebasin.models.symmetry.block import axes_of
 from onebasin.models.symmetry.blocks import Rotation
 from onebasin.models.symmetry.counterparts import Counterparts
+from onebasin.models.symmetry.gf2 import echelon, least_basis, reduce
 
 from .groups import copies, elsewhere, one_mode, parts_compete, reach, variables_compete
 from .measuring import Compared, worst
-from .moves import (
-    Generator,
-    Generators,
-    Moves,
-    by_name,
-    echelon,
-    least_basis,
-    on_parts,
-    reduce,
-    signs_of_part,
-    swaps,
-)
+from .moves import Generator, Generators, Moves, Place, by_name, on_parts, signs_of_part, swaps
 from .result import (
     OF_STATUS,
     ONE_MODE,
@@ -58,7 +48,7 @@ def interchangeable(s: Search, length: int, axes: Axes) -> Iterator[FoundBlock]:
     s.spaces[length] = space
     if not space.complete:
         s.open.append(f"sums of the {len(axes)} axes of length {length}")
-    taken: set[tuple[str, int | None]] = set()
+    taken: set[tuple[str, Place | None]] = set()
     for chosen in space.basis:
         own = space.moves.generators(chosen)
         axes_moved = {(g.name, g.axis) for g in own if g.kind == "swap"}
@@ -239,7 +229,9 @@ def whole_variables(s: Search) -> Iterator[FoundBlock]:
     flips = s.program.flips if s.program else ()
     if s.large:
         moves = Moves(tuple((g,) for g in generators))
-        space = Space(moves, tuple(least_basis([sum(map(moves.of, own)) for own in flips], moves.weight)))
+        space = Space(
+            moves, tuple(least_basis([sum(map(moves.of, own)) for own in flips], moves.weight))
+        )
     else:
         space = search(generators, s)
     shown = echelon(sum(map(space.moves.of, own)) for own in flips)
@@ -266,7 +258,9 @@ def whole_variables(s: Search) -> Iterator[FoundBlock]:
             proved = bool(shown) and not reduce(chosen, shown)
             said = [unchanged(f"Changing {moving}{together}", held, s.probes, near), alone(own, s)]
             if proved:
-                said[0] = f"Read from the program: changing {moving}{together} leaves the log density unchanged."
+                said[0] = (
+                    f"Read from the program: changing {moving}{together} leaves the log density unchanged."
+                )
             if held.holds:
                 said.append(why)
             else:
@@ -323,7 +317,7 @@ def exchange(s: Search, own: Sequence[Generator], length: int) -> FoundBlock:
     for g in own:
         if g.kind == "negate":
             tuples.append((g.name, f"-{g.name}"))
-        elif g.axis is not None and g.name in shapes and shapes[g.name][g.axis] == length:
+        elif isinstance(g.axis, int) and g.name in shapes and shapes[g.name][g.axis] == length:
             axes[g.name] = (*axes.get(g.name, ()), g.axis)
         elif g.axis is not None and g.name in shapes:
             tuples.append(positions(g, g.parts, len(shapes[g.name])))

@@ -82,7 +82,12 @@ def in_jax(function: Callable[[Point], float], *modules: Any) -> Callable[[Point
             "expit": jax.scipy.special.expit,
             "xlogy": jax.scipy.special.xlogy,
         }
-        held = [(m, n, vars(m)[n]) for m in (*modules, sys.modules[__name__]) for n in own if n in vars(m)]
+        held = [
+            (m, n, vars(m)[n])
+            for m in (*modules, sys.modules[__name__])
+            for n in own
+            if n in vars(m)
+        ]
         try:
             for module, name, _ in held:
                 setattr(module, name, own[name])

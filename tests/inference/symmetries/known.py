@@ -20,7 +20,7 @@ class Known:
     others: tuple[tuple[str, str], ...] = ()
     ascents: bool = False
     as_read: Mapping[str, str] = field(default_factory=dict)
-    """What reading says in other words, by those of the search: another generator of the same group, or more exactly."""
+    """What reading says in other words, by those of the search: another generator, or more exactly."""
 
     @staticmethod
     def of(function: Callable[..., float], text: str, live: str = "", **more) -> "Known":
@@ -308,7 +308,11 @@ def _(b, s):
 
 @known("ordered cutpoints", "c 4 ordered, b 3")
 def _(c, b):
-    level, k, eta = np.concatenate([np.full(1, -40.0), c, np.full(1, 40.0)]), np.arange(25) % 5, X @ b
+    level, k, eta = (
+        np.concatenate([np.full(1, -40.0), c, np.full(1, 40.0)]),
+        np.arange(25) % 5,
+        X @ b,
+    )
     share = expit(level[k + 1] - eta) - expit(level[k] - eta)
     return np.log(share + 1e-300).sum() + normal(b) + normal(c, 0, 3)
 

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
-import numpy as np
 from jax.extend.core import ClosedJaxpr, Literal
 from jax.interpreters import partial_eval
 
-from onebasin.models.symmetry.axis_part import AxisPart
-
-from ..moves import echelon, orthogonal
+from ..symmetry.axis_part import AxisPart
+from ..symmetry.block import Block, Place
+from ..symmetry.blocks import Exchangeable, Flip, Symmetry
+from ..symmetry.gf2 import bits, echelon, orthogonal, reduce
 from .labels import AxisClass, Label, Labels, Leaf, Product, Sum, Uniform, Why, leaves, resolve
 from .program import Array, Known, Walk
 from .rules import RULES
@@ -64,17 +64,23 @@ class ReadSymmetry:
     equations: int
 
 
-def traced(function: Callable[[Mapping[str, Any]], Any], shapes: Shapes) -> tuple[ClosedJaxpr, list[str]]:
+def traced(
+    function: Callable[..., Any], shapes: Shapes, inputs: Any = ()
+) -> tuple[ClosedJaxpr, list[str]]:
     """The program of a function of named arrays, with a name for each of its results: that of its path."""
-    given = {name: jax.ShapeDtypeStruct(shape, float) for name, shape in shapes.items()}
-    closed, out = jax.make_jaxpr(function, return_shape=True)(given)
+    kind = jax.dtypes.canonicalize_dtype(float)
+    given = {name: jax.ShapeDtypeStruct(shape, kind) for name, shape in shapes.items()}
+    closed, out = jax.make_jaxpr(function, return_shape=True)(given, *inputs)
     paths = jax.tree_util.tree_flatten_with_path(out)[0]
     return closed, [str(getattr(path[-1], "key", "")) if path else "" for path, _ in paths]
 
 
-def read(function: Callable[[Mapping[str, Any]], Any], shapes: Shapes) -> ReadSymmetry:
-    """Read which axes and signs of named parameters leave every result of a function as it is."""
-    closed, names = traced(function, shapes)
+def read(function: Callable[..., Any], shapes: Shapes, inputs: Sequence[Any] = ()) -> ReadSymmetry:
+    """Read which axes and signs of named parameters leave every result of a function as it is.
+
+    `inputs` are its other arguments, trees of arrays: whatever their values are, results stay.
+    """
+    closed, names = traced(function, shapes, inputs)
     needed, _ = partial_eval.dce_jaxpr(
         closed.jaxpr, [True] * len(closed.jaxpr.outvars), instantiate=True
     )
@@ -83,7 +89,9 @@ def read(function: Callable[[Mapping[str, Any]], Any], shapes: Shapes) -> ReadSy
     sites = _sites(needed, names)
     walk = Walk(RULES, Labels(), sites=sites)
     axes = {n: tuple(_begun(size) for size in shapes[n]) for n in order}
-    walk.through(needed, consts, [Array(axes[name]) for name in order])
+    inputs_of: list[Any] = [var.aval for var in needed.invars[len(order) :]]
+    others = [aval.shape for aval in inputs_of]
+    _walk(walk, needed, consts, [Array(axes[name]) for name in order], others)
     owned = {n: tuple(map(resolve, labels)) for n, labels in axes.items()}
     places = _places(owned)
     fixed = {
@@ -93,11 +101,27 @@ def read(function: Callable[[Mapping[str, Any]], Any], shapes: Shapes) -> ReadSy
         if label.size > 1 and (why := _fixed(axes[name][axis], label)) is not None
     }
     free = [node for node in places if node.why is None]
-    flips, signs = _signs(needed, consts, order, owned, sites)
+    flips, signs = _signs(needed, consts, order, owned, others)
     classes = tuple(
         ReadClass(node.size, _by_name(places[node]), tuple(signs.get(node, ()))) for node in free
     )
     return ReadSymmetry(classes, flips, fixed, tuple(walk.unknown), len(needed.eqns))
+
+
+def _walk(
+    walk: Walk,
+    jaxpr: Any,
+    consts: Sequence[Known],
+    args: Sequence[Array],
+    others: Sequence[tuple[int, ...]],
+) -> None:
+    """Walk through a program, whose other inputs and whose results stay."""
+    given = [Array(tuple(walk.fixed(size, "an axis of the inputs") for size in s)) for s in others]
+    for result in walk.through(jaxpr, consts, [*args, *given]):
+        array = walk.labelled(result)
+        walk.plain(array)
+        for label in array.labels:
+            walk.fix(label, "an axis of the result")
 
 
 def _begun(size: int) -> Label:
@@ -129,12 +153,12 @@ def _fixed(begun: Label, label: Label) -> Why | None:
     return why or (begun.of.why if isinstance(begun, Leaf) else None) or Why("")
 
 
-Place = tuple[str, AxisPart]
+NamedPart = tuple[str, AxisPart]
 
 
-def _places(owned: Mapping[str, Sequence[Label]]) -> dict[AxisClass, list[Place]]:
+def _places(owned: Mapping[str, Sequence[Label]]) -> dict[AxisClass, list[NamedPart]]:
     """Where each class sits in the parameters."""
-    found: dict[AxisClass, list[Place]] = {}
+    found: dict[AxisClass, list[NamedPart]] = {}
     for name, labels in owned.items():
         for axis, label in enumerate(labels):
             for leaf, part in _parts(label, axis):
@@ -181,7 +205,7 @@ def _merged(repeats: Sequence[tuple[int, int]]) -> tuple[int, int, list[int]]:
     return count, period, offsets
 
 
-def _by_name(places: Sequence[Place]) -> dict[str, tuple[AxisPart, ...]]:
+def _by_name(places: Sequence[NamedPart]) -> dict[str, tuple[AxisPart, ...]]:
     found: dict[str, tuple[AxisPart, ...]] = {}
     for name, part in places:
         found[name] = (*found.get(name, ()), part)
@@ -193,10 +217,10 @@ def _signs(
     consts: Sequence[Known],
     order: Sequence[str],
     owned: Mapping[str, Sequence[Label]],
-    sites: Mapping[int, str],
-) -> tuple[tuple[tuple[str, ...], ...], dict[AxisClass, list[tuple[Place, ...]]]]:
+    others: Sequence[tuple[int, ...]],
+) -> tuple[tuple[tuple[str, ...], ...], dict[AxisClass, list[tuple[NamedPart, ...]]]]:
     """Generators of signs: of whole variables, and of the components of each class."""
-    walk = Walk(RULES, Labels(signs=True), sites=dict(sites))
+    walk = Walk(RULES, Labels(signs=True))
     args = [walk.with_unknowns(Array(tuple(owned[name])), stretches=False) for name in order]
     of: dict[int, tuple[str, AxisPart | None]] = {}
     for name, array in zip(order, args, strict=True):
@@ -204,22 +228,21 @@ def _signs(
         for axis, label in enumerate(array.labels):
             for leaf, part in _parts(label, axis):
                 of[leaf.form] = (name, part)
-    for array in walk.through(jaxpr, consts, args):
-        walk.plain(walk.labelled(array))
+    _walk(walk, jaxpr, consts, args, others)
     groups: dict[AxisClass | None, list[int]] = {}
     for at, node in enumerate(walk.owner):
         groups.setdefault(node, []).append(at)
     flips: list[tuple[str, ...]] = []
-    signs: dict[AxisClass, list[tuple[Place, ...]]] = {}
-    for node, bits in groups.items():
-        place = {bit: at for at, bit in enumerate(bits)}
-        own = sum(1 << bit for bit in bits)
+    signs: dict[AxisClass, list[tuple[NamedPart, ...]]] = {}
+    for node, unknowns in groups.items():
+        place = {bit: at for at, bit in enumerate(unknowns)}
+        own = sum(1 << bit for bit in unknowns)
         checks = {check & own for check in walk.on.checks} - {0}
-        packed = [sum(1 << place[b] for b in _set(check)) for check in checks]
-        free = orthogonal(packed, len(bits))
-        shown = sum(1 << place[b] for b in bits if 1 << b in of)
+        packed = [sum(1 << place[b] for b in bits(check)) for check in checks]
+        free = orthogonal(packed, len(unknowns))
+        shown = sum(1 << place[b] for b in unknowns if 1 << b in of)
         for vector in echelon([vector & shown for vector in free]):
-            named = [of[1 << bits[at]] for at in _set(vector)]
+            named = [of[1 << unknowns[at]] for at in bits(vector)]
             if node is None:
                 flips.append(tuple(name for name, _ in named))
             else:
@@ -229,8 +252,47 @@ def _signs(
     return tuple(flips), signs
 
 
-def _set(vector: int) -> list[int]:
-    return [place for place in range(vector.bit_length()) if vector >> place & 1]
+def place_of(part: AxisPart, shape: Sequence[int]) -> Place:
+    """The axis, where a part of it is all of it."""
+    whole = part.start == 0 and part.stride == part.repeats == 1
+    return part.axis if whole and part.count == shape[part.axis] else part
 
 
-_ = np
+def block_of(
+    each: ReadClass, shapes: Shapes, signs: Sequence[tuple[str, AxisPart]] = ()
+) -> Exchangeable:
+    """The block of a class, with one set of signs."""
+    axes = {}
+    for name in (name for name in shapes if name in each.places):
+        places = sorted(each.places[name], key=lambda part: (part.axis, part.start))
+        own = tuple(place_of(part, shapes[name]) for part in places)
+        axes[name] = own if len(own) > 1 else own[0]
+    names = tuple(name for name in shapes if any(name == own for own, _ in signs))
+    return Exchangeable(axes, set(names) == set(axes) or names or False)
+
+
+def signs_fit(each: ReadClass, own: Sequence[tuple[str, AxisPart]]) -> bool:
+    """Tell whether a block can hold a set of signs: it changes the sign of a variable along all axes that it moves."""
+    return len(own) == sum(len(each.places[name]) for name in {name for name, _ in own})
+
+
+def symmetry_of(found: ReadSymmetry, shapes: Shapes) -> Symmetry:
+    """Blocks of all that was read, with the first set of signs that each can hold; and signs of whole arrays."""
+    blocks: list[Block[Any]] = []
+    known: list[int] = []
+    place = {name: 1 << at for at, name in enumerate(shapes)}
+    for each in found.classes:
+        fitting = [own for own in sorted(each.signs, key=len) if signs_fit(each, own)]
+        signs = fitting[0] if fitting else ()
+        blocks.append(block_of(each, shapes, signs))
+        # Signs of all components are that of the whole along every axis.
+        whole = 0
+        for name, _ in signs:
+            whole ^= place[name]
+        known = echelon([*known, whole])
+    for own in sorted(found.flips, key=len):
+        vector = sum(place[name] for name in own)
+        if reduce(vector, known):
+            known = echelon([*known, vector])
+            blocks.append(Flip(tuple(name for name in shapes if name in own)))
+    return tuple(blocks)

@@ -74,7 +74,7 @@ class Product:
 
 @dataclass(frozen=True, eq=False)
 class Sum:
-    """Concatenated axes; `forms` say by which unknowns the array changes sign in each of them, relative to the first."""
+    """Concatenated axes; `forms` say by which unknowns the array changes sign in each, relative to the first."""
 
     parts: tuple[Label, ...]
     forms: tuple[int, ...]
@@ -239,10 +239,10 @@ class Labels:
                 self.vanish(a.form ^ b.form)
             return Leaf(b.of, a.form ^ b.form if times else b.form)
         if isinstance(a, Leaf) or isinstance(b, Leaf):
-            leaf, label = (a, b) if isinstance(a, Leaf) else (b, a)
+            leaf, other = (a, b) if isinstance(a, Leaf) else (b, a)
             assert isinstance(leaf, Leaf)
             # What is uniform in one is not in the other.
-            label = self._with_classes(label)
+            label = self._with_classes(other)
             self._bind(leaf.of, unsigned(label))
             if not times:
                 self.steady(_times(label, leaf.form))
@@ -372,8 +372,8 @@ class Labels:
             need = outer // done
             if part.size % need:
                 return None
-            pair = self.factor(part, need, part.size // need)
-            return pair and (product((*before, pair[0])), product((pair[1], *after)))
+            split = self.factor(part, need, part.size // need)
+            return split and (product((*before, split[0])), product((split[1], *after)))
         return product(before), Uniform(1)
 
     def _common_factors(self, a: Product, b: Product) -> list[tuple[Label, Label]] | None:

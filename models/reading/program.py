@@ -67,10 +67,18 @@ class Known:
     @property
     def value(self) -> Any:
         """Its value, of NumPy or JAX."""
-        if self.made is not None:
-            eqn, place, args = self.made
-            found = computed(eqn, [arg.value for arg in args])
-            self._value, self.made = found[place], None
+        waiting = [self]  # no recursion: a program may compute a constant in thousands of steps
+        while waiting:
+            last = waiting[-1]
+            if last.made is None:
+                waiting.pop()
+                continue
+            eqn, place, args = last.made
+            before = [arg for arg in args if arg.made is not None]
+            if before:
+                waiting += before
+                continue
+            last._value, last.made = computed(eqn, [arg._value for arg in args])[place], None
         return self._value
 
 
@@ -112,7 +120,7 @@ class Array:
         return None if self.value is None or self.value.size != 1 else int(self.value.item())
 
 
-_AS_NUMPY = {
+_AS_NUMPY: dict[str, Callable[..., Any]] = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "neg": np.negative, "abs": np.abs,
     "sign": np.sign, "exp": np.exp, "log": np.log, "log1p": np.log1p, "expm1": np.expm1,
     "sqrt": np.sqrt, "square": np.square, "max": np.maximum, "min": np.minimum,
@@ -155,10 +163,10 @@ def computed(eqn: JaxprEqn, values: Sequence[Any]) -> Sequence[Any]:
     return [found if isinstance(found, jax.Array) else np.asarray(found, aval.dtype)]
 
 
-def _label_constant(value: np.ndarray) -> list[Label]:
+def _label_constant(value: np.ndarray) -> list[Label | None]:
     """Labels of a constant: uniform axes, stretches of equal entries, one class for both axes like those of `eye`."""
     found: list[Label | None] = []
-    for axis, size in enumerate(value.shape):
+    for axis in range(value.ndim):
         runs = _runs(value, axis)
         if runs is None:
             found.append(None)
@@ -218,7 +226,9 @@ class Walk:
     on: Labels
     unknown: dict[str, None] = field(default_factory=dict)
     bits: int = 0  # unknowns so far
-    owner: list[AxisClass | None] = field(default_factory=list)  # of each unknown; None of a whole array
+    owner: list[AxisClass | None] = field(
+        default_factory=list
+    )  # of each unknown; None of a whole array
     site: str = ""
     sites: dict[int, str] = field(default_factory=dict)
 
@@ -331,7 +341,9 @@ class Walk:
 
     # The walk.
 
-    def through(self, jaxpr: Jaxpr, consts: Sequence[Operand], args: Sequence[Operand]) -> list[Operand]:
+    def through(
+        self, jaxpr: Jaxpr, consts: Sequence[Operand], args: Sequence[Operand]
+    ) -> list[Operand]:
         """Walk through a program and return what is known of its results."""
         env: dict[Any, Operand] = {}
         env.update(zip(jaxpr.constvars, consts, strict=True))
@@ -360,7 +372,8 @@ class Walk:
         if call is not None:
             return self.inner(call, args)
         known = all(isinstance(arg, Known) for arg in args)
-        size = sum(math.prod(var.aval.shape) for var in eqn.outvars)
+        avals: list[Any] = [var.aval for var in eqn.outvars]
+        size = sum(math.prod(aval.shape) for aval in avals)
         if known and name != "platform_index" and size <= FOLDED and not eqn.effects:
             of = [arg for arg in args if isinstance(arg, Known)]
             return [Known(made=(eqn, place, of)) for place in range(len(eqn.outvars))]
@@ -369,10 +382,8 @@ class Walk:
             self.unknown[name] = None
             rule = unread
         self.on.why = self.why(f"`{name}`")
-        if name in LOOPS:
-            found = rule(self, eqn, args)
-        else:
-            found = rule(self, eqn, [self.labelled(arg) for arg in args])
+        operands: Any = args if name in LOOPS else [self.labelled(arg) for arg in args]
+        found = rule(self, eqn, operands)
         results = found if eqn.primitive.multiple_results else (found,)
         return [each if isinstance(each, Known) else replace(each, known=None) for each in results]
 
@@ -385,7 +396,12 @@ class Walk:
         for _ in range(ROUNDS):
             found = [self.labelled(array) for array in body(carry)]
             new = [
-                Array(tuple(resolve(self.on.unify(*pair)) for pair in zip(a.labels, b.labels, strict=True)))
+                Array(
+                    tuple(
+                        resolve(self.on.unify(*pair))
+                        for pair in zip(a.labels, b.labels, strict=True)
+                    )
+                )
                 for a, b in zip(carry, found, strict=True)
             ]
             old = [[resolve(label) for label in array.labels] for array in carry]
@@ -433,15 +449,13 @@ def called(eqn: JaxprEqn) -> ClosedJaxpr | Jaxpr | None:
 
 def unread(walk: Walk, eqn: JaxprEqn, args: Sequence[Array]) -> Any:
     """An equation that is not understood: nothing that it touches moves."""
-    name = eqn.primitive.name
+    what = f"`{eqn.primitive.name}` is not understood"
     walk.plain(*args)
     for arg in args:
         for label in arg.labels:
-            walk.fix(label, f"`{name}` is not understood")
-    found = [
-        Array(tuple(walk.fixed(size, f"`{name}` is not understood") for size in var.aval.shape))
-        for var in eqn.outvars
-    ]
+            walk.fix(label, what)
+    avals: list[Any] = [var.aval for var in eqn.outvars]
+    found = [Array(tuple(walk.fixed(size, what) for size in aval.shape)) for aval in avals]
     return found if eqn.primitive.multiple_results else found[0]
 
 

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from onebasin.base.errors import InferenceError
 from onebasin.base.precision import precision
+from onebasin.models.reading.read import (
+    ReadClass,
+    ReadSymmetry,
+    block_of,
+    place_of,
+    read,
+    signs_fit,
+)
 from onebasin.models.symmetry.axis_part import AxisPart
 from onebasin.models.symmetry.group import Group
 
-from ..groups import copies, variables_compete
-from ..measuring import DOUBTFUL, SearchedDensity
-from ..moves import Generator, Place
-from ..result import FoundBlock, bounding, exchangeable, listed
-from ..search import Search
-from ..stages import judged
-from .read import ReadClass, ReadSymmetry, read
+from .groups import copies, variables_compete
+from .measuring import DOUBTFUL, SearchedDensity
+from .moves import Generator
+from .result import FoundBlock, bounding, listed
+from .search import Search
+from .stages import judged
 
 VERIFIED_AT = 2
 """Points at which what was read is compared."""
@@ -41,14 +48,16 @@ def blocks_read(s: Search, found: ReadSymmetry) -> Iterator[FoundBlock]:
     shapes = s.measured.density.shapes
     few = s.at(s.probes[:VERIFIED_AT])
     for each in found.classes:
-        places = {n: tuple(_place(part, shapes[n]) for part in own) for n, own in each.places.items()}
-        own = tuple(Generator(n, "swap", p, (0, 1)) for n, some in places.items() for p in some)
-        block: Any = exchangeable(own, s.order)
+        own = tuple(
+            Generator(name, "swap", place_of(part, shapes[name]), (0, 1))
+            for name, parts in each.places.items()
+            for part in parts
+        )
         moving = listed(own)
         signs, others = _signs(s, each, shapes)
+        block = block_of(each, shapes, signs)
+        names = block.flipped
         if signs:
-            names = tuple(n for n in s.order if any(g.name == n for g in signs))
-            block = type(block)(block.axes, True if set(names) == set(block.axes) else names)
             moving += f", with signs of {' and '.join(names)}"
         change = _verified(s, block)
         status, why = judged(few if s.large else s, s, own, copies(own, each.size))
@@ -61,7 +70,7 @@ def blocks_read(s: Search, found: ReadSymmetry) -> Iterator[FoundBlock]:
             said.insert(1, f"Each part may change the sign of {' and '.join(names)}.")
         yield FoundBlock(block, moving, each.size, status, tuple(said), "read")
         for more in others:
-            at = [g.name for g in more if not signs or g.name not in names] or [more[0].name]
+            at = [g.name for g in more if g.name not in names] or [more[0].name]
             yield FoundBlock(
                 None,
                 f"signs of parts of {listed(more)}",
@@ -78,31 +87,23 @@ def blocks_read(s: Search, found: ReadSymmetry) -> Iterator[FoundBlock]:
             )
 
 
-def _place(part: AxisPart, shape: Sequence[int]) -> Place:
-    """The axis, where a part of it is all of it."""
-    whole = part.start == 0 and part.stride == part.repeats == 1
-    return part.axis if whole and part.count == shape[part.axis] else part
-
-
 def _signs(
     s: Search, each: ReadClass, shapes: Mapping[str, tuple[int, ...]]
-) -> tuple[tuple[Generator, ...], list[tuple[Generator, ...]]]:
+) -> tuple[tuple[tuple[str, AxisPart], ...], list[tuple[Generator, ...]]]:
     """The set of signs that goes into a block, the fewest variables first, and those that no block says."""
-    found: list[tuple[Generator, ...]] = []
-    fits: list[bool] = []
+    chosen: tuple[tuple[str, AxisPart], ...] = ()
+    others = []
     for own in sorted(each.signs, key=len):
         generators = tuple(
-            Generator(name, "negate", _place(part, shapes[name]), (0,)) for name, part in own
+            Generator(name, "negate", place_of(part, shapes[name]), (0,)) for name, part in own
         )
         if variables_compete(generators, s.at(s.probes[:VERIFIED_AT]) if s.large else s) != "live":
             continue
-        found.append(generators)
-        # A block changes the sign of a variable along all axes that it moves.
-        fits.append(len(own) == sum(len(each.places[name]) for name in {name for name, _ in own}))
-    at = next((at for at, good in enumerate(fits) if good), None)
-    if at is None:
-        return (), found
-    return found[at], found[:at] + found[at + 1 :]
+        if not chosen and signs_fit(each, own):
+            chosen = own
+        else:
+            others.append(generators)
+    return chosen, others
 
 
 def _verified(s: Search, block: Any) -> float:

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax.traverse_util import flatten_dict, unflatten_dict
 
-from onebasin.inference.symmetries.reading.read import ReadSymmetry
+from onebasin.models.reading.read import ReadSymmetry
 from onebasin.models.symmetry.axis_part import AxisPart
 
 RNG = np.random.default_rng(1)
@@ -54,7 +54,9 @@ def architecture(name: str, x: np.ndarray) -> Any:
             module = Stated(function)
             tree = jax.eval_shape(lambda: module.init(jax.random.key(0), x))
             shapes = {n: v.shape for n, v in flatten_dict(tree["params"], sep=".").items()}
-            rest = {k: jax.tree.map(lambda v: np.ones(v.shape), tree[k]) for k in tree if k != "params"}
+            rest = {
+                k: jax.tree.map(lambda v: np.ones(v.shape), tree[k]) for k in tree if k != "params"
+            }
 
             def apply(values: dict[str, Any]) -> Any:
                 params = unflatten_dict(values, sep=".")
@@ -289,7 +291,9 @@ def told(found: ReadSymmetry, shapes: dict[str, tuple[int, ...]]) -> str:
     for each in found.classes:
         places = [word(name, part) for name, parts in each.places.items() for part in parts]
         signs = [" ".join(word(*place) for place in own) for own in each.signs]
-        lines.append(" | ".join([f"{each.size}: {' '.join(places)}", *(f"+- {own}" for own in signs)]))
+        lines.append(
+            " | ".join([f"{each.size}: {' '.join(places)}", *(f"+- {own}" for own in signs)])
+        )
     lines += [f"+- {' '.join(own)}" for own in found.flips]
     why: dict[str, list[str]] = {}
     for (name, axis), reason in found.fixed.items():

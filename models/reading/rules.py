@@ -38,7 +38,10 @@ def rule(names: str) -> Any:
 )
 def odd(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
     """A sign of the operand is one of the result."""
-    if eqn.primitive.name == "convert_element_type" and eqn.params["new_dtype"] == bool:
+    if (
+        eqn.primitive.name == "convert_element_type"
+        and np.dtype(eqn.params["new_dtype"]).kind == "b"
+    ):
         return walk.even(args[0])
     return args[0]
 
@@ -50,9 +53,9 @@ def even(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
 
 
 @rule(
-    "exp exp2 expm1 log log1p log2 logistic sqrt rsqrt acos acosh erfc lgamma digamma floor ceil not population_count clz "
-    "bessel_i1e igamma igammac igamma_grad_a random_gamma_grad regularized_incomplete_beta polygamma zeta nextafter "
-    "mulhi rem atan2 max min and or xor shift_left shift_right_logical shift_right_arithmetic clamp complex "
+    "exp exp2 expm1 log log1p log2 logistic sqrt rsqrt acos acosh erfc lgamma digamma floor ceil not population_count "
+    "clz bessel_i1e igamma igammac igamma_grad_a random_gamma_grad regularized_incomplete_beta polygamma zeta "
+    "nextafter mulhi rem atan2 max min and or xor shift_left shift_right_logical shift_right_arithmetic clamp complex "
     "bitcast_convert_type eq_to le_to lt_to le lt ge gt"
 )
 def entrywise(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
@@ -246,9 +249,7 @@ def padded(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
     if array.signed and not value.zero:
         walk.plain(array, value)
     labels = []
-    for label, (low, high, inner) in zip(
-        array.labels, eqn.params["padding_config"], strict=True
-    ):
+    for label, (low, high, inner) in zip(array.labels, eqn.params["padding_config"], strict=True):
         size = label.size + low + high + max(label.size - 1, 0) * inner
         if inner or min(low, high) < 0:
             walk.fix(label, "padded between entries")
@@ -373,7 +374,7 @@ def gathered(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
     total = array.form
     diagonal = _diagonal(array, eqn.params, value)
     rows = None if value is None else value.reshape(-1, value.shape[-1])
-    single = rows is not None and len(rows) > 0 and bool((rows == rows[0]).all())
+    single = rows[0] if rows is not None and len(rows) and (rows == rows[0]).all() else None
     for axis, (label, size) in enumerate(zip(array.labels, sizes, strict=True)):
         if axis in how.operand_batching_dims:
             continue
@@ -381,8 +382,8 @@ def gathered(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
             taken = label
         elif diagonal is not None and axis in how.collapsed_slice_dims:
             continue
-        elif single:
-            at = int(rows[0, how.start_index_map.index(axis)])
+        elif single is not None:
+            at = int(single[how.start_index_map.index(axis)])
             taken, form = between(walk, label, min(max(at, 0), label.size - size), size)
             total ^= form
         else:
@@ -393,9 +394,7 @@ def gathered(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
     batch = list(walk.even(indices).labels[:-1])
     if diagonal is not None:
         batch = [walk.on.unify(*diagonal, times=True)]
-    for axis, place in zip(
-        how.operand_batching_dims, how.start_indices_batching_dims, strict=True
-    ):
+    for axis, place in zip(how.operand_batching_dims, how.start_indices_batching_dims, strict=True):
         batch[place] = walk.on.unify(array.labels[axis], batch[place], times=True)
     return Array(tuple(_interleaved(how.offset_dims, whole, batch)), total)
 
@@ -416,7 +415,9 @@ def _interleaved(places: Sequence[int], inside: list[Label], others: list[Label]
     return [own[at] if at in own else next(rest) for at in range(len(inside) + len(others))]
 
 
-@rule("scatter scatter-add scatter_add scatter-sub scatter_sub scatter-mul scatter_mul scatter-min scatter-max")
+@rule(
+    "scatter scatter-add scatter_add scatter-sub scatter_sub scatter-mul scatter_mul scatter-min scatter-max"
+)
 def scattered(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
     """Axes that are written whole are one with those of what is written; the others stay."""
     array, indices, update = args
@@ -497,7 +498,10 @@ def reduced(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
 def located(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
     """The place of the largest is a place along the axis."""
     walk.plain(args[0])
-    return dropped(on_axes(walk, args[0], eqn.params["axes"], "the place of a maximum along it"), eqn.params["axes"])
+    return dropped(
+        on_axes(walk, args[0], eqn.params["axes"], "the place of a maximum along it"),
+        eqn.params["axes"],
+    )
 
 
 @rule("cumsum cumprod cummax cummin cumlogsumexp")
@@ -531,7 +535,9 @@ def largest(walk: Walk, eqn: Any, args: Sequence[Array]) -> list[Array]:
     return [Array(tuple(labels)), Array(tuple(labels))]
 
 
-@rule("reduce_window_sum reduce_window_max reduce_window_min reduce_window cumred_reduce_window_impl")
+@rule(
+    "reduce_window_sum reduce_window_max reduce_window_min reduce_window cumred_reduce_window_impl"
+)
 def windowed(walk: Walk, eqn: Any, args: Sequence[Array]) -> Any:
     """Axes without a window are handed on; those with one stay, but where it is the whole axis."""
     array, p = args[0], eqn.params
@@ -636,11 +642,16 @@ def solved(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
     matrix = on_axes(walk, matrix, (-1, -2), what)
     rank = len(right.labels)
     right = on_axes(walk, right, [rank - (2 if eqn.params["left_side"] else 1)], what)
-    batch = [walk.on.unify(*pair, times=True) for pair in zip(matrix.labels[:-2], right.labels[:-2], strict=True)]
+    batch = [
+        walk.on.unify(*pair, times=True)
+        for pair in zip(matrix.labels[:-2], right.labels[:-2], strict=True)
+    ]
     return replaced(right, [*batch, *right.labels[-2:]])
 
 
-@rule("cholesky lu qr eigh eig svd schur householder_product geqrf tridiagonal lu_pivots_to_permutation")
+@rule(
+    "cholesky lu qr eigh eig svd schur householder_product geqrf tridiagonal lu_pivots_to_permutation"
+)
 def decomposed(walk: Walk, eqn: Any, args: Sequence[Array]) -> Any:
     """Axes of matrices stay, those before them are handed on."""
     what = f"a matrix decomposition (`{eqn.primitive.name}`)"
@@ -716,4 +727,3 @@ def branched(walk: Walk, eqn: Any, args: Sequence[Operand]) -> list[Operand]:
         for branch in eqn.params["branches"]
     ]
     return [walk.equal(each) for each in zip(*found, strict=True)]
-

@@ -14,8 +14,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from onebasin.inference.symmetries.moves import echelon, reduce
-from onebasin.inference.symmetries.reading.read import ReadSymmetry
+from onebasin.models.reading.read import ReadSymmetry
+from onebasin.models.symmetry.gf2 import echelon, reduce
 
 Values = Mapping[str, jax.Array]
 Shapes = dict[str, tuple[int, ...]]
@@ -163,7 +163,11 @@ def _slice(rng, pool):
     if not array.ndim:
         return None
     axis = rng.integers(array.ndim)
-    first, last = sorted(rng.choice(array.shape[axis] + 1, size=2, replace=False)) if array.shape[axis] else (0, 0)
+    first, last = (
+        sorted(rng.choice(array.shape[axis] + 1, size=2, replace=False))
+        if array.shape[axis]
+        else (0, 0)
+    )
     return jax.lax.slice_in_dim(array, int(first), int(last), axis=int(axis))
 
 
@@ -230,7 +234,11 @@ def _convolve(rng, pool):
         return None
     kernel = kernels[rng.integers(len(kernels))]
     images = [a for a in pool if a.ndim == 3 and a.shape[2] == kernel.shape[1]]
-    image = images[rng.integers(len(images))] if images else jnp.asarray(rng.normal(size=(2, 3, kernel.shape[1])))
+    image = (
+        images[rng.integers(len(images))]
+        if images
+        else jnp.asarray(rng.normal(size=(2, 3, kernel.shape[1])))
+    )
     padding = ("SAME", "VALID")[rng.integers(2)]
     if padding == "VALID" and image.shape[1] < kernel.shape[0]:
         return None
@@ -258,7 +266,14 @@ STEPS = {
     "scan": _scan, "convolve": _convolve, "branch": _branch, "loop": _loop,
 }  # fmt: skip
 DEEP = ["scan", "convolve", "branch", "loop"]
-PLAIN = [kind for kind in STEPS if kind not in DEEP] + ["curve", "curve", "add", "multiply", "dot", "dot"]
+PLAIN = [kind for kind in STEPS if kind not in DEEP] + [
+    "curve",
+    "curve",
+    "add",
+    "multiply",
+    "dot",
+    "dot",
+]
 
 
 @dataclass(frozen=True)
@@ -270,6 +285,10 @@ class Verdict:
     signs: int
     signs_found: int
     false: tuple[str, ...]
+
+
+def _is_whole(part, shape):
+    return part.stride == part.repeats == 1 and part.count == shape[part.axis]
 
 
 def index_of(part, length):
@@ -310,7 +329,8 @@ def judge(program: RandomProgram, found: ReadSymmetry, seed: int = 0) -> Verdict
     """Hold what was read against brute force."""
     rng = np.random.default_rng(seed)
     points = [
-        {n: rng.normal(size=s) * (0.7 + at) for n, s in program.shapes.items()} for at in range(POINTS)
+        {n: rng.normal(size=s) * (0.7 + at) for n, s in program.shapes.items()}
+        for at in range(POINTS)
     ]
     evaluate = jax.jit(jax.vmap(program.function))
 
@@ -319,7 +339,10 @@ def judge(program: RandomProgram, found: ReadSymmetry, seed: int = 0) -> Verdict
         size = -(-len(moved) // 64) * 64
         rows = {n: np.concatenate([v, np.repeat(v[:1], size - len(v), 0)]) for n, v in rows.items()}
         return np.concatenate(
-            [np.asarray(evaluate({n: v[at : at + 64] for n, v in rows.items()})) for at in range(0, size, 64)]
+            [
+                np.asarray(evaluate({n: v[at : at + 64] for n, v in rows.items()}))
+                for at in range(0, size, 64)
+            ]
         )[: len(moved)]
 
     here = values_of(points)
@@ -348,7 +371,9 @@ def judge(program: RandomProgram, found: ReadSymmetry, seed: int = 0) -> Verdict
 
     total = got = 0
     for length in LENGTHS:
-        axes = [(n, a) for n, s in program.shapes.items() for a, size in enumerate(s) if size == length]
+        axes = [
+            (n, a) for n, s in program.shapes.items() for a, size in enumerate(s) if size == length
+        ]
         sets = [c for k in range(1, len(axes) + 1) for c in combinations(axes, k)]
         good = np.ones(len(sets), bool)
         for other in range(1, length):
@@ -363,13 +388,15 @@ def judge(program: RandomProgram, found: ReadSymmetry, seed: int = 0) -> Verdict
 
             good &= holds([lambda v, c=c, s=swap: s(v, c) for c in sets])
         place = {axis: 1 << at for at, axis in enumerate(axes)}
-        real = echelon([sum(place[a] for a in c) for c, is_one in zip(sets, good, strict=True) if is_one])
+        real = echelon(
+            [sum(place[a] for a in c) for c, is_one in zip(sets, good, strict=True) if is_one]
+        )
         read = echelon(
             [
                 sum(place[n, p.axis] for n, ps in e.places.items() for p in ps)
                 for e in found.classes
                 if e.size == length
-                and all(p.stride == p.repeats == 1 and p.count == program.shapes[n][p.axis] for n, ps in e.places.items() for p in ps)
+                and all(_is_whole(p, program.shapes[n]) for n, ps in e.places.items() for p in ps)
             ]
         )
         total += len(real)
@@ -377,6 +404,12 @@ def judge(program: RandomProgram, found: ReadSymmetry, seed: int = 0) -> Verdict
     names = list(program.shapes)
     sets = [c for k in range(1, len(names) + 1) for c in combinations(names, k)]
     good = holds([lambda v, c=c: {n: -x if n in c else x for n, x in v.items()} for c in sets])
-    real = echelon([sum(1 << names.index(n) for n in c) for c, is_one in zip(sets, good, strict=True) if is_one])
+    real = echelon(
+        [
+            sum(1 << names.index(n) for n in c)
+            for c, is_one in zip(sets, good, strict=True)
+            if is_one
+        ]
+    )
     read = echelon([sum(1 << names.index(n) for n in own) for own in found.flips])
     return Verdict(total, got, len(real), sum(1 for v in real if not reduce(v, read)), false)

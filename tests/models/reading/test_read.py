@@ -1,4 +1,4 @@
-"""Reading programs: random ones against brute force, what is not understood, reasons, and what contradicts a reading."""
+"""Reading programs: random ones against brute force, what is not understood, reasons, contradictions."""
 
 import jax
 import jax.numpy as jnp
@@ -9,9 +9,9 @@ import pytest
 
 import onebasin as ob
 from onebasin.base.precision import precision
-from onebasin.inference.symmetries.reading import rules
-from onebasin.inference.symmetries.reading.blocks import ReadingError
-from onebasin.inference.symmetries.reading.read import read
+from onebasin.inference.symmetries.read import ReadingError
+from onebasin.models.reading import rules
+from onebasin.models.reading.read import read
 
 from .programs import judge, random_program
 

@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("flax")
 from onebasin.base.precision import precision
-from onebasin.inference.symmetries.reading.read import read
+from onebasin.models.reading.read import read
 
 from .architectures import ARCHITECTURES, told
 from .programs import permuted, signed

@@ -1,1 +1,0 @@
-"""Symmetries read from a program: which axes move together, and which signs, derived from a jaxpr equation by equation."""
