@@ -99,11 +99,10 @@ def resnet(p: Params, x: jax.Array) -> jax.Array:
     return h.mean((1, 2)) @ p["head"] + p["last"]
 
 
-def loss_of(
-    apply: Callable[..., jax.Array], x: jax.Array, y: jax.Array
-) -> Callable[[Params], jax.Array]:
+def loss_of(apply: Callable[..., jax.Array]) -> Callable[..., jax.Array]:
     """Mean cross entropy of data."""
-    return jax.jit(lambda p: optax.softmax_cross_entropy_with_integer_labels(apply(p, x), y).mean())
+    entropy = optax.softmax_cross_entropy_with_integer_labels
+    return jax.jit(lambda p, x, y: entropy(apply(p, x), y).mean())
 
 
 def trained(
@@ -115,18 +114,17 @@ def trained(
     seed: int,
 ) -> Params:
     """Train by Adam on batches of 100."""
-    adam = optax.adam(1e-3)
-    grad = jax.grad(
-        lambda p, i: optax.softmax_cross_entropy_with_integer_labels(apply(p, x[i]), y[i]).mean()
-    )
+    adam, loss = optax.adam(1e-3), loss_of(apply)
 
-    def step(carry: Any, rows: jax.Array) -> tuple[Any, None]:
-        params, state = carry
-        change, state = adam.update(grad(params, rows), state)
-        return (optax.apply_updates(params, change), state), None
+    @jax.jit  # and no scan, in which convolutions are slow on a CPU
+    def step(params: Params, state: Any, rows: jax.Array) -> tuple[Params, Any]:
+        change, state = adam.update(jax.grad(loss)(params, x[rows], y[rows]), state)
+        return optax.apply_updates(params, change), state
 
-    rows = jax.random.randint(jax.random.key(seed), (steps, 100), 0, len(x))
-    return jax.jit(lambda c: jax.lax.scan(step, c, rows))((params, adam.init(params)))[0][0]
+    state = adam.init(params)
+    for rows in jax.random.randint(jax.random.key(seed), (steps, 100), 0, len(x)):
+        params, state = step(params, state, rows)
+    return params
 
 
 def digits() -> tuple[jax.Array, jax.Array]:
@@ -148,7 +146,7 @@ def compare(
         }
         for s in (0, 1)
     )
-    loss = loss_of(apply, x, y)
+    loss = partial(loss_of(apply), x=x, y=y)
     print(
         f"{name}: {sum(v.size for v in a.values()):,} parameters; losses {loss(a):.4f} and {loss(b):.4f}"
     )
