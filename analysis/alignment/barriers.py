@@ -116,8 +116,10 @@ class Barriers(Shown):
         """The result in words."""
         before, after = (float(np.median(b.height)) for b in (self.as_they_came, self.aligned))
         count = float(np.median(self.transpositions))
+        pairs = f"{len(self.pairs)} pair{'s' * (len(self.pairs) != 1)} of {self.ends}"
+        unit = f" {self.unit}" if self.unit else ""
         return (
-            f"Between {len(self.pairs)} pairs of {self.ends} the loss rises by {before:.3g} {self.unit} (median) as "
+            f"Between {pairs} the loss rises by {before:.3g}{unit} (median) as "
             f"they came, and by {after:.3g} after the second is aligned to the first, which takes "
             f"{count:.3g} {'transposition' if count == 1 else 'transpositions'} of at most {self.most}."
         )

@@ -20,7 +20,7 @@ from onebasin.base.card import Card, Words, number
 from onebasin.base.errors import ArgumentError
 from onebasin.base.table import Table
 from onebasin.models.symmetry.blocks import Symmetry
-from onebasin.models.symmetry.elements import on_arrays
+from onebasin.models.symmetry.elements import on_arrays, permuted_parts
 from onebasin.models.symmetry.group import Group
 from onebasin.models.symmetry.words import as_symmetry
 
@@ -122,7 +122,9 @@ class AlignedNetworks(Alignment):
     def _card(self) -> Card:
         from .networks import transpositions_of
 
-        counts = transpositions_of(self.element).total[0]
+        counts = np.zeros(len(self.layouts))
+        if permuted_parts(self.element):
+            counts = transpositions_of(self.element).total[0]
         distances = np.sqrt(self.distance_before[0]), np.sqrt(self.distance_after[0])
         rows = tuple(
             (name, number(before), number(after), str(int(count)))

@@ -126,7 +126,7 @@ def test_a_barrier_between_shuffled_copies_vanishes_once_they_are_aligned():
     found = ob.align({"a": net, "b": shuffled(net, 2)}, SYMMETRY)
     measured = ob.networks.barriers(found, loss=loss, num_points=5)
     assert np.abs(measured.as_they_came.excess).max() > 1e-3
-    np.testing.assert_allclose(measured.aligned.height, 0, atol=1e-6)
+    np.testing.assert_allclose(measured.aligned.excess, 0, atol=1e-6)
     assert measured.transpositions[0] == ob.networks.transpositions(found).total[0, 1]
 
 
