@@ -142,14 +142,16 @@ def align(
             raise ArgumentError(
                 "`cost` and `scales` are for posteriors; leave them out for networks."
             )
-        options: dict[str, Any] = {
-            "restarts": restarts,
-            "max_sweeps": max_sweeps,
-            "seed": seed,
-            "max_bytes": max_bytes,
-        }
-        options |= {"threads": threads, "progress": progress}
-        return align_trees(posterior, symmetry, apply, x, reference, **options)
+        own = partial(
+            align,
+            restarts=restarts,
+            max_sweeps=max_sweeps,
+            seed=seed,
+            max_bytes=max_bytes,
+            threads=threads,
+            progress=progress,
+        )
+        return align_trees(posterior, symmetry, apply, x, reference, own)
     words = choose("reference", reference, REFERENCES) if isinstance(reference, str) else None
     earlier = reference if isinstance(reference, Alignment) else None
     aim = earlier.target if earlier else reference

@@ -28,7 +28,7 @@ from onebasin.base.checks import check_count, check_seed
 from onebasin.base.errors import ArgumentError
 from onebasin.base.showing import Shown
 from onebasin.base.table import Table
-from onebasin.models.symmetry.blocks import Exchangeable, Symmetry, blocks_of
+from onebasin.models.symmetry.blocks import Exchangeable, blocks_of
 from onebasin.models.symmetry.group import Group
 from onebasin.posteriors.view import Posterior, View, as_view
 
@@ -177,6 +177,8 @@ def barriers(
     >>> found.aligned.loss.shape
     (2, 5)
     """
+    from .networks import match_weights  # here: it loads JAX
+
     check_count("pairs", pairs, most=10**6)
     check_count("num_points", num_points, least=2, most=10**6)
     check_seed(seed)
@@ -205,44 +207,31 @@ def barriers(
     first, second = (
         {n: view.values(n)[*chosen[:, end].T].astype(np.float64) for n in there} for end in (0, 1)
     )
-    moved, layers = _matched(symmetry, first, second)
     known = known or _loss_of(view, x, y)
+    each = [
+        match_weights(symmetry, *({n: v[k : k + 1] for n, v in e.items()} for e in (first, second)))
+        for k in range(pairs)
+    ]
+    moved = {name: np.concatenate([values[name] for values, _ in each]) for name in second}
+    layers = np.concatenate([np.stack(count.layers, axis=-1)[0] for _, count in each])
+    sizes = Group(symmetry, {n: v.shape[1:] for n, v in first.items()}).sizes
     return Barriers(
         pairs=chosen,
         as_they_came=barrier(first, second, known, num_points=num_points),
         aligned=barrier(first, moved, known, num_points=num_points),
         transpositions=layers.sum(axis=1),
         layers=layers,
-        most=sum(
-            size - 1 for size in Group(symmetry, {n: v.shape[1:] for n, v in first.items()}).sizes
-        ),
+        most=sum(sizes) - len(sizes),
         unit=unit,
     )
-
-
-def _matched(
-    symmetry: Symmetry, first: Values, second: Values
-) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """Match the second of every pair (pair, ...) with the first; count transpositions (pair, layer)."""
-    from .networks import match_weights  # here: it loads JAX
-
-    moved, counts = [], []
-    for pair in range(len(next(iter(first.values())))):
-        one, other = ({n: v[pair : pair + 1] for n, v in ends.items()} for ends in (first, second))
-        found, count = match_weights(symmetry, one, other)
-        moved.append(found)
-        counts.append(np.stack(count.layers, axis=-1)[0])
-    return {n: np.concatenate([each[n] for each in moved]) for n in second}, np.concatenate(counts)
 
 
 def by_one(loss: Callable[[Any], Any], tree: Callable[[Any], Any] = dict) -> Loss:
     """Make a loss of several networks from that of one, which takes a `tree` of the arrays."""
 
     def losses(values: dict[str, np.ndarray]) -> np.ndarray:
-        count = len(next(iter(values.values())))
-        return np.array(
-            [float(loss(tree({n: v[k] for n, v in values.items()}))) for k in range(count)]
-        )
+        each = (dict(zip(values, one, strict=True)) for one in zip(*values.values(), strict=True))
+        return np.array([float(loss(tree(one))) for one in each])
 
     return losses
 
@@ -255,7 +244,7 @@ def _of_trees(
 
     every = np.array(list(combinations(range(len(found.layouts)), 2)))
     if len(every) > pairs:
-        every = np.sort(np.random.default_rng(seed).permutation(every)[:pairs], axis=0)
+        every = np.random.default_rng(seed).choice(every, pairs, replace=False)
     losses = by_one(loss, next(iter(found.layouts.values())).tree)
     one, other = every.T
     came, aligned = (
@@ -276,7 +265,7 @@ def _of_trees(
         aligned=aligned,
         transpositions=layers.sum(axis=1),
         layers=layers,
-        most=sum(size - 1 for size in found.group.sizes),
+        most=sum(found.group.sizes) - len(found.group.sizes),
         unit="",
         ends="networks",
     )

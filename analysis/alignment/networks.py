@@ -35,6 +35,7 @@ from onebasin.models.symmetry.elements import Element, permuted_parts
 from onebasin.posteriors.view import Posterior
 
 from .align import align
+from .parts import count_transpositions
 from .result import Alignment
 
 
@@ -101,20 +102,6 @@ def transpositions(posterior: Posterior | Alignment) -> Transpositions:
     """
     alignment = posterior if isinstance(posterior, Alignment) else align(posterior)
     return transpositions_of(alignment.element)
-
-
-def count_transpositions(
-    permutation: Int[np.ndarray, "*lead component"],
-) -> Int[np.ndarray, "*lead"]:
-    """Count the transpositions of permutations of 0, 1, ..., n - 1: n less the number of cycles."""
-    size = permutation.shape[-1]
-    # Each component learns the smallest number in its cycle: after k rounds, among the next 2^k components.
-    smallest, ahead = np.broadcast_to(np.arange(size), permutation.shape), permutation
-    for _ in range(max(size - 1, 0).bit_length()):
-        smallest = np.minimum(smallest, np.take_along_axis(smallest, ahead, axis=-1))
-        ahead = np.take_along_axis(ahead, ahead, axis=-1)
-    cycles = (smallest == np.arange(size)).sum(axis=-1)
-    return np.asarray(size - cycles)
 
 
 def swapped(rng: np.random.Generator, size: int, num: int) -> Int[np.ndarray, " component"]:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from jaxtyping import Int
 
 from onebasin.models.symmetry.blocks import Symmetry
 from onebasin.models.symmetry.elements import Element, Part, Permuted, on_arrays
@@ -82,3 +83,17 @@ def bare(symmetry: Symmetry, parts: Sequence[Part]) -> tuple[Symmetry, Parts]:
         if (moving := block.of_variances(part)) is not None
     ]
     return tuple(block for block, _ in kept), tuple(part for _, part in kept)
+
+
+def count_transpositions(
+    permutation: Int[np.ndarray, "*lead component"],
+) -> Int[np.ndarray, "*lead"]:
+    """Count the transpositions of permutations of 0, 1, ..., n - 1: n less the number of cycles."""
+    size = permutation.shape[-1]
+    # Each component learns the smallest number in its cycle: after k rounds, among the next 2^k components.
+    smallest, ahead = np.broadcast_to(np.arange(size), permutation.shape), permutation
+    for _ in range(max(size - 1, 0).bit_length()):
+        smallest = np.minimum(smallest, np.take_along_axis(smallest, ahead, axis=-1))
+        ahead = np.take_along_axis(ahead, ahead, axis=-1)
+    cycles = (smallest == np.arange(size)).sum(axis=-1)
+    return np.asarray(size - cycles)

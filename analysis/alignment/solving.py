@@ -6,8 +6,9 @@ Four ways, by block:
 - each variable moves along one axis: a linear assignment problem, exact at any size;
 - a permutation on two axes of one array, or complements: a quadratic one. Every element is tried
   where the block has at most 5040 (7 components without flips), which is exact;
-- above that, the best exchange of two places, or change of one sign, is made while there is one that
-  lowers the cost: a local optimum, which is why such draws are matched from several starts.
+- above that, each axis is assigned with the others held, as long as that lowers the cost; then, up to 64 components,
+  the best exchange of two places, or change of one sign, is made while there is one that does: a local optimum, which
+  is why such draws are matched from several starts.
 
 Order of size: a component x costs w (x - m)^2 at a place of centre m. With one weight for all places the cheapest
 assignment gives the k-th smallest component to the k-th smallest centre: exchanging any two that are in order changes
@@ -33,7 +34,7 @@ from typing import cast
 import numpy as np
 from jaxtyping import Float, Int
 
-from onebasin.models.symmetry.blocks import Block, Symmetry, axes_of
+from onebasin.models.symmetry.blocks import Block, Exchangeable, Symmetry, axes_of
 from onebasin.models.symmetry.elements import Part, Permuted, Shapes, choose, on_arrays
 from onebasin.models.symmetry.group import Group
 
@@ -145,22 +146,30 @@ def _costs_of_all(
 def _exchange(
     values: Values, block: Block, part: Permuted, reference: AlignmentReference
 ) -> Permuted:
-    """Take the best exchange of places, or change of sign, as long as one lowers the cost."""
+    """Assign axis by axis, then exchange two places or change a sign, as long as that lowers the cost."""
     names = block.variables
 
     def cost(of: Permuted) -> np.ndarray:
         return distance(move(values, (block,), (of,), names), reference, names)
 
+    lowest, size, moving = cost(part), part.permutation.shape[1], True
+    while moving:
+        tried = _axis_by_axis(values, block, part, reference)
+        then = cost(tried)
+        better = then < lowest - 1e-12 * np.abs(lowest)
+        part, lowest = choose(better, tried, part), np.where(better, then, lowest)
+        moving = bool(better.any())
     # Exchanges of two places, and changes of one sign: each an order and signs.
-    size = part.permutation.shape[1]
-    steps = []
+    steps = list[tuple[np.ndarray, np.ndarray]]()
+    if size > MOST_EXCHANGED:
+        return part
     for pair in combinations(range(size), 2):
         order = np.arange(size)
         order[list(pair)] = pair[::-1]
         steps.append((order, np.ones(size)))
     if part.signs is not None:
         steps += [(np.arange(size), flip) for flip in 1.0 - 2.0 * np.eye(size)]
-    lowest, moving = cost(part), True
+    moving = True
     while moving:
         best, now = part, lowest
         for order, flip in steps:
@@ -174,6 +183,26 @@ def _exchange(
     return part
 
 
+def _axis_by_axis(
+    values: Values, block: Block, part: Permuted, reference: AlignmentReference
+) -> Permuted:
+    """Assign components as if every axis of a variable were moved alone, the others as `part` moves them."""
+    seen, mean, weight, axes, flips = {}, {}, {}, {}, []
+    for name, places in block.axes.items():
+        for axis in axes_of(places):
+            others = tuple(other for other in axes_of(places) if other != axis)
+            key = f"{name}, axis {axis}"
+            held = Exchangeable({name: others}, name in block.flipped) if others else None
+            own = Permuted(part.permutation, part.signs if name in block.flipped else None)
+            seen[key] = held.act({name: values[name]}, *own)[name] if held else values[name]
+            mean[key], weight[key], axes[key] = reference.mean[name], reference.weight[name], axis
+            flips += [key] * (name in block.flipped)
+    alone = Exchangeable(axes, tuple(flips) or False)
+    return _assign(seen, alone, part, AlignmentReference(mean, weight), None)
+
+
+MOST_EXCHANGED = 64
+"""Components up to which exchanges of two of them are tried."""
 MOST_MATCHED = 128
 """Components up to which places have variances of their own."""
 

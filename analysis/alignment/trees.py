@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from functools import cached_property
+from functools import cached_property, partial
 from operator import itemgetter
 from typing import Any
 
@@ -19,11 +19,13 @@ import xarray as xr
 from onebasin.base.card import Card, Words, number
 from onebasin.base.errors import ArgumentError
 from onebasin.base.table import Table
+from onebasin.models.symmetry.arrays import module_of
 from onebasin.models.symmetry.blocks import Symmetry
 from onebasin.models.symmetry.elements import on_arrays, permuted_parts
 from onebasin.models.symmetry.group import Group
 from onebasin.models.symmetry.words import as_symmetry
 
+from .parts import count_transpositions
 from .result import Alignment
 
 Tree = Any
@@ -44,12 +46,12 @@ class Layout:
     @classmethod
     def of(cls, tree: Tree) -> Layout:
         """Read the layout of one tree."""
-        from jax import tree_util
+        from jax import numpy, tree_util
 
         found, structure = tree_util.tree_flatten_with_path(tree)
         places: dict[str, int] = {}
         for place, (path, leaf) in enumerate(found):
-            if hasattr(leaf, "shape") and hasattr(leaf, "dtype") and _is_real(leaf.dtype):
+            if hasattr(leaf, "shape") and numpy.issubdtype(leaf.dtype, numpy.floating):
                 name = ".".join(map(_word, path)).replace("/", ".")
                 if name in places:
                     raise ArgumentError(
@@ -62,22 +64,16 @@ class Layout:
     def values(self) -> Arrays:
         """Its arrays; half precision is widened."""
         arrays = {name: np.asarray(self.leaves[place]) for name, place in self.places.items()}
-        return {
-            n: v if v.dtype.kind == "f" and v.itemsize > 2 else v.astype(np.float32)
-            for n, v in arrays.items()
-        }
+        return {n: v.astype(np.float32) if v.itemsize < 4 else v for n, v in arrays.items()}
 
     def tree(self, values: Mapping[str, np.ndarray]) -> Tree:
         """Give the same tree with other arrays, of the original kind and precision."""
+        from jax import tree_util
+
         leaves = list(self.leaves)
         for name, value in values.items():
             like = leaves[self.places[name]]
-            if isinstance(like, np.ndarray):
-                leaves[self.places[name]] = np.asarray(value, like.dtype)
-            else:
-                leaves[self.places[name]] = like.__array_namespace__().asarray(value, like.dtype)
-        from jax import tree_util
-
+            leaves[self.places[name]] = module_of(like).asarray(value, like.dtype)
         return tree_util.tree_unflatten(self.structure, leaves)
 
 
@@ -120,11 +116,8 @@ class AlignedNetworks(Alignment):
         return _stacked(self.layouts)
 
     def _card(self) -> Card:
-        from .networks import transpositions_of
-
-        counts = np.zeros(len(self.layouts))
-        if permuted_parts(self.element):
-            counts = transpositions_of(self.element).total[0]
+        each = [count_transpositions(part.permutation[0]) for part in permuted_parts(self.element)]
+        counts = np.sum(each, axis=0) if each else np.zeros(len(self.layouts))
         distances = np.sqrt(self.distance_before[0]), np.sqrt(self.distance_after[0])
         rows = tuple(
             (name, number(before), number(after), str(int(count)))
@@ -209,11 +202,9 @@ def align_trees(
     apply: Apply | None,
     x: Any,
     reference: Any,
-    **options: Any,
+    align: Callable[..., Alignment],
 ) -> AlignedNetworks:
-    """Align networks, as `align` says; `options` are its other arguments."""
-    from .align import align
-
+    """Align networks, as `align` says, which has its other arguments."""
     if len(networks) < 2:
         raise ArgumentError("`posterior` holds one network; give two or more, by name.")
     layouts = {str(name): Layout.of(tree) for name, tree in networks.items()}
@@ -230,7 +221,8 @@ def align_trees(
     if apply is not None:
         check_function(blocks, next(iter(layouts.values())), apply, x)
     if reference in layouts:
-        options["reference_draw"], reference = (0, list(layouts).index(reference)), "draw"
+        align = partial(align, reference_draw=(0, list(layouts).index(reference)))
+        reference = "draw"
     elif reference == "gaussian":
         reference = "draw" if len(layouts) == 2 else "mean"
     found = align(
@@ -239,7 +231,6 @@ def align_trees(
         reference=reference,
         scales=dict.fromkeys(dict.fromkeys(n for b in blocks for n in b.variables), 1.0),
         gauge="keep",
-        **options,
     )
     own = {each.name: getattr(found, each.name) for each in fields(Alignment)}
     return AlignedNetworks(**own, layouts=layouts)
@@ -296,9 +287,3 @@ def _word(key: Any) -> str:
     """One step of a path: a key, an attribute or a place."""
     found = [getattr(key, word) for word in ("key", "name", "idx") if hasattr(key, word)]
     return str(found[0] if found else key).strip(".")
-
-
-def _is_real(dtype: Any) -> bool:
-    import jax.numpy as jnp
-
-    return bool(jnp.issubdtype(dtype, jnp.floating))

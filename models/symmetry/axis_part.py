@@ -7,7 +7,7 @@ Flattening makes one axis of several, and concatenation one of parts in order. S
 from __future__ import annotations
 
 import re
-from dataclasses import astuple, dataclass, fields
+from dataclasses import asdict, astuple, dataclass, fields
 from functools import cached_property
 from math import prod
 from numbers import Integral
@@ -69,62 +69,30 @@ class AxisPart:
 
     def __post_init__(self) -> None:
         """Check the numbers."""
-        least = {"count": 1, "stride": 1, "repeats": 1}
-        for name, value in self._numbers.items():
+        for name, value in asdict(self).items():
+            least = int(name in ("count", "stride", "repeats"))
             if not isinstance(value, Integral) or isinstance(value, bool):
                 raise ArgumentTypeError(f"`{name}` must be an integer; got {value!r}.")
             object.__setattr__(self, name, int(value))
-            if value < least.get(name, 0):
-                raise ArgumentError(f"`{name}` must be at least {least.get(name, 0)}; got {value}.")
-        shortest = self.count * self.stride
-        if (self.period if self.repeats == 1 else self.period < shortest) != 0:
-            allowed = f"at least count * stride, {shortest}" if self.repeats > 1 else "0"
+            if value < least:
+                raise ArgumentError(f"`{name}` must be at least {least}; got {value}.")
+        shortest = self.count * self.stride if self.repeats > 1 else 0
+        if self.period < shortest or (self.period and not shortest):
             raise ArgumentError(
-                f"`period` must be {allowed} with repeats={self.repeats}; got {self.period}."
+                f"`period` must be {f'at least {shortest}' if shortest else 0} with repeats={self.repeats}, so that "
+                f"components do not overlap; got {self.period}."
             )
-
-    @property
-    def _numbers(self) -> dict[str, Any]:
-        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @classmethod
     def factor(cls, axis: int, shape: tuple[int, ...], which: int) -> AxisPart:
-        """Give one factor of an axis that was merged from several.
-
-        Parameters
-        ----------
-        axis : int
-            The merged axis.
-        shape : tuple of int
-            Sizes of the factors, in order; their product is the length of the axis.
-        which : int
-            The place of the factor in `shape`.
-
-        Returns
-        -------
-        AxisPart
-            With the components of the factor.
-        """
+        """Give factor number `which` of an axis that was merged from several of the sizes in `shape`, in order."""
         stride, repeats = prod(shape[which + 1 :]), prod(shape[:which])
         period = shape[which] * stride if repeats > 1 else 0
         return cls(axis, 0, shape[which], stride, repeats, period)
 
     @classmethod
     def between(cls, axis: int, first: int, last: int) -> AxisPart:
-        """Give the positions from `first` to before `last`, a component each.
-
-        Parameters
-        ----------
-        axis : int
-            The axis.
-        first, last : int
-            First position, and the one after the last.
-
-        Returns
-        -------
-        AxisPart
-            With ``last - first`` components.
-        """
+        """Give the positions from `first` to before `last`, a component each."""
         return cls(axis, first, last - first)
 
     @cached_property
@@ -169,15 +137,13 @@ class AxisPart:
         """The part as the command line has it: ``1[4:8]``, ``0[2,2,*16]``."""
         axis, start, count, stride, repeats, period = astuple(self)
         if (stride, repeats) == (1, 1):
-            inner = f"{start}:{start + count}"
-        elif start == 0 and (repeats == 1 or period == count * stride):
+            return f"{axis}[{start}:{start + count}]"
+        if start == 0 and (repeats == 1 or period == count * stride):
             sizes = [str(repeats)] * (repeats > 1) + [f"*{count}"] + [str(stride)] * (stride > 1)
-            inner = ",".join(sizes)
-        else:
-            numbers = self._numbers.items()
-            left = {"stride": 1, "repeats": 1, "period": 0, "axis": axis}
-            inner = ",".join(f"{n}={v}" for n, v in numbers if v != left.get(n))
-        return f"{axis}[{inner}]"
+            return f"{axis}[{','.join(sizes)}]"
+        left = {"axis": axis, "stride": 1, "repeats": 1, "period": 0}
+        numbers = (f"{n}={v}" for n, v in asdict(self).items() if v != left.get(n))
+        return f"{axis}[{','.join(numbers)}]"
 
     @classmethod
     def read(cls, axis: int, text: str) -> AxisPart:

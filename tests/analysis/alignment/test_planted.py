@@ -7,6 +7,7 @@ from onebasin.analysis.alignment import align
 from onebasin.analysis.alignment.costs import Moments
 from onebasin.models.symmetry.blocks import Exchangeable
 from onebasin.models.symmetry.plain import plain_view
+from onebasin.models.symmetry.words import as_symmetry
 
 from .conftest import CASES, chain, dataset, equal, plant, same_everywhere
 
@@ -51,6 +52,15 @@ def test_any_number_of_parts(rng, parts, flips):
     symmetry, shapes = chain(8, parts, 2, flips=flips)
     lead = (2, 20) if parts < 500 else (1, 6)
     planted = plant(symmetry, shapes, rng, lead=lead)
+    found = align(planted.seen, symmetry, scales=planted.scales)
+    assert same_everywhere(planted.left_over(found.element))
+
+
+def test_many_units_whose_gates_share_a_matrix(rng):
+    # Both axes of the recurrent matrix: 4,950 exchanges of two units would take hours.
+    symmetry = as_symmetry("r:0:1[4,*100],i:1[4,*100],b:0[4,*100]")
+    shapes = {"r": (100, 400), "i": (6, 400), "b": (400,)}
+    planted = plant(symmetry, shapes, rng, lead=(1, 5), noise=0.3)
     found = align(planted.seen, symmetry, scales=planted.scales)
     assert same_everywhere(planted.left_over(found.element))
 

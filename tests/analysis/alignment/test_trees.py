@@ -118,6 +118,9 @@ def test_trained_apart_they_come_closer_and_compute_the_same():
     ends = [loss(given[name]) for name in given]
     np.testing.assert_allclose(measured.as_they_came.loss[0, [0, -1]], ends[:2], rtol=1e-5)
     np.testing.assert_allclose(measured.aligned.loss[0, [0, -1]], ends[:2], rtol=1e-4)
+    some = ob.networks.barriers(found, loss=loss, num_points=2, pairs=3)
+    losses = np.array([loss(given[name]) for name in given])
+    np.testing.assert_allclose(some.aligned.loss, losses[some.pairs[:, :, 1]], rtol=1e-4)
     assert "nats" not in str(measured) and "networks" in str(measured)
 
 
