@@ -45,11 +45,12 @@ def find_symmetry(
 ) -> FoundSymmetry:
     """Find the symmetries of a target's log density, and which of them are worth undoing.
 
-    Nothing of the model but its parameters' names and shapes is read, and its log density on the constrained scale,
-    without the Jacobian, at points before and after a move. Moves are permutations of parts along axes of equal
-    length, rotations of parts that have signs, changes of sign of whole parameters or of their parts, and complements
-    of numbers in (0, 1). Points are random, near the posterior, and draws where they are given. Agreement at points
-    is evidence, not proof.
+    A model that JAX can trace is read first: its program shows which axes and signs move together, for any number of
+    parameters, and why others stay. Then, and for Stan programs alone, the log density on the constrained scale,
+    without the Jacobian, is compared at points before and after a move. Moves are permutations of parts along axes of
+    equal length, rotations of parts that have signs, changes of sign of whole parameters or of their parts, and
+    complements of numbers in (0, 1). Points are random, near the posterior, and draws where they are given. Their
+    agreement is evidence; a reading is proof.
 
     Parameters
     ----------
@@ -69,8 +70,9 @@ def find_symmetry(
     Returns
     -------
     FoundSymmetry
-        With `symmetry`, the blocks to declare; `words`, the same for ``--exchangeable``; and `blocks`, all that was
-        found, with what speaks for it: also what is no more than harmless, undecided or incomplete.
+        With `symmetry`, the blocks to declare; `words`, the same for ``--exchangeable``; `blocks`, all that was
+        read or found, with what speaks for it: also what is no more than harmless, undecided or incomplete; and
+        `fixed`, why other axes stay.
 
     Raises
     ------
@@ -80,7 +82,8 @@ def find_symmetry(
         If the target has no definition for the engine, a parameter that is no array of real numbers, or `seconds` is
         not positive.
     InferenceError
-        If no point with a finite log density is found, or the log density of one point varies.
+        If no point with a finite log density is found, or the log density of one point varies. `ReadingError`, if the
+        log density contradicts what was read, which is a fault of onebasin.
     StanError
         If Stan cannot compile the program, or refuses its data.
 
@@ -144,7 +147,7 @@ def find(
 
 
 def _large_stages(s: Search) -> None:
-    """What is looked for besides what was read, of many parameters."""
+    """Look for signs of whole variables besides what was read, of many parameters."""
     s.stage("signs of whole variables", lambda: stages.whole_variables(s))
     s.open.append(
         f"what reading does not see, such as separate parameters that are the same quantity of several parts: "

@@ -32,7 +32,7 @@ VERIFIED_AT = 2
 
 
 class ReadingError(InferenceError):
-    """What was read from a program is contradicted by its values: a fault of the reader."""
+    """A reading that is contradicted by its values: a fault of the reader."""
 
 
 def read_density(density: SearchedDensity) -> ReadSymmetry | None:
@@ -117,7 +117,7 @@ def _verified(s: Search, block: Any) -> float:
         raise ReadingError(
             f"The program was read to have the symmetry of {block.describe()}, but its log density changes by "
             f"{max(change.change for change in changes):.3g} nats. This is a fault of onebasin: please report it with "
-            "the model, and give symmetry=False, or declare the symmetry, until it is mended."
+            "the model, and give symmetry=False, or declare the symmetry, until it is fixed."
         )
     return max(change.change for change in changes)
 

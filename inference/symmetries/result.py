@@ -297,6 +297,19 @@ class FoundSymmetry(Shown):
     def _card(self) -> Card:
         return Card(self.title, tuple(self._said()), "warn" if self.open else "good")
 
+    @property
+    def asides(self) -> tuple[str, ...]:
+        """Sentences on operations that the reader does not know, and on axes that stay."""
+        found = []
+        if self.unknown:
+            named = ", ".join(self.unknown)
+            found.append(
+                f"The reader does not know {named}: all that they touch was taken to stay."
+            )
+        if self.fixed:
+            found.append(f"Other axes stay: {'; '.join(self._reasons())}.")
+        return tuple(found)
+
     def _reasons(self) -> Iterator[str]:
         """Why axes stay, those with one reason together."""
         places: dict[str, list[str]] = {}
@@ -312,11 +325,6 @@ class FoundSymmetry(Shown):
             yield Words(" ".join(block.evidence))
         if self.open:
             yield Words(f"Not searched: {'; '.join(self.open)}.", flag="warn")
-        if self.unknown:
-            yield Words(
-                f"The reader does not know {', '.join(self.unknown)}: what they touch was taken to stay.",
-                flag="warn",
-            )
-        if self.fixed:
-            yield Words(f"Other axes stay: {'; '.join(self._reasons())}.", small=True)
+        for sentence in self.asides:
+            yield Words(sentence, small=True)
         yield Words(self.effort, small=True)

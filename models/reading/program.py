@@ -84,7 +84,7 @@ class Known:
 
 @dataclass(frozen=True)
 class Array:
-    """What is known of an array: a label an axis, and by which unknowns the whole changes its sign."""
+    """Knowledge of an array: a label an axis, and by which unknowns the whole changes its sign."""
 
     labels: tuple[Label, ...]
     form: int = 0
@@ -366,7 +366,7 @@ class Walk:
         return self.through(closed.jaxpr, [Known(value) for value in closed.consts], args)
 
     def apply(self, eqn: JaxprEqn, args: Sequence[Operand]) -> list[Operand]:
-        """What is known of the results of one equation."""
+        """Give what is known of the results of one equation."""
         name = eqn.primitive.name
         call = called(eqn)
         if call is not None:
@@ -390,7 +390,7 @@ class Walk:
     def settled(
         self, start: Sequence[Operand], body: Callable[[list[Array]], Sequence[Operand]]
     ) -> list[Array]:
-        """What a loop carries, once it stays as it is from one round to the next."""
+        """Find what a loop carries, once it stays as it is from one round to the next."""
         first = carry = [self.labelled(array) for array in start]
         signs, self.on.signs = self.on.signs, False
         for _ in range(ROUNDS):

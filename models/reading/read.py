@@ -41,7 +41,7 @@ class ReadClass:
 
 @dataclass(frozen=True)
 class ReadSymmetry:
-    """What a program shows.
+    """All that a program shows.
 
     Attributes
     ----------
@@ -157,7 +157,7 @@ NamedPart = tuple[str, AxisPart]
 
 
 def _places(owned: Mapping[str, Sequence[Label]]) -> dict[AxisClass, list[NamedPart]]:
-    """Where each class sits in the parameters."""
+    """The places of each class in the parameters."""
     found: dict[AxisClass, list[NamedPart]] = {}
     for name, labels in owned.items():
         for axis, label in enumerate(labels):

@@ -244,7 +244,7 @@ def tiled(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
 
 @rule("pad")
 def padded(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
-    """What is padded is one value, hence uniform; padding between entries fixes the axis."""
+    """Padding is one value, hence uniform; padding between entries fixes the axis."""
     array, value = args
     if array.signed and not value.zero:
         walk.plain(array, value)
@@ -506,7 +506,7 @@ def located(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
 
 @rule("cumsum cumprod cummax cummin cumlogsumexp")
 def cumulated(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
-    """What is added up in order stays."""
+    """An axis that is added up in order stays."""
     if eqn.primitive.name != "cumsum":
         walk.plain(args[0])
     return on_axes(walk, args[0], [eqn.params["axis"]], "added up in order")

@@ -168,10 +168,6 @@ def permutations_of(model: BayesianNetwork) -> Symmetry:
     return blocks_of(model.symmetry, Exchangeable)
 
 
-_ONE_BASIN = ("vi", "refined", "distilled")
-"""Rows of draws that are in one basin by construction."""
-
-
 class Representation(NamedTuple):
     """A representation, which makes a row of the table; `source` is the key of the posterior that it is made from."""
 
@@ -192,12 +188,7 @@ class Representation(NamedTuple):
 
         That of the paper's q_i, a Gaussian fitted to such draws, is the paper's.
         """
-        return self.settings.kind == "gaussian" or self.name in _ONE_BASIN
-
-    def settings_of(self, config: CompactConfig) -> RowSettings:
-        """Its settings, of a Gaussian with as many draws as the study's settings say."""
-        gaussian = self.settings.kind == "gaussian"
-        return replace(self.settings, num=config.draws) if gaussian else self.settings
+        return self.settings.kind == "gaussian" or self.name in ("vi", "refined", "distilled")
 
 
 def rows(config: CompactConfig) -> tuple[Representation, ...]:
@@ -207,10 +198,7 @@ def rows(config: CompactConfig) -> tuple[Representation, ...]:
     return tuple(row for row in _ROWS if many_draws or row.settings.shrinkage != 0.0)
 
 
-_draws = partial(RowSettings, "draws")
-_gaussian = partial(RowSettings, "gaussian")
-
-
+_draws, _gaussian = (partial(RowSettings, kind) for kind in ("draws", "gaussian"))
 _PAPER, _MEAN = aligned("hmc", "paper"), aligned("hmc", "mean")
 _MEMBERS, _MEAN_MEMBERS = aligned("ensemble", "paper"), aligned("ensemble", "mean")
 _OURS = "one Gaussian"
@@ -250,6 +238,10 @@ def cells(config: CompactConfig) -> tuple[Cell, ...]:
     def cell(key: str, settings: Any, *inputs: str) -> Cell:
         return Cell.of(key, settings, config.seed, inputs)
 
+    def settings(row: Representation) -> RowSettings:
+        own = row.settings
+        return replace(own, num=config.draws) if own.kind == "gaussian" else own
+
     distilled = Distilling(config.distillation, config.draws)
     return (
         cell(HMC, config.hmc),
@@ -259,7 +251,7 @@ def cells(config: CompactConfig) -> tuple[Cell, ...]:
         *(cell(aligned("ensemble", r), RULES[r].settings, ENSEMBLE) for r in ("paper", "mean")),
         cell(REFINED, config.advi, aligned("hmc", "mean")),
         cell(DISTILLED, distilled, HMC, aligned("hmc", "mean")),
-        *(cell(row.key, row.settings_of(config), row.source) for row in rows(config)),
+        *(cell(row.key, settings(row), row.source) for row in rows(config)),
         cell(DYNAMICS, config.pairs),
         cell(SWAPS, config.pairs),
     )

@@ -148,9 +148,6 @@ def prune(fit: GaussianFit, keep: Sequence[float]) -> Draws:
     return pruned
 
 
-LAGS = (1, 20, 100)
-
-
 def make(config: design.CompactConfig, cell: Cell, context: Context) -> xr.DataTree:
     """Make a cell's posterior."""
     inputs = context.inputs
@@ -181,7 +178,7 @@ def posterior_mean(tree: xr.DataTree) -> dict[str, np.ndarray]:
 def make_aligned(
     tree: xr.DataTree, model: BayesianNetwork, cell: Cell, *, progress: bool = False
 ) -> xr.DataTree:
-    """Align draws, and measure how labels changed and what alignment gained relative to noise.
+    """Align draws, and measure what alignment gained.
 
     The gain on draws from the prior, which have no basin, stands next to that on the posterior's.
     """
@@ -194,13 +191,9 @@ def make_aligned(
     out = alignment.to_tree()
     del out.attrs[schema.WALL_TIME]  # that of the draws; the cell has its own
     if cell.settings.cost == "weights":
-        longest = tree["posterior"].sizes["draw"]
-        lags = tuple(lag for lag in LAGS if lag < longest) if longest > 1 else (1,)
-        found = switching(alignment, lags=lags, noise=True, seed=cell.seed)
         draws = prior_draws(model, tree["posterior"].to_dataset(), cell.seed)
         prior = tree_of({"posterior": draws}, {schema.MODEL: tree.attrs[schema.MODEL]})
-        gained = {
-            "prior_ratio": switching(align(prior, symmetry, **how), lags=(1,), noise=False).ratio
-        }
-        out.attrs["switching"] = json.dumps(found.to_dict() | gained)
+        both = {"ratio": alignment, "prior_ratio": align(prior, symmetry, **how)}
+        ratios = {n: switching(each, lags=(1,), noise=False).ratio for n, each in both.items()}
+        out.attrs["switching"] = json.dumps(ratios)
     return out
