@@ -93,7 +93,11 @@ def groups(
     from benchmarks.fits.claims import moments
 
     target, draws = hierarchies.made(number)
-    return claims(lambda s: ob.infer(target, method, seed=s, **how), moments(draws), verdicts)
+    try:
+        return claims(lambda s: ob.infer(target, method, seed=s, **how), moments(draws), verdicts)
+    except ob.OnebasinError as error:  # centred, the log density rises without bound as tau falls
+        unbounded = method == "laplace" and "-centred-" in target.name
+        return unbounded and "no maximum" in str(error) and "`tau`" in str(error), str(error)[:90]
 
 
 def schools() -> ob.Target:

@@ -41,8 +41,8 @@ def assert_known(tree: xr.DataTree):
     ("method", "engine", "fields"),
     [
         ("advi", "numpyro", {"iterations": 300}),
-        ("pathfinder", "stanli", {}),
-        ("laplace", "stanli", {}),
+        pytest.param("pathfinder", "stanli", {}, marks=pytest.mark.full),
+        pytest.param("laplace", "stanli", {}, marks=pytest.mark.full),
     ],
 )
 def test_weights_correct_any_approximation(method, engine, fields, tmp_path):
@@ -121,6 +121,7 @@ def test_a_narrow_mode_far_away_is_found():
         np.testing.assert_allclose([p.vector.mean() for p in peaks], [0, 12.7], atol=1e-3)
 
 
+@pytest.mark.full
 def test_both_arms_of_a_curved_posterior_have_weight():
     def model() -> None:
         x = numpyro.sample("x", dist.Normal(0, 1))
