@@ -101,7 +101,7 @@ def _basins(draws: Draws) -> tuple[tuple[int, ...], ...]:
     """
     left, groups = list(range(draws.num_chains)), []
     while left:
-        group, joined = [], {left[0]}
+        joined, group = {left[0]}, list[int]()
         while joined:
             group += joined
             left = [chain for chain in left if chain not in joined]
