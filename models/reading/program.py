@@ -422,7 +422,7 @@ class Walk:
         return carry
 
 
-LOOPS = ("scan", "while", "cond", "platform_index")
+LOOPS = ("scan", "while", "cond", "custom_linear_solve", "platform_index")
 """Primitives with programs inside, whose rules see known values as such."""
 CALLS = ("jaxpr", "call_jaxpr", "fun_jaxpr")
 _CALLING = (

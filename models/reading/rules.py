@@ -713,6 +713,15 @@ def repeated(walk: Walk, eqn: Any, args: Sequence[Operand]) -> list[Array]:
     return walk.settled(list(args[second:]), body)
 
 
+@rule("custom_linear_solve")
+def solved_inside(walk: Walk, eqn: Any, args: Sequence[Operand]) -> list[Operand]:
+    """A linear system: the program that solves it is read."""
+    lengths = eqn.params["const_lengths"]
+    first = lengths.matvec + lengths.vecmat
+    own = args[first : first + lengths.solve]
+    return walk.inner(eqn.params["jaxprs"].solve, [*own, *args[sum(lengths) :]])
+
+
 @rule("cond")
 def branched(walk: Walk, eqn: Any, args: Sequence[Operand]) -> list[Operand]:
     """Branches have the same result, in one program or another."""

@@ -46,20 +46,22 @@ CURVES = {
 }
 
 
-def random_program(seed: int, steps: int = 8, deep: bool = False) -> RandomProgram:
-    """Make a program of so many steps; a deep one may have loops, convolutions and branches."""
+def random_program(
+    seed: int, steps: int = 8, deep: bool = False, odd: bool = False
+) -> RandomProgram:
+    """Make a program of so many steps; a deep one may have loops, convolutions and branches, an odd one rare steps."""
     rng = np.random.default_rng(seed)
     shapes: Shapes = {}
     for at in range(rng.integers(2, 5)):
         shapes[f"p{at}"] = tuple(int(n) for n in rng.choice(LENGTHS, size=rng.integers(1, 3)))
-    kinds = [*PLAIN, *(DEEP * 2 if deep else ())]
+    kinds = [*PLAIN, *(DEEP * 2 if deep else ()), *(ODD if odd else ())]
     plan = [(str(rng.choice(kinds)), int(rng.integers(2**31))) for _ in range(steps)]
     weights = rng.normal(size=64)
 
     def function(values: Values) -> jax.Array:
         pool = [values[name] for name in shapes]
         for kind, own in plan:
-            made = STEPS[kind](np.random.default_rng(own), pool)
+            made = {**STEPS, **ODD}[kind](np.random.default_rng(own), pool)
             if made is not None and made.ndim <= 3 and made.size <= 64:
                 pool.append(made)
         total = -0.5 * sum(jnp.sum(values[name] ** 2) for name in shapes)
@@ -258,6 +260,83 @@ def _loop(rng, pool):
     array = _one(rng, pool)
     return jax.lax.fori_loop(0, 3, lambda i, x: jnp.sin(x) + array / (i + 1), array)
 
+
+def _along(rng, pool, call):
+    """A function along one axis of an array."""
+    array = _one(rng, pool)
+    return call(array, int(rng.integers(array.ndim))) if array.ndim else None
+
+
+def _square(rng, pool, call):
+    """A function of a positive definite matrix."""
+    found = [a for a in pool if a.ndim == 2]
+    if not found:
+        return None
+    array = found[rng.integers(len(found))]
+    return call(array @ array.T + jnp.eye(len(array)))
+
+
+def _argsort(array, axis):
+    return jnp.take_along_axis(array**2, jnp.argsort(array, axis=axis), axis=axis)
+
+
+def _segments(array, axis):
+    return jax.ops.segment_sum(jnp.moveaxis(array, axis, 0), jnp.arange(array.shape[axis]) // 2, 2)
+
+
+def _largest(array, axis):
+    return jax.lax.top_k(jnp.moveaxis(array, axis, -1), 2)[0]
+
+
+def _stepped(array, axis):
+    def body(state):
+        count, value = state
+        return count + 1, jnp.roll(value, 1, axis=axis) * 0.5 + array
+
+    return jax.lax.while_loop(lambda state: state[0] < 2, body, (0, array))[1]
+
+
+def _sliced_where(array, axis):
+    at = jnp.argmax(jnp.sum(array, axis=tuple(k for k in range(array.ndim) if k != axis)))
+    return jax.lax.dynamic_slice_in_dim(array, at, 1, axis=axis)
+
+
+def _batched(rng, pool):
+    array = _one(rng, pool)
+    other = _alike(rng, pool, array)
+    if array.ndim < 2:
+        return None
+    return jax.vmap(lambda a, b: a[jnp.argsort(b.ravel())[: len(a)] % len(a)])(array, other)
+
+
+ODD = {
+    "solve": lambda rng, pool: _square(rng, pool, lambda m: jnp.linalg.solve(m, jnp.ones(len(m)))),
+    "cholesky": lambda rng, pool: _square(rng, pool, jnp.linalg.cholesky),
+    "determinant": lambda rng, pool: _square(rng, pool, lambda m: jnp.linalg.slogdet(m)[1]),
+    "spectrum": lambda rng, pool: _square(rng, pool, jnp.linalg.eigvalsh),
+    "argsort": lambda rng, pool: _along(rng, pool, _argsort),
+    "segments": lambda rng, pool: _along(rng, pool, _segments),
+    "largest": lambda rng, pool: _along(rng, pool, _largest),
+    "stepped": lambda rng, pool: _along(rng, pool, _stepped),
+    "sliced": lambda rng, pool: _along(rng, pool, _sliced_where),
+    "roll": lambda rng, pool: _along(rng, pool, lambda a, k: jnp.roll(a, 1, axis=k)),
+    "flip": lambda rng, pool: _along(rng, pool, lambda a, k: jnp.flip(a, axis=k)),
+    "repeat": lambda rng, pool: _along(rng, pool, lambda a, k: jnp.repeat(a, 2, axis=k)),
+    "tile": lambda rng, pool: jnp.tile(_one(rng, pool), 2),
+    "norm": lambda rng, pool: _along(rng, pool, lambda a, k: a / (1 + jnp.linalg.norm(a, axis=k, keepdims=True))),
+    "centre": lambda rng, pool: _along(rng, pool, lambda a, k: a - a.mean(k, keepdims=True)),
+    "every other": lambda rng, pool: _along(rng, pool, lambda a, k: jax.lax.slice_in_dim(a, 0, None, 2, axis=k)),
+    "write inside": lambda rng, pool: _along(rng, pool, lambda a, k: jnp.moveaxis(a, k, 0).at[1:].add(1.0)),
+    "multiply inside": lambda rng, pool: _along(rng, pool, lambda a, k: jnp.moveaxis(a, k, 0).at[0].mul(a.sum())),
+    "spectral": lambda rng, pool: _along(rng, pool, lambda a, k: jnp.abs(jnp.fft.fft(a, axis=k))),
+    "batched": _batched,
+    "cumulated back": lambda rng, pool: _along(rng, pool, lambda a, k: jax.lax.cumlogsumexp(a, axis=k, reverse=True)),
+    "one-hot": lambda rng, pool: _along(rng, pool, lambda a, k: a * jax.nn.one_hot(jnp.argmax(a, axis=k), a.shape[k], axis=k)),
+    "outer product": lambda rng, pool: jnp.einsum("i,j->ij", *(a.ravel()[:3] for a in (_one(rng, pool), _one(rng, pool)))),
+    "pieces": lambda rng, pool: _along(rng, pool, lambda a, k: jnp.split(a, [1], axis=k)[1]),
+    "unstacked": lambda rng, pool: (lambda a: a[0] * a[-1] if a.ndim else None)(_one(rng, pool)),
+}  # fmt: skip
+"""Steps that are rare in models, for what is false alone."""
 
 STEPS = {
     "curve": _curve, "add": _add, "multiply": _multiply, "outer": _outer, "dot": _dot, "data": _data, "sum": _sum,

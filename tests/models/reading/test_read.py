@@ -45,6 +45,17 @@ def test_nothing_false_is_read_from_loops_convolutions_and_branches():
     assert found >= 0.9 * total > 30
 
 
+def test_nothing_false_is_read_from_rare_operations():
+    total, _, false = counted(range(100, 112), odd=True)
+    assert false == []
+    assert total > 30
+
+
+@pytest.mark.slow
+def test_nothing_false_is_read_from_many_rare_operations():
+    assert counted(range(30_000, 30_500), odd=True)[2] == []
+
+
 @pytest.mark.slow
 def test_two_thousand_random_programs():
     total, found, false = counted(range(10_000, 11_500))
