@@ -204,12 +204,20 @@ def _as_seen(handles: Sequence) -> Iterator[Any]:
             yield handle
 
 
+MOST_NAMED = 16
+"""Chains that a legend names at most; colours repeat by then."""
+
+
 def add_chain_legend(figure: Figure, num_chains: int) -> None:
     """Say under a figure which colour is which chain; nothing where there is one chain."""
     if num_chains < 2:
         return
+    shown = range(min(num_chains, MOST_NAMED))
     handles = [
         Line2D([], [], color=chain_colour(chain), marker="o", markersize=5, linestyle="none")
-        for chain in range(num_chains)
+        for chain in shown
     ]
-    add_legend(figure, handles, [f"chain {chain}" for chain in range(num_chains)], columns=8)
+    labels = [f"chain {chain}" for chain in shown]
+    if num_chains > MOST_NAMED:  # a legend of hundreds would leave no room for the panels
+        labels[-1] += f" to {num_chains - 1}"
+    add_legend(figure, handles, labels, columns=8)

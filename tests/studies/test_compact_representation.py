@@ -75,7 +75,6 @@ def test_pruning_keeps_everything_in_the_end():
     found = make_row(tree, cell, test)
     whole = (found["predictive"]["mean_probability"].values.argmax(-1) == test.y).mean()
     assert found["pruning"]["accuracy_sd"].values[-1] == whole
-    assert found["pruning"]["accuracy_random"].values[-1] == whole
     assert found["spread"]["count"].values.sum() == 4 * 3 + 3 * 3
 
 

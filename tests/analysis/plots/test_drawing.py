@@ -189,3 +189,13 @@ def test_labellings_of_long_chains_are_one_strip_a_chain(rng):
     assert (strips[0] == 0).all()
     assert (strips[1] == 1).all()
     assert (strips[2, -300:] == 6).all()  # what is rare has one colour
+
+
+def test_a_legend_of_hundreds_of_chains_leaves_room_for_the_panels():
+    figure = style.new_figure(6.0, 2.0)
+    axes = figure.subplots()
+    style.add_chain_legend(figure, 256)
+    names = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert (names[0], names[-1]) == ("chain 0", "chain 15 to 255")
+    figure.canvas.draw()
+    assert axes.get_window_extent().height > 0.3 * figure.bbox.height

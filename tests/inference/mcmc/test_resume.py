@@ -1,12 +1,16 @@
 """A chain that was killed goes on to the draws of one that was not, bit for bit."""
 
 import os
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+import xarray as xr
 
+import onebasin as ob
+from onebasin.base.processes.tasks import run_tasks
 from onebasin.base.progress import ProgressBars
 from onebasin.inference import Nuts
 from onebasin.inference.contracts.method import Job
@@ -112,3 +116,34 @@ def test_a_chain_may_be_killed_while_it_writes(runner, undisturbed, tmp_path, mo
                     continue
         assert number > SLICES
         assert_same(found, undisturbed)
+
+
+class Cluster:
+    """A stand-in for a Dask client, whose tasks run in this process."""
+
+    def nthreads(self) -> dict[str, int]:
+        return {"worker": 2}
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_chains_of_a_cluster_are_those_of_home(shared, monkeypatch, tmp_path):
+    """Groups of chains, of which some were there already; through the shared folder, or as files."""
+    from onebasin.inference.mcmc import chains, workers
+
+    def run_here(function, tasks, client, **how):
+        return run_tasks(function, tasks, here=True, hear=how["hear"])
+
+    def elsewhere(job, numbers, folder, mark):
+        return run_group(job, numbers, folder if shared else tmp_path / "unseen", mark)
+
+    run_group = workers.run_group
+    monkeypatch.setattr(workers, "run_tasks", run_here)
+    monkeypatch.setattr(workers, "run_group", elsewhere)
+    monkeypatch.setattr(chains, "connected", nullcontext)
+    target = known_target("numpyro")
+    how = {"warmup": 20, "draws": 10, "seed": 4, "symmetry": False}
+    home = ob.nuts(target, chains=5, **how)
+    ob.nuts(target, chains=2, checkpoint=tmp_path / "kept", **how)
+    away = ob.nuts(target, chains=5, client=Cluster(), checkpoint=tmp_path / "kept", **how)
+    for group in ("posterior", "sample_stats", "adaptation"):
+        xr.testing.assert_equal(home[group].to_dataset(), away[group].to_dataset())
