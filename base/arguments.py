@@ -22,7 +22,10 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 import numpy as np
 
 from .errors import ArgumentError, ArgumentTypeError
+from .text import dotted
 
+_OF_VARIABLES = {"positive", "var_name", "var_names"}
+"""Arguments that name variables, which may be spelt as in the model: `net/Dense_0.kernel`."""
 LARGEST = 2**63
 """Whole numbers that arrays hold are below."""
 
@@ -38,6 +41,8 @@ class Kind:
 def checks_arguments[F: Callable[..., Any]](function: F) -> F:
     """Refuse arguments of another kind than their annotations say; defaults are as they are.
 
+    Names of variables are handed on as posteriors store them.
+
     The error is `ArgumentTypeError`, and `ArgumentError` for NaN and infinity.
     """
     signature = inspect.signature(function)
@@ -48,12 +53,12 @@ def checks_arguments[F: Callable[..., Any]](function: F) -> F:
         if not kinds:  # at the first call: annotations may name what is imported later
             kinds.update(_kinds(function))
         try:
-            arguments = signature.bind(*given, **named).arguments
+            bound = signature.bind(*given, **named)
         except TypeError as error:
             raise ArgumentTypeError(
                 _misfit(function.__name__, signature, given, named) or f"{error}."
             ) from None
-        for name, value in arguments.items():
+        for name, value in bound.arguments.items():
             kind = kinds.get(name)
             if kind and value is not signature.parameters[name].default and not kind.allows(value):
                 # NaN and infinity are of the right kind, and no value for it.
@@ -63,7 +68,9 @@ def checks_arguments[F: Callable[..., Any]](function: F) -> F:
                 if len(words) > 60 or "object at 0x" in words:
                     words = f"a {type(value).__name__}"
                 raise refusal(f"`{name}` must be {kind.words}; got {words}.")
-        return function(*given, **named)
+        for name in _OF_VARIABLES & bound.arguments.keys():
+            bound.arguments[name] = dotted(bound.arguments[name])
+        return function(*bound.args, **bound.kwargs)
 
     return call  # type: ignore[return-value]
 

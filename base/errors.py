@@ -28,6 +28,17 @@ class OnebasinError(Exception):
 
     has_lines: ClassVar[bool] = False
 
+    def __reduce__(self) -> Any:
+        """Pickle without calling the class, whose arguments are not the message alone."""
+        return _unpickled, (type(self), self.args, self.__dict__)
+
+
+def _unpickled(kind: type[OnebasinError], args: Any, fields: dict[str, Any]) -> OnebasinError:
+    error = kind.__new__(kind)
+    error.args = args
+    error.__dict__.update(fields)
+    return error
+
 
 class ArgumentError(OnebasinError, ValueError):
     """An argument, an option or a file with a value that is not allowed; the message names it and says what is."""
@@ -151,8 +162,12 @@ class StudyError(OnebasinError, ValueError):
     """An option that does not fit, or a folder that is in use; the message says what to do."""
 
 
-class Halted(StudyError):
-    """A study that cannot go on, for a reason that is no cell's: the scheduler is gone, or a worker is not set up."""
+class TaskError(OnebasinError, RuntimeError):
+    """Work that cannot run in other processes: no scheduler answers, versions differ, or a model cannot be sent."""
+
+
+class TaskDied(OnebasinError, RuntimeError):
+    """A process, or its worker, that was killed; the message says how, as a clause."""
 
 
 class UsageError(StudyError):
@@ -183,6 +198,12 @@ def check_seed(seed: int) -> None:
     """Refuse a seed that one of the engines does not take, with a `StudyError`."""
     if not 0 <= seed <= MAX_SEED:
         raise StudyError(f"`--seed` is {seed}; it must be a whole number from 0 to {MAX_SEED}.")
+
+
+def error_in_words(error: Exception) -> str:
+    """Say an error: the sentence of one of ours, of others the name too; without the stop at its end."""
+    text = str(error).strip().removesuffix(".")
+    return text if isinstance(error, OnebasinError) and text else f"{type(error).__name__}: {text}"
 
 
 def made_from(key: str, why: str) -> str:

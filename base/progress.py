@@ -230,8 +230,9 @@ class ChainBar:
         """Say after some iterations what is known: `step_size`, `divergences`, and `acceptance`, a mean probability."""
         self._bars.look(self._number, done)
         known = _known(**facts)
-        if (phase := self._phase_at(done)) != self._phase:
-            self._phase = phase
+        before, phase = self._phase, self._phase_at(done)
+        self._phase = phase
+        if (before, phase) == ("warmup", "sampling"):  # a second try may begin again
             record(
                 f"{self._name} has warmed up:{known}" if known else f"{self._name} has warmed up"
             )

@@ -10,7 +10,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Mapping
-from typing import Literal
+from typing import Any, Literal
+
+from .errors import ArgumentError
 
 Flag = Literal["", "good", "warn", "bad"]
 """The mark of what is shown: good news, a warning, bad news, or none."""
@@ -22,6 +24,35 @@ _ACTING = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
 _JOINERS = "\u200c\u200d"
 """Formats that words of some scripts need."""
+
+
+def dotted(named: Any) -> Any:
+    """Write names as files store them: a name, a tuple of them, or a mapping from them.
+
+    A dot stands for every slash, and for a place inside a name: `net/layers[0].weight` becomes `net.layers.0.weight`.
+
+    Raises
+    ------
+    ValueError
+        If two names of a mapping become one.
+    """
+    if isinstance(named, str):
+        return _PLACE.sub(r".\1", named).replace("/", ".")
+    if isinstance(named, tuple | list):
+        return type(named)(map(dotted, named))
+    if not isinstance(named, Mapping):
+        return named
+    found: dict[Any, Any] = {}
+    for name, value in named.items():
+        if (own := dotted(name)) in found:
+            raise ArgumentError(
+                f"Two names would be stored as {own}, as a slash becomes a dot: rename one."
+            )
+        found[own] = value
+    return found
+
+
+_PLACE = re.compile(r"/?\['?(\w+)'?\](?=(?:\[[^\]]*\])*\.)")
 
 
 def shown(text: str, *, lines: bool = False) -> str:

@@ -13,7 +13,7 @@ from onebasin.base.errors import ModelDataError, StudyError
 from onebasin.base.processes.libraries import prepare_jax, quieten_stan
 
 from . import console, inputs
-from .options import Json, Progress, Seed, argument, option
+from .options import Json, Progress, Scheduler, Seed, argument, option
 
 if TYPE_CHECKING:
     from onebasin.inference.calibration.family import Family
@@ -63,6 +63,7 @@ def calibrate(
     warmup: int | None = option(None, "Warmup of each chain; by default 500."),
     draws: int | None = option(None, "Draws of each chain or fit."),
     workers: int | None = option(None, "Groups of simulations at once; as many as cores."),
+    scheduler: Scheduler = None,
     out: Path | None = option(
         None, "Folder for ranks; repeat the command to resume.", metavar="DIR"
     ),
@@ -93,6 +94,7 @@ def calibrate(
             seed=seed,
             folder=out,
             workers=workers,
+            client=scheduler,
             progress=progress,
         )
     if figure is not None:

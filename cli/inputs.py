@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from onebasin.base.errors import ArgumentError, StudyError
 from onebasin.base.notices import notice
 from onebasin.base.processes.libraries import leave_dask_unloaded
+from onebasin.base.text import dotted
 
 if TYPE_CHECKING:  # brings JAX along, which help texts do without
     import xarray as xr
@@ -164,7 +165,7 @@ def names_file(word: str) -> bool:
 
 def variables(words: Sequence[str] | None, view: View) -> list[str] | None:
     """Names of `--var`, `mu,sigma` for two, unless a variable is called so; None without a word."""
-    split = ([word] if word in view.variables else word.split(",") for word in words or ())
+    split = ([word] if dotted(word) in view.variables else word.split(",") for word in words or ())
     return [name.strip() for names in split for name in names] or None
 
 

@@ -40,6 +40,13 @@ ShowDetails = Annotated[
 ]
 Progress = Annotated[bool, described("Show bars while it runs.")]
 Force = Annotated[bool, described("Replace an existing file.", "--force")]
+Scheduler = Annotated[
+    str | None,
+    described(
+        "Run on the workers of this Dask scheduler, with the same results.",
+        metavar="TCP://HOST:8786",
+    ),
+]
 Seed = Annotated[int, described("Random seed.")]
 Quick = Annotated[bool, described("Run it small, in minutes.", "--quick")]
 Record = Annotated[bool, described("Write the numbers to studies/results.", "--record")]

@@ -20,6 +20,7 @@ from .options import (
     Json,
     Program,
     Progress,
+    Scheduler,
     Seed,
     ShowDetails,
     described,
@@ -55,6 +56,7 @@ def sample(
     find: bool = option(
         True, "Find the symmetry where none is declared.", "--symmetry/--no-symmetry"
     ),
+    scheduler: Scheduler = None,
     timeout: float | None = option(None, "Stop after so many seconds, as Ctrl-C does."),
     log_likelihood: list[str] | None = option(
         None,
@@ -122,6 +124,7 @@ def sample(
         asked=engine_for(chosen, engine, definition),
         start=start,
         adapt_from=adapt_from,
+        scheduler=scheduler,
     )
     # whoever reads JSON is a program: bars where somebody sees them move, but no lines in a file or a pipe
     progress = progress and (not json or console.is_terminal())

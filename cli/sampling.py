@@ -46,6 +46,7 @@ class Request:
     asked: str = ""  # The engine; empty for that of the program or the model.
     start: Path | None = None  # Initial values, or a posterior whose draws they are.
     adapt_from: Path | None = None  # Posterior, or JSON file, of step sizes and metrics.
+    scheduler: str | None = None  # Address of the Dask scheduler whose workers run chains.
 
     def __post_init__(self) -> None:
         """Refuse a seed that no engine takes."""
@@ -203,6 +204,7 @@ def _sample(
             start=request.start,
             adapt_from=request.adapt_from,
             checkpoint=request.checkpoint if request.method.keeps else None,
+            client=request.scheduler,
             predictive_mb=request.groups.get("predictive_mb", LIMIT_MB),
             symmetry=request.find,
             check_symmetry=False,  # checked above, in words of this command

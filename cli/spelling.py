@@ -19,6 +19,7 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup
 from onebasin.base.errors import Interrupted, OnebasinError
 
 ALIASES: Mapping[str, str] = {
+    "client": "--scheduler",
     "data": "DATA.json",
     "path": "PROGRAM.stan",
     "posteriors": "RUN.nc",

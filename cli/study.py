@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from onebasin.base.errors import StudyError, UsageError, interruption_says
+from onebasin.base.errors import UsageError, interruption_says
 from onebasin.base.processes.libraries import prepare_jax, quieten_stan
 
 from . import console
-from .options import Json, Progress, Quick, Record, Seed, argument, option, words_in
+from .options import Json, Progress, Quick, Record, Scheduler, Seed, argument, option, words_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from onebasin.studies.lab import Study
-    from onebasin.studies.lab.driver import Schedule
-    from onebasin.studies.lab.folder import Run
-    from onebasin.studies.lab.study import Findings
+    from onebasin.studies.lab import Frames, Study
     from onebasin.studies.registry import StudyEntry
 
 
@@ -60,14 +57,10 @@ def study(
     show: bool = option(
         False, "Run nothing: show what is recorded, or what the folder of --out holds.", "--show"
     ),
-    rerun: Path | None = option(
-        None, "Run this record, or folder of a run, again, and compare the numbers."
-    ),
     out: Path | None = option(None, "The run's folder; runs/NAME-HASH of the settings."),
-    resume: bool = option(True, "Take what the folder already holds."),
-    force: bool = option(False, "Use a folder that holds something else.", "--force"),
+    force: bool = option(False, "Begin again in a folder that holds something else.", "--force"),
     record: Record = False,
-    scheduler: str = option("local", "local, or a Dask scheduler's address, as tcp://host:8786."),
+    scheduler: Scheduler = None,
     workers: int | None = option(None, "Cells made at once on this machine, each on one core."),
     retries: int = option(1, "Tries more of a cell that an error breaks off."),
     json: Json = False,
@@ -81,75 +74,56 @@ def study(
         raise UsageError(f"`NAME` is missing; the studies are: {', '.join(_studies())}.")
     prepare_jax()
     quieten_stan()
-    from onebasin.studies.lab import Options
-    from onebasin.studies.lab.driver import Schedule
-    from onebasin.studies.lab.folder import default_folder, open_run
-    from onebasin.studies.lab.record import read_findings, read_manifest, record_path, settings_of
-    from onebasin.studies.lab.study import find
+    from onebasin.base.run_log import NAME, logged_to, story, telling
+    from onebasin.studies.lab import Options, run
+    from onebasin.studies.lab.study import find_study
     from onebasin.studies.lab.study import only as restricted
 
-    schedule = Schedule(scheduler, workers, retries)
-    chosen, size = find(name), "quick" if quick else "full" if full else ""
+    schedule = run.Schedule(scheduler or run.LOCAL, workers, retries)
+    chosen, size = find_study(name), "quick" if quick else "full" if full else ""
     if show:
-        if rerun or record:
-            raise UsageError("`--show` runs nothing: leave out --rerun and --record.")
-        _write_findings(read_findings(name, chosen, out or record_path(name, size)), json=json)
+        if record:
+            raise UsageError("`--show` runs nothing: leave out --record.")
+        _, recorded = run.read_results(out or run.recorded(name, size), name)
+        _write_findings(chosen, recorded, json=json)
         return
-    options = Options(
-        quick=quick,
-        full=full,
-        engine=engine,
-        seed=seed,
-        chains=chains,
-        warmup=warmup,
-        draws=draws,
-        dtype=dtype,
-        splits=splits,
-        datasets=datasets,
-        parametrisations=words_in(parametrisations),
-        problems=words_in(problems),
+    config = chosen.configure(
+        Options(
+            quick=quick,
+            full=full,
+            engine=engine,
+            seed=seed,
+            chains=chains,
+            warmup=warmup,
+            draws=draws,
+            dtype=dtype,
+            splits=splits,
+            datasets=datasets,
+            parametrisations=words_in(parametrisations),
+            problems=words_in(problems),
+        )
     )
-    manifest = read_manifest(rerun, name) if rerun else None
-    config = settings_of(chosen, manifest, options) if manifest else chosen.configure(options)
-    folder = out or default_folder(name, config)
-    run = open_run(
-        folder if out or not manifest else folder.with_name(f"{folder.name}-rerun"),
-        study=name,
-        config=config,
-        command=["onebasin", *sys.argv[1:]],
-        resume=resume,
-        force=force,
-    )
+    command = ["onebasin", *sys.argv[1:]]
+    opened = run.open_run(out, study=name, config=config, command=command, force=force)
     if only is not None:
-        chosen = restricted(chosen, words_in(only) or (), run)
+        chosen = restricted(chosen, words_in(only) or (), opened.posteriors)
 
-    def write(findings: Findings) -> None:
-        if manifest is None:
-            _write_findings(findings, run, json=json)
-            return
-        from onebasin.studies.lab.record import against_table, held_against
+    def kept() -> str:
+        return f"finished cells are kept in {opened.path}: repeat the command to resume"
 
-        against = held_against(manifest, findings.frames)
-        console.write_table(against_table(against))
-        other = sum(not row["same"] for row in against)
-        if other or not against:
-            versions = ", ".join(f"{name} {number}" for name, number in manifest.versions.items())
-            raise StudyError(
-                f"`--rerun` has other numbers than {manifest.path} in {other} of {len(against)} cells; "
-                f"that was made with {versions}."
-            )
-        console.write_remark(f"all numbers of {len(against)} cells are those recorded", "good")
-
-    _carry_out(
-        chosen,
-        config,
-        run,
-        schedule=schedule,
-        progress=progress,
-        command=context.obj or "",
-        record=size if record else None,
-        write=write,
-    )
+    say = telling(console.say)
+    made = {"versions": opened.record["versions"], "settings": opened.record["config"]}
+    log = opened.path / NAME
+    with interruption_says(kept), opened, logged_to(log), story(context.obj or "", **made):
+        how: dict[str, Any] = {"progress": progress, "say": say, "schedule": schedule}
+        outcomes = run.run_cells(chosen, config, opened, **how)
+        frames = run.finish(chosen, config, opened, outcomes)
+    if record:
+        path = run.recorded(name, size)
+        path.parent.mkdir(exist_ok=True)
+        shutil.copy(opened.path / "results.json", path)
+        console.say(f"wrote {path}; tables for its page are in {opened.tables}")
+    _write_findings(chosen, frames, opened.path, json=json)
 
 
 def _write_list(json: bool) -> None:
@@ -166,55 +140,19 @@ def _write_list(json: bool) -> None:
     console.say("run one with: onebasin study NAME")
 
 
-def _carry_out(
-    study: Study,
-    config: Any,
-    run: Run,
-    *,
-    schedule: Schedule,
-    progress: bool,
-    command: str,
-    record: str | None = None,
-    write: Callable[[Findings], None],
+def _write_findings(
+    study: Study, frames: Frames, folder: Path | None = None, *, json: bool
 ) -> None:
-    """Make the cells that the folder does not hold yet, measure them, and write the findings once it holds them.
-
-    `record` is the size under which the findings are also written to studies/results, empty for the study's own. After
-    Ctrl-C the folder keeps what is finished.
-    """
-    from onebasin.base.run_log import logged_to, story, telling
-    from onebasin.studies.lab.driver import finish, run_cells
-    from onebasin.studies.lab.record import write_record
-
-    def kept() -> str:
-        if run.record.get("status") == "done":
-            return f"the run is finished, and its tables are in {run.tables_path}"
-        return f"finished cells are kept in {run.path}: repeat the command to resume"
-
-    say = telling(console.say)
-    made = {"versions": run.record["versions"], "settings": run.record["config"]}
-    with interruption_says(kept):
-        try:
-            with run, logged_to(run.log_path), story(command, **made):
-                outcomes = run_cells(
-                    study, config, run, progress=progress, say=say, schedule=schedule
-                )
-                findings = finish(study, config, run, outcomes)
-        finally:
-            run.settle()
-        if record is not None:
-            path = write_record(run.record["study"], run, findings, size=record)
-            console.say(f"wrote {path}; tables for its page are in {run.tables_path}")
-        write(findings)
-
-
-def _write_findings(findings: Findings, run: Run | None = None, *, json: bool) -> None:
     """Write the tables, or all numbers as JSON."""
+    from onebasin.studies.lab.tables import tables_of
+
     if json:
-        folder = {} if run is None else {"folder": str(run.path)}
-        console.write_json({**folder, **findings.to_dict()})
+        tables = [{"caption": one.caption, "rows": one.rows(frames)} for one in study.tables]
+        rows = {name: frame.to_dict("records") for name, frame in frames.items()}
+        where = {} if folder is None else {"folder": str(folder)}
+        console.write_json({**where, "tables": tables, "frames": rows})
         return
-    for table in findings.tables:
+    for table in tables_of(study.tables, frames):
         console.write_table(table)
-    if run is not None:
-        console.write_remark(f"the tables and figures are in {run.path}", "good")
+    if folder is not None:
+        console.write_remark(f"the tables and figures are in {folder}", "good")

@@ -39,4 +39,6 @@ def symmetry(
         console.write_rows([(block.flag, block.title, block.meaning)])
         for sentence in block.evidence:
             console.write_sentence(f"  {sentence}", indent=2)
+    for sentence in found.asides:
+        console.write_sentence(sentence)
     console.write_sentence(found.effort)

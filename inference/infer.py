@@ -24,6 +24,7 @@ def infer(
     start: Any = None,
     adapt_from: Any = None,
     checkpoint: str | Path | None = None,
+    client: Any = None,
     predictive_mb: float = LIMIT_MB,
     symmetry: bool = True,
     check_symmetry: bool = True,
@@ -67,6 +68,10 @@ def infer(
         rest; nutpie keeps whole chains. More `chains` and `draws` resume from those that are there. Files there of
         another model, data, settings or seed are left alone. Draws of more than 32 MB stay on disk, next to the folder,
         until the posterior is closed; its method `load` takes them into memory.
+    client : distributed.Client or str, optional
+        A Dask cluster on whose workers chains of NUTS, HMC and MCLMC run, or the address of its scheduler. The draws
+        are those of the same seed at home. All machines need the same versions; the model goes with its data. If
+        workers see the folder `checkpoint`, chains of a worker that dies resume there on another one.
     predictive_mb : float
         Megabytes that the groups `log_likelihood`, `posterior_predictive` and `log_prior` may take together; beyond
         them every second, third, ... draw is kept there, and 0 leaves the groups out. Quantities that a Stan program
@@ -103,6 +108,8 @@ def infer(
     InferenceError
         If no starting point of finite log density is found, nothing can be written in `checkpoint`, or the engine is
         not installed.
+    TaskError
+        If the cluster cannot be reached, a worker has other versions, or the model cannot be sent.
     InUse
         If another run keeps its chains in `checkpoint`.
     WriteError
@@ -141,6 +148,7 @@ def infer(
         start=start,
         adapt_from=adapt_from,
         checkpoint=checkpoint,
+        client=client,
         predictive_mb=predictive_mb,
         symmetry=symmetry,
         check_symmetry=check_symmetry,

@@ -13,6 +13,7 @@ from onebasin.base.card import Card, FactList, Words, in_sizes
 from onebasin.base.checks import check_class
 from onebasin.base.errors import ArgumentError, ArgumentTypeError
 from onebasin.base.showing import Shown
+from onebasin.base.text import dotted
 
 from .symmetry.blocks import Symmetry, check_blocks
 from .symmetry.group import in_words
@@ -85,6 +86,11 @@ class Target(Shown):
                     f"`coords` has for {axis} no list of labels that differ; give one for each place."
                 )
         object.__setattr__(self, "symmetry", check_blocks(self.symmetry))
+        for part, named in (
+            ("dims", {n: dotted(axes) for n, axes in self.dims.items()}),
+            ("coords", self.coords),
+        ):
+            object.__setattr__(self, part, dotted(named))
         if self.numpyro_model is not None:
             if not callable(self.numpyro_model):
                 raise ArgumentTypeError(

@@ -16,6 +16,7 @@ import numpy as np
 
 from onebasin.base.errors import ArgumentError, ArgumentTypeError
 from onebasin.base.files.claims import in_words, memory
+from onebasin.base.text import dotted
 
 from .entries import gather
 from .schema import SAMPLE_DIMS
@@ -176,7 +177,7 @@ def dataset_of(
 
 def storable_names[T](held: Mapping[Any, T], argument: str) -> dict[str, T]:
     """Give each name as files store it; refuse one that no file can store, and two that become one."""
-    names = [name.replace("/", ".") if isinstance(name, str) else name for name in held]
+    names = [dotted(name) for name in held]
     check_names(names, dims={}, argument=argument)
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)

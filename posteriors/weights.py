@@ -195,7 +195,8 @@ class Known:
         """Tell what is not known: means, standard deviations and quantiles, by the largest k-hat of each."""
         lacks = (self.khats > np.array(limits)[:, None]) | ~(self.errors <= _ENOUGH[:, None])
         lacks[1] |= self.index > NO_VARIANCE
-        return lacks & ~np.isnan(self.khats[0])
+        still = np.isnan(self.khats[0]) & np.isnan(self.errors[0])
+        return lacks & ~still
 
 
 MOVED, NO_VARIANCE = np.array([0.2, 0.15, CLAIMED[2]]), 0.5
@@ -223,14 +224,16 @@ def known(
     if beside is None:  # the square of a draw without weight may be infinite
         used = weights > 0
         flat, weights, log_ratio, share = flat[used], weights[used], log_ratio[used], share[used]
-    for place in np.flatnonzero(np.isfinite(tails.mean)):
+    # k-hat is NaN of still entries, and where the largest ratios are alike.
+    varies = ~np.isposinf(tails.mean) & (np.ptp(flat, axis=0) > 0)
+    for place in np.flatnonzero(varies):
         apart = flat[:, place] - weights @ flat[:, place]
         low, high = quantiles(flat[:, place], weights)
         ends = np.stack([flat[:, place] <= low, flat[:, place] >= high], axis=1)
         z = apart / (weights @ apart**2) ** 0.5
         terms = np.column_stack([z, (z**2 - 1) / 2, ends - weights @ ends])
         found = np.sqrt((share * terms**2).sum(axis=0))
-        errors[:, place] = [*found[:2], found[2:].max()]
+        errors[:, place] = np.nan_to_num([*found[:2], found[2:].max()], nan=np.inf)
         khats[2, place] = max(_khat(np.where(end, log_ratio, -np.inf)) for end in ends.T)
         index[place] = _tail_index(np.abs(apart), weights)
     return Known(khats, errors, index)

@@ -54,11 +54,35 @@ class StanProgram:
             return self.choice
         return choose(self.path, self.data, engine)
 
+    def __reduce__(self) -> Any:
+        """Pickle the text instead of the path: the program may be read on another machine."""
+        from .interpreter.source import included_files
+
+        files = [self.path, *included_files(self.path)]
+        base = Path(os.path.commonpath([file.absolute().parent for file in files]))
+        texts = {str(f.absolute().relative_to(base)): f.read_text(encoding="utf-8") for f in files}
+        return _from_texts, (texts, dict(self.data), self.roles, self.choice)
+
     def __str__(self) -> str:
         return self.path.name
 
     def __repr__(self) -> str:
         return f"<StanProgram {self.path.name}: data {', '.join(self.data) or 'none'}>"
+
+
+def _from_texts(
+    texts: Mapping[str, str], data: Mapping[str, Any], roles: Roles, choice: Choice | None
+) -> StanProgram:
+    """Make a program of its text and those that it includes, by their paths from a common folder."""
+    digest = hashlib.sha256(repr(sorted(texts.items())).encode()).hexdigest()[:32]
+    folder = make_user_cache("texts") / digest
+    for name, text in texts.items():
+        file = folder / name
+        if not file.is_file():
+            file.parent.mkdir(parents=True, exist_ok=True)
+            with replacing(file) as part:
+                part.write_text(text, encoding="utf-8")
+    return StanProgram(folder / next(iter(texts)), data, roles, choice)
 
 
 @checks_arguments

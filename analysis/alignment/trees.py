@@ -159,10 +159,41 @@ def _holds_arrays(value: Any) -> bool:
 
 
 def read_network(apply: Apply, params: Tree, x: Any) -> Symmetry:
-    """Read the symmetry of a network from the function that applies it."""
-    raise ArgumentError(
-        "`symmetry` is not given: give the blocks of what is interchangeable in these networks."
-    )
+    """Read the symmetry of a network from the function that applies it, whatever its inputs and outputs are.
+
+    Raises
+    ------
+    ValueError
+        If JAX cannot trace the function, or nothing of the network is interchangeable.
+    """
+    from onebasin.models.reading.read import read, symmetry_of
+
+    layout = Layout.of(params)
+    shapes = {name: value.shape for name, value in layout.values.items()}
+
+    def named(values: Mapping[str, Any], inputs: Any) -> Any:
+        leaves = list(layout.leaves)
+        for name, value in values.items():
+            place = layout.places[name]
+            leaves[place] = value.astype(leaves[place].dtype)
+        return apply(tree_util.tree_unflatten(layout.structure, leaves), inputs)
+
+    from jax import tree_util
+
+    try:
+        found = read(named, shapes, (x,))
+    except TypeError as error:
+        said = str(error).partition("\n")[0]
+        raise ArgumentError(
+            f"`apply` cannot be traced by JAX ({said}); give a function of JAX, or the `symmetry`."
+        ) from error
+    symmetry = symmetry_of(found, shapes)
+    if not symmetry:
+        reasons = "; ".join(f"{n}:{axis} ({why.what})" for (n, axis), why in found.fixed.items())
+        raise ArgumentError(
+            f"`apply` shows nothing that is interchangeable in the networks. Axes stay: {reasons}."
+        )
+    return symmetry
 
 
 def align_trees(

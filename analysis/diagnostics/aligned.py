@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from itertools import combinations
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -94,16 +94,23 @@ def diagnose_aligned(
 
 
 def _basins(draws: Draws) -> tuple[tuple[int, ...], ...]:
-    """Join chains whose common R-hat is small in every parameter, and whatever they are joined with."""
-    alike = set(combinations(range(draws.num_chains), 2))
-    for values in draws.blocks():  # a block at a time: all of them need not fit into memory
-        alike -= {pair for pair in alike if (rhats(values[list(pair)]) > APART).any()}
-    groups = [{chain} for chain in range(draws.num_chains)]
-    for pair in alike:
-        joined = [group for group in groups if group & {*pair}]
-        groups = [group for group in groups if group not in joined]
-        groups.append(set().union(*joined))
-    return tuple(sorted(tuple(sorted(group)) for group in groups))
+    """Join chains whose common R-hat is small in every parameter, and whatever they are joined with.
+
+    A group grows by comparing those that have just joined it with those that are in no group yet: where all chains
+    agree, the first one is compared with each of the others, and no other pair is.
+    """
+    left, groups = list(range(draws.num_chains)), []
+    while left:
+        joined, group = {left[0]}, list[int]()
+        while joined:
+            group += joined
+            left = [chain for chain in left if chain not in joined]
+            alike = set(product(joined, left))
+            for values in draws.blocks() if alike else ():  # all of them need not fit into memory
+                alike -= {pair for pair in alike if (rhats(values[list(pair)]) > APART).any()}
+            joined = {chain for _, chain in alike}
+        groups.append(tuple(sorted(group)))
+    return tuple(sorted(groups))
 
 
 def _held_out(view: View, symmetry: Symmetry, moved: list[str], options: dict[str, Any]) -> Extreme:

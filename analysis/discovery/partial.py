@@ -195,24 +195,38 @@ def recorded_companions(view: View, variables: Iterable[str]) -> tuple[str, ...]
 
 
 def nearly_exchangeable(view: View) -> dict[str, tuple[int, ...]]:
-    """Axes of components whose weights are broken off a stick, as the file records it; none of other variables.
+    """Axes of components whose weights are broken off a stick, as the file records it or its numbers show.
 
     The lengths of a stick, of which weights are broken off, have no axis of components; weights in the file have one.
+    Without a record these are weights that the lengths give, and every variable with one axis of as many entries.
     """
     for moves in _recorded(view, "near"):
         found = {n: axes for n, axes in _moving(moves).items() if n in view.arrays}
         whole = [n for n, axes in found.items() if not axes and view.arrays[n].ndim == 3]
         if len(whole) == 1:
-            sticks = np.asarray(view.values(whole[0]))
-            ones = np.ones((*sticks.shape[:2], 1))
-            left = np.concatenate([ones, np.cumprod(1.0 - sticks, axis=2)], axis=2)
-            weights = np.concatenate([sticks, ones], axis=2) * left
-            for name in (n for n in view.kinds.of if n not in found):
-                drawn = view.arrays[name]
-                if drawn.shape == weights.shape and np.allclose(view.values(name), weights):
-                    found[name] = (0,)
-            return found
+            return found | {n: (0,) for n in _broken_off(view, whole[0]) if n not in found}
+    if view.found_symmetry:
+        return {}
+    for name, drawn in view.arrays.items():
+        if drawn.ndim == 3 and drawn.dtype.kind == "f" and (weights := _broken_off(view, name)):
+            count = view.arrays[weights[0]].shape[2]
+            shapes = {n: view.arrays[n].shape[2:] for n in view.kinds.of if n != name}
+            found = {n: (s.index(count),) for n, s in shapes.items() if s.count(count) == 1}
+            return {name: (), **found}
     return {}
+
+
+def _broken_off(view: View, lengths: str) -> list[str]:
+    """Name the variables that are weights broken off a stick at these lengths, shares of what is left of it."""
+    *lead, pieces = view.arrays[lengths].shape
+    others = [n for n in view.kinds.of if view.arrays[n].shape == (*lead, pieces + 1)]
+    sticks = np.asarray(view.values(lengths)) if others else np.full(1, np.nan)
+    if not ((sticks >= 0) & (sticks <= 1)).all():
+        return []
+    ones = np.ones((*sticks.shape[:2], 1))
+    left = np.concatenate([ones, np.cumprod(1.0 - sticks, axis=2)], axis=2)
+    weights = np.concatenate([sticks, ones], axis=2) * left
+    return [n for n in others if np.allclose(view.values(n), weights)]
 
 
 def _recorded(view: View, status: str) -> Iterator[str]:

@@ -16,6 +16,7 @@ from matplotlib.lines import Line2D
 from onebasin.base.arguments import checks_arguments
 from onebasin.base.errors import ArgumentError
 from onebasin.base.numbers import format_number
+from onebasin.base.text import dotted
 from onebasin.posteriors import schema
 from onebasin.posteriors.draws import variable_of
 from onebasin.posteriors.view import View
@@ -90,7 +91,9 @@ def plot_pair(
 
 def _draws_of(view: View, entry: str) -> np.ndarray:
     """Draws of one scalar parameter."""
-    variable = variable_of(entry, view.variables)
+    spelt = variable_of(entry, view.variables)
+    variable = dotted(spelt)
+    entry = variable + entry[len(spelt) :]  # labels of places may have slashes
     there = view.draws(variable) if variable in view.variables else None
     if there is None or entry not in there.names:
         known = ", ".join(there.names[:6] if there else view.variables[:6])

@@ -12,11 +12,12 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from enum import Enum
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from ..jsonable import json_safe, json_text
 from .atomic import replacing
 
 FIELD = "sha256"
@@ -77,6 +78,20 @@ def examine_json(value: Any) -> Seal:
     if not isinstance(value, Mapping) or FIELD not in value:
         return Seal.UNSEALED
     return Seal.SEALED if seal_json(value)[FIELD] == value[FIELD] else Seal.DAMAGED
+
+
+def write_sealed(path: Path, value: Mapping[str, Any]) -> None:
+    """Write an object as JSON, with its seal; numbers that are not finite become null."""
+    with replacing(path) as part:
+        part.write_text(f"{json_text(seal_json(json_safe(value)))}\n", encoding="utf-8")
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Read an object; a damaged or missing file says nothing."""
+    with suppress(OSError, ValueError):
+        value = json.loads(path.read_text(encoding="utf-8"))
+        return value if isinstance(value, dict) else {}
+    return {}
 
 
 def _digest(file: BinaryIO, end: int) -> bytes:

@@ -139,6 +139,43 @@ def offsets(draws: int) -> np.ndarray:
     return off
 
 
+def planted(parts: int, *, by_draw: bool) -> Answer:
+    """Give labels of components in a known order for each chain, or each draw, and align: one order is left."""
+    rng = np.random.default_rng(parts)
+    lead = (4, 300) if by_draw else (4, 1)
+    order = rng.permuted(np.broadcast_to(np.arange(parts), (*lead, parts)), axis=-1)
+    order = np.broadcast_to(order, (4, 300, parts))
+    mu = 1.5 * np.arange(parts) + 0.15 * rng.normal(size=order.shape)
+    draws = {"mu": mu, "s": np.exp(0.1 * mu), "who": np.broadcast_to(np.arange(parts), mu.shape)}
+    moved = {name: np.take_along_axis(each, order, -1) for name, each in draws.items()}
+    own = ob.align(moved, symmetry="mu,s,who").posterior["posterior"]["who"].values
+    one = len(np.unique(own.reshape(-1, parts), axis=0)) == 1
+    return one, ob.diagnose({"mu": moved["mu"], "s": moved["s"]}).verdict
+
+
+def switched(dtype: str, draws: int = 1000) -> dict[str, np.ndarray]:
+    """Two components with weights, whose chains have two labellings."""
+    share = 1 / (1 + np.exp(-0.8 - 0.15 * normal(4, draws)))
+    w = np.stack([share, 1 - share], axis=-1).astype(dtype)
+    m = (np.array([-3.0, 2.0]) + 0.1 * normal(4, draws, 2, seed=1)).astype(dtype)
+    return {name: np.concatenate([v[:2], v[2:, :, ::-1]]) for name, v in (("w", w), ("m", m))}
+
+
+def shuffled() -> Answer:
+    """A table of correlated draws whose rows are in another order: `.iteration` has to be used."""
+    import pandas as pd
+
+    x = normal(4, 1000)
+    for step in range(1, 1000):
+        x[:, step] = 0.97 * x[:, step - 1] + (1 - 0.97**2) ** 0.5 * x[:, step]
+    chain, draw = (1 + np.indices(x.shape)).reshape(2, -1)
+    rows = pd.DataFrame({".chain": chain, ".iteration": draw, "theta": x.ravel()})
+    with tempfile.TemporaryDirectory() as folder:
+        rows.sample(frac=1, random_state=3).to_csv(path := Path(folder, "t.csv"), index=False)
+        found = [ob.summary(each).loc["theta", "ess_bulk"] for each in (path, {"theta": x})]
+    return abs(found[0] - found[1]) < 1e-6, f"ESS {found[0]:.0f}, right {found[1]:.0f}"
+
+
 def commands(*lines: str) -> Answer:
     """Run commands in a folder with a loop of links; each must fail by one clear line and leave no file."""
     with tempfile.TemporaryDirectory() as folder:
@@ -171,6 +208,13 @@ PLOTS = ("densities", "ranks", "forest", "traces")
 OTHER = normal(seed=9)
 
 CASES: tuple[Case, ...] = (
+    *(
+        case(f"labels of {k} components", "one order", lambda k=k, by=by: planted(k, by_draw=by))
+        for k, by in ((12, False), (12, True), (30, False))
+    ),
+    case("weights in single precision", "aligned", lambda: verdict(switched("float32"), "aligned")),
+    case("a million draws", "aligned", lambda: verdict(switched("float64", 250_000), "aligned")),
+    case("rows of a table in another order", "the same ESS", shuffled),
     case("vector near 2e16", "unusable", lambda: verdict({"M": 1e16 * M, "a": OTHER}, "unusable")),
     case(
         "vector near 5e7 in single precision",

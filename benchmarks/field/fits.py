@@ -93,7 +93,11 @@ def groups(
     from benchmarks.fits.claims import moments
 
     target, draws = hierarchies.made(number)
-    return claims(lambda s: ob.infer(target, method, seed=s, **how), moments(draws), verdicts)
+    try:
+        return claims(lambda s: ob.infer(target, method, seed=s, **how), moments(draws), verdicts)
+    except ob.OnebasinError as error:  # centred, the log density rises without bound as tau falls
+        unbounded = method == "laplace" and "-centred-" in target.name
+        return unbounded and "no maximum" in str(error) and "`tau`" in str(error), str(error)[:90]
 
 
 def schools() -> ob.Target:
@@ -149,16 +153,20 @@ def simulated_many() -> ob.Target:
 
 
 def heavy() -> tuple[bool, str]:
-    """A parameter with a heavy tail beside others: its sd is refused, its mean and the others are not."""
+    """A parameter with a heavy tail among others: what is claimed of it is right, and nothing else is named."""
     target = of(k=dist.InverseGamma(2.2, 1.0), z=dist.Normal(0, 1).expand([3]).to_event(1))
-    fit = ob.dadvi(target, seed=1)
-    diagnosis = ob.diagnose(fit)
-    told = diagnosis.judgement.causes[0].numbers if diagnosis.judgement.causes else {}
-    named = {*told.get("sds", ()), *told.get("means", ())}
-    return diagnosis.verdict == "partly" and named == {"k"}, f"{diagnosis.verdict}, {named}"
+    known = law(stats.invgamma(2.2), "k") | law(N(), "z", 3)
+    named, right, verdicts = set[str](), True, list[str]()
+    for seed in SEEDS:
+        diagnosis = ob.diagnose(fit := ob.dadvi(target, seed=seed))
+        right &= within(misses(fit, diagnosis, known)[1])
+        for cause in diagnosis.judgement.causes:
+            named |= {*cause.numbers.get("sds", ()), *cause.numbers.get("means", ())}
+        verdicts.append(diagnosis.verdict)
+    return right and named <= {"k"} and "unusable" not in verdicts, f"{verdicts}, names {named}"
 
 
-usable, plain = ("usable",), {"weights": False}
+usable, plain = ("usable",), {"weights": False, "draws": 4000}  # errors of quantiles: .03 sds
 N = stats.norm
 CASES: tuple[Case, ...] = (
     Case(
@@ -266,7 +274,7 @@ CASES: tuple[Case, ...] = (
         lambda: refused(lambda: ob.laplace(schools(), seed=1), "no maximum", "`tau`"),
     ),
     Case("advice to a full-rank fit", "not full rank", advice),
-    Case("one heavy parameter among others", "only its sd is named", heavy),
+    Case("one heavy parameter among others", "claims are right, no other is named", heavy),
     Case("ADVI of a network", "plain by default", network),
     Case("ADVI of eighty coordinates", "plain, with a note", dead),
     Case(

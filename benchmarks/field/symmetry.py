@@ -14,6 +14,7 @@ import numpyro
 import numpyro.distributions as dist
 import xarray as xr
 from jax.scipy.special import logsumexp
+from numpyro.handlers import scope
 
 import onebasin as ob
 
@@ -142,6 +143,36 @@ def row(fit: Any, seed: int) -> Answer:
     return found.outcome == "passed", found.sentence
 
 
+def enumerated() -> Answer:
+    """A discrete variable that NumPyro would sum over is rejected."""
+
+    def model() -> None:
+        w = numpyro.sample("w", dist.Dirichlet(jnp.ones(2)))
+        z = numpyro.sample("z", dist.Categorical(w), infer={"enumerate": "parallel"})
+        numpyro.sample("y", dist.Normal(z, 1.0), obs=0.3)
+
+    try:
+        return False, str(ob.nuts(ob.numpyro_model(model)))[:60]
+    except ob.OnebasinError as error:
+        return "discrete variable z" in str(error), str(error)[:60]
+
+
+def scoped(divider: str) -> Answer:
+    """A mixture inside a scope: its symmetry is found, and draws are aligned, by either name."""
+
+    def model() -> None:
+        with scope(prefix="mix", divider=divider):
+            w = numpyro.sample("w", dist.Dirichlet(jnp.ones(2)))
+            m = numpyro.sample("m", dist.Normal(0, 6).expand([2]).to_event(1))
+        law = dist.MixtureSameFamily(dist.Categorical(w), dist.Normal(m, 1.0))
+        numpyro.sample("y", law, obs=TWO)
+
+    draws = sampled(ob.numpyro_model(model), 1)
+    words = json.loads(draws.attrs["symmetry_found"])["exchangeable"]
+    ob.align(draws, f"mix{divider}w,mix{divider}m")
+    return set(words[0].split(",")) == {"mix.m", "mix.w"}, ob.diagnose(draws).verdict
+
+
 TWO, THREE = normals(0, 35, 25), normals(1, 30, 25, 20)
 LONG = {"seeds": (1,), "warmup": 1000, "draws": 2000, "target_acceptance": 0.98}
 JUDGED: tuple[tuple[str, str, Callable[[], ob.Target], dict[str, Any]], ...] = (
@@ -156,6 +187,13 @@ JUDGED: tuple[tuple[str, str, Callable[[], ob.Target], dict[str, Any]], ...] = (
     ("phases of a wave", "unusable", partial(program, "phase"), {}),
     ("two rises", "aligned", partial(program, "two_rises"), {}),
     ("two kernels", "aligned unusable", partial(program, "two_kernels"), {}),
+    ("two breaks at unknown times", "aligned", partial(program, "breaks"), {}),
+    ("a mixture of experts", "aligned", partial(program, "experts"), {"seeds": (1,)}),
+    ("two abilities", "aligned", partial(program, "abilities"), {"seeds": (1,)}),
+    ("sparse weights, empty components", "invariant unusable", partial(program, "empty"), {}),
+    ("blocks with mixed members", "aligned", partial(program, "blocks"), {"seeds": (1,)}),
+    ("clusters with correlations", "aligned", partial(program, "mvn_lkj"), {"seeds": (1,)}),
+    ("states with regressions", "aligned", partial(program, "hmm_logit"), {"seeds": (1,)}),
     ("two components, two needed", "aligned", partial(mixture, 2, TWO), {}),
     ("three components, two needed", "invariant unusable", partial(mixture, 3, TWO), {}),
     ("two factors, two needed", "aligned", partial(factors, 2), {}),
@@ -173,6 +211,9 @@ CASES: tuple[Case, ...] = (
         Case(name, verdicts.replace(" ", " or "), partial(judge, make, verdicts, **how))
         for name, verdicts, make, how in JUDGED
     ),
+    Case("an enumerated variable", "rejected", enumerated),
+    Case("a mixture inside a scope", "mix.w and mix.m", partial(scoped, "/")),
+    Case("a mixture inside a scope, dots", "mix.w and mix.m", partial(scoped, ".")),
     Case("search from Python", "same draws, w,mu,sigma recorded", partial(both_doors, 1)),
     Case("labels of Pathfinder", "aligned, .187 .267 .546", partial(weights, 1)),
     Case("labels of Pathfinder, no search", "the same", partial(weights, 2, symmetry=False)),

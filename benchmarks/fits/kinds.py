@@ -38,7 +38,9 @@ def _student(rng: np.random.Generator) -> Made:
     nu, size = float(rng.choice([3, 3, 4, 5, 8])), int(rng.integers(1, 7))
     model = independent(x=dist.StudentT(nu).expand([size]).to_event(1))
     values = student.ppf((np.arange(20_000) + 0.5) / 20_000, nu)
-    values[[0, -1]] = np.sqrt((20_000 * nu / (nu - 2) - (values[1:-1] ** 2).sum()) / 2) * [-1, 1]
+    values[[0, -1]] = np.sqrt((20_000 * nu / (nu - 2) - (values[1:-1] ** 2).sum()) / 2) * np.array(
+        [-1.0, 1.0]
+    )
     return model, {"x": np.outer(values, np.ones(size))}
 
 

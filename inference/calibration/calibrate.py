@@ -17,8 +17,10 @@ from onebasin.base.checks import check_class, check_count, check_path, check_see
 from onebasin.base.cores import available_cores
 from onebasin.base.errors import ArgumentError, RunCancelled
 from onebasin.base.files.locks import locked
+from onebasin.base.processes.tasks import connected, run_tasks, succeeded
 from onebasin.base.progress import ProgressBars
 from onebasin.models.symmetry.blocks import to_json
+from onebasin.models.target import Target
 
 from ..contracts.method import Method
 from ..runs import checkpoint
@@ -46,6 +48,7 @@ def calibrate(
     after: After | None = None,
     folder: str | Path | None = None,
     workers: int | None = None,
+    client: Any = None,
     progress: bool | None = None,
 ) -> Calibration:
     """Hold a method to data simulated from a model's own prior, whether its posterior is what it should be.
@@ -79,6 +82,9 @@ def calibrate(
     workers : int, optional
         Groups of simulations that are inferred at once, where one compiled program takes many; as many as there are
         cores by default. Elsewhere simulations are inferred one by one, and chains at once. The result is the same.
+    client : distributed.Client or str, optional
+        A Dask cluster on whose workers simulations are inferred, or the address of its scheduler. The result is the
+        same.
     progress : bool, optional
         Whether to show progress; by default in terminals and notebooks.
 
@@ -126,17 +132,13 @@ def calibrate(
     seed = check_seed(seed)
     looked_at = family.looking_at(quantities or {})
     first = simulated(looked_at, seed, 0)
+    asked = method_of(method) if isinstance(method, str) else method
     if not first.parameters:
         raise ArgumentError(
             "`family` has no parameters: give a model that samples some, next to the data that it observes."
         )
     like = target_of(looked_at, first)
-    asked = method_of(method) if isinstance(method, str) else method
-    way = way_of(looked_at, asked, engine=engine, like=like)
-    if after is not None:
-        way = followed(way, looked_at, after)
-    looking = Looking(like.symmetry, looked_at.quantities)
-    make = partial(_group, looked_at, way, looking, seed)
+    way, looking = _judged(looked_at, asked, engine, after, like)
     with ExitStack() as held, ProgressBars(progress) as bars:
         kept = None if folder is None else check_path("folder", folder)
         mark = None
@@ -153,7 +155,12 @@ def calibrate(
         groups = range(-(-simulations // way.at_once))
         # JAX traces a model in one thread at a time.
         at_once = (workers or available_cores()) if way.together else 1
-        many = _groups(make, groups, kept, mark, at_once)
+        if client is None:
+            make = partial(_groups_here, partial(_group, looked_at, way, looking, seed), at_once)
+        else:
+            sent = looked_at, asked, engine, after, like, seed
+            make = partial(_groups_on_workers, sent, client, bars.say)
+        many = _groups(make, groups, kept, mark)
         parts: dict[int, Arrays] = {}
         for number, part in many:
             parts[number] = part
@@ -226,14 +233,24 @@ def _group(family: Family, way: Way, looking: Looking, seed: int, number: int) -
     }
 
 
+def _judged(
+    family: Family, method: Method | Own, engine: str | None, after: After | None, like: Target
+) -> tuple[Way, Looking]:
+    """Return the way to infer simulations of a family, and the quantities to rank."""
+    way = way_of(family, method, engine=engine, like=like)
+    if after is not None:
+        way = followed(way, family, after)
+    return way, Looking(like.symmetry, family.quantities)
+
+
+Make = Callable[[Sequence[int]], Iterator[tuple[int, Arrays]]]
+"""Makes the groups of some numbers."""
+
+
 def _groups(
-    make: Callable[[int], Arrays],
-    groups: Sequence[int],
-    kept: Path | None,
-    mark: str | None,
-    at_once: int,
+    make: Make, groups: Sequence[int], kept: Path | None, mark: str | None
 ) -> Iterator[tuple[int, Arrays]]:
-    """Make the groups that are not there, several at once; the first by itself, which compiles what all share."""
+    """Read the groups that are there, make the others, and keep them."""
     missing: list[int] = []
     for number in groups:
         found = None if mark is None else checkpoint.read(_file(kept, number), mark)
@@ -241,22 +258,29 @@ def _groups(
             missing.append(number)
         else:
             yield number, found
+    for number, found in make(missing):
+        if mark is not None:
+            checkpoint.write(_file(kept, number), mark, found)
+        yield number, found
+
+
+def _groups_here(
+    make: Callable[[int], Arrays], at_once: int, groups: Sequence[int]
+) -> Iterator[tuple[int, Arrays]]:
+    """Make groups, several at once; the first by itself, which compiles what all share."""
     cancel = threading.Event()
 
     def made(number: int) -> tuple[int, Arrays]:
         if cancel.is_set():
             raise RunCancelled
-        found = make(number)
-        if mark is not None:
-            checkpoint.write(_file(kept, number), mark, found)
-        return number, found
+        return number, make(number)
 
-    if missing:
-        yield made(missing[0])
-    if len(missing) < 2:
+    if groups:
+        yield made(groups[0])
+    if len(groups) < 2:
         return
-    with ThreadPoolExecutor(max_workers=min(at_once, len(missing) - 1)) as pool:
-        futures = [pool.submit(made, number) for number in missing[1:]]
+    with ThreadPoolExecutor(max_workers=min(at_once, len(groups) - 1)) as pool:
+        futures = [pool.submit(made, number) for number in groups[1:]]
         try:
             for future in futures:
                 # In slices: a wait without an end would not let an interrupt through on every system.
@@ -265,6 +289,37 @@ def _groups(
                 yield future.result()
         finally:
             cancel.set()
+
+
+MOST_TOGETHER = 8
+"""Groups that one process of a cluster makes at most: what it compiles serves all of them."""
+
+
+def _groups_on_workers(
+    sent: tuple[Any, ...], client: Any, say: Callable[[str], None], groups: Sequence[int]
+) -> Iterator[tuple[int, Arrays]]:
+    """Make groups on the workers of a cluster, a few a process."""
+    with connected(client) as cluster:
+        threads = max(1, sum(cluster.nthreads().values()))
+        size = min(MOST_TOGETHER, max(1, -(-len(groups) // threads)))
+        parts = [groups[at : at + size] for at in range(0, len(groups), size)]
+        tasks = {f"group {part[0]} and those after it": (*sent, part) for part in parts}
+        what = f"The family {sent[0].name!r}"
+        for key, found in run_tasks(_groups_of_worker, tasks, cluster, what=what, say=say):
+            yield from succeeded(key, found).items()
+
+
+def _groups_of_worker(
+    family: Family,
+    method: Method | Own,
+    engine: str | None,
+    after: After | None,
+    like: Target,
+    seed: int,
+    groups: Sequence[int],
+) -> dict[int, Arrays]:
+    way, looking = _judged(family, method, engine, after, like)
+    return {number: _group(family, way, looking, seed, number) for number in groups}
 
 
 def _file(folder: Path | None, number: int) -> Path:

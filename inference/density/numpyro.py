@@ -33,6 +33,7 @@ from numpyro.primitives import Messenger
 
 from onebasin.base.errors import ArgumentError
 from onebasin.base.seeds import keys_at
+from onebasin.base.text import dotted
 from onebasin.models.target import Target
 from onebasin.posteriors.storable import check_values
 
@@ -44,6 +45,8 @@ _TOGETHER = 8
 """Starts are looked for so many at a time: one compiled search serves any number of chains."""
 _AT_LEAST = 32
 """Points at which a density is evaluated together, where fewer are asked for: one compiled function serves them all."""
+_NUMBERS = 2**18
+"""Numbers in all those points, beyond which there are fewer."""
 
 FIXED = ("param", "mutable", "plate")
 """Kinds of a model's statements that are no variables, and stay as they are in its first run."""
@@ -55,7 +58,32 @@ def require_numpyro(target: Target) -> Callable[[], None]:
         raise ArgumentError(
             f"The target {target.name!r} has no NumPyro model; use engine='stanli' or 'cmdstan'."
         )
-    return target.numpyro_model
+    return _Dotted(target.numpyro_model)
+
+
+class _Dotted(Messenger):
+    """Names sites and plates as files store them: a dot for every slash of a scope or a module."""
+
+    def __enter__(self) -> None:
+        super().__enter__()
+        self.given: dict[str, str] = {}
+
+    def process_message(self, msg: dict[str, Any]) -> None:
+        """Rename it."""
+        if msg["type"] == "control_flow":  # its functions run apart from these handlers
+            own = (callable(a) and jax.tree_util.all_leaves([a]) for a in msg["args"])
+            msg["args"] = tuple(
+                _Dotted(a) if f else a for a, f in zip(msg["args"], own, strict=True)
+            )
+        if isinstance(name := msg.get("name"), str):
+            msg["name"] = dotted(name)
+            if self.given.setdefault(msg["name"], name) != name:
+                raise ArgumentError(
+                    f"The model has two sites, {self.given[msg['name']]} and {name}, that would both be stored as "
+                    f"{msg['name']}, as a slash becomes a dot: rename one."
+                )
+        if frames := msg.get("cond_indep_stack"):
+            msg["cond_indep_stack"] = [f._replace(name=dotted(f.name)) for f in frames]
 
 
 def sites_of(target: Target, *, data: bool = False) -> dict[str, dict[str, Any]]:
@@ -125,13 +153,18 @@ def _observed_in(sites: Mapping[str, Any], name: str) -> bool:
 
 
 class _Keys(Messenger):
-    """Notes whether a model asks for random keys by `numpyro.prng_key`."""
+    """Notes whether a model asks for random keys by `numpyro.prng_key`, and gives it one where nobody else does."""
 
     asked = False
 
     def process_message(self, msg: dict[str, Any]) -> None:
         """Look at its kind."""
         self.asked |= msg["type"] == "prng_key"
+
+    def postprocess_message(self, msg: dict[str, Any]) -> None:
+        """Give a key."""
+        if msg["type"] == "prng_key" and msg["value"] is None:
+            msg["value"] = jax.random.key(0)
 
 
 class _Imputing(Messenger):
@@ -213,6 +246,8 @@ class NumpyroDensity(Coordinates):
         check_values(stored, dims=target.dims, argument="target", coords=target.coords)
         if imputed := {n for n in charts if _observed_in(sites, n)}:
             model = _Imputing(model, imputed)
+        if keys.asked:
+            model = _Keys(model)
         fixed = {name: site["value"] for name, site in sites.items() if site["type"] in FIXED}
         density = cls(target, substitute(model, data=fixed) if fixed else model, charts, replayed)
         if keys.asked and density._changes_with_keys:
@@ -320,7 +355,7 @@ class NumpyroDensity(Coordinates):
 
     def given_start(self, start: Mapping[str, Any]) -> Vector:
         """Take natural values of a user to the unconstrained space, in the precision of the caller's context."""
-        check_names(start, self.names)
+        start = check_names(start, self.names)
         coordinates = {}
         for name, chart in self.charts.items():
             value = jnp.asarray(
@@ -374,6 +409,11 @@ class NumpyroValues:
         self._constrain = jax.jit(jax.vmap(self.density.constrain))
 
     @property
+    def _least(self) -> int:
+        """Points that are evaluated together at least: one of so many numbers that they take longer than to compile."""
+        return max(1, min(_AT_LEAST, _NUMBERS // self.density.size))
+
+    @property
     def names(self) -> tuple[str, ...]:
         """The variables."""
         return self.density.names
@@ -395,7 +435,7 @@ class NumpyroValues:
         rng = np.random.default_rng(seed)
         found: list[dict[str, np.ndarray]] = []
         for _ in range(TRIES):
-            vectors = rng.uniform(-RADIUS, RADIUS, (max(count, _AT_LEAST), self.density.size))
+            vectors = rng.uniform(-RADIUS, RADIUS, (max(count, self._least), self.density.size))
             values = {n: np.asarray(v) for n, v in self._constrain(vectors).items()}
             allowed = np.isfinite(self._at(values)[0])
             found.append({name: value[allowed] for name, value in values.items()})
@@ -414,10 +454,16 @@ class NumpyroValues:
         total = jax.vmap(lambda v: sum(site_terms(model, v, observed=True), jnp.zeros(())))
         return np.asarray(total(dict(values)))
 
+    def terms(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the log density of every site at one point, and whether each variable is inside its support."""
+        log_probs, sites = compute_log_probs(self.density.model, (), {}, values)
+        inside = {f"support of {n}": jnp.all(sites[n]["fn"].support(v)) for n, v in values.items()}
+        return {**log_probs, **inside}
+
     def _at(self, values: Mapping[str, Any]) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         """Log density and derived quantities at points, of which few are filled up to a number that is compiled."""
         count = len(next(iter(values.values())))
-        rows = np.minimum(np.arange(max(count, _AT_LEAST if count else 0)), count - 1)
+        rows = np.minimum(np.arange(max(count, self._least if count else 0)), count - 1)
         density, derived = self._compiled({n: np.asarray(values[n])[rows] for n in self.names})
         return np.asarray(density)[:count], {n: np.asarray(v)[:count] for n, v in derived.items()}
 

@@ -227,7 +227,7 @@ class StanVectors(Coordinates):
 
     def given_start(self, start: Mapping[str, Any]) -> Vector:
         """Take natural values that a user gives to the unconstrained space; see `NumpyroDensity`."""
-        check_names(start, self.names)
+        start = check_names(start, self.names)
         given = {n: shaped(n, chart.event_shape, start[n]) for n, chart in self.own.items()}
         vector = self.unconstrain(given)
         if not np.isfinite(vector).all():

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from onebasin.base.errors import ArgumentError, InferenceError
+from onebasin.base.text import dotted
 
 TRIES = 100
 """Points that are tried for a start; Stan's own number."""
@@ -31,8 +32,9 @@ def no_point(name: str, tried: int) -> InferenceError:
     )
 
 
-def check_names(start: Mapping[str, Any], expected: tuple[str, ...]) -> None:
-    """Refuse a start whose names are not those of the variables."""
+def check_names(start: Mapping[str, Any], expected: tuple[str, ...]) -> Mapping[str, Any]:
+    """Give a start by the names of the variables, of which none may be missing and none be more."""
+    start = dotted(start)
     missing = [name for name in expected if name not in start]
     unknown = [name for name in start if name not in expected]
     if missing or unknown:
@@ -41,6 +43,7 @@ def check_names(start: Mapping[str, Any], expected: tuple[str, ...]) -> None:
             [f"has {', '.join(map(str, unknown))}, which the target does not"] if unknown else []
         )
         raise ArgumentError(f"`start` {' and '.join(faults)}; give {', '.join(expected)}.")
+    return start
 
 
 def shaped(name: str, shape: tuple[int, ...], start: Any) -> np.ndarray:

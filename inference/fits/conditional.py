@@ -174,7 +174,8 @@ class BentFit:
     def gradient(self, points: Points) -> tuple[Heights, Float[np.ndarray, "point free"]]:
         """Log densities, and slopes along w."""
         heights, slopes = self.counted.gradient(self.fit.points(points))
-        return heights, slopes @ self.root @ self.free
+        with np.errstate(invalid="ignore"):  # where there is no density
+            return heights, slopes @ self.root @ self.free
 
     def _settled(self, points: Points, inverses: Stack) -> _Nodes:
         """Climb from points to the optima given z, all at a time, by BFGS from inverse curvatures of w."""

@@ -259,7 +259,8 @@ def _exchanged(
     (taken,) = np.nonzero(np.log(rng.uniform(size=len(rows))) < gain)
     points, heights, slopes = here.points.copy(), here.heights.copy(), here.slopes.copy()
     points[taken] = weighted.vectors[rows[taken]]
-    heights[taken], slopes[taken] = counted.gradient(points[taken])
+    if len(taken):
+        heights[taken], slopes[taken] = counted.gradient(points[taken])
     return MovedChains(points, heights, slopes)
 
 

@@ -7,22 +7,23 @@ taken as it is, and the rest is run.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from secrets import token_hex
+from tempfile import gettempdir
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from onebasin.base.cores import available_cores
-from onebasin.base.errors import InferenceError, RunCancelled
+from onebasin.base.errors import InferenceError
 from onebasin.base.files.leftovers import working_folder
 from onebasin.base.files.locks import locked
+from onebasin.base.processes.tasks import connected
 from onebasin.posteriors import schema
 
 from ..contracts.engines import ENGINES, LIBRARIES, definition_of
@@ -30,18 +31,10 @@ from ..contracts.method import Found, Job
 from ..runs.checkpoint import check_folder
 from ..runs.fingerprint import fingerprint
 from ..runs.provenance import package_versions
-from .places import ChainPlace, Gathered, Standing
+from .places import ChainPlace, Gathered, RunChain, Standing, run_places
 
 if TYPE_CHECKING:
     import xarray as xr
-
-
-RunChain = Callable[[ChainPlace, threading.Event], None]
-"""Runs a chain to its end, from its place's `standing` (None at the beginning).
-
-It puts draws and says where it stands as it goes (`put`, `save`), and how at its end (`finish`); it looks at the event
-now and then, and once that is set it saves and raises `RunCancelled`.
-"""
 
 
 def run_chains(
@@ -54,13 +47,14 @@ def run_chains(
     fingerprint: str = "",
     at_once: int | None = None,
     finished: Callable[[int], None] = lambda _: None,
+    elsewhere: Callable[[Sequence[ChainPlace]], None] | None = None,
 ) -> list[Standing]:
     """Run chains, several at once, and return how each stood at its end.
 
     `prepare` compiles what the chains share and returns what runs one; it is not called when no chain is missing.
     `gathered` takes the draws. In `folder` chains are kept as they go, and looked for: those whose `fingerprint` says
     that they are of this very run; `finished` is called with the number of each that is there. At most `at_once`
-    chains run together, by default as many as there are cores.
+    chains run together, by default as many as there are cores. `elsewhere` runs them in other processes instead.
 
     A full disk raises WriteError, and what was kept until then stays. After an interrupt, the chains at work are told
     to stop; what they came to is in the folder.
@@ -76,7 +70,10 @@ def run_chains(
                 finished(place.number)
         if missing:
             with _saying_what_is_gone(places):
-                _run(prepare(), missing, at_once or available_cores())
+                if elsewhere is not None:
+                    elsewhere(missing)
+                else:
+                    run_places(prepare(), missing, at_once or available_cores())
         for place in places:
             place.deliver()
     return [place.standing for place in places if place.standing is not None]
@@ -122,29 +119,6 @@ def _saying_what_is_gone(places: Sequence[ChainPlace]) -> Iterator[None]:
         ) from error
 
 
-def _run(run: RunChain, places: Sequence[ChainPlace], at_once: int) -> None:
-    cancel = threading.Event()
-
-    def work(place: ChainPlace) -> None:
-        if cancel.is_set():
-            raise RunCancelled
-        run(place, cancel)
-
-    with ThreadPoolExecutor(max_workers=min(at_once, len(places))) as pool:
-        futures = [pool.submit(work, place) for place in places]
-        try:
-            # In slices: a wait without an end would not let an interrupt through on every system.
-            while wait(futures, timeout=0.2, return_when=FIRST_EXCEPTION).not_done:
-                if any(f.done() and f.exception() for f in futures):
-                    break
-        finally:
-            cancel.set()
-        errors = [e for f in futures if f.done() and (e := f.exception())]
-        if errors:
-            # The chains that were told to stop say so too; the cause is the other one.
-            raise next((e for e in errors if not isinstance(e, RunCancelled)), errors[0])
-
-
 def sample(
     job: Job[Any],
     more: Mapping[str, object] = MappingProxyType({}),
@@ -165,8 +139,8 @@ def sample(
     s = job.method
     run = s if thin == 1 else replace(s, draws=s.draws * thin, thin=1)
     at_once = at_once or available_cores()
-    with working_folder("chains") as folder:
-        mark = None
+    with working_folder("chains") as folder, ExitStack() as cluster:
+        mark = elsewhere = None
         if job.checkpoint is not None:
             # All settings that decide a chain's draws: not how many there are of chains and of draws.
             settings = {n: v for n, v in run.recorded().items() if n not in ("chains", "draws")}
@@ -176,6 +150,15 @@ def sample(
             mark = fingerprint(job.target, engine=job.engine, progress=job.bars.say, **how)
         kept = None if mark is None else job.checkpoint
         there = None if kept is None else kept.absolute().parent
+        if job.client is not None:
+            from .workers import run_on_workers
+
+            client = cluster.enter_context(connected(job.client))
+            kept, mark = kept or folder / "kept", mark or token_hex(16)
+            there = there or Path(gettempdir())  # many draws come to lie on disk, not in memory
+            at_once = max(1, sum(client.nthreads().values()))
+            sent = replace(job, method=run)
+            elsewhere = partial(run_on_workers, sent, client, folder=kept, mark=mark)
         warmup = s.warmup if getattr(s, "save_warmup", False) else 0
         gathered = Gathered(s.chains, s.draws, there, warmup=warmup, thin=thin)
         at_once = min(at_once, s.chains)
@@ -189,6 +172,7 @@ def sample(
             fingerprint=mark or "",
             at_once=at_once,
             finished=job.bars.taken,
+            elsewhere=elsewhere,
         )
     recorded: dict[str, object] = {
         "warmup_seconds": [chain.warmup_seconds for chain in ended],

@@ -65,6 +65,11 @@ class BestOptimum:
             ) from error
         return jnp.asarray(best.vector)
 
+    def climb(self, vector: Vector) -> tuple[jax.Array, jax.Array]:
+        """The log density and its gradient at a vector."""
+        potential, slope = self._objective(vector)
+        return -potential, -slope
+
     def best(
         self,
         starts: Float[Array, "start param"],

@@ -8,8 +8,10 @@ and what it does not count is not there; at most what came since the last state 
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from onebasin.base.errors import InferenceError
+from onebasin.base.errors import InferenceError, RunCancelled
 from onebasin.base.files.seal import Seal, examine
 from onebasin.base.notices import notice
 from onebasin.posteriors import schema
@@ -265,3 +267,35 @@ class ChainPlace:
 
 def _part(arrays: Arrays, kind: str) -> dict[str, np.ndarray]:
     return {n.partition("/")[2]: v for n, v in arrays.items() if n.startswith(f"{kind}/")}
+
+
+RunChain = Callable[[ChainPlace, threading.Event], None]
+"""Runs a chain to its end, from its place's `standing` (None at the beginning).
+
+It puts draws and says where it stands as it goes (`put`, `save`), and how at its end (`finish`); it looks at the event
+now and then, and once that is set it saves and raises `RunCancelled`.
+"""
+
+
+def run_places(run: RunChain, places: Sequence[ChainPlace], at_once: int) -> None:
+    """Run the chains of some places, several at once; the first error stops them all."""
+    cancel = threading.Event()
+
+    def work(place: ChainPlace) -> None:
+        if cancel.is_set():
+            raise RunCancelled
+        run(place, cancel)
+
+    with ThreadPoolExecutor(max_workers=min(at_once, len(places))) as pool:
+        futures = [pool.submit(work, place) for place in places]
+        try:
+            # In slices: a wait without an end would not let an interrupt through on every system.
+            while wait(futures, timeout=0.2, return_when=FIRST_EXCEPTION).not_done:
+                if any(f.done() and f.exception() for f in futures):
+                    break
+        finally:
+            cancel.set()
+        errors = [e for f in futures if f.done() and (e := f.exception())]
+        if errors:
+            # The chains that were told to stop say so too; the cause is the other one.
+            raise next((e for e in errors if not isinstance(e, RunCancelled)), errors[0])

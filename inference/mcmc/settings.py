@@ -69,6 +69,7 @@ class Chains(Method):
     resumes: ClassVar[bool] = True
     takes_start: ClassVar[bool] = True
     takes_adaptation: ClassVar[bool] = True
+    takes_client: ClassVar[bool] = True
     correlated: ClassVar[bool] = True
     later: ClassVar[tuple[str, ...]] = ("thin", "threads_per_chain", "adapt", "save_warmup")
     stan_by_jax: ClassVar[bool] = True

@@ -75,6 +75,7 @@ class Mclmc(Method):
 
     name: ClassVar[str] = "mclmc"
     resumes: ClassVar[bool] = True
+    takes_client: ClassVar[bool] = True
     correlated: ClassVar[bool] = True
     by_jax: ClassVar[bool] = True
     engines: ClassVar = dict.fromkeys(("numpyro", "stanli", "cmdstan"), _WHERE)

@@ -46,22 +46,21 @@ def optimize(job: Job[Optimize]) -> Found:
                 return density.log_density(vector)
             return log_density(density.model, (), {}, density.constrain(vector))[0]
 
-        best = _search(density, height, job)
+        search, best = _search(density, height, job)
         values = density.quantities(density.unravel(jnp.asarray(best.vector)))
         lp = np.full(1, -best.potential)
-        variable = _edge(density, height, best)
+        variable = _edge(density, search, best)
     draws = {name: np.asarray(value)[None] for name, value in values.items()}
     return at_optimum(draws, lp, best.is_flat, job.target.name, variable)
 
 
-def _edge(density: NumpyroDensity, height: Any, best: OptimiserEnd) -> str | None:
+def _edge(density: NumpyroDensity, search: BestOptimum, best: OptimiserEnd) -> str | None:
     """The variable that runs off at the end of a search; none of a network, whose log density may have kinks."""
     if density.target.is_network:
         return None
-    climb = jax.jit(jax.value_and_grad(height))
 
     def at(vector: np.ndarray) -> tuple[float, np.ndarray]:
-        level, slope = climb(jnp.asarray(vector, best.vector.dtype))
+        level, slope = search.climb(jnp.asarray(vector, best.vector.dtype))
         return float(level), np.asarray(slope, np.float64)
 
     def values(vector: np.ndarray) -> dict[str, np.ndarray]:
@@ -76,20 +75,18 @@ def laplace(job: Job[Laplace]) -> Found:
     s = job.method
     with precision(s.dtype):
         density = numpyro_density_of(job.target)
-        best = _search(density, density.log_density, job)
+        search, best = _search(density, density.log_density, job)
         # The mode, by Newton's steps, and the curvature there.
-        height = jax.jit(density.log_density)
-        gradient = jax.jit(jax.grad(lambda v: -density.log_density(v)))
         curvature = jax.jit(jax.hessian(lambda v: -density.log_density(v)))
         loc = jnp.asarray(best.vector)
-        hessian = curvature(loc)
+        (height, slope), hessian = search.climb(loc), curvature(loc)
         for _ in range(NEWTON_STEPS):
-            step = loc - jnp.linalg.solve(hessian, gradient(loc))
-            if not height(step) > height(loc):
+            step = loc + jnp.linalg.solve(hessian, slope)
+            if not (climbed := search.climb(step))[0] > height:
                 break
-            loc, hessian = step, curvature(step)
+            loc, (height, slope), hessian = step, climbed, curvature(step)
         precision_factor = jnp.linalg.cholesky(hessian)
-        variable = _edge(density, density.log_density, best)
+        variable = _edge(density, search, best)
         if variable or not bool(jnp.isfinite(precision_factor).all()):
             raise InferenceError(f"{no_peak(job.target.name, variable, -best.potential)}.")
         covariance = jax.scipy.linalg.cho_solve((precision_factor, True), jnp.eye(len(loc)))
@@ -105,11 +102,13 @@ def laplace(job: Job[Laplace]) -> Found:
     return one_chain(draws, stats, xr.Dataset(described), converged=best.is_flat)
 
 
-def _search(density: NumpyroDensity, height: Any, job: Job[Any]) -> OptimiserEnd:
-    """The highest optimum from the starts that the settings ask for."""
+def _search(
+    density: NumpyroDensity, height: Any, job: Job[Any]
+) -> tuple[BestOptimum, OptimiserEnd]:
+    """A search, compiled, and the highest optimum that it finds from the starts that the settings ask for."""
     s = job.method
     keys = keys_for(Purpose.OPTIMUM_START, job.seed, s.starts)
     bar = job.bars.add("optimum", s.starts)
     search = BestOptimum(height, maxiter=s.iterations, **EXACT)
     starts = density.random_starts(keys, s.init_radius)
-    return search.best(starts, lambda done: job.bars.move(bar, done))
+    return search, search.best(starts, lambda done: job.bars.move(bar, done))

@@ -10,6 +10,7 @@ import numpy as np
 
 from onebasin.base.errors import ArgumentError
 from onebasin.base.jsonable import read_json_file
+from onebasin.base.text import dotted
 from onebasin.posteriors.view import View, as_view
 
 
@@ -28,7 +29,7 @@ def initial_values(
     chosen by the seed, of chain c there, going through them again where there are fewer.
     """
     if isinstance(given, Mapping) and not hasattr(given, "sizes"):  # which xarray's mappings have
-        return [given] * chains, None
+        return [dotted(given)] * chains, None
     if isinstance(given, str | Path) and Path(given).suffix == ".json":
         return [_read(given)] * chains, None
     if isinstance(given, Sequence) and not isinstance(given, str):
@@ -43,7 +44,7 @@ def initial_values(
                     f"`init` is a list with an entry of type {type(each).__name__}; give a mapping from names to "
                     "values, or a JSON file of them, for each chain."
                 )
-        return found, None
+        return dotted(found), None
     view = as_view(given, "init")
     arrays = {name: view.values(name) for name in view.kinds.named("parameter")}
     places = tuple(
@@ -57,4 +58,4 @@ def initial_values(
 
 
 def _read(path: str | Path) -> dict[str, Any]:
-    return read_json_file(Path(path), error=ArgumentError, argument="init")
+    return dotted(read_json_file(Path(path), error=ArgumentError, argument="init"))

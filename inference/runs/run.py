@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -42,6 +42,7 @@ def run(
     start: Any = None,
     adapt_from: Any = None,
     checkpoint: str | Path | None = None,
+    client: Any = None,
     predictive_mb: float = LIMIT_MB,
     symmetry: bool = True,
     check_symmetry: bool = True,
@@ -60,7 +61,7 @@ def run(
     library = _library(target, asked, engine, definition)
     seed, limit = check_seed(seed), check_limit(predictive_mb)
     kept = None if checkpoint is None else check_path("checkpoint", checkpoint)
-    _check_arguments(method, start=start, adapt_from=adapt_from, checkpoint=kept)
+    _check_arguments(method, start=start, adapt_from=adapt_from, checkpoint=kept, client=client)
     if start is not None and not method.takes_adaptation:  # a fit starts at one place
         (start,), _ = initial_values(start, 1, seed)
     numbers = 0  # in a draw: of a network it is known before anything is compiled
@@ -81,9 +82,8 @@ def run(
         if asked is None and (reason := library.get(schema.ENGINE_NOTE)):
             bars.say(reason.removesuffix("."))
         origin = origin_of(target, definition, bars.say)
-        job = Job(
-            target, method, engine, seed, bars, implementation, start, kept, adapt_from=adapt_from
-        )
+        job = Job(target, method, engine, seed, bars, implementation, start, kept)
+        job = replace(job, adapt_from=adapt_from, client=client)
         found = method.run(job)
         if weighs(method, is_network=target.is_network):
             found = found_at(WEIGHTS)(job, found)
@@ -175,9 +175,14 @@ def made(method: type[Method], given: Mapping[str, Any]) -> Method:
 
 
 def _check_arguments(
-    method: Method, *, start: Any, adapt_from: Any, checkpoint: Path | None
+    method: Method, *, start: Any, adapt_from: Any, checkpoint: Path | None, client: Any
 ) -> None:
     """Refuse arguments that a method has no use for."""
+    if client is not None and not (method.takes_client and method.keeps):
+        what = f"{method.name} with `save_warmup`" if method.takes_client else method.name
+        raise ArgumentError(
+            f"`client` is given, but {what} runs in one process; leave it out, or use `nuts`, `hmc` or `mclmc`."
+        )
     if start is not None and not method.takes_start:
         raise ArgumentError(
             f"`init` gives values, but {method.name} takes none; leave it out, or use `nuts`, `hmc`, `advi` or "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
@@ -14,10 +15,11 @@ from onebasin.base.errors import ArgumentError
 from onebasin.models.target import check_target
 
 from ..density.changes import spread_draws
+from . import read as reading
 from . import separate, stages, sticks
 from .measuring import BudgetedDensity, SearchedDensity, points_of, searched
 from .result import FoundSymmetry
-from .search import Search, random_probes
+from .search import SEARCHED, Search, random_probes
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -43,11 +45,12 @@ def find_symmetry(
 ) -> FoundSymmetry:
     """Find the symmetries of a target's log density, and which of them are worth undoing.
 
-    Nothing of the model but its parameters' names and shapes is read, and its log density on the constrained scale,
-    without the Jacobian, at points before and after a move. Moves are permutations of parts along axes of equal
-    length, rotations of parts that have signs, changes of sign of whole parameters or of their parts, and complements
-    of numbers in (0, 1). Points are random, near the posterior, and draws where they are given. Agreement at points
-    is evidence, not proof.
+    A model that JAX can trace is read first: its program shows which axes and signs move together, for any number of
+    parameters, and why others stay. Then, and for Stan programs alone, the log density on the constrained scale,
+    without the Jacobian, is compared at points before and after a move. Moves are permutations of parts along axes of
+    equal length, rotations of parts that have signs, changes of sign of whole parameters or of their parts, and
+    complements of numbers in (0, 1). Points are random, near the posterior, and draws where they are given. Their
+    agreement is evidence; a reading is proof.
 
     Parameters
     ----------
@@ -67,8 +70,9 @@ def find_symmetry(
     Returns
     -------
     FoundSymmetry
-        With `symmetry`, the blocks to declare; `words`, the same for ``--exchangeable``; and `blocks`, all that was
-        found, with what speaks for it: also what is no more than harmless, undecided or incomplete.
+        With `symmetry`, the blocks to declare; `words`, the same for ``--exchangeable``; `blocks`, all that was
+        read or found, with what speaks for it: also what is no more than harmless, undecided or incomplete; and
+        `fixed`, why other axes stay.
 
     Raises
     ------
@@ -78,7 +82,8 @@ def find_symmetry(
         If the target has no definition for the engine, a parameter that is no array of real numbers, or `seconds` is
         not positive.
     InferenceError
-        If no point with a finite log density is found, or the log density of one point varies.
+        If no point with a finite log density is found, or the log density of one point varies. `ReadingError`, if the
+        log density contradicts what was read, which is a fault of onebasin.
     StanError
         If Stan cannot compile the program, or refuses its data.
 
@@ -122,16 +127,42 @@ def find(
     It takes at most so many evaluations and seconds, and says what is not searched then. `noise` is the relative error
     of the log density beyond rounding.
     """
-    measured = BudgetedDensity(density, evaluations, seconds, noise)
     if not density.shapes:
         return FoundSymmetry((), (), 0, 0.0)
-    probes = random_probes(measured, seed)
+    program = reading.read_density(density)
+    large = program is not None and density.dim > SEARCHED
+    # What was read of many parameters is compared at few points, however long they take.
+    measured = BudgetedDensity(density, evaluations, math.inf if large else seconds, noise)
+    probes = random_probes(measured, seed, reading.VERIFIED_AT if large else None)
     given = measured.probes(points_of(draws)) if draws else []
-    s = Search(measured, probes, [probe for probe in given if probe.known], seed)
+    s = Search(measured, probes, [probe for probe in given if probe.known], seed, program=program)
+    if program is not None:
+        s.stage("what was read", lambda: reading.blocks_read(s, program))
+    stages_of = _all_stages if not s.large else _large_stages
+    stages_of(s)
+    blocks = sorted(s.found, key=lambda block: FIRST.index(block.status))
+    opened = tuple(dict.fromkeys(s.open))
+    fixed, unknown = reading.reasons(s) if program else ({}, ())
+    return FoundSymmetry(tuple(blocks), opened, measured.count, measured.spent, fixed, unknown)
+
+
+def _large_stages(s: Search) -> None:
+    """Look for signs of whole variables besides what was read, of many parameters."""
+    s.stage("signs of whole variables", lambda: stages.whole_variables(s))
+    s.open.append(
+        f"what reading does not see, such as separate parameters that are the same quantity of several parts: "
+        f"{s.measured.density.dim:,} parameters are too many"
+    )
+
+
+def _all_stages(s: Search) -> None:
+    """Everything that is looked for besides what was read."""
     for length, axes in s.lengths.items():
-        s.stage(f"axes of length {length}", partial(stages.interchangeable, s, length, axes))
+        free = [place for place in axes if place not in s.read]
+        s.stage(f"axes of length {length}", partial(stages.interchangeable, s, length, free))
     for length, axes in s.lengths.items():
-        s.stage(f"signs of {length} parts", partial(stages.signs, s, length, axes))
+        free = [place for place in axes if place not in s.signs_read]
+        s.stage(f"signs of {length} parts", partial(stages.signs, s, length, free))
     s.stage("signs and complements of whole variables", lambda: stages.whole_variables(s))
     s.stage("swaps with changes of sign", lambda: stages.mixed(s))
     for length, axes in s.lengths.items():
@@ -141,6 +172,3 @@ def find(
     s.stage("parameters declared one by one", lambda: separate.exchanged(s))
     s.stage("rotations", lambda: stages.rotating(s))
     s.stage("weights broken off a stick", lambda: sticks.nearly(s))
-    blocks = sorted(s.found, key=lambda block: FIRST.index(block.status))
-    opened = tuple(dict.fromkeys(s.open))
-    return FoundSymmetry(tuple(blocks), opened, measured.count, measured.spent)

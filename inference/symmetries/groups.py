@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .measuring import BudgetedDensity, Compared, LargestChange, worst
-from .moves import Generator, Generators, Point, act, by_name, on_parts
+from .moves import Generator, Generators, Place, Point, act, axis_at, by_name, on_parts
 from .result import Status
 from .search import AscentEnd
 from .spaces import search
@@ -84,8 +84,8 @@ def elsewhere(generators: list[Generator], length: int, compared: Compared) -> l
     """Search pairs of parts beyond the first two: what a reference part, or unlike groups of parts, hide."""
     pairs = list(combinations(range(length), 2))
     if length <= MANY_PARTS:
-        by_axes: dict[tuple[tuple[str, int | None], ...], list[tuple[int, int]]] = {}
-        shown: dict[tuple[tuple[str, int | None], ...], tuple[Generator, ...]] = {}
+        by_axes: dict[tuple[tuple[str, Place | None], ...], list[tuple[int, int]]] = {}
+        shown: dict[tuple[tuple[str, Place | None], ...], tuple[Generator, ...]] = {}
         for pair in pairs:
             space = search(on_parts(generators, pair), compared)
             for chosen in space.basis:
@@ -234,12 +234,17 @@ def _replaced(
     out = dict(point)
     for group in members:
         name = group[0].name
-        value = np.array(out[name])
+        value = np.asarray(out[name])
         for part in parts:
-            where: list[slice | int] = [slice(None)] * value.ndim
+            along: dict[int, np.ndarray] = {}
             for generator in group:
                 assert generator.axis is not None
-                where[generator.axis] = part
-            value[tuple(where)] = donor[name][tuple(where)]
+                axis, where = axis_at(generator.axis, (part,))
+                along.setdefault(axis, np.zeros(value.shape[axis], dtype=bool))[where] = True
+            crossing = np.ones((), dtype=bool)
+            for axis, marks in along.items():
+                shape = [-1 if at == axis else 1 for at in range(value.ndim)]
+                crossing = crossing & marks.reshape(shape)
+            value = np.where(crossing, donor[name], value)
         out[name] = value
     return out

@@ -10,6 +10,7 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -44,6 +45,8 @@ class SearchedDensity:
     Its parameters' shapes, in the order of declaration; values (point, ...) at points (point, dim) of the unconstrained
     space; the log density at such values, without the Jacobian, and -inf outside the support or where it fails; and at
     one point of the unconstrained space the log density with the Jacobian and its gradient, None where there is none.
+    `program` is a function of values that JAX can trace, where there is one: its results, by the names of what they
+    belong to, stay as they are where the log density does.
     """
 
     shapes: Mapping[str, tuple[int, ...]]
@@ -51,6 +54,7 @@ class SearchedDensity:
     constrain: Callable[[np.ndarray], dict[str, np.ndarray]]
     log_density: Callable[[Mapping[str, np.ndarray]], np.ndarray]
     gradient: Callable[[np.ndarray], tuple[float, np.ndarray] | None]
+    program: Callable[[Mapping[str, Any]], Any] | None = None
 
 
 class OutOfBudget(OnebasinError):
@@ -283,7 +287,7 @@ def numpyro_searched(target: Target) -> SearchedDensity:
 
     def log_density(given: Mapping[str, np.ndarray]) -> np.ndarray:
         with precision("float64"):
-            found: np.ndarray = in_blocks(values.log_density, given, size=BATCH)
+            found: np.ndarray = in_blocks(values.log_density, given, size=batch)
         return found
 
     def gradient(vector: np.ndarray) -> tuple[float, np.ndarray]:
@@ -292,8 +296,9 @@ def numpyro_searched(target: Target) -> SearchedDensity:
         return float(value), np.asarray(by_vector)
 
     shapes = {name: tuple(chart.event_shape) for name, chart in density.charts.items()}
-    constrain = in_double(density.constrain, BATCH)
-    return SearchedDensity(shapes, density.size, constrain, log_density, gradient)
+    batch = max(1, min(BATCH, CHUNK_NUMBERS // max(1, 8 * density.size)))
+    constrain = in_double(density.constrain, batch)
+    return SearchedDensity(shapes, density.size, constrain, log_density, gradient, values.terms)
 
 
 def stan_searched(target: Target, progress: Callable[[str], None] | None = None) -> SearchedDensity:

@@ -3,95 +3,24 @@
 Convention: values are one point, name to array of the variable's own shape. The generators of one search commute (all
 swap the same two parts, or change signs, or take complements), so that a set of them acts in any order.
 
-Such sets are vectors over GF(2), here integers, an entry a bit: the set that does what two sets do after one another is
-their sum ``a ^ b``.
+Such sets are vectors over GF(2), integers of which a bit is an entry: the set that does what two sets do after one
+another is their sum ``a ^ b``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
-MOST_SPANNED = 16
-"""Dimensions up to which all elements of a space are looked at."""
-
-
-def parity(vector: int) -> int:
-    """Tell whether an odd number of bits is set."""
-    return vector.bit_count() & 1
-
-
-def bits(vector: int) -> list[int]:
-    """Places of the bits that are set."""
-    return [place for place in range(vector.bit_length()) if vector >> place & 1]
-
-
-def reduce(vector: int, echelon: Sequence[int]) -> int:
-    """The remainder of a vector modulo a basis in echelon form; 0 if it lies in its span."""
-    for row in echelon:
-        vector = min(vector, vector ^ row)
-    return vector
-
-
-def echelon(vectors: Iterable[int]) -> list[int]:
-    """A basis of the span, in which every vector has a leading bit of its own; the highest first."""
-    rows: list[int] = []
-    for vector in vectors:
-        left = reduce(vector, rows)
-        if left:
-            rows = sorted((*rows, left), reverse=True)
-    return rows
-
-
-def span(basis: Sequence[int]) -> list[int]:
-    """Every element of the space that a basis spans, 0 first."""
-    found = [0]
-    for vector in basis:
-        found += [each ^ vector for each in found]
-    return found
-
-
-def orthogonal(vectors: Iterable[int], size: int) -> list[int]:
-    """A basis of what has an even overlap with every vector."""
-    space = [1 << place for place in range(size)]
-    for vector in vectors:
-        space = kept_by(space, vector)
-    return space
-
-
-def kept_by(space: Sequence[int], check: int) -> list[int]:
-    """A basis of those elements of a space that have an even overlap with one vector."""
-    even = [vector for vector in space if not parity(vector & check)]
-    odd = [vector for vector in space if parity(vector & check)]
-    return even + [odd[0] ^ vector for vector in odd[1:]]
-
-
-def least_basis(basis: Sequence[int], weight: Callable[[int], float]) -> list[int]:
-    """A basis of the same space whose vectors weigh least: the greedy one of all elements, as in a matroid.
-
-    Beyond `MOST_SPANNED` dimensions, of the sums of two alone.
-    """
-    rows = echelon(basis)
-    if len(rows) <= MOST_SPANNED:
-        elements = span(rows)[1:]
-    else:
-        elements = [*rows, *(a ^ b for place, a in enumerate(rows) for b in rows[:place])]
-    chosen: list[int] = []
-    kept: list[int] = []
-    for element in sorted(elements, key=lambda each: (weight(each), each)):
-        left = reduce(element, kept)
-        if left:
-            kept = sorted((*kept, left), reverse=True)
-            chosen.append(element)
-        if len(chosen) == len(rows):
-            break
-    return chosen
-
+from onebasin.models.symmetry.axis_part import AxisPart
+from onebasin.models.symmetry.gf2 import bits
 
 Point = Mapping[str, np.ndarray]
+Place = int | AxisPart
+"""An axis along which parts lie, or a part of it."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +29,7 @@ class Generator:
 
     name: str
     kind: Literal["swap", "negate", "complement"]
-    axis: int | None = None  # along which the parts lie; None where the variable moves as a whole
+    axis: Place | None = None  # along which the parts lie; None where the variable moves as a whole
     parts: tuple[int, ...] = ()  # the two that change places, or the one that changes its sign
     inside: tuple[int, int] | None = None  # axis and place within which alone parts change places
 
@@ -111,17 +40,25 @@ class Generator:
         if self.axis is None:
             return np.asarray(-value)
         moved = np.array(value)
-        where: list[slice | int] = [slice(None)] * value.ndim
+        where: list[Any] = [slice(None)] * value.ndim
         if self.inside is not None:
             where[self.inside[0]] = self.inside[1]
+        axis, *parts = axis_at(self.axis, self.parts)
         if self.kind == "negate":
-            where[self.axis] = self.parts[0]
+            where[axis] = parts[0]
             moved[tuple(where)] *= -1.0
             return moved
         there = list(where)
-        where[self.axis], there[self.axis] = self.parts
+        where[axis], there[axis] = parts
         moved[tuple(where)], moved[tuple(there)] = value[tuple(there)], value[tuple(where)]
         return moved
+
+
+def axis_at(place: Place, parts: Iterable[int]) -> list[Any]:
+    """An axis, and the index of each of some parts along it: positions, where they lie along a part of the axis."""
+    if isinstance(place, int):
+        return [place, *parts]
+    return [place.axis, *(place.positions[:, part].ravel() for part in parts)]
 
 
 Generators = Sequence[Generator]

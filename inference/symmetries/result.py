@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -17,7 +17,7 @@ from onebasin.models.symmetry.blocks import Complement, Exchangeable, Flip, Symm
 from onebasin.models.symmetry.words import in_shell, spell
 
 from .measuring import Compared, LargestChange, Probes
-from .moves import Generator, Generators, by_name
+from .moves import Generator, Generators, Place, by_name
 
 OF_STATUS = {
     "live": "The parts compete.",
@@ -33,10 +33,13 @@ def exchangeable(generators: Generators, order: Iterable[str]) -> Exchangeable |
     """Swaps of parts as a block, complements along with them; None where signs change with them."""
     if any(g.kind == "negate" or g.inside is not None for g in generators):
         return None
-    axes: dict[str, tuple[int, ...]] = {}
+    axes: dict[str, tuple[Place, ...]] = {}
     for name in order:
-        own = sorted(
+        own = [
             g.axis for g in generators if g.name == name and g.kind == "swap" and g.axis is not None
+        ]
+        own.sort(
+            key=lambda place: (place, 0) if isinstance(place, int) else (place.axis, place.start)
         )
         if own:
             axes[name] = tuple(own)
@@ -68,7 +71,8 @@ def listed(generators: Generators) -> str:
     """The variables that move: ``mu:0, sigma:0 and 1-theta``."""
     texts = []
     for name, own in by_name(generators).items():
-        axes = "".join(f":{g.axis}" for g in own if g.axis is not None)
+        places = (g.axis if isinstance(g.axis, int | None) else g.axis.word for g in own)
+        axes = "".join(f":{place}" for place in places if place is not None)
         sign = "+-" * any(g.kind == "negate" for g in own)
         turned = "1-" * any(g.kind == "complement" for g in own)
         texts.append(f"{turned}{sign}{name}{axes}")
@@ -80,7 +84,7 @@ def positions(generator: Generator, places: Sequence[int], ndim: int) -> tuple[s
     index = [":"] * ndim
     names = []
     for place in places:
-        assert generator.axis is not None
+        assert isinstance(generator.axis, int)
         index[generator.axis] = str(place)
         names.append(f"{generator.name}[{','.join(index)}]")
     return tuple(names)
@@ -133,8 +137,11 @@ def of_parts(orbits: Sequence[Sequence[int]], most: int = 4) -> str:
     return f"parts {' and '.join(shown[:most])}{more}"
 
 
+Source = Literal["read", "found"]
 Status = Literal["live", "harmless", "undecided", "incomplete", "near"]
 
+LISTED = 6
+"""Axes that are named for each reason why they stay."""
 MEANING: dict[Status, tuple[str, Flag]] = {
     "live": ("makes copies of every mode; used", "good"),
     "harmless": ("no copies of modes; not used", ""),
@@ -164,6 +171,8 @@ class FoundBlock(Shown):
         components hardly changes the density. Only what is live is used.
     evidence : tuple of str
         Sentences.
+    source : {"read", "found"}
+        "read": derived from the program, which proves it. "found": the log density agrees at points.
     """
 
     block: Block[Any] | None
@@ -171,6 +180,7 @@ class FoundBlock(Shown):
     parts: int
     status: Status
     evidence: tuple[str, ...]
+    source: Source = "found"
 
     @property
     def word(self) -> str:
@@ -216,12 +226,19 @@ class FoundSymmetry(Shown):
         Points at which the log density was evaluated.
     seconds : float
         How long it took, without compiling.
+    fixed : mapping of str to str
+        Axes that were read to stay, as words such as ``W1:0``, and why. A search may still find what reading
+        does not see.
+    unknown : tuple of str
+        Operations of the program that the reader does not know; what they touch was taken to stay.
     """
 
     blocks: tuple[FoundBlock, ...]
     open: tuple[str, ...]
     evaluations: int
     seconds: float
+    fixed: Mapping[str, str] = field(default_factory=dict)
+    unknown: tuple[str, ...] = ()
 
     @property
     def symmetry(self) -> Symmetry:
@@ -257,6 +274,8 @@ class FoundSymmetry(Shown):
             "open": list(self.open),
             "evaluations": self.evaluations,
             "seconds": round(self.seconds, 3),
+            "fixed": dict(self.fixed),
+            "unknown": list(self.unknown),
         }
 
     @property
@@ -270,10 +289,35 @@ class FoundSymmetry(Shown):
     @property
     def effort(self) -> str:
         """The cost of the search, and its worth."""
-        return f"{self.evaluations:,} evaluations, {self.seconds:.2g} s. Agreement at points is evidence, not proof."
+        spent = f"{self.evaluations:,} evaluations, {self.seconds:.2g} s."
+        if all(block.source == "read" for block in self.blocks) and self.blocks:
+            return spent
+        return f"{spent} Agreement at points is evidence, not proof."
 
     def _card(self) -> Card:
         return Card(self.title, tuple(self._said()), "warn" if self.open else "good")
+
+    @property
+    def asides(self) -> tuple[str, ...]:
+        """Sentences on operations that the reader does not know, and on axes that stay."""
+        found = []
+        if self.unknown:
+            named = ", ".join(self.unknown)
+            found.append(
+                f"The reader does not know {named}: all that they touch was taken to stay."
+            )
+        if self.fixed:
+            found.append(f"Other axes stay: {'; '.join(self._reasons())}.")
+        return tuple(found)
+
+    def _reasons(self) -> Iterator[str]:
+        """Why axes stay, those with one reason together."""
+        places: dict[str, list[str]] = {}
+        for place, why in self.fixed.items():
+            places.setdefault(why, []).append(place)
+        for why, own in places.items():
+            more = f" and {len(own) - LISTED} more" if len(own) > LISTED else ""
+            yield f"{', '.join(own[:LISTED])}{more} ({why})"
 
     def _said(self) -> Iterator[Part]:
         for block in self.blocks:
@@ -281,4 +325,6 @@ class FoundSymmetry(Shown):
             yield Words(" ".join(block.evidence))
         if self.open:
             yield Words(f"Not searched: {'; '.join(self.open)}.", flag="warn")
+        for sentence in self.asides:
+            yield Words(sentence, small=True)
         yield Words(self.effort, small=True)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float
@@ -23,6 +24,9 @@ from .measuring import BudgetedDensity, Compared, OutOfBudget, Probe, SearchedDe
 from .moves import Generator, Point, lengths
 from .result import FoundBlock
 from .spaces import SAME, Space
+
+if TYPE_CHECKING:
+    from onebasin.models.reading.read import ReadClass, ReadSymmetry
 
 Axes = list[tuple[str, int]]
 
@@ -43,6 +47,8 @@ SHARE = 0.12
 """Of the seconds of a search, for each ascent and for the walks: what they add is no reason to find less."""
 FAR_ENOUGH = 3.0
 """Coordinates of points at which a parameter that may have both signs has them."""
+SEARCHED = 5_000
+"""Parameters up to which what a program shows is not all that is looked for."""
 FAR = 12.0
 """Coordinates beyond this belong to an ascent that runs off to where the density has no maximum."""
 
@@ -56,11 +62,33 @@ class Search(Compared):
     found: list[FoundBlock] = field(default_factory=list)
     open: list[str] = field(default_factory=list)  # what was not searched
     spaces: dict[int, Space] = field(default_factory=dict)  # exact searches by how many parts
+    program: ReadSymmetry | None = None  # what was read from the program, where there is one
 
     @property
     def order(self) -> tuple[str, ...]:
         """The variables as they are declared."""
         return tuple(self.measured.density.shapes)
+
+    @property
+    def large(self) -> bool:
+        """Tell whether the target has too many parameters for more than what is read."""
+        return self.program is not None and self.measured.density.dim > SEARCHED
+
+    @cached_property
+    def read(self) -> frozenset[tuple[str, int]]:
+        """The axes that what was read moves, or parts of them."""
+        return self._places_of(self.program.classes if self.program else ())
+
+    @cached_property
+    def signs_read(self) -> frozenset[tuple[str, int]]:
+        """Those of them along which components were read to change their signs."""
+        classes = self.program.classes if self.program else ()
+        return self._places_of([each for each in classes if each.signs])
+
+    @staticmethod
+    def _places_of(classes: Sequence[ReadClass]) -> frozenset[tuple[str, int]]:
+        places = (own for each in classes for own in each.places.items())
+        return frozenset((name, part.axis) for name, parts in places for part in parts)
 
     @cached_property
     def lengths(self) -> dict[int, Axes]:
@@ -123,13 +151,13 @@ class Search(Compared):
             self.open.append(what)
 
 
-def random_probes(measured: BudgetedDensity, seed: int) -> list[Probe]:
-    """Random points with a finite log density."""
+def random_probes(measured: BudgetedDensity, seed: int, most: int | None = None) -> list[Probe]:
+    """Random points with a finite log density, `most` of them at most."""
     rng = np.random.default_rng(seed)
     density = measured.density
     found: dict[int, dict[str, np.ndarray]] = {}
     for attempt in range(TRIES):
-        left = [place for place in range(len(SCALES)) if place not in found]
+        left = [place for place in range(len(SCALES[:most])) if place not in found]
         if not left:
             break
         spread = np.array([SCALES[place] * NEARER**attempt for place in left])

@@ -348,14 +348,15 @@ def _with_places(
 def _placed(inner: Search, own: Sequence[Generator], length: int) -> list[Generator] | None:
     """Find the place of every component in simplexes that are longer; None where there is none."""
     shapes = inner.measured.density.shapes
-    longer = [g for g in own if g.axis is not None and shapes[g.name][g.axis] > length]
+    longer = [g for g in own if isinstance(g.axis, int) and shapes[g.name][g.axis] > length]
     others = [g for g in own if g not in longer]
     if not longer:
         return list(own)
-    places = list(longer[0].parts)
+    places, axis = list(longer[0].parts), longer[0].axis
+    assert isinstance(axis, int)
     for component in range(2, length):
         moved = on_parts(others, (0, component))
-        left = [k for k in range(shapes[longer[0].name][longer[0].axis or 0]) if k not in places]
+        left = [k for k in range(shapes[longer[0].name][axis]) if k not in places]
         firsts = places if component == 2 else places[:1]
         fits = (
             (first, place)

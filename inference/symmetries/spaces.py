@@ -12,15 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .measuring import Compared, Probe
-from .moves import (
-    Generator,
-    Generators,
-    Moves,
-    Point,
-    act,
+from onebasin.models.symmetry.gf2 import (
     bits,
-    by_name,
     echelon,
     kept_by,
     least_basis,
@@ -28,6 +21,9 @@ from .moves import (
     reduce,
     span,
 )
+
+from .measuring import Compared, Probe
+from .moves import Generator, Generators, Moves, Point, act, by_name
 
 MOST_HALVED = 24
 """Dimensions up to which sums of what fails are searched in halves."""

@@ -12,14 +12,16 @@ from onebasin.base.errors import ArgumentError
 from onebasin.models.symmetry.block import axes_of
 from onebasin.models.symmetry.blocks import Rotation
 from onebasin.models.symmetry.counterparts import Counterparts
+from onebasin.models.symmetry.gf2 import echelon, least_basis, reduce
 
 from .groups import copies, elsewhere, one_mode, parts_compete, reach, variables_compete
-from .measuring import worst
-from .moves import Generator, Generators, by_name, echelon, on_parts, reduce, signs_of_part, swaps
+from .measuring import Compared, worst
+from .moves import Generator, Generators, Moves, Place, by_name, on_parts, signs_of_part, swaps
 from .result import (
     OF_STATUS,
     ONE_MODE,
     FoundBlock,
+    Source,
     Status,
     alone,
     bounding,
@@ -31,7 +33,7 @@ from .result import (
     whole,
 )
 from .search import Axes, Search, StackedSearch
-from .spaces import search
+from .spaces import Space, search
 
 FEW_PARTS = 2
 """Parts beyond the first two that a set is tried on where it is harmless."""
@@ -39,12 +41,14 @@ FEW_PARTS = 2
 
 def interchangeable(s: Search, length: int, axes: Axes) -> Iterator[FoundBlock]:
     """Yield blocks of parts that change places along axes of one length."""
+    if not axes:
+        return
     shares = s.shares if length == 2 else []
     space = search(swaps(axes, 0, 1) + shares, s)
     s.spaces[length] = space
     if not space.complete:
         s.open.append(f"sums of the {len(axes)} axes of length {length}")
-    taken: set[tuple[str, int | None]] = set()
+    taken: set[tuple[str, Place | None]] = set()
     for chosen in space.basis:
         own = space.moves.generators(chosen)
         axes_moved = {(g.name, g.axis) for g in own if g.kind == "swap"}
@@ -63,7 +67,7 @@ def interchangeable(s: Search, length: int, axes: Axes) -> Iterator[FoundBlock]:
 
 def _swapped(s: Search, own: tuple[Generator, ...], length: int, *, free: bool) -> FoundBlock:
     """Compare a set of swaps that is a symmetry of the first two parts with all else."""
-    status, why = _judged(s, parts_compete(own, s), copies(own, length))
+    status, why = judged(s, s, own, copies(own, length))
     live = status == "live"
     near = s.near if live else []
     compared = s.at([*s.probes, *near])
@@ -90,11 +94,19 @@ def _swapped(s: Search, own: tuple[Generator, ...], length: int, *, free: bool) 
     return FoundBlock(block, moving, length, status, tuple(filter(None, said)))
 
 
+def judged(
+    compared: Compared, s: Search, own: Generators, elements: Sequence[Generators]
+) -> tuple[Status, str]:
+    """Tell whether a symmetry of parts is live, or harmless as they are independent or by the maximum; and say so."""
+    return _judged(s, parts_compete(own, compared), elements)
+
+
 def _judged(s: Search, status: Status, elements: Sequence[Generators]) -> tuple[Status, str]:
     """Decide whether a symmetry is live, or harmless by the maximum of the density; and say so."""
     # Two ascents may end at the same saddle between two modes: more of them, from farther away, before a claim.
     if (
         status == "live"
+        and not s.large
         and one_mode(elements, s.measured, s.ends)
         and one_mode(elements, s.measured, s.more_ends)
     ):
@@ -161,7 +173,7 @@ def partly(s: Search, length: int, axes: Axes) -> Iterator[FoundBlock]:
         for g in s.spaces[length].moves.generators(c)
         if g.name not in some
     }
-    free = [place for place in axes if place not in covered]
+    free = [place for place in axes if place not in covered and place not in s.read]
     shapes = s.measured.density.shapes
     for generators, orbits in elsewhere(swaps(free, 0, 1), length, s) if free else ():
         pair = orbits[0][0], orbits[0][1]
@@ -214,7 +226,15 @@ def whole_variables(s: Search) -> Iterator[FoundBlock]:
     generators = [Generator(name, "negate") for name in s.signed] + s.shares
     if not generators:
         return
-    space = search(generators, s)
+    flips = s.program.flips if s.program else ()
+    if s.large:
+        moves = Moves(tuple((g,) for g in generators))
+        space = Space(
+            moves, tuple(least_basis([sum(map(moves.of, own)) for own in flips], moves.weight))
+        )
+    else:
+        space = search(generators, s)
+    shown = echelon(sum(map(space.moves.of, own)) for own in flips)
     s.spaces[0] = space
     if not space.complete:
         s.open.append(f"sums of {len(generators)} signs and complements of whole variables")
@@ -235,12 +255,19 @@ def whole_variables(s: Search) -> Iterator[FoundBlock]:
             held = s.at([*s.probes, *near]).trial(own)
             moving = listed(own)
             together = " together" if len(own) > 1 else ""
+            proved = bool(shown) and not reduce(chosen, shown)
             said = [unchanged(f"Changing {moving}{together}", held, s.probes, near), alone(own, s)]
+            if proved:
+                said[0] = (
+                    f"Read from the program: changing {moving}{together} leaves the log density unchanged."
+                )
             if held.holds:
                 said.append(why)
             else:
                 status = "undecided"
-            yield FoundBlock(whole(own, s.order), moving, 1, status, tuple(filter(None, said)))
+            evidence = tuple(filter(None, said))
+            source: Source = "read" if proved else "found"
+            yield FoundBlock(whole(own, s.order), moving, 1, status, evidence, source)
 
 
 def mixed(s: Search) -> Iterator[FoundBlock]:
@@ -290,7 +317,7 @@ def exchange(s: Search, own: Sequence[Generator], length: int) -> FoundBlock:
     for g in own:
         if g.kind == "negate":
             tuples.append((g.name, f"-{g.name}"))
-        elif g.axis is not None and g.name in shapes and shapes[g.name][g.axis] == length:
+        elif isinstance(g.axis, int) and g.name in shapes and shapes[g.name][g.axis] == length:
             axes[g.name] = (*axes.get(g.name, ()), g.axis)
         elif g.axis is not None and g.name in shapes:
             tuples.append(positions(g, g.parts, len(shapes[g.name])))

@@ -18,11 +18,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields, replace
 from typing import Any
 
 from onebasin.base.errors import ArgumentError, ArgumentTypeError
 from onebasin.base.jsonable import parse_json
+from onebasin.base.text import dotted
 
 from .axis_part import AxisPart as AxisPart
 from .block import Axes as Axes
@@ -46,13 +47,18 @@ KINDS: dict[str, type[Block[Any]]] = {
 
 
 def check_blocks(symmetry: Any) -> Symmetry:
-    """Return a symmetry as a tuple; refuse what is none."""
+    """Return a symmetry as a tuple, its names as files store them; refuse what is none."""
     if not isinstance(symmetry, tuple | list) or not all(isinstance(b, Block) for b in symmetry):
         raise ArgumentTypeError(
             "`symmetry` must be a tuple of blocks, such as (Exchangeable({'mu': 0, 'sigma': 0}),), or words such "
             f"as 'mu,sigma'; got {symmetry!r}."
         )
-    return tuple(symmetry)
+    return tuple(
+        replace(block, **{own.name: dotted(getattr(block, own.name)) for own in fields(block)})
+        if any("/" in name for name in block.variables)
+        else block
+        for block in symmetry
+    )
 
 
 def blocks_of[B: Block[Any]](symmetry: Symmetry, kind: type[B]) -> tuple[B, ...]:

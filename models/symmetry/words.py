@@ -14,6 +14,7 @@ import re
 from typing import Any, NamedTuple
 
 from onebasin.base.errors import ArgumentError
+from onebasin.base.text import dotted
 
 from .axis_part import SYNTAX as PARTS
 from .axis_part import AxisPart
@@ -71,6 +72,7 @@ def read(word: str) -> Block:
     whole variables), ``mu1~mu2,s1~s2,theta`` (counterparts, with a simplex along), ``theta[0]~theta[2]`` (positions),
     ``mu,+-eta:`` (a sign that changes where two parts change places), ``@L:1,z:1`` (a rotation).
     """
+    word = dotted(word)
     if word.lstrip().startswith("@"):
         return _rotation(word)
     texts = [text.strip() for text in _COMMA.split(word)]

@@ -15,7 +15,7 @@ from onebasin.truth.problems.relu_networks import (
 )
 
 from ..lab import Cell, Options
-from ..lab.shared import check_number
+from ..networks import check_number
 
 NAME = "boston"
 HIDDEN = 50

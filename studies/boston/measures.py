@@ -3,14 +3,18 @@
 import math
 
 import numpy as np
+from jaxtyping import Float
+from scipy.stats import norm
 
-from onebasin.analysis.predictive.heldout import predict_held_out
+from onebasin.analysis.predictive.heldout import HeldOut, predict_held_out
 from onebasin.truth.problems.relu_networks import boston_split
 
-from ..lab import Change, Frame, Frames, Outcomes, Row, Summary, select
-from ..lab.cells import diagnosis_columns
-from ..lab.shared import calibration, columns_of, disagrees
+from ..lab import Change, Frames, Outcomes, Row, Summary, frame_of, select
+from ..networks import diagnosis_columns, disagrees, score_columns
 from .design import OVERLAP, BostonConfig, target
+
+LEVELS = (50, 80, 90, 95, 99)
+"""Percent that central predictive intervals hold, where their coverage is measured."""
 
 
 def measure(config: BostonConfig, outcomes: Outcomes) -> Frames:
@@ -24,7 +28,7 @@ def measure(config: BostonConfig, outcomes: Outcomes) -> Frames:
         (y_sd,) = data.standardiser.target_sd
         scores, diagnosis = predictions.scores, diagnosis_columns(outcomes, cell)
         reached = diagnosis["reached_max_treedepth"]
-        row = {**cell.factors, **columns_of(predictions, diagnosis["sampling_seconds"])}
+        row = {**cell.factors, **score_columns(predictions, diagnosis["sampling_seconds"])}
         row |= calibration(predictions, data.test.y)
         row |= data_units(scores.mse, scores.log_score, y_sd, data.standardiser.log_scale)
         draws = diagnosis["num_chains"] * diagnosis["num_draws"]
@@ -37,7 +41,18 @@ def measure(config: BostonConfig, outcomes: Outcomes) -> Frames:
         weights, *_ = np.linalg.lstsq(train, np.asarray(data.train.y, np.float64), rcond=None)
         mse = float(np.mean((test @ weights - data.test.y) ** 2))
         lines.append({"split": number, "mse": mse, **data_units(mse, None, float(y_sd), 0.0)})
-    return {"cells": Frame.of(rows), "lines": Frame.of(lines)}
+    return {"cells": frame_of(rows), "lines": frame_of(lines)}
+
+
+def calibration(held_out: HeldOut, y: Float[np.ndarray, "obs out"]) -> dict[str, float]:
+    """Give the share of observed values inside the central predictive interval of each of `LEVELS`.
+
+    The predictive distribution is the mixture of the draws' normal ones, so an interval holds a value where the
+    mixture's distribution function there lies within it; no noise is drawn.
+    """
+    below = norm.cdf(y, held_out.function, held_out.sigma[..., None, None]).mean(axis=(0, 1))
+    from_centre = 2 * np.abs(below - 0.5)
+    return {f"covered_{level}": float((from_centre <= level / 100).mean()) for level in LEVELS}
 
 
 def data_units(

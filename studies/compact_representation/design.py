@@ -1,10 +1,9 @@
 """The design: three sizes of the experiment, their settings and data, the rows of the table, and the cells."""
 
+import math
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
-
-import numpy as np
 
 from onebasin.analysis.gaussian.distillation import DistillationSettings
 from onebasin.inference import Advi, Ensemble, Hmc
@@ -13,7 +12,6 @@ from onebasin.models.symmetry.blocks import Exchangeable, Symmetry, blocks_of
 from onebasin.truth.problems.images import Images, classifier, image_split
 
 from ..lab import Cell, Options
-from ..lab.posteriors import Distilling
 
 NAME = "compact-representation"
 
@@ -63,6 +61,14 @@ class PairSettings:
     runs: int
     swaps: tuple[int, ...]
     points: int = 25
+
+
+@dataclass(frozen=True)
+class Distilling:
+    """Settings of a distilled Gaussian, and the number of its draws that predict."""
+
+    distillation: DistillationSettings
+    draws: int
 
 
 @dataclass(frozen=True)
@@ -146,12 +152,6 @@ def aligned(source: str, rule: str) -> str:
     return f"{source}.aligned-{rule}.analysis"
 
 
-def num_parameters(config: CompactConfig) -> int:
-    """Count the network's weights and biases."""
-    shapes = network(config).network.shapes.values()
-    return sum(int(np.prod(shape)) for shape in shapes)
-
-
 def target(config: CompactConfig, cell: Cell) -> NetworkTarget:
     """Condition the network on the training images; every cell's result depends on them."""
     train = image_split(config.size, config.seed).train
@@ -166,10 +166,6 @@ def network(config: CompactConfig) -> BayesianNetwork:
 def permutations_of(model: BayesianNetwork) -> Symmetry:
     """The network's symmetry without the positive scalings, which the prior breaks."""
     return blocks_of(model.symmetry, Exchangeable)
-
-
-_ONE_BASIN = ("vi", "refined", "distilled")
-"""Rows of draws that are in one basin by construction."""
 
 
 class Representation(NamedTuple):
@@ -192,29 +188,17 @@ class Representation(NamedTuple):
 
         That of the paper's q_i, a Gaussian fitted to such draws, is the paper's.
         """
-        return self.settings.kind == "gaussian" or self.name in _ONE_BASIN
-
-    @property
-    def needs_many_draws(self) -> bool:
-        """Tell whether it is a fit without shrinkage, which needs more draws than parameters."""
-        return self.settings.shrinkage == 0.0
-
-    def settings_of(self, config: CompactConfig) -> RowSettings:
-        """Its settings, of a Gaussian with as many draws as the study's settings say."""
-        gaussian = self.settings.kind == "gaussian"
-        return replace(self.settings, num=config.draws) if gaussian else self.settings
+        return self.settings.kind == "gaussian" or self.name in ("vi", "refined", "distilled")
 
 
 def rows(config: CompactConfig) -> tuple[Representation, ...]:
-    """List the table's rows."""
-    many_draws = config.hmc.chains * config.hmc.draws > num_parameters(config) + 1
-    return tuple(row for row in _ROWS if many_draws or not row.needs_many_draws)
+    """List the table's rows; a fit without shrinkage needs more draws than there are weights and biases."""
+    parameters = sum(map(math.prod, network(config).network.shapes.values()))
+    many_draws = config.hmc.chains * config.hmc.draws > parameters + 1
+    return tuple(row for row in _ROWS if many_draws or row.settings.shrinkage != 0.0)
 
 
-_draws = partial(RowSettings, "draws")
-_gaussian = partial(RowSettings, "gaussian")
-
-
+_draws, _gaussian = (partial(RowSettings, kind) for kind in ("draws", "gaussian"))
 _PAPER, _MEAN = aligned("hmc", "paper"), aligned("hmc", "mean")
 _MEMBERS, _MEAN_MEMBERS = aligned("ensemble", "paper"), aligned("ensemble", "mean")
 _OURS = "one Gaussian"
@@ -254,6 +238,10 @@ def cells(config: CompactConfig) -> tuple[Cell, ...]:
     def cell(key: str, settings: Any, *inputs: str) -> Cell:
         return Cell.of(key, settings, config.seed, inputs)
 
+    def settings(row: Representation) -> RowSettings:
+        own = row.settings
+        return replace(own, num=config.draws) if own.kind == "gaussian" else own
+
     distilled = Distilling(config.distillation, config.draws)
     return (
         cell(HMC, config.hmc),
@@ -263,7 +251,7 @@ def cells(config: CompactConfig) -> tuple[Cell, ...]:
         *(cell(aligned("ensemble", r), RULES[r].settings, ENSEMBLE) for r in ("paper", "mean")),
         cell(REFINED, config.advi, aligned("hmc", "mean")),
         cell(DISTILLED, distilled, HMC, aligned("hmc", "mean")),
-        *(cell(row.key, row.settings_of(config), row.source) for row in rows(config)),
+        *(cell(row.key, settings(row), row.source) for row in rows(config)),
         cell(DYNAMICS, config.pairs),
         cell(SWAPS, config.pairs),
     )

@@ -19,8 +19,7 @@ from onebasin.analysis.plots import style
 from ..lab import Frames, Outcomes
 from .design import CompactConfig
 
-PANEL = (3.1, 2.5)
-"""Width and height of a panel of the figures, in inches."""
+PANEL = (3.1, 2.5)  # Width and height of a panel, in inches.
 _AS_TRAINED, _ALIGNED = style.chain_colour(1), style.ACCENT
 
 
@@ -37,16 +36,11 @@ def draw_figures(config: CompactConfig, outcomes: Outcomes, frames: Frames) -> M
 def figure_two(found: xr.Dataset) -> Figure:
     """Remake Figure 2: losses of two networks and of those between them, as training goes on."""
     titles = ("as trained", "second aligned to the first")
-    figure, panels = style.new_panels(
-        titles,
-        columns=2,
-        panel_size=PANEL,
-        margin=(0.3, 0.5),
-        x_label="epoch",
-        y_label="loss (nats)",
-    )
+    figure = style.new_figure(2 * PANEL[0] + 0.3, PANEL[1] + 0.5)
+    panels = figure.subplots(1, 2)
     middle = found.sizes["position"] // 2
-    for axes, name in zip(panels, ("loss_raw", "loss_aligned"), strict=True):
+    for axes, name, title in zip(panels, ("loss_raw", "loss_aligned"), titles, strict=True):
+        style.style_axes(axes, title=title, x_label="epoch", y_label="loss (nats)")
         losses = found[name].values
         axes.plot(found["epoch"], losses[:, 0], "-", color=style.INK, label="first network")
         axes.plot(found["epoch"], losses[:, -1], "--", color=style.MUTED, label="second network")

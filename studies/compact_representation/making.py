@@ -15,6 +15,7 @@ from scipy.special import softmax
 
 from onebasin.analysis.alignment import align, switching
 from onebasin.analysis.gaussian import GaussianFit, fit_gaussian
+from onebasin.analysis.gaussian.distillation import distil
 from onebasin.analysis.predictive.classification import accuracy, entropy
 from onebasin.base.progress import ProgressBars
 from onebasin.models import BayesianNetwork, predict
@@ -23,10 +24,10 @@ from onebasin.posteriors import schema
 from onebasin.truth.problems.images import image_split
 
 from ..lab import Cell, Context
-from ..lab.making import sample
-from ..lab.posteriors import Distilling, halves, posterior_mean, prior_draws, tree_of
+from ..lab.run import sample
+from ..networks import halves, prior_draws, tree_of
 from . import design
-from .design import RowSettings, network
+from .design import Distilling, RowSettings, network
 from .pairs import train_dynamics, train_swaps
 
 BATCH = 50
@@ -54,7 +55,8 @@ def make_row(tree: xr.DataTree, cell: Cell, test: Dataset) -> xr.DataTree:
             spread = xr.Dataset({"count": ("bin", counts), "edge": ("edge", edges)})
             groups = {"pruning": _pruning(fit, test), "spread": spread}
     else:
-        posterior = halve(tree["posterior"].to_dataset(), settings.part)[names]
+        posterior, part = tree["posterior"].to_dataset()[names], settings.part
+        posterior = halves(posterior)[part == "second"] if part else posterior
         total = posterior.sizes["chain"] * posterior.sizes["draw"]
         rng = np.random.default_rng(cell.seed)
         num = total if settings.num is None else min(settings.num, total)
@@ -68,14 +70,6 @@ def make_row(tree: xr.DataTree, cell: Cell, test: Dataset) -> xr.DataTree:
     groups |= {"posterior": mean, "predictive": found}
     words = (schema.MODEL, schema.TARGET)
     return tree_of(groups, {word: tree.attrs.get(word, "") for word in words})
-
-
-def halve(posterior: xr.Dataset, part: str) -> xr.Dataset:
-    """Take the first or the second half of the chains; of the draws where there is one chain."""
-    if not part:
-        return posterior
-    first, second = halves(posterior)
-    return first if part == "first" else second
 
 
 def predictive(model: BayesianNetwork, batches: Iterator[Draws], test: Dataset) -> xr.Dataset:
@@ -125,28 +119,24 @@ def _arrays(posterior: xr.Dataset) -> Draws:
 
 def _pruning(fit: GaussianFit, test: Dataset) -> xr.Dataset:
     """Measure the accuracy of networks that keep more and more of the mean's weights."""
-    model, columns = BayesianNetwork.from_description(fit.attributes[schema.MODEL]), {}
-    for by in ("sd", "random"):
-        outputs = predict(model, prune(fit, KEEP, by), test.x, batch_size=8)
-        found = [accuracy(outputs[:, [level]], test.y) for level in range(len(KEEP))]
-        columns[f"accuracy_{by}"] = ("level", np.array(found))
-    return xr.Dataset({"keep": ("level", np.asarray(KEEP)), **columns})
+    model = BayesianNetwork.from_description(fit.attributes[schema.MODEL])
+    outputs = predict(model, prune(fit, KEEP), test.x, batch_size=8)
+    found = [accuracy(outputs[:, [level]], test.y) for level in range(len(KEEP))]
+    columns = {"keep": np.asarray(KEEP), "accuracy_sd": np.array(found)}
+    return xr.Dataset({name: ("level", values) for name, values in columns.items()})
 
 
-def prune(fit: GaussianFit, keep: Sequence[float], by: str) -> Draws:
+def prune(fit: GaussianFit, keep: Sequence[float]) -> Draws:
     """Give a network's mean (1, level, ...) with these shares of its weights, the others zero.
 
     Weights of all layers are compared with each other, and the nearest whole number to the share of all stays: those of
-    lowest standard deviation ("sd"), or any ("random": the same and others at every higher share). Equal standard
-    deviations stay in the order of `fit.names`, entries in C order. Biases always stay.
+    lowest standard deviation. Equal ones stay in the order of `fit.names`, entries in C order. Biases always stay.
     """
     network = BayesianNetwork.from_description(fit.attributes[schema.MODEL]).network
     weights = {layer.weight for layer in network.layers}
     names = [name for name in fit.names if name in weights]
     sd = np.concatenate([fit.sd[name].ravel() for name in names])
-    random = np.random.default_rng(0).permutation(sd.size)
-    order = np.argsort(sd, kind="stable") if by == "sd" else random
-    place = np.argsort(order)
+    place = np.argsort(np.argsort(sd, kind="stable"))
     counts = np.floor(np.asarray(keep) * sd.size + 0.5).astype(np.int64)
     pruned, first = {}, 0
     for name, values in fit.mean.items():
@@ -156,9 +146,6 @@ def prune(fit: GaussianFit, keep: Sequence[float], by: str) -> Draws:
             first += values.size
             pruned[name][0, own >= counts.reshape(-1, *(1,) * values.ndim)] = 0.0
     return pruned
-
-
-LAGS = (1, 20, 100)
 
 
 def make(config: design.CompactConfig, cell: Cell, context: Context) -> xr.DataTree:
@@ -176,14 +163,22 @@ def make(config: design.CompactConfig, cell: Cell, context: Context) -> xr.DataT
     if cell.key == design.REFINED:
         return sample(cell, context, start=posterior_mean(inputs[0]))
     if isinstance(cell.settings, Distilling):
-        return cell.settings.make(inputs[0], trained, cell.seed, start=posterior_mean(inputs[1]))
+        start, settings = posterior_mean(inputs[1]), cell.settings.distillation
+        found = distil(inputs[0], trained.x, start=start, settings=settings, seed=cell.seed)
+        return found.sample(cell.settings.draws, seed=cell.seed, predictive_mb=0)
     return sample(cell, context)
+
+
+def posterior_mean(tree: xr.DataTree) -> dict[str, np.ndarray]:
+    """Mean over all draws of every variable."""
+    means = tree[schema.POSTERIOR].to_dataset().mean(schema.SAMPLE_DIMS)
+    return {str(name): value.values for name, value in means.items()}
 
 
 def make_aligned(
     tree: xr.DataTree, model: BayesianNetwork, cell: Cell, *, progress: bool = False
 ) -> xr.DataTree:
-    """Align draws, and measure how labels changed and what alignment gained relative to noise.
+    """Align draws, and measure what alignment gained.
 
     The gain on draws from the prior, which have no basin, stands next to that on the posterior's.
     """
@@ -196,13 +191,9 @@ def make_aligned(
     out = alignment.to_tree()
     del out.attrs[schema.WALL_TIME]  # that of the draws; the cell has its own
     if cell.settings.cost == "weights":
-        longest = tree["posterior"].sizes["draw"]
-        lags = tuple(lag for lag in LAGS if lag < longest) if longest > 1 else (1,)
-        found = switching(alignment, lags=lags, noise=True, seed=cell.seed)
         draws = prior_draws(model, tree["posterior"].to_dataset(), cell.seed)
         prior = tree_of({"posterior": draws}, {schema.MODEL: tree.attrs[schema.MODEL]})
-        gained = {
-            "prior_ratio": switching(align(prior, symmetry, **how), lags=(1,), noise=False).ratio
-        }
-        out.attrs["switching"] = json.dumps(found.to_dict() | gained)
+        both = {"ratio": alignment, "prior_ratio": align(prior, symmetry, **how)}
+        ratios = {n: switching(each, lags=(1,), noise=False).ratio for n, each in both.items()}
+        out.attrs["switching"] = json.dumps(ratios)
     return out

@@ -1,13 +1,11 @@
 """From posteriors to frames and tables: distances of predictions from HMC's, scores, pairs.
 
-Frames: `rows` (one a representation), `floor` (the second half of HMC's chains against the first),
-`alignments` (one a rule for HMC's draws), `dynamics` (two networks at the end of training), `swaps` (means over
-runs, one a number of transpositions before training) and `lines` (one a run).
+Frames: `rows` (one a representation), `alignments` (one a rule for HMC's draws), `dynamics` (two networks at the end of
+training), `swaps` (means over runs, one a number of transpositions before training) and `lines` (one a run).
 """
 
 import json
 from collections.abc import Iterable, Mapping
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -23,9 +21,9 @@ from onebasin.analysis.predictive.classification import (
 )
 from onebasin.truth.problems.images import image_split
 
-from ..lab import Frame, Frames, Outcomes, Row, Summary, read
+from ..lab import Frames, Outcomes, Row, Summary, frame_of, select
 from .design import RULES, CompactConfig, Representation, rows
-from .making import LAGS, SD_EDGES
+from .making import SD_EDGES
 
 KEPT = 0.5
 """Share of weights that are kept where accuracies of pruned networks are compared."""
@@ -40,12 +38,8 @@ def measure(config: CompactConfig, outcomes: Outcomes) -> Frames:
     probability = {
         row.name: tree["predictive"].dataset["probability"].values for row, tree in trees.items()
     }
-    floor = []
-    if {"half-1", "half-2"} <= set(probability):
-        floor = [score(probability["half-2"][0], probability["half-1"][0], labels)]
     found: dict[str, Iterable[dict[str, Any]]] = {
         "rows": (_row(row, tree, probability["hmc"][0], labels) for row, tree in trees.items()),
-        "floor": floor,
         "alignments": (
             _alignment(rule, tree)
             for rule in RULES
@@ -73,7 +67,7 @@ def measure(config: CompactConfig, outcomes: Outcomes) -> Frames:
             ],
             "lines": lines,
         }
-    return {name: Frame.of(filled) for name, filled in found.items()}
+    return {name: frame_of(filled) for name, filled in found.items()}
 
 
 def score(
@@ -133,25 +127,20 @@ def _row(
 
 
 def _alignment(rule: str, tree: xr.DataTree) -> dict[str, Any]:
-    """Take how labels changed, and what was gained; only alignment by weights measures it."""
+    """Take what was gained; only alignment by weights measures it."""
     found = json.loads(tree.attrs.get("switching", "{}"))
-    changed = found.get("reassigned", {})
-    names = ("ratio", "noise_ratio", "prior_ratio", "labellings")
-    moved = {f"moved_{lag}": changed.get(str(lag)) for lag in LAGS}
-    return {"rule": rule, **{name: found.get(name) for name in names}, **moved}
+    return {"rule": rule, **{name: found.get(name) for name in ("ratio", "prior_ratio")}}
 
 
-PAPER: Mapping[str, tuple[float, float, float, float | None]] = MappingProxyType(
-    {
-        "hmc": (1.0, 0.0, 98.43, None),
-        "hmc-qi": (0.1212, 0.8641, 11.11, 28.06),
-        "hmc-qr": (0.8249, 0.6570, 82.34, 92.25),
-        "ensemble": (0.9931, 0.0229, 98.66, None),
-        "ensemble-qi": (0.5239, 0.7210, 52.25, 86.40),
-        "ensemble-qr": (0.9868, 0.0495, 97.72, 97.97),
-        "vi": (0.9885, 0.0235, 98.11, 98.04),
-    }
-)
+PAPER: Mapping[str, tuple[float, float, float, float | None]] = {
+    "hmc": (1.0, 0.0, 98.43, None),
+    "hmc-qi": (0.1212, 0.8641, 11.11, 28.06),
+    "hmc-qr": (0.8249, 0.6570, 82.34, 92.25),
+    "ensemble": (0.9931, 0.0229, 98.66, None),
+    "ensemble-qi": (0.5239, 0.7210, 52.25, 86.40),
+    "ensemble-qr": (0.9868, 0.0495, 97.72, 97.97),
+    "vi": (0.9885, 0.0235, 98.11, 98.04),
+}
 """The paper's Table 1 (784-512-10 ReLU, MNIST): agreement, total variation, accuracy in %, that of the mean.
 
 Its total variation is halved, which equation (2) is not: the row of q_i (0.8641 at 11 % accuracy) is out of reach
@@ -191,14 +180,14 @@ TABLES = (
         "calls the posterior close to unimodal once aligned",
         {"variance left": "ratio", "of prior draws": "prior_ratio"},
         by=("rule",),
-        over=lambda frames: read("alignments", frames).known("ratio"),
+        over=select("alignments", "ratio"),
     ),
     Summary(
         "Figure 5: median sd of a weight, and accuracy of the mean with half of the weights kept, before (qi) and "
         "after aligning",
         {"median sd": "median_sd", "accuracy of the pruned mean": "kept_accuracy"},
         by=("group", "label"),
-        over=lambda frames: read("rows", frames).known("median_sd"),
+        over=select("rows", "median_sd"),
     ),
     Summary(
         "Figure 2: loss barrier between two trained networks, nats. The paper says that rebasin removes it",

@@ -18,7 +18,7 @@ from onebasin.models import NetworkTarget
 from onebasin.models.symmetry.elements import Permuted
 from onebasin.models.symmetry.group import Group
 
-from ..lab.posteriors import tree_of
+from ..networks import tree_of
 from .design import PairSettings, permutations_of
 
 MAX_IMAGES = 5000

@@ -2,6 +2,6 @@
 
 # ruff: noqa: F401 -- what is imported here is what studies take from the lab.
 from .cells import ENGINE_WORDS, METHOD_WORDS, Cell, CellFailed, Context, Outcomes
-from .frame import Frame, Frames, Row, Rows, plain, read, select
+from .frames import Frames, Row, find, frame_of, rows_of, select, where
 from .study import Options, Study
 from .tables import Change, Measure, Printed, Summary

@@ -5,13 +5,12 @@ It may be made from the posteriors of cells before it, its inputs. (A cell of a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from onebasin.base.errors import OnebasinError
-from onebasin.posteriors import schema
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -27,7 +26,7 @@ METHOD_WORDS = {
 }
 ENGINE_WORDS = {"numpyro": "NumPyro", "stan": "Stan"}
 _HELD = 2**28
-"""Bytes of posteriors that are held in memory after they were read; those asked for longest ago go first."""
+"""Bytes of posteriors that stay in memory after they were read; those asked for longest ago go first."""
 
 
 class CellFailed(OnebasinError, RuntimeError):
@@ -122,27 +121,7 @@ class Context:
 
     target: Target | None  # What the study's `target` gave for the cell.
     checkpoint: Path | None
-    """A folder of the cell's own, removed once its posterior is kept: chains go there as they are drawn. None where
+    """A folder of the cell's own, removed once its posterior is there: chains go there as they are drawn. None where
     a chain could not be told from another's."""
     progress: bool  # Whether to show bars.
-    say: Callable[[str], None]  # Called with a line of text before something that takes long.
     inputs: tuple[xr.DataTree, ...] = ()  # Posteriors of the cells that it is made from, in order.
-
-
-def diagnosis_columns(outcomes: Outcomes, cell: Cell) -> dict[str, Any]:
-    """Return the columns of a frame that say whether a cell's draws can be trusted.
-
-    These are the headline numbers of its diagnosis, and whether a variational fit converged.
-    `depth_error` is the standard error of the mean tree depth, from the spread of the chains' means.
-    """
-    from onebasin.posteriors.view import as_view
-
-    diagnosis = outcomes.diagnosis(cell)
-    numbers = diagnosis.summary()
-    for of_the_cell in ("target", "engine", "method"):
-        numbers.pop(of_the_cell, None)
-    depth, error = as_view(outcomes.tree(cell)).stat(schema.TREE_DEPTH), None
-    if depth is not None and len(depth) > 1:
-        error = float(depth.mean(axis=1).std(ddof=1)) / len(depth) ** 0.5
-    fit = diagnosis.variational
-    return {**numbers, "depth_error": error, "converged": None if fit is None else fit.converged}

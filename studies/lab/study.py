@@ -1,7 +1,4 @@
-"""Studies: cells to run, measures of them, and the tables of the measures.
-
-Tables are made of the frames alone, so that they can be made again from the record.
-"""
+"""Studies: what the command line was given, cells to run, measures of them, and the tables of the measures."""
 
 from __future__ import annotations
 
@@ -9,17 +6,17 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from fnmatch import filter as matching
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from onebasin.base.checks import choose
 from onebasin.base.errors import StudyError, check_seed
-from onebasin.base.table import Table
 from onebasin.inference import Hmc, Nuts
 
 from .. import registry
 from .cells import Cell, Context, Outcomes
-from .frame import Frame, Frames
-from .tables import Summary, failed_cells
+from .frames import Frames
+from .tables import Summary
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -27,7 +24,6 @@ if TYPE_CHECKING:
 
     from onebasin.models.target import Target
 
-    from .folder import Run
 
 ENGINES = ("numpyro", "stan")
 """The engines of studies, in order; "stan" is CmdStan, the name that all records have. Why not the interpreter:
@@ -111,60 +107,26 @@ class Study:
     method, settings, seed and inputs alone: these are what a finished cell is recognised by."""
 
 
-@dataclass(frozen=True, eq=False)
-class Findings:
-    """The numbers of a study."""
-
-    summaries: tuple[Summary, ...]  # The study's tables.
-    frames: Frames  # All numbers.
-
-    @property
-    def tables(self) -> tuple[Table, ...]:
-        """The tables that have rows, the cells that failed last."""
-        tables = [summary(self.frames) for summary in self.summaries]
-        return tuple(table for table in (*tables, failed_cells(self.frames)) if table.rows)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return what goes to JSON: plain types."""
-        return {
-            "tables": [
-                {"caption": summary.caption, "rows": summary.rows(self.frames)}
-                for summary in self.summaries
-            ],
-            "frames": {name: frame.rows for name, frame in self.frames.items()},
-        }
-
-
-def measure(study: Study, config: Any, outcomes: Outcomes) -> Frames:
-    """Fill the frames of a study, that of the failures among them."""
-    failures = Frame.of(
-        {"key": cell.key, "label": cell.label, "reason": reason}
-        for cell, reason in outcomes.failures.items()
-    )
-    return {**study.measures(config, outcomes), "failures": failures}
-
-
-def find(name: str) -> Study:
+def find_study(name: str) -> Study:
     """Load a study by name; refuses one that there is not, and lists those that there are."""
     choose("NAME", name, registry.STUDIES)
-    study: Study = import_module(
-        registry.STUDIES[name].module, __package__.rpartition(".")[0]
-    ).STUDY
+    module = import_module(registry.STUDIES[name].module, __package__.rpartition(".")[0])
+    study: Study = module.STUDY
     return study
 
 
-def only(study: Study, patterns: Iterable[str], run: Run | None = None) -> Study:
+def only(study: Study, patterns: Iterable[str], folder: Path | None = None) -> Study:
     """Restrict a study to the cells whose keys match a pattern, such as ``split03.*``, and to their inputs.
 
-    Cells that the run's folder holds already are taken too, so that a study can be run part by part. On a run, a
-    pattern that matches no cell is a `StudyError`.
+    Cells whose posteriors the folder has are taken too, so that a study can be run part by part. On a run, a pattern
+    that matches no cell is a `StudyError`.
     """
     wanted = tuple(patterns)
 
     def cells(config: Any) -> tuple[Cell, ...]:
         every = study.cells(config)
         keys = [cell.key for cell in every]
-        kept = {key for key in keys if run is not None and run.files.posterior_path(key).exists()}
+        kept = {key for key in keys if folder is not None and (folder / f"{key}.nc").exists()}
         for pattern in wanted:
             if not (named := matching(keys, pattern)):
                 raise StudyError(

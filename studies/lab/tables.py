@@ -21,7 +21,7 @@ import numpy as np
 from onebasin.base.table import Column, Table
 
 from .cells import ENGINE_WORDS, METHOD_WORDS
-from .frame import Frames, Row, Rows, read
+from .frames import Frames, Row, Source, rows_of
 
 CONFIDENCE = 0.95
 Measure = str | Callable[[Row], Any]
@@ -48,7 +48,7 @@ class Summary:
     caption: str
     measures: Mapping[str, Measure]  # By their name in the table.
     by: tuple[str, ...] = ("label",)  # There is a number for every combination of these columns.
-    over: Rows = "cells"  # The rows: the name of a frame, or a function of all frames.
+    over: Source = "cells"  # The rows: the name of a frame, or a function of all frames.
     printed: Callable[[Row], Mapping[str, Printed]] = lambda row: {}
     """From the first row behind a number to what the paper prints, by the name of the measure."""
     change: Change | None = None
@@ -78,16 +78,16 @@ class Summary:
 
     def _groups(self, frames: Frames) -> Iterator[tuple[str, Row, list[list[Row]]]]:
         """Give the name of each group, its first row, and the rows behind it: one each, or two that are paired."""
-        every = read(self.over, frames)
-        change = self.change
+        every, change = rows_of(self.over, frames), self.change
         if change is None:
-            for group in every.groups(self.by):
-                yield self._name(group.rows[0]), group.rows[0], [[row] for row in group]
+            for group in _grouped(every, self.by):
+                yield self._name(group[0]), group[0], [[row] for row in group]
             return
         for levels in change.levels:
-            for group in every.where(**{change.factor: levels}).groups(self.by):
+            some = [row for row in every if row[change.factor] in levels]
+            for group in _grouped(some, self.by):
                 first, second = (
-                    {row.get(change.pair): row for row in group.where(**{change.factor: level})}
+                    {row.get(change.pair): row for row in group if row[change.factor] == level}
                     for level in levels
                 )
                 pairs = [[first[key], second[key]] for key in first if key in second]
@@ -124,6 +124,14 @@ class Summary:
         return {**ends, "numbers": len(numbers), "left out": left_out}
 
 
+def _grouped(rows: Sequence[Row], by: Sequence[str]) -> list[list[Row]]:
+    """Divide the rows into those that have the same values in these columns, in order of appearance."""
+    groups: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        groups.setdefault(tuple(row[name] for name in by), []).append(row)
+    return list(groups.values())
+
+
 def mean_with_interval(
     values: Sequence[float], overlap: float = 0.0
 ) -> tuple[float | None, float | None, float | None]:
@@ -143,10 +151,12 @@ def mean_with_interval(
     return mean, mean - half, mean + half
 
 
-def failed_cells(frames: Frames) -> Table:
-    """List the cells without a posterior, and why."""
-    rows = tuple((row["label"], row["reason"]) for row in read("failures", frames))
-    return Table(("cell", "why it failed"), rows, "Cells without a posterior")
+def tables_of(summaries: Sequence[Summary], frames: Frames) -> tuple[Table, ...]:
+    """Make the tables that have rows, the cells that failed last."""
+    failed = tuple((row["label"], row["reason"]) for row in rows_of("failures", frames))
+    words = Table(("cell", "why it failed"), failed, "Cells without a posterior")
+    every = (*(summary(frames) for summary in summaries), words)
+    return tuple(table for table in every if table.rows)
 
 
 def _values(measure: Measure, row: Row) -> list[float | None]:

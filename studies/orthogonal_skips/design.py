@@ -25,10 +25,9 @@ from onebasin.models import (
 from onebasin.models.data import Dataset
 from onebasin.models.data.synthetic import sinc
 
-from ..lab import Cell, Context, Frame, Options, Row
-from ..lab.making import sample
-from ..lab.posteriors import to_tree
-from ..lab.shared import check_number
+from ..lab import Cell, Context, Options, Row, frame_of
+from ..lab.run import sample
+from ..networks import check_number, to_tree
 
 NAME = "orthogonal-skips"
 MADE, NUMPYRO = "analysis", "numpyro"
@@ -258,7 +257,7 @@ def make(config: SkipsConfig, cell: Cell, context: Context) -> xr.DataTree:
     """Make a cell's posterior, or the frame `gap` of a fit."""
     if cell.method != GAP:
         return sample(cell, context)
-    return to_tree({GAP: Frame.of(gap_rows(config, cell, context.inputs[0]))})
+    return to_tree({GAP: frame_of(gap_rows(config, cell, context.inputs[0]))})
 
 
 def gap_rows(config: SkipsConfig, cell: Cell, fit: xr.DataTree) -> Iterator[Row]:

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from onebasin.analysis.plots import style
 from onebasin.analysis.plots.uncertainty import plot_uncertainty
 
-from ..lab import METHOD_WORDS, Frames, Outcomes
+from ..lab import METHOD_WORDS, Frames, Outcomes, where
 from .design import ALL, TRUTH, VI, SkipsConfig, dataset
 
 EDGE = 2.0
@@ -18,7 +18,7 @@ def draw_figures(config: SkipsConfig, outcomes: Outcomes, frames: Frames) -> Map
     """Draw bands of the predictive mean with one sd, epistemic and in all; and both bounds of the gap, a band a fit."""
     first = (config.seed, config.conditions[0])
     shown = [c for c in outcomes if (c.seed, c.case) == first and c.method in (VI, TRUTH)]
-    drawn = {"gap": _gap_figure(frames)} if frames["gaps"] else {}
+    drawn = {"gap": _gap_figure(frames)} if len(frames["gaps"]) else {}
     if shown:
         data = dataset(config.seed, config.conditions[0].frequency)
         trees = {f"{c.problem}, {METHOD_WORDS[c.method]}": outcomes.tree(c) for c in shown}
@@ -29,11 +29,11 @@ def draw_figures(config: SkipsConfig, outcomes: Outcomes, frames: Frames) -> Map
 def _gap_figure(frames: Frames) -> Figure:
     figure = style.new_figure(6.4, 3.0)
     axes = figure.subplots()
-    gaps = frames["gaps"].where(layer=ALL)
-    for place, condition in enumerate(gaps.levels("condition")):
-        for number, data in enumerate(gaps.where(condition=condition).levels("data")):
-            rows = gaps.where(data=data)
-            step, low, high = (rows.column(name) for name in ("iteration", "lower", "upper"))
+    gaps = where(frames["gaps"], layer=ALL)
+    for place, condition in enumerate(gaps["condition"].unique()):
+        for number, data in enumerate(where(gaps, condition=condition)["data"].unique()):
+            rows = where(gaps, data=data)
+            step, low, high = (rows[name].astype(float) for name in ("iteration", "lower", "upper"))
             colour = style.chain_colour(place)
             axes.fill_between(step, low, high, color=colour, alpha=0.3, linewidth=0)
             label = condition if number == 0 else None

@@ -14,10 +14,8 @@ from onebasin.analysis.predictive.heldout import HeldOut, gap, predict_held_out
 from onebasin.models import BayesianNetwork
 from onebasin.posteriors import schema
 
-from ..lab import Cell, Change, Frame, Frames, Outcomes, Row, Summary, select
-from ..lab.cells import diagnosis_columns
-from ..lab.posteriors import from_tree
-from ..lab.shared import MAX_RHAT
+from ..lab import Cell, Change, Frames, Outcomes, Row, Summary, find, frame_of, select
+from ..networks import MAX_RHAT, diagnosis_columns, from_tree
 from . import design
 from .activity import Moments, moments_of, unit_activity, weight_divergences
 from .design import INSIDE, OUTSIDE, TRUTH, VI, SkipsConfig, SkipsPoints
@@ -50,14 +48,14 @@ def measure(config: SkipsConfig, outcomes: Outcomes) -> Frames:
                 layers.append(row | {name: units[name].median() for name in OF_UNITS})
             training += _training(config, outcomes, cell)
     return {
-        "cells": Frame.of(rows),
-        "layers": Frame.of(layers),
-        "training": Frame.of(training),
-        "gaps": Frame.of(
+        "cells": frame_of(rows),
+        "layers": frame_of(layers),
+        "training": frame_of(training),
+        "gaps": frame_of(
             {**_factors(cell), **row}
             for cell in outcomes
             if cell.method == design.GAP
-            for row in from_tree(outcomes.tree(cell))[design.GAP]
+            for row in from_tree(outcomes.tree(cell))[design.GAP].to_dict("records")
         ),
     }
 
@@ -159,7 +157,6 @@ def _collapse(moments: Moments, network: BayesianNetwork) -> dict[str, float]:
 
 VARIANTS = tuple(("plain", name) for name in design.VARIANTS if name != "plain")
 """The plain network, and each way to break its symmetry."""
-_FITS = select("cells", method=VI)
 
 
 def _disagrees(row: Row) -> bool | None:
@@ -170,7 +167,7 @@ def _disagrees(row: Row) -> bool | None:
 
 def trusted(frames: Frames, row: Row) -> bool:
     """Tell whether NUTS ran on a row's data and network, and its chains agree on f."""
-    truth = frames["cells"].find(data=row["data"], problem=row["problem"], method=TRUTH)
+    truth = find(frames["cells"], data=row["data"], problem=row["problem"], method=TRUTH)
     return truth is not None and _disagrees(truth) is False
 
 
@@ -215,7 +212,7 @@ TABLES = (
             "ELBO, nats": "elbo",
         },
         by=("condition",),
-        over=_FITS,
+        over=select("cells", method=VI),
         printed=lambda row: (
             {
                 "explained, inside": "better",
@@ -234,7 +231,7 @@ TABLES = (
         "which the chains agree on f (R-hat at most 1.05)",
         {where: _apart(where) for where in (INSIDE, OUTSIDE)},
         by=("condition",),
-        over=lambda frames: _FITS(frames).known(f"from_truth_sd_ratio_{INSIDE}"),
+        over=select("cells", f"from_truth_sd_ratio_{INSIDE}", method=VI),
         change=Change("problem", VARIANTS, "dataset"),
         trusted=trusted,
     ),

@@ -7,7 +7,6 @@ Draws are thinned once predictions are made; data are those of the study, and no
 """
 
 import math
-from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -16,14 +15,15 @@ import xarray as xr
 from jaxtyping import Float
 
 from onebasin.analysis.predictive.classification import class_log_probability
+from onebasin.base.errors import InferenceError
 from onebasin.models import BayesianNetwork, predict
 from onebasin.models.data import Dataset
 from onebasin.posteriors import schema
 from onebasin.truth.problems.images import image_split
 
-from ..lab import Cell, Context, Frame, Outcomes, read
-from ..lab.making import sample, symmetrise
-from ..lab.posteriors import from_tree, to_tree, tree_of
+from ..lab import Cell, CellFailed, Context, Frames, Outcomes, frame_of, rows_of, select
+from ..lab.run import sample
+from ..networks import from_tree, to_tree, tree_of
 from . import design
 from .classifiers.measures import hold_against, make_truth
 from .classifiers.measures import measure as measure_classifiers
@@ -42,7 +42,10 @@ def make(config: design.InvariantConfig, cell: Cell, context: Context) -> xr.Dat
     if isinstance(cell.settings, FitSettings):
         how: Any = cell.settings.mutual_information
         method = replace(cell.settings.vi, mutual_information=how)
-        fitted = symmetrise(cell, context, method)
+        try:
+            fitted = sample(cell, context, method, engine=None)  # whichever has a definition
+        except InferenceError as error:  # an ELBO that became infinite or undefined
+            raise CellFailed(str(error)) from error
         if not cell.problem.startswith("width-"):
             return fitted
         return with_predictions(fitted, cell, image_split(config.images, cell.seed).test)
@@ -99,22 +102,22 @@ def _by_variable(model: BayesianNetwork, vectors: Float[np.ndarray, "chain param
     )
 
 
-def measures(config: design.InvariantConfig, outcomes: Outcomes) -> Mapping[str, Frame]:
+def measures(config: design.InvariantConfig, outcomes: Outcomes) -> Frames:
     """Fill the frames.
 
     Next to those of the parts there are `two_weights`, one row of that part's settings, and `weight_fits`, a row an
     alpha and method: see `two_weights.measures.score_fits`.
     """
-    frames = {"two_weights": Frame.of([asdict(config.two_weights)])}
+    frames: dict[str, Any] = {"two_weights": frame_of([asdict(config.two_weights)])}
     for cell in outcomes:
         if cell.key in (INTERPOLATION, design.QUADRATURE):
             frames |= from_tree(outcomes.tree(cell))
     settings, rows = config.two_weights, []
-    for case in read("cases", frames).where(noise=settings.noise):
+    for case in rows_of(select("cases", noise=settings.noise), frames):
         for method in METHODS:
             tree = outcomes.find(design.alpha_problem(case["alpha"]), method)
             if tree is not None:
                 rows.append(score_fits(settings, case, method, tree))
-    frames["weight_fits"] = Frame.of(rows)
-    within = next((row["vanishing"] / row["sigma"] for row in read("thresholds", frames)), None)
+    frames["weight_fits"] = frame_of(rows)
+    within = next((row["vanishing"] / row["sigma"] for row in rows_of("thresholds", frames)), None)
     return {**frames, **measure_classifiers(config, outcomes, within=within)}

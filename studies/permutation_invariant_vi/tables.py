@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 from matplotlib.figure import Figure
 
-from ..lab import Change, Frame, Frames, Outcomes, Row, Summary, read
+from ..lab import Change, Frames, Outcomes, Row, Summary, rows_of
 from .design import InvariantConfig
 from .proximity import mean_bound, theorem_bound
 from .two_modes.figures import appendix, figure_three
@@ -24,26 +24,26 @@ _FROM_HMC = {"total variation, halved": "total_variation", "energy distance": "e
 
 
 def _bounded(frames: Frames) -> Iterable[Row]:
-    size = next((row["unit_size"] for row in read("classifiers", frames)), None)
-    for row in read("nearest", frames):
+    size = next((row["unit_size"] for row in rows_of("classifiers", frames)), None)
+    for row in rows_of("nearest", frames):
         yield {**row, "unit_size": size}
 
 
-def _best_infonce(frames: Frames) -> Frame:
+def _best_infonce(frames: Frames) -> Iterable[Row]:
     """Take the recommended fits, and those by InfoNCE at the K of the highest mean symmetrised ELBO."""
-    rows: list[Row] = []
-    for group in read("fits", frames).groups(["width"]):
-        rows += group.where(method="recommended")
-        found = group.where(kind="infonce")
+    fits = rows_of("fits", frames)
+    for width in dict.fromkeys(fit["width"] for fit in fits):
+        own = [fit for fit in fits if fit["width"] == width]
+        yield from (fit for fit in own if fit["method"] == "recommended")
+        found = [fit for fit in own if fit["kind"] == "infonce"]
         if found:
             best = max(found, key=lambda fit: np.mean(fit["symmetrised"]))
-            rows.append({**best, "method": "InfoNCE at its best K"})
-    return Frame.of(rows)
+            yield {**best, "method": "InfoNCE at its best K"}
 
 
 def _optima(frames: Frames) -> Iterable[Row]:
     """Give the best approximations, one a row: what they are is under their names in a case."""
-    for case in read("cases", frames):
+    for case in rows_of("cases", frames):
         for name in _BRANCHES:
             yield {
                 **{key: case[key] for key in ("noise", "alpha")},
@@ -172,8 +172,8 @@ def draw_figures(
 ) -> Mapping[str, Figure]:
     """Draw the paper's figures whose experiments succeeded."""
     drawn: dict[str, Figure] = {}
-    if read("thresholds", frames):
+    if rows_of("thresholds", frames):
         drawn |= {"figure-3": figure_three(frames), "appendix-a": appendix(frames)}
-    if read("cases", frames):
+    if rows_of("cases", frames):
         drawn |= {"figure-4": contours(frames), "over-alpha": over_alpha(frames)}
     return drawn

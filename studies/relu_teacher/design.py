@@ -17,7 +17,7 @@ from onebasin.truth.problems.relu_networks import (
 )
 
 from ..lab import Cell, Options
-from ..lab.shared import check_number
+from ..networks import check_number
 
 NAME = "relu-teacher"
 QUICK = Nuts(chains=2, warmup=300, draws=300)

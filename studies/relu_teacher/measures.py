@@ -9,9 +9,8 @@ import xarray as xr
 
 from onebasin.analysis.predictive.heldout import HeldOut, gap, predict_held_out
 
-from ..lab import Cell, Change, Frame, Frames, Outcomes, Row, Summary, select
-from ..lab.cells import diagnosis_columns
-from ..lab.shared import columns_of, disagrees
+from ..lab import Cell, Change, Frames, Outcomes, Row, Summary, find, frame_of, select
+from ..networks import diagnosis_columns, disagrees, score_columns
 from .design import SEAM, TeacherConfig, data_of, target
 
 BOUND = 5.0
@@ -43,12 +42,12 @@ def measure(config: TeacherConfig, outcomes: Outcomes) -> Frames:
             miss, tree = misses[cell], outcomes.tree(cell)
             row = {**cell.factors, **diagnosis_columns(outcomes, cell)}
             row |= {"noise_sd": cell.case, "dataset": cell.number}
-            row |= columns_of(predictions, row["sampling_seconds"])
+            row |= score_columns(predictions, row["sampling_seconds"])
             row |= {"bias": miss.mean(), "error": np.sqrt(np.mean(miss**2))}
             row |= dict(zip(("at_seam", "crossings"), seam(tree), strict=True))
             rows.append(row | from_nuts(held_out, cell))
         engines += agreements(held_out)
-    return {"cells": Frame.of(rows), "engines": Frame.of(engines)}
+    return {"cells": frame_of(rows), "engines": frame_of(engines)}
 
 
 def from_nuts(held_out: Mapping[Cell, HeldOut], cell: Cell) -> dict[str, float]:
@@ -116,7 +115,7 @@ PAIRS = (("free", "givens"), ("ordered", "givens+ordered"))
 def trusted(frames: Frames, row: Row) -> bool:
     """Tell whether NUTS is the truth of a row's data, problem and engine: it ran, and its chains agree on f."""
     alike = {name: row[name] for name in ("data", "problem", "engine") if name in row}
-    nuts = frames["cells"].find(**alike, method="nuts")
+    nuts = find(frames["cells"], **alike, method="nuts")
     return nuts is not None and disagrees(nuts) is False
 
 
@@ -155,7 +154,7 @@ TABLES = (
             "sd of f, |log ratio to NUTS|": _log_ratio_of_sds,
         },
         by=("method", "engine", "noise_sd"),
-        over=lambda frames: frames["cells"].known("from_nuts_in_sds"),
+        over=select("cells", "from_nuts_in_sds"),
         printed=lambda row: {
             "shift of the mean, posterior sds": "more accurate",
             "sd of f, |log ratio to NUTS|": "more accurate",
@@ -189,6 +188,6 @@ TABLES = (
         "Charts: share of draws with a unit's longitude at the seam, and crossings of it in 1000 draws",
         {"at the seam": "at_seam", "crossings": "crossings"},
         by=("problem", "engine", "noise_sd"),
-        over=lambda frames: frames["cells"].known("at_seam"),
+        over=select("cells", "at_seam"),
     ),
 )

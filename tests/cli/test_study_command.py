@@ -87,11 +87,10 @@ def test_folder_in_use_is_told_what_to_do(teacher, sampler):
     teacher()
     answer = teacher("--seed", "1")
     assert answer.code == 1
-    answer = teacher("--no-resume")
-    assert (answer.code, "--force" in answer.err) == (1, True)
+    assert "--force" in answer.err
     sampler.calls.clear()
     sampler.before = interrupted
-    assert teacher("--no-resume", "--force").code == 130
+    assert teacher("--force").code == 130
     assert len(sampler.calls) == 1  # nothing of what was there is taken
 
 
@@ -129,9 +128,7 @@ def test_error_of_a_sampler_fails_the_study_at_its_end_and_is_recorded(teacher, 
 def test_record_is_stamped_with_all_that_it_takes_to_repeat_it(
     teacher, onebasin, monkeypatch, here
 ):
-    from onebasin.studies.lab import record
-
-    monkeypatch.setattr(record, "RESULTS", here / "results")
+    monkeypatch.setattr("onebasin.studies.lab.run.RESULTS", here / "results")
     monkeypatch.setattr("sys.argv", ["onebasin", "study", "x", "--out", "run", "--record"])
     answer = teacher("--record")
     assert answer.code == 0

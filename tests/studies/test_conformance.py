@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 
 from onebasin.base.errors import StudyError
-from onebasin.base.files.seal import FIELD, Seal, examine_json
-from onebasin.studies.lab import Frame, Frames, Options, Study, driver
-from onebasin.studies.lab.record import RESULTS, Manifest, record_text, settings_of
-from onebasin.studies.lab.study import Findings, find
+from onebasin.base.files.seal import FIELD
+from onebasin.studies.lab import Frames, Options, Study, run
+from onebasin.studies.lab.run import RESULTS, read_results
+from onebasin.studies.lab.study import find_study
+from onebasin.studies.lab.tables import tables_of
 from onebasin.studies.registry import STUDIES
 
 from .toys import TOYS
@@ -50,7 +51,7 @@ def test_every_study_has_a_toy_and_says_which_options_it_takes():
 
 @pytest.mark.parametrize("name", STUDIES)
 def test_options_change_the_settings_or_are_refused(name):
-    study = find(name)
+    study = find_study(name)
     assert isinstance(study, Study)
     plain = study.configure(Options())
     for option, value in GIVEN.items():
@@ -74,7 +75,7 @@ def test_options_change_the_settings_or_are_refused(name):
 
 @pytest.mark.parametrize("name", STUDIES)
 def test_cells_come_after_their_inputs_and_have_keys_of_their_own(name):
-    study = find(name)
+    study = find_study(name)
     for options in (Options(quick=True), Options(), Options(full=True)):
         if options.full and "full" not in TAKES[name]:
             continue
@@ -96,7 +97,7 @@ def test_cells_come_after_their_inputs_and_have_keys_of_their_own(name):
 def test_a_toy_run_is_measured_shown_and_taken_up_again(onebasin, here, request, monkeypatch, name):
     calls = [] if name in SLOW else request.getfixturevalue("sampler").calls
     toy = TOYS[name]()
-    monkeypatch.setattr(driver, "available_cores", lambda: 1)  # all in this process
+    monkeypatch.setattr(run, "available_cores", lambda: 1)  # all in this process
     toy.shrink(monkeypatch)
     words = ("study", name, *toy.words, "--out", "run", "--no-progress", "--json")
     answer = onebasin(*words)
@@ -110,11 +111,10 @@ def test_a_toy_run_is_measured_shown_and_taken_up_again(onebasin, here, request,
     assert files == set(record["cells"])
     toy.check(found, record)
     # The tables follow from the numbers alone, which another command reads.
-    assert json.loads(Path("run/findings.json").read_text()) == {
-        part: found[part] for part in ("tables", "frames")
-    }
     shown = onebasin("study", name, "--show", "--out", "run", "--json").json
     assert shown == {part: found[part] for part in ("tables", "frames")}
+    text = onebasin("study", name, "--show", "--out", "run").out
+    assert "printed" in text and "here" in text
     tables = Path("run/tables.md").read_text()
     assert all(table["caption"] in tables for table in found["tables"] if table["rows"])
     assert any(row["here"] is not None for table in found["tables"] for row in table["rows"])
@@ -130,22 +130,24 @@ def test_a_toy_run_is_measured_shown_and_taken_up_again(onebasin, here, request,
 
 @cache
 def recorded(path: Path) -> tuple[dict[str, Any], Study, Frames]:
-    numbers = json.loads(path.read_text(encoding="utf-8"))
-    frames = {name: Frame.from_json(kept) for name, kept in numbers["frames"].items()}
-    return numbers, find(numbers["study"]), frames
+    name = path.stem.removesuffix("-quick").removesuffix("-full")
+    made, frames = read_results(path, name)
+    return made, find_study(name), frames
 
 
 @pytest.mark.parametrize("path", RECORDS)
-def test_a_record_is_whole_and_its_tables_can_be_shown(path):
-    numbers, study, frames = recorded(path)
-    text = path.read_text(encoding="utf-8")
-    assert len(text) < 1000 * 1024
-    assert examine_json(numbers) is not Seal.DAMAGED
-    made = {name: value for name, value in numbers.items() if name != FIELD}
-    assert record_text(made, frames) == text
-    findings = Findings(study.tables, frames)
+def test_a_record_is_whole_and_its_tables_can_be_shown(path, tmp_path):
+    made, study, frames = recorded(path)
+    assert {"config", "config_hash", "versions", "machine", "commit", "command"} <= made.keys()
+    assert made["seconds"] > 0
+    assert path.stat().st_size < 1000 * 1024
+    run.write_results(
+        tmp_path / "again.json", {n: v for n, v in made.items() if n != FIELD}, frames
+    )
+    again = json.loads((tmp_path / "again.json").read_text())
+    assert again == json.loads(path.read_text(encoding="utf-8"))  # the checksum too
     empty = [table.caption for table in study.tables if not table.rows(frames)]
-    assert len(findings.tables) >= len(study.tables) - len(empty) > len(empty)
+    assert len(tables_of(study.tables, frames)) >= len(study.tables) - len(empty) > len(empty)
     known = [row for table in study.tables for row in table.rows(frames) if row["numbers"]]
     assert all(row["low"] <= row["here"] <= row["high"] for row in known if row["low"] is not None)
 
@@ -161,24 +163,3 @@ def test_tables_of_records_have_the_numbers_of_their_pages():
     printed = {(row["of"], row["measure"]): row["printed"] for row in rows}
     assert printed["free, NumPyro", "test MSE"] == pytest.approx(0.379, abs=5e-4)
     assert printed["free-narrow, NumPyro", "test MSE"] is None
-
-
-OLDER = {
-    *("boston", "orthogonal-skips", "relu-teacher-full"),
-    *("permutation-invariant-vi", "permutation-invariant-vi-quick"),
-}
-"""Records with settings that this version does not have."""
-
-
-@pytest.mark.parametrize("path", RECORDS)
-def test_a_record_has_cells_of_the_study_with_settings_that_can_be_run_again(path):
-    numbers, study, frames = recorded(path)
-    assert {"config", "config_hash", "versions", "machine", "commit", "command"} <= numbers.keys()
-    assert numbers["seconds"] > 0
-    said = Manifest(path, numbers["study"], numbers["config"], numbers["versions"], Frame())
-    if path.stem in OLDER:
-        with pytest.raises(StudyError, match="version that made it"):
-            settings_of(study, said, Options())
-        return
-    cells = {cell.key for cell in study.cells(settings_of(study, said, Options()))}
-    assert {row["key"] for frame in frames.values() for row in frame if row.get("key")} <= cells

@@ -10,9 +10,8 @@ import xarray as xr
 from onebasin.inference import Advi, Mclmc, Nuts
 from onebasin.inference.density.network import density_of
 from onebasin.models import BayesianNetwork, Network, NetworkTarget, Parametrisation
-from onebasin.studies.lab import Frame, Frames, Options, Outcomes
-from onebasin.studies.lab.posteriors import to_tree
-from onebasin.studies.lab.study import measure
+from onebasin.studies.lab import Frames, Options, Outcomes, find, frame_of, rows_of, select
+from onebasin.studies.networks import to_tree
 from onebasin.studies.orthogonal_skips import STUDY, design
 from onebasin.studies.orthogonal_skips.activity import moments_of, unit_activity
 from onebasin.studies.orthogonal_skips.design import GAP, TRUTH, VI, configure, points_of
@@ -61,7 +60,7 @@ def fake_gaps() -> xr.DataTree:
         for step, end, low in ((100, False, 4.0), (400, True, 1.0))
         for layer in ("all", "hidden1", "hidden2")
     ]  # fmt: skip
-    return to_tree({GAP: Frame.of(rows)})
+    return to_tree({GAP: frame_of(rows)})
 
 
 @pytest.fixture(scope="module")
@@ -81,14 +80,14 @@ def outcomes() -> Outcomes:
 
 @pytest.fixture(scope="module")
 def frames(outcomes) -> Frames:
-    return measure(STUDY, TOY, outcomes)
+    return STUDY.measures(TOY, outcomes)
 
 
 def test_measures_are_taken_against_the_true_function(frames, outcomes):
     from onebasin.models import predict
 
     (cell,) = (c for c in outcomes if (c.problem, c.method) == ("both", TRUTH))
-    row, points = frames["cells"].row(key=cell.key), points_of(cell.seed, 3.0)["inside"]
+    row, points = find(frames["cells"], key=cell.key), points_of(cell.seed, 3.0)["inside"]
     model = STUDY.target(TOY, cell).model
     function = predict(model, outcomes.tree(cell)["posterior"].to_dataset(), points.x)
     squared = (function.mean(axis=(0, 1)) - points.truth) ** 2
@@ -100,18 +99,18 @@ def test_measures_are_taken_against_the_true_function(frames, outcomes):
 
 
 def test_fits_have_activity_and_a_distance_from_the_sampler(frames):
-    fits = frames["cells"].where(method=VI)
+    fits = rows_of(select("cells", method=VI), frames)
     assert len(fits) == 2
     for row in fits:
         assert (row["active"], row["units"]) == (2, 5)
         assert row["kl"] > 0
         assert row["from_truth_sd_ratio_inside"] == pytest.approx(1, abs=0.5)
         assert row["rhat_inside"] is None
-    assert {row["layer"] for row in frames["layers"]} == {"hidden1", "hidden2"}
+    assert {row["layer"] for row in rows_of("layers", frames)} == {"hidden1", "hidden2"}
     assert len(frames["training"]) == 2 * 2
-    truth = frames["cells"].where(method=TRUTH)
+    truth = rows_of(select("cells", method=TRUTH), frames)
     assert all(row["from_truth_rms_inside"] is None for row in truth)
-    assert len(frames["cells"].where(method="mclmc").known("from_truth_rms_inside")) == 2
+    assert len(select("cells", "from_truth_rms_inside", method="mclmc")(frames)) == 2
 
 
 def test_a_unit_is_active_whose_signal_reaches_an_output():

@@ -10,8 +10,7 @@ from onebasin.inference import Advi, Nuts
 from onebasin.inference.runs.posterior import build
 from onebasin.models import BayesianNetwork, Gaussian, Network
 from onebasin.models.data import Dataset, load_data
-from onebasin.studies.lab import Frames, Options, Outcomes
-from onebasin.studies.lab.study import measure
+from onebasin.studies.lab import Frames, Options, Outcomes, find, rows_of, select
 from onebasin.studies.relu_teacher import STUDY, design
 from onebasin.studies.relu_teacher.design import TeacherConfig, configure, target
 from onebasin.studies.relu_teacher.measures import agree
@@ -40,7 +39,7 @@ def outcomes() -> Outcomes:
 def frames(outcomes) -> Frames:
     with pytest.MonkeyPatch.context() as patch:  # every point costs the time of its ESS
         patch.setattr(design, "teacher_data", lambda seed, noise_sd: few_points())
-        return measure(STUDY, CONFIG, outcomes)
+        return STUDY.measures(CONFIG, outcomes)
 
 
 def few_points() -> Dataset:
@@ -69,7 +68,7 @@ def test_design_is_that_of_the_paper():
 def test_measures_are_taken_against_the_true_function(frames, outcomes):
     data = few_points()
     (cell,) = (c for c in outcomes if c.key == "free.nuts.stan")
-    row, tree = frames["cells"].find(key=cell.key), outcomes.tree(cell)
+    row, tree = find(frames["cells"], key=cell.key), outcomes.tree(cell)
     held_out = predict_held_out(
         tree, target(configure(Options()), cell).model, data.held_out.x, data.held_out.y
     )
@@ -85,18 +84,18 @@ def test_measures_are_taken_against_the_true_function(frames, outcomes):
 
 
 def test_variational_cells_are_held_against_their_own_nuts(frames):
-    fits = frames["cells"].known("from_nuts_in_sds")
-    assert set(fits.levels("method")) == {"meanfield", "fullrank"}
+    fits = rows_of(select("cells", "from_nuts_in_sds"), frames)
+    assert {row["method"] for row in fits} == {"meanfield", "fullrank"}
     assert len(fits) == 8
     # The stand-ins are draws of one distribution, so nothing is off but by chance.
     for row in fits:
         assert row["from_nuts_in_sds"] < 4 * row["from_nuts_floor_in_sds"]
         assert row["from_nuts_sd_ratio"] == pytest.approx(1, abs=0.15)
-    assert frames["cells"].find(key="free.nuts.stan")["at_seam"] is None
-    assert frames["cells"].find(key="givens.nuts.stan")["at_seam"] == 0
+    assert find(frames["cells"], key="free.nuts.stan")["at_seam"] is None
+    assert find(frames["cells"], key="givens.nuts.stan")["at_seam"] == 0
     # Chains of independent draws agree, with any parametrisation whose stand-in is the same.
-    assert set(frames["engines"].column("beyond")) == {0}
-    assert frames["engines"].levels("problem") == ("free", "givens")
+    assert set(frames["engines"]["beyond"]) == {0}
+    assert tuple(frames["engines"]["problem"]) == ("free", "givens")
 
 
 def constant(rng, x, *, shift=0.0) -> HeldOut:
@@ -134,7 +133,7 @@ def test_draws_at_and_steps_across_the_seam_are_counted():
     tree["posterior"] = (
         tree["posterior"].to_dataset().assign(W1=(("chain", "draw", "in", "hidden1"), weights))
     )
-    row = measure(STUDY, config, InMemory({cell: tree}, {}))["cells"].find(key=cell.key)
+    row = find(STUDY.measures(config, InMemory({cell: tree}, {}))["cells"], key=cell.key)
     assert row["at_seam"] == 0.25
     # Every fourth step goes across; the others go to and from the other side of the circle.
     assert row["crossings"] == pytest.approx(1000 * 10 / 39)

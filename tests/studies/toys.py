@@ -133,8 +133,6 @@ def permutation_invariant_vi() -> Toy:
         seed=0,
         interpolation=InterpolationSettings(
             sigmas=(1.0,), points=4, descent=Descent(5, 0.05, 20), ratios=(1.0, 3.0), seeds=2,
-            noisy=(Descent(5, 0.05, 20), Descent(2, 0.1, 10)), noisy_ratios=(2.2, 3.0), noisy_seeds=2,
-            times=(1.0, 3.0),
         ),
         two_weights=TwoWeightSettings(
             alphas=(0.5,), noises=(1.0,), num_obs=8, num_test=20, data_sets=2, curve_points=2,

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 from jaxtyping import Float
 
@@ -32,8 +33,8 @@ from onebasin.posteriors.schema import LOG_GROUP_ORDER, MODEL, MUTUAL_INFORMATIO
 from onebasin.posteriors.view import as_view
 from onebasin.truth.problems.images import classifier, image_split
 
-from ...lab import Frame, Outcomes, Row
-from ...lab.posteriors import from_tree, halves, prior_draws, to_tree, tree_of
+from ...lab import Frames, Outcomes, Row, find, frame_of, where
+from ...networks import from_tree, halves, prior_draws, to_tree, tree_of
 from .. import design
 from ..design import InvariantConfig, TruthSettings, units, width_problem
 from ..proximity import Nearest, nearest
@@ -66,9 +67,7 @@ _READ = {
 }
 
 
-def measure(
-    config: InvariantConfig, outcomes: Outcomes, *, within: float | None
-) -> Mapping[str, Frame]:
+def measure(config: InvariantConfig, outcomes: Outcomes, *, within: float | None) -> Frames:
     """Measure every classifier.
 
     Below a separation of `within` standard deviations of q, two units count as close, and one Gaussian between two
@@ -77,7 +76,7 @@ def measure(
     `SOURCES`; `truth`, a row a width and whatever is compared with HMC's draws: "hmc", their "halves", every method,
     the "prior".
     """
-    fits = Frame.of(_fits(config, outcomes, within or 0.0))
+    fits = frame_of(_fits(config, outcomes, within or 0.0))
     split = image_split(config.images, config.seed)
     inputs, _, classes = classifier(config.images, config.widths[0]).network.widths
     common = {
@@ -92,10 +91,10 @@ def measure(
         "threshold": within,
     }
     return {
-        "classifiers": Frame.of([common]),
+        "classifiers": frame_of([common]),
         "fits": fits,
-        "nearest": Frame.of(_nearest(config, outcomes, fits)),
-        TRUTH: Frame.of(_truth(config, outcomes, fits)),
+        "nearest": frame_of(_nearest(config, outcomes, fits)),
+        TRUTH: frame_of(_truth(config, outcomes, fits)),
     }
 
 
@@ -128,7 +127,7 @@ def _fits(config: InvariantConfig, outcomes: Outcomes, within: float) -> Iterato
         }
 
 
-def _nearest(config: InvariantConfig, outcomes: Outcomes, fits: Frame) -> Iterator[Row]:
+def _nearest(config: InvariantConfig, outcomes: Outcomes, fits: pd.DataFrame) -> Iterator[Row]:
     """Summarise the nearest equivalent modes of networks of more than one unit, of whatever source."""
     for width in config.widths:
         found: dict[str, Nearest] = {}
@@ -147,7 +146,7 @@ def _nearest(config: InvariantConfig, outcomes: Outcomes, fits: Frame) -> Iterat
                     arrays = {name: posterior[name].values for name in model.network.shapes}
                     some = {n: v.reshape(-1, *v.shape[2:])[rows] for n, v in arrays.items()}
                     found[source] = nearest(some, block)
-        for fit in fits.where(width=width, method=tuple(SOURCES)):
+        for fit in where(fits, width=width, method=tuple(SOURCES)).to_dict("records"):
             near = {name: np.array(v) for name, v in fit["nearest"].items()}
             found[fit["method"]] = Nearest(**near)
         yield from (nearest_row(s, width, found[s]) for s in SOURCES if s in found)
@@ -173,19 +172,20 @@ def _spread(values: np.ndarray, suffix: str) -> dict[str, float]:
     return {name + suffix: value for name, value in ends.items()}
 
 
-def _truth(config: InvariantConfig, outcomes: Outcomes, fits: Frame) -> Iterator[Row]:
+def _truth(config: InvariantConfig, outcomes: Outcomes, fits: pd.DataFrame) -> Iterator[Row]:
     for width in config.truth_widths:
         tree = outcomes.find(width_problem(width), "truth")
         if tree is None:
             continue
-        *hmc, prior = ({"width": width, **row} for row in from_tree(tree)[TRUTH])
+        *hmc, prior = ({"width": width, **row} for row in from_tree(tree)[TRUTH].to_dict("records"))
         yield from hmc
         for method in design.methods(config, width):
             found = outcomes.find(width_problem(width), design.against(method))
             if found is not None:
-                fit, distance = fits.row(width=width, method=method.name), from_tree(found)[TRUTH]
+                fit = find(fits, width=width, method=method.name) or {}
+                distance = find(from_tree(found)[TRUTH])
                 how = {"width": width, "draws": method.name, "label": method.label}
-                yield {**how, **{name: fit[name] for name in _SCORES}, **distance.rows[0]}
+                yield {**how, **{name: fit[name] for name in _SCORES}, **(distance or {})}
         yield prior
 
 
@@ -227,7 +227,7 @@ def make_truth(tree: xr.DataTree, settings: TruthSettings, test: Dataset) -> xr.
         "posterior": posterior,
         "sample_stats": tree["sample_stats"].to_dataset(),
         "predictive": xr.Dataset({"probability": (("obs", "class"), whole.centre)}),
-        "frames": to_tree({TRUTH: Frame.of(rows)})["frames"].to_dataset(),
+        "frames": to_tree({TRUTH: frame_of(rows)})["frames"].to_dataset(),
     }
     return tree_of(groups, {k: v for k, v in aligned.attrs.items() if k != schema.WALL_TIME})
 
@@ -246,7 +246,7 @@ def hold_against(fitted: xr.DataTree, truth: xr.DataTree, settings: TruthSetting
     row = _apart(p, np.exp(log_probability)) | _listed(found)
     groups = {
         "posterior": posterior.mean("draw").expand_dims("draw", axis=1),
-        "frames": to_tree({TRUTH: Frame.of([row])})["frames"].to_dataset(),
+        "frames": to_tree({TRUTH: frame_of([row])})["frames"].to_dataset(),
     }
     words = (schema.MODEL, schema.TARGET)
     return tree_of(groups, {word: fitted.attrs.get(word, "") for word in words})

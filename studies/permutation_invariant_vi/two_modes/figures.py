@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from onebasin.analysis.plots import style
 
-from ...lab import Frames
+from ...lab import Frames, find, where
 from .measures import MEASURES
 
 _PANEL, _MARGIN = (2.55, 2.5), 0.5
@@ -30,23 +30,25 @@ _DASHES, _DOTS = (0, (5, 3)), (0, (1, 2))
 
 def main_sigma(frames: Frames) -> float:
     """Choose the sigma nearest 1, which the main figure and table show."""
-    return min(frames["thresholds"].levels("sigma"), key=lambda sigma: abs(np.log(sigma)))
+    return min(frames["thresholds"]["sigma"], key=lambda sigma: abs(np.log(sigma)))
 
 
 def figure_three(frames: Frames) -> Figure:
     """Remake Figure 3: all optima and the ends of descents against alpha, at the sigma nearest 1."""
     sigma = main_sigma(frames)
     figure, panels = _panels()
-    at = frames["thresholds"].row(sigma=sigma)
+    at = find(frames["thresholds"], sigma=sigma)
     for axes, name in zip(panels, MEASURES, strict=True):
         for branch, (label, colour, dash) in _LOOKS.items():
-            curve = frames["optima"].row(sigma=sigma, branch=branch)
+            curve = find(frames["optima"], sigma=sigma, branch=branch)
             alphas = sigma * np.array(curve["ratio"])
             axes.plot(alphas, curve[name], dash, color=colour, linewidth=1.3, label=label)
         _draw_ends(axes, frames, sigma, name, (_POINTS, "descents from a mode"))
         for threshold, line in (("vanishing", _DASHES), ("switching", "-.")):
             axes.axvline(at[threshold], color=style.MUTED, linewidth=0.8, linestyle=line)
-        axes.set_xlim(0, sigma * frames["optima"].row(sigma=sigma, branch="midpoint")["ratio"][-1])
+        axes.set_xlim(
+            0, sigma * find(frames["optima"], sigma=sigma, branch="midpoint")["ratio"][-1]
+        )
     for threshold, side, shift in (("vanishing", "right", -3), ("switching", "left", 3)):
         _write(panels[0], f"{at[threshold]:.3g}", (at[threshold], 0.3), (shift, 0), ha=side)
     panels[0].set_ylim(-0.05, 1.08)
@@ -60,9 +62,9 @@ def figure_three(frames: Frames) -> Figure:
 def appendix(frames: Frames) -> Figure:
     """Remake Appendix A's figure: what a descent from a mode should find, and what it found, for every sigma."""
     figure, panels = _panels()
-    sigmas = frames["thresholds"].levels("sigma")
+    sigmas = frames["thresholds"]["sigma"]
     for place, sigma in enumerate(sigmas):
-        near, middle = (frames["optima"].row(sigma=sigma, branch=b) for b in ("mode", "midpoint"))
+        near, middle = (find(frames["optima"], sigma=sigma, branch=b) for b in ("mode", "midpoint"))
         alone = len(middle["ratio"]) - len(near["ratio"])  # those below the threshold come first
         alphas, colour = sigma * np.array(middle["ratio"]), style.chain_colour(place)
         for axes, name in zip(panels, MEASURES, strict=True):
@@ -73,7 +75,7 @@ def appendix(frames: Frames) -> Figure:
     for axes in panels:
         axes.set_xscale("log", base=2)
         axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
-        axes.set_xlim(left=0.8 * min(frames["descents"].levels("ratio")) * min(sigmas))
+        axes.set_xlim(left=0.8 * min(frames["descents"]["ratio"]) * min(sigmas))
     _mark_log_two(panels[2])
     style.add_legend(figure, *panels[0].get_legend_handles_labels(), columns=5)
     return figure
@@ -93,7 +95,9 @@ def _draw_ends(
     """Draw the ends of descents as circles, one a seed; `look` is their colour and their name in the legend."""
     colour, label = look
     points = [
-        (sigma * d["ratio"], v) for d in frames["descents"].where(sigma=sigma) for v in d[name]
+        (sigma * d["ratio"], v)
+        for d in where(frames["descents"], sigma=sigma).to_dict("records")
+        for v in d[name]
     ]
     axes.plot(
         *zip(*points, strict=True),

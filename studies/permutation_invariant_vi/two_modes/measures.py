@@ -30,7 +30,7 @@ variance of a step is in proportion to rate / M, and where that is large q is kn
 an optimum near the mode.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import field
 from functools import partial
 from itertools import product
@@ -40,14 +40,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
-from scipy.integrate import solve_ivp
 
 from onebasin.base.precision import precision
 from onebasin.base.settings import Count, Positive, Seed, Several, settings
 
-from ...lab import Frame
+from ...lab import Frames, frame_of
 from . import quadrature as optima
-from .quadrature import LineThroughModes, slope
+from .quadrature import LineThroughModes
 
 
 @settings
@@ -57,11 +56,6 @@ class Descent:
     samples: Count = 100  # Points of q a step, M.
     learning_rate: Positive = 0.02  # In units of sigma^2.
     steps: Count = 10_000  # Steps.
-
-    @property
-    def noise(self) -> float:
-        """Rate over samples: the variance of what a step adds is in proportion to it."""
-        return self.learning_rate / self.samples
 
 
 @settings
@@ -79,19 +73,6 @@ class InterpolationSettings:
     )
     """Ratios at which they are made, rising, and at most 6: see `quadrature`."""
     seeds: Several = 4  # Descents a ratio.
-    noisy: tuple[Descent, ...] = (
-        Descent(100, 0.02, 10_000),
-        Descent(10, 0.01, 20_000),
-        Descent(10, 0.1, 2_000),
-        Descent(1, 0.01, 20_000),
-        Descent(10, 0.2, 1_000),
-    )
-    """Ways to descend whose thresholds are compared, at sigma 1."""
-    noisy_ratios: tuple[float, ...] = tuple(round(2.2 + 0.05 * k, 2) for k in range(17))
-    """Ratios at which they are, rising."""
-    noisy_seeds: Several = 16  # Descents a ratio.
-    times: tuple[Positive, ...] = (10.0, 30.0, 100.0, 300.0, 1000.0)
-    """Times after which an exact descent is stopped, in units of sigma^2."""
     seed: Seed = 0  # Of all draws.
 
 
@@ -100,10 +81,6 @@ QUICK = InterpolationSettings(
     descent=Descent(20, 0.05, 2_000),
     ratios=(0.5, 1.0, 1.5, 2.0, 2.3, 2.5, 3.0, 3.5, 4.5),
     seeds=2,
-    noisy=(Descent(20, 0.05, 2_000), Descent(10, 0.2, 1_000)),
-    noisy_ratios=(2.2, 2.3, 2.4, 2.5, 2.6, 2.7, 2.8, 2.9, 3.0),
-    noisy_seeds=8,
-    times=(10.0, 100.0, 1000.0),
 )
 """Seconds where the default takes a minute."""
 
@@ -176,42 +153,19 @@ def bracket(
     return low, high
 
 
-def stopped_early(time: float) -> float:
-    """Find the ratio of alpha to sigma above which an exact descent still stands near its mode after a time.
-
-    The time is steps times rate, in units of sigma^2; the ratio rises with it to that of `two_modes.vanishing`.
-    """
-    low, high = 0.5, 3.0
-    while high - low > 1e-5:
-        middle = (low + high) / 2
-        mixture = LineThroughModes(middle)
-        path = solve_ivp(
-            lambda _, q, mixture=mixture: -slope(mixture, *q),
-            (0.0, time),
-            (middle, 1.0),
-            method="LSODA",
-            rtol=1e-8,
-            atol=1e-10,
-        )
-        low, high = (low, middle) if path.y[0, -1] > MIDWAY * middle else (middle, high)
-    return (low + high) / 2
-
-
 BRANCHES = {"midpoint": optima.midpoint, "mode": optima.mode, "saddle": optima.saddle}
 MEASURES = ("shift", "determinant", "divergence")
 Row = dict[str, Any]
 
 
-def run(settings: InterpolationSettings) -> Mapping[str, Frame]:
+def run(settings: InterpolationSettings) -> Frames:
     """Follow the optima, descend from modes, and find the thresholds.
 
     The frames: `optima`, a row a sigma and branch, with lists over the ratios at which the branch exists; `descents`, a
     row a sigma and ratio, with lists over seeds; `thresholds`, a row a sigma, of alpha by quadrature, and of the ratio
-    between whose values `low` and `high` descents leave their mode; `ways`, a row a way to descend, with the share of
-    descents that stayed near their mode, over ratios, and the same two; `stops`, a row a time after which an exact
-    descent is stopped, and the ratio above which it then still stands near its mode.
+    between whose values `low` and `high` descents leave their mode.
     """
-    key_descents, key_ways = jax.random.split(jax.random.key(settings.seed))
+    key_descents, _ = jax.random.split(jax.random.key(settings.seed))
     descents = list(_descents(key_descents, settings))
     thresholds = []
     for sigma in settings.sigmas:
@@ -220,14 +174,8 @@ def run(settings: InterpolationSettings) -> Mapping[str, Frame]:
         low, high = bracket(stayed, np.array([row["ratio"] for row in mine]))
         exact = {"vanishing": optima.vanishing(sigma).alpha, "switching": optima.switching(sigma)}
         thresholds.append({"sigma": sigma, **exact, "low": low, "high": high})
-    rows = {
-        "optima": _follow(settings),
-        "descents": descents,
-        "thresholds": thresholds,
-        "ways": _ways(key_ways, settings),
-        "stops": ({"time": time, "ratio": stopped_early(time)} for time in settings.times),
-    }
-    return {name: Frame.of(found) for name, found in rows.items()}
+    rows = {"optima": _follow(settings), "descents": descents, "thresholds": thresholds}
+    return {name: frame_of(found) for name, found in rows.items()}
 
 
 def grid(settings: InterpolationSettings) -> np.ndarray:
@@ -272,17 +220,3 @@ def _descents(key: jax.Array, settings: InterpolationSettings) -> Iterator[Row]:
     for place, (sigma, ratio) in enumerate(cases):
         mine = slice(place * settings.seeds, (place + 1) * settings.seeds)
         yield {"sigma": sigma, "ratio": ratio, **{name: v[mine] for name, v in measured.items()}}
-
-
-def _ways(key: jax.Array, settings: InterpolationSettings) -> Iterator[Row]:
-    """Give the share of the descents that end near their mode, over ratios, at sigma 1, for each way."""
-    keys = jax.random.split(key, len(settings.noisy))
-    ratios = np.repeat(settings.noisy_ratios, settings.noisy_seeds)
-    for key_way, way in zip(keys, settings.noisy, strict=True):
-        means, _ = descend(key_way, ratios, np.ones_like(ratios), way)
-        near = np.linalg.norm(means, axis=1) > MIDWAY * ratios
-        stayed = near.reshape(-1, settings.noisy_seeds).mean(axis=1)
-        low, high = bracket(stayed, np.asarray(settings.noisy_ratios))
-        how = {"samples": way.samples, "rate": way.learning_rate, "steps": way.steps}
-        found = {"stayed": stayed, "ratio": settings.noisy_ratios, "low": low, "high": high}
-        yield {**how, "noise": way.noise, **found}

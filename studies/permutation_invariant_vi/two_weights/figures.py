@@ -10,7 +10,7 @@ from matplotlib.ticker import LogLocator, NullLocator
 
 from onebasin.analysis.plots import style
 
-from ...lab import Frames, Row, read
+from ...lab import Frames, Row, find, rows_of, where
 from .design import TwoWeightSettings, WeightsProblem
 from .measures import separations
 from .posterior import log_density, log_joint, statistics
@@ -25,7 +25,7 @@ _LOOKS = {"mfvi": _PLAIN, "sgm-exact": _SYMMETRISED, "sgm-infonce": style.chain_
 
 def contours(frames: Frames) -> Figure:
     """Remake Figure 4: the posterior, the mean field's q, and the symmetrised one's q^G, a column an alpha."""
-    settings = TwoWeightSettings.of(frames["two_weights"].rows[0])
+    settings = TwoWeightSettings.of(rows_of("two_weights", frames)[0])
     number = min(len(settings.alphas), _COLUMNS)
     places = np.linspace(0, len(settings.alphas) - 1, number).round().astype(int)
     alphas = [settings.alphas[place] for place in places]
@@ -41,16 +41,16 @@ def contours(frames: Frames) -> Figure:
 
 def over_alpha(frames: Frames) -> Figure:
     """Draw distances of the weights, divergences, and gains in prediction against alpha."""
-    settings = frames["two_weights"].rows[0]
+    settings = rows_of("two_weights", frames)[0]
     figure = style.new_figure(10.2, 3.2)
     left, middle, right = figure.subplots(1, 3)
     labels = {"x_label": "alpha", "y_label": "relative to the truth"}
     style.style_axes(left, title="distance of the means", **labels)
     left.axhline(1.0, color=style.MUTED, linewidth=0.8, linestyle=":")
     for name, colour, label in (("mfvi", _PLAIN, "MFVI"), ("sgm", _SYMMETRISED, "SGM")):
-        apart = [row[name]["separation"] / row["truth"] for row in frames["curve"]]
-        left.plot(frames["curve"].column("alpha"), apart, color=colour, label=label)
-    for fit in read("weight_fits", frames):
+        apart = [row[name]["separation"] / row["truth"] for row in rows_of("curve", frames)]
+        left.plot(frames["curve"]["alpha"], apart, color=colour, label=label)
+    for fit in rows_of("weight_fits", frames):
         _draw_fits(left, fit, separations(fit) / fit["truth"], label=f"fit: {fit['label']}")
     _draw_divergences(middle, frames)
     _draw_gains(right, frames)
@@ -69,7 +69,7 @@ def over_alpha(frames: Frames) -> Figure:
 
 def _draw_column(column: list[Axes], frames: Frames, problem: WeightsProblem) -> None:
     alpha = problem.alpha
-    case = frames["cases"].row(noise=problem.noise, alpha=alpha)
+    case = find(frames["cases"], noise=problem.noise, alpha=alpha)
     plain, sgm = (_shown(frames, case, method) for method in ("mfvi", "sgm-exact"))
     ends = [np.abs(q["loc"]) + 3.2 * np.array(q["scale"]) for q in (sgm, case["mfvi"])]
     widest = float(np.max(ends))
@@ -115,9 +115,9 @@ def _draw_divergences(axes: Axes, frames: Frames) -> None:
         ("mfvi", "kl_symmetrised", _PLAIN, "--", "MFVI, symmetrised after"),
         ("sgm", "kl_symmetrised", _SYMMETRISED, "-", "SGM"),
     ):
-        values = [row[name][measure] for row in frames["curve"]]
-        axes.plot(frames["curve"].column("alpha"), values, dash, color=colour, label=label)
-    for fit in read("weight_fits", frames):
+        values = [row[name][measure] for row in rows_of("curve", frames)]
+        axes.plot(frames["curve"]["alpha"], values, dash, color=colour, label=label)
+    for fit in rows_of("weight_fits", frames):
         _draw_fits(axes, fit, fit["kl"] if fit["method"] == "mfvi" else fit["kl_symmetrised"])
     axes.set_yscale("log")
     axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 3.0)))
@@ -136,12 +136,12 @@ def _draw_gains(axes: Axes, frames: Frames) -> None:
         axes, title="gain in prediction", x_label="alpha", y_label="MSE, MFVI less SGM"
     )
     axes.axhline(0.0, color=style.MUTED, linewidth=0.8, linestyle=":")
-    for place, noise in enumerate(frames["cases"].levels("noise")):
-        cases = frames["cases"].where(noise=noise)
-        errors = [np.array([case["errors"][k] for k in ("mfvi", "sgm")]) for case in cases]
+    for place, noise in enumerate(frames["cases"]["noise"].unique()):
+        cases = where(frames["cases"], noise=noise)
+        errors = [np.array([case[k] for k in ("mfvi", "sgm")]) for case in cases["errors"]]
         gains = [(plain - ours) / noise**2 for plain, ours in errors]
         axes.errorbar(
-            cases.column("alpha"),
+            cases["alpha"],
             [each.mean() for each in gains],
             [2 * each.std(ddof=1) / np.sqrt(len(each)) if len(each) > 1 else 0.0 for each in gains],
             color=(_SYMMETRISED, style.MUTED)[place % 2],
@@ -156,7 +156,7 @@ def _draw_gains(axes: Axes, frames: Frames) -> None:
 def _shown(frames: Frames, case: Row, method: str) -> Row:
     """The fit with the highest objective, or the best approximation where there is no fit."""
     name, measure = ("mfvi", "kl") if method == "mfvi" else ("sgm", "kl_symmetrised")
-    fit = read("weight_fits", frames).find(alpha=case["alpha"], method=method)
+    fit = find(frames["weight_fits"], alpha=case["alpha"], method=method)
     if fit is None:
         return case[name]
     best = int(np.argmin(fit[measure]))

@@ -22,7 +22,7 @@ from scipy.special import logsumexp
 
 from onebasin.models import predict
 
-from ...lab import Frame, Row
+from ...lab import Frames, Row, frame_of
 from . import posterior
 from .design import WORDS, TwoWeightSettings, WeightsProblem, model
 from .posterior import Approximation, GridPosterior, statistics
@@ -31,34 +31,27 @@ OBJECTIVES: Mapping[str, bool] = {"mfvi": False, "sgm": True}
 """The objectives by name; True for the symmetrised ELBO."""
 TOGETHER = 0.5
 """An approximation interpolates where its means are less than this times as far apart as the truth's weights are."""
-_HALVINGS = 14
-_RANDOM, _SEED = 200, 0
 
 
-def run(settings: TwoWeightSettings) -> Mapping[str, Frame]:
+def run(settings: TwoWeightSettings) -> Frames:
     """Solve every case without chance: all but the trained approximations.
 
-    The frames: `cases`, a row a noise and alpha: see `solve_case` and `over_data_sets`; `edges`, a row a noise, with
-    the alpha up to which the best mean field interpolates, None where that is outside `alphas`; `curve`, a row an alpha
-    of a fine range, see `_along`; `random`, with the information of random Gaussians, and of random ones with both
-    units alike.
+    The frames: `cases`, a row a noise and alpha: see `solve_case` and `over_data_sets`; `curve`, a row an alpha of a
+    fine range, see `_along`.
     """
     pairs = [(noise, alpha) for noise in settings.noises for alpha in settings.alphas]
     alphas = np.geomspace(settings.alphas[0], settings.alphas[-1], settings.curve_points)
-    kinds = {"random": False, "alike": True}
     rows: dict[str, Any] = {
         "cases": (
             solve_case(WeightsProblem(settings, alpha, noise))
             | over_data_sets(settings, noise, alpha)
             for noise, alpha in pairs
         ),
-        "edges": ({"noise": n, "alpha": threshold(settings, n)} for n in settings.noises),
         "curve": (
             _along(WeightsProblem(settings, float(alpha), settings.noise)) for alpha in alphas
         ),
-        "random": ({"kind": k, "information": informations(alike=v)} for k, v in kinds.items()),
     }
-    return {name: Frame.of(found) for name, found in rows.items()}
+    return {name: frame_of(found) for name, found in rows.items()}
 
 
 def solve_case(problem: WeightsProblem) -> dict[str, Any]:
@@ -96,25 +89,6 @@ def over_data_sets(settings: TwoWeightSettings, noise: float, alpha: float) -> d
     return {"errors": errors, "interpolates": float(share)}
 
 
-def threshold(settings: TwoWeightSettings, noise: float) -> float | None:
-    """Find the alpha above which the best mean field no longer interpolates, by bisection.
-
-    None where it does at the largest of `alphas`, or does not at the smallest.
-    """
-
-    def inside(alpha: float) -> bool:
-        found = statistics(WeightsProblem(settings, alpha, noise).points("train"), noise)
-        return _interpolates(posterior.solve(found), posterior.optimum(found, symmetrised=False))
-
-    low, high = settings.alphas[0], settings.alphas[-1]
-    if not inside(low) or inside(high):
-        return None
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if inside(middle) else (low, middle)
-    return (low + high) / 2
-
-
 def relative_separation(case: Row, name: str) -> float:
     """Distance of the best Gaussian's means over the truth's mean of |w1 - w2|."""
     return float(case[name]["separation"] / case["exact"]["separation"])
@@ -123,22 +97,6 @@ def relative_separation(case: Row, name: str) -> float:
 def error_of(slopes: Float[np.ndarray, " side"], alpha: float) -> float:
     """Expected squared distance, over x ~ N(0, 1), of |x| times its side's slope from alpha |x|."""
     return float(np.sum((slopes - alpha) ** 2) / 2)
-
-
-def informations(*, alike: bool) -> Float[np.ndarray, " gaussian"]:
-    """Information of random Gaussians; it does not depend on the data."""
-    rng = np.random.default_rng(_SEED)
-    nothing = posterior.Statistics(np.zeros(2), np.zeros(2), 0.0)
-    loc = rng.standard_normal((_RANDOM, 2))
-    scale = np.exp(rng.uniform(-1.5, 0.0, (_RANDOM, 2)))
-    if alike:
-        loc, scale = (np.repeat(values[:, :1], 2, axis=1) for values in (loc, scale))
-    return np.array(
-        [
-            posterior.approximation(m, s, nothing).information
-            for m, s in zip(loc, scale, strict=True)
-        ]
-    )
 
 
 def _along(problem: WeightsProblem) -> dict[str, Any]:

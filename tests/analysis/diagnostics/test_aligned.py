@@ -8,7 +8,7 @@ import xarray as xr
 
 from onebasin.analysis.diagnostics.aligned import _basins, diagnose_aligned
 from onebasin.analysis.diagnostics.invariants import invariants
-from onebasin.analysis.summaries.summary import summary
+from onebasin.analysis.summaries.summary import rhats, summary
 from onebasin.models import (
     BayesianNetwork,
     Complement,
@@ -197,3 +197,20 @@ def test_chains_are_joined_without_all_draws_at_once(rng, monkeypatch):
     assert len(list(draws.parts())) == len(draws.names)
     monkeypatch.setattr(Draws, "values", property(lambda draws: pytest.fail("all draws are read")))
     assert _basins(draws) == ((0, 1), (2, 3))
+
+
+def test_chains_are_joined_through_others_with_few_comparisons(rng, monkeypatch):
+    """Neighbours agree, ends do not; of chains that all agree, one is compared with each of the others."""
+    compared = []
+
+    def counted(values):
+        compared.append(values)
+        return rhats(values)
+
+    monkeypatch.setattr("onebasin.analysis.diagnostics.aligned.rhats", counted)
+    values = rng.normal(size=(4, 2000, 1)) + np.array([0.0, 0.7, 1.4, 9.0])[:, None, None]
+    assert _basins(as_view(tree_of({"mu": values}, symmetry=())).draws()) == ((0, 1, 2), (3,))
+    compared.clear()
+    alike = rng.normal(size=(30, 200, 1))
+    found = _basins(as_view(tree_of({"mu": alike}, symmetry=())).draws())
+    assert (found, len(compared)) == ((tuple(range(30)),), 29)

@@ -265,6 +265,15 @@ def test_numbers_that_cannot_be_computed_are_not_claimed() -> None:
         assert (found == lacks).all()
 
 
+def test_a_mean_of_few_alike_weights_is_not_claimed() -> None:
+    """40 of 200 draws have all the weight: k-hat is NaN, as of what never changes, which lacks nothing."""
+    values = np.column_stack([np.arange(200) % 2, np.ones(200)])
+    log_ratio = np.where(np.arange(200) < 40, 0.0, -30.0)
+    found = known(values, log_ratio, smoothed(log_ratio))
+    assert np.isnan(found.khats[0]).all()
+    assert found.lacks((0.7, 0.7, 0.7)).any(axis=0).tolist() == [True, False]
+
+
 def test_resampled_draws_are_judged_by_their_distinct_ones(rng: np.random.Generator) -> None:
     """As CmdStan's Pathfinder writes them: the weights are used up, and no draw of small weight is left."""
     fit = plain(rng, (1.3, 1.3))

@@ -71,14 +71,17 @@ KINDS = json.dumps({"mu": "parameter", "v": "parameter", "alpha": "parameter", "
 NEAR = json.dumps({"blocks": [{"moves": "mu:0 and v", "status": "near", "parts": 5}]})
 
 
-def test_labels_that_a_prior_tells_apart_are_judged_without_labels_and_not_aligned(make_mcmc, rng):
+@pytest.mark.parametrize("attrs", [{"symmetry_found": NEAR, "kinds": KINDS}, {}])
+def test_labels_that_a_prior_tells_apart_are_judged_without_labels_and_not_aligned(
+    make_mcmc, rng, attrs
+):
+    """As a search recorded it, or as the numbers of a file from elsewhere show: w is broken off at v."""
     values = broken_off(rng, [True, False, False, False])
-    attrs = {"symmetry_found": NEAR, "kinds": KINDS}
     tree = make_mcmc(values, attrs=attrs)
     judged = ob.diagnose(tree)
     assert judged.verdict == "invariant"
     assert "nearly exchangeable" in judged.judgement.sentence
-    for words in (None, "mu", "mu,w"):
+    for words in (None, "mu", "mu,w") if attrs else (None,):  # a user may know more than a file
         with pytest.raises(ValueError, match="cannot be aligned"):
             ob.align(tree, words)
     # Chains that disagree about what has no labels are not excused by them.

@@ -1,5 +1,7 @@
 """Importance weights for any approximation of known posteriors, in memory and in files."""
 
+from dataclasses import replace
+
 import numpy as np
 import numpyro
 import pytest
@@ -9,7 +11,7 @@ from numpyro import distributions as dist
 
 import onebasin as ob
 from onebasin.inference.density.counted import CountedDensity
-from onebasin.inference.fits.drift import drift
+from onebasin.inference.fits.drift import MovedChains, _exchanged, drift
 from onebasin.inference.fits.gaussian import NormalFit
 from onebasin.inference.fits.peaks import find_peaks
 from onebasin.inference.fits.weighting import GOOD, HEAVY, Weighted, weigh
@@ -39,8 +41,8 @@ def assert_known(tree: xr.DataTree):
     ("method", "engine", "fields"),
     [
         ("advi", "numpyro", {"iterations": 300}),
-        ("pathfinder", "stanli", {}),
-        ("laplace", "stanli", {}),
+        pytest.param("pathfinder", "stanli", {}, marks=pytest.mark.full),
+        pytest.param("laplace", "stanli", {}, marks=pytest.mark.full),
     ],
 )
 def test_weights_correct_any_approximation(method, engine, fields, tmp_path):
@@ -119,6 +121,7 @@ def test_a_narrow_mode_far_away_is_found():
         np.testing.assert_allclose([p.vector.mean() for p in peaks], [0, 12.7], atol=1e-3)
 
 
+@pytest.mark.full
 def test_both_arms_of_a_curved_posterior_have_weight():
     def model() -> None:
         x = numpyro.sample("x", dist.Normal(0, 1))
@@ -150,6 +153,10 @@ def test_short_chains_from_exact_draws_drift_by_chance_alone(rng):
     np.testing.assert_allclose((change / error).std(axis=(0, 2)), 0.9, atol=0.2)
     assert not any(each.gaps for each in found)
     assert (np.abs(change) < np.array(CLAIMED)[:, None]).mean() > 0.995
+    # Draws where there is no density: no chain goes to one.
+    here = MovedChains(draws[:4], lp[:4], -draws[:4])
+    stayed = _exchanged(counted, replace(weighted, lp=lp - 1e4), here, rng)
+    np.testing.assert_array_equal(stayed.points, here.points)
 
 
 def test_chains_find_what_draws_leave_out_and_weights_then_cover_it(rng):

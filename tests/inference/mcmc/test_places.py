@@ -162,7 +162,7 @@ def test_an_interrupt_stops_the_chains_and_keeps_the_finished(tmp_path, monkeypa
         assert started.wait(20)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("onebasin.inference.mcmc.chains.wait", interrupt)
+    monkeypatch.setattr("onebasin.inference.mcmc.places.wait", interrupt)
     with pytest.raises(KeyboardInterrupt):
         run_all(lambda: work, 2, tmp_path)
     assert stopped.is_set()

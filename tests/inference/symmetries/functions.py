@@ -1,7 +1,9 @@
 """Log densities as plain functions of one point, with constraints, as the search asks for them."""
 
 import math
+import sys
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 from scipy.special import expit
@@ -38,9 +40,8 @@ def _cholesky(raw):
 
 
 def _positive_definite(value):
-    if np.abs(value - np.swapaxes(value, -1, -2)).max() > TOL:
-        return False
-    return bool((np.linalg.eigvalsh(value) > 0).all())
+    symmetric = np.abs(value - np.swapaxes(value, -1, -2)).max() <= TOL
+    return symmetric & (np.linalg.eigvalsh(value) > 0).all()
 
 
 MAPS = {
@@ -55,18 +56,48 @@ MAPS = {
 }
 INSIDE = {
     "real": lambda v: True,
-    "positive": lambda v: bool((v > 0).all()),
-    "unit": lambda v: bool(((v > 0) & (v < 1)).all()),
-    "simplex": lambda v: bool((v >= 0).all() and np.abs(v.sum(-1) - 1).max() < TOL),
-    "ordered": lambda v: bool((np.diff(v, axis=-1) > 0).all()),
+    "positive": lambda v: (v > 0).all(),
+    "unit": lambda v: ((v > 0) & (v < 1)).all(),
+    "simplex": lambda v: (v >= 0).all() & (np.abs(v.sum(-1) - 1).max() < TOL),
+    "ordered": lambda v: (np.diff(v, axis=-1) > 0).all(),
     "covariance": _positive_definite,
     "correlation": lambda v: (
-        bool(np.abs(np.diagonal(v, axis1=-2, axis2=-1) - 1).max() < TOL) and _positive_definite(v)
+        (np.abs(np.diagonal(v, axis1=-2, axis2=-1) - 1).max() < TOL) & _positive_definite(v)
     ),
-    "cholesky": lambda v: bool(
-        (np.diagonal(v, axis1=-2, axis2=-1) > 0).all() and (np.triu(v, 1) == 0).all()
+    "cholesky": lambda v: (
+        (np.diagonal(v, axis1=-2, axis2=-1) > 0).all() & (np.triu(v, 1) == 0).all()
     ),
 }
+
+
+def in_jax(function: Callable[[Point], float], *modules: Any) -> Callable[[Point], Any]:
+    """The same function with JAX in the place of NumPy and SciPy in some modules and in this one, while it runs."""
+
+    def call(values):
+        import jax
+
+        own = {
+            "np": jax.numpy,
+            "logsumexp": jax.scipy.special.logsumexp,
+            "expit": jax.scipy.special.expit,
+            "xlogy": jax.scipy.special.xlogy,
+        }
+        held = [
+            (m, n, vars(m)[n])
+            for m in (*modules, sys.modules[__name__])
+            for n in own
+            if n in vars(m)
+        ]
+        try:
+            for module, name, _ in held:
+                setattr(module, name, own[name])
+            with jax.numpy_rank_promotion("allow"):
+                return function(values)
+        finally:
+            for module, name, value in held:
+                setattr(module, name, value)
+
+    return call
 
 
 def parameters(text: str) -> dict[str, tuple[tuple[int, ...], str]]:
@@ -100,6 +131,11 @@ class FunctionDensity(SearchedDensity):
             out[name] = MAPS[constraint](raw)
             at += size
         return out
+
+    def terms(self, values):
+        """What stays as it is where the log density does."""
+        inside = {f"support of {n}": INSIDE[c](values[n]) for n, (_, c) in self.parameters.items()}
+        return {"density": self.function(values), **inside}
 
     def _log_density(self, values):
         count = len(next(iter(values.values())))

@@ -1,12 +1,13 @@
 """Models with known symmetries: mixtures, topics, factors, hidden Markov, networks, and many without any."""
 
+import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from scipy.special import expit, xlogy
 
-from .functions import FunctionDensity, Point, parameters
+from .functions import FunctionDensity, Point, in_jax, parameters
 
 
 @dataclass(frozen=True)
@@ -18,6 +19,8 @@ class Known:
     live: tuple[str, ...] = ()
     others: tuple[tuple[str, str], ...] = ()
     ascents: bool = False
+    as_read: Mapping[str, str] = field(default_factory=dict)
+    """What reading says in other words, by those of the search: another generator, or more exactly."""
 
     @staticmethod
     def of(function: Callable[..., float], text: str, live: str = "", **more) -> "Known":
@@ -29,6 +32,12 @@ class Known:
         """As it is searched, with what is added to it."""
         whole = lambda p: self.function(p) + more(p)  # noqa: E731
         return FunctionDensity(self.parameters, whole, ascents=self.ascents)
+
+    def readable(self) -> FunctionDensity:
+        """As it is searched, with its program in JAX to be read first."""
+        density = self.density()
+        density.program = in_jax(density.terms, sys.modules[__name__])
+        return density
 
 
 MODELS: dict[str, Known] = {}
@@ -52,7 +61,7 @@ logsumexp = np.logaddexp.reduce
 
 
 def normal(x, mean=0.0, sd=1.0):
-    return float(np.sum(-0.5 * ((x - mean) / sd) ** 2 - np.log(sd)))
+    return np.sum(-0.5 * ((x - mean) / sd) ** 2 - np.log(sd))
 
 
 def logs(y, mean, sd):
@@ -99,22 +108,22 @@ def _(mu, sigma, theta):
 
 @known("mixture of two with a scalar weight", "mu 2, sigma 2 positive, w unit", "mu,sigma,1-w")
 def _(mu, sigma, w):
-    return mixed([w, 1 - w], mu, sigma) + normal(mu, 0, 5) + normal(sigma, 0, 2)
+    return mixed(np.stack([w, 1 - w]), mu, sigma) + normal(mu, 0, 5) + normal(sigma, 0, 2)
 
 
 @known("mixture of two, means alone", "mu 2, w unit", "mu,1-w")
 def _(mu, w):
-    return mixed([w, 1 - w], mu, 1.0) + normal(mu, 0, 10)
+    return mixed(np.stack([w, 1 - w]), mu, 1.0) + normal(mu, 0, 10)
 
 
 @known("mixture with prior means apart", "mu 2, w unit")
 def _(mu, w):
-    return mixed([w, 1 - w], mu, 1.0) + normal(mu, np.array([-20.0, 20.0]), 1)
+    return mixed(np.stack([w, 1 - w]), mu, 1.0) + normal(mu, np.array([-20.0, 20.0]), 1)
 
 
 @known("mixture with prior means a little apart", "mu 2, w unit")
 def _(mu, w):
-    return mixed([w, 1 - w], mu, 1.0) + normal(mu, np.array([-0.05, 0.05]), 3)
+    return mixed(np.stack([w, 1 - w]), mu, 1.0) + normal(mu, np.array([-0.05, 0.05]), 3)
 
 
 PLANE = "mu 3x2, Sigma 3x2x2 covariance, theta 3 simplex"
@@ -189,8 +198,9 @@ def _(W, H):
 
 @known("factors with a triangle of loadings", "l 4, d 2 positive, F 8x2")
 def _(l, d, F):  # noqa: E741
-    load = np.zeros((5, 2))
-    load[0, 0], load[1, 1], load[1, 0], load[2:, 0], load[3, 1] = *d, *l[:3]
+    first = np.stack([d[0], l[0], l[1], l[1], l[1]])
+    second = np.stack([0.0 * d[0], d[1], 0.0 * d[0], l[2], 0.0 * d[0]])
+    load = np.stack([first, second], axis=1)
     return normal(TABLE, F @ load.T, 0.5) + normal(l) + normal(d) + normal(F)
 
 
@@ -269,7 +279,12 @@ UNOBSERVED = (("harmless", "eta:0"),)
 
 
 @known("eight schools", "mu, tau positive, eta 8")
-@known("eight schools, three without data", "mu, tau positive, eta 11", others=UNOBSERVED)
+@known(
+    "eight schools, three without data",
+    "mu, tau positive, eta 11",
+    others=UNOBSERVED,
+    as_read={"eta:0": "eta:0[8:11]"},
+)
 def _(mu, tau, eta):
     seen = normal(TABLE[:, 0] * 10, mu + tau * eta[:8], 5 + np.arange(8))
     return seen + normal(eta) + normal(mu, 0, 5) - tau
@@ -293,7 +308,11 @@ def _(b, s):
 
 @known("ordered cutpoints", "c 4 ordered, b 3")
 def _(c, b):
-    level, k, eta = np.concatenate([[-40.0], c, [40.0]]), np.arange(25) % 5, X @ b
+    level, k, eta = (
+        np.concatenate([np.full(1, -40.0), c, np.full(1, 40.0)]),
+        np.arange(25) % 5,
+        X @ b,
+    )
     share = expit(level[k + 1] - eta) - expit(level[k] - eta)
     return np.log(share + 1e-300).sum() + normal(b) + normal(c, 0, 3)
 
@@ -320,7 +339,15 @@ SIGNS = (("incomplete", "signs of parts of +-A:1 and +-C:1"),)
 
 
 @known(
-    "three factors of a tensor", "A 4x3, B 5x3, C 6x3", "+-A:1,+-B:1,C:1; +-A:,+-C:", others=SIGNS
+    "three factors of a tensor",
+    "A 4x3, B 5x3, C 6x3",
+    "+-A:1,+-B:1,C:1; +-A:,+-C:",
+    others=SIGNS,
+    as_read={
+        "+-A:1,+-B:1,C:1": "+-A:1,B:1,+-C:1",
+        "+-A:,+-C:": "+-A:,+-B:",
+        "signs of parts of +-A:1 and +-C:1": "signs of parts of +-A:1 and +-B:1",
+    },
 )
 def _(A, B, C):
     return normal(TENSOR, np.einsum("ik,jk,lk->ijl", A, B, C), 0.5) + sum(map(normal, (A, B, C)))
@@ -328,7 +355,7 @@ def _(A, B, C):
 
 @known("bounds that depend on another parameter", "low, b 3")
 def _(low, b):
-    return -np.inf if (b < low).any() else normal(OUT, X @ b, 1.0) + normal(low) + normal(b)
+    return np.where((b < low).any(), -np.inf, normal(OUT, X @ b, 1.0) + normal(low) + normal(b))
 
 
 @known(
@@ -337,9 +364,8 @@ def _(low, b):
     "line:1,s,+-gate:",
 )
 def _(gate, line, s):
-    with np.errstate(divide="ignore"):
-        share = expit(6 * X[:, :2] @ gate)
-        weights = np.log(np.stack([share, 1 - share], axis=1))
+    share = expit(6 * X[:, :2] @ gate)
+    weights = np.log(np.stack([share, 1 - share], axis=1))
     part = weights + logs(OUT[:, None], X[:, :2] @ line, s)
     prior = normal(6 * gate, 0, 3) + normal(line) - s.sum()
     return logsumexp(part, axis=1).sum() + prior

@@ -72,7 +72,7 @@ def test_meanfield_finds_the_conditional_variances():
     ("engine", "family"),
     [
         ("numpyro", "fullrank"),
-        ("stanli", "meanfield"),
+        pytest.param("stanli", "meanfield", marks=pytest.mark.full),
         ("stanli", "fullrank"),
         pytest.param("cmdstan", "fullrank", marks=pytest.mark.stan),
     ],

@@ -1,70 +1,118 @@
-"""Frames; and a whole study, run and recorded."""
+"""Frames, folders of runs, and a whole study, run and recorded."""
 
 import importlib.util
 import json
+import os
 import sys
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 
 import numpy as np
 import pytest
 
+from onebasin.base.errors import InUse, StudyError
+from onebasin.inference import Nuts
 from onebasin.studies import lab, registry
+from onebasin.studies.lab.run import RESULTS, Run, config_hash, open_run, read_results
+from onebasin.studies.lab.study import find_study, only
 
 TOY = Path(__file__).parents[3] / "docs" / "developing" / "toy_study.py"
 
-CELLS = lab.Frame.of(
-    {"problem": problem, "engine": engine, "seed": seed, "ess": ess}
-    for problem, engine, seed, ess in (
-        ("free", "stan", 1, 100.0),
-        ("free", "stan", 2, 120.0),
-        ("free", "numpyro", 1, 80.0),
-        ("tied", "stan", 1, 50.0),
-        ("tied", "stan", 2, 40.0),
-        ("tied", "numpyro", 1, 90.0),
-    )
-)
 
-
-def test_frame_holds_what_json_keeps():
+def test_frames_hold_what_json_keeps_and_are_asked_by_values():
     rows = [
         {"a": np.float64(0.1), "b": np.arange(2), "c": float("nan")},
         {"d": (np.int64(3), True)},
     ]
-    frame = lab.Frame.of(rows)
-    assert frame.rows == (
+    frame = lab.frame_of(rows)
+    kept = lab.rows_of("x", {"x": frame})
+    assert kept == [
         {"a": 0.1, "b": [0, 1], "c": None, "d": None},
         {"a": None, "b": None, "c": None, "d": [3, True]},
-    )
-    assert type(frame.rows[0]["a"]) is float
-    assert lab.Frame.from_json(json.loads(json.dumps(frame.rows))) == frame
-    assert lab.Frame.from_json(json.loads(json.dumps(frame.table))) == frame
-    assert lab.Frame.from_json(lab.Frame().table) == lab.Frame()
+    ]
+    assert type(kept[0]["a"]) is float
+    # A whole number next to a missing one stays one.
+    counts = lab.frame_of([{"m": "a", "n": 1}, {"m": "b", "n": None}, {"m": "a", "n": 3}])
+    assert json.dumps(counts["n"].tolist()) == "[1, null, 3]"
+    assert lab.find(counts, m="b") == {"m": "b", "n": None}
+    assert lab.find(counts, m="c") is None
+    assert len(lab.where(counts, m=("a", "b"), n=3)) == 1
+    frames = {"cells": counts}
+    assert lab.rows_of("others", frames) == []
+    assert len(lab.select("cells", "n", m="a")(frames)) == 2
+    assert len(lab.select("cells", "absent")(frames)) == len(lab.select("others", m=1)(frames)) == 0
+    assert lab.rows_of(lambda f: ({"n": n} for n in f["cells"]["n"]), frames)[2] == {"n": 3}
 
 
-def test_frame_is_asked_by_values():
-    assert [row["ess"] for row in CELLS.where(problem="free", engine=("stan", "numpyro"))] == [
-        100.0, 120.0, 80.0,
-    ]  # fmt: skip
-    assert CELLS.find(problem="tied", seed=2)["ess"] == 40.0
-    assert CELLS.find(problem="loose") is None
-    assert CELLS.row(problem="tied") is CELLS.rows[3]
-    with pytest.raises(
-        KeyError, match=r"`wanted` is \{'problem': 'loose'\}, which none of 6 rows has"
-    ):
-        CELLS.row(problem="loose")
-    assert CELLS.levels("engine") == ("stan", "numpyro")
-    some = lab.Frame.of([{"x": 1, "y": None}, {"x": 2, "y": 0.0}])
-    assert some.known("y").column("x") == [2]
-    assert not some.known("z")
-    assert some.column("y") == [0.0]
-    # Rows are taken by name, by values or by function.
-    frames = {"cells": CELLS}
-    assert lab.read("cells", frames) is CELLS
-    assert len(lab.read("others", frames)) == 0
-    assert len(lab.read(lab.select("cells", problem="tied"), frames)) == 3
-    few = lab.read(lambda f: (row for row in f["cells"] if row["ess"] > 90), frames)
-    assert few.column("ess") == [100.0, 120.0]
+@dataclass(frozen=True)
+class Config:
+    seed: int = 0
+    engines: tuple[str, ...] = ("stan",)
+    nuts: Nuts = Nuts()  # noqa: RUF009
+
+
+def opened(path: Path, config: Config | None = None, *, force: bool = False) -> Run:
+    config = config or Config()
+    return open_run(path, study="toy", config=config, command=["onebasin"], force=force)
+
+
+@pytest.mark.parametrize(
+    "other", [Config(seed=1), Config(engines=("stan", "numpyro")), Config(nuts=Nuts(draws=999))]
+)
+def test_settings_are_told_apart_by_every_field(other):
+    same = config_hash("toy", replace(Config()))
+    assert config_hash("toy", Config()) == same
+    assert same not in (config_hash("toy", other), config_hash("joy", Config()))
+
+
+def test_what_is_there_is_refused_or_replaced_by_force(tmp_path):
+    (tmp_path / "notes.txt").write_text("precious")
+    with pytest.raises(StudyError, match="holds something else"):
+        opened(tmp_path)
+    opened(tmp_path, force=True)
+    assert (tmp_path / "notes.txt").read_text() == "precious"
+    with pytest.raises(StudyError, match="is a file: name a folder"):
+        opened(tmp_path / "notes.txt", force=True)
+    with opened(tmp_path / "run") as run:
+        (run.posteriors / "a.nuts.stan.nc").touch()
+    with pytest.raises(StudyError, match="a run with other settings"):
+        opened(tmp_path / "run", Config(seed=1))
+    with opened(tmp_path / "run"):
+        assert (run.posteriors / "a.nuts.stan.nc").exists()
+    with opened(tmp_path / "run", force=True):
+        assert not (run.posteriors / "a.nuts.stan.nc").exists()
+
+
+def test_two_runs_on_one_folder_do_not_meet(tmp_path):
+    path = tmp_path / "run"
+    with opened(path) as run:
+        (run.posteriors / "kept").touch()
+        for force in (False, True):
+            with pytest.raises(InUse, match=rf"`--out` is .*run, which process {os.getpid()} "):
+                opened(path, Config(seed=int(force)), force=force).__enter__()
+        assert (run.posteriors / "kept").exists()
+        assert json.loads((path / "run.json").read_text())["status"] == "running"
+    assert sorted(os.listdir(path)) == ["posteriors", "run.json"]
+
+
+def test_cells_are_named_by_patterns():
+    study = find_study("relu-teacher")
+    some = only(study, ["*set03.free.nuts.*", "noise1-set01.givens.*.stan"])
+    keys = {cell.key for cell in some.cells(study.configure(lab.Options(full=True)))}
+    assert keys == {
+        f"noise{noise}-set03.free.nuts.{engine}"
+        for noise in ("1", "0.5")
+        for engine in ("numpyro", "stan")
+    } | {f"noise1-set01.givens.{method}.stan" for method in ("nuts", "meanfield", "fullrank")}
+
+
+def test_a_record_that_was_changed_by_hand_is_refused(tmp_path):
+    record = json.loads((RESULTS / "boston.json").read_text(encoding="utf-8"))
+    path = tmp_path / "boston.json"
+    path.write_text(json.dumps(record | {"seconds": 0.0}))
+    with pytest.raises(StudyError, match="checksum is wrong"):
+        read_results(path, "boston")
 
 
 @pytest.fixture
@@ -75,14 +123,12 @@ def toy(monkeypatch) -> ModuleType:
     monkeypatch.setitem(sys.modules, "toy_study", module)
     spec.loader.exec_module(module)
     entry = registry.StudyEntry("toy_study", "Nobody", "two posteriors")
-    with_toy = {**registry.STUDIES, "toy": entry}
-    monkeypatch.setattr(registry, "STUDIES", with_toy)
-    monkeypatch.setattr("onebasin.studies.registry.STUDIES", with_toy)
+    monkeypatch.setattr(registry, "STUDIES", {**registry.STUDIES, "toy": entry})
     return module
 
 
 def test_study_of_the_guide_runs_and_is_recorded(toy, onebasin, here, monkeypatch):
-    monkeypatch.setattr("onebasin.studies.lab.record.RESULTS", here / "results")
+    monkeypatch.setattr("onebasin.studies.lab.run.RESULTS", here / "results")
     answer = onebasin("study", "toy", "--out", "run", "--record", "--json")
     assert answer.code == 0, answer.err
     rows = [row for table in answer.json["tables"] for row in table["rows"]]
@@ -95,4 +141,4 @@ def test_study_of_the_guide_runs_and_is_recorded(toy, onebasin, here, monkeypatc
     assert shown.code == 0, shown.err
     assert "few to many" in shown.out
     assert onebasin("study", "toy", "--show", "--out", "nowhere").code == 1
-    assert len(TOY.read_text().splitlines()) < 90
+    assert len(TOY.read_text().splitlines()) <= 60

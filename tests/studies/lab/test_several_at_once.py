@@ -1,15 +1,14 @@
 """Several cells at once have the outcomes of one after another, and fail one by one."""
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
-from onebasin.studies.lab import Outcomes, cell_process, driver
-from onebasin.studies.lab.cell_process import Answer, carry_out
-from onebasin.studies.lab.driver import Schedule
+from onebasin.base.processes import task_process, tasks
+from onebasin.studies.lab import Outcomes
+from onebasin.studies.lab.run import Schedule
 
 from .toy_cells import Config, cells, make, run_in, silent
 
@@ -28,18 +27,13 @@ def run(tmp_path):
 
 @pytest.fixture
 def at_once(monkeypatch):
-    """Make cells in threads of this process, for the sake of time."""
+    """Run tasks in threads of this process, for the sake of time."""
 
-    def here(order, *, cores, cancel, hear):
-        return carry_out(order, lambda line: hear("says", line))
+    def start(order, cores, cancel, hear):
+        hear({})
+        return task_process.carried_out(order)
 
-    start_by(monkeypatch, here)
-
-
-def start_by(monkeypatch: pytest.MonkeyPatch, start: Callable[..., Answer]) -> None:
-    """Have cells made by a function, here and on workers."""
-    monkeypatch.setattr(driver, "start_cell", start)
-    monkeypatch.setattr(cell_process, "start_cell", start)
+    monkeypatch.setattr(tasks, "start", start)
 
 
 def values(outcomes: Outcomes) -> dict[str, np.ndarray]:
@@ -56,7 +50,7 @@ def test_a_graph_has_the_outcomes_of_one_after_another(run, at_once):
     assert not graph.failures
     again, said = run()
     assert list(again) == list(graph)
-    assert sum(line.endswith(": there already") for line in said) == 4
+    assert not any("done in" in line for line in said)
 
 
 def test_failures_take_what_depends_on_them_and_nothing_else(run, at_once, tmp_path):
@@ -67,7 +61,7 @@ def test_failures_take_what_depends_on_them_and_nothing_else(run, at_once, tmp_p
     assert reasons["p2"] == "RuntimeError: a bug"
     assert reasons["sum"] == "made from p1.toy.numpy, which failed: no mode was found"
     assert [cell.problem for cell in graph.broken] == ["p2"]
-    tried = "[3/4] p2, toy, numpy: failed, and is tried again (2 of 2): RuntimeError: a bug"
-    assert said.count(tried) == 1
+    tried = "[3/4] p2, toy, numpy: failed, and is tried again: RuntimeError: a bug"
+    assert said.count(tried) == 2
     record = json.loads((tmp_path / "run" / "run.json").read_text())
     assert record["cells"]["p2.toy.numpy"]["message"] == "RuntimeError: a bug"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest, ttest_1samp
 
-from onebasin.studies.lab import Change, Frame, Summary
+from onebasin.studies.lab import Change, Summary, frame_of
 from onebasin.studies.lab.tables import mean_with_interval
 
 FREE = (1.0, 1.2, 0.9, 1.1, 1.3, 0.8, 1.05)
@@ -16,7 +16,7 @@ BAD = [math.nan, math.inf, -math.inf, None]
 
 def frames(first=FREE, second=LOWER):
     return {
-        "cells": Frame.of(
+        "cells": frame_of(
             {"level": level, "seed": seed, "engine": "stan", "score": score}
             for level, scores in (("before", first), ("after", second))
             for seed, score in enumerate(scores)
@@ -58,17 +58,17 @@ def test_intervals_are_those_of_scipy():
 def test_pairs_without_a_number_are_left_out_and_counted(value, side, scale):
     rows = [
         {**row, "score": value} if (row["level"], row["seed"]) == (side, 1) else row
-        for row in frames()["cells"]
+        for row in frames()["cells"].to_dict("records")
     ]
-    (found,) = changes(scale).rows({"cells": Frame.of(rows)})
+    (found,) = changes(scale).rows({"cells": frame_of(rows)})
     assert (found["numbers"], found["left out"]) == (6, 1)
-    kept = {"cells": Frame.of(row for row in rows if row["seed"] != 1)}
+    kept = {"cells": frame_of(row for row in rows if row["seed"] != 1)}
     assert changes(scale).rows(kept)[0]["here"] == found["here"]
 
 
 @pytest.mark.parametrize("value", BAD)
 def test_means_leave_out_what_is_missing_in_lists_too(value):
-    rows = {"cells": Frame.of([{"of": "a", "x": value, "y": [1.0, value, 3.0], "z": None}])}
+    rows = {"cells": frame_of([{"of": "a", "x": value, "y": [1.0, value, 3.0], "z": None}])}
     measures = {"x": "x", "y": "y", "sum": lambda row: row["x"] + 1, "z": "z"}
     found = {row["measure"]: row for row in Summary("All", measures, by=("of",)).rows(rows)}
     assert (found["y"]["here"], found["y"]["numbers"], found["y"]["left out"]) == (2.0, 2, 1)
@@ -84,7 +84,7 @@ def test_rows_that_are_not_trusted_are_left_out_and_counted():
 
 
 def test_lists_are_paired_entry_by_entry_and_printed_numbers_stand_beside():
-    rows = {"fits": Frame.of([{"m": "a", "x": [1.0, 2.0, 3.0]}, {"m": "b", "x": [1.5, 2.5, 4.0]}])}
+    rows = {"fits": frame_of([{"m": "a", "x": [1.0, 2.0, 3.0]}, {"m": "b", "x": [1.5, 2.5, 4.0]}])}
     table = Summary(
         "Fits", {"x": "x"}, by=(), over="fits", change=Change("m", (("a", "b"),)),
         printed=lambda row: {"x": "higher" if row["m"] == "b" else "lower"},

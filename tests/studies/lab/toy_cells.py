@@ -33,12 +33,12 @@ def silent(configure: Any, cells: Any, target: Any, make: Any) -> Study:
 
 def run_in(folder: Path, study: Study, config: Any, **how: Any) -> tuple[Outcomes, list[str]]:
     """Run a study in a folder; returns outcomes and what was said."""
-    from onebasin.studies.lab.driver import run_cells
-    from onebasin.studies.lab.folder import open_run
+    from onebasin.studies.lab.run import Schedule, open_run, run_cells
 
     said: list[str] = []
-    run = open_run(folder, study="toy", config=config, command=[], resume=True, force=True)
-    with run:
+    how = {"schedule": Schedule()} | how
+    new = open_run(folder, study="toy", config=None, command=[], force=False)
+    with new as run:
         return run_cells(study, config, run, progress=False, say=said.append, **how), said
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from onebasin.studies.lab.frame import Frame
+from onebasin.studies.lab import frame_of
 from onebasin.studies.lab.study import Options
 from onebasin.studies.permutation_invariant_vi import design
 from onebasin.studies.permutation_invariant_vi.design import configure
@@ -39,7 +39,7 @@ def width_results(gains, infonce=0.0, accuracy=0.9):
             fits_of(width, "infonce-10", symmetrised=-100.0 + infonce),
             fits_of(width, "recommended", symmetrised=-100.0 + more, accuracy=accuracy),
         ]
-    return {"fits": Frame.of(rows)}
+    return {"fits": frame_of(rows)}
 
 
 def test_comparisons_are_paired_and_infonce_is_at_its_best_k():

@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 
 from onebasin.models import BayesianNetwork, Categorical, Network
-from onebasin.studies.lab.posteriors import from_tree
+from onebasin.studies.networks import from_tree
 from onebasin.studies.permutation_invariant_vi import design
 from onebasin.studies.permutation_invariant_vi.classifiers.measures import hold_against, make_truth
 from onebasin.studies.permutation_invariant_vi.making import moments
@@ -42,13 +42,13 @@ def test_permuted_draws_of_the_same_distribution_are_at_no_distance(rng):
     tree = draws_tree(rng, model, 2, 100, centre, 0.1)
     settings = design.TruthSettings()
     truth = make_truth(tree, settings, some_images())
-    hmc, halves, prior = from_tree(truth)["truth"]
+    hmc, halves, prior = from_tree(truth)["truth"].to_dict("records")
     assert hmc["spread_left"] < 1.01
     order = np.array([2, 0, 1])
     moved = dict(centre)
     moved |= {"W1": centre["W1"][:, order], "b1": centre["b1"][order], "W2": centre["W2"][order]}
     fitted = draws_tree(rng, model, 2, 100, moved, 0.1)
-    (found,) = from_tree(hold_against(fitted, truth, settings))["truth"]
+    (found,) = from_tree(hold_against(fitted, truth, settings))["truth"].to_dict("records")
     assert max(map(abs, found["energy"])) < 0.02
     assert max(found["mean"]) < 0.25  # sqrt(1 / 100 + 1 / 200) = 0.12 by chance
     np.testing.assert_allclose(found["sd_ratio"], 1.0, atol=0.05)
@@ -57,7 +57,7 @@ def test_permuted_draws_of_the_same_distribution_are_at_no_distance(rng):
     assert abs(halves["energy"][0]) < 0.02
     assert prior["energy"][0] > 1.0
     far = draws_tree(rng, model, 1, 100, {n: v + 0.1 for n, v in moved.items()}, 0.2)
-    (found,) = from_tree(hold_against(far, truth, settings))["truth"]
+    (found,) = from_tree(hold_against(far, truth, settings))["truth"].to_dict("records")
     np.testing.assert_allclose(found["mean"], 1.0, atol=0.15)
     np.testing.assert_allclose(found["sd_ratio"], 2.0, atol=0.1)
     np.testing.assert_allclose(found["sd"], math.log(2), atol=0.05)

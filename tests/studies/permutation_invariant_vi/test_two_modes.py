@@ -16,7 +16,6 @@ from onebasin.studies.permutation_invariant_vi.two_modes.measures import (
     grid,
     run,
     sampled_divergence,
-    stopped_early,
 )
 from onebasin.studies.permutation_invariant_vi.two_modes.quadrature import (
     LineThroughModes,
@@ -34,16 +33,12 @@ SMALL = InterpolationSettings(
     descent=Descent(50, 0.1, 500),
     ratios=(1.0, 2.0, 2.3, 2.5, 3.0),
     seeds=2,
-    noisy=(Descent(50, 0.1, 500), Descent(10, 0.2, 200)),
-    noisy_ratios=(2.0, 2.2, 2.8, 3.2),
-    noisy_seeds=2,
-    times=(10.0, 20.0),
 )
 
 
 @pytest.fixture(scope="module")
 def results():
-    return run(SMALL)
+    return {name: frame.to_dict("records") for name, frame in run(SMALL).items()}
 
 
 def test_sampled_divergence_is_the_mean_log_ratio(rng):
@@ -84,7 +79,7 @@ def test_descents_end_where_quadrature_says():
         assert all(0 < value < 0.03 for value in excess)
 
 
-def test_noise_raises_the_threshold_and_stopping_early_lowers_it():
+def test_noise_raises_the_threshold():
     # An optimum is there from 2.412 on; measured at 2.45, 16 descents of each: all stay, and none.
     ratios = np.full(16, 2.45)
     stay = []
@@ -93,10 +88,6 @@ def test_noise_raises_the_threshold_and_stopping_early_lowers_it():
         stay.append((np.linalg.norm(means, axis=1) > ratios / 2).mean())
     assert stay[0] > 0.9
     assert stay[1] < 0.3
-    # Stopping early lowers it.
-    found = [stopped_early(time) for time in (5.0, 50.0, 1000.0)]
-    assert found[0] < found[1] < found[2] < vanishing().alpha + 1e-5
-    np.testing.assert_allclose(found[2], vanishing().alpha, atol=1e-3)
 
 
 @pytest.mark.parametrize(

@@ -15,13 +15,10 @@ from onebasin.studies.permutation_invariant_vi.two_weights.design import (
     target,
 )
 from onebasin.studies.permutation_invariant_vi.two_weights.measures import (
-    TOGETHER,
     error_of,
-    relative_separation,
     score_fits,
     separations,
     solve_case,
-    threshold,
 )
 from onebasin.studies.permutation_invariant_vi.two_weights.posterior import (
     Statistics,
@@ -69,16 +66,6 @@ def test_data_have_the_same_inputs_and_errors_for_every_alpha_and_noise():
     settings = fit_settings(replace(QUICK, steps=7, permutations=4, learning_rate=0.02))
     assert (settings.steps, settings.permutations, settings.learning_rate) == (7, 4, 0.02)
     assert (settings.fits, settings.draws, settings.tolerance) == (2, 500, 0.0)
-
-
-def test_mean_field_interpolates_up_to_the_threshold_and_symmetrised_nowhere():
-    settings = replace(TOY, alphas=(0.1, 0.25, 1.0))
-    edge = threshold(settings, 1.0)
-    assert edge is not None
-    below, above = (solve_case(problem(1.0, edge * factor)) for factor in (0.98, 1.02))
-    assert relative_separation(below, "mfvi") < TOGETHER < relative_separation(above, "mfvi")
-    assert min(relative_separation(case, "sgm") for case in (below, above)) > 0.8
-    assert threshold(replace(TOY, alphas=(1.0, 2.0)), 1.0) is None
 
 
 def test_errors_are_expected_over_inputs(rng):

@@ -1,0 +1,176 @@
+"""The process of a task: how it is started, what it tells, and what it leaves.
+
+`start` runs ``python -m onebasin.base.processes.task_process FOLDER``. The process answers in lines of JSON on stdout,
+and leaves its result in the folder. This module imports nothing heavy.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import pickle
+import platform
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from ..errors import RunCancelled, TaskDied, TaskError, error_in_words
+from ..files.leftovers import working_folder
+from ..notices import LOGGER
+from .children import run_guarded
+from .command import DONE, run_as_process
+
+PACKAGES = ("onebasin", "jax", "jaxlib", "numpyro", "numpy", "scipy", "optax", "stanli")
+"""The packages whose versions decide results; they must be the same on all machines."""
+_SEPARATOR = "\x1e"
+"""Stands before the answers, as in RFC 7464: libraries print other lines."""
+_LAST_CHARACTERS = 400
+_TRIMMING = "MALLOC_TRIM_THRESHOLD_"
+"""Dask's nannies have their workers give back freed memory at once. XLA's buffers come and go with every gradient, so
+that a network's chains would spend half of their time on getting theirs again from the kernel."""
+
+
+def tell(**told: Any) -> None:
+    """Tell whoever runs this task something that JSON can say; elsewhere nobody hears it."""
+    if _hearers:
+        _hearers[-1](told)
+
+
+_hearers: list[Callable[[dict[str, Any]], None]] = []
+"""Those who hear what the task in this process tells; the last one counts."""
+
+
+@contextmanager
+def heard_by(hear: Callable[[dict[str, Any]], None]) -> Iterator[None]:
+    """Hear what the task in this process tells meanwhile."""
+    _hearers.append(hear)
+    try:
+        yield
+    finally:
+        _hearers.pop()
+
+
+def versions() -> dict[str, str]:
+    """Return the versions that decide results; cloudpickle needs the same Python."""
+    found = {"Python": ".".join(platform.python_version_tuple()[:2])}
+    for name in PACKAGES:
+        with suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found
+
+
+def start(
+    order: bytes, cores: int, cancel: threading.Event, hear: Callable[[dict[str, Any]], None]
+) -> bytes:
+    """Run a task in a process of this machine, and return its result, pickled; `RunCancelled` once `cancel` is set."""
+    result: list[bytes] = []
+    hear({})
+
+    def watch(lines: str) -> None:
+        for line in lines.split("\n"):  # `splitlines` would divide them at the separator too
+            if line.startswith(_SEPARATOR):
+                hear(json.loads(line.removeprefix(_SEPARATOR)))
+
+    with working_folder("onebasin-task") as folder:
+        (folder / "order").write_bytes(order)
+        ended = run_guarded(
+            [sys.executable, "-m", "onebasin.base.processes.task_process", folder],
+            folder=Path.cwd(),
+            environment=environment(cores),
+            cancel=cancel,
+            watch=watch,
+        )
+        with suppress(FileNotFoundError):
+            result.append((folder / "result").read_bytes())
+    if result:
+        return result[0]
+    if ended.code < 0:
+        name = signal.Signals(-ended.code).name
+        memory = ", perhaps because memory ran out" if -ended.code == signal.SIGKILL else ""
+        raise TaskDied(f"its process was ended by {name}{memory}")
+    last = ended.printed.strip()[-_LAST_CHARACTERS:].splitlines()
+    said = f" and said: {last[-1]}" if last else ""
+    raise TaskDied(f"its process ended with code {ended.code}{said}")
+
+
+def environment(cores: int) -> dict[str, str]:
+    """Return the variables of a process that has some of the cores (chains, XLA, BLAS), and keeps freed memory."""
+    names = ("ONEBASIN_CORES", "NPROC", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+    inherited = {name: value for name, value in os.environ.items() if name != _TRIMMING}
+    return {**inherited, **dict.fromkeys((*names, "MKL_NUM_THREADS"), str(cores))}
+
+
+class _Telling(logging.Handler):
+    """Tells notices, to be said, and records, to be written to the run's log."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        tell(**{"says" if record.levelno >= logging.WARNING else "records": record.getMessage()})
+
+
+def carried_out(order: bytes) -> bytes:
+    """Do what an order says, and return the result or the error, pickled."""
+    import cloudpickle
+
+    try:
+        found = _result(order)
+    except KeyboardInterrupt:
+        found = RunCancelled("The task was told to stop.")
+    try:
+        written: bytes = cloudpickle.dumps(found)
+        if isinstance(found, Exception):
+            pickle.loads(written)
+    except Exception:  # an error of a library that cannot be written, or not read
+        return pickle.dumps(TaskError(error_in_words(found)))
+    return written
+
+
+def _result(order: bytes) -> Any:
+    theirs, what = pickle.loads(order)
+    own, here = versions(), platform.node()
+    other = [
+        f"{n} {own.get(n, 'missing')} instead of {v}" for n, v in theirs.items() if own.get(n) != v
+    ]
+    if other:
+        return TaskError(
+            f"The worker on {here} has {', '.join(other)}: give all machines the same environment."
+        )
+    try:
+        function, arguments = pickle.loads(what)
+    except Exception as error:
+        return TaskError(
+            f"The worker on {here} cannot read its task: {error_in_words(error)}. Install on it what the model imports."
+        )
+    try:
+        return function(*arguments)
+    except Exception as error:
+        return error
+
+
+def main() -> int:
+    """Carry out the order in the folder that the command names."""
+    from .libraries import prepare_jax_if_used, quieten_stan
+
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what libraries print is no answer
+    _hearers.append(lambda told: print(f"{_SEPARATOR}{json.dumps(told)}", file=answers, flush=True))
+    prepare_jax_if_used()
+    quieten_stan()
+    LOGGER.addHandler(_Telling(logging.INFO))
+    LOGGER.setLevel(logging.INFO)
+    folder = Path(sys.argv[1])
+    part = folder / "part"
+    part.write_bytes(carried_out((folder / "order").read_bytes()))
+    part.rename(folder / "result")  # whole or not at all
+    return DONE
+
+
+if __name__ == "__main__":
+    from . import task_process  # the module that tasks import, not this copy
+
+    sys.exit(run_as_process(task_process.main))

@@ -1,0 +1,270 @@
+"""Independent tasks in processes: on this machine's cores, or on the workers of a Dask cluster.
+
+A task is a function with its arguments, written by cloudpickle. It runs in a process of its own (`task_process`); on a
+cluster a thread of a worker waits for that process. So a thread stands for a core, a killed task takes no worker with
+it, and no process is left when a task is given up.
+"""
+
+from __future__ import annotations
+
+import pickle
+import secrets
+import sys
+import sysconfig
+import threading
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+
+from ..errors import OnebasinError, TaskDied, TaskError, error_in_words
+from ..extras import lacks
+from .task_process import heard_by, start, versions
+
+CONNECT_SECONDS = 10
+MOST = 1000
+"""Tasks that wait for workers at once."""
+Hear = Callable[[str, dict[str, Any]], None]
+"""Called with the key of a task and something that its process tells; an empty mapping when the process begins."""
+Attempt = Callable[[str, bytes], bytes]
+"""Runs a task once, somewhere, and waits for its result."""
+
+
+def run_tasks[T](
+    function: Callable[..., T],
+    tasks: Mapping[str, tuple[Any, ...]],
+    client: Any = None,
+    *,
+    what: str = "The function",
+    hear: Hear = lambda key, told: None,
+    say: Callable[[str], None] = lambda line: None,
+    after: Mapping[str, Sequence[str]] | None = None,
+    at_once: int | None = None,
+    cores: int = 1,
+    here: bool = False,
+    retries: int = 1,
+    again: tuple[type[Exception], ...] = (TaskDied,),
+) -> Generator[tuple[str, T | Exception]]:
+    """Run a function on each of several tuples of arguments, and yield what came of each as it ends.
+
+    Parameters
+    ----------
+    function : callable
+        Runs in another process; what it needs is sent with it.
+    tasks : mapping of str to tuple
+        Keys, and the arguments of each; sent in this order.
+    client : distributed.Client or str, optional
+        The cluster, or the address of its scheduler; by default processes on this machine.
+    what : str
+        The name for the function and its arguments in an error.
+    hear : callable, optional
+        Called with a key and a mapping that the task has given to `tell`, in another thread.
+    say : callable, optional
+        Called with a line of text for the user.
+    after : mapping of str to sequence of str, optional
+        Keys of tasks that must have ended, well or not, before a task begins.
+    at_once : int, optional
+        Tasks that run together on this machine. A cluster runs as many as its workers have threads.
+    cores : int
+        Cores of a task on this machine. On a cluster a task has one, or more if there are fewer tasks than threads.
+    here : bool
+        Run the tasks in this process instead, one after another.
+    retries : int
+        Further tries of a task that one of the errors `again` broke off; a killed process is a `TaskDied`.
+
+    Yields
+    ------
+    tuple
+        A key, and the result; of a task that has failed so often, the last error.
+
+    Raises
+    ------
+    TaskError
+        If the cluster cannot be reached, a worker has other versions, or something cannot be sent.
+    Exception
+        Any other error of a task, with all tasks stopped.
+    """
+
+    def work(key: str, attempt: Callable[[str], T]) -> T | Exception:
+        for left in range(retries, -1, -1):
+            try:
+                return attempt(key)
+            except again as error:
+                if not left:
+                    return error
+                hear(key, {"again": error_in_words(error)})
+        raise AssertionError("a task has at least one try")
+
+    if here:
+        for key in tasks:
+            with heard_by(partial(hear, key)):
+                hear(key, {})
+                yield key, work(key, lambda key: function(*tasks[key]))
+        return
+    orders = {key: _order(what, function, arguments) for key, arguments in tasks.items()}
+    if not orders:
+        return
+    places = _on_cluster(client, list(orders), hear, say) if client else _here(cores, hear)
+    waiting, ended, at_work = list(orders), set[str](), dict[Future[T | Exception], str]()
+    room = min(MOST, len(orders) if client else at_once or len(orders))
+    with ThreadPoolExecutor(room) as pool, places as attempt:
+
+        def result(key: str) -> T:
+            found = pickle.loads(attempt(key, orders[key]))
+            if isinstance(found, Exception):
+                raise found
+            return cast(T, found)
+
+        while waiting or at_work:
+            ready = [k for k in waiting if ended.issuperset((after or {}).get(k, ()))]
+            for key in ready[: room - len(at_work)]:
+                waiting.remove(key)
+                at_work[pool.submit(work, key, result)] = key
+            # In slices: a wait without an end would not let an interrupt through on every system.
+            for future in wait(at_work, timeout=0.2, return_when=FIRST_COMPLETED).done:
+                key = at_work.pop(future)
+                ended.add(key)
+                yield key, future.result()
+
+
+def succeeded[T](key: str, found: T | Exception) -> T:
+    """Return the result of a task; a `TaskError` if it was broken off as often as it was tried."""
+    if isinstance(found, Exception):
+        raise TaskError(
+            f"{key} did not end: {error_in_words(found)}. Give workers more memory, or fewer threads each."
+        ) from found
+    return found
+
+
+def _order(what: str, function: Callable[..., Any], arguments: tuple[Any, ...]) -> bytes:
+    """Write a task: the versions, apart, and what is to be done; a user's own modules go by value."""
+    import cloudpickle
+
+    own = [module for module in list(sys.modules.values()) if _is_users(module)]
+    for module in own:
+        cloudpickle.register_pickle_by_value(module)
+    try:
+        task = cloudpickle.dumps((function, arguments))
+    except Exception as error:
+        raise TaskError(
+            f"{what} cannot be sent to another process: {error_in_words(error)}. Let it hold NumPy arrays and numbers; "
+            "open files, sockets and compiled libraries inside the function."
+        ) from error
+    finally:
+        for module in own:
+            cloudpickle.unregister_pickle_by_value(module)
+    return pickle.dumps((versions(), task))
+
+
+def _is_users(module: Any) -> bool:
+    """Tell a module that other machines may lack: a file outside of Python's folders and of onebasin."""
+    file = getattr(module, "__file__", None)
+    if not file or module.__name__.partition(".")[0] in ("__main__", "onebasin", "conftest"):
+        return False
+    return not any(Path(file).is_relative_to(folder) for folder in _INSTALLED)
+
+
+_INSTALLED = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+
+
+@contextmanager
+def _here(cores: int, hear: Hear) -> Iterator[Attempt]:
+    """Run tasks in processes of this machine; those at work end with the block."""
+    cancel = threading.Event()
+    try:
+        yield lambda key, order: start(order, cores, cancel, partial(hear, key))
+    finally:
+        cancel.set()
+
+
+@contextmanager
+def connected(client: Any) -> Iterator[Any]:
+    """Give a client: the one that is given, or one of an address, for as long as the block."""
+    try:
+        from distributed import Client
+    except ModuleNotFoundError as error:
+        if error.name != "distributed":
+            raise
+        raise TaskError(lacks("Running on a Dask cluster", "cluster")) from error
+    if isinstance(client, Client):
+        yield client
+        return
+    if not isinstance(client, str) or "://" not in client:
+        raise TaskError(
+            f"The cluster is {client!r}; give a distributed.Client, or the address of a Dask scheduler, as "
+            "tcp://host:8786."
+        )
+    try:
+        made = Client(client, timeout=CONNECT_SECONDS, set_as_default=False)
+    except (OSError, ValueError, TypeError) as error:
+        raise TaskError(
+            f"No Dask scheduler answers at {client}; start one with `dask scheduler`."
+        ) from error
+    with made:
+        yield made
+
+
+@contextmanager
+def _on_cluster(
+    where: Any, keys: Sequence[str], hear: Hear, say: Callable[[str], None]
+) -> Iterator[Attempt]:
+    with connected(where) as client:
+        from distributed import KilledWorker
+
+        from .dask_worker import Stops, run_on_worker
+
+        topic, numbers, futures = f"onebasin-{secrets.token_hex(4)}", dict.fromkeys(keys, 0), []
+        threads = sum(client.nthreads().values())
+        if not threads:
+            there = client.scheduler_info()["address"]
+            say(f"waits for workers at {there}: start some with `dask worker`")
+        # The cores of a task: one, a thread of a worker, and more where there are fewer tasks than threads.
+        cores = max(1, threads // len(keys))
+
+        def attempt(key: str, order: bytes) -> bytes:
+            numbers[key] += 1
+            # Dask groups tasks by the first part of their keys. Those of a group wait at the scheduler until a thread
+            # is free, also of a worker that joins later. A task in a group of its own would stay with one worker.
+            future = client.submit(
+                run_on_worker,
+                order,
+                task=key,
+                cores=cores,
+                topic=topic,
+                key=(f"task-{topic}", f"{key}-{numbers[key]}"),
+                priority=-keys.index(key),
+                retries=0,
+            )
+            futures.append(future)
+            try:
+                return cast(bytes, future.result())
+            except KilledWorker as error:
+                raise TaskDied("its workers were killed, perhaps because memory ran out") from error
+            except CancelledError:
+                raise TaskError(
+                    "The Dask scheduler was lost: its process has ended, or the network."
+                ) from None
+            except OnebasinError:
+                raise
+            except Exception as error:
+                raise TaskError(f"A worker cannot run tasks: {error_in_words(error)}.") from error
+            finally:
+                future.release()
+                futures.remove(future)
+
+        try:
+            client.register_plugin(Stops(topic))
+        except Exception as error:
+            raise TaskError(
+                f"A worker cannot run tasks: {error}. Install this version of onebasin on all machines."
+            ) from error
+        client.subscribe_topic(topic, lambda event: hear(event[1]["task"], event[1]["told"]))
+        try:
+            yield attempt
+        finally:
+            client.cancel(list(futures), force=True)
+            with suppress(Exception):  # a scheduler that is gone
+                client.unsubscribe_topic(topic)
+                client.unregister_worker_plugin(topic)

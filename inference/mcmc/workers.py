@@ -1,0 +1,166 @@
+"""Chains in processes of a Dask cluster: a few of them a process, with the draws that they have at home.
+
+The folder of the chains is the channel. A worker that sees it keeps chains there as they go, so that a second try goes
+on from there; any other sends the files of its chains when they have ended. Either way draws are read from the files,
+a piece at a time, and are never in memory as a whole.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple, cast, override
+
+import numpy as np
+
+from onebasin.base.cores import available_cores
+from onebasin.base.files.leftovers import working_folder
+from onebasin.base.notices import record
+from onebasin.base.processes.task_process import tell
+from onebasin.base.processes.tasks import run_tasks, succeeded
+from onebasin.base.progress import ChainBar, ProgressBars
+
+from ..contracts.method import Job
+from ..runs import checkpoint
+from ..runs.checkpoint import chain_folder, state_file
+from .places import ChainPlace, Gathered, run_places
+
+MOST_TOGETHER = 8
+"""Chains that one process runs at most: what it compiles serves all of them, what it loses are these."""
+TELL_SECONDS = 0.5
+"""Least time between two reports of a chain."""
+
+
+class Ended(NamedTuple):
+    """A chain that has ended on a worker."""
+
+    files: Mapping[str, bytes] | None  # Its files; None where they are in the shared folder.
+    start: Mapping[str, np.ndarray]  # Values at which it began, where they were looked for.
+
+
+def run_on_workers(
+    job: Job[Any], client: Any, places: Sequence[ChainPlace], folder: Path, mark: str
+) -> None:
+    """Run the chains of these places on a cluster; afterwards their files are in their folders.
+
+    Raises
+    ------
+    TaskError
+        If the model cannot be sent, a worker has other versions, or a chain's process was killed twice.
+    """
+    threads = max(1, sum(client.nthreads().values()))
+    size = min(MOST_TOGETHER, -(-len(places) // threads))
+    groups = [places[at : at + size] for at in range(0, len(places), size)]
+    by_number = {place.number: place for place in places}
+    names = {_name([p.number for p in group]): [p.number for p in group] for group in groups}
+    sent = replace(
+        job, bars=cast(Any, None), client=None, start=None, adapt_from=None, checkpoint=None
+    )
+    tasks = {name: (sent, numbers, folder.absolute(), mark) for name, numbers in names.items()}
+    what, hear = f"The model {job.target.name!r}", _Hearing(job)
+    for key, found in run_tasks(run_group, tasks, client, what=what, hear=hear, say=job.bars.say):
+        for number, ended in succeeded(key, found).items():
+            place = by_number[number]
+            assert place.folder is not None, "chains of workers have one"
+            if ended.files is not None:
+                checkpoint.clear(place.folder)
+                for name, content in ended.files.items():
+                    (place.folder / name).write_bytes(content)
+            place.restore()
+            assert place.standing is not None, "it has ended"
+            place.standing = replace(place.standing, start=ended.start)
+
+
+def run_group(job: Job[Any], numbers: Sequence[int], folder: Path, mark: str) -> dict[int, Ended]:
+    """Run some chains of a job in this process, in the folder if this machine sees it."""
+
+    def seen(number: int) -> bool:
+        return checkpoint.read(state_file(chain_folder(folder, number, mark)), mark) is not None
+
+    with working_folder("chains") as own:
+        shared = all(map(seen, numbers))
+        kept, nowhere = folder if shared else own / "kept", Gathered(1, 1)
+        places = [ChainPlace(number, nowhere, kept, mark) for number in numbers]
+        for place in places:
+            place.restore()
+        draws = job.method.draws
+        missing = [p for p in places if (p.standing.draws if p.standing else -1) < draws]
+        if missing:
+            implementation = job.implementation(replace(job, bars=_TellingBars(), folder=own))
+            run_places(implementation, missing, available_cores())
+        return {p.number: Ended(None if shared else _files(p.folder), p.start) for p in places}
+
+
+def _files(folder: Path | None) -> dict[str, bytes]:
+    assert folder is not None, "chains of workers have one"
+    return {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()}
+
+
+def _name(numbers: Sequence[int]) -> str:
+    first, last = numbers[0] + 1, numbers[-1] + 1
+    return f"chain {first}" if first == last else f"chains {first} to {last}"
+
+
+class _TellingBars(ProgressBars):
+    """Tells the progress of chains to whoever started this process."""
+
+    def __init__(self) -> None:
+        super().__init__(False)
+
+    @override
+    def chain(self, number: int, *, warmup: int, draws: int, done: int = 0) -> ChainBar:
+        return _TellingBar(self, number, warmup, draws, done)
+
+    @override
+    def say(self, message: str) -> None:
+        tell(says=message)
+
+
+class _TellingBar(ChainBar):
+    """Tells how far a chain is, now and then."""
+
+    moving = True
+
+    def __init__(
+        self, bars: ProgressBars, number: int, warmup: int, draws: int, done: int = 0
+    ) -> None:
+        self._number, self._told_at = number, time.monotonic()
+        tell(chain=number, done=done, warmup=warmup, draws=draws)
+
+    @override
+    def show(self, done: int, **facts: float | None) -> None:
+        if time.monotonic() - self._told_at >= TELL_SECONDS:
+            self._told_at = time.monotonic()
+            tell(chain=self._number, done=done, facts=facts)
+
+    @override
+    def end(self, seconds: float, **facts: float | None) -> None:
+        tell(chain=self._number, seconds=seconds, facts=facts)
+
+
+class _Hearing:
+    """Shows what processes tell of their chains."""
+
+    def __init__(self, job: Job[Any]) -> None:
+        self._bars, self._shown = job.bars, dict[int, ChainBar]()
+
+    def __call__(self, key: str, told: Mapping[str, Any]) -> None:
+        match dict(told):
+            case {"chain": number, "done": done, "warmup": warmup, "draws": draws}:
+                if number in self._shown:  # a second try
+                    self._shown[number].show(done)
+                else:
+                    bars = self._bars
+                    self._shown[number] = bars.chain(number, warmup=warmup, draws=draws, done=done)
+            case {"chain": number, "seconds": seconds, "facts": facts}:
+                self._shown[number].end(seconds, **facts)
+            case {"chain": number, "done": done, "facts": facts}:
+                self._shown[number].show(done, **facts)
+            case {"again": why}:
+                self._bars.say(f"{key}: {why}; tried again")
+            case {"says": line}:
+                self._bars.say(line)
+            case {"records": line}:
+                record(line)

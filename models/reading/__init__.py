@@ -1,0 +1,1 @@
+"""Symmetries read from a program: which axes move together and which signs, derived from a jaxpr."""

@@ -1,0 +1,729 @@
+"""The rules of reading: for each primitive of JAX, how axes and signs pass through it.
+
+A rule takes the walk, the equation and what is known of its operands, and returns what is known of its results. A
+primitive without a rule fixes all that it touches. Rules err to one side: what they tie together or fix too much costs
+a symmetry, never makes a false one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from .labels import Label, Piece, Uniform, concatenated, product, resolve
+from .program import Array, Known, Operand, Rule, Walk, replaced, unread
+
+RULES: dict[str, Rule] = {}
+
+
+def rule(names: str) -> Any:
+    """Register a rule for primitives, whose names are separated by spaces."""
+
+    def register(function: Rule) -> Rule:
+        RULES.update(dict.fromkeys(names.split(), function))
+        return function
+
+    return register
+
+
+# Entry by entry.
+
+
+@rule(
+    "neg sin tan asin atan sinh tanh asinh atanh erf erf_inv cbrt sign real imag conj convert_element_type "
+    "reduce_precision copy copy_p stop_gradient device_put round symbolic_zeros"
+)
+def odd(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
+    """A sign of the operand is one of the result."""
+    if (
+        eqn.primitive.name == "convert_element_type"
+        and np.dtype(eqn.params["new_dtype"]).kind == "b"
+    ):
+        return walk.even(args[0])
+    return args[0]
+
+
+@rule("abs square one_minus_square cos cosh is_finite bessel_i0e")
+def even(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
+    """A sign makes no difference."""
+    return walk.even(args[0])
+
+
+@rule(
+    "exp exp2 expm1 log log1p log2 logistic sqrt rsqrt acos acosh erfc lgamma digamma floor ceil not population_count "
+    "clz bessel_i1e igamma igammac igamma_grad_a random_gamma_grad regularized_incomplete_beta polygamma zeta "
+    "nextafter mulhi rem atan2 max min and or xor shift_left shift_right_logical shift_right_arithmetic clamp complex "
+    "bitcast_convert_type eq_to le_to lt_to le lt ge gt"
+)
+def entrywise(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
+    """Any sign makes a difference, but for a comparison with infinity, which is for no number's sake."""
+    if len(args) == 2 and eqn.primitive.name in ("le", "lt", "ge", "gt"):
+        return compared(walk, eqn, args)
+    return walk.entrywise(args)
+
+
+@rule("eq ne")
+def compared(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
+    """A number is compared with itself, with infinity or, whether it is equal, with 0: no sign makes a difference."""
+    equality = eqn.primitive.name in ("eq", "ne")
+    first, second = args
+    if not (first.signed or second.signed):
+        return walk.entrywise(args)
+    for array, other in ((first, second), (second, first)):
+        if other.infinite or (equality and other.zero):
+            return walk.even(array if len(array.labels) >= len(other.labels) else other)
+    if eqn.invars[0] is eqn.invars[1]:
+        return walk.even(first)
+    return walk.entrywise(args)
+
+
+@rule("integer_pow")
+def integer_pow(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
+    """An odd power keeps signs."""
+    return args[0] if eqn.params["y"] % 2 else walk.even(args[0])
+
+
+@rule("pow")
+def power(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
+    """A power by an even number loses signs, any other is not defined for both."""
+    return walk.entrywise(args)
+
+
+@rule("add sub add_any")
+def added(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
+    """Terms change signs alike."""
+    return walk.equal(args)
+
+
+@rule("mul div")
+def multiplied(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
+    """Signs are multiplied."""
+    if eqn.primitive.name == "mul" and eqn.invars[0] is eqn.invars[1]:
+        return walk.even(args[0])
+    return walk.times(args)
+
+
+@rule("select_n")
+def chosen(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
+    """Cases change signs alike; which of them is taken does not change."""
+    which, *cases = args
+    walk.plain(which)
+    found = walk.equal(cases)
+    if which.labels:
+        found = walk.times([walk.even(which), found])
+    return found
+
+
+@rule("optimization_barrier")
+def passed(walk: Walk, eqn: Any, args: Sequence[Array]) -> list[Array]:
+    """All operands as they are."""
+    return list(args)
+
+
+# Axes come and go.
+
+
+@rule("broadcast_in_dim")
+def broadcast(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
+    """New axes, and those of length 1 that are repeated, are uniform."""
+    shape = eqn.params["shape"]
+    labels: list[Label] = [Uniform(size) for size in shape]
+    for label, place in zip(args[0].labels, eqn.params["broadcast_dimensions"], strict=True):
+        if label.size == shape[place]:
+            labels[place] = label
+    return replaced(args[0], labels)
+
+
+@rule("transpose")
+def transposed(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
+    """Labels change places."""
+    return replaced(args[0], [args[0].labels[place] for place in eqn.params["permutation"]])
+
+
+@rule("squeeze")
+def squeezed(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
+    """Axes of length 1 go."""
+    return dropped(args[0], eqn.params["dimensions"])
+
+
+def dropped(array: Array, axes: Sequence[int]) -> Array:
+    """The array without some axes."""
+    rank = len(array.labels)
+    gone = {axis % rank for axis in axes}
+    return replaced(array, [label for at, label in enumerate(array.labels) if at not in gone])
+
+
+@rule("expand_dims")
+def expanded(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
+    """Axes of length 1 come."""
+    labels = list(args[0].labels)
+    for axis in sorted(eqn.params["dimensions"]):
+        labels.insert(axis, Uniform(1))
+    return replaced(args[0], labels)
+
+
+@rule("reshape")
+def reshaped(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
+    """Axes are merged into products, and products taken apart."""
+    sizes = eqn.outvars[0].aval.shape
+    found = walk.on.reshaped(args[0].labels, sizes)
+    if found is None:
+        what = "reshaped where its parts do not fit"
+        for label in args[0].labels:
+            walk.fix(label, what)
+        found = tuple(walk.fixed(size, what) for size in sizes)
+    return replaced(args[0], found)
+
+
+@rule("rev")
+def reversed_(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
+    """An axis whose order is turned round stays."""
+    return on_axes(walk, args[0], eqn.params["dimensions"], "its order is reversed")
+
+
+def on_axes(walk: Walk, array: Array, axes: Sequence[int], what: str) -> Array:
+    """Fix some axes; the others are handed on."""
+    labels = list(array.labels)
+    for axis in axes:
+        labels[axis] = walk.fix(labels[axis], what)
+    return replaced(array, labels)
+
+
+@rule("concatenate")
+def joined(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
+    """Labels along the axis are a sum; the others are one."""
+    return in_stretches(walk, args, eqn.params["dimension"])
+
+
+def in_stretches(walk: Walk, arrays: Sequence[Array], axis: int) -> Array:
+    """Arrays one after the other along an axis, each with a sign of its own; along other axes signs are alike."""
+    pieces: list[Piece] = []
+    base = next((a.form for a in arrays if not walk.on.signs or not a.zero), 0)
+    others = []
+    for array in arrays:
+        zero = walk.on.signs and array.zero
+        pieces.append((resolve(array.labels[axis]), base if zero else array.form))
+        rest = dropped(array, [axis])
+        others.append(Array(rest.labels, base, known=array.known if zero else None))
+    found = walk.equal(others)
+    label, form = concatenated(pieces)
+    labels = list(found.labels)
+    labels.insert(axis, label)
+    return Array(tuple(labels), form)
+
+
+@rule("stack")
+def stacked(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
+    """Arrays one after the other along a new axis, whose parts have one component each."""
+    found = walk.equal(args)
+    labels = list(found.labels)
+    labels.insert(eqn.params["axis"], concatenated([(Uniform(1), 0)] * len(args))[0])
+    return replaced(found, labels)
+
+
+@rule("unstack")
+def unstacked(walk: Walk, eqn: Any, args: Sequence[Array]) -> list[Array]:
+    """Every component of an axis on its own."""
+    array, axis = args[0], eqn.params["axis"]
+    found = []
+    for at in range(array.labels[axis].size):
+        _, form = between(walk, array.labels[axis], at, 1)
+        found.append(replace(dropped(array, [axis]), form=array.form ^ form))
+    return found
+
+
+@rule("tile")
+def tiled(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
+    """Repeats of an axis are a uniform factor."""
+    pairs = zip(args[0].labels, eqn.params["reps"], strict=True)
+    return replaced(args[0], [product([Uniform(reps), label]) for label, reps in pairs])
+
+
+@rule("pad")
+def padded(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
+    """Padding is one value, hence uniform; padding between entries fixes the axis."""
+    array, value = args
+    if array.signed and not value.zero:
+        walk.plain(array, value)
+    labels = []
+    for label, (low, high, inner) in zip(array.labels, eqn.params["padding_config"], strict=True):
+        size = label.size + low + high + max(label.size - 1, 0) * inner
+        if inner or min(low, high) < 0:
+            walk.fix(label, "padded between entries")
+            labels.append(walk.fixed(size, "padded between entries"))
+        else:
+            pieces = [(Uniform(low), 0), (resolve(label), 0), (Uniform(high), 0)]
+            labels.append(concatenated(pieces)[0])
+    return replaced(array, labels)
+
+
+def between(walk: Walk, label: Label, first: int, size: int) -> Piece:
+    """Label a stretch of an axis, with the form of the array there."""
+    label = resolve(label)
+    if size == label.size:
+        return label, 0
+    pieces = walk.on.cut(label, [first, first + size])
+    if pieces is None:
+        walk.fix(label, "sliced")
+        return walk.fixed(size, "sliced"), 0
+    start = 0
+    found: list[Piece] = []
+    for piece in pieces:
+        if first <= start < first + size:
+            found.append(piece)
+        start += piece[0].size
+    return concatenated(found)
+
+
+@rule("slice")
+def sliced(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
+    """A stretch of an axis, which takes the axis apart."""
+    starts, stops = eqn.params["start_indices"], eqn.params["limit_indices"]
+    steps = eqn.params["strides"] or (1,) * len(starts)
+    labels, whole = [], args[0].form
+    for label, start, stop, step in zip(args[0].labels, starts, stops, steps, strict=True):
+        count = -(-(stop - start) // step)
+        if step == 1 or count == 1:
+            found, form = between(walk, label, start, count)
+            labels.append(found)
+            whole ^= form
+        else:
+            walk.fix(label, "every few entries are taken")
+            labels.append(walk.fixed(count, "every few entries are taken"))
+    return Array(tuple(labels), whole)
+
+
+@rule("split")
+def split(walk: Walk, eqn: Any, args: Sequence[Array]) -> list[Array]:
+    """All stretches of an axis."""
+    array, axis = args[0], eqn.params["axis"]
+    found, start = [], 0
+    for size in eqn.params["sizes"]:
+        labels = list(array.labels)
+        labels[axis], form = between(walk, labels[axis], start, size)
+        found.append(Array(tuple(labels), array.form ^ form))
+        start += size
+    return found
+
+
+@rule("dynamic_slice")
+def dynamic_slice(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
+    """A stretch of an axis, where it is known."""
+    array, *starts = args
+    labels, whole = [], array.form
+    for label, start, size in zip(array.labels, starts, eqn.params["slice_sizes"], strict=True):
+        at = start.number
+        if size == label.size:
+            labels.append(label)
+        elif at is None:
+            walk.plain(start)
+            walk.fix(label, "sliced at a place that varies")
+            labels.append(walk.fixed(size, "sliced at a place that varies"))
+        else:
+            found, form = between(walk, label, min(max(at, 0), label.size - size), size)
+            labels.append(found)
+            whole ^= form
+    return Array(tuple(labels), whole)
+
+
+@rule("dynamic_update_slice")
+def dynamic_update_slice(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
+    """A stretch of an axis is written over; where several axes are cut, they fit one another."""
+    array, update, *starts = args
+    cut = [at for at, label in enumerate(array.labels) if label.size != update.labels[at].size]
+    numbers = [starts[axis].number for axis in cut]
+    if len(cut) == 1 and numbers[0] is not None:
+        return written(walk, array, update, cut[0], numbers[0])
+    if not cut:
+        return walk.equal([array, update])
+    walk.plain(*args)
+    for axis in cut:
+        walk.fix(update.labels[axis], "written at a place that varies")
+    labels = [
+        walk.fix(own, "written at a place that varies") if axis in cut else walk.on.unify(own, new)
+        for axis, (own, new) in enumerate(zip(array.labels, update.labels, strict=True))
+    ]
+    return replaced(array, labels)
+
+
+def written(walk: Walk, array: Array, update: Array, axis: int, at: int) -> Array:
+    """An array with a stretch of one axis, known by its first place, written over."""
+    label, size = array.labels[axis], update.labels[axis].size
+    at = min(max(at, 0), label.size - size)
+    stretches = []
+    for first, count in ((0, at), (at + size, label.size - at - size)):
+        own, form = between(walk, label, first, count)
+        labels = (*array.labels[:axis], own, *array.labels[axis + 1 :])
+        stretches.append(Array(labels, array.form ^ form, known=array.known))
+    parts = [stretches[0], update, stretches[1]]
+    return in_stretches(walk, [p for p in parts if p.labels[axis].size], axis)
+
+
+@rule("gather")
+def gathered(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
+    """Axes that are taken whole are handed on; those that are indexed stay; axes of the indices come first."""
+    array, indices = args
+    how, sizes = eqn.params["dimension_numbers"], eqn.params["slice_sizes"]
+    value = indices.value
+    what = "indexed" if value is None else "indexed by data"
+    walk.plain(indices)
+    whole: list[Label] = []
+    total = array.form
+    diagonal = _diagonal(array, eqn.params, value)
+    rows = None if value is None else value.reshape(-1, value.shape[-1])
+    single = rows[0] if rows is not None and len(rows) and (rows == rows[0]).all() else None
+    for axis, (label, size) in enumerate(zip(array.labels, sizes, strict=True)):
+        if axis in how.operand_batching_dims:
+            continue
+        if size == label.size:
+            taken = label
+        elif diagonal is not None and axis in how.collapsed_slice_dims:
+            continue
+        elif single is not None:
+            at = int(single[how.start_index_map.index(axis)])
+            taken, form = between(walk, label, min(max(at, 0), label.size - size), size)
+            total ^= form
+        else:
+            walk.fix(label, what)
+            taken = walk.fixed(size, what)
+        if axis not in how.collapsed_slice_dims:
+            whole.append(taken)
+    batch = list(walk.even(indices).labels[:-1])
+    if diagonal is not None:
+        batch = [walk.on.unify(*diagonal, times=True)]
+    for axis, place in zip(how.operand_batching_dims, how.start_indices_batching_dims, strict=True):
+        batch[place] = walk.on.unify(array.labels[axis], batch[place], times=True)
+    return Array(tuple(_interleaved(how.offset_dims, whole, batch)), total)
+
+
+def _diagonal(array: Array, p: Any, value: np.ndarray | None) -> tuple[Label, Label] | None:
+    """Labels of the two axes whose diagonal is taken; None where none is."""
+    axes, how = p["dimension_numbers"].start_index_map, p["dimension_numbers"]
+    if value is None or len(axes) != 2 or value.ndim != 2 or {*how.collapsed_slice_dims} != {*axes}:
+        return None
+    first, second = (array.labels[axis] for axis in axes)
+    every = np.arange(len(value))
+    whole = first.size == second.size == len(value) and (value == every[:, None]).all()
+    return (first, second) if whole else None
+
+
+def _interleaved(places: Sequence[int], inside: list[Label], others: list[Label]) -> list[Label]:
+    rest, own = iter(others), dict(zip(places, inside, strict=True))
+    return [own[at] if at in own else next(rest) for at in range(len(inside) + len(others))]
+
+
+@rule(
+    "scatter scatter-add scatter_add scatter-sub scatter_sub scatter-mul scatter_mul scatter-min scatter-max"
+)
+def scattered(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
+    """Axes that are written whole are one with those of what is written; the others stay."""
+    array, indices, update = args
+    how = eqn.params["dimension_numbers"]
+    walk.plain(indices)
+    axes, value = how.scatter_dims_to_operand_dims, indices.value
+    if eqn.primitive.name == "scatter" and value is not None and value.size == len(axes) == 1:
+        axis = axes[0]
+        if axis in how.inserted_window_dims:
+            labels = list(update.labels)
+            labels.insert(axis, Uniform(1))
+            update = Array(tuple(labels), update.form, known=update.known)
+        if len(update.labels) == len(array.labels):
+            return written(walk, array, update, axis, int(value.item()))
+    form = array.form
+    if array.signed or update.signed:
+        if array.zero:
+            form = update.form
+        else:
+            walk.on.vanish(array.form ^ update.form)
+    if eqn.primitive.name.rpartition("-")[2] in ("mul", "min", "max"):
+        walk.plain(array, update)
+    inner = iter(how.update_window_dims)
+    labels = []
+    batch = [at for at in range(len(update.labels)) if at not in how.update_window_dims]
+    for axis, label in enumerate(array.labels):
+        if axis in how.operand_batching_dims:
+            at = how.scatter_indices_batching_dims[how.operand_batching_dims.index(axis)]
+            own = walk.on.unify(indices.labels[at], update.labels[batch[at]])
+            labels.append(walk.on.unify(label, own))
+            continue
+        if axis in how.inserted_window_dims:
+            labels.append(walk.fix(label, "written at an index"))
+            continue
+        own = update.labels[next(inner)]
+        if own.size == label.size:
+            labels.append(walk.on.unify(label, own))
+        else:
+            walk.fix(own, "written at an index")
+            labels.append(walk.fix(label, "written at an index"))
+    for place, at in enumerate(batch):
+        if place not in how.scatter_indices_batching_dims:
+            walk.fix(walk.on.unify(indices.labels[place], update.labels[at]), "written at an index")
+    return Array(tuple(labels), form)
+
+
+@rule("iota")
+def counted(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
+    """Numbers in order."""
+    at = eqn.params["dimension"]
+    return Array(
+        tuple(
+            walk.fixed(size, "counted through") if axis == at else Uniform(size)
+            for axis, size in enumerate(eqn.params["shape"])
+        )
+    )
+
+
+# Sums, and what is like them.
+
+
+@rule("reduce_sum")
+def summed(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
+    """No order along the axes that go; a sign of single terms would change the sum."""
+    for axis in eqn.params["axes"]:
+        walk.on.steady(args[0].labels[axis])
+    return dropped(args[0], eqn.params["axes"])
+
+
+@rule("reduce_max reduce_min reduce_and reduce_or reduce_xor reduce_prod")
+def reduced(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
+    """No order along the axes that go; any sign makes a difference."""
+    walk.plain(args[0])
+    return dropped(args[0], eqn.params["axes"])
+
+
+@rule("argmax argmin")
+def located(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
+    """The place of the largest is a place along the axis."""
+    walk.plain(args[0])
+    return dropped(
+        on_axes(walk, args[0], eqn.params["axes"], "the place of a maximum along it"),
+        eqn.params["axes"],
+    )
+
+
+@rule("cumsum cumprod cummax cummin cumlogsumexp")
+def cumulated(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
+    """An axis that is added up in order stays."""
+    if eqn.primitive.name != "cumsum":
+        walk.plain(args[0])
+    return on_axes(walk, args[0], [eqn.params["axis"]], "added up in order")
+
+
+@rule("sort")
+def ordered(walk: Walk, eqn: Any, args: Sequence[Array]) -> list[Array]:
+    """Sorted values do not depend on the order that they came in; what is sorted along with them moves with them."""
+    axis = eqn.params["dimension"]
+    walk.plain(*args)
+    labels = walk.entrywise(args).labels
+    found = list(labels)
+    found[axis] = walk.fixed(labels[axis].size, "sorted")
+    return [Array(tuple(found)) for _ in args]
+
+
+@rule("top_k")
+def largest(walk: Walk, eqn: Any, args: Sequence[Array]) -> list[Array]:
+    """The largest values do not depend on the order that they came in, their places do."""
+    axis = eqn.params.get("axis", len(args[0].labels) - 1)
+    walk.plain(args[0])
+    labels = list(args[0].labels)
+    if type(eqn.outvars[1]).__name__ != "DropVar":
+        walk.fix(labels[axis], "places of the largest are looked up")
+    labels[axis] = walk.fixed(eqn.params["k"], "sorted")
+    return [Array(tuple(labels)), Array(tuple(labels))]
+
+
+@rule(
+    "reduce_window_sum reduce_window_max reduce_window_min reduce_window cumred_reduce_window_impl"
+)
+def windowed(walk: Walk, eqn: Any, args: Sequence[Array]) -> Any:
+    """Axes without a window are handed on; those with one stay, but where it is the whole axis."""
+    array, p = args[0], eqn.params
+    if eqn.primitive.name != "reduce_window_sum":
+        walk.plain(array)
+    if eqn.primitive.name == "reduce_window" and len(args) > 2:
+        return unread(walk, eqn, args)
+    labels = []
+    for axis, label in enumerate(array.labels):
+        window, out = p["window_dimensions"][axis], eqn.outvars[0].aval.shape[axis]
+        if window == 1 and out == label.size:
+            labels.append(label)
+        elif out == 1 and window == label.size:
+            walk.on.steady(label)
+            labels.append(Uniform(1))
+        else:
+            walk.fix(label, "windows move along it")
+            labels.append(walk.fixed(out, "windows move along it"))
+    found = replaced(array, labels)
+    return [found] if eqn.primitive.multiple_results else found
+
+
+# Products of arrays.
+
+
+@rule("dot_general")
+def multiplied_out(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
+    """Axes that are summed over are one, those that are gone through together too; the others are handed on."""
+    left, right = args
+    (sum_left, sum_right), (with_left, with_right) = eqn.params["dimension_numbers"]
+    for a, b in zip(sum_left, sum_right, strict=True):
+        walk.on.steady(walk.on.unify(left.labels[a], right.labels[b], times=True))
+    both = [
+        walk.on.unify(left.labels[a], right.labels[b], times=True)
+        for a, b in zip(with_left, with_right, strict=True)
+    ]
+    others = [
+        label
+        for array, gone in ((left, {*sum_left, *with_left}), (right, {*sum_right, *with_right}))
+        for at, label in enumerate(array.labels)
+        if at not in gone
+    ]
+    return Array((*both, *others), left.form ^ right.form, left.blank or right.blank)
+
+
+@rule("conv_general_dilated")
+def convolved(walk: Walk, eqn: Any, args: Sequence[Array]) -> Any:
+    """Channels that go in are one with the kernel's, those that come out are handed on; places stay.
+
+    Of several groups the channels are a product of the groups and those within.
+    """
+    image, kernel = args
+    p = eqn.params
+    how, groups = p["dimension_numbers"], p["feature_group_count"]
+    if p["batch_group_count"] != 1:
+        return unread(walk, eqn, args)
+    batch, inside = image.labels[how.lhs_spec[0]], image.labels[how.lhs_spec[1]]
+    out, within = kernel.labels[how.rhs_spec[0]], kernel.labels[how.rhs_spec[1]]
+    if groups > 1:
+        lefts = walk.on.factor(inside, groups, inside.size // groups)
+        rights = walk.on.factor(out, groups, out.size // groups)
+        if lefts is None or rights is None:
+            return unread(walk, eqn, args)
+        inside = lefts[1]
+        out = product([walk.on.unify(lefts[0], rights[0], times=True), rights[1]])
+    walk.on.steady(walk.on.unify(inside, within, times=True))
+    labels: list[Label] = [Uniform(1)] * len(image.labels)
+    labels[how.out_spec[0]], labels[how.out_spec[1]] = batch, out
+    shape = eqn.outvars[0].aval.shape
+    for axis, kernel_axis, place in zip(
+        how.lhs_spec[2:], how.rhs_spec[2:], how.out_spec[2:], strict=True
+    ):
+        label, size = image.labels[axis], shape[place]
+        if kernel.labels[kernel_axis].size == 1 and size == label.size:
+            labels[place] = label
+            continue
+        walk.fix(label, "a convolution along it")
+        walk.fix(kernel.labels[kernel_axis], "a convolution along it")
+        labels[place] = walk.fixed(size, "a convolution along it")
+    return Array(tuple(labels), image.form ^ kernel.form, image.blank or kernel.blank)
+
+
+@rule("fft")
+def transformed(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
+    """Axes that are transformed stay."""
+    count, rank = len(eqn.params["fft_lengths"]), len(args[0].labels)
+    found = on_axes(walk, args[0], range(rank - count, rank), "Fourier transformed")
+    sizes = eqn.outvars[0].aval.shape
+    labels = [
+        walk.fixed(size, "Fourier transformed") if axis >= rank - count else label
+        for axis, (label, size) in enumerate(zip(found.labels, sizes, strict=True))
+    ]
+    return replaced(found, labels)
+
+
+@rule("triangular_solve")
+def solved(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
+    """Axes of the matrix stay; columns that are solved for are handed on."""
+    matrix, right = args
+    what = "a triangular system is solved along it"
+    walk.plain(matrix)
+    matrix = on_axes(walk, matrix, (-1, -2), what)
+    rank = len(right.labels)
+    right = on_axes(walk, right, [rank - (2 if eqn.params["left_side"] else 1)], what)
+    batch = [
+        walk.on.unify(*pair, times=True)
+        for pair in zip(matrix.labels[:-2], right.labels[:-2], strict=True)
+    ]
+    return replaced(right, [*batch, *right.labels[-2:]])
+
+
+@rule(
+    "cholesky lu qr eigh eig svd schur householder_product geqrf tridiagonal lu_pivots_to_permutation"
+)
+def decomposed(walk: Walk, eqn: Any, args: Sequence[Array]) -> Any:
+    """Axes of matrices stay, those before them are handed on."""
+    what = f"a matrix decomposition (`{eqn.primitive.name}`)"
+    walk.plain(*args)
+    core = 1 if eqn.primitive.name == "lu_pivots_to_permutation" else 2
+    for array in args:
+        on_axes(walk, array, range(-min(core, len(array.labels)), 0), what)
+    batch = list(args[0].labels[: len(args[0].labels) - core])
+    found = [
+        Array((*batch, *(walk.fixed(size, what) for size in var.aval.shape[len(batch) :])))
+        for var in eqn.outvars
+    ]
+    return found if eqn.primitive.multiple_results else found[0]
+
+
+# Programs inside.
+
+
+@rule("scan")
+def scanned(walk: Walk, eqn: Any, args: Sequence[Operand]) -> list[Array]:
+    """A loop along an axis, which stays; what is carried settles."""
+    p = eqn.params
+    first, second = (len(list(tree)) for tree in p["ft_in"].unpack()[:2])
+    consts, carry = args[:first], args[first : first + second]
+    rows = []
+    for array in map(walk.labelled, args[first + second :]):
+        walk.fix(array.labels[0], "gone through in order")
+        rows.append(replaced(array, array.labels[1:]))
+
+    def body(held: list[Array]) -> list[Operand]:
+        return walk.inner(p["jaxpr"], [*consts, *held, *rows])[:second]
+
+    held = walk.settled(carry, body)
+    found = [walk.labelled(each) for each in walk.inner(p["jaxpr"], [*consts, *held, *rows])]
+    count = p["length"]
+    along = [
+        replaced(each, (walk.fixed(count, "gone through in order"), *each.labels))
+        for each in found[second:]
+    ]
+    return [*found[:second], *along]
+
+
+@rule("platform_index")
+def platform(walk: Walk, eqn: Any, args: Sequence[Operand]) -> Known:
+    """The processor that a program runs on: all programs give the same."""
+    return Known(np.asarray(eqn.params["platforms"].index(None)))
+
+
+@rule("while")
+def repeated(walk: Walk, eqn: Any, args: Sequence[Operand]) -> list[Array]:
+    """A loop until a condition holds."""
+    p = eqn.params
+    first, second = p["cond_nconsts"], p["cond_nconsts"] + p["body_nconsts"]
+
+    def body(held: list[Array]) -> list[Operand]:
+        walk.plain(*map(walk.labelled, walk.inner(p["cond_jaxpr"], [*args[:first], *held])))
+        return walk.inner(p["body_jaxpr"], [*args[first:second], *held])
+
+    return walk.settled(list(args[second:]), body)
+
+
+@rule("cond")
+def branched(walk: Walk, eqn: Any, args: Sequence[Operand]) -> list[Operand]:
+    """Branches have the same result, in one program or another."""
+    which, *operands = args
+    if isinstance(which, Known):
+        branches = eqn.params["branches"]
+        at = int(np.clip(np.asarray(which.value), 0, len(branches) - 1))
+        return walk.inner(branches[at], operands)
+    walk.plain(walk.labelled(which))
+    found = [
+        [walk.labelled(each) for each in walk.inner(branch, operands)]
+        for branch in eqn.params["branches"]
+    ]
+    return [walk.equal(each) for each in zip(*found, strict=True)]

@@ -1,0 +1,101 @@
+"""Tools that several papers need: diagnoses and scores of a network's cells, halves of chains, frames in a file."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from onebasin.analysis.alignment.preparation import prior_scales
+from onebasin.analysis.predictive.heldout import HeldOut
+from onebasin.base.errors import StudyError
+from onebasin.models import BayesianNetwork
+from onebasin.posteriors import schema
+from onebasin.posteriors.view import as_view
+
+from ..lab.cells import Cell, Outcomes
+from ..lab.frames import Frames, Row, frame_of
+
+MAX_RHAT = 1.05
+"""R-hat of f above which chains disagree: what they say of the posterior is not to be trusted."""
+MOST = 99
+"""Data sets, or splits, at most: keys number them by two digits."""
+
+
+def check_number(option: str, number: int) -> None:
+    """Refuse a number of data sets or of splits that makes no sense; `option` is its name on the command line."""
+    if not 1 <= number <= MOST:
+        raise StudyError(f"`--{option}` is {number}; it must be a whole number from 1 to {MOST}.")
+
+
+def diagnosis_columns(outcomes: Outcomes, cell: Cell) -> dict[str, Any]:
+    """Return the columns that say whether a cell's draws can be trusted: the headline numbers of its diagnosis.
+
+    `depth_error` is the standard error of the mean tree depth, from the spread of the chains' means.
+    """
+    diagnosis = outcomes.diagnosis(cell)
+    numbers = diagnosis.summary()
+    for of_the_cell in ("target", "engine", "method"):
+        numbers.pop(of_the_cell, None)
+    depth, error = as_view(outcomes.tree(cell)).stat(schema.TREE_DEPTH), None
+    if depth is not None and len(depth) > 1:
+        error = float(depth.mean(axis=1).std(ddof=1)) / len(depth) ** 0.5
+    fit = diagnosis.variational
+    return {**numbers, "depth_error": error, "converged": None if fit is None else fit.converged}
+
+
+def score_columns(held_out: HeldOut, seconds: float | None = None) -> dict[str, Any]:
+    """Give all scores, and of Markov chains how well they mix in f.
+
+    `seconds` is what the kept draws took, summed over chains.
+    """
+    scores, ess = held_out.scores.to_dict(), held_out.median_ess
+    scores.pop("num_draws")  # of all chains; a diagnosis has that of each
+    columns = {**scores, "prediction_ess": ess, "prediction_rhat": None}
+    if held_out.gradients is not None:
+        columns["prediction_rhat"] = held_out.worst_rhat
+        columns["rhat_above"] = float((held_out.points["rhat"] > MAX_RHAT).mean())
+        columns["ess_per_1000_gradients"] = 1000 * ess / held_out.gradients
+        columns["prediction_ess_per_second"] = ess / seconds if seconds else None
+    return columns
+
+
+def disagrees(row: Row) -> bool | None:
+    """Tell whether chains disagree on the predictions; None without chains."""
+    rhat = row.get("prediction_rhat")
+    return None if rhat is None else bool(rhat > MAX_RHAT)
+
+
+def tree_of(groups: Mapping[str, xr.Dataset], attrs: Mapping[Any, Any]) -> xr.DataTree:
+    """Make a tree of groups and attributes."""
+    tree = xr.DataTree.from_dict(dict(groups))
+    tree.attrs = dict(attrs)
+    return tree
+
+
+def halves(posterior: xr.Dataset) -> tuple[xr.Dataset, xr.Dataset]:
+    """Divide the chains into two halves; the draws where there is one chain."""
+    dim = "chain" if posterior.sizes["chain"] > 1 else "draw"
+    middle = posterior.sizes[dim] // 2
+    return posterior.isel({dim: slice(None, middle)}), posterior.isel({dim: slice(middle, None)})
+
+
+def prior_draws(model: BayesianNetwork, like: xr.Dataset, seed: int) -> xr.Dataset:
+    """Draw as often from the prior, whose draws are as far apart as draws can be."""
+    rng, scales = np.random.default_rng(seed), prior_scales(model)
+    shapes = {name: like[name].shape for name in model.network.shapes}
+    draws = {name: scales[name] * rng.standard_normal(shape) for name, shape in shapes.items()}
+    return xr.Dataset({name: like[name].copy(data=values) for name, values in draws.items()})
+
+
+def to_tree(frames: Frames) -> xr.DataTree:
+    """Lay out frames as groups that a file can keep, next to an empty posterior; `from_tree` reads them back."""
+    texts = {n: ((), json.dumps(frame.to_dict("records"))) for n, frame in frames.items()}
+    return xr.DataTree.from_dict({"posterior": xr.Dataset(), "frames": xr.Dataset(texts)})
+
+
+def from_tree(tree: xr.DataTree) -> Frames:
+    """Read back the frames of `to_tree`."""
+    texts = tree["frames"].to_dataset()
+    return {str(name): frame_of(json.loads(str(v.values))) for name, v in texts.items()}
