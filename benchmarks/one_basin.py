@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import numpyro
+import optax
 from numpyro import distributions as dist
 from sklearn.datasets import load_digits
 
@@ -55,19 +56,54 @@ def score(draws: dict[str, np.ndarray], x: jax.Array, y: jax.Array) -> float:
     return float(np.log(np.mean(np.exp(each), axis=0)).mean())
 
 
-def measure(name: str, tree: object, x: jax.Array, y: jax.Array) -> None:
-    """Print R-hat of the weights, and the log score of one Gaussian with their moments."""
-    draws = {n: np.asarray(tree["posterior"][n].values, np.float64) for n in SHAPES}  # type: ignore[index]
+def measure(name: str, draws: dict[str, np.ndarray], x: jax.Array, y: jax.Array) -> None:
+    """Print R-hat of the weights (chain, draw, ...), and the log score of one Gaussian with their moments."""
     found = np.concatenate([rhats(v.reshape(*v.shape[:2], -1)) for v in draws.values()])
     rng = np.random.default_rng(0)
     flat = {n: v.reshape(-1, *v.shape[2:]) for n, v in draws.items()}
     gaussian = {n: rng.normal(v.mean(0), v.std(0), (200, *v.shape[1:])) for n, v in flat.items()}
     mean = {n: v.mean(0)[None] for n, v in flat.items()}
+    known = (
+        f"R-hat of weights: median {np.median(found):.2f}, {np.mean(found > 1.05):.0%} above 1.05; "
+    )
     print(
-        f"{name:11s} R-hat of weights: median {np.median(found):.2f}, {np.mean(found > 1.05):.0%} above 1.05; "
-        f"log score: one Gaussian {score(gaussian, x, y):.3f}, its mean alone {score(mean, x, y):.3f}",
+        f"{name:11s} {known if len(next(iter(draws.values()))) > 1 else ''}log score: one Gaussian "
+        f"{score(gaussian, x, y):.3f}, its mean alone {score(mean, x, y):.3f}",
         flush=True,
     )
+
+
+def train(count: int, x: jax.Array, y: jax.Array) -> dict[str, dict[str, np.ndarray]]:
+    """Train networks by Adam on all data, each from a start of its own."""
+    adam = optax.adam(3e-3)
+    loss = jax.grad(lambda p: -jax.nn.log_softmax(logits(p, x))[jnp.arange(len(y)), y].mean())
+
+    def one(key: jax.Array) -> dict[str, jax.Array]:
+        keys = jax.random.split(key, len(SHAPES))
+        start = {
+            n: jax.random.normal(k, s) * s[0] ** -0.5 * (len(s) > 1)
+            for k, (n, s) in zip(keys, SHAPES.items(), strict=True)
+        }
+
+        def step(carry: tuple, _: None) -> tuple[tuple, None]:
+            change, state = adam.update(loss(carry[0]), carry[1])
+            return (optax.apply_updates(carry[0], change), state), None
+
+        return jax.lax.scan(step, (start, adam.init(start)), length=200)[0][0]
+
+    found = jax.lax.map(jax.jit(one), jax.random.split(jax.random.key(0), count))
+    return {str(k): {n: np.asarray(v[k]) for n, v in found.items()} for k in range(count)}
+
+
+def compare_trained(count: int, data: tuple[jax.Array, ...]) -> None:
+    """The same measures for networks that were trained apart, which are no posterior."""
+    x, y, x_new, y_new = data
+    found = ob.align(train(count, x, y), SYMMETRY, apply=logits, x=x[:8])
+    print(f"{count} trained networks: log score of all {score(found.given, x_new, y_new):.3f}")
+    for name, values in (("as trained", found.given), ("aligned", found.given | found.aligned)):
+        measure(name, {n: v[None] for n, v in values.items()}, x_new, y_new)
+    loss = jax.jit(lambda p: -jax.nn.log_softmax(logits(p, x))[jnp.arange(len(y)), y].mean())
+    print(ob.networks.barriers(found, loss=loss, pairs=12, num_points=11))
 
 
 def main() -> None:
@@ -76,10 +112,16 @@ def main() -> None:
     parser.add_argument("--chains", type=int, default=8)
     parser.add_argument("--draws", type=int, default=100)
     parser.add_argument("--thin", type=int, default=20)
+    parser.add_argument(
+        "--trained", type=int, default=16, help="networks; with 0 chains, these alone"
+    )
     options = parser.parse_args()
     x, y = load_digits(return_X_y=True)
     x, y = jnp.asarray(x / 16, jnp.float32), jnp.asarray(y)
     x, y, x_new, y_new = x[:TRAIN], y[:TRAIN], x[-500:], y[-500:]
+    compare_trained(options.trained, (x, y, x_new, y_new))
+    if not options.chains:
+        return
     target = ob.numpyro_model(model, {"x": x, "y": y}, symmetry=SYMMETRY)
     begun = time.perf_counter()
     posterior = ob.mclmc(
@@ -112,8 +154,9 @@ def main() -> None:
         f"predictions R-hat: median {np.median(found):.3f}, {np.mean(found > 1.05):.0%} above 1.05; "
         f"log score of all draws {score(flat, x_new, y_new):.3f}"
     )
-    measure("as sampled", posterior, x_new, y_new)
-    measure("aligned", aligned.posterior, x_new, y_new)
+    measure("as sampled", draws, x_new, y_new)
+    moved = {n: aligned.posterior["posterior"][n].values for n in SHAPES}
+    measure("aligned", moved, x_new, y_new)
     loss = jax.jit(lambda p: -jax.nn.log_softmax(logits(p, x))[jnp.arange(TRAIN), y].mean())
     print(ob.networks.barriers(posterior, loss=loss, pairs=12, num_points=11))
 

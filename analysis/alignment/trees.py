@@ -52,7 +52,7 @@ class Layout:
         places: dict[str, int] = {}
         for place, (path, leaf) in enumerate(found):
             if hasattr(leaf, "shape") and numpy.issubdtype(leaf.dtype, numpy.floating):
-                name = ".".join(map(_word, path)).replace("/", ".")
+                name = ".".join(map(_word, path)).replace("/", ".").removesuffix(".value")
                 if name in places:
                     raise ArgumentError(
                         f"`posterior` has a network with two arrays that are called {name}."

@@ -128,7 +128,9 @@ def in_plain_view(dataset: xr.Dataset, symmetry: Symmetry) -> tuple[xr.Dataset, 
     values = {n: dataset[n].transpose("chain", "draw", ...) for n in names}
     known = (b if {*b.variables} <= {*names} else b.restricted(names) for b in symmetry)
     plain = plain_view(tuple(b for b in known if b), {n: v.shape[2:] for n, v in values.items()})
-    stacked = plain.stack({n: v.values for n, v in values.items()}, 2)
+    needed = {piece.source for piece in plain.pieces}  # and not what may be on disk still
+    needed |= {n for b in plain.declared if b.stacked is not b for n in b.variables}
+    stacked = plain.stack({n: v.values for n, v in values.items() if n in needed}, 2)
     more = dataset.assign(
         {
             name: (("chain", "draw", *(f"{name}_dim_{k}" for k in range(array.ndim - 2))), array)

@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .arrays import module_of
 from .axis_part import AxisPart
 from .block import Axes, Block, Place, places_of
 from .blocks import Complement, Exchangeable, Flip, Rotation, Symmetry
@@ -26,10 +25,10 @@ Values = Mapping[str, Any]
 
 
 class _Cut(NamedTuple):
-    """Some positions of an axis, all where they are None, and the axes that they are split into."""
+    """Some positions of an axis, and the axes that they are split into."""
 
     word: str
-    positions: np.ndarray | None
+    positions: np.ndarray
     shape: tuple[int, ...]
     places: tuple[Place, ...]
     """Axes or parts of the variable that the first of these axes stand for, in order."""
@@ -57,24 +56,19 @@ class Piece:
 
     def of(self, values: Any, lead: int) -> Any:
         """Take the piece from values (*lead, *event) of the variable."""
-        for axis, cut in enumerate(self.cuts):
-            if cut.positions is not None:
-                values = values.take(cut.positions, axis=lead + axis)
+        for axis, cut in enumerate(self.cuts, lead):
+            if not np.array_equal(cut.positions, np.arange(values.shape[axis])):
+                values = values.take(cut.positions, axis=axis)
         return values.reshape(*values.shape[:lead], *(n for cut in self.cuts for n in cut.shape))
 
     def put(self, values: Any, piece: Any, lead: int) -> Any:
         """Give the variable with its piece replaced."""
-        whole = [np.arange(n) for n in values.shape[lead:]]
-        at = [
-            w if cut.positions is None else cut.positions
-            for w, cut in zip(whole, self.cuts, strict=True)
-        ]
-        lengths = [len(each) for each in at]
-        where = (..., *np.ix_(*at))
-        piece = piece.reshape(*values.shape[:lead], *lengths)
+        at = [cut.positions for cut in self.cuts]
+        piece = piece.reshape(*values.shape[:lead], *map(len, at))
         if not isinstance(values, np.ndarray):
-            return values.at[where].set(module_of(values).asarray(piece, values.dtype))
-        values[where] = piece
+            return values.at[(..., *np.ix_(*at))].set(piece.astype(values.dtype))
+        values = values.copy()
+        values[(..., *np.ix_(*at))] = piece
         return values
 
 
@@ -103,15 +97,10 @@ class PlainView:
 
     def unstack(self, values: Values, lead: int) -> dict[str, Any]:
         """Write the arrays of the view back to the variables, without changing an array that was given."""
-        names = {piece.name for piece in self.pieces}
-        out = {name: value for name, value in values.items() if name not in names}
-        fresh = set[str]()
-        for piece in (piece for piece in self.pieces if piece.name in values):
-            old = out[piece.source]
-            if piece.source not in fresh and isinstance(old, np.ndarray):
-                old = old.copy()
-            fresh.add(piece.source)
-            out[piece.source] = piece.put(old, values[piece.name], lead)
+        own = {piece.name: piece for piece in self.pieces if piece.name in values}
+        out = {name: value for name, value in values.items() if name not in own}
+        for name, piece in own.items():
+            out[piece.source] = piece.put(out[piece.source], values[name], lead)
         for block in self.declared:
             out = block.unstack(out, lead)
         return out
@@ -142,7 +131,7 @@ def _cut(axis: int, length: int, parts: tuple[AxisPart, ...]) -> list[_Cut]:
     """Cut an axis into the positions that the same parts hold."""
     parts = tuple(part for part in parts if part.axis == axis)
     if not parts:
-        return [_Cut("", None, (length,), (axis,))]
+        return [_Cut("", np.arange(length), (length,), (axis,))]
     components = np.stack([part.components(length) for part in parts])
     held, group = np.unique(components >= 0, axis=1, return_inverse=True)
     found = []
@@ -155,8 +144,7 @@ def _cut(axis: int, length: int, parts: tuple[AxisPart, ...]) -> list[_Cut]:
         rest = len(positions) // prod(counts)
         shape = (*counts, *([rest] if rest > 1 or not own else []))
         word = "".join(f":{part.word}" for part in own) or f":{axis}[rest]"
-        whole = np.array_equal(positions, np.arange(length))
-        found.append(_Cut(word, None if whole else positions, shape, tuple(own)))
+        found.append(_Cut(word, positions, shape, tuple(own)))
     return found
 
 

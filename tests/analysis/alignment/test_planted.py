@@ -59,8 +59,8 @@ def test_any_number_of_parts(rng, parts, flips):
 def test_many_units_whose_gates_share_a_matrix(rng):
     # Both axes of the recurrent matrix: 4,950 exchanges of two units would take hours.
     symmetry = as_symmetry("r:0:1[4,*100],i:1[4,*100],b:0[4,*100]")
-    shapes = {"r": (100, 400), "i": (6, 400), "b": (400,)}
-    planted = plant(symmetry, shapes, rng, lead=(1, 5), noise=0.3)
+    shapes = {"r": (100, 400), "i": (1, 400), "b": (400,)}
+    planted = plant(symmetry, shapes, rng, lead=(1, 5), noise=0.7)
     found = align(planted.seen, symmetry, scales=planted.scales)
     assert same_everywhere(planted.left_over(found.element))
 
