@@ -189,7 +189,7 @@ JUDGED: tuple[tuple[str, str, Callable[[], ob.Target], dict[str, Any]], ...] = (
     ("two kernels", "aligned unusable", partial(program, "two_kernels"), {}),
     ("two breaks at unknown times", "aligned", partial(program, "breaks"), {}),
     ("a mixture of experts", "aligned", partial(program, "experts"), {"seeds": (1,)}),
-    ("two abilities", "aligned", partial(program, "abilities"), {"seeds": (1,)}),
+    ("two abilities", "aligned", partial(program, "abilities"), {"seeds": (1,), "draws": 1200}),
     ("sparse weights, empty components", "invariant unusable", partial(program, "empty"), {}),
     ("blocks with mixed members", "aligned", partial(program, "blocks"), {"seeds": (1,)}),
     ("clusters with correlations", "aligned", partial(program, "mvn_lkj"), {"seeds": (1,)}),
