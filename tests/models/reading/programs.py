@@ -261,19 +261,27 @@ def _loop(rng, pool):
     return jax.lax.fori_loop(0, 3, lambda i, x: jnp.sin(x) + array / (i + 1), array)
 
 
-def _along(rng, pool, call):
-    """A function along one axis of an array."""
-    array = _one(rng, pool)
-    return call(array, int(rng.integers(array.ndim))) if array.ndim else None
+def _along(call):
+    """A step that applies a function along one axis of an array."""
+
+    def step(rng, pool):
+        array = _one(rng, pool)
+        return call(array, int(rng.integers(array.ndim))) if array.ndim else None
+
+    return step
 
 
-def _square(rng, pool, call):
-    """A function of a positive definite matrix."""
-    found = [a for a in pool if a.ndim == 2]
-    if not found:
-        return None
-    array = found[rng.integers(len(found))]
-    return call(array @ array.T + jnp.eye(len(array)))
+def _square(call):
+    """A step that applies a function to a positive definite matrix."""
+
+    def step(rng, pool):
+        found = [a for a in pool if a.ndim == 2]
+        if not found:
+            return None
+        array = found[rng.integers(len(found))]
+        return call(array @ array.T + jnp.eye(len(array)))
+
+    return step
 
 
 def _argsort(array, axis):
@@ -310,30 +318,30 @@ def _batched(rng, pool):
 
 
 ODD = {
-    "solve": lambda rng, pool: _square(rng, pool, lambda m: jnp.linalg.solve(m, jnp.ones(len(m)))),
-    "cholesky": lambda rng, pool: _square(rng, pool, jnp.linalg.cholesky),
-    "determinant": lambda rng, pool: _square(rng, pool, lambda m: jnp.linalg.slogdet(m)[1]),
-    "spectrum": lambda rng, pool: _square(rng, pool, jnp.linalg.eigvalsh),
-    "argsort": lambda rng, pool: _along(rng, pool, _argsort),
-    "segments": lambda rng, pool: _along(rng, pool, _segments),
-    "largest": lambda rng, pool: _along(rng, pool, _largest),
-    "stepped": lambda rng, pool: _along(rng, pool, _stepped),
-    "sliced": lambda rng, pool: _along(rng, pool, _sliced_where),
-    "roll": lambda rng, pool: _along(rng, pool, lambda a, k: jnp.roll(a, 1, axis=k)),
-    "flip": lambda rng, pool: _along(rng, pool, lambda a, k: jnp.flip(a, axis=k)),
-    "repeat": lambda rng, pool: _along(rng, pool, lambda a, k: jnp.repeat(a, 2, axis=k)),
+    "solve": _square(lambda m: jnp.linalg.solve(m, jnp.ones(len(m)))),
+    "cholesky": _square(jnp.linalg.cholesky),
+    "determinant": _square(lambda m: jnp.linalg.slogdet(m)[1]),
+    "spectrum": _square(jnp.linalg.eigvalsh),
+    "argsort": _along(_argsort),
+    "segments": _along(_segments),
+    "largest": _along(_largest),
+    "stepped": _along(_stepped),
+    "sliced": _along(_sliced_where),
+    "roll": _along(lambda a, k: jnp.roll(a, 1, axis=k)),
+    "flip": _along(lambda a, k: jnp.flip(a, axis=k)),
+    "repeat": _along(lambda a, k: jnp.repeat(a, 2, axis=k)),
     "tile": lambda rng, pool: jnp.tile(_one(rng, pool), 2),
-    "norm": lambda rng, pool: _along(rng, pool, lambda a, k: a / (1 + jnp.linalg.norm(a, axis=k, keepdims=True))),
-    "centre": lambda rng, pool: _along(rng, pool, lambda a, k: a - a.mean(k, keepdims=True)),
-    "every other": lambda rng, pool: _along(rng, pool, lambda a, k: jax.lax.slice_in_dim(a, 0, None, 2, axis=k)),
-    "write inside": lambda rng, pool: _along(rng, pool, lambda a, k: jnp.moveaxis(a, k, 0).at[1:].add(1.0)),
-    "multiply inside": lambda rng, pool: _along(rng, pool, lambda a, k: jnp.moveaxis(a, k, 0).at[0].mul(a.sum())),
-    "spectral": lambda rng, pool: _along(rng, pool, lambda a, k: jnp.abs(jnp.fft.fft(a, axis=k))),
+    "norm": _along(lambda a, k: a / (1 + jnp.linalg.norm(a, axis=k, keepdims=True))),
+    "centre": _along(lambda a, k: a - a.mean(k, keepdims=True)),
+    "every other": _along(lambda a, k: jax.lax.slice_in_dim(a, 0, None, 2, axis=k)),
+    "write inside": _along(lambda a, k: jnp.moveaxis(a, k, 0).at[1:].add(1.0)),
+    "multiply inside": _along(lambda a, k: jnp.moveaxis(a, k, 0).at[0].mul(a.sum())),
+    "spectral": _along(lambda a, k: jnp.abs(jnp.fft.fft(a, axis=k))),
     "batched": _batched,
-    "cumulated back": lambda rng, pool: _along(rng, pool, lambda a, k: jax.lax.cumlogsumexp(a, axis=k, reverse=True)),
-    "one-hot": lambda rng, pool: _along(rng, pool, lambda a, k: a * jax.nn.one_hot(jnp.argmax(a, axis=k), a.shape[k], axis=k)),
-    "outer product": lambda rng, pool: jnp.einsum("i,j->ij", *(a.ravel()[:3] for a in (_one(rng, pool), _one(rng, pool)))),
-    "pieces": lambda rng, pool: _along(rng, pool, lambda a, k: jnp.split(a, [1], axis=k)[1]),
+    "cumulated back": _along(lambda a, k: jax.lax.cumlogsumexp(a, axis=k, reverse=True)),
+    "one-hot": _along(lambda a, k: a * jax.nn.one_hot(jnp.argmax(a, axis=k), a.shape[k], axis=k)),
+    "outer product": lambda rng, pool: jnp.outer(_one(rng, pool).ravel()[:3], _one(rng, pool)),
+    "pieces": _along(lambda a, k: jnp.split(a, [1], axis=k)[1]),
     "unstacked": lambda rng, pool: (lambda a: a[0] * a[-1] if a.ndim else None)(_one(rng, pool)),
 }  # fmt: skip
 """Steps that are rare in models, for what is false alone."""
