@@ -101,7 +101,8 @@ def _basins(draws: Draws) -> tuple[tuple[int, ...], ...]:
     """
     left, groups = list(range(draws.num_chains)), []
     while left:
-        joined, group = {left[0]}, list[int]()
+        group: list[int] = []
+        joined = {left[0]}
         while joined:
             group += joined
             left = [chain for chain in left if chain not in joined]

@@ -284,12 +284,9 @@ def symmetry_of(found: ReadSymmetry, shapes: Shapes) -> Symmetry:
     for each in found.classes:
         fitting = [own for own in sorted(each.signs, key=len) if signs_fit(each, own)]
         signs = fitting[0] if fitting else ()
-        blocks.append(block_of(each, shapes, signs))
-        # Signs of all components are that of the whole along every axis.
-        whole = 0
-        for name, _ in signs:
-            whole ^= place[name]
-        known = echelon([*known, whole])
+        block = block_of(each, shapes, signs)
+        blocks.append(block)
+        known = echelon([*known, sum(place[name] for name in block.turned(shapes) or ())])
     for own in sorted(found.flips, key=len):
         vector = sum(place[name] for name in own)
         if reduce(vector, known):
