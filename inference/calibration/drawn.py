@@ -11,6 +11,7 @@ import xarray as xr
 
 from onebasin.base.checks import check_class
 from onebasin.base.errors import ArgumentTypeError, code_of_user
+from onebasin.base.text import dotted
 from onebasin.models.target import Target
 from onebasin.posteriors import schema
 
@@ -64,9 +65,9 @@ def simulated(family: Family, seed: int, number: int) -> Simulation:
         raise ArgumentTypeError(
             f"{simulator} gave a {type(given).__name__}; it must give two mappings, of the parameters and of the data."
         )
-    parameters, data = given
+    parameters, data = dotted(given[0]), given[1]
     try:
-        values = {name: np.asarray(value, np.float64) for name, value in parameters.items()}
+        values = {n: np.asarray(value, np.float64) for n, value in parameters.items()}
     except (TypeError, ValueError) as error:
         raise ArgumentTypeError(f"{simulator} gave parameters that are no numbers.") from error
     rng = np.random.default_rng(of_ranks)

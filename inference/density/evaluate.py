@@ -13,6 +13,7 @@ from onebasin.base.arguments import checks_arguments
 from onebasin.base.checks import check_class, check_seed
 from onebasin.base.errors import ArgumentError
 from onebasin.base.precision import precision
+from onebasin.base.text import dotted
 from onebasin.models.target import Target, check_target
 from onebasin.posteriors import schema
 
@@ -82,6 +83,8 @@ def log_density(
         if isinstance(points, xr.DataTree):
             held = points[schema.POSTERIOR] if schema.POSTERIOR in points.children else points
             points = held.to_dataset()
+        elif not isinstance(points, xr.Dataset):
+            points = dotted(points)
         if absent := [name for name in names if name not in points]:
             raise ArgumentError(
                 f"`points` lack {', '.join(f'`{name}`' for name in absent)}; give every parameter of the target: "

@@ -286,7 +286,8 @@ class NumpyroDensity(Coordinates):
 
     def unconstrain(self, values: Mapping[str, Any]) -> Vector:
         """The vector of values."""
-        return self.ravel({n: c.inverse(jnp.asarray(values[n])) for n, c in self.charts.items()})
+        own = dotted(values)
+        return self.ravel({n: c.inverse(jnp.asarray(own[n])) for n, c in self.charts.items()})
 
     def log_jacobian(self, vector: Vector) -> Float[Array, ""]:
         """Return the difference between the log density of a vector and that of its values."""

@@ -15,6 +15,7 @@ import onebasin as ob
 from onebasin.base.errors import ArgumentError
 from onebasin.base.precision import precision
 from onebasin.base.text import dotted
+from onebasin.inference.calibration.drawn import simulated
 from onebasin.inference.density.network import density_of
 
 nn = pytest.importorskip("flax.linen")
@@ -169,6 +170,12 @@ def test_names_of_a_model_are_read_as_the_user_spells_them(tmp_path):
     assert predicted.tree["predictions"]["y"].shape == (2, 20, 3)
 
 
+def test_a_family_simulates_under_the_models_names():
+    """Ranks of parameters under other names than the posterior's would be left out."""
+    family = ob.truth.Family("f", lambda _: ({"left/mu": [1.0, 2.0]}, {}), lambda _: None)
+    assert list(simulated(family, 1, 0).parameters) == ["left.mu"]
+
+
 def test_two_names_that_become_one_are_rejected():
     def twice():
         numpyro.sample("a.b", dist.Normal())
@@ -178,6 +185,7 @@ def test_two_names_that_become_one_are_rejected():
     with pytest.raises(ArgumentError, match=r"a\.b and a/b"):
         density_of(ob.numpyro_model(twice))
     target = ob.numpyro_model(_scoped, {"x": X[:, 0], "y": Y})
+    assert float(ob.log_density(target, {"left/mu": [0.5, 1.0]})) < 0
     with pytest.raises(ArgumentError, match=r"left\.mu"):
         ob.nuts(target, init={"left/mu": [0, 0], "left.mu": [0, 0]}, chains=1, draws=5)
 
