@@ -27,6 +27,11 @@ from .result import FoundBlock, bounding, listed
 from .search import Search
 from .stages import judged
 
+SECOND = "A word of `--exchangeable` has one set of signs of parts, and this is a second one"
+PARTLY = (
+    "A word of `--exchangeable` changes the sign of a variable along all that it moves, and these change along a part "
+    "of it"
+)
 VERIFIED_AT = 2
 """Points at which what was read is compared."""
 
@@ -78,10 +83,7 @@ def blocks_read(s: Search, found: ReadSymmetry) -> Iterator[FoundBlock]:
                 "incomplete",
                 (
                     f"Read from the program: each part may change the sign of {listed(more)}.",
-                    bounding(
-                        "A word of `--exchangeable` has one set of signs of parts, and this is a second one",
-                        [f"each such part of {at[0]}"],
-                    ),
+                    bounding(SECOND if names else PARTLY, [f"each such part of {at[0]}"]),
                 ),
                 "read",
             )

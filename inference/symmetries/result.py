@@ -140,6 +140,8 @@ def of_parts(orbits: Sequence[Sequence[int]], most: int = 4) -> str:
 Source = Literal["read", "found"]
 Status = Literal["live", "harmless", "undecided", "incomplete", "near"]
 
+LONG = 40
+"""Characters of a block beyond which its meaning does not fit beside it."""
 LISTED = 6
 """Axes that are named for each reason why they stay."""
 MEANING: dict[Status, tuple[str, Flag]] = {
@@ -321,7 +323,10 @@ class FoundSymmetry(Shown):
 
     def _said(self) -> Iterator[Part]:
         for block in self.blocks:
-            yield FactList((Fact(block.title, block.meaning, block.flag),))
+            if len(block.title) > LONG:
+                yield Words(f"{block.title}: {block.meaning}", flag=block.flag)
+            else:
+                yield FactList((Fact(block.title, block.meaning, block.flag),))
             yield Words(" ".join(block.evidence))
         if self.open:
             yield Words(f"Not searched: {'; '.join(self.open)}.", flag="warn")
