@@ -21,7 +21,7 @@ from ..symmetry.blocks import Exchangeable, Flip, Symmetry
 from ..symmetry.gf2 import bits, echelon, orthogonal, reduce
 from .labels import AxisClass, Label, Labels, Leaf, Product, Sum, Uniform, Why, leaves, resolve
 from .program import Array, Known, Walk
-from .rules import RULES
+from .reductions import RULES
 
 Shapes = Mapping[str, tuple[int, ...]]
 
