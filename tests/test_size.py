@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[1]
 
 LIMITS = {
     "base": 4_678,
-    "models": 8_388,
+    "models": 8_403,
     "posteriors": 4_560,
     "stan": 5_087,
     "analysis": 22_653,
