@@ -14,7 +14,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from onebasin.models.reading.read import ReadSymmetry
+from onebasin.base.precision import precision
+from onebasin.models.reading.read import ReadSymmetry, read
 from onebasin.models.symmetry.gf2 import echelon, reduce
 
 Values = Mapping[str, jax.Array]
@@ -500,3 +501,16 @@ def judge(program: RandomProgram, found: ReadSymmetry, seed: int = 0) -> Verdict
     )
     read = echelon([sum(1 << names.index(n) for n in own) for own in found.flips])
     return Verdict(total, got, len(real), sum(1 for v in real if not reduce(v, read)), false)
+
+
+def counted(seeds, **kind):
+    """Symmetries of random programs, those that were read, and false ones."""
+    total, found, false = 0, 0, []
+    with precision("float64"), jax.numpy_rank_promotion("allow"):
+        for seed in seeds:
+            program = random_program(seed, **kind)
+            verdict = judge(program, read(program.function, program.shapes))
+            total += verdict.permutations + verdict.signs
+            found += verdict.permutations_found + verdict.signs_found
+            false += [(seed, each) for each in verdict.false]
+    return total, found, false
