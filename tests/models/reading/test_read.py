@@ -159,3 +159,10 @@ def test_a_network_of_many_parameters_is_read_and_hardly_evaluated():
     assert set(found.words) == {"+-a:1,+-b", "+-b:1,+-c"}
     assert found.evaluations < 100
     assert "9,120 parameters are too many" in found.open[0]
+
+
+def test_whatever_branch_is_taken_its_axes_count():
+    def branched(a, b, c):
+        return jnp.sum(jax.lax.cond(c > 0, lambda: a, lambda: b) * jnp.arange(3.0))
+
+    assert with_(a=(3,), b=(3,), c=())(branched).classes == ()
