@@ -166,3 +166,8 @@ def test_whatever_branch_is_taken_its_axes_count():
         return jnp.sum(jax.lax.cond(c > 0, lambda: a, lambda: b) * jnp.arange(3.0))
 
     assert with_(a=(3,), b=(3,), c=())(branched).classes == ()
+
+
+def test_a_tiled_array_leaves_the_order_of_its_copies_free():
+    found = with_(p=(6,), q=(3,))(lambda p, q: jnp.sum(jnp.sin(p + jnp.tile(q, 2))))
+    assert sizes(found) == {("p",): 2, ("p", "q"): 3}
