@@ -171,3 +171,13 @@ def test_whatever_branch_is_taken_its_axes_count():
 def test_a_tiled_array_leaves_the_order_of_its_copies_free():
     found = with_(p=(6,), q=(3,))(lambda p, q: jnp.sum(jnp.sin(p + jnp.tile(q, 2))))
     assert sizes(found) == {("p",): 2, ("p", "q"): 3}
+
+
+def test_a_constant_is_looked_at_to_its_end():
+    found = with_(a=(15,))(lambda a: jnp.sum(a * jnp.where(jnp.arange(15) < 12, 1.0, 2.0)))
+    assert [each.size for each in found.classes] == [12, 3]
+
+
+def test_a_result_that_changes_its_sign_shows_none():
+    assert with_(a=(3,))(jnp.sum).flips == ()
+    assert with_(a=(3,))(lambda a: jnp.sum(a) ** 2).flips == (("a",),)
