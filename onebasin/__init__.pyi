@@ -48,7 +48,6 @@ from .inference import prior as prior
 from .inference import sample_modes as sample_modes
 from .inference import save as save
 from .inference import symmetrised_vi as symmetrised_vi
-from .models import AxisPart as AxisPart
 from .models import Complement as Complement
 from .models import Counterparts as Counterparts
 from .models import Exchangeable as Exchangeable

@@ -19,4 +19,5 @@ from .models.networks.parametrisation import NormalPrior as NormalPrior
 from .models.networks.parametrisation import Parametrisation as Parametrisation
 from .models.networks.prediction import predict as predict
 from .models.networks.prediction import predict_with_noise as predict_with_noise
+from .models.symmetry.blocks import AxisPart as AxisPart
 from .models.symmetry.blocks import Rescalable as Rescalable

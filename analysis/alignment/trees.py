@@ -83,6 +83,24 @@ class AlignedNetworks(Alignment):
 
     Attributes
     ----------
+    source : View
+        As of an `Alignment`, like all that follow but the last.
+    symmetry : tuple of blocks
+        Blocks of the networks' function.
+    rule : AlignmentRule
+        How they were matched.
+    element : tuple
+        What moved each network, a part a block.
+    target : AlignmentTarget
+        What they were matched with.
+    cost : ndarray
+        Costs after alignment, (1, network).
+    converged : bool
+        Whether the last sweep moved nothing.
+    distance_before, distance_after : ndarray
+        Squared distances to the reference, (1, network).
+    found, found_few : tuple of str
+        Empty: nothing is looked for in draws.
     layouts : dict of str to Layout
         The trees as they were given, by name.
     """
@@ -99,7 +117,7 @@ class AlignedNetworks(Alignment):
 
     @cached_property
     def permutations(self) -> dict[str, tuple[Any, ...]]:
-        """By network: for each block the part of its element, such as a `permutation` and `signs`."""
+        """The parts of each network's element, one a block, such as a `permutation` and `signs`."""
         return {
             name: tuple(on_arrays(part, itemgetter((0, place))) for part in self.element)
             for place, name in enumerate(self.layouts)

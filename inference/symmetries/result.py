@@ -141,7 +141,7 @@ Source = Literal["read", "found"]
 Status = Literal["live", "harmless", "undecided", "incomplete", "near"]
 
 LONG = 40
-"""Characters of a block beyond which its meaning does not fit beside it."""
+"""Characters of a block beyond which its meaning has no room on its line."""
 LISTED = 6
 """Axes that are named for each reason why they stay."""
 MEANING: dict[Status, tuple[str, Flag]] = {

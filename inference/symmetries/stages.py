@@ -10,7 +10,7 @@ import numpy as np
 
 from onebasin.base.errors import ArgumentError
 from onebasin.models.symmetry.block import axes_of
-from onebasin.models.symmetry.blocks import Exchangeable, Rotation
+from onebasin.models.symmetry.blocks import Rotation
 from onebasin.models.symmetry.counterparts import Counterparts
 from onebasin.models.symmetry.gf2 import echelon, least_basis, reduce
 
@@ -241,11 +241,7 @@ def whole_variables(s: Search) -> Iterator[FoundBlock]:
     found = []
     for block in (each.block for each in s.found):
         if block is not None and block.axes and block.flipped:
-            if isinstance(block, Exchangeable):
-                odd = block.turned(s.measured.density.shapes) or ()
-            else:
-                odd = tuple(n for n in block.flipped if len(axes_of(block.axes[n])) % 2)
-            bits = [space.moves.of(name) for name in odd]
+            bits = [space.moves.of(name) for name in block.turned(s.measured.density.shapes)]
             if all(bits):
                 found.append(sum(bits))
     known = echelon(found)

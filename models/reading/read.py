@@ -286,7 +286,7 @@ def symmetry_of(found: ReadSymmetry, shapes: Shapes) -> Symmetry:
         signs = fitting[0] if fitting else ()
         block = block_of(each, shapes, signs)
         blocks.append(block)
-        known = echelon([*known, sum(place[name] for name in block.turned(shapes) or ())])
+        known = echelon([*known, sum(place[name] for name in block.turned(shapes))])
     for own in sorted(found.flips, key=len):
         vector = sum(place[name] for name in own)
         if reduce(vector, known):

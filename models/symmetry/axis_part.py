@@ -53,9 +53,9 @@ class AxisPart:
 
     Examples
     --------
-    >>> ob.AxisPart.factor(0, (2, 2, 16), 2)  # 16 channels in an axis that was flattened from 2 x 2 x 16
+    >>> ob.networks.AxisPart.factor(0, (2, 2, 16), 2)  # 16 channels in an axis that was flattened from 2 x 2 x 16
     AxisPart(axis=0, start=0, count=16, stride=1, repeats=4, period=16)
-    >>> block = ob.Exchangeable({"kernel": ob.AxisPart.between(0, 2, 4)})
+    >>> block = ob.Exchangeable({"kernel": ob.networks.AxisPart.between(0, 2, 4)})
     >>> block.act({"kernel": np.arange(5)}, np.array([1, 0]))["kernel"].tolist()
     [0, 1, 3, 2, 4]
     """
@@ -85,14 +85,42 @@ class AxisPart:
 
     @classmethod
     def factor(cls, axis: int, shape: tuple[int, ...], which: int) -> AxisPart:
-        """Give factor number `which` of an axis that was merged from several of the sizes in `shape`, in order."""
+        """Give one factor of an axis that was merged from several.
+
+        Parameters
+        ----------
+        axis : int
+            The merged axis.
+        shape : tuple of int
+            Sizes of the factors, in order.
+        which : int
+            The place of the factor in `shape`.
+
+        Returns
+        -------
+        AxisPart
+            With the components of the factor.
+        """
         stride, repeats = prod(shape[which + 1 :]), prod(shape[:which])
         period = shape[which] * stride if repeats > 1 else 0
         return cls(axis, 0, shape[which], stride, repeats, period)
 
     @classmethod
     def between(cls, axis: int, first: int, last: int) -> AxisPart:
-        """Give the positions from `first` to before `last`, a component each."""
+        """Give the positions from `first` to before `last`, a component each.
+
+        Parameters
+        ----------
+        axis : int
+            The axis.
+        first, last : int
+            First position, and the one after the last.
+
+        Returns
+        -------
+        AxisPart
+            With ``last - first`` components.
+        """
         return cls(axis, first, last - first)
 
     @cached_property
@@ -102,13 +130,35 @@ class AxisPart:
         return self.start + repeat * self.period + component * self.stride + within
 
     def components(self, length: int) -> Int[np.ndarray, " position"]:
-        """Give the component at every position of an axis, -1 where there is none."""
+        """Give the component at every position of an axis.
+
+        Parameters
+        ----------
+        length : int
+            The length of the axis.
+
+        Returns
+        -------
+        ndarray
+            Components (position); -1 where there is none.
+        """
         out = np.full(length, -1)
         out[self.positions] = np.arange(self.count)[:, None]
         return out
 
     def commutes(self, other: AxisPart) -> bool:
-        """Tell whether permutations of both can be exchanged: they are apart, or factors of the same positions."""
+        """Tell whether permutations of both can be exchanged: they are apart, or factors of the same positions.
+
+        Parameters
+        ----------
+        other : AxisPart
+            A part of the same axis.
+
+        Returns
+        -------
+        bool
+            Whether the order does not matter.
+        """
         length = 1 + max(int(part.positions.max()) for part in (self, other))
         for part, beside in ((self, other), (other, self)):
             found = beside.components(length)[part.positions]
@@ -119,14 +169,40 @@ class AxisPart:
     def widened(
         self, permutation: Int[np.ndarray, "*lead component"], length: int
     ) -> Int[np.ndarray, "*lead position"]:
-        """Give the permutation of all positions of an axis that a permutation of the components makes."""
+        """Give the permutation of all positions of an axis that a permutation of the components makes.
+
+        Parameters
+        ----------
+        permutation : ndarray
+            Of the components, (*lead, component).
+        length : int
+            The length of the axis.
+
+        Returns
+        -------
+        ndarray
+            Of the positions, (*lead, position).
+        """
         at = self.positions
         out = np.broadcast_to(np.arange(length), (*permutation.shape[:-1], length)).copy()
         out[..., at] = at[:, :1] + permutation[..., None, :, None] * self.stride
         return out
 
     def spread(self, signs: Any, length: int) -> np.ndarray:
-        """Give every position of an axis the sign of its component, 1 where there is none."""
+        """Give every position of an axis the sign of its component, 1 where there is none.
+
+        Parameters
+        ----------
+        signs : array
+            Of the components, (*lead, component).
+        length : int
+            The length of the axis.
+
+        Returns
+        -------
+        ndarray
+            Signs (*lead, position).
+        """
         signs = np.asarray(signs)
         out = np.ones((*signs.shape[:-1], length), signs.dtype)
         out[..., self.positions] = signs[..., None, :, None]
@@ -134,7 +210,7 @@ class AxisPart:
 
     @property
     def word(self) -> str:
-        """The part as the command line has it: ``1[4:8]``, ``0[2,2,*16]``."""
+        """The part as the command line has it, such as ``1[4:8]`` or ``0[2,2,*16]``."""
         axis, start, count, stride, repeats, period = astuple(self)
         if (stride, repeats) == (1, 1):
             return f"{axis}[{start}:{start + count}]"
@@ -147,7 +223,25 @@ class AxisPart:
 
     @classmethod
     def read(cls, axis: int, text: str) -> AxisPart:
-        """Read what stands between the brackets of a word; refuses anything else."""
+        """Read what stands between the brackets of a word; refuses anything else.
+
+        Parameters
+        ----------
+        axis : int
+            The axis.
+        text : str
+            Such as ``4:8`` or ``2,2,*16``.
+
+        Returns
+        -------
+        AxisPart
+            The part.
+
+        Raises
+        ------
+        ValueError
+            If the text is none of these.
+        """
         if found := re.fullmatch(r"(\d+):(\d+)", text):
             return cls.between(axis, int(found[1]), int(found[2]))
         sizes = text.replace(" ", "").split(",")

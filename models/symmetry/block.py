@@ -139,6 +139,17 @@ class Block[P: Part](ABC):
         """Mark the entries that it moves: name to a boolean array of the variable's shape."""
         return {name: np.ones(shapes[name], bool) for name in self.variables}
 
+    def turned(self, shapes: Shapes) -> tuple[str, ...]:
+        """Name the variables whose sign all components change together; none where it is that of a part of one."""
+        names = []
+        for name in (name for name in self.flipped if name in shapes):
+            places = places_of(self.axes.get(name, ()))
+            parts = [on_axis(place, shapes[name]) for place in places]
+            if any((part.components(shapes[name][part.axis]) < 0).any() for part in parts):
+                return ()
+            names += [name] * (len(parts) % 2)
+        return tuple(names)
+
     @property
     def reflected(self) -> Mapping[str, str]:
         """The variables that change sign when two components change places, by name in the stacked view."""

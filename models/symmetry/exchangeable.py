@@ -174,16 +174,6 @@ class Exchangeable(Permuting):
         """Variances change places with the components, whatever the signs."""
         return Exchangeable(self.axes), Permuted(part.permutation)
 
-    def turned(self, shapes: Shapes) -> tuple[str, ...] | None:
-        """Name the variables whose sign all components change together; None where it is that of a part of one."""
-        names = []
-        for name in self.flipped:
-            parts = [on_axis(place, shapes[name]) for place in places_of(self.axes[name])]
-            if any((part.components(shapes[name][part.axis]) < 0).any() for part in parts):
-                return None
-            names += [name] * (len(parts) % 2)
-        return tuple(names)
-
     def entries(self, shapes: Shapes) -> dict[str, np.ndarray]:
         """Mark the entries that it moves: name to a boolean array of the variable's shape."""
         marks = super().entries(shapes)

@@ -49,7 +49,7 @@ WORDS = {
     ),
     "@load:1,scores:1": Rotation({"load": 1, "scores": 1}),
     "@z,S:0:1": Rotation({"z": 0, "S": (0, 1)}),
-    "layer.0/weight:1,x-1,a+-b": Exchangeable({"layer.0/weight": 1, "x-1": 0, "a+-b": 0}),
+    "layer.0.weight:1,x-1,a+-b": Exchangeable({"layer.0.weight": 1, "x-1": 0, "a+-b": 0}),
 }
 
 

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from onebasin.base.errors import InferenceError
-from onebasin.inference.symmetries import moves
 from onebasin.inference.symmetries.find import find
 from onebasin.inference.symmetries.measuring import BudgetedDensity, Compared
 from onebasin.inference.symmetries.moves import swaps
 from onebasin.inference.symmetries.search import random_probes
 from onebasin.inference.symmetries.spaces import search
+from onebasin.models.symmetry import gf2
 
 from ...cards import check_page
 from .functions import FunctionDensity, parameters
@@ -140,7 +140,7 @@ def test_pairs_of_many_variables_are_not_all_evaluated():
 
 
 def test_orthogonal_and_least_bases_are_those_of_gf2():
-    space = moves.orthogonal([0b0110, 0b0011], 4)
-    assert sorted(moves.span(space)) == [0b0000, 0b0111, 0b1000, 0b1111]
-    assert moves.least_basis([0b1111, 0b0111], int.bit_count) == [0b1000, 0b0111]
-    assert moves.reduce(0b1111, moves.echelon([0b1000, 0b0111])) == 0
+    space = gf2.orthogonal([0b0110, 0b0011], 4)
+    assert sorted(gf2.span(space)) == [0b0000, 0b0111, 0b1000, 0b1111]
+    assert gf2.least_basis([0b1111, 0b0111], int.bit_count) == [0b1000, 0b0111]
+    assert gf2.reduce(0b1111, gf2.echelon([0b1000, 0b0111])) == 0

@@ -83,7 +83,7 @@ def test_an_axis_that_stays_says_why(function, what):
 def test_parts_of_an_axis_move_where_the_rest_does_not():
     found = with_(a=(5,))(lambda a: jnp.sum(a[1:] ** 2) * a[0])
     (each,) = found.classes
-    assert (each.size, each.places["a"]) == (4, (ob.AxisPart.between(0, 1, 5),))
+    assert (each.size, each.places["a"]) == (4, (ob.networks.AxisPart.between(0, 1, 5),))
 
 
 def test_a_flattened_axis_moves_by_the_factor_that_does():
@@ -93,7 +93,7 @@ def test_a_flattened_axis_moves_by_the_factor_that_does():
         return jnp.sum(jnp.tanh((kernel @ jnp.ones((3, 1)) * a).reshape(6, -1) @ b))
 
     found = with_(a=(4,), b=(8,))(flattened)
-    assert found.classes[0].places["b"] == (ob.AxisPart.factor(0, (2, 4), 1),)
+    assert found.classes[0].places["b"] == (ob.networks.AxisPart.factor(0, (2, 4), 1),)
 
 
 def test_zeros_take_any_sign_and_numbers_none():

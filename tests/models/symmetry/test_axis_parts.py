@@ -15,7 +15,7 @@ from onebasin.models.symmetry.group import Group
 from onebasin.models.symmetry.plain import plain_view
 from onebasin.models.symmetry.words import in_shell, read, spell
 
-Part, Move = ob.AxisPart, ob.Exchangeable
+Part, Move = ob.networks.AxisPart, ob.Exchangeable
 CASES = {
     "a factor": ((Move({"k": Part.factor(0, (2, 2, 3), 2), "c": 1}),), {"k": (12, 2), "c": (5, 3)}),
     "the first factor": (
