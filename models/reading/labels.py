@@ -6,7 +6,9 @@ carries a label:
 - `Leaf`: the array is permuted along this axis as its class is, or stays, where the class is fixed for a reason;
 - `Uniform`: the array is constant along the axis, so that every permutation leaves it as it is;
 - `Product`: several labels merged by `reshape`, in row-major order;
-- `Sum`: several labels one after the other, as `concatenate` puts them.
+- `Sum`: several labels one after the other, as `concatenate` puts them;
+- `Strand`: one axis of an array whose axes were merged and split without common factors. Its entries are those of the
+  former array in some order, so that functions of entries and totals over all of its axes still know no order.
 
 Labels are unified like terms of a logic program: two axes that an equation ties together get one label, and a class
 that turns out to be a product or a sum is *bound* to it, wherever it occurs.
@@ -85,7 +87,27 @@ class Sum:
         return sum(part.size for part in self.parts)
 
 
-Label = Uniform | Leaf | Product | Sum
+@dataclass(eq=False)
+class Tangle:
+    """The labels of an array before its axes were merged and split without common factors."""
+
+    before: tuple[Label, ...]
+    sizes: tuple[int, ...]
+    fixed: dict[int, Label] = field(
+        default_factory=dict
+    )  # of each new axis, once some order counts
+
+
+@dataclass(frozen=True, eq=False)
+class Strand:
+    """One axis of such an array."""
+
+    of: Tangle
+    axis: int
+    size: int
+
+
+Label = Uniform | Leaf | Product | Sum | Strand
 
 
 def product(parts: Iterable[Label]) -> Label:
@@ -129,6 +151,8 @@ def apart(label: Sum) -> list[Piece]:
 
 def resolve(label: Label) -> Label:
     """Replace classes by what they are bound to."""
+    if isinstance(label, Strand):
+        return label.of.fixed.get(label.axis, label)
     if isinstance(label, Leaf):
         bound = label.of.bound
         if bound is None:
@@ -190,6 +214,8 @@ def same_structure(a: Label, b: Label) -> bool:
         return a.of is b.of
     if isinstance(a, Product | Sum) and type(a) is type(b) and len(a.parts) == len(b.parts):
         return all(map(same_structure, a.parts, b.parts))
+    if isinstance(a, Strand) and isinstance(b, Strand):
+        return a.of is b.of and a.axis == b.axis
     return isinstance(a, Uniform) and a == b
 
 
@@ -221,8 +247,18 @@ class Labels:
 
     def fix(self, label: Label, why: Why) -> None:
         """Allow no permutation along an axis, and no change of sign; uniform axes stay as they are."""
+        if isinstance(label := resolve(label), Strand):
+            self.untangle(label.of, why)
         for leaf in leaves(resolve(self.steady(label))):
             leaf.of.why = leaf.of.why or why
+
+    def untangle(self, tangle: Tangle, why: Why) -> None:
+        """Allow no permutation of an array whose axes are tangled, as an order along one of them counts."""
+        if not tangle.fixed:
+            sizes = enumerate(tangle.sizes)
+            tangle.fixed = {axis: self.fixed(size, why) for axis, size in sizes}
+            for label in tangle.before:
+                self.fix(label, why)
 
     def unify(self, a: Label, b: Label, *, times: bool = False) -> Label:
         """Tie two axes together and return the label of both.
@@ -233,6 +269,13 @@ class Labels:
         if isinstance(a, Uniform) or isinstance(b, Uniform):
             other = b if isinstance(a, Uniform) else a
             return other if times else self.steady(other)
+        if isinstance(a, Strand) or isinstance(b, Strand):
+            if same_structure(a, b):
+                return a
+            for each in (a, b):
+                if isinstance(each, Strand):
+                    self.untangle(each.of, self.why)
+            return self.unify(a, b, times=times)
         if isinstance(a, Leaf) and isinstance(b, Leaf):
             self._bind(a.of, Leaf(b.of))
             if not times:
@@ -317,7 +360,7 @@ class Labels:
                     found[at].append((piece, form ^ more))
                     start += piece.size
             return [concatenated(each) for each in found]
-        return self._cut_product(label, points)
+        return self._cut_product(label, points) if isinstance(label, Product) else None
 
     def _cut_product(self, label: Product, points: Sequence[int]) -> list[Piece] | None:
         first, rest = label.parts[0], product(label.parts[1:])
@@ -357,6 +400,8 @@ class Labels:
                 common = self.unify(common, each)
             lefts = [left for left, _ in whole]
             return concatenated(zip(lefts, label.forms, strict=True))[0], common
+        if isinstance(label, Strand):
+            return None
         before: list[Label] = []
         done = 1
         for at, part in enumerate(label.parts):

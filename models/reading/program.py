@@ -21,6 +21,7 @@ from .labels import (
     Labels,
     Leaf,
     Product,
+    Strand,
     Sum,
     Uniform,
     Why,
@@ -382,10 +383,30 @@ class Walk:
             self.unknown[name] = None
             rule = unread
         self.on.why = self.why(f"`{name}`")
+        self.untangle(eqn, args)
         operands: Any = args if name in LOOPS else [self.labelled(arg) for arg in args]
         found = rule(self, eqn, operands)
         results = found if eqn.primitive.multiple_results else (found,)
         return [each if isinstance(each, Known) else replace(each, known=None) for each in results]
+
+    def untangle(self, eqn: JaxprEqn, args: Sequence[Operand]) -> None:
+        """Fix arrays whose axes are tangled, before an equation for which an order along one of them counts."""
+        gone = eqn.params.get("axes", ()) if eqn.primitive.name in TOTALS else ()
+        for array in (arg for arg in args if isinstance(arg, Array)):
+            strands = {
+                at: label
+                for at, own in enumerate(array.labels)
+                if isinstance(label := resolve(own), Strand)
+            }
+            for label in strands.values():
+                own = {at for at, other in strands.items() if other.of is label.of}
+                whole = own <= {*gone} and len(own) == sum(size > 1 for size in label.of.sizes)
+                if (
+                    eqn.primitive.name not in ORDERLESS
+                    and not (own.isdisjoint(gone) and gone)
+                    and not whole
+                ):
+                    self.on.untangle(label.of, self.why("reshaped where its parts do not fit"))
 
     def settled(
         self, start: Sequence[Operand], body: Callable[[list[Array]], Sequence[Operand]]
@@ -422,6 +443,15 @@ class Walk:
         return carry
 
 
+TOTALS = ("reduce_sum", "reduce_max", "reduce_min", "reduce_prod", "reduce_and", "reduce_or")
+"""Equations with totals over axes, whatever the order along them."""
+_ORDERLESS = """
+neg sin tanh asinh erf sign convert_element_type stop_gradient copy abs square cos cosh is_finite exp log log1p expm1
+logistic sqrt max min eq ne lt le gt ge and or not add sub mul div integer_pow pow select_n transpose squeeze
+expand_dims
+"""
+ORDERLESS = frozenset(_ORDERLESS.split())
+"""Equations that leave it to their rule, or to `Labels.unify`, whether an order along tangled axes counts."""
 LOOPS = ("scan", "while", "cond", "custom_linear_solve", "platform_index")
 """Primitives with programs inside, whose rules see known values as such."""
 CALLS = ("jaxpr", "call_jaxpr", "fun_jaxpr")

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from .labels import Label, Piece, Uniform, concatenated, product, resolve
+from .labels import Label, Piece, Strand, Tangle, Uniform, concatenated, product, resolve
 from .program import Array, Rule, Walk, replaced
 
 RULES: dict[str, Rule] = {}
@@ -171,10 +171,12 @@ def reshaped(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
     sizes = eqn.outvars[0].aval.shape
     found = walk.on.reshaped(args[0].labels, sizes)
     if found is None:
-        what = "reshaped where its parts do not fit"
         for label in args[0].labels:
-            walk.fix(label, what)
-        found = tuple(walk.fixed(size, what) for size in sizes)
+            walk.on.steady(label)
+        tangle = Tangle(tuple(args[0].labels), tuple(sizes))
+        found = tuple(
+            Strand(tangle, *each) if each[1] > 1 else Uniform(1) for each in enumerate(sizes)
+        )
     return replaced(args[0], found)
 
 

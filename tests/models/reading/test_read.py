@@ -181,3 +181,10 @@ def test_a_constant_is_looked_at_to_its_end():
 def test_a_result_that_changes_its_sign_shows_none():
     assert with_(a=(3,))(jnp.sum).flips == ()
     assert with_(a=(3,))(lambda a: jnp.sum(a) ** 2).flips == (("a",),)
+
+
+def test_a_total_knows_no_order_of_what_was_reshaped():
+    free = with_(a=(3, 2))(lambda a: jnp.sum(jnp.sin(a.reshape(2, 3))))
+    assert sorted(each.size for each in free.classes) == [2, 3]
+    bound = with_(a=(3, 2), b=(3,))(lambda a, b: jnp.sum(jnp.sin(a.reshape(2, 3) + b)))
+    assert sizes(bound) == {}
