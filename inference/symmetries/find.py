@@ -12,18 +12,19 @@ import numpy as np
 from onebasin.base.arguments import checks_arguments
 from onebasin.base.checks import check_seed
 from onebasin.base.errors import ArgumentError
+from onebasin.base.precision import precision
 from onebasin.models.target import check_target
 
 from ..density.changes import spread_draws
-from . import read as reading
 from . import separate, stages, sticks
 from .measuring import BudgetedDensity, SearchedDensity, points_of, searched
 from .result import FoundSymmetry
-from .search import SEARCHED, Search, random_probes
+from .search import SEARCHED, VERIFIED_AT, Search, random_probes
 
 if TYPE_CHECKING:
     import xarray as xr
 
+    from onebasin.models.reading.read import ReadSymmetry
     from onebasin.models.target import Target
 
 EVALUATIONS, SECONDS = 100_000, 8.0
@@ -113,6 +114,16 @@ def find_symmetry(
     return find(density, draws=given, seed=seed, seconds=seconds, noise=noise)
 
 
+def read_density(density: SearchedDensity) -> ReadSymmetry | None:
+    """Read the program of a density; None where it has none, as Stan's have not, which need no JAX."""
+    if density.program is None:
+        return None
+    from onebasin.models.reading.read import read
+
+    with precision("float64"):
+        return read(density.program, density.shapes)
+
+
 def find(
     density: SearchedDensity,
     *,
@@ -129,20 +140,22 @@ def find(
     """
     if not density.shapes:
         return FoundSymmetry((), (), 0, 0.0)
-    program = reading.read_density(density)
+    program = read_density(density)
     large = program is not None and density.dim > SEARCHED
     # What was read of many parameters is compared at few points, however long they take.
     measured = BudgetedDensity(density, evaluations, math.inf if large else seconds, noise)
-    probes = random_probes(measured, seed, reading.VERIFIED_AT if large else None)
+    probes = random_probes(measured, seed, VERIFIED_AT if large else None)
     given = measured.probes(points_of(draws)) if draws else []
     s = Search(measured, probes, [probe for probe in given if probe.known], seed, program=program)
     if program is not None:
-        s.stage("what was read", lambda: reading.blocks_read(s, program))
+        from .read import blocks_read, reasons
+
+        s.stage("what was read", lambda: blocks_read(s, program))
     stages_of = _all_stages if not s.large else _large_stages
     stages_of(s)
     blocks = sorted(s.found, key=lambda block: FIRST.index(block.status))
     opened = tuple(dict.fromkeys(s.open))
-    fixed, unknown = reading.reasons(s) if program else ({}, ())
+    fixed, unknown = reasons(s) if program else ({}, ())
     return FoundSymmetry(tuple(blocks), opened, measured.count, measured.spent, fixed, unknown)
 
 

@@ -8,23 +8,15 @@ from typing import Any
 import numpy as np
 
 from onebasin.base.errors import InferenceError
-from onebasin.base.precision import precision
-from onebasin.models.reading.read import (
-    ReadClass,
-    ReadSymmetry,
-    block_of,
-    place_of,
-    read,
-    signs_fit,
-)
+from onebasin.models.reading.read import ReadClass, ReadSymmetry, block_of, place_of, signs_fit
 from onebasin.models.symmetry.axis_part import AxisPart
 from onebasin.models.symmetry.group import Group
 
 from .groups import copies, variables_compete
-from .measuring import DOUBTFUL, SearchedDensity
+from .measuring import DOUBTFUL
 from .moves import Generator
 from .result import FoundBlock, bounding, listed
-from .search import Search
+from .search import VERIFIED_AT, Search
 from .stages import judged
 
 SECOND = "A word of `--exchangeable` has one set of signs of parts, and this is a second one"
@@ -32,20 +24,10 @@ PARTLY = (
     "A word of `--exchangeable` changes the sign of a variable along all that it moves, and these change along a part "
     "of it"
 )
-VERIFIED_AT = 2
-"""Points at which what was read is compared."""
 
 
 class ReadingError(InferenceError):
     """A reading that is contradicted by its values: a fault of the reader."""
-
-
-def read_density(density: SearchedDensity) -> ReadSymmetry | None:
-    """Read the program of a density; None where it has none, or JAX cannot trace it."""
-    if density.program is None:
-        return None
-    with precision("float64"):
-        return read(density.program, density.shapes)
 
 
 def blocks_read(s: Search, found: ReadSymmetry) -> Iterator[FoundBlock]:
