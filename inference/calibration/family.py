@@ -263,11 +263,12 @@ class Family:
         Examples
         --------
         >>> def simulate(rng):
-        ...     theta = rng.beta(1, 1)
-        ...     return {"theta": theta}, {"N": 10, "y": rng.binomial(1, theta, size=10)}
-        >>> family = ob.truth.Family.of_stan("bernoulli.stan", simulate)
+        ...     mu, tau = rng.normal(0, 5), abs(5 * rng.standard_cauchy())
+        ...     y = rng.normal(mu, np.hypot(tau, 10), size=8)
+        ...     return {"mu": mu, "tau": tau}, {"J": 8, "y": y, "sigma": np.full(8, 10.0)}
+        >>> family = ob.truth.Family.of_stan("schools.stan", simulate)
         >>> family.name
-        'bernoulli'
+        'schools'
         """
         from onebasin.stan.program import stan_program
 
