@@ -36,7 +36,7 @@ DIFFER = 10.0
 
 
 @dataclass(frozen=True, eq=False)
-class Layout:
+class TreeLayout:
     """The structure of a network's tree, and the names of its arrays of real numbers."""
 
     structure: Any
@@ -44,7 +44,7 @@ class Layout:
     places: Mapping[str, int]
 
     @classmethod
-    def of(cls, tree: Tree) -> Layout:
+    def of(cls, tree: Tree) -> TreeLayout:
         """Read the layout of one tree."""
         from jax import numpy, tree_util
 
@@ -101,11 +101,11 @@ class AlignedNetworks(Alignment):
         Squared distances to the reference, (1, network).
     found, found_few : tuple of str
         Empty: nothing is looked for in draws.
-    layouts : dict of str to Layout
+    layouts : dict of str to TreeLayout
         The trees as they were given, by name.
     """
 
-    layouts: Mapping[str, Layout] = field(default_factory=dict)
+    layouts: Mapping[str, TreeLayout] = field(default_factory=dict)
 
     @cached_property
     def networks(self) -> dict[str, Tree]:
@@ -186,7 +186,7 @@ def read_network(apply: Apply, params: Tree, x: Any) -> Symmetry:
     """
     from onebasin.models.reading.read import read, symmetry_of
 
-    layout = Layout.of(params)
+    layout = TreeLayout.of(params)
     shapes = {name: value.shape for name, value in layout.values.items()}
 
     def named(values: Mapping[str, Any], inputs: Any) -> Any:
@@ -225,7 +225,7 @@ def align_trees(
     """Align networks, as `align` says, which has its other arguments."""
     if len(networks) < 2:
         raise ArgumentError("`posterior` holds one network; give two or more, by name.")
-    layouts = {str(name): Layout.of(tree) for name, tree in networks.items()}
+    layouts = {str(name): TreeLayout.of(tree) for name, tree in networks.items()}
     stacked = _stacked(layouts)
     first = next(iter(networks.values()))
     if symmetry is None:
@@ -254,7 +254,7 @@ def align_trees(
     return AlignedNetworks(**own, layouts=layouts)
 
 
-def check_function(blocks: Symmetry, layout: Layout, apply: Apply, x: Any) -> None:
+def check_function(blocks: Symmetry, layout: TreeLayout, apply: Apply, x: Any) -> None:
     """Refuse a block that changes what a network computes at example inputs.
 
     Raises
@@ -287,7 +287,7 @@ def _outputs(apply: Apply, tree: Tree, x: Any) -> np.ndarray:
     return np.concatenate(leaves)
 
 
-def _stacked(layouts: Mapping[str, Layout]) -> Arrays:
+def _stacked(layouts: Mapping[str, TreeLayout]) -> Arrays:
     """Arrays (network, ...) of networks; refuses those of another architecture than the first."""
     (start, first), *others = ((name, layout.values) for name, layout in layouts.items())
     for name, values in others:

@@ -93,9 +93,8 @@ class Tangle:
 
     before: tuple[Label, ...]
     sizes: tuple[int, ...]
-    fixed: dict[int, Label] = field(
-        default_factory=dict
-    )  # of each new axis, once some order counts
+    fixed: dict[int, Label] = field(default_factory=dict)
+    """Of each new axis, once some order counts."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,7 +219,7 @@ def same_structure(a: Label, b: Label) -> bool:
 
 
 @dataclass
-class Labels:
+class Unifier:
     """The operations that tie labels together, and what they ask of the signs.
 
     `checks` are forms that have to vanish; they are collected only while signs are read.

@@ -1,6 +1,6 @@
 """A walk through a jaxpr that gives every array its labels and its sign, by one rule an equation.
 
-What depends on no parameter is computed (`Known`), so that masks and identity matrices are seen as values. Inner
+What depends on no parameter is computed (`Constant`), so that masks and identity matrices are seen as values. Inner
 programs are walked through where they stand; the bodies of loops until the labels of what they carry stay the same.
 """
 
@@ -18,11 +18,11 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 from .labels import (
     AxisClass,
     Label,
-    Labels,
     Leaf,
     Product,
     Strand,
     Sum,
+    Unifier,
     Uniform,
     Why,
     forms_of,
@@ -42,10 +42,10 @@ ROUNDS = 30
 """Walks through the body of a loop until labels stay the same."""
 
 
-class Known:
+class Constant:
     """An array that depends on no parameter; it is computed when somebody asks."""
 
-    def __init__(self, value: Any = None, made: tuple[JaxprEqn, int, list[Known]] | None = None):
+    def __init__(self, value: Any = None, made: tuple[JaxprEqn, int, list[Constant]] | None = None):
         self.made, self._value = made, value
 
     @property
@@ -90,7 +90,7 @@ class Array:
     labels: tuple[Label, ...]
     form: int = 0
     blank: bool = False  # it is 0 everywhere, which no sign changes
-    known: Known | None = None  # of an operand that depends on no parameter
+    known: Constant | None = None  # of an operand that depends on no parameter
 
     @property
     def value(self) -> np.ndarray | None:
@@ -215,21 +215,19 @@ def _like_eye(value: np.ndarray, first: int, second: int) -> bool:
     return bool((diagonal == diagonal[:1]).all() and (others == others[:1]).all())
 
 
-Operand = Array | Known
-Rule = Callable[["Walk", Any, Sequence[Array]], Any]
+Operand = Array | Constant
+Rule = Callable[["ProgramWalk", Any, Sequence[Array]], Any]
 
 
 @dataclass
-class Walk:
+class ProgramWalk:
     """The state of one walk: rules, labels, and primitives that no rule knows."""
 
     rules: dict[str, Rule]
-    on: Labels
+    on: Unifier
     unknown: dict[str, None] = field(default_factory=dict)
-    bits: int = 0  # unknowns so far
-    owner: list[AxisClass | None] = field(
-        default_factory=list
-    )  # of each unknown; None of a whole array
+    owner: list[AxisClass | None] = field(default_factory=list)
+    """Of each unknown of the signs; None of a whole array."""
     site: str = ""
     sites: dict[int, str] = field(default_factory=dict)
 
@@ -237,7 +235,7 @@ class Walk:
         """A reason that the current equation gives."""
         return Why(what, self.site)
 
-    def labelled(self, array: Array | Known) -> Array:
+    def labelled(self, array: Array | Constant) -> Array:
         """An array with labels, those of a value where it is known."""
         if isinstance(array, Array):
             return array
@@ -268,8 +266,7 @@ class Walk:
         if not self.on.signs:
             return 0
         self.owner.append(owner)
-        self.bits += 1
-        return 1 << (self.bits - 1)
+        return 1 << (len(self.owner) - 1)
 
     def with_unknowns(self, array: Array, *, stretches: bool = True) -> Array:
         """The array with a new unknown for its sign, one for each leaf of its labels, and for each stretch of them."""
@@ -311,10 +308,14 @@ class Walk:
             full = [array for array in some if len(array.labels) == rank] or full
             for array in full[1:]:
                 self.on.vanish(array.form ^ full[0].form)
-        labels = full[0].labels
-        for array in full[1:]:
+        return Array(self._alike(full), full[0].form, all(array.blank for array in arrays))
+
+    def _alike(self, arrays: Sequence[Array]) -> tuple[Label, ...]:
+        """Tie the axes of arrays of one rank together, and return the labels of all."""
+        labels = arrays[0].labels
+        for array in arrays[1:]:
             labels = tuple(map(self.on.unify, labels, array.labels))
-        return Array(labels, full[0].form, all(array.blank for array in arrays))
+        return labels
 
     def times(self, arrays: Sequence[Array]) -> Array:
         """The result of multiplying arrays entry by entry."""
@@ -335,10 +336,7 @@ class Walk:
         self.plain(*arrays)
         rank = max(len(array.labels) for array in arrays)
         full = [array for array in arrays if len(array.labels) == rank]
-        labels = full[0].labels
-        for array in full[1:]:
-            labels = tuple(map(self.on.unify, labels, array.labels))
-        return Array(tuple(unsigned(resolve(label)) for label in labels))
+        return self.even(Array(self._alike(full)))
 
     # The walk.
 
@@ -351,7 +349,7 @@ class Walk:
         env.update(zip(jaxpr.invars, args, strict=True))
 
         def read(var: Any) -> Operand:
-            return Known(np.asarray(var.val)) if isinstance(var, Literal) else env[var]
+            return Constant(np.asarray(var.val)) if isinstance(var, Literal) else env[var]
 
         for eqn in jaxpr.eqns:
             if id(eqn) in self.sites:
@@ -364,7 +362,7 @@ class Walk:
         """Walk through a program within an equation."""
         if isinstance(closed, Jaxpr):
             return self.through(closed, (), args)
-        return self.through(closed.jaxpr, [Known(value) for value in closed.consts], args)
+        return self.through(closed.jaxpr, [Constant(value) for value in closed.consts], args)
 
     def apply(self, eqn: JaxprEqn, args: Sequence[Operand]) -> list[Operand]:
         """Give what is known of the results of one equation."""
@@ -372,12 +370,12 @@ class Walk:
         call = called(eqn)
         if call is not None:
             return self.inner(call, args)
-        known = all(isinstance(arg, Known) for arg in args)
+        known = all(isinstance(arg, Constant) for arg in args)
         avals: list[Any] = [var.aval for var in eqn.outvars]
         size = sum(math.prod(aval.shape) for aval in avals)
         if known and name != "platform_index" and size <= FOLDED and not eqn.effects:
-            of = [arg for arg in args if isinstance(arg, Known)]
-            return [Known(made=(eqn, place, of)) for place in range(len(eqn.outvars))]
+            of = [arg for arg in args if isinstance(arg, Constant)]
+            return [Constant(made=(eqn, place, of)) for place in range(len(eqn.outvars))]
         rule = self.rules.get(name)
         if rule is None:
             self.unknown[name] = None
@@ -387,7 +385,9 @@ class Walk:
         operands: Any = args if name in LOOPS else [self.labelled(arg) for arg in args]
         found = rule(self, eqn, operands)
         results = found if eqn.primitive.multiple_results else (found,)
-        return [each if isinstance(each, Known) else replace(each, known=None) for each in results]
+        return [
+            each if isinstance(each, Constant) else replace(each, known=None) for each in results
+        ]
 
     def untangle(self, eqn: JaxprEqn, args: Sequence[Operand]) -> None:
         """Fix arrays whose axes are tangled, before an equation for which an order along one of them counts."""
@@ -451,7 +451,7 @@ logistic sqrt max min eq ne lt le gt ge and or not add sub mul div integer_pow p
 expand_dims
 """
 ORDERLESS = frozenset(_ORDERLESS.split())
-"""Equations that leave it to their rule, or to `Labels.unify`, whether an order along tangled axes counts."""
+"""Equations that leave it to their rule, or to `Unifier.unify`, whether an order along tangled axes counts."""
 LOOPS = ("scan", "while", "cond", "custom_linear_solve", "platform_index")
 """Primitives with programs inside, whose rules see known values as such."""
 CALLS = ("jaxpr", "call_jaxpr", "fun_jaxpr")
@@ -477,7 +477,7 @@ def called(eqn: JaxprEqn) -> ClosedJaxpr | Jaxpr | None:
     return next(eqn.params[key] for key in CALLS if key in eqn.params)
 
 
-def unread(walk: Walk, eqn: JaxprEqn, args: Sequence[Array]) -> Any:
+def unread(walk: ProgramWalk, eqn: JaxprEqn, args: Sequence[Array]) -> Any:
     """An equation that is not understood: nothing that it touches moves."""
     what = f"`{eqn.primitive.name}` is not understood"
     walk.plain(*args)

@@ -19,8 +19,8 @@ from ..symmetry.axis_part import AxisPart
 from ..symmetry.block import Block, Place
 from ..symmetry.blocks import Exchangeable, Flip, Symmetry
 from ..symmetry.gf2 import bits, echelon, orthogonal, reduce
-from .labels import AxisClass, Label, Labels, Leaf, Product, Sum, Uniform, Why, leaves, resolve
-from .program import Array, Known, Walk
+from .labels import AxisClass, Label, Leaf, Product, Sum, Unifier, Uniform, Why, leaves, resolve
+from .program import Array, Constant, ProgramWalk
 from .reductions import RULES
 
 Shapes = Mapping[str, tuple[int, ...]]
@@ -84,10 +84,10 @@ def read(function: Callable[..., Any], shapes: Shapes, inputs: Sequence[Any] = (
     needed, _ = partial_eval.dce_jaxpr(
         closed.jaxpr, [True] * len(closed.jaxpr.outvars), instantiate=True
     )
-    consts = [Known(value) for value in closed.consts]
+    consts = [Constant(value) for value in closed.consts]
     order = sorted(shapes)  # as JAX puts the entries of a mapping in order
     sites = _sites(needed, names)
-    walk = Walk(RULES, Labels(), sites=sites)
+    walk = ProgramWalk(RULES, Unifier(), sites=sites)
     axes = {n: tuple(_begun(size) for size in shapes[n]) for n in order}
     inputs_of: list[Any] = [var.aval for var in needed.invars[len(order) :]]
     others = [aval.shape for aval in inputs_of]
@@ -109,9 +109,9 @@ def read(function: Callable[..., Any], shapes: Shapes, inputs: Sequence[Any] = (
 
 
 def _walk(
-    walk: Walk,
+    walk: ProgramWalk,
     jaxpr: Any,
-    consts: Sequence[Known],
+    consts: Sequence[Constant],
     args: Sequence[Array],
     others: Sequence[tuple[int, ...]],
 ) -> None:
@@ -147,7 +147,7 @@ def _sites(jaxpr: Any, names: Sequence[str]) -> dict[int, str]:
 def _fixed(begun: Label, label: Label) -> Why | None:
     """Why an axis stays, or the parts of it that do; None where every part moves."""
     own = list(leaves(label))
-    if own and all(leaf.of.why is None for leaf in own) and sum(leaf.size for leaf in own):
+    if own and all(leaf.of.why is None for leaf in own):
         return None
     why = next((leaf.of.why for leaf in own if leaf.of.why is not None), None)
     return why or (begun.of.why if isinstance(begun, Leaf) else None) or Why("")
@@ -214,13 +214,13 @@ def _by_name(places: Sequence[NamedPart]) -> dict[str, tuple[AxisPart, ...]]:
 
 def _signs(
     jaxpr: Any,
-    consts: Sequence[Known],
+    consts: Sequence[Constant],
     order: Sequence[str],
     owned: Mapping[str, Sequence[Label]],
     others: Sequence[tuple[int, ...]],
 ) -> tuple[tuple[tuple[str, ...], ...], dict[AxisClass, list[tuple[NamedPart, ...]]]]:
     """Generators of signs: of whole variables, and of the components of each class."""
-    walk = Walk(RULES, Labels(signs=True))
+    walk = ProgramWalk(RULES, Unifier(signs=True))
     args = [walk.with_unknowns(Array(tuple(owned[name])), stretches=False) for name in order]
     of: dict[int, tuple[str, AxisPart | None]] = {}
     for name, array in zip(order, args, strict=True):

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .labels import Label, Uniform, product
-from .program import Array, Known, Operand, Walk, replaced, unread
+from .program import Array, Constant, Operand, ProgramWalk, replaced, unread
 from .rules import RULES as RULES
 from .rules import dropped, on_axes, rule
 
@@ -19,7 +19,7 @@ from .rules import dropped, on_axes, rule
 
 
 @rule("reduce_sum")
-def summed(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
+def summed(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
     """No order along the axes that go; a sign of single terms would change the sum."""
     for axis in eqn.params["axes"]:
         walk.on.steady(args[0].labels[axis])
@@ -27,14 +27,14 @@ def summed(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
 
 
 @rule("reduce_max reduce_min reduce_and reduce_or reduce_xor reduce_prod")
-def reduced(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
+def reduced(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
     """No order along the axes that go; any sign makes a difference."""
     walk.plain(args[0])
     return dropped(args[0], eqn.params["axes"])
 
 
 @rule("argmax argmin")
-def located(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
+def located(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
     """The place of the largest is a place along the axis."""
     walk.plain(args[0])
     return dropped(
@@ -44,7 +44,7 @@ def located(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
 
 
 @rule("cumsum cumprod cummax cummin cumlogsumexp")
-def cumulated(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
+def cumulated(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
     """An axis that is added up in order stays."""
     if eqn.primitive.name != "cumsum":
         walk.plain(args[0])
@@ -52,10 +52,9 @@ def cumulated(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
 
 
 @rule("sort")
-def ordered(walk: Walk, eqn: Any, args: Sequence[Array]) -> list[Array]:
+def ordered(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> list[Array]:
     """Sorted values do not depend on the order that they came in; what is sorted along with them moves with them."""
     axis = eqn.params["dimension"]
-    walk.plain(*args)
     labels = walk.entrywise(args).labels
     found = list(labels)
     found[axis] = walk.fixed(labels[axis].size, "sorted")
@@ -63,7 +62,7 @@ def ordered(walk: Walk, eqn: Any, args: Sequence[Array]) -> list[Array]:
 
 
 @rule("top_k")
-def largest(walk: Walk, eqn: Any, args: Sequence[Array]) -> list[Array]:
+def largest(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> list[Array]:
     """The largest values do not depend on the order that they came in, their places do."""
     axis = eqn.params.get("axis", len(args[0].labels) - 1)
     walk.plain(args[0])
@@ -77,7 +76,7 @@ def largest(walk: Walk, eqn: Any, args: Sequence[Array]) -> list[Array]:
 @rule(
     "reduce_window_sum reduce_window_max reduce_window_min reduce_window cumred_reduce_window_impl"
 )
-def windowed(walk: Walk, eqn: Any, args: Sequence[Array]) -> Any:
+def windowed(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Any:
     """Axes without a window are handed on; those with one stay, but where it is the whole axis."""
     array, p = args[0], eqn.params
     if eqn.primitive.name != "reduce_window_sum":
@@ -103,7 +102,7 @@ def windowed(walk: Walk, eqn: Any, args: Sequence[Array]) -> Any:
 
 
 @rule("dot_general")
-def multiplied_out(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
+def multiplied_out(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
     """Axes that are summed over are one, those that are gone through together too; the others are handed on."""
     left, right = args
     (sum_left, sum_right), (with_left, with_right) = eqn.params["dimension_numbers"]
@@ -123,7 +122,7 @@ def multiplied_out(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
 
 
 @rule("conv_general_dilated")
-def convolved(walk: Walk, eqn: Any, args: Sequence[Array]) -> Any:
+def convolved(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Any:
     """Channels that go in are one with the kernel's, those that come out are handed on; places stay.
 
     Of several groups the channels are a product of the groups and those within.
@@ -160,7 +159,7 @@ def convolved(walk: Walk, eqn: Any, args: Sequence[Array]) -> Any:
 
 
 @rule("fft")
-def transformed(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
+def transformed(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
     """Axes that are transformed stay."""
     count, rank = len(eqn.params["fft_lengths"]), len(args[0].labels)
     found = on_axes(walk, args[0], range(rank - count, rank), "Fourier transformed")
@@ -173,7 +172,7 @@ def transformed(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
 
 
 @rule("triangular_solve")
-def solved(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
+def solved(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
     """Axes of the matrix stay; columns that are solved for are handed on."""
     matrix, right = args
     what = "a triangular system is solved along it"
@@ -191,7 +190,7 @@ def solved(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
 @rule(
     "cholesky lu qr eigh eig svd schur householder_product geqrf tridiagonal lu_pivots_to_permutation"
 )
-def decomposed(walk: Walk, eqn: Any, args: Sequence[Array]) -> Any:
+def decomposed(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Any:
     """Axes of matrices stay, those before them are handed on."""
     what = f"a matrix decomposition (`{eqn.primitive.name}`)"
     walk.plain(*args)
@@ -210,7 +209,7 @@ def decomposed(walk: Walk, eqn: Any, args: Sequence[Array]) -> Any:
 
 
 @rule("scan")
-def scanned(walk: Walk, eqn: Any, args: Sequence[Operand]) -> list[Array]:
+def scanned(walk: ProgramWalk, eqn: Any, args: Sequence[Operand]) -> list[Array]:
     """A loop along an axis, which stays; what is carried settles."""
     p = eqn.params
     first, second = (len(list(tree)) for tree in p["ft_in"].unpack()[:2])
@@ -234,13 +233,13 @@ def scanned(walk: Walk, eqn: Any, args: Sequence[Operand]) -> list[Array]:
 
 
 @rule("platform_index")
-def platform(walk: Walk, eqn: Any, args: Sequence[Operand]) -> Known:
+def platform(walk: ProgramWalk, eqn: Any, args: Sequence[Operand]) -> Constant:
     """The processor that a program runs on: all programs give the same."""
-    return Known(np.asarray(eqn.params["platforms"].index(None)))
+    return Constant(np.asarray(eqn.params["platforms"].index(None)))
 
 
 @rule("while")
-def repeated(walk: Walk, eqn: Any, args: Sequence[Operand]) -> list[Array]:
+def repeated(walk: ProgramWalk, eqn: Any, args: Sequence[Operand]) -> list[Array]:
     """A loop until a condition holds."""
     p = eqn.params
     first, second = p["cond_nconsts"], p["cond_nconsts"] + p["body_nconsts"]
@@ -253,7 +252,7 @@ def repeated(walk: Walk, eqn: Any, args: Sequence[Operand]) -> list[Array]:
 
 
 @rule("custom_linear_solve")
-def solved_inside(walk: Walk, eqn: Any, args: Sequence[Operand]) -> list[Operand]:
+def solved_inside(walk: ProgramWalk, eqn: Any, args: Sequence[Operand]) -> list[Operand]:
     """A linear system: the program that solves it is read."""
     lengths = eqn.params["const_lengths"]
     first = lengths.matvec + lengths.vecmat
@@ -262,10 +261,10 @@ def solved_inside(walk: Walk, eqn: Any, args: Sequence[Operand]) -> list[Operand
 
 
 @rule("cond")
-def branched(walk: Walk, eqn: Any, args: Sequence[Operand]) -> list[Operand]:
+def branched(walk: ProgramWalk, eqn: Any, args: Sequence[Operand]) -> list[Operand]:
     """Branches have the same result, in one program or another."""
     which, *operands = args
-    if isinstance(which, Known):
+    if isinstance(which, Constant):
         branches = eqn.params["branches"]
         at = int(np.clip(np.asarray(which.value), 0, len(branches) - 1))
         return walk.inner(branches[at], operands)

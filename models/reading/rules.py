@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from .labels import Label, Piece, Strand, Tangle, Uniform, concatenated, product, resolve
-from .program import Array, Rule, Walk, replaced
+from .program import Array, ProgramWalk, Rule, replaced
 
 RULES: dict[str, Rule] = {}
 
@@ -36,7 +36,7 @@ def rule(names: str) -> Any:
     "neg sin tan asin atan sinh tanh asinh atanh erf erf_inv cbrt sign real imag conj convert_element_type "
     "reduce_precision copy copy_p stop_gradient device_put round symbolic_zeros"
 )
-def odd(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
+def odd(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
     """A sign of the operand is one of the result."""
     if (
         eqn.primitive.name == "convert_element_type"
@@ -47,7 +47,7 @@ def odd(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
 
 
 @rule("abs square one_minus_square cos cosh is_finite bessel_i0e")
-def even(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
+def even(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
     """A sign makes no difference."""
     return walk.even(args[0])
 
@@ -58,7 +58,7 @@ def even(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
     "nextafter mulhi rem atan2 max min and or xor shift_left shift_right_logical shift_right_arithmetic clamp complex "
     "bitcast_convert_type eq_to le_to lt_to le lt ge gt"
 )
-def entrywise(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
+def entrywise(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
     """Any sign makes a difference, but for a comparison with infinity, which is for no number's sake."""
     if len(args) == 2 and eqn.primitive.name in ("le", "lt", "ge", "gt"):
         return compared(walk, eqn, args)
@@ -66,7 +66,7 @@ def entrywise(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
 
 
 @rule("eq ne")
-def compared(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
+def compared(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
     """A number is compared with itself, with infinity or, whether it is equal, with 0: no sign makes a difference."""
     equality = eqn.primitive.name in ("eq", "ne")
     first, second = args
@@ -81,25 +81,25 @@ def compared(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
 
 
 @rule("integer_pow")
-def integer_pow(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
+def integer_pow(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
     """An odd power keeps signs."""
     return args[0] if eqn.params["y"] % 2 else walk.even(args[0])
 
 
 @rule("pow")
-def power(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
+def power(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
     """A power by an even number loses signs, any other is not defined for both."""
     return walk.entrywise(args)
 
 
 @rule("add sub add_any")
-def added(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
+def added(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
     """Terms change signs alike."""
     return walk.equal(args)
 
 
 @rule("mul div")
-def multiplied(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
+def multiplied(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
     """Signs are multiplied."""
     if eqn.primitive.name == "mul" and eqn.invars[0] is eqn.invars[1]:
         return walk.even(args[0])
@@ -107,7 +107,7 @@ def multiplied(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
 
 
 @rule("select_n")
-def chosen(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
+def chosen(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
     """Cases change signs alike; which of them is taken does not change."""
     which, *cases = args
     walk.plain(which)
@@ -118,7 +118,7 @@ def chosen(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
 
 
 @rule("optimization_barrier")
-def passed(walk: Walk, eqn: Any, args: Sequence[Array]) -> list[Array]:
+def passed(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> list[Array]:
     """All operands as they are."""
     return list(args)
 
@@ -127,7 +127,7 @@ def passed(walk: Walk, eqn: Any, args: Sequence[Array]) -> list[Array]:
 
 
 @rule("broadcast_in_dim")
-def broadcast(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
+def broadcast(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
     """New axes, and those of length 1 that are repeated, are uniform."""
     shape = eqn.params["shape"]
     labels: list[Label] = [Uniform(size) for size in shape]
@@ -138,13 +138,13 @@ def broadcast(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
 
 
 @rule("transpose")
-def transposed(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
+def transposed(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
     """Labels change places."""
     return replaced(args[0], [args[0].labels[place] for place in eqn.params["permutation"]])
 
 
 @rule("squeeze")
-def squeezed(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
+def squeezed(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
     """Axes of length 1 go."""
     return dropped(args[0], eqn.params["dimensions"])
 
@@ -157,7 +157,7 @@ def dropped(array: Array, axes: Sequence[int]) -> Array:
 
 
 @rule("expand_dims")
-def expanded(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
+def expanded(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
     """Axes of length 1 come."""
     labels = list(args[0].labels)
     for axis in sorted(eqn.params["dimensions"]):
@@ -166,7 +166,7 @@ def expanded(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
 
 
 @rule("reshape")
-def reshaped(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
+def reshaped(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
     """Axes are merged into products, and products taken apart."""
     sizes = eqn.outvars[0].aval.shape
     found = walk.on.reshaped(args[0].labels, sizes)
@@ -181,12 +181,12 @@ def reshaped(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
 
 
 @rule("rev")
-def reversed_(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
+def reversed_(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
     """An axis whose order is turned round stays."""
     return on_axes(walk, args[0], eqn.params["dimensions"], "its order is reversed")
 
 
-def on_axes(walk: Walk, array: Array, axes: Sequence[int], what: str) -> Array:
+def on_axes(walk: ProgramWalk, array: Array, axes: Sequence[int], what: str) -> Array:
     """Fix some axes; the others are handed on."""
     labels = list(array.labels)
     for axis in axes:
@@ -195,12 +195,12 @@ def on_axes(walk: Walk, array: Array, axes: Sequence[int], what: str) -> Array:
 
 
 @rule("concatenate")
-def joined(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
+def joined(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
     """Labels along the axis are a sum; the others are one."""
     return in_stretches(walk, args, eqn.params["dimension"])
 
 
-def in_stretches(walk: Walk, arrays: Sequence[Array], axis: int) -> Array:
+def in_stretches(walk: ProgramWalk, arrays: Sequence[Array], axis: int) -> Array:
     """Arrays one after the other along an axis, each with a sign of its own; along other axes signs are alike."""
     pieces: list[Piece] = []
     base = next((a.form for a in arrays if not walk.on.signs or not a.zero), 0)
@@ -218,7 +218,7 @@ def in_stretches(walk: Walk, arrays: Sequence[Array], axis: int) -> Array:
 
 
 @rule("stack")
-def stacked(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
+def stacked(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
     """Arrays one after the other along a new axis, whose parts have one component each."""
     found = walk.equal(args)
     labels = list(found.labels)
@@ -227,7 +227,7 @@ def stacked(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
 
 
 @rule("unstack")
-def unstacked(walk: Walk, eqn: Any, args: Sequence[Array]) -> list[Array]:
+def unstacked(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> list[Array]:
     """Every component of an axis on its own."""
     array, axis = args[0], eqn.params["axis"]
     found = []
@@ -238,14 +238,14 @@ def unstacked(walk: Walk, eqn: Any, args: Sequence[Array]) -> list[Array]:
 
 
 @rule("tile")
-def tiled(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
+def tiled(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
     """Repeats of an axis are a uniform factor."""
     pairs = zip(args[0].labels, eqn.params["reps"], strict=True)
     return replaced(args[0], [product([Uniform(reps), label]) for label, reps in pairs])
 
 
 @rule("pad")
-def padded(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
+def padded(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
     """Padding is one value, hence uniform; padding between entries fixes the axis."""
     array, value = args
     if array.signed and not value.zero:
@@ -262,7 +262,7 @@ def padded(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
     return replaced(array, labels)
 
 
-def between(walk: Walk, label: Label, first: int, size: int) -> Piece:
+def between(walk: ProgramWalk, label: Label, first: int, size: int) -> Piece:
     """Label a stretch of an axis, with the form of the array there."""
     label = resolve(label)
     if size == label.size:
@@ -281,7 +281,7 @@ def between(walk: Walk, label: Label, first: int, size: int) -> Piece:
 
 
 @rule("slice")
-def sliced(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
+def sliced(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
     """A stretch of an axis, which takes the axis apart."""
     starts, stops = eqn.params["start_indices"], eqn.params["limit_indices"]
     steps = eqn.params["strides"] or (1,) * len(starts)
@@ -299,7 +299,7 @@ def sliced(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
 
 
 @rule("split")
-def split(walk: Walk, eqn: Any, args: Sequence[Array]) -> list[Array]:
+def split(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> list[Array]:
     """All stretches of an axis."""
     array, axis = args[0], eqn.params["axis"]
     found, start = [], 0
@@ -312,7 +312,7 @@ def split(walk: Walk, eqn: Any, args: Sequence[Array]) -> list[Array]:
 
 
 @rule("dynamic_slice")
-def dynamic_slice(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
+def dynamic_slice(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
     """A stretch of an axis, where it is known."""
     array, *starts = args
     labels, whole = [], array.form
@@ -332,7 +332,7 @@ def dynamic_slice(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
 
 
 @rule("dynamic_update_slice")
-def dynamic_update_slice(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
+def dynamic_update_slice(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
     """A stretch of an axis is written over; where several axes are cut, they fit one another."""
     array, update, *starts = args
     cut = [at for at, label in enumerate(array.labels) if label.size != update.labels[at].size]
@@ -351,7 +351,7 @@ def dynamic_update_slice(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
     return replaced(array, labels)
 
 
-def written(walk: Walk, array: Array, update: Array, axis: int, at: int) -> Array:
+def written(walk: ProgramWalk, array: Array, update: Array, axis: int, at: int) -> Array:
     """An array with a stretch of one axis, known by its first place, written over."""
     label, size = array.labels[axis], update.labels[axis].size
     at = min(max(at, 0), label.size - size)
@@ -365,7 +365,7 @@ def written(walk: Walk, array: Array, update: Array, axis: int, at: int) -> Arra
 
 
 @rule("gather")
-def gathered(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
+def gathered(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
     """Axes that are taken whole are handed on; those that are indexed stay; axes of the indices come first."""
     array, indices = args
     how, sizes = eqn.params["dimension_numbers"], eqn.params["slice_sizes"]
@@ -420,7 +420,7 @@ def _interleaved(places: Sequence[int], inside: list[Label], others: list[Label]
 @rule(
     "scatter scatter-add scatter_add scatter-sub scatter_sub scatter-mul scatter_mul scatter-min scatter-max"
 )
-def scattered(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
+def scattered(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
     """Axes that are written whole are one with those of what is written; the others stay."""
     array, indices, update = args
     how = eqn.params["dimension_numbers"]
@@ -467,7 +467,7 @@ def scattered(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
 
 
 @rule("iota")
-def counted(walk: Walk, eqn: Any, args: Sequence[Array]) -> Array:
+def counted(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
     """Numbers in order."""
     at = eqn.params["dimension"]
     return Array(

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax.traverse_util import flatten_dict, unflatten_dict
 
-from onebasin.models.reading.read import ReadSymmetry
+from onebasin.models.reading.read import ReadSymmetry, place_of
 from onebasin.models.symmetry.axis_part import AxisPart
 
 RNG = np.random.default_rng(1)
@@ -283,9 +283,8 @@ def told(found: ReadSymmetry, shapes: dict[str, tuple[int, ...]]) -> str:
     """What was read as text: a line a class, with its sets of signs; signs of whole arrays; reasons by axis."""
 
     def word(name: str, part: AxisPart) -> str:
-        whole = part.start == 0 and part.stride == part.repeats == 1
-        whole &= part.count == shapes[name][part.axis]
-        return f"{name}:{part.axis}" if whole else f"{name}:{part.word}"
+        place = place_of(part, shapes[name])
+        return f"{name}:{place if isinstance(place, int) else place.word}"
 
     lines = []
     for each in found.classes:
