@@ -162,7 +162,7 @@ def sample(
         warmup = s.warmup if getattr(s, "save_warmup", False) else 0
         gathered = Gathered(s.chains, s.draws, there, warmup=warmup, thin=thin)
         at_once = min(at_once, s.chains)
-        job.bars.expect(chains=s.chains, warmup=s.warmup, draws=run.draws, at_once=at_once)
+        job.bars.expect(chains=s.chains, warmup=s.warmup, draws=run.draws)
         ended = run_chains(
             partial(job.implementation, replace(job, method=run, folder=folder)),
             gathered,
