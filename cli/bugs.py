@@ -13,7 +13,6 @@ import typer
 
 from onebasin.base.errors import Interrupted, OnebasinError, UsageError
 from onebasin.base.files.cache import make_user_cache
-from onebasin.base.files.leftovers import lost_folder
 from onebasin.base.processes.command import FAILED, INTERRUPTED, INTERRUPTION
 
 from . import console
@@ -35,8 +34,6 @@ def explain(error: Exception, command: str) -> int:
         message, code = str(cause), INTERRUPTED
     elif hasattr(cause, "format_message"):  # the parser's own
         message, code = usage(cause), MISUSED
-    elif not ours and (lost := lost_folder(cause)):
-        message, code = f"{lost}; outputs appear whole or not at all: begin again.", FAILED
     elif not ours and not of_system:
         message, code = report_bug(cause, command), BUG
     else:

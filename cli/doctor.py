@@ -14,7 +14,7 @@ import typer
 
 from onebasin.base.extras import EXTRAS, is_installed
 from onebasin.base.files.cache import CacheError, user_cache
-from onebasin.base.files.leftovers import leftovers
+from onebasin.base.files.writing import leftovers
 from onebasin.base.processes.libraries import prepare_jax
 from onebasin.base.text import Flag
 

@@ -112,7 +112,7 @@ def files_of(runs: Sequence[Path]) -> list[Path]:
 def claimed(out: Path, read: Sequence[Path], *, force: bool) -> AbstractContextManager[object]:
     """Claim the posterior file of `--out`, made from files that are read."""
     from onebasin.base.errors import PosteriorFileError
-    from onebasin.base.files.outputs import claim
+    from onebasin.base.files.writing import claim
     from onebasin.posteriors.writing import format_of
 
     replaces = format_of(out, argument="--out").replaces

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onebasin.base.errors import WriteError
-from onebasin.base.files.claims import ClaimError, in_words
-from onebasin.base.files.leftovers import temporary_folder
-from onebasin.base.files.sink import Sink
+from onebasin.base.files.hdf5 import Sink
+from onebasin.base.files.sizes import ClaimError, in_words
+from onebasin.base.files.writing import temporary_folder
 
 from .pointwise import Values
 from .schema import SAMPLE_DIMS

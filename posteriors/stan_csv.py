@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from onebasin.base.errors import FormatError
-from onebasin.base.files.claims import ClaimError
+from onebasin.base.files.sizes import ClaimError
 
 from . import schema
 from .csv_blocks import Survey, blocks, rows_at_once

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onebasin.base.errors import ArgumentError, ArgumentTypeError
-from onebasin.base.files.claims import in_words, memory
+from onebasin.base.files.sizes import in_words, memory
 from onebasin.base.text import dotted
 
 from .entries import gather

@@ -11,7 +11,7 @@ import numpy as np
 
 from onebasin.base.errors import ArgumentError, FormatError
 from onebasin.base.files import netcdf
-from onebasin.base.files.atomic import replacing
+from onebasin.base.files.writing import replacing
 from onebasin.base.notices import notice
 
 from . import schema, tables, zarr_store

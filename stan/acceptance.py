@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from stanio import write_stan_json
 
-from onebasin.base.files.leftovers import working_folder
+from onebasin.base.files.writing import working_folder
 from onebasin.base.processes.children import Finished, run_guarded
 from onebasin.base.text import shown
 

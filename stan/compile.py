@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 from filelock import FileLock, Timeout
 
 from onebasin.base.files.cache import make_user_cache, user_cache
-from onebasin.base.files.leftovers import sweep, working_folder
+from onebasin.base.files.writing import sweep, working_folder
 from onebasin.base.processes.children import run_guarded
 from onebasin.base.text import shown
 

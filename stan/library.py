@@ -11,7 +11,7 @@ import numpy as np
 
 from onebasin.base.arguments import checks_arguments
 from onebasin.base.checks import check_path
-from onebasin.base.files.leftovers import working_folder
+from onebasin.base.files.writing import working_folder
 from onebasin.base.text import shown
 from onebasin.models.target import Target
 

@@ -14,8 +14,8 @@ import numpy as np
 from onebasin.base.arguments import checks_arguments
 from onebasin.base.checks import check_path
 from onebasin.base.errors import ArgumentError, nearby
-from onebasin.base.files.atomic import replacing
 from onebasin.base.files.cache import make_user_cache
+from onebasin.base.files.writing import replacing
 from onebasin.models.symmetry.blocks import Symmetry
 from onebasin.models.symmetry.words import as_symmetry
 from onebasin.models.target import Target

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from onebasin.base.files.atomic import replacing
+from onebasin.base.files.writing import replacing
 from onebasin.base.processes.children import run_guarded
 from onebasin.base.text import shown
 from onebasin.models.target import Target

@@ -14,7 +14,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from onebasin.base.files.leftovers import working_folder
+from onebasin.base.files.writing import working_folder
 from onebasin.base.text import shown
 
 from .home.directory import Home

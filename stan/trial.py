@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from onebasin.base.files.leftovers import working_folder
+from onebasin.base.files.writing import working_folder
 from onebasin.base.processes.children import run_guarded
 from onebasin.base.text import shown
 

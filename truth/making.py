@@ -34,8 +34,8 @@ from onebasin.analysis.alignment.rule import AlignmentTarget
 from onebasin.analysis.discovery.resolve import resolve
 from onebasin.analysis.summaries.deciding import deciding, rhat_of_entries
 from onebasin.base.errors import StudyError
-from onebasin.base.files.atomic import replacing
 from onebasin.base.files.netcdf import write_tree
+from onebasin.base.files.writing import replacing
 from onebasin.base.jsonable import json_safe
 from onebasin.base.notices import notice
 from onebasin.base.precision import precision

@@ -263,9 +263,9 @@ def claimed(
     argument: str = "path",
     inputs: Iterable[Path] = (),
 ) -> AbstractContextManager[Path]:
-    """Hold the file that a page is to be written to; see `base.files.outputs.claim`."""
+    """Hold the file that a page is to be written to; see `base.files.writing.claim`."""
     from onebasin.base.checks import check_path  # here: the room brings JAX along
-    from onebasin.base.files.outputs import claim
+    from onebasin.base.files.writing import claim
 
     return claim(
         check_path(argument, path),
@@ -279,7 +279,7 @@ def claimed(
 
 def put(page: Report | str, output: Path, *, force: bool) -> Path:
     """Write a page, rendered by now or not, to a file that is held."""
-    from onebasin.base.files.atomic import replacing
+    from onebasin.base.files.writing import replacing
 
     html = page if isinstance(page, str) else render(page)
     with replacing(output, new=not force) as part:

@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import nearby
-from .claims import ClaimError, check_hdf5
 from .seal import Seal, examine, sealing
-from .sink import Sink
+from .sizes import ClaimError, check_hdf5
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -26,8 +25,8 @@ def write_tree(tree: xr.DataTree, path: Path, *, new: bool = False) -> Path:
     from xarray.backends import H5NetCDFStore
     from xarray.backends.common import ArrayWriter
 
-    from .hdf5 import NetCDF
-    from .later import Later, left_in_files
+    from .hdf5 import NetCDF, Sink
+    from .pieces import Later, left_in_files
 
     class ByPieces(ArrayWriter):
         def add(self, source: Any, target: Any, region: Any = None) -> None:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from ..jsonable import json_safe, json_text
-from .atomic import replacing
+from .writing import replacing
 
 FIELD = "sha256"
 """The field of a JSON object that is its seal."""

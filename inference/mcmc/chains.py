@@ -21,8 +21,8 @@ import numpy as np
 
 from onebasin.base.cores import available_cores
 from onebasin.base.errors import InferenceError
-from onebasin.base.files.leftovers import working_folder
 from onebasin.base.files.locks import locked
+from onebasin.base.files.writing import working_folder
 from onebasin.base.processes.tasks import connected
 from onebasin.posteriors import schema
 

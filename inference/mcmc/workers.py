@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, cast, override
 import numpy as np
 
 from onebasin.base.cores import available_cores
-from onebasin.base.files.leftovers import working_folder
+from onebasin.base.files.writing import working_folder
 from onebasin.base.notices import record
 from onebasin.base.processes.task_process import tell
 from onebasin.base.processes.tasks import run_tasks, succeeded

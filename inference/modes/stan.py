@@ -11,7 +11,7 @@ import numpy as np
 import xarray as xr
 
 from onebasin.base.errors import InferenceError, OnebasinError
-from onebasin.base.files.leftovers import working_folder
+from onebasin.base.files.writing import working_folder
 from onebasin.posteriors import schema
 from onebasin.stan import command
 from onebasin.stan.choice import STANLI

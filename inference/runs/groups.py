@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import numpy as np
 import xarray as xr
 
-from onebasin.base.files.later import stacked
-from onebasin.base.files.pieces import pieces
+from onebasin.base.files.pieces import pieces, stacked
 from onebasin.base.notices import notice
 from onebasin.base.precision import precision
 from onebasin.models.target import Named, Target

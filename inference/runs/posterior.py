@@ -12,7 +12,7 @@ import xarray as xr
 from onebasin.base.arguments import checks_arguments
 from onebasin.base.checks import Paths, check_class, check_path, check_paths
 from onebasin.base.errors import ArgumentError, PosteriorFileError
-from onebasin.base.files.outputs import claim
+from onebasin.base.files.writing import claim
 from onebasin.models.target import Target
 from onebasin.posteriors import schema
 from onebasin.posteriors.opening import open_tree

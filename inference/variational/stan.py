@@ -19,7 +19,7 @@ import numpy as np
 import xarray as xr
 
 from onebasin.base.errors import AdviFailed, ArgumentError
-from onebasin.base.files.leftovers import working_folder
+from onebasin.base.files.writing import working_folder
 from onebasin.stan import command
 from onebasin.stan.home.errors import StanRunError
 from onebasin.stan.output import Output, read

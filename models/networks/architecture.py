@@ -26,7 +26,7 @@ from jaxtyping import Array, Float
 
 from onebasin.base.checks import MOST, check_count, choose
 from onebasin.base.errors import ArgumentError
-from onebasin.base.files.claims import in_words
+from onebasin.base.files.sizes import in_words
 from onebasin.base.showing import Brief
 
 READOUTS = ("linear", "sum")

@@ -16,8 +16,7 @@ from pathlib import Path
 from onebasin.base.cores import available_cores
 from onebasin.base.errors import ArgumentError
 from onebasin.base.files.cache import make_user_cache
-from onebasin.base.files.leftovers import sweep, unfinished, working_folder
-from onebasin.base.files.makers import is_running
+from onebasin.base.files.writing import is_running, sweep, unfinished, working_folder
 from onebasin.base.processes.children import run_guarded
 
 from .cache import PART, default_cache, folder_name, is_complete, sources

@@ -120,7 +120,7 @@ def test_a_full_disk_says_what_is_kept(sample, sampler, monkeypatch):
     def keep(call):
         for number in range(4):
             keep_chain(call["checkpoint"], number, call["settings"].draws)
-        monkeypatch.setattr("onebasin.base.files.atomic.flush", full)
+        monkeypatch.setattr("onebasin.base.files.writing.flush", full)
 
     def full(*_):
         raise OSError(28, "No space left on device")
