@@ -161,8 +161,8 @@ def _jax() -> Check:
 def _compilers(build: bool, progress: Callable[[str], None]) -> Iterator[Check]:
     """Look at CmdStan and its tools; say in one line that it is optional where nobody has set it up."""
     from onebasin import stan
+    from onebasin.stan.home.directory import cannot_run
     from onebasin.stan.home.errors import HomeBuildError
-    from onebasin.stan.home.integrity import cannot_run
     from onebasin.stan.home.toolchain import find_toolchain, find_wheel, how_to_install
 
     try:
@@ -199,9 +199,9 @@ def _compilers(build: bool, progress: Callable[[str], None]) -> Iterator[Check]:
 
 def _cmdstan(build: bool, progress: Callable[[str], None]) -> Check:
     from onebasin import stan
-    from onebasin.stan.home import integrity
-    from onebasin.stan.home.cache import default_cache
-    from onebasin.stan.home.environment import check_home_path
+    from onebasin.stan.home import directory
+    from onebasin.stan.home.assemble import default_cache
+    from onebasin.stan.home.directory import check_home_path
     from onebasin.stan.home.toolchain import find_toolchain, find_wheel
 
     try:
@@ -218,7 +218,7 @@ def _cmdstan(build: bool, progress: Callable[[str], None]) -> Check:
     if not found.supports_jacobian_statement:
         remedy = f"CmdStan {number} is too old for the networks: 2.36 or newer is needed."
         return Check("CmdStan", False, f"{number} at {found.path}", remedy, "cmdstan")
-    broken = integrity.fault(found)
+    broken = directory.fault(found)
     passed_over = found.origin != "CMDSTAN" and os.environ.get("CMDSTAN") == ""
     note = "; CMDSTAN is empty and counts as not set" if passed_over else ""
     where = f"{number} at {found.path} ({found.origin}{note})"

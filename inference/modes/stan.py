@@ -17,9 +17,8 @@ from onebasin.stan import command
 from onebasin.stan.choice import STANLI
 from onebasin.stan.home.errors import StanRunError
 from onebasin.stan.library import open_library
-from onebasin.stan.output import Output, read
 from onebasin.stan.program import definition, name_draws
-from onebasin.stan.run import ReadyProgram, make_ready, run
+from onebasin.stan.run import Output, ReadyProgram, make_ready, read, run
 
 from ..contracts.method import Found, Job, one_chain
 from ..mcmc.stan_start import SIGNIFICANT_FIGURES, find_optimum, parameters_of, seeds_of, write

@@ -281,9 +281,8 @@ def _of_stan(
     stored: Stored,
     progress: Callable[[str], None] | None,
 ) -> Found:
-    from onebasin.stan.groups import find_roles
     from onebasin.stan.home.errors import StanDataError
-    from onebasin.stan.program import definition
+    from onebasin.stan.program import definition, find_roles
     from onebasin.stan.run import declarations
 
     from ..density.evaluate import generated_quantities

@@ -19,8 +19,7 @@ from onebasin.posteriors.kinds import GENERATED, PARAMETER
 from onebasin.posteriors.network_groups import bytes_a_draw, network_groups
 from onebasin.posteriors.pointwise import DrawGroup, Values, labelled, why_left_out
 from onebasin.posteriors.schema import LOG_LIKELIHOOD, LOG_PRIOR, POSTERIOR_PREDICTIVE
-from onebasin.stan.groups import ProgramQuantities, find_roles
-from onebasin.stan.program import definition
+from onebasin.stan.program import ProgramQuantities, definition, find_roles
 
 from .origin import NOWHERE, Origin, with_axes
 

@@ -63,9 +63,8 @@ def origin_of(target: Target, engine: str, progress: Callable[[str], None] | Non
         return Origin(data_sha256=digest, dims=target.dims)
     if engine != "stan":
         return _of_numpyro(target)
-    from onebasin.stan.groups import check_roles
     from onebasin.stan.interpreter.source import full_text
-    from onebasin.stan.program import definition
+    from onebasin.stan.program import check_roles, definition
     from onebasin.stan.run import declarations
 
     program = definition(target)

@@ -17,12 +17,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from .arguments import Arguments, parse
-from .model import Model, RunFailed
-from .process import bound_memory
+from ..trial import bound_memory
+from .model import Arguments, Model, RunFailed, parse, say, write_table
 from .runtime import InterpreterMissing
 from .source import ProgramRefused
-from .tables import say, write_table
 
 
 def main(words: Sequence[str] = ()) -> int:
@@ -51,7 +49,7 @@ def _run(program: Path, arguments: Arguments) -> None:
         return
     model = Model.of(program, arguments, constants=method == "variational")
     if method == "sample":
-        from .sampling import nuts
+        from .model import nuts
 
         nuts(model, arguments)
         return

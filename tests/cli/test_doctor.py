@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from onebasin import stan
-from onebasin.stan.home import integrity
 from onebasin.stan.home.directory import Home
 from onebasin.stan.home.errors import HomeBuildError
 

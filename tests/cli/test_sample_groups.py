@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from onebasin.stan.groups import Roles
+from onebasin.stan.program import Roles
 
 COUNTS = Path(__file__).parents[1] / "stan" / "programs" / "known" / "counts.stan"
 MODEL = """

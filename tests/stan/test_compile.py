@@ -13,11 +13,10 @@ from filelock import FileLock
 
 from onebasin.base.files.cache import CacheError
 from onebasin.base.files.writing import unfinished
-from onebasin.stan.compile import compile_library, compile_program, remove_compiled
+from onebasin.stan.compile import compile_library, compile_program, inspect, remove_compiled
 from onebasin.stan.home.directory import read_home
 from onebasin.stan.home.errors import CmdStanNotFound, StanProgramError
 from onebasin.stan.program import cmdstan_model
-from onebasin.stan.translation import inspect
 
 PROGRAMS = Path(__file__).parent / "programs"
 SOURCE = "parameters {\n  real x;\n}\nmodel {\n  x ~ std_normal();\n}\n"

@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from onebasin.stan import output
+from onebasin.stan import run
 from onebasin.stan.home.errors import StanRunError
-from onebasin.stan.output import read_adaptation
+from onebasin.stan.run import read_adaptation
 
 HEADER = "lp__,accept_stat__,x,m.1.1,m.2.1,m.1.2,m.2.2\n"
 TIMES = "# \n#  Elapsed Time: 0.25 seconds (Warm-up)\n#                0.5 seconds (Sampling)\n"
@@ -24,8 +24,8 @@ def write(path, rows):
 @pytest.mark.parametrize("rows", [0, 1, 9, 10, 11, 35])
 def test_rows_read_in_pieces_are_those_read_at_once(tmp_path, monkeypatch, rows):
     write(tmp_path / "draws.csv", rows)
-    monkeypatch.setattr(output, "_CHUNK", 70)
-    found = output.read(tmp_path / "draws.csv")
+    monkeypatch.setattr(run, "_CHUNK", 70)
+    found = run.read(tmp_path / "draws.csv")
     table = pd.read_csv(tmp_path / "draws.csv", comment="#", dtype=np.float64)
     assert list(found.method) == ["lp__", "accept_stat__"]
     for values, column in ((found.method["lp__"], "lp__"), (found.variables["x"], "x")):
@@ -38,21 +38,21 @@ def test_rows_read_in_pieces_are_those_read_at_once(tmp_path, monkeypatch, rows)
 def test_a_file_without_a_header_is_no_result(tmp_path):
     (tmp_path / "draws.csv").write_text("# nothing\n")
     with pytest.raises(StanRunError, match=r"Stan wrote no draws to `draws\.csv`"):
-        output.read(tmp_path / "draws.csv")
+        run.read(tmp_path / "draws.csv")
 
 
 def test_a_file_cut_anywhere_keeps_the_rows_that_are_whole(tmp_path):
     write(tmp_path / "whole.csv", 3)
     content = (tmp_path / "whole.csv").read_bytes()
-    whole = output.read(tmp_path / "whole.csv")
+    whole = run.read(tmp_path / "whole.csv")
     path, begin = tmp_path / "draws.csv", content.index(HEADER.encode()) + len(HEADER)
     for size in range(len(content) + 1):
         path.write_bytes(content[:size])
-        rows = output.keep_whole_rows(path)
+        rows = run.keep_whole_rows(path)
         lines = content[begin:size].split(b"\n")[:-1]
         assert rows == sum(not line.startswith(b"#") for line in lines)
         if size >= begin:
-            found = output.read(path)
+            found = run.read(path)
             np.testing.assert_array_equal(found.method["lp__"], whole.method["lp__"][:rows])
             np.testing.assert_array_equal(found.variables["m"], whole.variables["m"][:rows])
 
@@ -64,18 +64,18 @@ def test_what_a_machine_that_went_down_has_left_is_cut_off(tmp_path, ruin):
     content = path.read_bytes()
     end = content.index(TIMES.encode())
     path.write_bytes(content[:end] + ruin + content[end:])
-    assert output.keep_whole_rows(path) == 5
+    assert run.keep_whole_rows(path) == 5
     assert path.read_bytes() == content[:end]
 
 
 def test_blocks_are_the_rows_in_their_order(tmp_path, monkeypatch):
     write(tmp_path / "draws.csv", 25)
-    monkeypatch.setattr(output, "_CHUNK", 70)
-    blocks = list(output.read_blocks(tmp_path / "draws.csv"))
+    monkeypatch.setattr(run, "_CHUNK", 70)
+    blocks = list(run.read_blocks(tmp_path / "draws.csv"))
     assert [len(block.variables["m"]) for block in blocks] == [10, 10, 5]
     assert all(block.seconds("Sampling") == 0.5 for block in blocks)
     joined = np.concatenate([block.variables["m"] for block in blocks])
-    np.testing.assert_array_equal(joined, output.read(tmp_path / "draws.csv").variables["m"])
+    np.testing.assert_array_equal(joined, run.read(tmp_path / "draws.csv").variables["m"])
 
 
 # What a warmup came to

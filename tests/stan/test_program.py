@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from onebasin.stan import run
+from onebasin.stan.compile import ProgramInfo
 from onebasin.stan.home.errors import StanDataError, StanProgramError
 from onebasin.stan.library import open_library
 from onebasin.stan.program import stan_program
-from onebasin.stan.translation import ProgramInfo
 
 
 @pytest.mark.parametrize(

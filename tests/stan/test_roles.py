@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from onebasin.stan import stan_program
-from onebasin.stan.groups import Roles, check_roles, find_roles
 from onebasin.stan.home.errors import StanDataError, StanProgramError
+from onebasin.stan.program import Roles, check_roles, find_roles
 
 DATA = {"N": np.array(4), "x": np.zeros(4), "y": np.zeros(4), "w": np.zeros((4, 2))}
 

@@ -5,9 +5,9 @@ import threading
 import pytest
 
 from onebasin.base.errors import RunCancelled
+from onebasin.stan.compile import ProgramInfo
 from onebasin.stan.home.errors import StanRunError
 from onebasin.stan.run import ReadyProgram, run
-from onebasin.stan.translation import ProgramInfo
 
 
 @pytest.fixture
