@@ -16,7 +16,7 @@ from onebasin.base.files.writing import replacing
 from onebasin.base.processes.children import run_guarded
 from onebasin.base.text import shown
 from onebasin.models.target import Target
-from onebasin.posteriors.stan_header import Header
+from onebasin.posteriors.stan_csv import Header
 from onebasin.posteriors.storable import check_names
 
 from .choice import CMDSTAN, driver

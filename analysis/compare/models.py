@@ -25,7 +25,6 @@ from onebasin.base.errors import ArgumentError
 from onebasin.base.showing import Shown
 from onebasin.base.table import Table, frame_table
 from onebasin.posteriors import schema
-from onebasin.posteriors.chains import rhat
 from onebasin.posteriors.leave_one_out import (
     LogLikelihood,
     leave_one_out,
@@ -33,6 +32,7 @@ from onebasin.posteriors.leave_one_out import (
     stored_log_likelihood,
     why_none,
 )
+from onebasin.posteriors.rhat_ess import rhat
 from onebasin.posteriors.view import View, as_view
 
 from ..alignment import align

@@ -18,7 +18,7 @@ from onebasin.base.checks import check_count
 from onebasin.base.errors import ArgumentError
 from onebasin.base.numbers import format_number
 from onebasin.posteriors import schema
-from onebasin.posteriors.chains import mean_ranks
+from onebasin.posteriors.rhat_ess import mean_ranks
 from onebasin.posteriors.view import Posterior, as_view
 
 from ..diagnostics.measure import gather, measure

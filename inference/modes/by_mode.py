@@ -18,7 +18,7 @@ from scipy.special import expit, log_expit, logsumexp
 from onebasin.base.precision import precision
 from onebasin.base.seeds import Purpose
 from onebasin.posteriors import schema
-from onebasin.posteriors.chains import rhat
+from onebasin.posteriors.rhat_ess import rhat
 
 from ..contracts.method import Found, Job
 from ..density.counted import in_double

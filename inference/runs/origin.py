@@ -16,7 +16,7 @@ from onebasin.models.data.hash import data_sha256
 from onebasin.models.numpyro_target import NumpyroTarget
 from onebasin.models.target import Named, Target
 from onebasin.posteriors import schema
-from onebasin.posteriors.kinds import GENERATED, PARAMETER, TRANSFORMED, is_named_as_generated
+from onebasin.posteriors.view import GENERATED, PARAMETER, TRANSFORMED, is_named_as_generated
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from onebasin.base.errors import ArgumentError, PosteriorFileError
 from onebasin.base.files.writing import claim
 from onebasin.models.target import Target
 from onebasin.posteriors import schema
-from onebasin.posteriors.opening import open_tree
+from onebasin.posteriors.open import open_tree
 from onebasin.posteriors.pointwise import LIMIT_MB, DrawGroup, Values
 from onebasin.posteriors.scratch import close_with
 from onebasin.posteriors.writing import format_of, write_tree

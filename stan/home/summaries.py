@@ -1,7 +1,7 @@
 """`bin/stansummary` and `bin/diagnose` of an assembled home, with the options, columns and messages that CmdStan has.
 
 cmdstanpy calls them in `fit.summary()` and `fit.diagnose()`. Draws are of Stan's CSV files, one a chain, warmup left
-out. R-hat and effective sample sizes are those of ArviZ (`posteriors.chains`).
+out. R-hat and effective sample sizes are those of ArviZ (`posteriors.rhat_ess`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from onebasin.base.errors import FormatError
-from onebasin.posteriors import chains
+from onebasin.posteriors import rhat_ess
 from onebasin.posteriors.stan_csv import ChainFile, check_together
 
 LEAST_EBFMI = 0.3
@@ -27,7 +27,7 @@ LARGEST_RHAT = 1.01499
 @dataclass(frozen=True)
 class _Draws:
     names: tuple[str, ...]
-    values: chains.Rows  # (column, chain, draw)
+    values: rhat_ess.Rows  # (column, chain, draw)
     depths: tuple[int, ...]  # Tree-depth limit of each chain.
     seconds: float  # Sampling time of all chains; NaN if a file does not say it.
 
@@ -46,7 +46,7 @@ def _read(paths: Sequence[str]) -> _Draws:
     )
 
 
-def _varying(rows: chains.Rows) -> np.ndarray:
+def _varying(rows: rhat_ess.Rows) -> np.ndarray:
     """Tell which quantities are finite and vary; the others have no diagnostics."""
     flat = rows.reshape(len(rows), -1)
     return np.isfinite(flat).all(axis=1) & (np.ptp(flat, axis=1) > 0)
@@ -109,8 +109,8 @@ def stansummary(arguments: Sequence[str]) -> int:
     columns |= {f"{word}%": np.quantile(flat, place, axis=1) for word, place in places.items()}
     columns |= {name: np.full(len(rows), np.nan) for name in ("ESS_bulk", "ESS_tail")}
     columns |= {"ESS_bulk/s": np.full(len(rows), np.nan), "R_hat": np.full(len(rows), np.nan)}
-    columns["MCSE"][varies] = chains.mcse_mean(rows[varies])
-    found = chains.diagnostics(rows[varies])
+    columns["MCSE"][varies] = rhat_ess.mcse_mean(rows[varies])
+    found = rhat_ess.diagnostics(rows[varies])
     columns["ESS_bulk"][varies], columns["ESS_tail"][varies] = found.ess_bulk, found.ess_tail
     columns["R_hat"][varies] = found.rhat
     if draws.seconds > 0:
@@ -184,11 +184,11 @@ def diagnose(arguments: Sequence[str]) -> int:
     rows = draws.values[named]
     varies = _varying(rows)
     names = [draws.names[place] for place, kept in zip(named, varies, strict=True) if kept]
-    found = chains.diagnostics(rows[varies])
+    found = rhat_ess.diagnostics(rows[varies])
     halves = np.reshape(
         rows[varies][..., : rows.shape[2] // 2 * 2], (len(names), -1, rows.shape[2] // 2)
     )
-    rhat = found.rhat if rows.shape[1] > 1 else chains.rhat(halves)
+    rhat = found.rhat if rows.shape[1] > 1 else rhat_ess.rhat(halves)
     ess = np.minimum(found.ess_bulk, found.ess_tail) / rows[0].size if len(rows) else rhat
     low = [name for name, few in zip(names, ess < LEAST_ESS_PER_DRAW, strict=True) if few]
     high = [name for name, much in zip(names, rhat > LARGEST_RHAT, strict=True) if much]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from onebasin.posteriors.entries import dotted, gather, split
+from onebasin.posteriors.storable import entry_names, gather, split
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_places_that_leave_gaps_stay_scalars():
 
 
 def test_names_that_are_written_are_read():
-    names = [*dotted("L", (2, 3)), *dotted("mu", ())]
+    names = [*entry_names("L", (2, 3)), *entry_names("mu", ())]
     found = gather(names)
     assert found["L"].shape == (2, 3)
     assert found["L"].columns.tolist() == list(range(6))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from onebasin.posteriors.entries import gather
+from onebasin.posteriors.storable import gather
 from onebasin.stan import command
 from onebasin.stan.choice import driver
 from onebasin.stan.compile import ProgramInfo, last_words
