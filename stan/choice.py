@@ -25,12 +25,12 @@ from onebasin.base.processes.children import Finished, run_guarded
 from onebasin.base.text import shown
 
 from .compile import ProgramInfo, check_declares, last_words
+from .data import check_numbers, lacking
 from .home.errors import CmdStanNotFound, StanDataError, StanError, StanProgramError
 from .home.search import missing
+from .interpreter.driver import ending
 from .interpreter.runtime import InterpreterMissing, load
 from .interpreter.source import full_text, included_files, without_foreign_lines
-from .program import check_numbers, lacking
-from .trial import ending
 
 _OWN = re.compile(r"^stanli (?:\w+): ")
 _ABSENT = re.compile(r"^absent: (.+)$")

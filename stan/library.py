@@ -23,11 +23,12 @@ from onebasin.base.text import shown
 from onebasin.models.target import Target
 
 from .compile import compile_library, in_own_names
+from .data import read_data
 from .home.bridge import bridge_home
 from .home.errors import StanDataError, StanProgramError, StanRunError
 from .interfaces import PRINT, Interface, Interpreted, Opened, StanGenerator
 from .native.library import FUNCTIONS, Entry, load
-from .program import StanProgram, definition, read_data, stan_program
+from .program import StanProgram, definition, stan_program
 from .run import write_data
 from .trial import check_survives
 

@@ -21,11 +21,12 @@ from onebasin.posteriors.storable import check_names
 
 from .choice import CMDSTAN, driver
 from .compile import ProgramInfo, compile_program, in_own_names, inspect, last_words
+from .data import check_numbers, lacking
 from .home.directory import Progress
 from .home.errors import StanProgramError, StanRunError
 from .home.search import find_cmdstan
-from .program import StanProgram, check_numbers, definition, lacking
-from .trial import ending
+from .interpreter.driver import ending
+from .program import StanProgram, definition
 
 _MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(32 << 20), "MALLOC_TRIM_THRESHOLD_": str(128 << 20)}
 """Settings of glibc that keep memory with the program between gradients.

@@ -1,4 +1,4 @@
-"""The bound on a program's memory, and a trial of a compiled program in a separate process before it is opened here.
+"""A trial of a compiled program in a separate process, before it is opened in one that has other work to do.
 
 `python -m onebasin.stan.trial LIBRARY DATA SEED` constructs the model and evaluates its gradient at a few points. A
 crash, as of endless recursion, ends that process alone. Rejected points and printed text do not matter here.
@@ -7,8 +7,6 @@ crash, as of endless recursion, ends that process alone. Rejected points and pri
 from __future__ import annotations
 
 import ctypes
-import os
-import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,6 +17,7 @@ from onebasin.base.text import shown
 
 from .home.errors import StanRunError
 from .interpreter.check import trial_points
+from .interpreter.driver import bound_memory, ending
 
 _PRINT = ctypes.CFUNCTYPE(None, ctypes.POINTER(ctypes.c_char), ctypes.c_int)
 
@@ -59,37 +58,3 @@ def main(words: Sequence[str]) -> None:
 
 if __name__ == "__main__":
     main(sys.argv[1:])
-
-SHARE = 0.8
-"""The share of the machine's memory that a program may take."""
-
-
-_MEANINGS = {
-    "SIGSEGV": ", a memory error or endless recursion",
-    "SIGKILL": ", often for lack of memory",
-    "SIGABRT": ", an error that nothing caught",
-    "SIGFPE": ", a division of whole numbers by zero",
-}
-
-
-def bound_memory() -> None:
-    """Limit this process to a share of the machine's memory, where it can be done: it fails before the machine does."""
-    try:
-        import resource
-
-        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-        limit = int(SHARE * total)
-        hard = resource.getrlimit(resource.RLIMIT_AS)[1]
-        within = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
-        resource.setrlimit(resource.RLIMIT_AS, (within, hard))
-    except (ImportError, OSError, ValueError):  # Windows has none; macOS may refuse
-        return
-
-
-def ending(code: int) -> str:
-    """Say how a process ended, from its negative exit code."""
-    try:
-        name = signal.Signals(-code).name
-    except ValueError:
-        name = f"signal {-code}"
-    return f"was ended by {name}{_MEANINGS.get(name, '')}"

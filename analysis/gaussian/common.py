@@ -10,7 +10,7 @@ import xarray as xr
 from onebasin.base.card import number
 from onebasin.base.table import Table
 from onebasin.posteriors import schema
-from onebasin.posteriors.pointwise import network_groups
+from onebasin.posteriors.network_groups import network_groups
 from onebasin.posteriors.view import View
 
 MOST = 10

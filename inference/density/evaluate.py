@@ -208,8 +208,9 @@ def generated_quantities(
     >>> found["theta"].sizes["draw"]
     200
     """
+    from onebasin.stan.data import read_data
     from onebasin.stan.library import open_library
-    from onebasin.stan.program import definition, read_data, stan_program
+    from onebasin.stan.program import definition, stan_program
 
     check_target(target)
     check_class("draws", draws, xr.DataTree | xr.Dataset, remedy="give a posterior or a Dataset")

@@ -24,8 +24,9 @@ from onebasin.models.target import Target
 from onebasin.posteriors import schema
 from onebasin.posteriors.view import View
 from onebasin.stan.choice import Refused, examine
+from onebasin.stan.data import read_data
 from onebasin.stan.interpreter.source import full_text, included_files
-from onebasin.stan.program import read_data, stan_program
+from onebasin.stan.program import stan_program
 
 from ..density.stan import StanDensity
 
