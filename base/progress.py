@@ -24,7 +24,7 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from .notices import record
+from .run_log import record
 from .text import shown
 
 LINES_EVERY = 60.0

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from onebasin.base.notices import LOGGER
+from onebasin.base.run_log import LOGGER
 from onebasin.base.text import MARKS, pasteable, shown
 
 if TYPE_CHECKING:

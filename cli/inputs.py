@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from onebasin.base.errors import ArgumentError, StudyError
-from onebasin.base.notices import notice
 from onebasin.base.processes.libraries import leave_dask_unloaded
+from onebasin.base.run_log import notice
 from onebasin.base.text import dotted
 
 if TYPE_CHECKING:  # brings JAX along, which help texts do without

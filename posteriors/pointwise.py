@@ -15,7 +15,7 @@ import numpy as np
 import xarray as xr
 
 from onebasin.base.checks import check_not_negative
-from onebasin.base.notices import notice
+from onebasin.base.run_log import notice
 
 from .schema import CREATED_AT, EVERY
 

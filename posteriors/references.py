@@ -11,7 +11,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from onebasin.base.arguments import checks_arguments
+from onebasin.base.checks import checks_arguments
 from onebasin.base.errors import ArgumentError
 
 from .open import open_tree

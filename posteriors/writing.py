@@ -12,7 +12,7 @@ import numpy as np
 from onebasin.base.errors import ArgumentError, FormatError
 from onebasin.base.files import netcdf
 from onebasin.base.files.writing import replacing
-from onebasin.base.notices import notice
+from onebasin.base.run_log import notice
 
 from . import schema, tables, zarr_store
 

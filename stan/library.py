@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from stanio import Variable, parse_header
 
-from onebasin.base.arguments import checks_arguments
-from onebasin.base.checks import check_path
+from onebasin.base.checks import check_path, checks_arguments
 from onebasin.base.errors import ArgumentError
 from onebasin.base.files.writing import working_folder
 from onebasin.base.text import shown

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from onebasin.base.arguments import checks_arguments
-from onebasin.base.checks import check_path
+from onebasin.base.checks import check_path, checks_arguments
 from onebasin.base.errors import ArgumentError, ArgumentTypeError, nearby
 from onebasin.base.files.cache import make_user_cache
 from onebasin.base.files.writing import replacing

@@ -25,8 +25,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from onebasin.base.errors import ArgumentTypeError, OnebasinError
-from onebasin.base.numbers import EMPTY
-from onebasin.base.table import MARKS, Column, Row, Table, TableCell, Value
+from onebasin.base.table import EMPTY, MARKS, Column, Row, Table, TableCell, Value
 from onebasin.base.text import shown
 
 from .page import AnswerCard, Code, Details, FigureItem, Note, Part, Report, Section, Stat, Stats

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import platformdirs
 
-from ..arguments import checks_arguments
-from ..checks import check_path
+from ..checks import check_path, checks_arguments
 from ..errors import OnebasinError
 
 _PRIVATE = 0o700

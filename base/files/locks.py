@@ -20,7 +20,7 @@ from functools import cache
 from pathlib import Path
 
 from ..errors import InUse
-from ..notices import notice
+from ..run_log import notice
 
 if sys.platform != "win32":
     import fcntl

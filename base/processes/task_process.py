@@ -22,7 +22,7 @@ from typing import Any
 
 from ..errors import RunCancelled, TaskDied, TaskError, error_in_words
 from ..files.writing import working_folder
-from ..notices import LOGGER
+from ..run_log import LOGGER
 from .children import run_guarded
 from .command import DONE, run_as_process
 

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from onebasin.base.errors import OnebasinError, RunCancelled
-from onebasin.base.notices import notice
 from onebasin.base.progress import ChainBar
+from onebasin.base.run_log import notice
 from onebasin.stan import command
 from onebasin.stan.choice import STANLI
 from onebasin.stan.home.errors import StanRunError

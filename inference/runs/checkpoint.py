@@ -22,7 +22,7 @@ from onebasin.base.errors import InferenceError
 from onebasin.base.files.seal import Seal, examine, sealing
 from onebasin.base.files.sizes import read_arrays
 from onebasin.base.files.writing import sweep
-from onebasin.base.notices import notice
+from onebasin.base.run_log import notice
 
 MARK = "fingerprint"
 """The array that says which run a file is of."""

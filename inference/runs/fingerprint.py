@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from onebasin.base.errors import NoFingerprint
-from onebasin.base.notices import notice
+from onebasin.base.run_log import notice
 from onebasin.models.target import Target
 
 from ..contracts.engines import ENGINES, bound, definition_of, named

@@ -11,8 +11,8 @@ import numpy as np
 import xarray as xr
 
 from onebasin.base.files.pieces import pieces, stacked
-from onebasin.base.notices import notice
 from onebasin.base.precision import precision
+from onebasin.base.run_log import notice
 from onebasin.models.target import Named, Target
 from onebasin.posteriors import schema
 from onebasin.posteriors.network_groups import bytes_a_draw, network_groups

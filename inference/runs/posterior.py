@@ -9,8 +9,7 @@ from typing import Any
 
 import xarray as xr
 
-from onebasin.base.arguments import checks_arguments
-from onebasin.base.checks import Paths, check_class, check_path, check_paths
+from onebasin.base.checks import Paths, check_class, check_path, check_paths, checks_arguments
 from onebasin.base.errors import ArgumentError, PosteriorFileError
 from onebasin.base.files.writing import claim
 from onebasin.models.target import Target

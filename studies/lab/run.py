@@ -45,9 +45,9 @@ from onebasin.base.files.netcdf import write_tree
 from onebasin.base.files.seal import Seal, examine, examine_json, read_json, seal_json, write_sealed
 from onebasin.base.files.writing import replacing, sweep
 from onebasin.base.jsonable import json_safe, json_text
-from onebasin.base.notices import notice, record
 from onebasin.base.processes.task_process import tell
 from onebasin.base.processes.tasks import run_tasks
+from onebasin.base.run_log import notice, record
 from onebasin.base.table import table_to_markdown
 from onebasin.inference.contracts.method import Method, as_dict
 from onebasin.inference.methods import as_word

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from onebasin.base.numbers import format_number
+from onebasin.base.table import format_number
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from matplotlib.figure import Figure
 
-from onebasin.base.numbers import format_number
+from onebasin.base.table import format_number
 from onebasin.posteriors import schema
 from onebasin.posteriors.rhat_ess import bulk_ess
 
