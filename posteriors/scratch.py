@@ -2,7 +2,7 @@
 
 So goes what is read from text, and what a run has drawn. A `Scratch` is a NetCDF file in a temporary folder. What it
 holds is at no time in memory as a whole; the folder is removed when the tree is closed, at the latest when the process
-ends, and `leftovers` removes that of a killed one.
+ends, and a sweep removes that of a killed one.
 """
 
 from __future__ import annotations

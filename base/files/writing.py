@@ -128,23 +128,11 @@ def unfinished(path: Path) -> Path:
 
 def sweep(folder: Path) -> None:
     """Remove unfinished files and folders of ended processes of this machine; what cannot be removed stays."""
-    for path, machine, pid in _unfinished_in(folder):
-        if machine == _machine() and not is_running(pid):
-            _remove(path)
-
-
-def leftovers(folder: Path) -> list[Path]:
-    """List what is unfinished in a folder, but for what processes at work on this machine are making."""
-    found = _unfinished_in(folder)
-    return [path for path, machine, pid in found if machine != _machine() or not is_running(pid)]
-
-
-def _unfinished_in(folder: Path) -> list[tuple[Path, str, int]]:
-    try:
-        names = [(path, _NAME.fullmatch(path.name)) for path in folder.iterdir()]
-    except OSError:
-        return []
-    return [(path, name["machine"], int(name["pid"])) for path, name in names if name]
+    with suppress(OSError):
+        for path in list(folder.iterdir()):
+            name = _NAME.fullmatch(path.name)
+            if name and name["machine"] == _machine() and not is_running(int(name["pid"])):
+                _remove(path)
 
 
 def is_running(pid: int) -> bool:
