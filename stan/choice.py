@@ -21,14 +21,13 @@ import numpy as np
 from stanio import write_stan_json
 
 from onebasin.base.files.writing import working_folder
-from onebasin.base.processes.children import Finished, run_guarded
+from onebasin.base.processes.children import Finished, ending, run_guarded
 from onebasin.base.text import shown
 
 from .compile import ProgramInfo, check_declares, last_words
 from .data import check_numbers, lacking
 from .home.errors import CmdStanNotFound, StanDataError, StanError, StanProgramError
 from .home.search import missing
-from .interpreter.driver import ending
 from .interpreter.runtime import InterpreterMissing, load
 from .interpreter.source import full_text, included_files, without_foreign_lines
 

@@ -13,7 +13,7 @@ import pandas as pd
 from stanio import parse_header
 
 from onebasin.base.files.writing import replacing
-from onebasin.base.processes.children import run_guarded
+from onebasin.base.processes.children import ending, run_guarded
 from onebasin.base.text import shown
 from onebasin.models.target import Target
 from onebasin.posteriors.stan_csv import Header
@@ -25,7 +25,6 @@ from .data import check_numbers, lacking
 from .home.directory import Progress
 from .home.errors import StanProgramError, StanRunError
 from .home.search import find_cmdstan
-from .interpreter.driver import ending
 from .program import StanProgram, definition
 
 _MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(32 << 20), "MALLOC_TRIM_THRESHOLD_": str(128 << 20)}

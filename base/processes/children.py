@@ -27,6 +27,12 @@ KEPT_BYTES = 256 * 1024
 _GUARD = ("/bin/sh", "-c", "trap '' HUP INT TERM; read -r nothing; kill -KILL 0")
 _LOOK_SECONDS = 0.05
 _LONGEST_LINE = 64 * 1024
+_MEANINGS = {
+    "SIGSEGV": ", a memory error or endless recursion",
+    "SIGKILL": ", often for lack of memory",
+    "SIGABRT": ", an error that nothing caught",
+    "SIGFPE": ", a division of whole numbers by zero",
+}
 
 
 @dataclass(frozen=True)
@@ -81,6 +87,15 @@ def _guarded_group() -> Iterator[int]:
     finally:
         os.close(read_end)
         os.close(write_end)
+
+
+def ending(code: int) -> str:
+    """Say how a process ended, from its negative exit code."""
+    try:
+        name = signal.Signals(-code).name
+    except ValueError:
+        name = f"signal {-code}"
+    return f"was ended by {name}{_MEANINGS.get(name, '')}"
 
 
 def _kill(group: int) -> None:

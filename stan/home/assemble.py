@@ -13,6 +13,7 @@ import os
 import platform
 import re
 import shutil
+import sys
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,7 +37,6 @@ from .directory import (
     read_marker,
 )
 from .errors import HomeBuildError
-from .summaries import TOOLS, launcher
 from .toolchain import Toolchain, Wheel, find_parts, find_toolchain, find_wheel
 
 PART = "cmdstan"
@@ -253,7 +253,7 @@ def _build(partial: Path, target: Path, order: _Order) -> None:
     (partial / "bin").mkdir()
     shutil.copy2(wheel.folder / "stanc", partial / "bin" / "stanc")
     (partial / "bin" / "stanc").chmod(0o755)
-    for tool in TOOLS:
+    for tool in ("stansummary", "diagnose"):
         (partial / "bin" / tool).write_text(launcher(tool))
         (partial / "bin" / tool).chmod(0o755)
     shutil.copytree(sources(), partial, dirs_exist_ok=True)
@@ -288,6 +288,12 @@ def _link_or_copy(source: str | Path, destination: str | Path) -> None:
         os.link(source, destination)
     except OSError:  # another file system, or one without hard links
         shutil.copy2(source, destination)
+
+
+def launcher(tool: str) -> str:
+    """Give the script that a home has as `bin/TOOL`: `summaries` in the Python that assembled it."""
+    python = sys.executable.replace("'", "'\\''")
+    return f"#!/bin/sh\nexec '{python}' -P -m onebasin.stan.home.summaries {tool} \"$@\"\n"
 
 
 def run_make(command: list[str], folder: Path, log: Path, report: Progress) -> None:

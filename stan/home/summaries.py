@@ -212,12 +212,6 @@ def diagnose(arguments: Sequence[str]) -> int:
     return 0
 
 
-def launcher(tool: str) -> str:
-    """Give the script that a home has as `bin/TOOL`: this module in the Python that assembled it."""
-    python = sys.executable.replace("'", "'\\''")
-    return f"#!/bin/sh\nexec '{python}' -P -m onebasin.stan.home.summaries {tool} \"$@\"\n"
-
-
 TOOLS = {"stansummary": stansummary, "diagnose": diagnose}
 
 if __name__ == "__main__":

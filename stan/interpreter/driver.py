@@ -26,14 +26,6 @@ SHARE = 0.8
 """The share of the machine's memory that a program may take."""
 
 
-_MEANINGS = {
-    "SIGSEGV": ", a memory error or endless recursion",
-    "SIGKILL": ", often for lack of memory",
-    "SIGABRT": ", an error that nothing caught",
-    "SIGFPE": ", a division of whole numbers by zero",
-}
-
-
 def bound_memory() -> None:
     """Limit this process to a share of the machine's memory, where it can be done: it fails before the machine does."""
     try:
@@ -46,15 +38,6 @@ def bound_memory() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (within, hard))
     except (ImportError, OSError, ValueError):  # Windows has none; macOS may refuse
         return
-
-
-def ending(code: int) -> str:
-    """Say how a process ended, from its negative exit code."""
-    try:
-        name = signal.Signals(-code).name
-    except ValueError:
-        name = f"signal {-code}"
-    return f"was ended by {name}{_MEANINGS.get(name, '')}"
 
 
 def main(words: Sequence[str] = ()) -> int:
