@@ -60,7 +60,7 @@ def format_of(path: Path, *, argument: str = "path") -> Format:
 def write_tree(tree: xr.DataTree, path: Path, *, new: bool = False) -> Path:
     """Write a posterior in the format of its name, and give notice of what that cannot hold.
 
-    It takes the place of what was there, but with `new`: see `atomic.replacing`, which also says what it raises. What
+    It takes the place of what was there, but with `new`: see `base.files.writing.replacing`, also for errors. What
     cannot be written in this format is refused.
     """
     form = format_of(path)

@@ -19,7 +19,7 @@ _PIECE: Final = 2**24
 def write_tree(tree: xr.DataTree, path: Path, *, new: bool = False) -> Path:
     """Write a tree, with its seal; the file appears whole or not at all.
 
-    It takes the place of what was there, but with `new`: see `atomic.replacing`, which also says what it raises. What
+    It takes the place of what was there, but with `new`: see `writing.replacing`, which also says what it raises. What
     of the tree is still in files goes from there to here a piece at a time.
     """
     from xarray.backends import H5NetCDFStore
