@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -248,9 +249,12 @@ def _write(text: Text, *, indent: int = 0) -> None:
 
     out = stdout()
     if sys.stdout.isatty() or "COLUMNS" in os.environ:
-        lines = text.wrap(out, max(1, out.width - indent), overflow="ignore")
-        for line in lines:
-            line.rstrip()
+        lines, end = [], 0  # not by rich, which breaks words that are too long to fit
+        width = max(1, out.width - indent)
+        for line in wrap(text.plain, width, break_long_words=False, break_on_hyphens=False):
+            start = text.plain.index(line, end)
+            end = start + len(line)
+            lines.append(text[start:end])
         text = Text("\n" + " " * indent).join(lines)
     out.print(text, soft_wrap=True)
 

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import platformdirs
 
-from ..checks import check_path, checks_arguments
 from ..errors import OnebasinError
 
 _PRIVATE = 0o700
@@ -67,7 +66,6 @@ def _make_private(folder: Path) -> None:
         folder.chmod(_PRIVATE)
 
 
-@checks_arguments
 def keep_compiled(folder: str | os.PathLike[str] | None = None) -> Path:
     """Keep what JAX compiles from now on, so that the next process that needs the same compiles nothing.
 
@@ -104,6 +102,8 @@ def keep_compiled(folder: str | os.PathLike[str] | None = None) -> Path:
     from jax.experimental.compilation_cache import compilation_cache
 
     if folder is not None:
+        from ..checks import check_path  # here: commands that only name the cache load no NumPy
+
         chosen = check_path("folder", folder).resolve()
         chosen.mkdir(parents=True, exist_ok=True)
     elif jax.config.jax_compilation_cache_dir is not None:
