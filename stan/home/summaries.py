@@ -149,7 +149,7 @@ def _sampler_checks(draws: _Draws) -> Iterator[tuple[str, str, str]]:
         hit = [(depths[c] >= limit).sum() for c, limit in enumerate(draws.depths)]
         wrong = ""
         for limit in sorted({*draws.depths}):
-            count = sum(n for n, of in zip(hit, draws.depths, strict=True) if of == limit)
+            count = sum(int(n) for n, of in zip(hit, draws.depths, strict=True) if of == limit)
             wrong += (
                 f"{_share(count, depths.size)} transitions hit the maximum treedepth limit of {limit}, or 2^{limit} "
                 "leapfrog steps.\nTrajectories that are prematurely terminated due to this limit will result in slow "
@@ -158,7 +158,7 @@ def _sampler_checks(draws: _Draws) -> Iterator[tuple[str, str, str]]:
         fine = "Treedepth satisfactory for all transitions.\n"
         yield "Checking sampler transitions treedepth.\n", wrong, fine
     if (divergent := own.get("divergent__")) is not None:
-        count = np.count_nonzero(divergent)
+        count = int(np.count_nonzero(divergent))
         wrong = (
             f"{_share(count, divergent.size)} transitions ended with a divergence.\nThese divergent transitions "
             "indicate that HMC is not fully able to explore the posterior distribution.\nTry increasing adapt delta "
