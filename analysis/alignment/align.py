@@ -19,8 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from onebasin.base.arguments import checks_arguments
-from onebasin.base.checks import choose
+from onebasin.base.checks import checks_arguments, choose
 from onebasin.base.errors import ArgumentError
 from onebasin.models.symmetry.blocks import Symmetry
 from onebasin.posteriors.view import DensityAtDraws, Posterior, as_view

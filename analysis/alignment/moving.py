@@ -20,8 +20,8 @@ import xarray as xr
 from jaxtyping import Int, Num
 
 from onebasin.base.errors import ArgumentError
-from onebasin.base.files.claims import ClaimError
 from onebasin.base.files.pieces import PIECE, is_read_later
+from onebasin.base.files.sizes import ClaimError
 from onebasin.models.symmetry.blocks import Symmetry
 from onebasin.models.symmetry.elements import Element, Permuted, on_arrays
 from onebasin.models.symmetry.group import Group

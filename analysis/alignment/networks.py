@@ -25,9 +25,8 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float, Int
 
-from onebasin.base.card import Card, Words, number
+from onebasin.base.card import Card, Shown, Words, number
 from onebasin.base.errors import ArgumentError
-from onebasin.base.showing import Shown
 from onebasin.base.table import Table
 from onebasin.models.networks.bayesian import BayesianNetwork
 from onebasin.models.symmetry.blocks import Exchangeable, Symmetry, blocks_of

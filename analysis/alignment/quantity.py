@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from onebasin.base.arguments import checks_arguments
+from onebasin.base.checks import checks_arguments
 from onebasin.models.symmetry.blocks import Symmetry, equal_modes
 from onebasin.models.symmetry.words import as_symmetry
 from onebasin.posteriors import schema

@@ -17,8 +17,7 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Bool, Float
 
-from onebasin.base.card import Card, FactList, Part, Words
-from onebasin.base.showing import Shown
+from onebasin.base.card import Card, FactList, Part, Shown, Words
 from onebasin.models.symmetry.blocks import Rotation, Symmetry, blocks_of, to_json
 from onebasin.models.symmetry.elements import Element, Rotated, labels_of
 from onebasin.models.symmetry.group import Group, in_words

@@ -10,7 +10,7 @@ import numpy as np
 
 from onebasin.base.card import in_brief, number
 from onebasin.base.errors import ArgumentError
-from onebasin.base.notices import notice
+from onebasin.base.run_log import notice
 from onebasin.posteriors.leave_one_out import NAMED, LogLikelihood, names_of
 
 from ..diagnostics.carried import Carried

@@ -21,8 +21,8 @@ import numpy as np
 from jaxtyping import Float
 
 from onebasin.base.errors import ArgumentError
-from onebasin.posteriors.chains import bulk_ess
 from onebasin.posteriors.draws import Draws
+from onebasin.posteriors.rhat_ess import bulk_ess
 
 from ..summaries.units import is_constant, power_of_two
 

@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from onebasin.posteriors.chains import bulk_ess
+from onebasin.posteriors.rhat_ess import bulk_ess
 
 SHARE = 0.1
 """Share of a chain's draws that a run of equal ones has to take."""

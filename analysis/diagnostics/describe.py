@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from string import Formatter
 from typing import Any
 
-from onebasin.base.numbers import decimals_beside
+from onebasin.base.table import decimals_beside
 
 from .words_of_answers import ANSWERS
 from .words_of_checks import CHECKS

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from onebasin.base.arguments import checks_arguments
+from onebasin.base.checks import checks_arguments
 from onebasin.models.symmetry.blocks import Symmetry, equal_modes
 from onebasin.posteriors.view import DensityAtDraws, Posterior, as_view
 

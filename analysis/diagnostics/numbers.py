@@ -10,8 +10,7 @@ from functools import cached_property
 import pandas as pd
 
 from onebasin.base.card import Part, Words, in_brief
-from onebasin.base.numbers import decimals_beside, format_number
-from onebasin.base.table import Table, TableCell, Value
+from onebasin.base.table import Table, TableCell, Value, decimals_beside, format_number
 from onebasin.posteriors.draws import variable_of
 
 from .verdict import FLAGS, Extreme, Limits, Outcome, worst_of

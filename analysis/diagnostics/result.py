@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from onebasin.base.card import Card, Words
+from onebasin.base.card import Card, Shown, Words
 from onebasin.base.jsonable import json_safe
-from onebasin.base.showing import Shown
 from onebasin.posteriors.draws import variable_of
-from onebasin.posteriors.kinds import Kinds
+from onebasin.posteriors.view import Kinds
 
 from ..summaries.common_draws import Recurring
 from ..summaries.sampler import NAN, SamplerSummary

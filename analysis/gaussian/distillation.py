@@ -29,8 +29,7 @@ import optax
 from jaxtyping import Array, Float
 from pydantic import Field
 
-from onebasin.base.arguments import checks_arguments
-from onebasin.base.checks import check_inputs
+from onebasin.base.checks import check_inputs, checks_arguments
 from onebasin.base.errors import ArgumentError, InferenceError
 from onebasin.base.settings import Count, Positive, Rule, given_or_default, settings
 from onebasin.models.networks.architecture import Network

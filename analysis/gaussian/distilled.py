@@ -10,9 +10,8 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float
 
-from onebasin.base.card import Card, Words, number
+from onebasin.base.card import Card, Shown, Words, number
 from onebasin.base.checks import check_count, check_seed
-from onebasin.base.showing import Shown
 from onebasin.posteriors import schema
 from onebasin.posteriors.pointwise import LIMIT_MB, check_limit
 from onebasin.posteriors.view import View

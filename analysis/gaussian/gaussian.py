@@ -18,9 +18,8 @@ import xarray as xr
 from jaxtyping import Float
 from scipy.linalg import solve_triangular
 
-from onebasin.base.card import Card, FactList, Part, Words, number
+from onebasin.base.card import Card, FactList, Part, Shown, Words, number
 from onebasin.base.checks import check_count, check_positive, check_seed
-from onebasin.base.showing import Shown
 from onebasin.models.symmetry.blocks import equal_modes
 from onebasin.models.symmetry.group import in_words
 from onebasin.posteriors import schema

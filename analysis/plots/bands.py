@@ -17,7 +17,7 @@ from jaxtyping import Float
 from matplotlib.axes import Axes
 
 from onebasin.base.errors import ArgumentError
-from onebasin.base.numbers import format_number
+from onebasin.base.table import format_number
 from onebasin.posteriors.view import View
 
 from ..predictive.regression import central_interval

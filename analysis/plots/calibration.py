@@ -7,7 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from onebasin.base.arguments import checks_arguments
+from onebasin.base.checks import checks_arguments
 from onebasin.base.errors import ArgumentError, ArgumentTypeError
 
 from .style import ACCENT, MUTED, Picture, literal, new_figure, style_axes

@@ -8,10 +8,9 @@ import numpy as np
 import pandas as pd
 from matplotlib.lines import Line2D
 
-from onebasin.base.arguments import checks_arguments
-from onebasin.base.checks import check_class
+from onebasin.base.checks import check_class, checks_arguments
 from onebasin.base.errors import ArgumentError
-from onebasin.base.numbers import format_number
+from onebasin.base.table import format_number
 
 from ..compare.result import FLOOR, Comparison
 from .style import (

@@ -7,7 +7,7 @@ from jaxtyping import Int
 from matplotlib.colors import BoundaryNorm, ListedColormap
 from matplotlib.patches import Patch
 
-from onebasin.base.numbers import format_number
+from onebasin.base.table import format_number
 
 from .style import CHAIN_COLOURS, GRID, Picture, add_legend, new_figure, style_axes
 

@@ -8,10 +8,9 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float
 
-from onebasin.base.arguments import checks_arguments
-from onebasin.base.checks import check_count
+from onebasin.base.checks import check_count, checks_arguments
 from onebasin.base.errors import ArgumentError
-from onebasin.base.numbers import format_number
+from onebasin.base.table import format_number
 from onebasin.models.symmetry.blocks import Symmetry
 from onebasin.posteriors.draws import event_shapes
 from onebasin.posteriors.view import Posterior, View, as_view

@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from onebasin.base.arguments import checks_arguments
-from onebasin.base.checks import check_count
+from onebasin.base.checks import check_count, checks_arguments
 from onebasin.base.errors import ArgumentError
-from onebasin.base.numbers import format_number
-from onebasin.posteriors.chains import rhat
+from onebasin.base.table import format_number
+from onebasin.posteriors.rhat_ess import rhat
 from onebasin.posteriors.view import Posterior, as_view
 
 from .style import Picture

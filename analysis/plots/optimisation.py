@@ -11,8 +11,8 @@ from collections.abc import Mapping
 import numpy as np
 from jaxtyping import Float
 
-from onebasin.base.arguments import checks_arguments
-from onebasin.base.numbers import format_number
+from onebasin.base.checks import checks_arguments
+from onebasin.base.table import format_number
 
 from ..summaries.elbo import Elbo, elbo
 from .posteriors import Posteriors, named

@@ -13,9 +13,9 @@ from jaxtyping import Float, Shaped
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from onebasin.base.arguments import checks_arguments
+from onebasin.base.checks import checks_arguments
 from onebasin.base.errors import ArgumentError
-from onebasin.base.numbers import format_number
+from onebasin.base.table import format_number
 from onebasin.base.text import dotted
 from onebasin.posteriors import schema
 from onebasin.posteriors.draws import variable_of

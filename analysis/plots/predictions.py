@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from onebasin.base.arguments import checks_arguments
-from onebasin.base.checks import check_class, check_count
+from onebasin.base.checks import check_class, check_count, checks_arguments
 from onebasin.base.errors import ArgumentError
-from onebasin.base.numbers import format_number
+from onebasin.base.table import format_number
 from onebasin.posteriors import schema
 from onebasin.posteriors.draws import choose_variables, lay_out_columns
 from onebasin.posteriors.view import Posterior, View, as_view

@@ -13,10 +13,9 @@ import numpy as np
 from jaxtyping import Bool, Float
 from matplotlib.axes import Axes
 
-from onebasin.base.arguments import checks_arguments
-from onebasin.base.checks import check_seed
+from onebasin.base.checks import check_seed, checks_arguments
 from onebasin.base.errors import ArgumentError
-from onebasin.base.numbers import format_number
+from onebasin.base.table import format_number
 from onebasin.posteriors import schema
 from onebasin.posteriors.view import View
 

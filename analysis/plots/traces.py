@@ -13,12 +13,11 @@ from itertools import pairwise
 import numpy as np
 from jaxtyping import Float, Int
 
-from onebasin.base.arguments import checks_arguments
-from onebasin.base.checks import check_count
+from onebasin.base.checks import check_count, checks_arguments
 from onebasin.base.errors import ArgumentError
-from onebasin.base.numbers import format_number
+from onebasin.base.table import format_number
 from onebasin.posteriors import schema
-from onebasin.posteriors.chains import mean_ranks
+from onebasin.posteriors.rhat_ess import mean_ranks
 from onebasin.posteriors.view import Posterior, as_view
 
 from ..diagnostics.measure import gather, measure

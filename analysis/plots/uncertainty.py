@@ -13,10 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from onebasin.base.arguments import checks_arguments
-from onebasin.base.checks import check_count
+from onebasin.base.checks import check_count, checks_arguments
 from onebasin.base.errors import ArgumentError
-from onebasin.base.numbers import format_number
+from onebasin.base.table import format_number
 
 from ..predictive.points import Points, inputs_of, inside_range, network_of
 from .bands import PLACES, Curve, Function, Line, band_panels, draw_bands, draw_curves, truth_at

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
-from onebasin.base.numbers import format_number
-from onebasin.base.table import Column, Row, RowGroup, Table, TableCell
+from onebasin.base.table import Column, Row, RowGroup, Table, TableCell, format_number
 from onebasin.posteriors.draws import variable_of
 
 from ..diagnostics.numbers import DECIMALS

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, overload
 
 from markupsafe import Markup
 
-from onebasin.base.arguments import checks_arguments
+from onebasin.base.checks import checks_arguments
 from onebasin.base.errors import ArgumentError
-from onebasin.base.numbers import format_number
+from onebasin.base.table import format_number
 from onebasin.posteriors.view import Posterior, as_view
 
 from ..page.page import Report, Section

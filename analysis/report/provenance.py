@@ -7,7 +7,7 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from onebasin.base.numbers import format_number
+from onebasin.base.table import format_number
 from onebasin.posteriors import schema
 from onebasin.posteriors.view import Posterior, as_view
 

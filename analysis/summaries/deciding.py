@@ -11,8 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float
 
-from onebasin.posteriors.circles import unwrapped
-from onebasin.posteriors.draws import RECUR, Columns, checked, distinct_and_moves
+from onebasin.posteriors.draws import RECUR, Columns, checked, distinct_and_moves, unwrapped
 from onebasin.posteriors.view import View
 
 from .summary import rhats

@@ -22,9 +22,8 @@ import pandas as pd
 import xarray as xr
 from jaxtyping import Float
 
-from onebasin.base.card import Card, Part, Words, measured, number
+from onebasin.base.card import Card, Part, Shown, Words, measured, number
 from onebasin.base.errors import ArgumentError
-from onebasin.base.showing import Shown
 from onebasin.base.table import Flag, Table
 from onebasin.posteriors import schema
 from onebasin.posteriors.view import Posterior, View, as_view

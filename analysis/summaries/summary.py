@@ -2,7 +2,7 @@
 
 Convention: R-hat is the rank-normalised split version, `ess_tail` the smaller one of the 5 % and
 95 % quantiles' (Vehtari, Gelman, Simpson, Carpenter and Bürkner 2021, Bayesian Analysis 16:2); all
-computed in `chains`, of ranks, which no offset and no unit changes; moments and their Monte Carlo
+computed in `rhat_ess`, of ranks, which no offset and no unit changes; moments and their Monte Carlo
 errors in `units` of each parameter. ArviZ's own table has the tail ESS of other quantiles, those of its
 default interval. A parameter that does not vary, up to rounding, has no R-hat and no ESS: they are NaN.
 """
@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float
 
-from onebasin.posteriors import chains
+from onebasin.posteriors import rhat_ess
 from onebasin.posteriors.draws import Draws
 
 from .units import in_rows, is_constant, units_of
@@ -63,9 +63,9 @@ def _rows(
     own = units_of(varying)
     shape = (varying.shape[2], *varying.shape[:2])
     as_came, in_units = (in_rows(v).reshape(shape) for v in (varying, own.into(varying)))
-    errors = (own.unit * error(in_units) for error in (chains.mcse_mean, chains.mcse_sd))
+    errors = (own.unit * error(in_units) for error in (rhat_ess.mcse_mean, rhat_ess.mcse_sd))
     rows[~units.constant, len(PLACES) :] = np.stack(
-        [*errors, *chains.diagnostics(as_came)], axis=-1
+        [*errors, *rhat_ess.diagnostics(as_came)], axis=-1
     )
     out[finite] = rows
     still = np.zeros(len(out), bool)
@@ -75,12 +75,12 @@ def _rows(
 
 def rhats(values: Float[np.ndarray, "chain draw param"]) -> Float[np.ndarray, " param"]:
     """Return the rank-normalised split R-hat of quantities; NaN where constant or not finite, or of one chain."""
-    return of_free(values, chains.rhat)
+    return of_free(values, rhat_ess.rhat)
 
 
 def bulk_ess(values: Float[np.ndarray, "chain draw param"]) -> Float[np.ndarray, " param"]:
     """Return the bulk ESS of quantities; NaN where constant or not finite."""
-    return of_free(values, chains.bulk_ess)
+    return of_free(values, rhat_ess.bulk_ess)
 
 
 def of_free(

@@ -12,8 +12,8 @@ import xarray as xr
 from jaxtyping import Float
 
 from onebasin.posteriors import schema
+from onebasin.posteriors.pareto import khat_limit, pareto_khat
 from onebasin.posteriors.view import View
-from onebasin.posteriors.weights import khat_limit, pareto_khat
 
 from .sampler import NAN
 

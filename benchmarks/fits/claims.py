@@ -10,8 +10,8 @@ import numpy as np
 
 from onebasin.analysis.diagnostics.approximations import WeightedDraws, not_carried
 from onebasin.analysis.diagnostics.measure import gather, measure
+from onebasin.posteriors.pareto import quantiles
 from onebasin.posteriors.view import as_view
-from onebasin.posteriors.weights import quantiles
 
 LIMITS = (0.2, 0.15, 0.15)
 """By how much a mean, a standard deviation and a quantile of a good fit may be off, in standard deviations."""

@@ -40,15 +40,14 @@ from onebasin.base.errors import (
     error_in_words,
     made_from,
 )
-from onebasin.base.files.atomic import replacing
-from onebasin.base.files.leftovers import sweep
 from onebasin.base.files.locks import locked
 from onebasin.base.files.netcdf import write_tree
 from onebasin.base.files.seal import Seal, examine, examine_json, read_json, seal_json, write_sealed
+from onebasin.base.files.writing import replacing, sweep
 from onebasin.base.jsonable import json_safe, json_text
-from onebasin.base.notices import notice, record
 from onebasin.base.processes.task_process import tell
 from onebasin.base.processes.tasks import run_tasks
+from onebasin.base.run_log import notice, record
 from onebasin.base.table import table_to_markdown
 from onebasin.inference.contracts.method import Method, as_dict
 from onebasin.inference.methods import as_word

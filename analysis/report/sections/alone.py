@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from onebasin.base.numbers import decimals_beside, format_number
+from onebasin.base.table import decimals_beside, format_number
 
 from ...diagnostics.verdict import FLAGS, Extreme
 from ...page.page import AnswerCard, Section, Stat

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 import numpy as np
 from matplotlib.figure import Figure
 
-from onebasin.base.numbers import format_number
+from onebasin.base.table import format_number
 from onebasin.posteriors import schema
-from onebasin.posteriors.chains import bulk_ess
+from onebasin.posteriors.rhat_ess import bulk_ess
 
 from ...page.page import FigureItem, Part, Section
 from ...plots.marginals import ranks_in_words

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from onebasin.base.numbers import format_number
+from onebasin.base.table import format_number
 from onebasin.posteriors import schema
 from onebasin.posteriors.view import Posterior, as_view
 

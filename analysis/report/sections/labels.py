@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from onebasin.base.numbers import format_number
+from onebasin.base.table import format_number
 from onebasin.posteriors.draws import Draws, variable_of
 
 from ...page.page import Details, FigureItem, Note, Part, Section

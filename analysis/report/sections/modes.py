@@ -7,8 +7,7 @@ from itertools import combinations
 
 import numpy as np
 
-from onebasin.base.numbers import format_number
-from onebasin.base.table import Column, Row, Table, TableCell
+from onebasin.base.table import Column, Row, Table, TableCell, format_number
 from onebasin.posteriors import schema
 
 from ...diagnostics.verdict import FLAGS, Limits

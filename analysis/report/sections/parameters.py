@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from onebasin.base.numbers import format_number
+from onebasin.base.table import format_number
 from onebasin.posteriors.draws import variable_of
 
 from ...page.page import Details, FigureItem, Part, Section

@@ -10,8 +10,7 @@ import numpy as np
 import xarray as xr
 
 from onebasin.base.errors import ArgumentError
-from onebasin.base.numbers import decimals_beside, format_number
-from onebasin.base.table import Column, Row, Table, TableCell
+from onebasin.base.table import Column, Row, Table, TableCell, decimals_beside, format_number
 from onebasin.posteriors import schema
 from onebasin.posteriors.leave_one_out import LogLikelihood, leave_one_out, names_of
 from onebasin.posteriors.view import View

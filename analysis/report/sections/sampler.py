@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.ticker import MaxNLocator
 
-from onebasin.base.numbers import format_number
+from onebasin.base.table import format_number
 from onebasin.posteriors import schema
 from onebasin.posteriors.draws import variable_of
 

@@ -12,7 +12,7 @@ from scipy.stats import norm, t
 
 import onebasin as ob
 from onebasin.posteriors import schema
-from onebasin.posteriors.weights import (
+from onebasin.posteriors.pareto import (
     khat_of_weights,
     known,
     pareto_khat,

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from onebasin.analysis.summaries.variational import elbo_trace, log_ratios
+from onebasin.posteriors.pareto import khat_limit, pareto_khat
 from onebasin.posteriors.view import as_view
-from onebasin.posteriors.weights import khat_limit, pareto_khat
 
 DRAWS = 4000
 

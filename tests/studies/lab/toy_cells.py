@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from onebasin.base.notices import notice
+from onebasin.base.run_log import notice
 from onebasin.studies.lab import Cell, CellFailed, Context, Outcomes, Study
 
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from onebasin.base.files.claims import ClaimError, check_claim, read_arrays
 from onebasin.base.files.netcdf import read_tree, write_tree
+from onebasin.base.files.sizes import ClaimError, check_claim, read_arrays
 
 
 class Refused(Exception):

@@ -22,7 +22,7 @@ from scipy.special import logsumexp
 from onebasin.base.errors import ArgumentError
 
 from . import schema
-from .chains import bulk_ess
+from .rhat_ess import bulk_ess
 
 if TYPE_CHECKING:
     import xarray as xr

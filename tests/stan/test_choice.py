@@ -2,8 +2,8 @@
 
 import pytest
 
-from onebasin.stan import acceptance, choice
-from onebasin.stan.acceptance import Accepted, Refused, examine
+from onebasin.stan import choice
+from onebasin.stan.choice import Accepted, Refused, examine
 from onebasin.stan.home.errors import StanDataError, StanProgramError
 
 NORMAL = "data {int n; vector[n] y; real s;} parameters {real x;} model {y ~ normal(x, s);}"
@@ -110,7 +110,7 @@ def test_the_rule_looks_at_the_program_and_its_data_alone(tmp_path, monkeypatch,
 
 def test_without_the_interpreter_cmdstan_takes_all(tmp_path, monkeypatch):
     def missing() -> None:
-        raise acceptance.InterpreterMissing("stanli is not installed.")
+        raise choice.InterpreterMissing("stanli is not installed.")
 
-    monkeypatch.setattr(acceptance, "load", missing)
+    monkeypatch.setattr(choice, "load", missing)
     assert look(tmp_path, X) == Refused("stanli is not installed", installed=False)

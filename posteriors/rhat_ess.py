@@ -75,11 +75,6 @@ def bulk_ess(rows: Rows) -> PerParam:
     return _each(lambda block: _ess(_normalised(_split(block))), rows)
 
 
-def quantile_ess(rows: Rows, probability: float) -> PerParam:
-    """Compute the ESS of a quantile; NaN for fewer than four draws."""
-    return _each(lambda block: _of_quantile(block, probability), rows)
-
-
 def mean_ess(rows: Rows) -> PerParam:
     """Compute the ESS of the mean; NaN for fewer than four draws."""
     return _each(lambda block: _ess(_split(block)), rows)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from arviz_stats.base import array_stats
 
-from onebasin.posteriors import chains
+from onebasin.posteriors import rhat_ess
 
 from ..analysis.conftest import autoregression
 
@@ -29,36 +29,34 @@ def of_many_kinds(rng: np.random.Generator, shape: tuple[int, int]) -> np.ndarra
 )
 def test_diagnostics_are_those_of_arviz(shape, rng):
     rows = of_many_kinds(rng, shape)
-    found = chains.diagnostics(rows)
+    found = rhat_ess.diagnostics(rows)
     with np.errstate(all="ignore"):
         bulk = array_stats.ess(rows, method="bulk")
         tail = array_stats.ess(rows, method="tail", prob=(0.05, 0.95))
         mean, sd = (array_stats.mcse(rows, method=kind) for kind in ("mean", "sd"))
-        median = array_stats.ess(rows, method="quantile", prob=0.5)
     if shape[0] > 1:
         np.testing.assert_allclose(found.rhat, array_stats.rhat(rows), rtol=1e-12)
     else:
         assert np.isnan(found.rhat).all()
     np.testing.assert_allclose(found.ess_bulk, bulk, rtol=1e-9)
     np.testing.assert_allclose(found.ess_tail, tail, rtol=1e-9)
-    np.testing.assert_allclose(chains.mcse_mean(rows), mean, rtol=1e-9)
-    np.testing.assert_allclose(chains.mcse_sd(rows), sd, rtol=1e-9)
-    np.testing.assert_allclose(chains.quantile_ess(rows, 0.5), median, rtol=1e-9)
+    np.testing.assert_allclose(rhat_ess.mcse_mean(rows), mean, rtol=1e-9)
+    np.testing.assert_allclose(rhat_ess.mcse_sd(rows), sd, rtol=1e-9)
 
 
 def test_threads_and_blocks_change_nothing(rng, monkeypatch):
     rows = rng.normal(size=(40, 4, 300))
-    alone = chains.diagnostics(rows)
-    monkeypatch.setattr(chains, "_BLOCK", 2400)
-    monkeypatch.setattr(chains, "_THREADED", 0)
-    monkeypatch.setattr(chains, "available_cores", lambda: 3)
-    for one, other in zip(alone, chains.diagnostics(rows), strict=True):
+    alone = rhat_ess.diagnostics(rows)
+    monkeypatch.setattr(rhat_ess, "_BLOCK", 2400)
+    monkeypatch.setattr(rhat_ess, "_THREADED", 0)
+    monkeypatch.setattr(rhat_ess, "available_cores", lambda: 3)
+    for one, other in zip(alone, rhat_ess.diagnostics(rows), strict=True):
         np.testing.assert_array_equal(one, other)
 
 
 @pytest.mark.parametrize("shape", [(0, 4, 100), (3, 4, 3)])
 def test_without_quantities_or_enough_draws_there_are_no_numbers(shape):
-    found = chains.diagnostics(np.ones(shape))
-    for array in (*found, chains.mean_ess(np.ones(shape))):
+    found = rhat_ess.diagnostics(np.ones(shape))
+    for array in (*found, rhat_ess.mean_ess(np.ones(shape))):
         assert array.shape == (shape[0],)
         assert np.isnan(array).all()
