@@ -238,7 +238,6 @@ METHODS = (
     "laplace",
     "advi",
     "dadvi",
-    "pathfinder",
     "optimize",
     "mclmc",
     "sample_modes",
@@ -248,6 +247,11 @@ CASES: tuple[Case, ...] = (
     *(
         Case(f"random rows: {m}", "rejected", with_method(m, minibatch, "plate row", "10"))
         for m in METHODS
+    ),
+    Case(
+        "pathfinder of a NumPyro model",
+        "rejected",
+        with_method("pathfinder", minibatch, "takes no NumPyro model", "dadvi"),
     ),
     Case("random rows of levels", "rejected", with_method("nuts", latent_rows, "plate group")),
     Case("random keys", "rejected", with_method("nuts", random_mask, "prng_key")),
