@@ -3,8 +3,8 @@
 from .alignment import align as align
 from .compare.moments import compare_moments as compare_moments
 from .compare.two_sample import two_sample as two_sample
-from .diagnostics.aligned import diagnose_aligned as diagnose_aligned
 from .diagnostics.diagnose import diagnose as diagnose
+from .diagnostics.labels import diagnose_aligned as diagnose_aligned
 from .gaussian import fit_gaussian as fit_gaussian
 from .gaussian.distillation import distil as distil
 from .predictive.regression import score_predictions as score_predictions

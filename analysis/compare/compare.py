@@ -26,7 +26,7 @@ from onebasin.posteriors import references, schema
 from onebasin.posteriors.draws import event_shapes
 from onebasin.posteriors.view import Posterior, View, as_view
 
-from ..diagnostics.carried import Carried, carried
+from ..diagnostics.diagnose import Carried, carried
 from ..discovery.resolve import Resolved, resolve
 from ..predictive.points import (
     CLASS_DISTANCES,

@@ -13,7 +13,7 @@ from onebasin.base.errors import ArgumentError
 from onebasin.base.notices import notice
 from onebasin.posteriors.leave_one_out import NAMED, LogLikelihood, names_of
 
-from ..diagnostics.carried import Carried
+from ..diagnostics.diagnose import Carried
 
 if TYPE_CHECKING:
     from arviz_stats.utils import ELPDData

@@ -36,7 +36,7 @@ from onebasin.posteriors.leave_one_out import (
 from onebasin.posteriors.view import View, as_view
 
 from ..alignment import align
-from ..diagnostics.carried import Carried, carried
+from ..diagnostics.diagnose import Carried, carried
 from .left_out import Answered, paired
 
 if TYPE_CHECKING:

@@ -11,8 +11,7 @@ from onebasin.base.numbers import format_number
 from onebasin.base.table import Column, Row, RowGroup, Table, TableCell
 from onebasin.posteriors.draws import variable_of
 
-from ..diagnostics.numbers import DECIMALS
-from ..diagnostics.result import Diagnosis
+from ..diagnostics.result import DECIMALS, Diagnosis
 from ..diagnostics.verdict import FLAGS, Extreme
 
 OPEN = 16

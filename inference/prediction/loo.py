@@ -16,7 +16,7 @@ import numpy as np
 import xarray as xr
 
 from onebasin.analysis.compare.left_out import answered
-from onebasin.analysis.diagnostics.carried import carried
+from onebasin.analysis.diagnostics.diagnose import carried
 from onebasin.base.arguments import checks_arguments
 from onebasin.base.checks import check_count, check_seed
 from onebasin.base.errors import ArgumentError

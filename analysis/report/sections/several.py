@@ -10,7 +10,7 @@ import numpy as np
 from onebasin.base.numbers import format_number
 from onebasin.posteriors.view import View
 
-from ...diagnostics.carried import KNOWN
+from ...diagnostics.diagnose import KNOWN
 from ...page.page import Details, FigureItem, Note, Part, Section
 from ...plots.style import CHAIN_COLOURS
 from ...plots.theme import drawn, few
