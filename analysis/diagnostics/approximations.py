@@ -34,7 +34,7 @@ from onebasin.posteriors.weights import (
     worth,
 )
 
-from ..summaries.deciding import rhat_of_entries
+from ..summaries.judged_draws import rhat_of_entries
 from ..summaries.variational import KHAT_OF_DISTINCT, log_ratios
 from .answers import SORTED, cannot_tell, labels_move, labels_remedy, overlap, stay, use_label_free
 from .checks import OTHERS
@@ -209,13 +209,13 @@ def _of_plain(facts: Facts, log_ratio: Float[np.ndarray, " draw"]) -> Verdict:
     rest = f"worth {draws:,.0f} of {count:,} draws"
     shown = f"Importance weights ({f'{k}, ' if k else ''}{rest})"
     if not (told or unknown):
-        said = (
+        fact = (
             "You may use it: importance weights change no mean by more than 0.1 sd, no sd by more than 10 %, and no 5 "
             "% or 95 % quantile by more than 0.15 sd. They see no other mode"
         )
-        row = f"{shown} leave means, sds and quantiles as they are"
-        rows = _rows(facts, Reason(PREDICTIONS, "passed", row))
-        return Verdict("usable", (Reason("answer", "passed", said),), rows)
+        kept = f"{shown} leave means, sds and quantiles as they are"
+        rows = _rows(facts, Reason(PREDICTIONS, "passed", kept))
+        return Verdict("usable", (Reason("answer", "passed", fact),), rows)
     parts = [f"Importance weights change its {listed(told, code=False)}"] if told else []
     if unknown:
         parts.append(
@@ -367,8 +367,8 @@ def _of_weights(facts: Facts, weighted: WeightedDraws) -> Verdict:
             if drift
             else ". They see no other mode"
         )
-        said = f"You may use it: means, sds and quantiles rest on enough weighted draws{rest}"
-        return Verdict("usable", (Reason("answer", "passed", said), row), _rows(facts, row))
+        fact = f"You may use it: means, sds and quantiles rest on enough weighted draws{rest}"
+        return Verdict("usable", (Reason("answer", "passed", fact), row), _rows(facts, row))
     if 2 * len(means) > sum(map(len, _entries(facts, weighted.values).values())):
         return _refused(facts, f"The tails of {listed(means)} are too heavy for these draws", _NUTS)
     parts = {"the mean and sd": means, "the sd": sds, "the quantiles": ends}

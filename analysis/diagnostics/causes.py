@@ -29,8 +29,7 @@ from jaxtyping import Bool, Float, Int
 from onebasin.posteriors.chains import bulk_ess as bulk_ess_of_rows
 from onebasin.posteriors.draws import variable_of
 
-from ..summaries.common_draws import draw_keys, overlapping
-from ..summaries.deciding import rhat_of_entries
+from ..summaries.judged_draws import draw_keys, overlapping, rhat_of_entries
 from ..summaries.sampler import Heights
 from ..summaries.summary import bulk_ess
 from .measure import Facts

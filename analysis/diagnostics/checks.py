@@ -79,8 +79,8 @@ def check(diagnosis: Diagnosis) -> tuple[Reason, ...]:
             checks.append(_step_size_bias(sampler) if is_mclmc else _bfmi(diagnosis, sampler))
     if fit is not None:
         if fit.converged is not None:  # else nothing was optimised, or its criterion was not kept
-            stopped = "The optimiser stopped before its criterion was met"
-            stopped = Reason("optimiser", "failed", stopped, remedy="Allow more iterations.")
+            fact = "The optimiser stopped before its criterion was met"
+            stopped = Reason("optimiser", "failed", fact, remedy="Allow more iterations.")
             checks.append(Reason("optimiser", "passed") if fit.converged else stopped)
         if fit.elbo_evaluations:
             found = f"The last ELBO is {fit.elbo}", "the fit has failed", "Use a smaller step size."

@@ -39,8 +39,8 @@ from onebasin.posteriors import schema
 from onebasin.posteriors.draws import ROUNDING, Draws, checked, entry_names
 from onebasin.posteriors.view import Posterior, View, as_view
 
-from ..predictive.convergence import summarise_predictions
-from ..summaries.units import power_of_two
+from ..predictive.predictions import summarise_predictions
+from ..summaries.summary import power_of_two
 from .verdict import Limits, Reason, in_rhat
 
 Piece = Mapping[str, np.ndarray]

@@ -1,11 +1,10 @@
 """Measure a posterior: convergence, effective sample size, sampler health, cost; and gather what a verdict looks at.
 
-Convention: a Markov chain is judged by R-hat, ESS, divergences, trees and E-BFMI, a variational fit
-by Pareto k-hat and ELBO; which of the two it is follows from the tree alone. All estimators are
-arviz_stats'. What a wrong number means and what to do about it is in the result's `warnings`, what could not be
-judged in its `notes`: a number that is missing or not finite passes no check. Which variables decide is told in
-`analysis.summaries.deciding`; their entries that never vary or are finite in no draw do not. A single chain is judged
-by R-hat of its halves.
+Convention: a Markov chain is judged by R-hat, ESS, divergences, trees and E-BFMI, a variational fit by Pareto k-hat
+and ELBO; which of the two it is follows from the tree alone. All estimators are arviz_stats'. What a wrong number
+means and what to do about it is in the result's `warnings`, what could not be judged in its `notes`: a number that is
+missing or not finite passes no check. Which variables decide is told in `analysis.summaries.judged_draws`; their
+entries that never vary or are finite in no draw do not. A single chain is judged by R-hat of its halves.
 """
 
 from __future__ import annotations
@@ -25,8 +24,7 @@ from onebasin.posteriors.view import Posterior, View, as_view
 from onebasin.posteriors.weights import tails_of
 
 from ..discovery.resolve import resolve
-from ..summaries.common_draws import recurring
-from ..summaries.deciding import deciding, looked_at, rhat_of_entries
+from ..summaries.judged_draws import deciding, looked_at, recurring, rhat_of_entries
 from ..summaries.sampler import (
     NAN,
     Heights,

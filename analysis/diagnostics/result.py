@@ -22,7 +22,7 @@ from onebasin.base.table import Table, TableCell, Value
 from onebasin.posteriors.draws import variable_of
 from onebasin.posteriors.kinds import Kinds
 
-from ..summaries.common_draws import Recurring
+from ..summaries.judged_draws import Recurring
 from ..summaries.sampler import NAN, Heights, SamplerSummary, compare_heights
 from ..summaries.variational import VariationalSummary
 from .verdict import (

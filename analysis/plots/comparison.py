@@ -13,7 +13,7 @@ from onebasin.base.checks import check_class
 from onebasin.base.errors import ArgumentError
 from onebasin.base.numbers import format_number
 
-from ..compare.result import FLOOR, Comparison
+from ..compare.comparison import FLOOR, Comparison
 from .style import (
     ACCENT,
     INK,

@@ -20,8 +20,8 @@ from onebasin.base.numbers import format_number
 from onebasin.posteriors import schema
 from onebasin.posteriors.view import View
 
-from ..predictive.classification import class_log_probability
-from ..predictive.points import Points
+from ..predictive.predictions import Points
+from ..predictive.scores import class_log_probability
 from .bands import (
     PLACES,
     Curve,

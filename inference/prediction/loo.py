@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
-from onebasin.analysis.compare.left_out import answered
+from onebasin.analysis.compare.models import answered
 from onebasin.analysis.diagnostics.diagnose import carried
 from onebasin.base.arguments import checks_arguments
 from onebasin.base.checks import check_count, check_seed

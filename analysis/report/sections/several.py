@@ -24,7 +24,7 @@ from .predictions import bands
 if TYPE_CHECKING:
     from onebasin.models.symmetry.blocks import Symmetry
 
-    from ...compare.frame import CommonFrame
+    from ...compare.comparable import CommonFrame
 
 OVERLAID = 8
 """Parameters whose marginals are drawn."""
