@@ -132,7 +132,7 @@ def _family(
     exchangeable: list[str] | None,
 ) -> Iterator[Family]:
     """The family that the words say; modules of the user's can be imported meanwhile."""
-    from onebasin.analysis.alignment.quantity import aligned_quantity
+    from onebasin.analysis.alignment.align import aligned_quantity
     from onebasin.base.jsonable import read_json_file
     from onebasin.inference.calibration.drawn import simulated
     from onebasin.inference.calibration.family import Family

@@ -13,7 +13,7 @@ LIMITS = {
     "models": 8_573,
     "posteriors": 4_560,
     "stan": 5_087,
-    "analysis": 22_673,
+    "analysis": 22_220,
     "inference": 21_517,
     "truth": 1_362,
     "studies": 6_082,

@@ -20,7 +20,7 @@ from onebasin.base.errors import ArgumentError
 from onebasin.base.table import format_number
 from onebasin.posteriors.view import View
 
-from ..predictive.regression import central_interval
+from ..predictive.scores import central_interval
 from .style import ACCENT, CHAIN_COLOURS, INK, Picture, add_legend, new_panels
 
 Line = Float[np.ndarray, " obs"]

@@ -12,7 +12,7 @@ from onebasin.base.checks import check_class, checks_arguments
 from onebasin.base.errors import ArgumentError
 from onebasin.base.table import format_number
 
-from ..compare.result import FLOOR, Comparison
+from ..compare.comparison import FLOOR, Comparison
 from .style import (
     ACCENT,
     INK,

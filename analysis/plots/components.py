@@ -27,7 +27,7 @@ from onebasin.models.symmetry.blocks import Block, Symmetry, axes_of
 from onebasin.models.symmetry.plain import PlainView, plain_view
 from onebasin.posteriors.view import View
 
-from ..summaries.deciding import rhat_of_entries
+from ..summaries.judged_draws import rhat_of_entries
 from .style import (
     INK,
     MUTED,

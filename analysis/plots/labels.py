@@ -16,10 +16,10 @@ from onebasin.posteriors.draws import event_shapes
 from onebasin.posteriors.view import Posterior, View, as_view
 
 from ..alignment.align import align
-from ..alignment.result import Alignment
+from ..alignment.alignment import Alignment
 from ..diagnostics.result import AlignedDiagnosis, Diagnosis
 from ..discovery.resolve import resolve
-from ..summaries.deciding import rhat_of_entries
+from ..summaries.judged_draws import rhat_of_entries
 from .components import DrawKind, Lines, Row, draw_columns, in_plain_view, rows_of
 from .style import Picture
 from .traces import TWO_LEVELS, two_levels

@@ -14,7 +14,7 @@ from jaxtyping import Float
 from onebasin.base.checks import checks_arguments
 from onebasin.base.table import format_number
 
-from ..summaries.elbo import Elbo, elbo
+from ..summaries.variational import Elbo, elbo
 from .posteriors import Posteriors, named
 from .style import (
     ACCENT,

@@ -19,8 +19,8 @@ from onebasin.base.table import format_number
 from onebasin.posteriors import schema
 from onebasin.posteriors.view import View
 
-from ..predictive.classification import class_log_probability
-from ..predictive.points import Points
+from ..predictive.predictions import Points
+from ..predictive.scores import class_log_probability
 from .bands import (
     PLACES,
     Curve,

@@ -21,7 +21,7 @@ from onebasin.posteriors.rhat_ess import mean_ranks
 from onebasin.posteriors.view import Posterior, as_view
 
 from ..diagnostics.measure import gather, measure
-from ..summaries.units import power_of_two
+from ..summaries.summary import power_of_two
 from .style import MUTED, Picture, add_chain_legend, chain_colour, new_figure, shortened, style_axes
 
 LONGEST = 22  # characters of a name next to its trace

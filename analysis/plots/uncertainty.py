@@ -17,7 +17,7 @@ from onebasin.base.checks import check_count, checks_arguments
 from onebasin.base.errors import ArgumentError
 from onebasin.base.table import format_number
 
-from ..predictive.points import Points, inputs_of, inside_range, network_of
+from ..predictive.predictions import Points, inputs_of, inside_range, network_of
 from .bands import PLACES, Curve, Function, Line, band_panels, draw_bands, draw_curves, truth_at
 from .posteriors import Posteriors, titled, views_of
 from .style import GRID, Picture, add_legend

@@ -10,8 +10,7 @@ import pandas as pd
 from onebasin.base.table import Column, Row, RowGroup, Table, TableCell, format_number
 from onebasin.posteriors.draws import variable_of
 
-from ..diagnostics.numbers import DECIMALS
-from ..diagnostics.result import Diagnosis
+from ..diagnostics.result import DECIMALS, Diagnosis
 from ..diagnostics.verdict import FLAGS, Extreme
 
 OPEN = 16

@@ -7,7 +7,7 @@ import pandas as pd
 
 from onebasin.base.table import Column, Flag, Row, Table, TableCell, Value
 
-from ..compare.result import Comparison
+from ..compare.comparison import Comparison
 from ..diagnostics.result import AlignedDiagnosis, Diagnosis
 from ..diagnostics.verdict import FLAGS, Extreme, Outcome
 from ..summaries.sampler import NAN

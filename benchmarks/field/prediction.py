@@ -232,16 +232,7 @@ NOTHING = tree(
     log_likelihood={"y": np.zeros((4, 50, 3))},
 )
 SHORT = {"a": np.random.default_rng(0).normal(size=(2, 50))}
-METHODS = (
-    "nuts",
-    "hmc",
-    "laplace",
-    "advi",
-    "dadvi",
-    "optimize",
-    "mclmc",
-    "sample_modes",
-)
+METHODS = ("nuts", "hmc", "laplace", "advi", "dadvi", "optimize", "mclmc", "sample_modes")
 
 CASES: tuple[Case, ...] = (
     *(

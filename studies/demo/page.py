@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from onebasin.analysis.compare.frame import fit_frame
+from onebasin.analysis.compare.comparable import fit_frame
 from onebasin.analysis.diagnostics.result import AlignedDiagnosis
 from onebasin.analysis.page.page import (
     Code,

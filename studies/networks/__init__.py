@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from onebasin.analysis.alignment.preparation import prior_scales
+from onebasin.analysis.alignment.align import prior_scales
 from onebasin.analysis.predictive.heldout import HeldOut
 from onebasin.base.errors import StudyError
 from onebasin.models import BayesianNetwork

@@ -14,7 +14,7 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float
 
-from onebasin.analysis.predictive.classification import class_log_probability
+from onebasin.analysis.predictive.scores import class_log_probability
 from onebasin.base.errors import InferenceError
 from onebasin.models import BayesianNetwork, predict
 from onebasin.models.data import Dataset

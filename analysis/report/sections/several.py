@@ -10,7 +10,7 @@ import numpy as np
 from onebasin.base.table import format_number
 from onebasin.posteriors.view import View
 
-from ...diagnostics.carried import KNOWN
+from ...diagnostics.diagnose import KNOWN
 from ...page.page import Details, FigureItem, Note, Part, Section
 from ...plots.style import CHAIN_COLOURS
 from ...plots.theme import drawn, few
@@ -24,7 +24,7 @@ from .predictions import bands
 if TYPE_CHECKING:
     from onebasin.models.symmetry.blocks import Symmetry
 
-    from ...compare.frame import CommonFrame
+    from ...compare.comparable import CommonFrame
 
 OVERLAID = 8
 """Parameters whose marginals are drawn."""

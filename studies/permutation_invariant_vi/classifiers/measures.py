@@ -22,9 +22,9 @@ import xarray as xr
 from jaxtyping import Float
 
 from onebasin.analysis.alignment import align
-from onebasin.analysis.compare.two_sample import energy_distance, thin
-from onebasin.analysis.predictive.classification import agreement, total_variation
-from onebasin.analysis.predictive.points import Points, Predicted, predict_points
+from onebasin.analysis.compare.distances import energy_distance, thin
+from onebasin.analysis.predictive.predictions import Points, Predicted, predict_points
+from onebasin.analysis.predictive.scores import agreement, total_variation
 from onebasin.models import BayesianNetwork
 from onebasin.models.data import Dataset
 from onebasin.posteriors import schema

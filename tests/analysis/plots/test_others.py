@@ -6,7 +6,7 @@ import pytest
 import xarray as xr
 
 import onebasin as ob
-from onebasin.analysis.compare.result import Comparison
+from onebasin.analysis.compare.comparison import Comparison
 from onebasin.posteriors.view import as_view
 
 

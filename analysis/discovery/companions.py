@@ -15,10 +15,9 @@ from jaxtyping import Float, Int
 
 from onebasin.posteriors.view import View
 
-from ..summaries.deciding import rhat_of_entries
+from ..summaries.judged_draws import rhat_of_entries
 from ..summaries.sampler import mean_errors
-from .candidate import Candidate
-from .counterparts import MOSTLY
+from .candidates import MOSTLY, Candidate
 from .slots import Labels, Values, of_chains
 
 AGREE = 1.05

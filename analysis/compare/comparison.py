@@ -15,12 +15,11 @@ from onebasin.base.jsonable import json_safe
 from onebasin.base.table import Table
 from onebasin.models.symmetry.words import spelt_options
 
-from .frame import CommonFrame
-from .moments import SHIFT, MomentComparison
-from .two_sample import MIN_DRAWS
+from .comparable import CommonFrame
+from .distances import MIN_DRAWS, SHIFT, MomentComparison
 
 if TYPE_CHECKING:
-    from ..predictive.points import Points
+    from ..predictive.predictions import Points
     from .comparable import Shared
 
 

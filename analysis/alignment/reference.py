@@ -1,4 +1,4 @@
-"""References, and the cost of giving place j of the reference to component i of a draw.
+"""The rule of an alignment, what draws are matched with, and the cost of giving a place to a component of a draw.
 
 The cost of a draw x against a reference (m, w) is the weighted squared distance
 
@@ -12,19 +12,30 @@ for a Gaussian). Either is additive over components, so that one block is a line
 References come from draws: one draw, a mean, a diagonal Gaussian. Sums are taken about a shift (one draw), so that
 variances lose no digits. A variance is at least 1e-6 of its variable's mean one and 1e-12 of the squared scale, or of
 the squared spread where that is less (features are in units in which it is about 1): a single draw has none.
+
+Aligned marginals depend on the rule where components overlap. A target's mean says where parts are; its weights say how
+well each entry is known there, without which a loosely known one carries draws to another label. So another posterior
+is matched with both, in units of its own.
 """
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from dataclasses import asdict, dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 
-from onebasin.models.symmetry.blocks import Block, axes_of
+from onebasin.base.checks import check_count, check_seed, choose
+from onebasin.base.errors import ArgumentError
+from onebasin.models.symmetry.blocks import Block, Rotation, Symmetry, axes_of, blocks_of
 from onebasin.models.symmetry.elements import Permuted
+
+from .draws import Arrays
+from .features import GAUGES, FeatureUnits
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,9 +181,6 @@ def _by_place(values: np.ndarray, axis: int) -> np.ndarray:
     return front.reshape(len(front), -1)
 
 
-Arrays = dict[str, np.ndarray]
-
-
 def about(mean: Mapping[str, np.ndarray], scales: Mapping[str, float]) -> AlignmentReference:
     """Reference with one weight for a whole variable: 1 / scale^2."""
     weight = {name: np.asarray(scale**-2.0) for name, scale in scales.items()}
@@ -228,3 +236,110 @@ class Moments:
             weight[name] = np.asarray(1 / shared)
             logs += float(np.log(np.broadcast_to(shared, variance.shape)).sum())
         return AlignmentReference(self.mean(), weight, offset=0.5 * logs, factor=0.5)
+
+
+REFERENCES = ("draw", "mean", "gaussian")
+COSTS = ("weights", "activations")
+_SAID = {
+    "draw": "chain {0}, draw {1}",
+    "mean": "the mean of the aligned draws, iterated from chain {0}, draw {1}",
+    "gaussian": "a diagonal Gaussian fitted to the aligned draws, iterated from chain {0}, draw {1}",
+    "posterior": "the mean of another posterior",
+    "alignment": "what another posterior's draws were aligned with",
+}
+
+
+@dataclass(frozen=True)
+class AlignmentRule:
+    """The choices that decide an alignment, besides the draws and their symmetry, checked: arguments of `align`.
+
+    A `reference` may also be `posterior`, another one's mean, or `alignment`, which another one's draws were matched
+    with.
+    """
+
+    reference: str = "gaussian"
+    reference_draw: tuple[int, int] = (0, 0)
+    cost: str = "weights"
+    scales: Mapping[str, float] = field(default_factory=dict)
+    gauge: str = "balanced"
+    restarts: int = 1
+    max_sweeps: int = 15
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Check words and numbers."""
+        choose("reference", self.reference, (*REFERENCES, "posterior", "alignment"))
+        choose("cost", self.cost, COSTS)
+        choose("gauge", self.gauge, GAUGES)
+        check_count("restarts", self.restarts, most=10**6)
+        check_count("max_sweeps", self.max_sweeps, most=10**6)
+        check_seed(self.seed)
+
+    def to_json(self) -> str:
+        """The rule as JSON text."""
+        return json.dumps(asdict(self))
+
+    def describe(self, symmetry: Symmetry) -> str:
+        """Say the rule in plain words."""
+        blocks = "; ".join(block.describe() for block in symmetry)
+        reference = _SAID[self.reference].format(*self.reference_draw)
+        text = f"Modulo {blocks}. "
+        if rotated := blocks_of(symmetry, Rotation):
+            names = " and ".join(block.loadings for block in rotated)
+            text += f"Every draw is rotated to the varimax optimum of {names}, without row normalisation. "
+        text += f"Every draw is matched with {reference}, by "
+        if self.cost == "activations":
+            text += "the squared distance of hidden activations."
+        else:
+            scales = ", ".join(f"{name} by {scale:.4g}" for name, scale in self.scales.items())
+            text += (
+                f"the squared distance of whole components, variables divided by scales ({scales})."
+            )
+        return text
+
+
+@dataclass(frozen=True, eq=False)
+class AlignmentTarget:
+    """A reference, and the units that it is in: those of the features that were matched with it."""
+
+    reference: AlignmentReference
+    units: FeatureUnits
+
+    @classmethod
+    def of(cls, centre: Mapping[str, Any], scale: Mapping[str, Any]) -> AlignmentTarget:
+        """Make a target from a diagonal Gaussian that is known by its numbers, such as a kept reference's labelling.
+
+        `centre` and `scale` are means and standard deviations (*event) of every variable that the symmetry moves; a
+        scale that is missing, of another shape than its centre or not positive is refused.
+        """
+        means = {name: np.asarray(value, np.float64) for name, value in centre.items()}
+        sds = {name: np.asarray(scale.get(name, np.nan), np.float64) for name in means}
+        for name, sd in sds.items():
+            if sd.shape != means[name].shape or not (sd > 0).all():
+                raise ArgumentError(
+                    f"`scale` of {name} must be positive and of shape {means[name].shape}, as its centre is; got "
+                    f"{str(scale.get(name))[:60]}."
+                )
+        offset = float(sum(np.log(sd).sum() for sd in sds.values()))
+        weight = {name: sd**-2.0 for name, sd in sds.items()}
+        zero = {name: np.zeros_like(mean) for name, mean in means.items()}
+        spread = {name: float(np.sqrt(np.mean(sd**2))) for name, sd in sds.items()}
+        units = FeatureUnits(zero, dict.fromkeys(means, 1.0), spread)
+        return cls(AlignmentReference(means, weight, offset, factor=0.5), units)
+
+    @property
+    def centre(self) -> Arrays:
+        """The centres, as features came."""
+        return self.units.back(self.reference.mean)
+
+    def into(self, units: FeatureUnits) -> AlignmentReference:
+        """The same reference in the units of other draws: every draw costs what it would have cost."""
+        ours = self.reference
+        ratio = {name: units.unit[name] / self.units.unit[name] for name in ours.mean}
+        logs = sum(np.size(mean) * math.log(ratio[name]) for name, mean in ours.mean.items())
+        return AlignmentReference(
+            units.into(self.centre),
+            {name: np.asarray(weight * ratio[name] ** 2) for name, weight in ours.weight.items()},
+            ours.offset if ours.factor == 1.0 else ours.offset - logs,
+            ours.factor,
+        )

@@ -3,6 +3,9 @@
 Convention: of a classifier, `centre` are class probabilities averaged over draws; of a regression the mean of the
 network's output f, without noise, as is the RMSE. Coverage, CRPS and log score are of predictions with noise, drawn
 for every draw and point from a fixed seed.
+
+Weights of networks have labels, which switch between chains without meaning; outputs have none. So chains are judged by
+them: R-hat, ESS and Monte Carlo errors, point by point.
 """
 
 from __future__ import annotations
@@ -12,24 +15,27 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 from jaxtyping import Bool, Float
 
 from onebasin.base.checks import check_inputs, check_labels, check_outputs
 from onebasin.base.errors import ArgumentError
+from onebasin.posteriors.draws import Draws
 from onebasin.posteriors.view import Posterior, View, as_view
 
 from ..summaries.sampler import NAN
-from .classification import (
+from ..summaries.summary import summary
+from .scores import (
     agreement,
     brier_score,
     calibration_error,
     class_log_probability,
     class_probability_by_draw,
     mutual_information,
+    score_function,
     single_draw_accuracy,
     total_variation,
 )
-from .regression import score_function
 
 if TYPE_CHECKING:
     from onebasin.models.networks.bayesian import BayesianNetwork
@@ -52,7 +58,6 @@ _AVERAGED = ("mse", *REGRESSION_SCORES[1:])
 _AT_ONCE = 2**22
 """Outputs that are computed at a time, draws times points times outputs."""
 
-Draws = Mapping[str, np.ndarray]
 Output = Float[np.ndarray, "obs out"]
 
 
@@ -156,7 +161,7 @@ def distances(predicted: Predicted, truth: Predicted, *, classifier: bool) -> di
     return {"mean_distance": float(np.sqrt(np.mean(apart**2)))}
 
 
-def _classes(model: BayesianNetwork, draws: Draws, points: Points) -> Predicted:
+def _classes(model: BayesianNetwork, draws: Mapping[str, np.ndarray], points: Points) -> Predicted:
     from onebasin.models.networks.prediction import predict
 
     logs, spreads, information, single = [], [], [], []
@@ -185,9 +190,74 @@ def _classes(model: BayesianNetwork, draws: Draws, points: Points) -> Predicted:
     return Predicted(probability, np.concatenate(spreads), scores)
 
 
-def _blocks(model: BayesianNetwork, draws: Draws, points: Points) -> Iterator[slice]:
+def _blocks(
+    model: BayesianNetwork, draws: Mapping[str, np.ndarray], points: Points
+) -> Iterator[slice]:
     """Ranges of points, so few that all draws' outputs there fit into memory."""
     chains, length = next(iter(draws.values())).shape[:2]
     step = max(1, _AT_ONCE // (chains * length * model.network.widths[-1]))
     for first in range(0, len(points.x), step):
         yield slice(first, first + step)
+
+
+def summarise_predictions(posterior: Posterior, x: Any = None) -> pd.DataFrame:
+    """Summarise a network's outputs at every input, with R-hat and effective sample sizes.
+
+    No permutation, sign or scaling of hidden units changes an output, so that chains in equal modes agree here, and
+    those in unlike ones do not.
+
+    Parameters
+    ----------
+    posterior : DataTree, path, or what a sampler returned
+        Of a network, with at least 4 draws a chain.
+    x : array (obs, in), optional
+        Inputs, in the units that the network was conditioned on; by default those that it was fitted to.
+
+    Returns
+    -------
+    DataFrame
+        A row an output, ``f[obs,out]`` (logits of a classifier), and where the network predicts its noise one for its
+        standard deviation, ``noise_sd[obs,out]``; columns `mean`, `median`, `sd`, `q5`, `q95`, `mcse_mean`,
+        `mcse_sd`, `rhat`, `ess_bulk`, `ess_tail`, in the units of `y`.
+
+    Raises
+    ------
+    ValueError
+        If the posterior is of no network, `x` does not fit it, or `x` is not given and was not kept.
+
+    References
+    ----------
+    Vehtari, Gelman, Simpson, Carpenter and Bürkner 2021, Bayesian Analysis 16(2) (R-hat, ESS).
+
+    Examples
+    --------
+    >>> settings = ob.Nuts(chains=2, warmup=100, draws=50)
+    >>> run = ob.infer(network, settings, seed=1)
+    >>> table = ob.networks.summarise_predictions(run, np.zeros((3, 1)))
+    >>> list(table.index), "rhat" in table
+    (['f[0,0]', 'f[1,0]', 'f[2,0]'], True)
+    """
+    from onebasin.models.networks.prediction import predict, predict_with_noise
+
+    view = as_view(posterior)
+    model = network_of(
+        view,
+        otherwise="summarise generated quantities of your own by `diagnose(posterior, var_names=...)`",
+    )
+    x = inputs_of(view, x)
+    draws = {name: view.values(name) for name in view.variables}
+    parts = {"f": predict(model, draws, x)}
+    if model.predicts_noise:
+        parts["noise_sd"] = predict_with_noise(model, draws, x)[1]
+    return summarise_outputs(parts)
+
+
+def summarise_outputs(parts: Mapping[str, np.ndarray]) -> pd.DataFrame:
+    """Summarise outputs (chain, draw, obs, out), and what there is one of a draw, under their names and places."""
+    names = [
+        f"{name}[{','.join(map(str, place))}]" if place else name
+        for name, values in parts.items()
+        for place in np.ndindex(values.shape[2:])
+    ]
+    flat = [np.asarray(v, np.float64).reshape(*v.shape[:2], -1) for v in parts.values()]
+    return summary(Draws(tuple(names), np.concatenate(flat, axis=-1)))
