@@ -97,7 +97,7 @@ def test_cells_come_after_their_inputs_and_have_keys_of_their_own(name):
 def test_a_toy_run_is_measured_shown_and_taken_up_again(onebasin, here, request, monkeypatch, name):
     calls = [] if name in SLOW else request.getfixturevalue("sampler").calls
     toy = TOYS[name]()
-    monkeypatch.setattr(run, "available_cores", lambda: 1)  # all in this process
+    monkeypatch.setattr("onebasin.base.cores.available_cores", lambda: 1)  # all in this process
     toy.shrink(monkeypatch)
     words = ("study", name, *toy.words, "--out", "run", "--no-progress", "--json")
     answer = onebasin(*words)
