@@ -18,7 +18,8 @@ from onebasin.posteriors.view import View
 
 from ...page.page import FigureItem, Note, Part, Section
 from ...plots.bands import PLACES, Curve, band_in_words, draw_predictive_bands, network_bands
-from ...plots.theme import dataset_of, drawn
+from ...plots.predictive import PredictedAndObserved, draw_checks
+from ...plots.results import draw_khat
 from ..subject import Subject, listed
 
 SAMPLES = 50
@@ -130,34 +131,16 @@ def _checks(subject: Subject) -> Iterator[Part]:
 
 
 def _check(name: str, draws: np.ndarray, data: np.ndarray) -> Iterator[Part]:
-    from arviz_plots import plot_ppc_dist
-
     flat, points = draws.reshape(-1, data.size), data.ravel()
     low, high = np.quantile(flat, [0.05, 0.95], axis=0)
     inside = 100 * float(((points >= low) & (points <= high)).mean())
-    step = max(1, -(-points.size // 4000))
-    tree = xr.DataTree.from_dict(
-        {
-            schema.POSTERIOR_PREDICTIVE: dataset_of(
-                {name: flat[None, :SAMPLES, ::step]}, ("chain", "draw", "obs")
-            ),
-            schema.OBSERVED_DATA: dataset_of({name: points[::step]}, ("obs",)),
-        }
-    )
     statistics: list[tuple[str, float, float, float, float]] = []
     for word, of in _STATISTICS.items():
         predicted, observed = of(flat, axis=1), float(of(points))
         above = float((predicted > observed).mean() + 0.5 * (predicted == observed).mean())
         low, high = map(float, np.quantile(predicted, [0.05, 0.95]))
         statistics.append((word, observed, low, high, above))
-    figure = drawn(
-        plot_ppc_dist,
-        tree,
-        height=2.7,
-        kind="ecdf" if points.size < 30 or np.array_equal(points, np.round(points)) else "kde",
-        num_samples=min(SAMPLES, len(flat)),
-        legend=("predicted data sets",),
-    )
+    figure = draw_checks({"": PredictedAndObserved(name, points, flat[:SAMPLES])})
     alt = [
         f"{word}: observed {format_number(observed)}, predicted {format_number(low)} to {format_number(high)}"
         for word, observed, low, high, _ in statistics
@@ -186,8 +169,6 @@ def _check(name: str, draws: np.ndarray, data: np.ndarray) -> Iterator[Part]:
 
 
 def _left_out(subject: Subject, name: str, variable: xr.DataArray) -> Iterator[Part]:
-    from arviz_plots import plot_khat
-
     known = subject.diagnosis.parameters["ess_bulk"].dropna()
     efficiency = 1.0  # effective draws a draw, as PSIS asks for
     if subject.diagnosis.has_chains and not known.empty:
@@ -223,7 +204,7 @@ def _left_out(subject: Subject, name: str, variable: xr.DataArray) -> Iterator[P
     told = f"The largest Pareto k is {largest}, of `{names_of(elpd.elpd_i)[worst]}`"
     none = "all lie below" if khat[worst] < limit else "none lies above"
     yield FigureItem(
-        drawn(plot_khat, elpd, height=2.5, hline_values=[limit]),
+        draw_khat(khat, limit),
         caption=f"Pareto k of every observation of `{name}`. {told}; "
         + (
             f"{bad} {'lies' if bad == 1 else 'lie'} above {most}, where the estimate cannot be trusted."
@@ -311,6 +292,11 @@ def _sensitivity(subject: Subject) -> Iterator[Part]:
             "Some parameters depend on the prior as much as on the data: see whether it is meant so.",
             "warn",
         )
+
+
+def dataset_of(variables: Mapping[str, np.ndarray]) -> xr.Dataset:
+    """Put arrays (chain, draw) into a dataset."""
+    return xr.Dataset({name: (schema.SAMPLE_DIMS, values) for name, values in variables.items()})
 
 
 def _scaled(prior: xr.Dataset) -> tuple[str, ...]:
