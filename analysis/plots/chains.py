@@ -240,49 +240,52 @@ def ranks_in_words(quantities: Mapping[str, Quantity], rhats: Mapping[str, float
     return " ".join(told)
 
 
-def traces_in_words(quantities: Mapping[str, Float[np.ndarray, "chain draw"]]) -> str:
-    """Say of every quantity where each chain lies, and when it jumps."""
+def traces_in_words(
+    quantities: Mapping[str, Float[np.ndarray, "chain draw"]],
+    group: str = "chain",
+    *,
+    follow: bool = True,
+) -> str:
+    """Say of every quantity where each chain lies, and when it jumps if one draw follows from another."""
     sentences = []
     for name, values in quantities.items():
-        told = [chain_in_words(draws) for draws in values]
+        told = [chain_in_words(draws, follow=follow) for draws in values]
         lows, highs = (np.quantile(values, q, axis=1) for q in (0.05, 0.95))
         near = np.ptp(np.median(values, axis=1)) < 0.25 * np.median(highs - lows)
         if len(set(told)) == 1 and len(told) > 1:
-            said = f"every chain {told[0]}"
+            said = f"every {group} {told[0]}"
         elif near and not any("level" in text or "until" in text for text in told):
             span = f"{format_number(lows.min())} and {format_number(highs.max())}"
-            chains = "all chains mix" if len(told) > 1 else "the chain stays"
+            all_of = f"all {group}s mix" if len(told) > 1 else f"the {group} stays"
             middle = format_number(float(np.median(values)))
-            said = f"{chains} around {middle}, between {span} in 90 % of draws"
+            said = f"{all_of} around {middle}, between {span} in 90 % of draws"
         else:
-            said = "; ".join(f"chain {k} {text}" for k, text in enumerate(told))
+            said = "; ".join(f"{group} {k} {text}" for k, text in enumerate(told))
         sentences.append(f"{name}: {said}.")
     return " ".join(sentences)
 
 
-def chain_in_words(draws: Float[np.ndarray, " draw"]) -> str:
+def chain_in_words(draws: Float[np.ndarray, " draw"], *, follow: bool = True) -> str:
     """Say where one chain lies: around one level, or at two with jumps between them."""
     if np.ptp(draws) == 0:
         return f"never leaves {format_number(float(draws[0]))}"
     low, high, share, upper = two_levels(draws)
     jumps = np.flatnonzero(np.diff(upper.astype(int))) + 1
-    if share < TWO_LEVELS or not 0.02 < upper.mean() < 0.98:
+    if not follow or share < TWO_LEVELS or not 0.02 < upper.mean() < 0.98:
         ends = np.quantile(draws, [0.05, 0.95])
         return (
             f"stays around {format_number(float(np.median(draws)))} "
             f"(90 % between {format_number(float(ends[0]))} and {format_number(float(ends[1]))})"
         )
     level = {False: format_number(low), True: format_number(high)}
-    if len(jumps) <= SPELLED_OUT:
-        steps = [f"sits at {level[bool(upper[0])]} until draw {jumps[0]}"]
-        ends = [*jumps[1:], None]
-        for start, end in zip(jumps, ends, strict=True):
-            until = "from there on" if end is None else f"until draw {end}"
-            steps.append(f"at {level[bool(upper[start])]} {until}")
-        return ", ".join(steps)
-    return (
-        f"jumps {format_number(len(jumps))} times between levels {level[False]} and {level[True]}"
-    )
+    if len(jumps) > SPELLED_OUT:
+        times = format_number(len(jumps))
+        return f"jumps {times} times between levels {level[False]} and {level[True]}"
+    steps = [f"sits at {level[bool(upper[0])]} until draw {jumps[0]}"]
+    for start, end in zip(jumps, [*jumps[1:], None], strict=True):
+        until = "from there on" if end is None else f"until draw {end}"
+        steps.append(f"at {level[bool(upper[start])]} {until}")
+    return ", ".join(steps)
 
 
 def two_levels(draws: Float[np.ndarray, " draw"]) -> tuple[float, float, float, np.ndarray]:

@@ -38,7 +38,7 @@ from ..alignment.result import Alignment
 from ..diagnostics.result import AlignedDiagnosis, Diagnosis
 from ..discovery.resolve import resolve
 from ..summaries.deciding import rhat_of_entries
-from .chains import TWO_LEVELS, envelope, two_levels
+from .chains import envelope, traces_in_words
 from .style import (
     CHAIN_COLOURS,
     GRID,
@@ -461,49 +461,18 @@ def _drawn(
     return draw_columns(values, rows, kind), " ".join(told)
 
 
-LEVEL = 0.5
-"""Share of a line's spread within chains by which medians may differ where chains are said to agree."""
-CHAINS, LINES = 8, 4
-"""Chains and lines up to which each is told."""
+LINES = 4
+"""Lines up to which each is told."""
 
 
 def lines_in_words(row: Row, values: Lines, kind: DrawKind) -> str:
     """Say where the lines of one row lie, and which of them jump where one draw follows from another."""
-    where = [_where(values[..., k], kind) for k in range(min(len(row.labels), LINES))]
-    if len(row.labels) > 1:
-        where = [f"{label} {lies}" for label, lies in zip(row.labels, where, strict=False)]
-    more = f"; and {len(row.labels) - LINES} more" if len(row.labels) > LINES else ""
-    return f"{row.title}: {'; '.join(where)}{more}."
-
-
-def _where(values: Float[np.ndarray, "chain draw"], kind: DrawKind) -> str:
-    group = kind.group
-    jumping: dict[int, tuple[float, float]] = {}
-    for chain, draws in enumerate(values):
-        if kind.follow and np.ptp(draws):
-            low, high, share, upper = two_levels(draws)
-            if share >= TWO_LEVELS and 0.02 < float(upper.mean()) < 0.98:
-                jumping[chain] = low, high
-    if jumping:
-        low, high = next(iter(jumping.values()))
-        levels = f"between {format_number(low)} and {format_number(high)}"
-        within = f"{len(jumping)} of {len(values)} {group}s"
-        if len(jumping) == len(values):
-            within = f"every {group}" if len(values) > 1 else f"the {group}"
-        elif len(jumping) <= CHAINS:
-            within = f"{group}{'s' * (len(jumping) > 1)} {', '.join(map(str, jumping))}"
-        return f"jumps {levels} within {within}"
-    medians = np.median(values, axis=1)
-    ends = np.quantile(values, [0.05, 0.95], axis=1)
-    if np.ptp(medians) <= LEVEL * float(np.median(ends[1] - ends[0])):
-        where = f" in every {group}" if len(values) > 1 else ""
-        low, high = np.quantile(values, [0.05, 0.95])
-        return f"lies between {format_number(float(low))} and {format_number(float(high))}{where}"
-    if len(values) > CHAINS:
-        span = f"{format_number(medians.min())} to {format_number(medians.max())}"
-        return f"lies elsewhere from {group} to {group}, around {span}"
-    levels = ", ".join(format_number(float(median)) for median in medians)
-    return f"lies around {levels} in {group}s 0 to {len(values) - 1}"
+    lines = {label: values[..., k] for k, label in enumerate(row.labels[:LINES])}
+    if len(row.labels) == 1:
+        lines = {row.title: values[..., 0]}
+    more = f" And {len(row.labels) - LINES} more." if len(row.labels) > LINES else ""
+    told = traces_in_words(lines, kind.group, follow=kind.follow)
+    return f"{row.title}: {told}{more}" if len(lines) > 1 else told
 
 
 NAMED = 6

@@ -6,7 +6,7 @@ densities, or as cumulative shares of whole or few numbers. At new data: over an
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -324,13 +324,21 @@ def predictive_checks(views: Mapping[str, View]) -> Picture:
     """Draw what posteriors predict and observed, of variables that they hold both of."""
     checks: dict[str, PredictedAndObserved] = {}
     for name, view in views.items():
-        own = _checks_of(view)
+        own = checks_of(view)
         several = len(views) > 1 and len(own) > 1
         for check in own:
             title = f"{name}: {check.name}" if several else name if len(views) > 1 else check.name
             checks[title] = check
-    told = []
-    for title, check in checks.items():
+    titled = checks if len(checks) > 1 else {"": next(iter(checks.values()))}
+    return draw_checks(titled).on_paper(check_in_words(checks.values(), checks))
+
+
+def check_in_words(
+    checks: Iterable[PredictedAndObserved], titles: Iterable[str] | None = None
+) -> str:
+    """Say of every check which mean and spread are predicted and observed, and how many intervals hold the data."""
+    told, checks = [], list(checks)
+    for title, check in zip(titles or [c.name for c in checks], checks, strict=True):
         low, high = np.quantile(check.predicted, [0.05, 0.95], axis=0)
         inside = 100 * float(((check.observed >= low) & (check.observed <= high)).mean())
         sizes = []
@@ -342,11 +350,14 @@ def predictive_checks(views: Mapping[str, View]) -> Picture:
             )
         share = f"{inside:.0f} % of observations lie in their 90 % intervals"
         told.append(f"{title}: {'; '.join(sizes)}; {share}.")
-    titled = checks if len(checks) > 1 else {"": next(iter(checks.values()))}
-    return draw_checks(titled).on_paper(" ".join(told))
+    return " ".join(told)
 
 
-def _checks_of(view: View) -> list[PredictedAndObserved]:
+COUNTED, MOST_VALUES = 400, 2**22
+"""Predicted data sets that are read, and values of them, at most; beyond, every k-th draw is taken."""
+
+
+def checks_of(view: View) -> list[PredictedAndObserved]:
     """Find variables that are both predicted and observed, all finite, of the same shape."""
     predicted, observed = (
         view.group(name) for name in (schema.POSTERIOR_PREDICTIVE, schema.OBSERVED_DATA)
@@ -356,7 +367,10 @@ def _checks_of(view: View) -> list[PredictedAndObserved]:
         for name in map(str, predicted.data_vars):
             if name in observed and observed[name].dtype.kind in "biuf":
                 data = np.asarray(observed[name].values, np.float64)
-                draws = predicted[name].transpose(*schema.SAMPLE_DIMS, ...).values
+                draws = predicted[name].transpose(*schema.SAMPLE_DIMS, ...)
+                most = max(SHOWN, min(COUNTED, MOST_VALUES // max(data.size, 1)))
+                every = max(1, -(-draws.shape[0] * draws.shape[1] // most))
+                draws = draws[:, ::every].values
                 if draws.shape[2:] == data.shape and data.size:
                     flat = draws.reshape(-1, data.size).astype(np.float64)
                     if np.isfinite(data).all() and np.isfinite(flat).all():

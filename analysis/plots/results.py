@@ -7,7 +7,7 @@ where the last two thirds of every trace fit, and a remark says so.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -265,33 +265,8 @@ MOST = 12
 COLUMNS = 3
 
 
-@runtime_checkable
-class Calibrated(Protocol):
-    """The result of `calibrate`, as far as it is drawn."""
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The test quantities."""
-
-    @property
-    def off(self) -> tuple[Any, ...]:
-        """Each of them with name, p-value and whether it is outside, the most improbable first."""
-
-    @property
-    def sentences(self) -> tuple[str, ...]:
-        """The verdict in words."""
-
-    def shares(self, name: str) -> np.ndarray:
-        """Take where the truths lie among the draws, of one quantity."""
-
-    def band(self) -> Any:
-        """Points, and the lower and upper side of the band that they all share."""
-
-
 @checks_arguments
-def plot_calibration(
-    calibration: Calibrated, *, quantities: Sequence[str] | None = None
-) -> Picture:
+def plot_calibration(calibration: Any, *, quantities: Sequence[str] | None = None) -> Picture:
     """Draw the ranks that `calibrate` found: a panel a test quantity, with its band.
 
     Parameters
@@ -325,7 +300,7 @@ def plot_calibration(
     >>> found = ob.calibrate(family, settings, simulations=50, seed=1)
     >>> figure = ob.plot.calibration(found)
     """
-    if not isinstance(calibration, Calibrated):
+    if not all(hasattr(calibration, name) for name in ("off", "band", "shares")):
         raise ArgumentTypeError(
             f"`calibration` must be what `calibrate` returned; got {type(calibration).__name__}."
         )
