@@ -38,7 +38,7 @@ from .verdict import (
 
 if TYPE_CHECKING:
     from ..alignment import Alignment, Switching
-    from .points import JudgedPoints
+    from .invariants import JudgedPoints
 
 _OF_RUN = ("target", "engine", "method", "num_chains", "num_draws")
 _OF_SAMPLER = (

@@ -1,8 +1,8 @@
-"""Traces and rank histograms, one row a quantity, one colour a chain.
+"""The course of chains: traces, ranks, autocorrelation, and growth of the effective sample size, a colour a chain.
 
-Convention: the rank plot is that of Vehtari et al. 2021 (section 4.3): draws are ranked over all
-chains, ties get average ranks, and where chains agree every chain's histogram is flat. A long trace
-is drawn by the smallest and largest draw of every few, which looks the same and weighs less.
+Rank histograms are those of Vehtari et al. 2021 (section 4.3): draws are ranked over all chains, ties get average
+ranks, and where chains agree every chain's histogram is flat. A long trace is drawn by the smallest and largest draw of
+every few, which looks the same and weighs less.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from onebasin.base.checks import check_count, checks_arguments
 from onebasin.base.errors import ArgumentError
 from onebasin.base.table import format_number
 from onebasin.posteriors import schema
-from onebasin.posteriors.rhat_ess import mean_ranks
+from onebasin.posteriors.rhat_ess import diagnostics, mean_ranks, rhat
 from onebasin.posteriors.view import Posterior, as_view
 
 from ..diagnostics.measure import gather, measure
 from ..summaries.summary import power_of_two
+from .marginals import Quantity, chain_names, draw_curves, first_quantities
 from .style import MUTED, Picture, add_chain_legend, chain_colour, new_figure, shortened, style_axes
 
 LONGEST = 22  # characters of a name next to its trace
@@ -75,6 +76,54 @@ def plot_traces(
     for name in (tuple(map(str, worst.index)) or draws.names)[: rows - len(quantities)]:
         quantities[name] = draws.of(name)
     return draw_traces(quantities).on_paper(traces_in_words(quantities))
+
+
+@checks_arguments
+def plot_ranks(
+    posterior: Posterior, *, var_names: str | Sequence[str] | None = None, rows: int = 4
+) -> Picture:
+    """Draw the distribution of each chain's ranks among all draws, as the difference from an even one.
+
+    Parameters
+    ----------
+    posterior : DataTree, path, or what a sampler returned
+        The posterior, in any form that `diagnose` takes.
+    var_names : str or sequence of str, optional
+        The variables to draw; by default the parameters.
+    rows : int
+        The number of scalar parameters at most.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        A panel a parameter, with its R-hat. Chains that agree stay near zero.
+
+    Raises
+    ------
+    ValueError
+        If a variable is unknown, a draw is not finite, or there is one chain.
+
+    Examples
+    --------
+    >>> figure = ob.plot.ranks(posterior, var_names="mu")
+    """
+    quantities = first_quantities(posterior, var_names, rows)
+    if len(next(iter(quantities.values()))) < 2:
+        raise ArgumentError(
+            "`posterior` has one chain, and ranks compare chains: look at `ob.plot.traces`, or run more chains."
+        )
+    rhats = rhat(np.stack(list(quantities.values()))).tolist()
+    panels = {}
+    for (name, values), found in zip(quantities.items(), rhats, strict=True):
+        ranks = mean_ranks(values.ravel()).reshape(values.shape) / values.size
+        x = np.linspace(0, 1, 101)
+        panels[f"{name}, R-hat {format_number(found, decimals=2)}"] = [
+            (x, np.searchsorted(np.sort(chain), x, side="right") / chain.size - x)
+            for chain in ranks
+        ]
+    labels = {"x_label": "rank", "y_label": "share below, less even"}
+    told = ranks_in_words(quantities, dict(zip(quantities, rhats, strict=True)))
+    return draw_curves(panels, chain_names(quantities), **labels).on_paper(told)
 
 
 def rank_shares(
@@ -135,49 +184,107 @@ def envelope(
     return np.unique(np.asarray(places, dtype=np.int64))
 
 
-def traces_in_words(quantities: Mapping[str, Float[np.ndarray, "chain draw"]]) -> str:
-    """Say of every quantity where each chain lies, and when it jumps."""
+def draw_autocorrelation(quantities: Mapping[str, Quantity], lags: int) -> Picture:
+    """Draw a panel a quantity, with the autocorrelation of every chain by lag."""
+    panels = {
+        name: [(np.arange(lags + 1), chain) for chain in autocorrelation(values, lags)]
+        for name, values in quantities.items()
+    }
+    return draw_curves(
+        panels, chain_names(quantities), x_label="lag", y_label="autocorrelation", limit=0.0
+    )
+
+
+def autocorrelation(values: Quantity, lags: int) -> Float[np.ndarray, "chain lag"]:
+    """Autocorrelation of each chain up to a lag; NaN of one that never moves."""
+    centred = values - values.mean(axis=1, keepdims=True)
+    size = np.abs(centred).max()
+    spectrum = np.abs(np.fft.rfft(centred / (size or 1.0), 2 * values.shape[1])) ** 2
+    found = np.fft.irfft(spectrum)[:, : lags + 1]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return found / found[:, :1]
+
+
+def draw_growth(quantities: Mapping[str, Quantity], limit: float, *, points: int = 12) -> Picture:
+    """Draw a panel a quantity, with bulk and tail ESS of the first draws, more of them further right."""
+    panels = {}
+    for name, values in quantities.items():
+        ends = np.unique(np.linspace(4, values.shape[1], points).astype(int))
+        bulk, tail = [], []
+        for end in ends:
+            found = diagnostics(values[None, :, :end])
+            bulk.append(found.ess_bulk[0])
+            tail.append(found.ess_tail[0])
+        places = ends * len(values)
+        panels[name] = [(places, np.array(bulk)), (places, np.array(tail))]
+    return draw_curves(panels, ("bulk", "tail"), x_label="draws", y_label="ESS", limit=limit)
+
+
+def ranks_in_words(quantities: Mapping[str, Quantity], rhats: Mapping[str, float]) -> str:
+    """Say of every quantity which chain's ranks lie furthest from even."""
+    told = []
+    for name, values in quantities.items():
+        order = np.argsort(np.argsort(values, axis=None)).reshape(values.shape) / values.size
+        mean, rhat = order.mean(axis=1), rhats.get(name, np.nan)
+        chain = int(np.abs(mean - 0.5).argmax())
+        known = "" if np.isnan(rhat) else f" (R-hat {format_number(rhat, decimals=3)})"
+        side = "high" if mean[chain] > 0.5 else "low"
+        place = f"at the {100 * mean[chain]:.0f} % rank on average where 50 % is even"
+        if len(values) < 2:
+            told.append(f"{name}: one chain, whose ranks are even by construction.")
+        elif abs(mean[chain] - 0.5) < 0.05:
+            told.append(f"{name}: no chain lies higher or lower than the others{known}.")
+        else:
+            told.append(f"{name}: chain {chain} lies {side}, {place}{known}.")
+    return " ".join(told)
+
+
+def traces_in_words(
+    quantities: Mapping[str, Float[np.ndarray, "chain draw"]],
+    group: str = "chain",
+    *,
+    follow: bool = True,
+) -> str:
+    """Say of every quantity where each chain lies, and when it jumps if one draw follows from another."""
     sentences = []
     for name, values in quantities.items():
-        told = [chain_in_words(draws) for draws in values]
+        told = [chain_in_words(draws, follow=follow) for draws in values]
         lows, highs = (np.quantile(values, q, axis=1) for q in (0.05, 0.95))
         near = np.ptp(np.median(values, axis=1)) < 0.25 * np.median(highs - lows)
         if len(set(told)) == 1 and len(told) > 1:
-            said = f"every chain {told[0]}"
+            said = f"every {group} {told[0]}"
         elif near and not any("level" in text or "until" in text for text in told):
             span = f"{format_number(lows.min())} and {format_number(highs.max())}"
-            chains = "all chains mix" if len(told) > 1 else "the chain stays"
+            all_of = f"all {group}s mix" if len(told) > 1 else f"the {group} stays"
             middle = format_number(float(np.median(values)))
-            said = f"{chains} around {middle}, between {span} in 90 % of draws"
+            said = f"{all_of} around {middle}, between {span} in 90 % of draws"
         else:
-            said = "; ".join(f"chain {k} {text}" for k, text in enumerate(told))
+            said = "; ".join(f"{group} {k} {text}" for k, text in enumerate(told))
         sentences.append(f"{name}: {said}.")
     return " ".join(sentences)
 
 
-def chain_in_words(draws: Float[np.ndarray, " draw"]) -> str:
+def chain_in_words(draws: Float[np.ndarray, " draw"], *, follow: bool = True) -> str:
     """Say where one chain lies: around one level, or at two with jumps between them."""
     if np.ptp(draws) == 0:
         return f"never leaves {format_number(float(draws[0]))}"
     low, high, share, upper = two_levels(draws)
     jumps = np.flatnonzero(np.diff(upper.astype(int))) + 1
-    if share < TWO_LEVELS or not 0.02 < upper.mean() < 0.98:
+    if not follow or share < TWO_LEVELS or not 0.02 < upper.mean() < 0.98:
         ends = np.quantile(draws, [0.05, 0.95])
         return (
             f"stays around {format_number(float(np.median(draws)))} "
             f"(90 % between {format_number(float(ends[0]))} and {format_number(float(ends[1]))})"
         )
     level = {False: format_number(low), True: format_number(high)}
-    if len(jumps) <= SPELLED_OUT:
-        steps = [f"sits at {level[bool(upper[0])]} until draw {jumps[0]}"]
-        ends = [*jumps[1:], None]
-        for start, end in zip(jumps, ends, strict=True):
-            until = "from there on" if end is None else f"until draw {end}"
-            steps.append(f"at {level[bool(upper[start])]} {until}")
-        return ", ".join(steps)
-    return (
-        f"jumps {format_number(len(jumps))} times between levels {level[False]} and {level[True]}"
-    )
+    if len(jumps) > SPELLED_OUT:
+        times = format_number(len(jumps))
+        return f"jumps {times} times between levels {level[False]} and {level[True]}"
+    steps = [f"sits at {level[bool(upper[0])]} until draw {jumps[0]}"]
+    for start, end in zip(jumps, [*jumps[1:], None], strict=True):
+        until = "from there on" if end is None else f"until draw {end}"
+        steps.append(f"at {level[bool(upper[start])]} {until}")
+    return ", ".join(steps)
 
 
 def two_levels(draws: Float[np.ndarray, " draw"]) -> tuple[float, float, float, np.ndarray]:

@@ -1,4 +1,4 @@
-"""One Gaussian between two modes: the paper's Figure 3, and the same for every sigma (its Appendix A).
+"""The paper's figures: one Gaussian between two modes (3 and Appendix A), and the network of two weights (4).
 
 Lines are stationary points by quadrature, circles ends of stochastic descents that start at a mode. Dashed: the alpha
 at which an optimum near a mode appears; dash-dotted: at which it becomes the better one.
@@ -9,12 +9,15 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 
 from onebasin.analysis.plots import style
 
-from ...lab import Frames, find, where
-from .measures import MEASURES
+from ..lab import Frames, Outcomes, Row, find, rows_of, where
+from .design import InvariantConfig
+from .two_modes import MEASURES
+from .two_weights import TwoWeightSettings, WeightsProblem, log_density, log_joint, statistics
 
 _PANEL, _MARGIN = (2.55, 2.5), 0.5
 _TITLES = ("shift", "spread", "divergence")
@@ -28,14 +31,9 @@ _POINTS = style.chain_colour(1)
 _DASHES, _DOTS = (0, (5, 3)), (0, (1, 2))
 
 
-def main_sigma(frames: Frames) -> float:
-    """Choose the sigma nearest 1, which the main figure and table show."""
-    return min(frames["thresholds"]["sigma"], key=lambda sigma: abs(np.log(sigma)))
-
-
 def figure_three(frames: Frames) -> Figure:
     """Remake Figure 3: all optima and the ends of descents against alpha, at the sigma nearest 1."""
-    sigma = main_sigma(frames)
+    sigma = min(frames["thresholds"]["sigma"], key=lambda sigma: abs(np.log(sigma)))
     figure, panels = _panels()
     at = find(frames["thresholds"], sigma=sigma)
     for axes, name in zip(panels, MEASURES, strict=True):
@@ -121,3 +119,86 @@ def _write(
 ) -> None:
     how |= {"fontsize": style.TEXT_SIZE - 1, "color": style.INK}
     axes.annotate(text, at, shift, textcoords="offset points", **how)
+
+
+MASSES = (0.99, 0.9, 0.5)
+"""Probability inside the contours, from the outermost."""
+_SHADES = (0.15, 0.4, 0.75)
+_COLUMNS, _GRID = 4, 101
+_PLAIN, _SYMMETRISED = style.chain_colour(1), style.ACCENT
+
+
+def contours(frames: Frames, settings: TwoWeightSettings) -> Figure:
+    """Remake Figure 4: the posterior, the mean field's q, and the symmetrised one's q^G, a column an alpha."""
+    number = min(len(settings.alphas), _COLUMNS)
+    places = np.linspace(0, len(settings.alphas) - 1, number).round().astype(int)
+    alphas = [settings.alphas[place] for place in places]
+    rows = ("posterior", "MFVI", "SGM")
+    figure = style.new_figure(1.95 * len(alphas) + 0.5, 1.85 * len(rows) + 0.5)
+    panels = figure.subplots(len(rows), len(alphas), squeeze=False)
+    for column, alpha in zip(panels.T, alphas, strict=True):
+        _draw_column(list(column), frames, WeightsProblem(settings, alpha, settings.noise))
+    for axes, row in zip(panels[:, 0], rows, strict=True):
+        axes.set_ylabel(f"{row}\nw2", fontsize=style.TEXT_SIZE, color=style.INK)
+    return figure
+
+
+def _draw_column(column: list[Axes], frames: Frames, problem: WeightsProblem) -> None:
+    alpha = problem.alpha
+    case = find(frames["cases"], noise=problem.noise, alpha=alpha)
+    plain, sgm = (_shown(frames, case, method) for method in ("mfvi", "sgm-exact"))
+    ends = [np.abs(q["loc"]) + 3.2 * np.array(q["scale"]) for q in (sgm, case["mfvi"])]
+    widest = float(np.max(ends))
+    axis = np.linspace(-widest, widest, _GRID)
+    first, second = axis[:, None], axis[None, :]
+    found = statistics(problem.points("train"), problem.noise)
+    densities = (
+        log_joint(found, first, second) - case["log_evidence"],
+        log_density(plain["loc"], plain["scale"], first, second),
+        log_density(sgm["loc"], sgm["scale"], first, second, symmetrised=True),
+    )
+    for axes, values, colour in zip(
+        column, densities, (style.INK, _PLAIN, _SYMMETRISED), strict=True
+    ):
+        density = np.exp(values)
+        levels = [*_levels(density), density.max() * 1.001]
+        shades = [to_rgba(colour, shade) for shade in _SHADES]
+        axes.contourf(axis, axis, density.T, levels=levels, colors=shades)
+        style.style_axes(axes)
+        axes.grid(visible=False)
+        axes.set_aspect("equal")
+        axes.locator_params(nbins=4)
+        axes.plot([alpha, -alpha], [-alpha, alpha], "x", color=style.INK, markersize=5)
+    column[0].set_title(
+        f"alpha = {alpha:g}", fontsize=style.TITLE_SIZE, color=style.INK, fontweight="bold"
+    )
+    column[-1].set_xlabel("w1", fontsize=style.TEXT_SIZE, color=style.INK)
+
+
+def _levels(density: np.ndarray) -> list[float]:
+    """Densities on the edge of the regions of highest density with these masses."""
+    falling = np.sort(density, axis=None)[::-1]
+    inside = np.cumsum(falling) / falling.sum()
+    return [float(falling[np.searchsorted(inside, mass)]) for mass in MASSES]
+
+
+def _shown(frames: Frames, case: Row, method: str) -> Row:
+    """The fit with the highest objective, or the best approximation where there is no fit."""
+    name, measure = ("mfvi", "kl") if method == "mfvi" else ("sgm", "kl_symmetrised")
+    fit = find(frames["weight_fits"], alpha=case["alpha"], method=method)
+    if fit is None:
+        return case[name]
+    best = int(np.argmin(fit[measure]))
+    return {"loc": fit["loc"][best], "scale": fit["scale"][best]}
+
+
+def draw_figures(
+    config: InvariantConfig, outcomes: Outcomes, frames: Frames
+) -> Mapping[str, Figure]:
+    """Draw the paper's figures whose experiments succeeded."""
+    drawn: dict[str, Figure] = {}
+    if rows_of("thresholds", frames):
+        drawn |= {"figure-3": figure_three(frames), "appendix-a": appendix(frames)}
+    if rows_of("cases", frames):
+        drawn["figure-4"] = contours(frames, config.two_weights)
+    return drawn
