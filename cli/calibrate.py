@@ -134,8 +134,8 @@ def _family(
     """The family that the words say; modules of the user's can be imported meanwhile."""
     from onebasin.analysis.alignment.align import aligned_quantity
     from onebasin.base.jsonable import read_json_file
-    from onebasin.inference.calibration.drawn import simulated
     from onebasin.inference.calibration.family import Family
+    from onebasin.inference.calibration.simulated import simulated
     from onebasin.models.numpyro_file import loaded, model_file_in
 
     symmetry = inputs.symmetry(exchangeable)

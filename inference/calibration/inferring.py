@@ -28,10 +28,10 @@ from ..methods import METHODS, WORDS, method_named
 from ..runs.posterior import build
 from ..runs.run import run
 from . import compiled
-from .drawn import Simulation, SimulationDraws, draws_of, target_of
+from .compiled import together
 from .family import Family
-from .fits import together
 from .quantities import LOG_LIKELIHOOD, LP, LogDensities
+from .simulated import Simulation, SimulationDraws, draws_of, target_of
 
 Infer = Callable[[Sequence[Simulation]], list[SimulationDraws]]
 Densities = Callable[[Sequence[Simulation], Sequence[Mapping[str, Any]]], list[LogDensities]]

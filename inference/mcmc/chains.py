@@ -31,7 +31,7 @@ from ..contracts.method import Found, Job
 from ..runs.checkpoint import check_folder
 from ..runs.fingerprint import fingerprint
 from ..runs.provenance import package_versions
-from .places import ChainPlace, Gathered, RunChain, Standing, run_places
+from .chain_files import ChainPlace, Gathered, RunChain, Standing, run_places
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -37,12 +37,12 @@ from ..contracts.density import Values
 from ..contracts.method import Job
 from ..density.network import density_of
 from ..density.stan_vectors import Density, StanVectors
+from .chain_files import ChainPlace
 from .given import kernel_places, reordered, stan_places
 from .hmc import Hmc
 from .nuts import Nuts
 from .optimum import BestOptimum
-from .places import ChainPlace
-from .walk import Runner, Walk, rows
+from .sliced import Runner, Walk, rows
 
 
 def num_devices() -> int:

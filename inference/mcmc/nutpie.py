@@ -26,9 +26,9 @@ from ..contracts.engines import NUTPIE, definition_of
 from ..contracts.method import Job
 from ..density.counted import in_double
 from ..density.network import density_of
+from .chain_files import ChainPlace, Standing
 from .numpyro import chain_starts
 from .nuts import Nuts
-from .places import ChainPlace, Standing
 
 RADIUS = 2.0
 """Within which nutpie itself starts Stan programs."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 FIT = "onebasin.inference.fits.begin:sampled"
 """The function that runs chains from a fit."""
-GIVEN = "onebasin.inference.mcmc.earlier:start_of"
+GIVEN = "onebasin.inference.mcmc.starts:start_of"
 """The function that makes a start of what users give."""
 
 

@@ -24,8 +24,8 @@ from onebasin.stan.program import name_draws
 from onebasin.stan.run import Adaptation, keep_whole_rows, make_ready, read_blocks, run
 
 from ..contracts.method import Job
+from .chain_files import ChainPlace, Standing
 from .nuts import Nuts
-from .places import ChainPlace, Standing
 from .stan_progress import ChainWatch, NotWritten
 from .stan_start import (
     LAST,
@@ -67,7 +67,7 @@ class StanChains:
             job.target, job.folder, engine=job.engine, threads=threads, progress=job.bars.say
         )
         if job.given is not None:
-            from .given import for_stan  # here: it loads JAX
+            from .given import for_stan
 
             self.values, self.metric = for_stan(job.target, job.given)
 

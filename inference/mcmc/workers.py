@@ -25,7 +25,7 @@ from onebasin.base.run_log import record
 from ..contracts.method import Job
 from ..runs import checkpoint
 from ..runs.checkpoint import chain_folder, state_file
-from .places import ChainPlace, Gathered, run_places
+from .chain_files import ChainPlace, Gathered, run_places
 
 MOST_TOGETHER = 8
 """Chains that one process runs at most: what it compiles serves all of them, what it loses are these."""

@@ -23,8 +23,8 @@ from onebasin.models.target import Target
 from ..contracts.method import Job
 from ..density.network import NetworkDensity, density_of
 from ..density.stan_vectors import Density
-from ..mcmc.places import ChainPlace
-from ..mcmc.walk import Runner, Walk, rows
+from ..mcmc.chain_files import ChainPlace
+from ..mcmc.sliced import Runner, Walk, rows
 from .dynamics import Adjusted, Advance, ChainState, Tuner, Unadjusted
 from .mclmc import NETWORKS_VARIANCE, OTHERS_VARIANCE, Mclmc
 

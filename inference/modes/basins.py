@@ -28,12 +28,12 @@ from onebasin.base.seeds import Purpose
 from ..contracts.method import Job
 from ..density.stan_vectors import Density
 from ..fits.gaussian import NormalFit
+from ..mcmc.chain_files import Gathered
 from ..mcmc.chains import run_chains
 from ..mcmc.numpyro import Course, NumpyroChains
 from ..mcmc.nuts import Nuts
-from ..mcmc.places import Gathered
 from .bridge import fitted_normal
-from .tops import Folding, Points, Top, Vector, highest_evidence
+from .optima import Folding, Points, Top, Vector, highest_evidence
 
 PILOT_WARMUP, PILOT_DRAWS = 300, 200
 """Iterations of the short chains."""

@@ -25,8 +25,8 @@ from ..density.counted import in_double
 from ..fits.weighting import resampled
 from .basins import Basin, Regions, Walks, first_basins, full_basins
 from .bridge import LogIntegral, log_integral
+from .optima import Folding, Points, find_tops, highest_evidence, unseen
 from .sample_modes import Modes
-from .tops import Folding, Points, find_tops, highest_evidence, unseen
 
 MOST_ERROR = 0.5
 """Nats of a weight's log odds up to which it counts as known."""

@@ -16,7 +16,7 @@ from onebasin.base.progress import ProgressBars
 from onebasin.base.table import Table
 from onebasin.models.target import Target, check_target
 
-from .tops import Folding, find_tops, unseen
+from .optima import Folding, find_tops, unseen
 
 SHOWN = 10
 

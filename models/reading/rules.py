@@ -411,8 +411,10 @@ def gathered(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
 def _takes_along(p: Any, value: np.ndarray | None, axis: int, size: int) -> bool:
     """Tell whether entries of one axis are taken at known places, which come along one axis."""
     how = p["dimension_numbers"]
-    one = how.start_index_map == how.collapsed_slice_dims == (axis,) and value is not None
-    return bool(one and value.ndim == 2 and value.min() >= 0 and value.max() < size)
+    if value is None or value.ndim != 2:
+        return False
+    one = how.start_index_map == how.collapsed_slice_dims == (axis,)
+    return bool(one and value.min() >= 0 and value.max() < size)
 
 
 def taken_along(walk: ProgramWalk, label: Label, places: np.ndarray) -> Piece:

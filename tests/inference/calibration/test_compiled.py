@@ -10,9 +10,13 @@ import pytest
 
 import onebasin as ob
 from onebasin.inference.calibration import compiled
-from onebasin.inference.calibration.compiled import CompiledChains, CompiledDensities
-from onebasin.inference.calibration.drawn import simulated
-from onebasin.inference.calibration.fits import CompiledFits, together
+from onebasin.inference.calibration.compiled import (
+    CompiledChains,
+    CompiledDensities,
+    CompiledFits,
+    together,
+)
+from onebasin.inference.calibration.simulated import simulated
 from onebasin.truth.problems import PROBLEMS
 
 

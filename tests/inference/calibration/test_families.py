@@ -6,8 +6,8 @@ import numpyro.distributions as dist
 import pytest
 
 import onebasin as ob
-from onebasin.inference.calibration.drawn import simulated
 from onebasin.inference.calibration.quantities import MOST_ENTRIES, Looking, rank
+from onebasin.inference.calibration.simulated import simulated
 from onebasin.models.symmetry.canonical import canonical
 from onebasin.models.symmetry.group import Group
 

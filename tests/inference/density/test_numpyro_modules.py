@@ -15,7 +15,7 @@ import onebasin as ob
 from onebasin.base.errors import ArgumentError
 from onebasin.base.precision import precision
 from onebasin.base.text import dotted
-from onebasin.inference.calibration.drawn import simulated
+from onebasin.inference.calibration.simulated import simulated
 from onebasin.inference.density.network import density_of
 
 nn = pytest.importorskip("flax.linen")

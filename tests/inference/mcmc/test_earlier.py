@@ -20,9 +20,8 @@ from onebasin.base.progress import ProgressBars
 from onebasin.inference.contracts.method import Job
 from onebasin.inference.density.charts import Bijection
 from onebasin.inference.density.network import density_of
-from onebasin.inference.mcmc.earlier import start_of
 from onebasin.inference.mcmc.given import Start
-from onebasin.inference.mcmc.relabelling import moved
+from onebasin.inference.mcmc.starts import moved, start_of
 from onebasin.models import Target
 
 from ..known import MEAN, RATE, SHAPE, known_target

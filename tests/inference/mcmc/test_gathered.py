@@ -11,7 +11,7 @@ import xarray as xr
 from numpyro import distributions as dist
 
 import onebasin as ob
-from onebasin.inference.mcmc.places import Gathered
+from onebasin.inference.mcmc.chain_files import Gathered
 from onebasin.inference.runs.posterior import build
 from onebasin.posteriors import scratch
 from onebasin.posteriors.network_groups import network_groups

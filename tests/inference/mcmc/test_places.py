@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from onebasin.base.errors import InferenceError, InUse, RunCancelled
-from onebasin.inference.mcmc import places
+from onebasin.inference.mcmc import chain_files
+from onebasin.inference.mcmc.chain_files import ChainPlace, Gathered, Standing
 from onebasin.inference.mcmc.chains import RunChain, run_chains
-from onebasin.inference.mcmc.places import ChainPlace, Gathered, Standing
 from onebasin.inference.runs.checkpoint import kept_draws, remove
 
 
@@ -33,7 +33,7 @@ def run(work: RunChain, folder: Path, mark: str = "a", *, chains: int = 1) -> np
 
 @pytest.mark.parametrize(("size", "chunks"), [(1, 3), (2**23, 1)])
 def test_draws_are_written_when_enough_of_them_wait(size, chunks, tmp_path, monkeypatch):
-    monkeypatch.setattr(places, "CHUNK_BYTES", size)
+    monkeypatch.setattr(chain_files, "CHUNK_BYTES", size)
     assert run(count, tmp_path).tolist() == [list(range(9))]
     assert len(list((tmp_path / "chain-0").glob("draws-*.npz"))) == chunks
     place = ChainPlace(0, Gathered(1, 9), tmp_path, "a")
@@ -162,7 +162,7 @@ def test_an_interrupt_stops_the_chains_and_keeps_the_finished(tmp_path, monkeypa
         assert started.wait(20)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("onebasin.inference.mcmc.places.wait", interrupt)
+    monkeypatch.setattr("onebasin.inference.mcmc.chain_files.wait", interrupt)
     with pytest.raises(KeyboardInterrupt):
         run_all(lambda: work, 2, tmp_path)
     assert stopped.is_set()

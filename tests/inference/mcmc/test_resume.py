@@ -14,10 +14,10 @@ from onebasin.base.processes.tasks import run_tasks
 from onebasin.base.progress import ProgressBars
 from onebasin.inference import Nuts
 from onebasin.inference.contracts.method import Job
-from onebasin.inference.mcmc import places
+from onebasin.inference.mcmc import chain_files
+from onebasin.inference.mcmc.chain_files import Gathered
 from onebasin.inference.mcmc.chains import run_chains
 from onebasin.inference.mcmc.numpyro import NumpyroChains
-from onebasin.inference.mcmc.places import Gathered
 
 from ..known import known_target
 
@@ -34,7 +34,7 @@ class Killed(BaseException):
 
 @pytest.fixture(autouse=True)
 def _every_slice_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(places, "SECONDS", 0.0)
+    monkeypatch.setattr(chain_files, "SECONDS", 0.0)
 
 
 @pytest.fixture(scope="module")

@@ -14,8 +14,8 @@ from numpyro import distributions as dist
 from onebasin.base.progress import ProgressBars
 from onebasin.inference import Hmc, Nuts, infer
 from onebasin.inference.contracts.method import Job
+from onebasin.inference.mcmc.chain_files import ChainPlace, Gathered
 from onebasin.inference.mcmc.numpyro import NumpyroChains
-from onebasin.inference.mcmc.places import ChainPlace, Gathered
 from onebasin.models import Target
 
 from ..known import MEAN, RATE, SHAPE, assert_known, assert_mean, known_target
@@ -98,7 +98,7 @@ def test_the_clock_is_read_when_the_work_is_done(monkeypatch):
         idle.append(all(array.is_ready() for array in jax.live_arrays()))
         return time.perf_counter()
 
-    monkeypatch.setattr("onebasin.inference.mcmc.walk.time", SimpleNamespace(perf_counter=clock))
+    monkeypatch.setattr("onebasin.inference.mcmc.sliced.time", SimpleNamespace(perf_counter=clock))
     place = ChainPlace(0, Gathered(1, settings.draws))
     runner(place, threading.Event())
     assert idle == [True, True, True]

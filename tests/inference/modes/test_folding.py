@@ -6,8 +6,8 @@ import numpyro
 import pytest
 from numpyro import distributions as dist
 
-from onebasin.inference.modes import tops as module
-from onebasin.inference.modes.tops import Folding
+from onebasin.inference.modes import optima as module
+from onebasin.inference.modes.optima import Folding
 from onebasin.models import Exchangeable, Target
 
 

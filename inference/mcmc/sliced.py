@@ -19,7 +19,7 @@ from onebasin.base.errors import RunCancelled
 from onebasin.base.progress import ProgressBars
 
 from ..runs.checkpoint import pack, unpack
-from .places import ChainPlace, Standing
+from .chain_files import ChainPlace, Standing
 
 State = Any
 """A pytree of arrays and random keys."""

@@ -1,7 +1,7 @@
 """Store a chain's draws as they come: in memory, or in a folder from which a killed run is resumed.
 
 A chain's folder holds sealed chunks, ``draws-000000.npz`` and so on, each of consecutive draws with their statistics,
-and one sealed ``state.npz``: how many chunks and draws there are, and all that the engine needs to go on from there.
+and one sealed ``state.npz``: how many chunks and draws there are, and all that the engine needs to continue from there.
 The state is written after the chunks that it counts. So whenever the process is killed, what the state counts is whole,
 and what it does not count is not there; at most what came since the last state is lost.
 """
