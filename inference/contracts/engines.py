@@ -14,8 +14,8 @@ from onebasin.base.extras import is_installed, lacks
 if TYPE_CHECKING:
     from onebasin.models.target import Target
 
-    from .density import ValueDensity
     from .method import Method
+    from .values import ValueDensity
 
 
 @dataclass(frozen=True)

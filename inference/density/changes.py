@@ -19,7 +19,7 @@ from onebasin.posteriors import schema
 from onebasin.posteriors.view import Posterior, as_view
 from onebasin.stan.home.errors import StanError
 
-from ..contracts.density import ValueDensity
+from ..contracts.values import ValueDensity
 
 Arrays = dict[str, np.ndarray]
 

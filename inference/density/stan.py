@@ -14,7 +14,7 @@ from onebasin.stan.library import open_library
 from onebasin.stan.program import definition
 from onebasin.stan.run import check_variables
 
-from ..contracts.density import ValueDensity
+from ..contracts.values import ValueDensity
 from .start import RADIUS, TRIES, no_point
 
 

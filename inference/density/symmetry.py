@@ -23,8 +23,8 @@ from onebasin.models.symmetry.evidence import Evidence
 from onebasin.models.symmetry.group import Group
 from onebasin.models.target import Target, check_target
 
-from ..contracts.density import ValueDensity
 from ..contracts.engines import defined_by, density_by
+from ..contracts.values import ValueDensity
 from .changes import Derived, spread_draws
 
 Values = dict[str, np.ndarray]

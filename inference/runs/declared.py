@@ -25,8 +25,8 @@ from onebasin.models.target import Target
 from onebasin.posteriors import schema
 from onebasin.stan.home.errors import StanError
 
-from ..contracts.density import ValueDensity
 from ..contracts.engines import defined_by, density_by
+from ..contracts.values import ValueDensity
 from ..density.changes import Derived, is_close
 from ..density.symmetry import SymmetryError, hold, moving_parts
 
