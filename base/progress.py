@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextvars
+import io
 import os
 import sys
 import time
 from collections.abc import Mapping
 from threading import RLock
+from typing import Any
 
 from rich.console import Console
 from rich.progress import (
@@ -21,10 +24,15 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from .notices import record
-from .progress_notebook import NotebookBars
+from .run_log import record
 from .text import shown
-from .time_left import TimeLeft, in_words
+
+LINES_EVERY = 60.0
+"""Seconds that pass at least between two lines of how far all chains are, where no bar can say it."""
+SHOW_EVERY = 0.2
+"""Seconds between two updates of a notebook's output."""
+LEAST_SECONDS = 2.0
+"""Shortest measurement that the time left is estimated from."""
 
 
 class _TimeLeftColumn(TimeRemainingColumn):
@@ -34,10 +42,21 @@ class _TimeLeftColumn(TimeRemainingColumn):
         return super().render(task) if task.fields["timed"] else Text()
 
 
-class TerminalBars:
-    """Bars in a terminal, which go when they have ended; nothing where nobody sees them."""
+class ProgressBars:
+    """Bars that several threads may move; few lines where nothing can move, silent when `enabled` is false.
 
-    def __init__(self, console: Console, *, seen: bool) -> None:
+    By default they are shown where bars move; a run's log is told in any case. In a notebook they are one output of
+    plain text, which needs no widgets and keeps the last state.
+    """
+
+    def __init__(self, enabled: bool | None) -> None:
+        console = Console(stderr=True)
+        self._notebook = console.is_jupyter
+        moves = self._notebook or _moves(sys.stderr.isatty(), os.environ)
+        if enabled is None:
+            enabled = moves and not _in_ci(os.environ)
+        self._enabled = enabled
+        self._seen = enabled and moves
         self._progress = Progress(
             SpinnerColumn(),
             TextColumn("{task.description}", markup=False),
@@ -45,96 +64,101 @@ class TerminalBars:
             MofNCompleteColumn(),
             _TimeLeftColumn(),
             console=console,
-            disable=not seen,
+            disable=self._notebook or not self._seen,
             transient=True,
         )
-        self.start, self.stop = self._progress.start, self._progress.stop
-
-    def add(self, description: str, total: int, *, timed: bool = True) -> int:
-        """Add a bar; returns its number."""
-        return int(self._progress.add_task(description, total=total, timed=timed))
-
-    def move(self, bar: int, completed: int, description: str | None) -> None:
-        """Set how much of a bar is done, and what it says."""
-        self._progress.update(TaskID(bar), completed=completed, description=description)
-
-    def say(self, message: str) -> None:
-        """Print a line above the bars."""
-        self._progress.console.print(shown(message), highlight=False, markup=False, soft_wrap=True)
-
-
-class ProgressBars:
-    """Bars that several threads may move; few lines where nothing can move, silent when `enabled` is false.
-
-    By default they are shown where bars move; a run's log is told in any case.
-    """
-
-    def __init__(self, enabled: bool | None) -> None:
-        console = Console(stderr=True)
-        moves = console.is_jupyter or _moves(sys.stderr.isatty(), os.environ)
-        if enabled is None:
-            enabled = moves and not _in_ci(os.environ)
-        self._enabled = enabled
-        self._seen = enabled and moves
-        self._bars: NotebookBars | TerminalBars = (
-            NotebookBars()
-            if enabled and console.is_jupyter
-            else TerminalBars(console, seen=self._seen)
-        )
-        self._all: AllChains | None = None
+        self._lock = RLock()
+        self._message, self._shown_at = "", 0.0
+        self._output: Any = None
+        # Only the thread that runs a notebook's cell knows which cell an output belongs to.
+        self._cell = contextvars.copy_context()
+        self._chains: _AllChains | None = None
 
     def __enter__(self) -> ProgressBars:
-        self._bars.start()
+        self._progress.start()
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._bars.stop()
+        self._progress.stop()
+        self._message = ""
+        if self._progress.tasks:
+            self._show_in_notebook(at_once=True)
 
     @property
     def moving(self) -> bool:
         """Tell whether bars are seen to move."""
         return self._seen
 
-    def expect(self, *, chains: int, warmup: int, draws: int, at_once: int) -> None:
+    def expect(self, *, chains: int, warmup: int, draws: int) -> None:
         """Add a bar of several chains together, which says how long they still take; before any of them begins."""
-        self._all = AllChains(self, TimeLeft(chains, warmup, draws, at_once))
+        self._chains = _AllChains(self, chains, warmup + draws)
 
     def taken(self, number: int) -> None:
         """Count a chain that was finished before."""
         record(f"chain {number + 1} was finished before")
-        if self._all is not None:
-            self._all.begin(number, self._all.iterations)
+        if self._chains is not None:
+            self._chains.begin(number, self._chains.iterations)
 
     def chain(self, number: int, *, warmup: int, draws: int, done: int = 0) -> ChainBar:
         """Add a bar of a chain, whose number counts from 0; so many of its iterations were done before."""
-        if self._all is not None:
-            self._all.begin(number, done)
+        if self._chains is not None:
+            self._chains.begin(number, done)
         return ChainBar(self, number, warmup, draws, done)
 
     def look(self, number: int, done: int) -> None:
         """Take in that so many iterations of a chain are done."""
-        if self._all is not None:
-            self._all.look(number, done)
+        if self._chains is not None:
+            self._chains.look(number, done)
 
     def add(self, description: str, total: int, *, timed: bool = True) -> int:
         """Add a bar, which says by its own speed how long it takes if it is `timed`; returns its number."""
-        return self._bars.add(description, total, timed=timed)
+        return int(self._progress.add_task(description, total=total, timed=timed))
 
     def move(self, bar: int, completed: int, description: str | None = None) -> None:
         """Set how much of a bar is done, and what it says."""
-        self._bars.move(bar, completed, description)
+        self._progress.update(TaskID(bar), completed=completed, description=description)
+        self._show_in_notebook()
 
     def say(self, message: str) -> None:
-        """Print a line above the bars."""
+        """Print a line above the bars; in a notebook below them, until the next one."""
         record(message)
-        if self.moving:
-            self._bars.say(message)
+        if self.moving and self._notebook:
+            self._message = shown(message)
+            self._show_in_notebook(at_once=True)
+        elif self.moving:
+            self._print(message)
 
     def note(self, message: str) -> None:
         """Print a line where no bar can say it: in a file or a pipe."""
         record(message)
         if self._enabled and not self.moving:
-            self._bars.say(message)
+            self._print(message)
+
+    def _print(self, message: str) -> None:
+        console = self._progress.console
+        console.print(shown(message), highlight=False, markup=False, soft_wrap=True)
+
+    def _show_in_notebook(self, *, at_once: bool = False) -> None:
+        if not (self._notebook and self._seen):
+            return
+        with self._lock:
+            if at_once or time.monotonic() - self._shown_at >= SHOW_EVERY:
+                page = io.StringIO()
+                Console(file=page, width=100, color_system=None, force_jupyter=False).print(
+                    self._progress.get_renderable()
+                )
+                text = "\n".join(line.rstrip() for line in page.getvalue().splitlines())
+                text = f"{text}\n{self._message}".strip("\n")
+                self._cell.run(self._publish, {"text/plain": text})
+                self._shown_at = time.monotonic()
+
+    def _publish(self, bundle: Mapping[str, str]) -> None:
+        from IPython.display import display
+
+        if self._output is None:
+            self._output = display(bundle, raw=True, display_id=True)
+        else:
+            self._output.update(bundle, raw=True)
 
 
 def _moves(terminal: bool, environment: Mapping[str, str]) -> bool:
@@ -151,54 +175,41 @@ def _in_ci(environment: Mapping[str, str]) -> bool:
     return environment.get("CI", "").lower() not in ("", "0", "false")
 
 
-LINES_EVERY = 60.0
-"""Seconds that pass at least between two lines of how far all chains are, where no bar can say it."""
-
-
-class AllChains:
+class _AllChains:
     """The progress of several chains together, of which none has begun."""
 
-    def __init__(self, bars: ProgressBars, clock: TimeLeft) -> None:
-        self._bars, self._clock, self._lock = bars, clock, RLock()
+    def __init__(self, bars: ProgressBars, chains: int, iterations: int) -> None:
+        self._bars, self._lock, self.iterations = bars, RLock(), iterations
+        self._name = f"{chains} chains" if chains > 1 else "1 chain"
+        self._total, self._done, self._kept = chains * iterations, dict[int, int](), 0
         self._started = self._told_at = time.monotonic()
         self._told = 0
-        self._bar = bars.add(self._name, clock.total, timed=False)
-
-    @property
-    def iterations(self) -> int:
-        """The number of iterations of one chain."""
-        return self._clock.warmup + self._clock.draws
-
-    @property
-    def _name(self) -> str:
-        return f"{self._clock.chains} chains" if self._clock.chains > 1 else "1 chain"
+        self._bar = bars.add(self._name, self._total, timed=False)
 
     def begin(self, number: int, done: int) -> None:
-        """Begin a chain with what it has kept from before."""
+        """Begin a chain with the iterations that it has kept from before, which cost nothing."""
         with self._lock:
-            self._clock.begin(number, done, time.monotonic())
-            self._told = max(self._told, self._tenths)
-            self._show()
+            self._kept += done
+            self.look(number, done)
 
     def look(self, number: int, done: int) -> None:
         """Take in that so many iterations of a chain are done."""
         with self._lock:
-            self._clock.look(number, done, time.monotonic())
-            self._show()
+            self._done[number] = done
+            self._show(sum(self._done.values()))
 
-    @property
-    def _tenths(self) -> int:
-        return 10 * self._clock.done // self._clock.total
-
-    def _show(self) -> None:
-        now, done = time.monotonic(), self._clock.done
-        seconds = self._clock.left(now) if done < self._clock.total else None
-        left = "" if seconds is None else f", about {in_words(seconds)} left"
+    def _show(self, done: int) -> None:
+        now, tenths, left = time.monotonic(), 10 * done // self._total, ""
+        if self._kept < done < self._total and now - self._started >= LEAST_SECONDS:
+            price = (now - self._started) / (done - self._kept)
+            left = f", about {in_words(price * (self._total - done))} left"
         self._bars.move(self._bar, done, f"{self._name}{left}")
-        if left and self._told < self._tenths and now - self._told_at >= LINES_EVERY:
-            self._told, self._told_at = self._tenths, now
+        if not left:
+            self._told = max(self._told, tenths)
+        elif self._told < tenths and now - self._told_at >= LINES_EVERY:
+            self._told, self._told_at = tenths, now
             self._bars.note(
-                f"{self._name}: {done:,} of {self._clock.total:,} iterations after "
+                f"{self._name}: {done:,} of {self._total:,} iterations after "
                 f"{in_words(now - self._started)}{left}"
             )
 
@@ -233,9 +244,7 @@ class ChainBar:
         before, phase = self._phase, self._phase_at(done)
         self._phase = phase
         if (before, phase) == ("warmup", "sampling"):  # a second try may begin again
-            record(
-                f"{self._name} has warmed up:{known}" if known else f"{self._name} has warmed up"
-            )
+            record(f"{self._name} has warmed up{known and f':{known}'}")
         self._bars.move(self._bar, done, f"{self._name} {phase:<8}{known}".rstrip())
 
     def end(self, seconds: float, **facts: float | None) -> None:
@@ -259,3 +268,11 @@ def _known(
     ]
     known = ", ".join(part for part in parts if part)
     return f" {known}" if known else ""
+
+
+def in_words(seconds: float) -> str:
+    """Such as ``40 s``, ``12 min`` or ``2 h 10 min``."""
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60} min"

@@ -1,7 +1,10 @@
-"""The log of a run: a file of lines with the time of each, next to the run's output.
+"""Notices for whoever started a run, and the log of a run: a file of lines with their times, next to its output.
 
-It is added to, never replaced, so that a run that was stopped and goes on tells its whole story. What cannot be
-written to it, as on a full disk, is lost: a log ends no run.
+Both go through Python's logging, under the name "onebasin": a script shows notices on stderr, your own program may
+direct or silence them, and the command line writes them as it writes its progress. Records for a run's log alone (a
+chain begins, a chain has ended) have the level INFO, which nobody sees who has not asked for it. A log is added to,
+never replaced, so that a run that was stopped and goes on tells its whole story. What cannot be written to it, as on a
+full disk, is lost: a log ends no run.
 """
 
 from __future__ import annotations
@@ -15,8 +18,20 @@ from pathlib import Path
 from typing import Any
 
 from .errors import Interrupted
-from .notices import LOGGER, notice, record
 from .text import shown
+
+LOGGER = logging.getLogger("onebasin")
+
+
+def notice(text: str) -> None:
+    """Say something in a line, whatever characters are in what a file or a user named."""
+    LOGGER.warning("%s", shown(text))
+
+
+def record(text: str) -> None:
+    """Say something to a run's log alone."""
+    LOGGER.info("%s", shown(text))
+
 
 NAME = "run.log"
 """The log's name in a run's folder."""

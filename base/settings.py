@@ -4,10 +4,15 @@ A field's type says what is allowed: one of those below, a `Literal` of words, o
 checked and never converted, so that what is recorded is what was given. The meaning of a field stands in the class's
 docstring under "Parameters", of an inherited field in that of its own class; `descriptions` reads it there, for the
 options of the command line.
+
+Docstrings are in NumPy's form: a section is a title underlined by hyphens; an entry is a line that is not indented,
+with its meaning indented below it.
 """
 
 from __future__ import annotations
 
+import inspect
+import re
 import sys
 from collections.abc import Callable
 from dataclasses import MISSING, fields, is_dataclass
@@ -18,10 +23,29 @@ from typing import Annotated, Any, Literal, dataclass_transform, get_args, get_o
 from pydantic import ConfigDict, Field, ValidationError, WrapValidator
 from pydantic.dataclasses import dataclass
 
-from .arguments import LARGEST, kind_of
-from .checks import MOST, choose
-from .docstrings import entries
+from .checks import LARGEST, MOST, choose, kind_of
 from .errors import MAX_SEED, ArgumentError, ArgumentTypeError
+
+_TITLE = re.compile(r"^(\w[\w ]*)\n-{3,}\n", re.MULTILINE)
+
+
+def sections(text: str | None) -> dict[str, str]:
+    """Every section's body by its title, in order; what stands before the first one under the empty title."""
+    parts = _TITLE.split(inspect.cleandoc(text or ""))
+    return {"": parts[0].strip()} | {
+        title: body.strip("\n") for title, body in zip(parts[1::2], parts[2::2], strict=True)
+    }
+
+
+def entries(text: str | None, title: str) -> dict[str, str]:
+    """A section's entries, whole, by their names; one entry of several names stands under each."""
+    body = sections(text).get(title, "")
+    out = {}
+    for entry in re.split(r"\n(?=\S)", body) if body else []:
+        head = entry.partition("\n")[0].partition(" : ")[0]
+        for name in head.split(", "):
+            out[name] = entry.rstrip()
+    return out
 
 
 @plain_dataclass(frozen=True)

@@ -32,8 +32,7 @@ from onebasin.inference.runs.provenance import machine, versions
 from onebasin.models import NetworkTarget
 from onebasin.models.data import own_split, split, standardise
 from onebasin.networks import BayesianNetwork, Network, Parametrisation, load_data
-from onebasin.stan.output import read
-from onebasin.stan.run import ReadyProgram, make_ready, run
+from onebasin.stan.run import ReadyProgram, make_ready, read, run
 
 STEP = 1e-6
 """So small that a trajectory stays where it is: every gradient costs the same and nothing diverges."""

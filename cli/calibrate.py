@@ -98,7 +98,7 @@ def calibrate(
             progress=progress,
         )
     if figure is not None:
-        from onebasin.analysis.plots.calibration import plot_calibration
+        from onebasin.analysis.plots.results import plot_calibration
 
         plot_calibration(found).savefig(figure, dpi=150)
     if json:

@@ -65,7 +65,7 @@ def bridge_path(build: Build = True) -> None:
 
 def _assembled(build: bool) -> Path | None:
     """Return the folder of the assembled CmdStan; where there is none, refuse unless it is to be built."""
-    from onebasin.stan.home.cache import assembled_path, is_complete
+    from onebasin.stan.home.assemble import assembled_path, is_complete
     from onebasin.stan.home.errors import CmdStanNotFound
 
     folder = assembled_path()
@@ -83,7 +83,7 @@ def info(json: Json = False) -> None:
 
     from onebasin import stan
     from onebasin.base.table import Column, Table
-    from onebasin.stan.home.cache import assembled_homes, default_cache
+    from onebasin.stan.home.assemble import assembled_homes, default_cache
 
     homes, used = assembled_homes(), stan.existing_cmdstan()
     if json:
@@ -109,7 +109,7 @@ def clean(
 ) -> None:
     """Remove what has been assembled, and the programs that were compiled with it."""
     from onebasin.stan.compile import remove_compiled
-    from onebasin.stan.home.cache import assembled_homes, remove
+    from onebasin.stan.home.assemble import assembled_homes, remove
 
     sizes = {home.path: home.size for home in assembled_homes()}
     removed = remove(keep_current=old)

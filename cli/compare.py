@@ -92,7 +92,7 @@ def compare(
 
 def _read_points(path: Path) -> tuple[np.ndarray, np.ndarray | None]:
     """Read inputs, and labels or targets where they are there."""
-    from onebasin.base.files.claims import ClaimError, read_arrays
+    from onebasin.base.files.sizes import ClaimError, read_arrays
 
     remedy = "write it with numpy.savez(path, x=..., y=...)"
     if not path.is_file():

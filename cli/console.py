@@ -8,13 +8,15 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import typer
+from rich.cells import cell_len
 
-from onebasin.base.notices import LOGGER
+from onebasin.base.run_log import LOGGER
 from onebasin.base.text import MARKS, pasteable, shown
 
 if TYPE_CHECKING:
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     from onebasin.base.card import Card
     from onebasin.base.table import Table
 
+_NAME, _FRAME = 32, 2
+"""Width that a table's names may take at most, and what a column takes besides its text."""
 _PAGE = 80
 """Width where stdout is no terminal and nobody has said another."""
 _COLOURS = {"good": "green", "warn": "yellow", "bad": "red"}
@@ -110,28 +114,75 @@ def write_json(value: Any) -> None:
     typer.echo(json_text(value))
 
 
-def write_table(table: Table) -> None:
-    """Write a table to stdout, in parts where it is wider than the terminal, or than a page where there is none."""
+def write_table(table: Table, *, left_out: Sequence[str] = ()) -> None:
+    """Write a table to stdout, in which no number and no heading is broken.
+
+    Where it is wider than the terminal, or than a page where there is none, notes go below their numbers, then columns
+    of `left_out` give way, in this order. Beyond that it stands in parts, each with the first column.
+    """
+    import rich.box
+    from rich.table import Table as RichTable
     from rich.text import Text
 
-    from .tables import NO_BREAK, drawn
-
-    out, columns = stdout(), table.headings
-    rows: list[list[Text]] = []
-    headings = [Text(plain(c.name) + (f"\n{plain(c.unit)}" if c.unit else "")) for c in columns]
-    for cells in table.cells:
-        rows.append([])
-        for cell, column in zip(cells, columns, strict=True):
-            text = Text(plain(column.write(cell.value)))
-            if cell.flag:
-                text.append(f"{NO_BREAK}{MARKS[cell.flag]}", _COLOURS[cell.flag])
-            if cell.note:
-                text.append(f" {plain(cell.note)}", "dim")
-            rows[-1].append(text)
+    out, headings, numeric = stdout(), table.headings, table.numeric
     title = Text(plain(table.caption)) if table.caption else None
-    for part, least in drawn(headings, rows, table.numeric, title=title, width=out.width):
-        out.width = max(out.width, least)
-        out.print(part)
+    chosen = list(range(len(headings)))
+    for note in (" ", "\n"):
+        columns = [
+            [plain(heading.name) + (f"\n{plain(heading.unit)}" if heading.unit else "")]
+            + [
+                plain(texts[k]) + (f"{note}{plain(cells[k].note)}" if cells[k].note else "")
+                for texts, cells in zip(table.texts, table.cells, strict=True)
+            ]
+            for k, heading in enumerate(headings)
+        ]
+        least = [_least(*column) for column in zip(columns, numeric, strict=True)]
+        if _taken(least) <= out.width:
+            break
+    for name in left_out:
+        if _taken(least[k] for k in chosen) > out.width:
+            chosen = [k for k in chosen if headings[k].name != name]
+    parts = [[chosen[0]]]
+    for k in chosen[1:]:
+        if len(parts[-1]) > 1 and _taken(least[j] for j in (*parts[-1], k)) > out.width:
+            parts.append([chosen[0]])
+        parts[-1].append(k)
+    for part in parts:
+        drawn = RichTable(
+            box=rich.box.SIMPLE_HEAD, title=title, title_justify="left", padding=(0, 1, 0, 0)
+        )
+        title = None
+        for k in part:
+            heading = _flush_right(columns[k][0], least[k]) if numeric[k] else columns[k][0]
+            drawn.add_column(Text(heading), min_width=least[k], overflow="fold")
+        for row, cells in enumerate(table.cells, start=1):
+            drawn.add_row(
+                *(
+                    Text(_flush_right(columns[k][row], least[k]), _COLOURS.get(cells[k].flag, ""))
+                    if numeric[k]
+                    else Text(columns[k][row], _COLOURS.get(cells[k].flag, ""))
+                    for k in part
+                )
+            )
+        out.width = max(out.width, _taken(least[k] for k in part))
+        out.print(drawn)
+
+
+def _least(texts: Sequence[str], numeric: bool) -> int:
+    """Return the least width of a column: of numbers the widest line, of texts 32 of it or the longest word."""
+    widest = max(cell_len(line) for text in texts for line in text.split("\n"))
+    if numeric:
+        return widest
+    return max(min(widest, _NAME), *(cell_len(word) for text in texts for word in text.split()), 1)
+
+
+def _taken(widths: Iterable[int]) -> int:
+    """Return the width of a table whose columns have these."""
+    return 1 + sum(width + _FRAME for width in widths)
+
+
+def _flush_right(text: str, width: int) -> str:
+    return "\n".join(" " * (width - cell_len(line)) + line for line in text.split("\n"))
 
 
 def write_headline(heading: str, sentence: str, flag: str) -> None:
@@ -160,7 +211,7 @@ def write_rows(rows: Sequence[tuple[str, str, str]]) -> None:
 
 
 def write_card(card: Card, *, left_out: Sequence[str] = ()) -> None:
-    """Write a card to stdout; see `write_columns`."""
+    """Write a card to stdout; see `write_table`."""
     from onebasin.base.card import FactList, Words
 
     _write_heading(card.heading, card.flag)
@@ -172,42 +223,7 @@ def write_card(card: Card, *, left_out: Sequence[str] = ()) -> None:
             write_rows([(row.flag, row.name, row.text) for row in part.rows])
         else:
             stdout().print()
-            write_columns(part, left_out=left_out)
-
-
-def write_columns(table: Table, *, left_out: Sequence[str] = (), longest: int = 32) -> None:
-    """Write names with columns of numbers next to them; nothing is broken but names, which fold.
-
-    Columns of `left_out` give way, in this order, where the terminal has no room for all and a name of `longest`.
-    """
-    import rich.box
-    from rich.table import Table as RichTable
-    from rich.text import Text
-
-    rows = [[column.name for column in table.headings], *table.texts]
-    columns = [[plain(text) for text in column] for column in zip(*rows, strict=True)]
-    widths = [max(map(len, column)) for column in columns]
-    chosen = list(range(len(columns)))
-    for name in left_out:
-        taken = min(widths[0], longest) + 3 + sum(widths[place] + 2 for place in chosen[1:])
-        if taken <= stdout().width:
-            break
-        chosen = [place for place in chosen if columns[place][0] != name]
-    title = Text(plain(table.caption))
-    drawn = RichTable(
-        box=rich.box.SIMPLE_HEAD, title=title, title_justify="left", padding=(0, 1, 0, 0)
-    )
-    drawn.add_column(columns[0][0], overflow="fold")
-    for place in chosen[1:]:
-        heading = Text(columns[place][0].rjust(widths[place]))
-        drawn.add_column(heading, no_wrap=True, min_width=widths[place])
-    for k, cells in enumerate(table.cells, start=1):
-        numbers = (
-            Text(columns[place][k].rjust(widths[place]), _COLOURS.get(cells[place].flag, ""))
-            for place in chosen[1:]
-        )
-        drawn.add_row(Text(columns[0][k]), *numbers)
-    stdout().print(drawn)
+            write_table(part, left_out=left_out)
 
 
 def write_remark(sentence: str, flag: str) -> None:
@@ -229,11 +245,17 @@ def write_sentence(sentence: str, *, indent: int = 0) -> None:
 
 def _write(text: Text, *, indent: int = 0) -> None:
     """Write a text in lines of a terminal's width; as one line where nobody said how wide lines are."""
-    from .tables import wrapped
+    from rich.text import Text
 
     out = stdout()
     if sys.stdout.isatty() or "COLUMNS" in os.environ:
-        text = wrapped(text, out.width, indent=indent)
+        lines, end = [], 0  # not by rich, which breaks words that are too long to fit
+        width = max(1, out.width - indent)
+        for line in wrap(text.plain, width, break_long_words=False, break_on_hyphens=False):
+            start = text.plain.index(line, end)
+            end = start + len(line)
+            lines.append(text[start:end])
+        text = Text("\n" + " " * indent).join(lines)
     out.print(text, soft_wrap=True)
 
 

@@ -23,7 +23,7 @@ def demo(
 ) -> None:
     """Show in half a minute what onebasin does, on a mixture and on a network; no compiler is needed."""
     from onebasin.analysis.page.render import OutputError
-    from onebasin.base.files.outputs import claim
+    from onebasin.base.files.writing import claim
 
     quieten_stan()
     with claim(out, force=True, error=OutputError, argument="--out"), _compiling_quickly():

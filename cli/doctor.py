@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import platform
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -14,7 +13,6 @@ import typer
 
 from onebasin.base.extras import EXTRAS, is_installed
 from onebasin.base.files.cache import CacheError, user_cache
-from onebasin.base.files.leftovers import leftovers
 from onebasin.base.processes.libraries import prepare_jax
 from onebasin.base.text import Flag
 
@@ -40,9 +38,9 @@ class Check:
     asked: bool = False  # Somebody has set it up: it matters although no engine needs it.
 
     @property
-    def matters(self) -> bool:
-        """Tell whether a failure of this check means that the machine is not as it should be."""
-        return bool(self.engine) or self.asked
+    def flag(self) -> Flag:
+        """Bad where a failure means that the machine is not as it should be."""
+        return "good" if self.ok else "bad" if self.engine or self.asked else "warn"
 
 
 def doctor(
@@ -68,27 +66,18 @@ def doctor(
             detail = f"{here} of {len(sets)} are here: onebasin doctor --details lists them"
             told = [c for c in checks if c not in sets and not (c.name == "make" and c.ok)]
             rows = [*told, Check("data sets", True, detail)]
-        console.write_rows([(_flag(c.ok, c.matters), c.name, c.detail) for c in rows])
+        console.write_rows([(check.flag, check.name, check.detail) for check in rows])
         for check in rows:
             if check.remedy:
-                flag = _flag(check.ok, check.matters)
-                console.write_remark(f"{check.name}: {check.remedy}", flag)
-        able = [engine for engine, works in engines.items() if works]
-        if able:
-            *others, last = able
-            listed = f"engines {', '.join(others)} and {last} work" if others else f"{last} works"
-            console.write_remark(f"the {'engine ' * (not others)}{listed}", "good")
-        for engine in engines.keys() - set(able):
+                console.write_remark(f"{check.name}: {check.remedy}", check.flag)
+        for engine, works in engines.items():
             needed = any(check.engine == engine and not check.ok for check in checks)
-            console.write_remark(f"the engine {engine} does not work", _flag(False, needed))
-    remedy = first_remedy(checks)
-    if remedy is not None:
-        console.say(f"onebasin: {remedy}")
-        raise typer.Exit(1)
-
-
-def _flag(ok: bool, matters: bool) -> Flag:
-    return "good" if ok else "bad" if matters else "warn"
+            said = f"the engine {engine} {'works' if works else 'does not work'}"
+            console.write_remark(said, "good" if works else "bad" if needed else "warn")
+    for check in checks:
+        if check.flag == "bad":  # the first thing to do
+            console.say(f"onebasin: {check.remedy}")
+            raise typer.Exit(1)
 
 
 def examine(*, build: bool, progress: Callable[[str], None]) -> list[Check]:
@@ -108,11 +97,6 @@ def working_engines(checks: list[Check]) -> dict[str, bool]:
     return {engine: engine not in broken for engine in ("numpyro", "stanli")} | {
         "cmdstan": not lacking and "cmdstan" not in broken
     }
-
-
-def first_remedy(checks: list[Check]) -> str | None:
-    """Return what to do first so that NumPyro, the interpreter and all that was set up work; None if it is."""
-    return next((c.remedy for c in checks if c.matters and not c.ok), None)
 
 
 def _without_compiler() -> Iterator[Check]:
@@ -161,8 +145,8 @@ def _jax() -> Check:
 def _compilers(build: bool, progress: Callable[[str], None]) -> Iterator[Check]:
     """Look at CmdStan and its tools; say in one line that it is optional where nobody has set it up."""
     from onebasin import stan
+    from onebasin.stan.home.directory import cannot_run
     from onebasin.stan.home.errors import HomeBuildError
-    from onebasin.stan.home.integrity import cannot_run
     from onebasin.stan.home.toolchain import find_toolchain, find_wheel, how_to_install
 
     try:
@@ -199,9 +183,9 @@ def _compilers(build: bool, progress: Callable[[str], None]) -> Iterator[Check]:
 
 def _cmdstan(build: bool, progress: Callable[[str], None]) -> Check:
     from onebasin import stan
-    from onebasin.stan.home import integrity
-    from onebasin.stan.home.cache import default_cache
-    from onebasin.stan.home.environment import check_home_path
+    from onebasin.stan.home import directory
+    from onebasin.stan.home.assemble import default_cache
+    from onebasin.stan.home.directory import check_home_path
     from onebasin.stan.home.toolchain import find_toolchain, find_wheel
 
     try:
@@ -218,16 +202,13 @@ def _cmdstan(build: bool, progress: Callable[[str], None]) -> Check:
     if not found.supports_jacobian_statement:
         remedy = f"CmdStan {number} is too old for the networks: 2.36 or newer is needed."
         return Check("CmdStan", False, f"{number} at {found.path}", remedy, "cmdstan")
-    broken = integrity.fault(found)
-    passed_over = found.origin != "CMDSTAN" and os.environ.get("CMDSTAN") == ""
-    note = "; CMDSTAN is empty and counts as not set" if passed_over else ""
-    where = f"{number} at {found.path} ({found.origin}{note})"
+    broken = directory.fault(found)
+    where = f"{number} at {found.path} ({found.origin})"
     return Check("CmdStan", not broken, where, broken, "cmdstan")
 
 
 def _files(compiles: bool) -> Iterator[Check]:
-    """Look at extras, the cache, unfinished files, and data sets; CmdStan needs a cache, others take longer without."""
-    from onebasin.base.card import in_brief
+    """Look at extras, the cache and data sets; CmdStan needs a cache, others take longer without."""
     from onebasin.models import data
     from onebasin.models.data.folders import VARIABLE
 
@@ -247,14 +228,6 @@ def _files(compiles: bool) -> Iterator[Check]:
         good = nearest.is_dir() and os.access(nearest, os.W_OK)
         remedy = "" if good else f"Make {nearest} writable, or set XDG_CACHE_HOME."
         yield Check("cache", good, str(folder), remedy, "cmdstan" if compiles else "")
-    # Files that ended commands have left here and among temporary files, and chains that wait to be resumed.
-    places = {Path.cwd(), Path(tempfile.gettempdir()).parent, Path(tempfile.gettempdir())}
-    if left := [str(path) for place in places for path in leftovers(place)]:
-        remedy = "Remove them, if nothing that runs on another machine has made them."
-        yield Check("unfinished files", True, in_brief(left, 4), remedy)
-    if chains := [str(path.parent) for path in Path.cwd().glob("*.chains/chain-0")]:
-        remedy = "Repeat the command that began them to resume, or remove them."
-        yield Check("unfinished chains", True, in_brief(chains, 4), remedy)
     if chosen := os.environ.get(VARIABLE):
         folder = Path(chosen).expanduser()
         good = os.path.isdir(folder) and os.access(folder, os.R_OK | os.X_OK)

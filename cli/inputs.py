@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from onebasin.base.errors import ArgumentError, StudyError
-from onebasin.base.notices import notice
 from onebasin.base.processes.libraries import leave_dask_unloaded
+from onebasin.base.run_log import notice
 from onebasin.base.text import dotted
 
 if TYPE_CHECKING:  # brings JAX along, which help texts do without
@@ -87,7 +87,7 @@ def posteriors(runs: Sequence[Path]) -> dict[str, Files]:
 
     Names are files' stems, with as many folders before them as it takes to tell them apart.
     """
-    from onebasin.posteriors.naming import grouped, stem
+    from onebasin.posteriors.open import grouped, stem
 
     groups = grouped(runs)
     files = [os.path.realpath(file) for group in groups for file in group]  # loops of links too
@@ -104,7 +104,7 @@ def posteriors(runs: Sequence[Path]) -> dict[str, Files]:
 
 def files_of(runs: Sequence[Path]) -> list[Path]:
     """All files that words stand for, patterns and folders among them."""
-    from onebasin.posteriors.naming import expanded
+    from onebasin.posteriors.open import expanded
 
     return [file for run in runs for file in expanded(run)]
 
@@ -112,7 +112,7 @@ def files_of(runs: Sequence[Path]) -> list[Path]:
 def claimed(out: Path, read: Sequence[Path], *, force: bool) -> AbstractContextManager[object]:
     """Claim the posterior file of `--out`, made from files that are read."""
     from onebasin.base.errors import PosteriorFileError
-    from onebasin.base.files.outputs import claim
+    from onebasin.base.files.writing import claim
     from onebasin.posteriors.writing import format_of
 
     replaces = format_of(out, argument="--out").replaces
@@ -123,7 +123,7 @@ def claimed(out: Path, read: Sequence[Path], *, force: bool) -> AbstractContextM
 
 def title(runs: Sequence[Path]) -> Path:
     """Name the one posterior whose files are given: its file, or what the names of its chains have in common."""
-    from onebasin.posteriors.naming import stem
+    from onebasin.posteriors.open import stem
 
     files = files_of(runs)
     return files[0] if len(files) == 1 else stem(files)

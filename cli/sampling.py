@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from onebasin import inference
 from onebasin.base.errors import NameTaken, StudyError, WriteError, check_seed
-from onebasin.base.files.leftovers import lost_folder
 from onebasin.inference.contracts.method import LIMIT_MB, Method
 from onebasin.models.numpyro_file import ModelFile, model_file_in
 from onebasin.posteriors import schema
@@ -118,7 +117,7 @@ def run(request: Request, *, force: bool, progress: bool, say: Say) -> xr.DataTr
     import h5py
 
     from onebasin.base.errors import PosteriorFileError
-    from onebasin.base.files.outputs import check_output, claim
+    from onebasin.base.files.writing import check_output, claim
     from onebasin.base.processes.libraries import leave_dask_unloaded
     from onebasin.inference.contracts.engines import bound, chosen
     from onebasin.inference.runs.posterior import open_posterior
@@ -220,10 +219,6 @@ def _sample(
         raise
     except WriteError as error:
         raise StudyError(f"{str(error).removesuffix('.')}; {request.kept}.") from error
-    except Exception as error:
-        if lost := lost_folder(error):
-            raise StudyError(f"{lost}; {request.kept}.") from error
-        raise
     return tree
 
 

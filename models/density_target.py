@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from onebasin.base.arguments import checks_arguments
+from onebasin.base.checks import checks_arguments
 from onebasin.base.errors import ArgumentError, ArgumentTypeError
 
 from .stated import Site, stated_by

@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from onebasin.base.arguments import checks_arguments
-from onebasin.base.checks import check_path
+from onebasin.base.checks import check_path, checks_arguments
 from onebasin.base.errors import ArgumentTypeError, ModelDataError
 from onebasin.base.jsonable import read_json_file
 

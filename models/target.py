@@ -9,10 +9,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from onebasin.base.card import Card, FactList, Words, in_sizes
+from onebasin.base.card import Card, FactList, Shown, Words, in_sizes
 from onebasin.base.checks import check_class
 from onebasin.base.errors import ArgumentError, ArgumentTypeError
-from onebasin.base.showing import Shown
 from onebasin.base.text import dotted
 
 from .symmetry.blocks import Symmetry, check_blocks

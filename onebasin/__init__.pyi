@@ -14,7 +14,7 @@ from .analysis.diagnostics.diagnose import diagnose as diagnose
 from .analysis.diagnostics.diagnose import summary as summary
 from .analysis.report import report as report
 from .base.errors import OnebasinError as OnebasinError
-from .base.files.compiled import keep_compiled as keep_compiled
+from .base.files.cache import keep_compiled as keep_compiled
 from .inference import Advi as Advi
 from .inference import Dadvi as Dadvi
 from .inference import Hmc as Hmc

@@ -1,1 +1,1 @@
-"""Posteriors in every format that is read or written, each in its own module; `opening` and `writing` choose."""
+"""Posteriors in every format that is read or written; `open` and `writing` choose."""

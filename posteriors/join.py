@@ -146,7 +146,7 @@ def _chains(datasets: Sequence[xr.Dataset]) -> xr.Dataset | None:
     """One group of all runs; None where they keep other draws of it."""
     import xarray as xr
 
-    from onebasin.base.files.later import stacked
+    from onebasin.base.files.pieces import stacked
 
     alike = all(
         dataset.sizes["draw"] == datasets[0].sizes["draw"]

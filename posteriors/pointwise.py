@@ -9,15 +9,18 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
 
 from onebasin.base.checks import check_not_negative
-from onebasin.base.notices import notice
+from onebasin.base.run_log import notice
 
 from .schema import CREATED_AT, EVERY
+
+if TYPE_CHECKING:
+    pass
 
 LIMIT_MB = 256.0
 """Megabytes that the groups may take together, if nothing else is asked for."""

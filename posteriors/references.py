@@ -11,10 +11,10 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from onebasin.base.arguments import checks_arguments
+from onebasin.base.checks import checks_arguments
 from onebasin.base.errors import ArgumentError
 
-from .opening import open_tree
+from .open import open_tree
 
 if TYPE_CHECKING:
     import pandas as pd

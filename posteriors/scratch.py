@@ -2,7 +2,7 @@
 
 So goes what is read from text, and what a run has drawn. A `Scratch` is a NetCDF file in a temporary folder. What it
 holds is at no time in memory as a whole; the folder is removed when the tree is closed, at the latest when the process
-ends, and `leftovers` removes that of a killed one.
+ends, and a sweep removes that of a killed one.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onebasin.base.errors import WriteError
-from onebasin.base.files.claims import ClaimError, in_words
-from onebasin.base.files.leftovers import temporary_folder
-from onebasin.base.files.sink import Sink
+from onebasin.base.files.hdf5 import Sink
+from onebasin.base.files.sizes import ClaimError, in_words
+from onebasin.base.files.writing import temporary_folder
 
 from .pointwise import Values
 from .schema import SAMPLE_DIMS

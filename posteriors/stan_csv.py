@@ -1,33 +1,267 @@
 """CmdStan's CSV files, one a chain of one run: read a block at a time into a scratch, whatever their size.
 
-Rows of warmup are left out, and so is the first row of ADVI, which is its mean and no draw. Columns that end in two
-underscores are the method's, under ArviZ's names.
+Fields end at commas, semicolons or tabs, as the header shows. A byte order mark is skipped, gzip is unpacked, and NA or
+an empty field is NaN, TRUE is 1. Comments (`#`) tell the run's settings. Rows of warmup are left out, and so is the
+first row of ADVI, which is its mean and no draw. Columns that end in two underscores are the method's, under ArviZ's
+names.
 """
 
 from __future__ import annotations
 
+import csv
+import gzip
+import hashlib
+import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import cached_property
 from gzip import BadGzipFile
+from io import BufferedReader, TextIOWrapper
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from onebasin.base.errors import FormatError
-from onebasin.base.files.claims import ClaimError
+from onebasin.base.errors import ArgumentError, FormatError
+from onebasin.base.files.sizes import ClaimError
 
 from . import schema
-from .csv_blocks import Survey, blocks, rows_at_once
-from .entries import Entries, gather
 from .scratch import Scratch
-from .stan_header import Header, attributes
-from .storable import storable_names
+from .storable import Entries, gather, storable_names
 
 if TYPE_CHECKING:
     import xarray as xr
+
+_ENTRY = re.compile(r"(?P<name>\w+) = (?P<value>.*?)(?: \(Default\))?")
+_SECONDS = re.compile(r"([\d.e+-]+) seconds \((Warm-up|Sampling)\)")
+
+
+@dataclass(frozen=True)
+class Header:
+    """The comments of one CSV file, lines without their ``#``."""
+
+    comments: tuple[str, ...]
+
+    @cached_property
+    def entries(self) -> dict[str, str]:
+        """The first value of each name in the comments; empty for a file that Stan did not write."""
+        found = (_ENTRY.fullmatch(line) for line in reversed(self.comments))
+        return {entry["name"]: entry["value"].strip() for entry in found if entry is not None}
+
+    def number(self, name: str) -> float | None:
+        """A number that is said, or None."""
+        try:
+            return float(self.entries[name])
+        except (KeyError, ValueError):
+            return None
+
+    def count(self, name: str) -> int | None:
+        """A whole number that is said, or None."""
+        value = self.number(name)
+        return None if value is None or value % 1 else int(value)
+
+    @property
+    def is_stans(self) -> bool:
+        """Tell whether CmdStan wrote the file."""
+        return "stan_version_major" in self.entries or "method" in self.entries
+
+    @property
+    def model(self) -> str:
+        """The program's name."""
+        return self.entries.get("model", "").removesuffix("_model")
+
+    @property
+    def method(self) -> str:
+        """The method, in this project's words; empty where nothing is said."""
+        method, algorithm = self.entries.get("method", ""), self.entries.get("algorithm", "")
+        if method == "variational":
+            return f"advi-{algorithm}"
+        if method != "sample":
+            return method
+        if algorithm == "fixed_param":
+            return "fixed-param"
+        return {"nuts": "nuts", "static": "hmc"}.get(self.entries.get("engine", ""), "nuts")
+
+    def saved(self, name: str) -> int | None:
+        """The rows that a finished run has written of this number of iterations; None where the file does not say."""
+        count, thin = self.count(name), self.count("thin") or 1
+        return None if count is None else -(-count // max(thin, 1))
+
+    def seconds(self, phase: str) -> float:
+        """Time of ``"Warm-up"`` or ``"Sampling"``; NaN where there is none."""
+        for line in self.comments:
+            if (found := _SECONDS.search(line)) and found.group(2) == phase:
+                return float(found.group(1))
+        return float("nan")
+
+
+def attributes(headers: Sequence[Header], draws: int) -> dict[str, Any]:
+    """Give what chains of one run say of it as root attributes; what they do not say is left out."""
+    first = headers[0]
+    if not first.is_stans:
+        return {}
+    settings: dict[str, Any] = {"chains": len(headers), "draws": draws}
+    if first.method in ("nuts", "hmc"):
+        settings |= {
+            "warmup": first.count("num_warmup"),
+            "thin": first.count("thin"),
+            "target_acceptance": first.number("delta"),
+            "max_tree_depth": first.count("max_depth"),
+            "metric": first.entries.get("metric"),
+            "step_size": first.number("stepsize"),
+        }
+    version = [first.entries.get(f"stan_version_{part}") for part in ("major", "minor", "patch")]
+    # CmdStan's `2026-01-31 12:00:00 UTC` as ISO 8601 writes it.
+    began = first.entries.get("start_datetime", "")
+    began = re.sub(r"^(\S+) (\S+) UTC$", r"\1T\2+00:00", began)
+    said: dict[str, Any] = {
+        schema.TARGET: first.model,
+        schema.PROGRAM_NAME: first.model,
+        schema.ENGINE: "stan",
+        schema.METHOD: first.method,
+        schema.SEED: first.count("seed"),
+        schema.SETTINGS: {k: v for k, v in settings.items() if v is not None},
+        schema.MAX_TREE_DEPTH: first.count("max_depth") if first.method == "nuts" else None,
+        schema.VERSIONS: {"stan": ".".join(filter(None, version))} if all(version) else None,
+        schema.CREATED_AT: began,
+    }
+    phases = {schema.WARMUP_SECONDS: "Warm-up", schema.SAMPLING_SECONDS: "Sampling"}
+    for name, phase in phases.items() if first.entries.get("method") == "sample" else ():
+        times = [header.seconds(phase) for header in headers]
+        said[name] = times if all(time == time for time in times) else None
+    return {name: schema.encode(value) for name, value in said.items() if value not in (None, "")}
+
+
+NUMBERS = 1 << 21
+"""Numbers that are parsed at once: a table's text and its arrays do not fit into memory together."""
+
+_HEAD = 1 << 20
+"""Bytes of rows by which two tables are told apart."""
+
+
+@dataclass(frozen=True)
+class Survey:
+    """The shape, header and comments of a table, without its numbers."""
+
+    path: Path  # The file.
+    columns: tuple[str, ...]  # Their names; empty where there are none.
+    rows: int  # Number of rows.
+    comments: tuple[str, ...] = ()  # Lines of comment, without their ``#``.
+    rows_before: Mapping[str, int] = field(default_factory=dict)  # Of a comment.
+    cut: bool = False  # The last row has too few fields or too many.
+    ended: bool = True  # The last line ends as lines do.
+    digest: str = ""  # Of the first rows.
+    delimiter: str = ","  # The sign at which its fields end.
+
+    @classmethod
+    def of(cls, path: Path) -> Self:
+        """Go through a table once, line by line; what is no text is refused with a `ValueError`."""
+        comments: list[str] = []
+        before: dict[str, int] = {}
+        header, last, line, rows = b"", b"", b"\n", -1
+        seen, digest = 0, hashlib.sha256()
+        with open_table(path) as file:
+            for line in file:
+                if line.startswith(b"#"):
+                    comments.append(line[1:].decode().strip())
+                    before.setdefault(comments[-1], max(rows, 0))
+                elif not line.isspace():
+                    if rows < 0:
+                        header = line
+                    elif seen < _HEAD:
+                        digest.update(line)
+                        seen += len(line)
+                    last, rows = line, rows + 1
+        text = header.decode().strip("\r\n ")
+        # Fields end at the sign that the header has most of, a comma in doubt.
+        bare = re.sub(r'"[^"]*"|\[[^\]]*\]|\([^)]*\)', "", text)
+        delimiter = max(",;\t", key=bare.count)
+        names = next(csv.reader([text], delimiter=delimiter), []) if header else []
+        return cls(
+            path,
+            tuple(name.strip() for name in names),
+            max(rows, 0),
+            tuple(comments),
+            before,
+            rows > 0 and last.count(delimiter.encode()) + 1 != len(names),
+            line.endswith(b"\n"),
+            digest.hexdigest(),
+            delimiter,
+        )
+
+
+GZIP = b"\x1f\x8b"
+_BOM = b"\xef\xbb\xbf"
+_WORDS = dict.fromkeys(("", "na", "n/a", "null"), float("nan")) | {"true": 1.0, "false": 0.0}
+"""Fields that are no numbers, in small letters, and what they stand for."""
+
+
+@contextmanager
+def open_table(path: Path) -> Iterator[BufferedReader | gzip.GzipFile]:
+    """Open a file's text as bytes, unpacked and after its byte order mark."""
+    with path.open("rb") as plain:
+        packed = plain.read(len(GZIP)) == GZIP
+        plain.seek(0)
+        file = gzip.GzipFile(fileobj=plain) if packed else plain
+        if file.read(len(_BOM)) != _BOM:
+            file.seek(0)
+        yield file
+
+
+def rows_at_once(width: int) -> int:
+    """Return the number of rows of a table of this width that are parsed at once."""
+    return max(1, NUMBERS // max(width, 1))
+
+
+def blocks(table: Survey) -> Iterator[np.ndarray]:
+    """Read the rows after the header, about `NUMBERS` numbers at a time, each as its text says to the last bit.
+
+    A row of too few or too many numbers is refused, and so is a field that is no number; the message says where.
+    """
+    width, rows = len(table.columns), 0
+    with open_table(table.path) as raw, TextIOWrapper(raw, encoding="utf-8") as file:
+        lines = (line for line in file if not line.startswith("#") and not line.isspace())
+        next(lines, None)
+        while lines_read := list(islice(lines, rows_at_once(width))):
+            try:
+                found = np.loadtxt(lines_read, delimiter=table.delimiter, comments=None, ndmin=2)
+            except ValueError:  # fields may be missing
+                found = np.array(
+                    [_row(line, table, rows + n) for n, line in enumerate(lines_read, start=1)]
+                )
+            if found.shape[1] != width:
+                raise ArgumentError(f"a row has {found.shape[1]} numbers instead of {width}")
+            yield found
+            rows += len(lines_read)
+
+
+def _row(line: str, table: Survey, number: int) -> list[float]:
+    fields = [field.strip().strip('"') for field in line.rstrip("\r\n").split(table.delimiter)]
+    if len(fields) != len(table.columns):
+        raise ArgumentError(
+            f"row {number} has {len(fields)} of {len(table.columns)} fields: the line is cut short or too long"
+        )
+    out = []
+    for name, text in zip(table.columns, fields, strict=True):
+        try:
+            word = text.lower()
+            out.append(_WORDS[word] if word in _WORDS else float(text))
+        except ValueError:
+            advice = "leave the column out, or write NA"
+            if text.replace(",", "").lstrip("+-").isdigit():
+                advice = "write decimal points"
+            elif tuple(fields) == table.columns:
+                advice = "a second header begins there, so give each chain a file of its own"
+            elif name.strip("._") in schema.SAMPLE_DIMS:
+                advice = "count chains and draws"
+            raise ArgumentError(
+                f"column {name!r} holds {text[:20]!r} in row {number}, which is no number: {advice}"
+            ) from None
+    return out
+
 
 STATS = schema.OLDER | {
     "log_p__": schema.LP,

@@ -18,11 +18,9 @@ from onebasin.base.errors import ArgumentError, FormatError, PosteriorFileError
 from onebasin.base.extras import lacks
 
 from . import schema
-from .csv_blocks import open_table
-from .entries import dotted, gather
-from .stan_csv import CHAIN_COLUMNS, COUNTING, ORDER_COLUMNS, STATS, TYPES, ChainFile
-from .storable import dataset_of, gathered, storable_names
-from .weights import is_of_weights
+from .pareto import is_of_weights
+from .stan_csv import CHAIN_COLUMNS, COUNTING, ORDER_COLUMNS, STATS, TYPES, ChainFile, open_table
+from .storable import dataset_of, entry_names, gather, gathered, storable_names
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -235,7 +233,9 @@ def _frame(tree: xr.DataTree, path: Path) -> pd.DataFrame:
     draws, stats = (real_draws(tree, group) for group in (schema.POSTERIOR, schema.SAMPLE_STATS))
     stats = {name: values for name, values in stats.items() if values.ndim == 2}
     names = ["chain", "draw", *(_COLUMNS.get(name, f"{name}__") for name in stats)]
-    names += [entry for name, values in draws.items() for entry in dotted(name, values.shape[2:])]
+    names += [
+        entry for name, values in draws.items() for entry in entry_names(name, values.shape[2:])
+    ]
     apart = len(set(names)) == len(names) and not any(set("\r\n") & set(name) for name in names)
     if not apart or set(gather(names)) != {*names[: 2 + len(stats)], *draws}:
         raise FormatError(path, "cannot hold these names apart in a table: write .nc or .zarr")

@@ -2,14 +2,21 @@
 
 What a posterior holds is told in docs/reference/posterior.md, and its words are those of `posteriors.schema`. What a
 view has parsed it keeps, and it never writes to the tree.
+
+Parameters are inferred, transformed ones follow, generated ones are by-products: who wrote the posterior says it in the
+attribute `kinds`. Where it does not, names and types are all there is: integers (an allocation changes values, not
+places) and the usual names of predictions, residuals and log likelihoods are taken for generated quantities, all else
+for parameters, and that is a guess.
 """
 
 from __future__ import annotations
 
+import re
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from math import isqrt
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,28 +29,73 @@ from onebasin.base.errors import ArgumentError
 from onebasin.models.symmetry.words import as_symmetry
 
 from . import schema
-from .circles import circles_of
 from .draws import (
     MIN_DRAWS,
     Draws,
     check_dims,
     checked,
     choose_variables,
+    circles_of,
     event_shapes,
     lay_out_columns,
     refuse_broken,
     with_numbers,
 )
-from .foreign import convert, names_files
-from .kinds import Kinds, arrays_of, kinds_of
-from .opening import open_tree
+from .open import convert, names_files, open_tree
+from .pareto import taken_by_weight, unread_weights
 from .schema import adopted
-from .weights import taken_by_weight, unread_weights
 
 if TYPE_CHECKING:
+    import xarray as xr
+
     from onebasin.models.networks.bayesian import BayesianNetwork
     from onebasin.models.symmetry.blocks import Block, Symmetry
     from onebasin.models.symmetry.evidence import Evidence
+
+Kind = schema.Kind
+PARAMETER: Kind = "parameter"
+TRANSFORMED: Kind = "transformed"
+GENERATED: Kind = "generated"
+
+_BY_PRODUCT = re.compile(
+    r"^(log_?lik|ll$|lprior|log_prior|log_prob|lp__|y_)|(_|^)(rep|pred|hat|new|sim|tilde)$|resid"
+)
+
+
+def is_named_as_generated(name: str) -> bool:
+    """Tell whether a name is one that predictions, residuals and pointwise log densities usually have."""
+    return _BY_PRODUCT.search(name) is not None
+
+
+@dataclass(frozen=True)
+class Kinds:
+    """The kind of every variable."""
+
+    of: Mapping[str, Kind]  # By the variable's name.
+    guessed: tuple[str, ...] = ()  # Variables whose kind nobody wrote down.
+
+    def named(self, *kinds: Kind) -> tuple[str, ...]:
+        """Variables of some kinds, in their order."""
+        return tuple(name for name, kind in self.of.items() if kind in kinds)
+
+
+def kinds_of(attributes: schema.Attributes, posterior: xr.Dataset) -> Kinds:
+    """Give the kinds of a posterior's variables: as written down, else as guessed."""
+    written = schema.decode(attributes, schema.KINDS) or {}
+    of = {}
+    for name in map(str, posterior.data_vars):
+        computed = posterior.variables[name].dtype.kind in "biu" or is_named_as_generated(name)
+        of[name] = written.get(name) or (GENERATED if computed else PARAMETER)
+    return Kinds(of, tuple(name for name in of if name not in written))
+
+
+def arrays_of(posterior: xr.Dataset) -> dict[str, xr.DataArray]:
+    """Give the variables by name; some at a time, as a dataset goes through all of its variables to give one."""
+    names = list(posterior.data_vars)
+    step = isqrt(len(names)) + 1
+    parts = (posterior[names[first : first + step]] for first in range(0, len(names), step))
+    return {str(name): part[name] for part in parts for name in part.data_vars}
+
 
 DensityAtDraws = Callable[[xr.Dataset], Any]
 Posterior = Any

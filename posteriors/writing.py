@@ -11,8 +11,8 @@ import numpy as np
 
 from onebasin.base.errors import ArgumentError, FormatError
 from onebasin.base.files import netcdf
-from onebasin.base.files.atomic import replacing
-from onebasin.base.notices import notice
+from onebasin.base.files.writing import replacing
+from onebasin.base.run_log import notice
 
 from . import schema, tables, zarr_store
 
@@ -60,7 +60,7 @@ def format_of(path: Path, *, argument: str = "path") -> Format:
 def write_tree(tree: xr.DataTree, path: Path, *, new: bool = False) -> Path:
     """Write a posterior in the format of its name, and give notice of what that cannot hold.
 
-    It takes the place of what was there, but with `new`: see `atomic.replacing`, which also says what it raises. What
+    It takes the place of what was there, but with `new`: see `base.files.writing.replacing`, also for errors. What
     cannot be written in this format is refused.
     """
     form = format_of(path)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from onebasin.base.errors import FormatError, PosteriorFileError
 from onebasin.base.extras import EXTRAS, is_installed, lacks
-from onebasin.base.files.claims import ClaimError, check_claim
 from onebasin.base.files.pieces import loaded
+from onebasin.base.files.sizes import ClaimError, check_claim
 
 if TYPE_CHECKING:
     import xarray as xr

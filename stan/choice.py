@@ -1,15 +1,164 @@
-"""Which library evaluates and runs a Stan program: the interpreter where it takes the program, CmdStan elsewhere."""
+"""Choose the library that evaluates and runs a Stan program: the interpreter where it takes the program, else CmdStan.
+
+The interpreter runs programs that come through its check in a separate process. The rule looks at the program and its
+data alone, never at a cache. CmdStan runs a program that the interpreter refuses, or that ends the interpreter's
+process, and the reason is kept. A program that does not parse, or that refuses its data, is an error for both.
+"""
 
 from __future__ import annotations
 
+import json
+import re
+import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from .acceptance import Accepted, Refused, examine
-from .home.errors import CmdStanNotFound, StanProgramError
+import numpy as np
+from stanio import write_stan_json
+
+from onebasin.base.files.writing import working_folder
+from onebasin.base.processes.children import Finished, ending, run_guarded
+from onebasin.base.text import shown
+
+from .compile import ProgramInfo, check_declares, last_words
+from .data import check_numbers, lacking
+from .home.errors import CmdStanNotFound, StanDataError, StanError, StanProgramError
 from .home.search import missing
+from .interpreter.runtime import InterpreterMissing, load
+from .interpreter.source import full_text, included_files, without_foreign_lines
+
+_OWN = re.compile(r"^stanli (?:\w+): ")
+_ABSENT = re.compile(r"^absent: (.+)$")
+_UNAVAILABLE = "are unavailable"
+_RENAMED = "_stan_"
+_FAILED = re.compile(
+    r"failed at every probe point \((?:stanli \w+: )?(.*?)(?: \| in: .*?)?\), so", re.DOTALL
+)
+_LACKS = {"STuple": "tuples", "UTuple": "tuples", "FnMakeTuple": "tuples"}
+_SIZE = "invalid or overflowing extent"
+_PARSING = ("Syntax error", "Semantic error", "Lexing error", "Include error")
+_REMEMBERED = 32
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """A program that the interpreter runs."""
+
+    form: str  # The program as the interpreter takes it.
+    jacobian: str  # The same without its model block.
+    info: ProgramInfo
+    warning: str = ""  # The interpreter's words on parts that it computes slowly.
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A program that the interpreter does not run.
+
+    The reason is the beginning of a sentence without a full stop; it says how to install one if there is none.
+    """
+
+    reason: str
+    installed: bool = True
+
+
+def driver(program: Path) -> tuple[str, ...]:
+    """Return the command that stands where CmdStan's executable does."""
+    return (sys.executable, "-m", f"{__package__}.interpreter.driver", str(program))
+
+
+def examine(path: Path, data: Mapping[str, Any]) -> Accepted | Refused:
+    """Check whether the interpreter runs a program with its data; one that is wrong for both is an error."""
+    try:
+        load()
+    except InterpreterMissing as reason:
+        return Refused(str(reason).removesuffix("."), installed=False)
+    numbers = {}  # of the data; a program may not need the others
+    for name, value in data.items():
+        with suppress(StanError):
+            check_numbers({name: value})
+            numbers[name] = value
+    with working_folder("check") as folder:
+        file = folder / "data.json"
+        write_stan_json(str(file), numbers)
+        content = file.read_bytes()
+    done, result = _tried(path, full_text(path, included_files(path)), content)
+    return _refusal(path, data, done) if done.code else _accepted(path, json.loads(result))
+
+
+@lru_cache(_REMEMBERED)
+def _tried(path: Path, text: str, content: bytes) -> tuple[Finished, str]:
+    """Check a program, of this text with its includes, on data in a separate process; give what it wrote."""
+    with working_folder("check") as folder:
+        file, result = folder / "data.json", folder / "check.json"
+        file.write_bytes(content)
+        words = ("data", f"file={file}", "output", f"file={result}", "method=check")
+        done = run_guarded([*driver(path), *words], folder=folder)
+        return done, "" if done.code else result.read_text(encoding="utf-8")
+
+
+def _accepted(path: Path, found: dict[str, Any]) -> Accepted | Refused:
+    """Take what `check` has found, if generated quantities are computed and variables keep their names."""
+    if _UNAVAILABLE in found["warning"]:
+        # Something keeps the interpreter from computing transformed parameters and generated quantities.
+        if any(word in found["warning"] for word in _LACKS):
+            return Refused(_named(found["warning"]))
+        why = _FAILED.search(found["warning"])
+        of = f" ({why[1][:200]})" if why else ""
+        return Refused(f"stanli does not compute this program's generated quantities{of}")
+    if odd := [name for name in found["names"][2] if name.startswith(_RENAMED)]:
+        name = odd[0].removeprefix(_RENAMED).partition(".")[0]
+        return Refused(f"stanli renames the variable {name}, whose name is a keyword of C++")
+    parameters, transformed, everything = (
+        tuple(dict.fromkeys(name.partition(".")[0].partition(":")[0] for name in names))
+        for names in found["names"]
+    )
+    info = ProgramInfo(
+        inputs=tuple(found["inputs"]),
+        parameters=parameters,
+        transformed=tuple(name for name in transformed if name not in parameters),
+        generated=tuple(name for name in everything if name not in transformed),
+        includes=tuple(map(Path, found["includes"])),
+    )
+    check_declares(info, path)
+    return Accepted(found["form"], found["jacobian"], info, found["warning"])
+
+
+def _refusal(path: Path, data: Mapping[str, Any], done: Finished) -> Refused:
+    """Tell a program that the interpreter refuses from one that is wrong, which is an error."""
+    if done.code < 0:
+        return Refused(f"stanli {ending(done.code)} as it read {shown(path.name)}")
+    words = done.printed.strip()
+    line = words.splitlines()[-1] if words else ""
+    if absent := _ABSENT.search(line):
+        check_numbers({name: data[name] for name in absent[1].split(", ") if name in data})
+        raise lacking(absent[1], shown(path.name), data)
+    if any(word in words for word in _PARSING) or "included itself" in words:
+        words = words.replace("'string'", f"'{shown(path.name)}'")
+        words = without_foreign_lines(words, path)
+        raise StanProgramError(f"{shown(path.name)} does not parse:\n{words}")
+    if _SIZE in line:
+        held = {name: np.asarray(value) for name, value in data.items()}
+        whole = {n: int(v) for n, v in held.items() if v.ndim == 0 and v.dtype.kind == "i"}
+        if below := ", ".join(f"{name} is {value}" for name, value in whole.items() if value < 0):
+            raise StanDataError(
+                f"{shown(path.name)} refuses its data:\na size is negative: {below}."
+            )
+    if _OWN.match(line):
+        return Refused(_named(line))
+    raise StanDataError(f"{shown(path.name)} refuses its data:\n{last_words(words)}")
+
+
+def _named(words: str) -> str:
+    """Name what the interpreter lacks."""
+    for word, feature in _LACKS.items():
+        if word in words:
+            return f"stanli does not support {feature}"
+    return f"stanli does not run this program ({_OWN.sub('', words.splitlines()[0])[:200]})"
+
 
 STANLI, CMDSTAN = "stanli", "cmdstan"
 

@@ -1,30 +1,439 @@
-"""Opening a Stan program in this process, where its log density takes microseconds."""
+"""A Stan program with its data in this process: opening it, and its functions at one point or at many."""
 
 from __future__ import annotations
 
+import ctypes
 import json
-from collections.abc import Callable, Mapping
+import logging
+import math
+import weakref
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
+from stanio import Variable, parse_header
 
-from onebasin.base.arguments import checks_arguments
-from onebasin.base.checks import check_path
-from onebasin.base.files.leftovers import working_folder
+from onebasin.base.checks import check_path, checks_arguments
+from onebasin.base.errors import ArgumentError
+from onebasin.base.files.writing import working_folder
 from onebasin.base.text import shown
 from onebasin.models.target import Target
 
-from .compile import compile_library
+from .compile import compile_library, in_own_names
 from .data import read_data
 from .home.bridge import bridge_home
-from .home.errors import StanProgramError
-from .interpreted import Interpreted
-from .opened import Interface, Opened
+from .home.errors import StanDataError, StanProgramError, StanRunError
+from .interfaces import PRINT, Interface, Interpreted, Opened, StanGenerator
+from .native.library import FUNCTIONS, Entry, load
 from .program import StanProgram, definition, stan_program
 from .run import write_data
-from .stan_library import StanLibrary
 from .trial import check_survives
+
+_LOG = logging.getLogger("onebasin.printed")
+STEP = 6.0554544523933429e-06
+"""The step of finite differences, as in `native/calls.c`: the third root of the rounding of a double."""
+
+
+class StanLibrary:
+    """A Stan program with its data in this process.
+
+    Points are vectors of the unconstrained space; every function takes one of them, or an array whose last axis is a
+    point, and evaluates them in one call. It can be used by several threads, and holds its own copy of the data.
+    Every function raises a `ValueError` for a point of another length, and a `StanRunError` with the program's words
+    where the program fails.
+
+    Parameters
+    ----------
+    interface : Opened
+        The loaded library.
+    path : Path
+        The program, as it is called in messages.
+    data : str
+        Its data, as JSON.
+    seed : int
+        Of random numbers in the block `transformed data`, and of generated quantities.
+    on_print : callable, optional
+        Called with what the program prints; Python's logger `onebasin` is told if not given.
+    """
+
+    def __init__(
+        self,
+        interface: Opened,
+        path: Path,
+        data: str,
+        *,
+        seed: int = 0,
+        on_print: Callable[[str], None] | None = None,
+    ) -> None:
+        self._interface, self._path, self.seed = interface, path, seed
+        report = on_print or _LOG.info
+        self._print = PRINT(
+            lambda text, size: report(ctypes.string_at(text, size).decode(errors="replace"))
+        )
+        try:
+            handle = interface.construct(data, seed % 2**32, self._print)
+        except StanDataError as error:
+            own = in_own_names(str(error), path)
+            raise StanDataError(f"{shown(path.name)} refuses its data:\n{own}") from None
+        self._handle, self._dim = handle, interface.dim(handle)
+        # The function that prints outlives the model, which may call it to the last. At the end of the process nothing
+        # is freed: other threads may still be at work.
+        destruct = weakref.finalize(self, lambda _kept: interface.destruct(handle), self._print)
+        destruct.atexit = False
+        self._native = load()
+        self._entries: dict[tuple[str, bool, bool], Entry] = {}
+
+    def __repr__(self) -> str:
+        return f"<StanLibrary {shown(self._path.name)}: {self.dim} unconstrained parameters>"
+
+    @property
+    def file(self) -> Path:
+        """The library ``MODEL_model.so``, for other tools that take one."""
+        return self._interface.file
+
+    @property
+    def dim(self) -> int:
+        """Length of a point."""
+        return self._dim
+
+    @property
+    def unconstrained_names(self) -> tuple[str, ...]:
+        """Names of a point's entries, as ``theta.1``.
+
+        Stan names those of an array of vectors or of matrices as if its first index ran fastest, whereas a point holds
+        one vector after the other.
+        """
+        return self._interface.unconstrained_names(self._handle)
+
+    @property
+    def stan_version(self) -> str:
+        """The version of Stan that it was compiled with."""
+        return self._interface.stan_version
+
+    def names(self, *, include_tp: bool = False, include_gq: bool = False) -> tuple[str, ...]:
+        """Name the entries that `constrain` gives, as ``theta.1``; first indices run fastest.
+
+        Parameters
+        ----------
+        include_tp, include_gq : bool
+            Whether transformed parameters and generated quantities come after the parameters.
+
+        Returns
+        -------
+        tuple of str
+            A name for each entry.
+        """
+        return self._interface.names(self._handle, include_tp, include_gq)
+
+    def variables(
+        self, *, include_tp: bool = False, include_gq: bool = False
+    ) -> dict[str, tuple[int, ...]]:
+        """List variables with their shapes.
+
+        Parameters
+        ----------
+        include_tp, include_gq : bool
+            As of `names`.
+
+        Returns
+        -------
+        dict
+            Name to shape.
+        """
+        return self._interface.variables(self._handle, include_tp, include_gq)
+
+    def log_density(
+        self, points: ArrayLike, *, propto: bool = True, jacobian: bool = True
+    ) -> np.ndarray | np.float64:
+        """Evaluate the log density.
+
+        Parameters
+        ----------
+        points : array, (..., dim)
+            Where.
+        propto : bool
+            Whether terms that do not depend on the parameters are dropped.
+        jacobian : bool
+            Whether it is the density of the unconstrained space, with the transforms' Jacobian.
+
+        Returns
+        -------
+        array, (...)
+            The log densities; -inf where the program rejects a point.
+        """
+        rows, lead = self._rows("points", points, self.dim)
+        values = np.empty(len(rows))
+        entry = self.density_entry(propto=propto, jacobian=jacobian)
+        self._call("densities", entry, len(rows), rows, values)
+        return values.reshape(lead)[()]
+
+    def log_density_gradient(
+        self, points: ArrayLike, *, propto: bool = True, jacobian: bool = True
+    ) -> tuple[np.ndarray | np.float64, np.ndarray]:
+        """Evaluate the log density and its gradient.
+
+        Parameters
+        ----------
+        points : array, (..., dim)
+            Where.
+        propto, jacobian : bool
+            As of `log_density`.
+
+        Returns
+        -------
+        array, (...)
+            The log densities; -inf where the program rejects a point.
+        array, (..., dim)
+            Their gradients; NaN there.
+        """
+        rows, lead = self._rows("points", points, self.dim)
+        values, gradients = np.empty(len(rows)), np.empty_like(rows)
+        entry = self.density_entry(propto=propto, jacobian=jacobian)
+        self._call("gradients", entry, len(rows), rows, values, gradients)
+        return values.reshape(lead)[()], gradients.reshape(*lead, self.dim)
+
+    def log_density_hessian(
+        self, point: ArrayLike, *, propto: bool = True, jacobian: bool = True
+    ) -> tuple[float, np.ndarray, np.ndarray]:
+        """Evaluate the log density, its gradient and its Hessian, by differences of gradients, at one point.
+
+        Parameters
+        ----------
+        point : array, (dim,)
+            Where.
+        propto, jacobian : bool
+            As of `log_density`.
+
+        Returns
+        -------
+        float
+            The log density.
+        array, (dim,)
+            Its gradient.
+        array, (dim, dim)
+            Its Hessian.
+
+        Raises
+        ------
+        StanRunError
+            Also where the program rejects the point or one of its neighbours.
+        """
+        centre = self._rows("point", np.asarray(point, dtype=float).ravel(), self.dim)[0]
+        steps = np.diag(STEP * np.maximum(1.0, np.abs(centre[0])))
+        rows = np.concatenate([centre, centre + steps, centre - steps])
+        values, gradients = np.empty(len(rows)), np.empty_like(rows)
+        entry = self.density_entry(propto=propto, jacobian=jacobian)
+        self._call("gradients", entry, len(rows), rows, values, gradients, reject=True)
+        ahead, behind = np.split(gradients[1:], 2)
+        slopes = (ahead - behind) / (2 * steps.diagonal()[:, None])
+        return float(values[0]), gradients[0], 0.5 * (slopes + slopes.T)
+
+    def constrain(
+        self,
+        points: ArrayLike,
+        *,
+        include_tp: bool = False,
+        include_gq: bool = False,
+        generator: StanGenerator | None = None,
+    ) -> np.ndarray:
+        """Give parameters on their constrained scale, and what follows from them.
+
+        Parameters
+        ----------
+        points : array, (..., dim)
+            Unconstrained.
+        include_tp, include_gq : bool
+            Whether transformed parameters and generated quantities come after them.
+        generator : StanGenerator, optional
+            Of random numbers in generated quantities; a new one of the library's seed if not given.
+
+        Returns
+        -------
+        array, (..., entry)
+            In the order of `names`; NaN where the program rejects a point.
+        """
+        rows, lead = self._rows("points", points, self.dim)
+        entry = self.values_entry(include_tp=include_tp, include_gq=include_gq)
+        out = np.empty((len(rows), entry.values))
+        source = generator or (self.generator(self.seed) if include_gq else None)
+        random = source and source.handle
+        self._call("constrain", entry, len(rows), rows, out, random)
+        return out.reshape(*lead, entry.values)
+
+    def unconstrain(self, values: ArrayLike) -> np.ndarray:
+        """Give points of parameters on their constrained scale: the inverse of `constrain`.
+
+        Parameters
+        ----------
+        values : array, (..., entry)
+            In the order of `names`.
+
+        Returns
+        -------
+        array, (..., dim)
+            Unconstrained; NaN where a value does not satisfy its constraint.
+        """
+        entry = self.values_entry()
+        rows, lead = self._rows("values", values, entry.values)
+        out = np.empty((len(rows), self.dim))
+        self._call("unconstrain", entry, len(rows), rows, out)
+        return out.reshape(*lead, self.dim)
+
+    def unpack(
+        self, values: ArrayLike, *, include_tp: bool = False, include_gq: bool = False
+    ) -> dict[str, np.ndarray]:
+        """Split what `constrain` gives into variables.
+
+        Parameters
+        ----------
+        values : array, (..., entry)
+            In the order of `names`.
+        include_tp, include_gq : bool
+            As of `names`.
+
+        Returns
+        -------
+        dict
+            Name to array (..., shape).
+        """
+        flags = {"include_tp": include_tp, "include_gq": include_gq}
+        return unpack(np.asarray(values, dtype=float), self.names(**flags), self.variables(**flags))
+
+    def pack(self, variables: Mapping[str, ArrayLike]) -> np.ndarray:
+        """Join parameters into what `unconstrain` takes: the inverse of `unpack`.
+
+        Parameters
+        ----------
+        variables : mapping
+            Name of each parameter to its array (..., shape).
+
+        Returns
+        -------
+        array, (..., entry)
+            In the order of `names`.
+        """
+        return pack(variables, self.names())
+
+    def generator(self, seed: int, *, chain: int = 0) -> StanGenerator:
+        """Make a generator of random numbers for generated quantities.
+
+        Parameters
+        ----------
+        seed : int
+            Of its stream.
+        chain : int
+            With the number of a chain, the stream that CmdStan's chain of this number draws from.
+
+        Returns
+        -------
+        StanGenerator
+            Used by one thread at a time.
+        """
+        return StanGenerator(self._interface, seed, chain)
+
+    def _rows(
+        self, argument: str, points: ArrayLike, length: int
+    ) -> tuple[np.ndarray, tuple[int, ...]]:
+        array = np.asarray(points, dtype=np.float64)
+        if array.ndim == 0 or array.shape[-1] != length:
+            raise ArgumentError(
+                f"`{argument}` has the shape {array.shape}; its last axis has to be of length {length} for "
+                f"{shown(self._path.name)}."
+            )
+        lead = array.shape[:-1]
+        return np.ascontiguousarray(array.reshape(math.prod(lead), length)), lead
+
+    def density_entry(self, *, propto: bool, jacobian: bool) -> Entry:
+        """Return the entry by which compiled code evaluates a log density.
+
+        Parameters
+        ----------
+        propto, jacobian : bool
+            As of `log_density`.
+
+        Returns
+        -------
+        Entry
+            Valid as long as the library.
+        """
+        key = ("density", propto, jacobian)
+        if key not in self._entries:
+            model, minus, *flags = self._interface.density_handles(self._handle, propto, jacobian)
+            self._entries[key] = self._entry(model, minus, 0, *flags, False, False)
+        return self._entries[key]
+
+    def values_entry(self, *, include_tp: bool = False, include_gq: bool = False) -> Entry:
+        """Return the entry by which compiled code calls `constrain` and `unconstrain`.
+
+        Parameters
+        ----------
+        include_tp, include_gq : bool
+            As of `names`.
+
+        Returns
+        -------
+        Entry
+            Valid as long as the library.
+        """
+        key = ("values", include_tp, include_gq)
+        if key not in self._entries:
+            count = self._interface.count(self._handle, include_tp, include_gq)
+            flags = (False, False, include_tp, include_gq)
+            self._entries[key] = self._entry(self._handle, None, count, *flags)
+        return self._entries[key]
+
+    def _entry(self, model: int, minus: int | None, count: int, *flags: bool) -> Entry:
+        addresses = map(self._interface.address, FUNCTIONS)
+        return Entry(model, minus, self.dim, count, *flags, self._interface.lenient, *addresses)
+
+    def _call(self, name: str, entry: Entry, *arguments: Any, reject: bool = False) -> None:
+        """Call a function of `calls.c`. Values show rejected points, unless those are to `reject` the whole call."""
+        error = ctypes.c_char_p()
+        function = getattr(self._native, f"onebasin_{name}")
+        passed = (a.ctypes.data if isinstance(a, np.ndarray) else a for a in arguments)
+        code = function(ctypes.byref(entry), *passed, ctypes.byref(error))
+        words = in_own_names(self._interface.take(error), self._path)
+        if code < 0 or (code and reject):
+            raise StanRunError(f"{shown(self._path.stem)} fails:\n{words}")
+
+
+def unpack(
+    values: np.ndarray, names: Sequence[str], shapes: Mapping[str, tuple[int, ...]]
+) -> dict[str, np.ndarray]:
+    """Split entries (..., entry) into variables: name to array (..., *shape)."""
+    columns = _columns(names)
+    lead = values.shape[:-1]
+    rows = values.reshape(math.prod(lead), values.shape[-1])
+    return {
+        name: columns[name].extract_reshape(rows).reshape((*lead, *columns[name].dimensions))
+        if name in columns
+        else np.empty((*lead, *shape))  # of length 0, of which no entry has a name
+        for name, shape in shapes.items()
+    }
+
+
+def pack(variables: Mapping[str, ArrayLike], names: Sequence[str]) -> np.ndarray:
+    """Join variables (..., *shape) into entries (..., entry), in the order of the names."""
+    parts = []
+    for name, column in _columns(names).items():
+        values = np.asarray(variables[name])
+        lead = values.shape[: values.ndim - len(column.dimensions)]
+        # First indices fastest; a complex number is two entries.
+        backwards = (*range(len(lead)), *range(values.ndim - 1, len(lead) - 1, -1))
+        flat = np.ascontiguousarray(values.transpose(backwards).reshape(*lead, -1))
+        parts.append(flat.view(np.float64) if np.iscomplexobj(flat) else flat.astype(np.float64))
+    if not parts:
+        return np.empty(0)
+    lead = np.broadcast_shapes(*(part.shape[:-1] for part in parts))
+    return np.concatenate(
+        [np.broadcast_to(part, (*lead, part.shape[-1])) for part in parts], axis=-1
+    )
+
+
+def _columns(names: Sequence[str]) -> dict[str, Variable]:
+    return parse_header(",".join(names)) if names else {}
 
 
 @checks_arguments

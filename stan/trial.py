@@ -11,13 +11,13 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from onebasin.base.files.leftovers import working_folder
-from onebasin.base.processes.children import run_guarded
+from onebasin.base.files.writing import working_folder
+from onebasin.base.processes.children import ending, run_guarded
 from onebasin.base.text import shown
 
 from .home.errors import StanRunError
 from .interpreter.check import trial_points
-from .interpreter.process import bound_memory, ending
+from .interpreter.driver import bound_memory
 
 _PRINT = ctypes.CFUNCTYPE(None, ctypes.POINTER(ctypes.c_char), ctypes.c_int)
 

@@ -34,12 +34,12 @@ from onebasin.analysis.alignment.reference import AlignmentTarget
 from onebasin.analysis.discovery.resolve import resolve
 from onebasin.analysis.summaries.judged_draws import deciding, rhat_of_entries
 from onebasin.base.errors import StudyError
-from onebasin.base.files.atomic import replacing
 from onebasin.base.files.netcdf import write_tree
+from onebasin.base.files.writing import replacing
 from onebasin.base.jsonable import json_safe
-from onebasin.base.notices import notice
 from onebasin.base.precision import precision
 from onebasin.base.processes.libraries import prepare_jax, quieten_stan
+from onebasin.base.run_log import notice
 from onebasin.inference import log_density
 from onebasin.inference.density.numpyro import NumpyroDensity
 from onebasin.inference.density.symmetry import TOLERANCE

@@ -23,9 +23,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float
 
-from onebasin.base.arguments import checks_arguments
 from onebasin.base.card import in_brief
-from onebasin.base.checks import check_inputs, check_positive, choose
+from onebasin.base.checks import check_inputs, check_positive, checks_arguments, choose
 from onebasin.base.errors import ArgumentError
 from onebasin.models.symmetry.blocks import Symmetry, equal_modes
 from onebasin.models.symmetry.words import as_symmetry

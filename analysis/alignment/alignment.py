@@ -24,11 +24,10 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Bool, Float, Int, Num
 
-from onebasin.base.card import Card, FactList, Part, Words
+from onebasin.base.card import Card, FactList, Part, Shown, Words
 from onebasin.base.errors import ArgumentError
-from onebasin.base.files.claims import ClaimError
 from onebasin.base.files.pieces import PIECE, is_read_later
-from onebasin.base.showing import Shown
+from onebasin.base.files.sizes import ClaimError
 from onebasin.models.symmetry.blocks import Rotation, Symmetry, blocks_of, to_json
 from onebasin.models.symmetry.elements import Element, Permuted, Rotated, labels_of, on_arrays
 from onebasin.models.symmetry.group import Group, in_words

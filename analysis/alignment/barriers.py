@@ -29,11 +29,9 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float, Int
 
-from onebasin.base.arguments import checks_arguments
-from onebasin.base.card import Card, Words, number
-from onebasin.base.checks import check_count, check_seed
+from onebasin.base.card import Card, Shown, Words, number
+from onebasin.base.checks import check_count, check_seed, checks_arguments
 from onebasin.base.errors import ArgumentError
-from onebasin.base.showing import Shown
 from onebasin.base.table import Table
 from onebasin.models.networks.bayesian import BayesianNetwork
 from onebasin.models.symmetry.blocks import Exchangeable, Symmetry, blocks_of

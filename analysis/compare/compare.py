@@ -17,8 +17,7 @@ from typing import Any
 
 import pandas as pd
 
-from onebasin.base.arguments import checks_arguments
-from onebasin.base.checks import check_count, check_seed
+from onebasin.base.checks import check_count, check_seed, checks_arguments
 from onebasin.base.errors import ArgumentError
 from onebasin.models.symmetry.blocks import Symmetry
 from onebasin.models.symmetry.words import spell, spelt_options

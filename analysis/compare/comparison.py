@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from onebasin.base.card import Card, Words, in_brief, number
+from onebasin.base.card import Card, Shown, Words, in_brief, number
 from onebasin.base.jsonable import json_safe
-from onebasin.base.showing import Shown
 from onebasin.base.table import Table
 from onebasin.models.symmetry.words import spelt_options
 

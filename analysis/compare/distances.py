@@ -34,8 +34,8 @@ from scipy.special import ndtr, ndtri
 
 from onebasin.base.errors import ArgumentError
 from onebasin.base.jsonable import json_safe
-from onebasin.posteriors.chains import bulk_ess
 from onebasin.posteriors.draws import Draws
+from onebasin.posteriors.rhat_ess import bulk_ess
 from onebasin.posteriors.view import Posterior, View, as_view
 
 from ..summaries.sampler import NAN

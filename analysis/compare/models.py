@@ -18,15 +18,12 @@ import pandas as pd
 import xarray as xr
 from scipy.special import logsumexp
 
-from onebasin.base.arguments import checks_arguments
-from onebasin.base.card import Card, Words, in_brief, measured, number
-from onebasin.base.checks import check_count, check_seed, choose
+from onebasin.base.card import Card, Shown, Words, in_brief, measured, number
+from onebasin.base.checks import check_count, check_seed, checks_arguments, choose
 from onebasin.base.errors import ArgumentError
-from onebasin.base.notices import notice
-from onebasin.base.showing import Shown
+from onebasin.base.run_log import notice
 from onebasin.base.table import Table, frame_table
 from onebasin.posteriors import schema
-from onebasin.posteriors.chains import rhat
 from onebasin.posteriors.leave_one_out import (
     NAMED,
     LogLikelihood,
@@ -35,6 +32,7 @@ from onebasin.posteriors.leave_one_out import (
     stored_log_likelihood,
     why_none,
 )
+from onebasin.posteriors.rhat_ess import rhat
 from onebasin.posteriors.view import View, as_view
 
 from ..alignment import align

@@ -3,7 +3,7 @@
 What is handed out is judged. A small k-hat says that importance weights could correct a fit's draws, not that its
 draws are right: those of a plain fit are compared with the weighted ones, each mean, standard deviation and quantile.
 Weighted draws are judged by their weights, and each mean, standard deviation and quantile by its own k-hat and its own
-standard error (`posteriors.weights`). Where no draw is, weights see nothing; short chains from the draws do, which the
+standard error (`posteriors.pareto`). Where no draw is, weights see nothing; short chains from the draws do, which the
 run has moved (group `drift`): they have to be able to see the error that is claimed not to be there.
 """
 
@@ -17,7 +17,7 @@ import xarray as xr
 from jaxtyping import Float
 
 from onebasin.posteriors import schema
-from onebasin.posteriors.weights import (
+from onebasin.posteriors.pareto import (
     CLAIMED,
     COVERED,
     EVEN,

@@ -26,8 +26,8 @@ from itertools import combinations
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from onebasin.posteriors.chains import bulk_ess as bulk_ess_of_rows
 from onebasin.posteriors.draws import variable_of
+from onebasin.posteriors.rhat_ess import bulk_ess as bulk_ess_of_rows
 
 from ..summaries.judged_draws import draw_keys, overlapping, rhat_of_entries
 from ..summaries.sampler import Heights

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from onebasin.posteriors.draws import variable_of
-from onebasin.posteriors.weights import MIN_DRAWS_FOR_KHAT
+from onebasin.posteriors.pareto import MIN_DRAWS_FOR_KHAT
 
 from ..summaries.sampler import SamplerSummary, restarts_in_words
 from ..summaries.variational import VariationalSummary

@@ -13,8 +13,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import ArrayLike
 
-from onebasin.base.arguments import checks_arguments
 from onebasin.base.card import Words
+from onebasin.base.checks import checks_arguments
 from onebasin.base.errors import ArgumentTypeError, OnebasinError
 from onebasin.base.table import Flag
 from onebasin.models.symmetry.blocks import Symmetry, equal_modes

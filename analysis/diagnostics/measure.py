@@ -20,8 +20,8 @@ from jaxtyping import Bool, Float
 
 from onebasin.posteriors import schema
 from onebasin.posteriors.draws import Draws, entry_names
+from onebasin.posteriors.pareto import tails_of
 from onebasin.posteriors.view import Posterior, View, as_view
-from onebasin.posteriors.weights import tails_of
 
 from ..discovery.resolve import resolve
 from ..summaries.judged_draws import deciding, looked_at, recurring, rhat_of_entries

@@ -14,13 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from onebasin.base.card import Card, Part, Words, in_brief
+from onebasin.base.card import Card, Part, Shown, Words, in_brief
 from onebasin.base.jsonable import json_safe
-from onebasin.base.numbers import decimals_beside, format_number
-from onebasin.base.showing import Shown
-from onebasin.base.table import Table, TableCell, Value
+from onebasin.base.table import Table, TableCell, Value, decimals_beside, format_number
 from onebasin.posteriors.draws import variable_of
-from onebasin.posteriors.kinds import Kinds
+from onebasin.posteriors.view import Kinds
 
 from ..summaries.judged_draws import Recurring
 from ..summaries.sampler import NAN, Heights, SamplerSummary, compare_heights
@@ -40,7 +38,7 @@ from .verdict import (
 
 if TYPE_CHECKING:
     from ..alignment import Alignment, Switching
-    from .points import JudgedPoints
+    from .invariants import JudgedPoints
 
 _OF_RUN = ("target", "engine", "method", "num_chains", "num_draws")
 _OF_SAMPLER = (

@@ -17,8 +17,7 @@ import pandas as pd
 
 from onebasin.base.card import Card, Fact, FactList, Part, Words
 from onebasin.base.errors import ArgumentError
-from onebasin.base.numbers import decimals_beside
-from onebasin.base.table import Flag
+from onebasin.base.table import Flag, decimals_beside
 
 from ..summaries.sampler import NAN
 

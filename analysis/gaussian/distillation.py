@@ -31,12 +31,10 @@ import xarray as xr
 from jaxtyping import Array, Float
 from pydantic import Field
 
-from onebasin.base.arguments import checks_arguments
-from onebasin.base.card import Card, Words, number
-from onebasin.base.checks import check_count, check_inputs, check_seed
+from onebasin.base.card import Card, Shown, Words, number
+from onebasin.base.checks import check_count, check_inputs, check_seed, checks_arguments
 from onebasin.base.errors import ArgumentError, InferenceError
 from onebasin.base.settings import Count, Positive, Rule, given_or_default, settings
-from onebasin.base.showing import Shown
 from onebasin.models.networks.architecture import Network
 from onebasin.models.networks.bayesian import BayesianNetwork
 from onebasin.models.networks.prediction import all_heads

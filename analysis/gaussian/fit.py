@@ -18,8 +18,7 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float
 
-from onebasin.base.arguments import checks_arguments
-from onebasin.base.checks import choose
+from onebasin.base.checks import checks_arguments, choose
 from onebasin.base.errors import ArgumentError
 from onebasin.posteriors import schema
 from onebasin.posteriors.draws import entry_names

@@ -21,10 +21,9 @@ import xarray as xr
 from jaxtyping import Bool, Float
 from scipy.linalg import solve_triangular
 
-from onebasin.base.card import Card, FactList, Part, Words, number
+from onebasin.base.card import Card, FactList, Part, Shown, Words, number
 from onebasin.base.checks import check_count, check_positive, check_seed
 from onebasin.base.errors import ArgumentError
-from onebasin.base.showing import Shown
 from onebasin.base.table import Table
 from onebasin.models.symmetry.blocks import equal_modes
 from onebasin.models.symmetry.group import in_words

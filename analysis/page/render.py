@@ -25,8 +25,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from onebasin.base.errors import ArgumentTypeError, OnebasinError
-from onebasin.base.numbers import EMPTY
-from onebasin.base.table import MARKS, Column, Row, Table, TableCell, Value
+from onebasin.base.table import EMPTY, MARKS, Column, Row, Table, TableCell, Value
 from onebasin.base.text import shown
 
 from .page import AnswerCard, Code, Details, FigureItem, Note, Part, Report, Section, Stat, Stats
@@ -263,9 +262,9 @@ def claimed(
     argument: str = "path",
     inputs: Iterable[Path] = (),
 ) -> AbstractContextManager[Path]:
-    """Hold the file that a page is to be written to; see `base.files.outputs.claim`."""
+    """Hold the file that a page is to be written to; see `base.files.writing.claim`."""
     from onebasin.base.checks import check_path  # here: the room brings JAX along
-    from onebasin.base.files.outputs import claim
+    from onebasin.base.files.writing import claim
 
     return claim(
         check_path(argument, path),
@@ -279,7 +278,7 @@ def claimed(
 
 def put(page: Report | str, output: Path, *, force: bool) -> Path:
     """Write a page, rendered by now or not, to a file that is held."""
-    from onebasin.base.files.atomic import replacing
+    from onebasin.base.files.writing import replacing
 
     html = page if isinstance(page, str) else render(page)
     with replacing(output, new=not force) as part:

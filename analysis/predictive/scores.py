@@ -26,10 +26,9 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from scipy.special import log_softmax, logsumexp, xlogy
 
-from onebasin.base.card import Card, FactList, Part, Words, number
+from onebasin.base.card import Card, FactList, Part, Shown, Words, number
 from onebasin.base.checks import as_numbers
 from onebasin.base.errors import ArgumentError
-from onebasin.base.showing import Shown
 
 Predictions = Float[np.ndarray, "chain draw obs out"]
 Targets = Float[np.ndarray, "obs out"]

@@ -18,8 +18,7 @@ from itertools import combinations
 import numpy as np
 from jaxtyping import Float, UInt64
 
-from onebasin.posteriors.circles import unwrapped
-from onebasin.posteriors.draws import RECUR, Columns, checked, distinct_and_moves
+from onebasin.posteriors.draws import RECUR, Columns, checked, distinct_and_moves, unwrapped
 from onebasin.posteriors.view import View
 
 from .summary import rhats

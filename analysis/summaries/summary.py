@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float
 
-from onebasin.posteriors import chains
+from onebasin.posteriors import rhat_ess
 from onebasin.posteriors.draws import ROUNDING, Draws
 
 # What is computed from a constant, such as a norm or a sum of shares, differs in its last digits; so does a parameter
@@ -123,9 +123,9 @@ def _rows(
     own = units_of(varying)
     shape = (varying.shape[2], *varying.shape[:2])
     as_came, in_units = (in_rows(v).reshape(shape) for v in (varying, own.into(varying)))
-    errors = (own.unit * error(in_units) for error in (chains.mcse_mean, chains.mcse_sd))
+    errors = (own.unit * error(in_units) for error in (rhat_ess.mcse_mean, rhat_ess.mcse_sd))
     rows[~units.constant, len(PLACES) :] = np.stack(
-        [*errors, *chains.diagnostics(as_came)], axis=-1
+        [*errors, *rhat_ess.diagnostics(as_came)], axis=-1
     )
     out[finite] = rows
     still = np.zeros(len(out), bool)
@@ -135,12 +135,12 @@ def _rows(
 
 def rhats(values: Float[np.ndarray, "chain draw param"]) -> Float[np.ndarray, " param"]:
     """Return the rank-normalised split R-hat of quantities; NaN where constant or not finite, or of one chain."""
-    return of_free(values, chains.rhat)
+    return of_free(values, rhat_ess.rhat)
 
 
 def bulk_ess(values: Float[np.ndarray, "chain draw param"]) -> Float[np.ndarray, " param"]:
     """Return the bulk ESS of quantities; NaN where constant or not finite."""
-    return of_free(values, chains.bulk_ess)
+    return of_free(values, rhat_ess.bulk_ess)
 
 
 def of_free(

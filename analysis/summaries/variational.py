@@ -26,13 +26,12 @@ import pandas as pd
 import xarray as xr
 from jaxtyping import Float
 
-from onebasin.base.card import Card, Part, Words, measured, number
+from onebasin.base.card import Card, Part, Shown, Words, measured, number
 from onebasin.base.errors import ArgumentError
-from onebasin.base.showing import Shown
 from onebasin.base.table import Flag, Table
 from onebasin.posteriors import schema
+from onebasin.posteriors.pareto import khat_limit, pareto_khat
 from onebasin.posteriors.view import Posterior, View, as_view
-from onebasin.posteriors.weights import khat_limit, pareto_khat
 
 from .sampler import NAN
 

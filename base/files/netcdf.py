@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import nearby
-from .claims import ClaimError, check_hdf5
 from .seal import Seal, examine, sealing
-from .sink import Sink
+from .sizes import ClaimError, check_hdf5
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -20,14 +19,14 @@ _PIECE: Final = 2**24
 def write_tree(tree: xr.DataTree, path: Path, *, new: bool = False) -> Path:
     """Write a tree, with its seal; the file appears whole or not at all.
 
-    It takes the place of what was there, but with `new`: see `atomic.replacing`, which also says what it raises. What
+    It takes the place of what was there, but with `new`: see `writing.replacing`, which also says what it raises. What
     of the tree is still in files goes from there to here a piece at a time.
     """
     from xarray.backends import H5NetCDFStore
     from xarray.backends.common import ArrayWriter
 
-    from .hdf5 import NetCDF
-    from .later import Later, left_in_files
+    from .hdf5 import NetCDF, Sink
+    from .pieces import Later, left_in_files
 
     class ByPieces(ArrayWriter):
         def add(self, source: Any, target: Any, region: Any = None) -> None:

@@ -1,13 +1,21 @@
-"""Trees whose large variables are still in their files: taken from there a piece at a time."""
+"""Arrays of numbers that stay in their files until they are asked for, or go elsewhere a piece at a time."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import product
 from math import prod
-from typing import TYPE_CHECKING
+from typing import Any
 
-if TYPE_CHECKING:
-    import xarray as xr
+import numpy as np
+import xarray as xr
+from xarray.backends import BackendArray
+from xarray.core.indexing import (
+    ExplicitIndexer,
+    IndexingSupport,
+    LazilyIndexedArray,
+    explicit_indexing_adapter,
+)
 
 PIECE: int = 2**22
 """Bytes that are read and written at a time; what is no larger is taken whole."""
@@ -42,3 +50,69 @@ def loaded(tree: xr.DataTree) -> xr.DataTree:
         for variable in node.variables.values():
             variable.load()
     return tree
+
+
+def stacked(parts: Sequence[xr.DataArray], dtype: np.typing.DTypeLike | None = None) -> xr.Variable:
+    """Put variables one behind the other along their first axis, as one type, without reading them."""
+    return xr.Variable(parts[0].dims, LazilyIndexedArray(_Stacked(parts, dtype)), parts[0].attrs)
+
+
+class _Stacked(BackendArray):
+    """Variables one behind the other, as xarray asks for the arrays of a file."""
+
+    def __init__(self, parts: Sequence[xr.DataArray], dtype: np.typing.DTypeLike | None) -> None:
+        self.rows = [(part.variable, row) for part in parts for row in range(len(part))]
+        self.shape = (len(self.rows), *parts[0].shape[1:])
+        self.dtype = np.dtype(dtype or np.result_type(*(part.dtype for part in parts)))
+
+    def __getitem__(self, key: ExplicitIndexer) -> Any:
+        """Read some of it."""
+        return explicit_indexing_adapter(key, self.shape, IndexingSupport.OUTER, self._read)
+
+    def _read(self, key: tuple[Any, ...]) -> np.ndarray:
+        first, *others = key
+        chosen = np.arange(self.shape[0])[first]
+        taken = [self._row(number, others) for number in np.atleast_1d(chosen).tolist()]
+        made = np.stack(taken) if taken else self._row(0, others)[None][:0]
+        return made if np.ndim(chosen) else made[0]
+
+    def _row(self, number: int, others: Sequence[Any]) -> np.ndarray:
+        variable, row = self.rows[number]
+        return variable[(row, *others)].values.astype(self.dtype, copy=False)
+
+
+class Later:
+    """A variable that xarray encodes without reading it, on its way between files, perhaps as another type."""
+
+    __array_ufunc__ = None
+
+    def __init__(self, variable: xr.DataArray, dtype: np.typing.DTypeLike | None = None) -> None:
+        self.variable = variable
+        self.dtype = np.dtype(dtype or variable.dtype)
+        self.shape, self.ndim, self.size = variable.shape, variable.ndim, variable.size
+
+    def __array_function__(self, *_: Any) -> Any:
+        """Refuse functions of NumPy, which would read all of it."""
+        return NotImplemented
+
+    def astype(self, dtype: np.typing.DTypeLike, **_: Any) -> Later:
+        """Have it written as another type."""
+        return Later(self.variable, dtype)
+
+    def pieces(self) -> Iterator[tuple[tuple[slice, ...], np.ndarray]]:
+        """Go through it; gives the place and the numbers of each piece."""
+        steps = zip(self.shape, rows_of_a_piece(self.variable), strict=True)
+        starts = [[slice(i, i + step) for i in range(0, length, step)] for length, step in steps]
+        for place in product(*starts):
+            yield place, self.variable[place].values.astype(self.dtype, copy=False)
+
+
+def left_in_files(dataset: xr.Dataset) -> xr.Dataset:
+    """Give a dataset to write, whose large variables are not read for it."""
+    return dataset.assign(
+        {
+            name: variable.copy(data=Later(variable))
+            for name, variable in dataset.data_vars.items()
+            if is_read_later(variable) and variable.dtype.kind in "biufc"
+        }
+    )

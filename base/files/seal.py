@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from ..jsonable import json_safe, json_text
-from .atomic import replacing
+from .writing import replacing
 
 FIELD = "sha256"
 """The field of a JSON object that is its seal."""
@@ -38,7 +38,7 @@ class Seal(Enum):
 
 @contextmanager
 def sealing(path: Path, *, new: bool = False) -> Iterator[Path]:
-    """Put a file in the place of `path` once it is written, with its seal; see `atomic.replacing`."""
+    """Put a file in the place of `path` once it is written, with its seal; see `writing.replacing`."""
     with replacing(path, new=new) as part:
         yield part
         seal(part)

@@ -2,13 +2,8 @@
 
 A program is started in a process group of its own, whose leader is a small shell that reads from a pipe which only this
 process can write to. Nothing is ever written: once this process ends, however it ends, the pipe is closed, and the
-shell kills the group. So compilers that `make` has started end as well, and nothing is left behind by a
-`kill -9`, on any Unix. The shell is there before the program is, so that there is no moment without it.
-
-Windows has neither such groups nor that shell. There the program alone ends with the block, and none is ended when this
-process is killed.
-
-What a program prints is read as it comes; beginning and end are kept in memory, nothing on disk.
+shell kills the group. So compilers that `make` has started end as well, and nothing is left behind by a `kill -9`, on
+any Unix. Windows has neither: there the program alone ends with the block.
 """
 
 from __future__ import annotations
@@ -18,10 +13,10 @@ import queue
 import signal
 import subprocess
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from ..errors import RunCancelled
@@ -31,8 +26,13 @@ KEPT_BYTES = 256 * 1024
 
 _GUARD = ("/bin/sh", "-c", "trap '' HUP INT TERM; read -r nothing; kill -KILL 0")
 _LOOK_SECONDS = 0.05
-_GATHER_SECONDS = 0.001
-_PIPE_BYTES = 64 * 1024
+_LONGEST_LINE = 64 * 1024
+_MEANINGS = {
+    "SIGSEGV": ", a memory error or endless recursion",
+    "SIGKILL": ", often for lack of memory",
+    "SIGABRT": ", an error that nothing caught",
+    "SIGFPE": ", a division of whole numbers by zero",
+}
 
 
 @dataclass(frozen=True)
@@ -53,32 +53,34 @@ def started(
     """Start a program; it and all that it started ends with the block, or with this process.
 
     No shell sees the command. `environment` is ours if not given. The program's `stdout` is a pipe with what it prints
-    on stdout and stderr, its stdin is empty.
-
-    Raises
-    ------
-    OSError
-        If it cannot be started.
+    on stdout and stderr, its stdin is empty. It is an `OSError` if it cannot be started.
     """
-    if os.name == "nt":
-        with _started_alone(command, folder, environment) as process:
-            yield process
-        return
-    read_end, write_end = os.pipe()  # neither is inherited but where it is handed on
-    try:
-        guard = subprocess.Popen(
-            _GUARD,
-            stdin=read_end,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            process_group=0,
+    with ExitStack() as ends:
+        group = None if os.name == "nt" else ends.enter_context(_guarded_group())
+        process = ends.enter_context(
+            subprocess.Popen(
+                [str(word) for word in command],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                cwd=folder,
+                env=environment,
+                process_group=group,
+            )
         )
+        ends.callback(process.kill if group is None else partial(_kill, group))
+        yield process
+
+
+@contextmanager
+def _guarded_group() -> Iterator[int]:
+    """Start the shell that kills its group once this process or the block has ended; yields the group's number."""
+    read_end, write_end = os.pipe()  # neither is inherited but where it is handed on
+    null = subprocess.DEVNULL
+    try:
+        guard = subprocess.Popen(_GUARD, stdin=read_end, stdout=null, stderr=null, process_group=0)
         try:
-            with _popen(command, folder, environment, group=guard.pid) as process:
-                try:
-                    yield process
-                finally:
-                    _kill(guard.pid)
+            yield guard.pid
         finally:
             _kill(guard.pid)
             guard.wait()
@@ -87,33 +89,20 @@ def started(
         os.close(write_end)
 
 
-@contextmanager
-def _started_alone(
-    command: Sequence[str | Path], folder: Path, environment: Mapping[str, str] | None
-) -> Iterator[subprocess.Popen[bytes]]:
-    """Start a program that ends with the block, without a group and a guard."""
-    with _popen(command, folder, environment) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
+def ending(code: int) -> str:
+    """Say how a process ended, from its negative exit code."""
+    try:
+        name = signal.Signals(-code).name
+    except ValueError:
+        name = f"signal {-code}"
+    return f"was ended by {name}{_MEANINGS.get(name, '')}"
 
 
-def _popen(
-    command: Sequence[str | Path],
-    folder: Path,
-    environment: Mapping[str, str] | None,
-    group: int | None = None,
-) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        [str(word) for word in command],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        cwd=folder,
-        env=environment,
-        process_group=group,
-    )
+def _kill(group: int) -> None:
+    # Nobody may be left; macOS says so by PermissionError. The leader is not waited for yet, so its number is not
+    # another's.
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, signal.SIGKILL)
 
 
 def run_guarded(
@@ -126,31 +115,53 @@ def run_guarded(
 ) -> Finished:
     """Run a program to its end; see `started`.
 
-    It ends, and all that it started, once `cancel` is set. `watch` is called with whole lines as they are printed,
-    several at a time; a line longer than a pipe's buffer comes in pieces.
-
-    Raises
-    ------
-    OSError
-        If it cannot be started.
-    RunCancelled
-        If it was stopped.
+    It ends, and all that it started, once `cancel` is set, with `RunCancelled`. `watch` is called with whole lines as
+    they are printed, several at a time; a line longer than a pipe's buffer comes in pieces.
     """
-    cancel = cancel or threading.Event()
-    console, lines = Console(), _WholeLines(watch)
+    console, lines = Console(), queue.SimpleQueue[bytes]()
     with started(command, folder=folder, environment=environment) as process:
         assert process.stdout is not None
-        for piece in _pieces(process.stdout.fileno(), cancel):
-            console.add(piece)
-            lines.add(piece)
-        lines.end()
+        own = os.dup(process.stdout.fileno())  # the block may close the other first
+        threading.Thread(target=_read, args=(own, lines), daemon=True).start()
+        for text in _printed(lines, cancel):
+            console.add(text)
+            if watch:
+                whole = text if text.endswith(b"\n") else text + b"\n"
+                watch(whole.decode(errors="replace"))
         while True:  # a program may close its stdout and go on
-            try:
-                code = process.wait(_LOOK_SECONDS)
-            except subprocess.TimeoutExpired:
-                _look(cancel)
-            else:
-                return Finished(code, console.text())
+            _look(cancel)
+            with suppress(subprocess.TimeoutExpired):
+                return Finished(process.wait(_LOOK_SECONDS), console.text())
+
+
+def _printed(lines: queue.SimpleQueue[bytes], cancel: threading.Event | None) -> Iterator[bytes]:
+    """Yield the lines that have come, together, until the program closes its stdout."""
+    ended = False
+    while not ended:
+        _look(cancel)
+        text = bytearray()
+        with suppress(queue.Empty):
+            line = lines.get(timeout=_LOOK_SECONDS)
+            while line and len(text) < _LONGEST_LINE:
+                text += line
+                line = lines.get_nowait()
+            text += line
+            ended = not line
+        if text:
+            yield bytes(text)
+
+
+def _look(cancel: threading.Event | None) -> None:
+    if cancel is not None and cancel.is_set():
+        raise RunCancelled("The run was stopped.")
+
+
+def _read(pipe: int, lines: queue.SimpleQueue[bytes]) -> None:
+    """Put the lines that a program prints into a queue, and "" at the end; in a thread, as Windows cannot otherwise."""
+    with os.fdopen(pipe, "rb") as file:
+        while line := file.readline(_LONGEST_LINE):
+            lines.put(line)
+    lines.put(b"")
 
 
 class Console:
@@ -175,60 +186,3 @@ class Console:
         dropped = self._dropped + len(self._tail) - len(tail)
         between = f"\n... {dropped} bytes are left out ...\n".encode() if dropped else b""
         return (head + between + tail).decode(errors="replace")
-
-
-class _WholeLines:
-    """Hands on whole lines."""
-
-    def __init__(self, watch: Callable[[str], None] | None) -> None:
-        self._watch, self._unfinished = watch, b""
-
-    def add(self, piece: bytes) -> None:
-        if self._watch is None:
-            return
-        lines, newline, self._unfinished = (self._unfinished + piece).rpartition(b"\n")
-        if newline:
-            self._watch((lines + newline).decode(errors="replace"))
-        if len(self._unfinished) >= _PIPE_BYTES:
-            self.end()
-
-    def end(self) -> None:
-        if self._unfinished and self._watch:
-            self._watch(self._unfinished.decode(errors="replace") + "\n")
-        self._unfinished = b""
-
-
-def _pieces(pipe: int, cancel: threading.Event) -> Iterator[bytes]:
-    """Yield the output of a program, until it closes its stdout; a thread waits for it, as Windows cannot otherwise."""
-    pieces: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-
-    own = os.dup(pipe)  # the caller may close the other first
-
-    def read() -> None:
-        while piece := os.read(own, _PIPE_BYTES):
-            pieces.put(piece)
-            if len(piece) < _PIPE_BYTES:
-                time.sleep(_GATHER_SECONDS)  # many short lines come together
-        pieces.put(b"")
-        os.close(own)
-
-    threading.Thread(target=read, daemon=True).start()
-    while True:
-        _look(cancel)
-        with suppress(queue.Empty):
-            piece = pieces.get(timeout=_LOOK_SECONDS)
-            if not piece:
-                return
-            yield piece
-
-
-def _look(cancel: threading.Event) -> None:
-    if cancel.is_set():
-        raise RunCancelled("The run was stopped.")
-
-
-def _kill(group: int) -> None:
-    # Nobody may be left; macOS says so by PermissionError. The leader is not waited for yet, so its number is not
-    # another's.
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(group, signal.SIGKILL)

@@ -154,7 +154,7 @@ def _keep_temporary_files_together() -> str | None:
     import shutil
     import tempfile
 
-    from ..files.leftovers import temporary_folder
+    from ..files.writing import temporary_folder
 
     try:
         folder = str(temporary_folder("onebasin"))

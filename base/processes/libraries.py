@@ -17,7 +17,7 @@ def prepare_jax() -> None:
     """
     import jax
 
-    from ..files.compiled import keep_compiled
+    from ..files.cache import keep_compiled
 
     jax.config.update("jax_enable_x64", True)
     with suppress(OSError):  # JAX does without, where no folder can be made
@@ -30,15 +30,14 @@ def prepare_jax_if_used() -> None:
     if "jaxlib" in sys.modules:  # others enter JAX itself as a module that is yet to load
         prepare_jax()
         return
-    from ..files.cache import make_user_cache, user_cache
-    from ..files.compiled import FOLDER
+    from ..files.cache import COMPILED, make_user_cache, user_cache
 
     os.environ["JAX_ENABLE_X64"] = "1"
     os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
     if not os.environ.get("JAX_COMPILATION_CACHE_DIR"):
         with suppress(OSError):
-            make_user_cache(FOLDER)
-            os.environ["JAX_COMPILATION_CACHE_DIR"] = str(user_cache(FOLDER))
+            make_user_cache(COMPILED)
+            os.environ["JAX_COMPILATION_CACHE_DIR"] = str(user_cache(COMPILED))
     _quieten_jax()
 
 

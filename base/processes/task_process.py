@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import RunCancelled, TaskDied, TaskError, error_in_words
-from ..files.leftovers import working_folder
-from ..notices import LOGGER
+from ..files.writing import working_folder
+from ..run_log import LOGGER
 from .children import run_guarded
 from .command import DONE, run_as_process
 

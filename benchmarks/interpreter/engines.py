@@ -6,10 +6,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from onebasin.stan.acceptance import Accepted, Refused, examine
+from onebasin.stan.choice import Accepted, Refused, examine
 from onebasin.stan.home.errors import StanProgramError
-from onebasin.stan.library import open_library
-from onebasin.stan.stan_library import StanLibrary
+from onebasin.stan.library import StanLibrary, open_library
 
 ENGINES = ("cmdstan", "stanli")
 SEED = 0

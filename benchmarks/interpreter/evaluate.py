@@ -17,7 +17,7 @@ from zlib import crc32
 
 import numpy as np
 
-from onebasin.stan.stan_library import StanLibrary
+from onebasin.stan.library import StanLibrary
 
 from .cases import Case, cases
 from .engines import opened, warning_of

@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from onebasin.base.arguments import checks_arguments
-from onebasin.base.checks import check_class, check_count, check_path, check_seed
+from onebasin.base.checks import check_class, check_count, check_path, check_seed, checks_arguments
 from onebasin.base.cores import available_cores
 from onebasin.base.errors import ArgumentError, RunCancelled
 from onebasin.base.files.locks import locked

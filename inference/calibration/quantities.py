@@ -20,7 +20,7 @@ from jaxtyping import Float
 from onebasin.base.errors import ArgumentError, code_of_user
 from onebasin.models.symmetry.blocks import Symmetry, equal_modes
 from onebasin.models.symmetry.canonical import canonical
-from onebasin.posteriors.chains import diagnostics
+from onebasin.posteriors.rhat_ess import diagnostics
 
 from .family import Data, Quantity, Values
 

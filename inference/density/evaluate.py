@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
-from onebasin.base.arguments import checks_arguments
-from onebasin.base.checks import check_class, check_seed
+from onebasin.base.checks import check_class, check_seed, checks_arguments
 from onebasin.base.errors import ArgumentError
 from onebasin.base.precision import precision
 from onebasin.base.text import dotted

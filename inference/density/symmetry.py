@@ -11,13 +11,11 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from onebasin.base.arguments import checks_arguments
-from onebasin.base.card import Card, Fact, FactList, Words
+from onebasin.base.card import Card, Fact, FactList, Shown, Words
 from onebasin.base.card import Part as CardPart
-from onebasin.base.checks import check_count, check_not_negative, check_seed
+from onebasin.base.checks import check_count, check_not_negative, check_seed, checks_arguments
 from onebasin.base.errors import ArgumentError, InferenceError
 from onebasin.base.precision import precision
-from onebasin.base.showing import Shown
 from onebasin.models.symmetry.blocks import Block, Symmetry, equal_modes
 from onebasin.models.symmetry.changes import changes
 from onebasin.models.symmetry.elements import Element, Part, choose, differ, on_arrays

@@ -28,7 +28,7 @@ from onebasin.base.errors import InferenceError, OnebasinError
 from onebasin.base.precision import precision
 from onebasin.base.seeds import Purpose
 from onebasin.posteriors import schema
-from onebasin.posteriors.weights import STATISTICS, khat_limit, khat_of_weights, why_lost
+from onebasin.posteriors.pareto import STATISTICS, khat_limit, khat_of_weights, why_lost
 
 from ..contracts.engines import definition_of
 from ..contracts.method import Found, Job, one_chain

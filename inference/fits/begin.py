@@ -20,7 +20,7 @@ from onebasin.base.errors import ArgumentError, InferenceError
 from onebasin.base.precision import precision
 from onebasin.base.seeds import Purpose, keys_for
 from onebasin.posteriors import schema
-from onebasin.posteriors.weights import EVEN, khat_of_weights, tails_of
+from onebasin.posteriors.pareto import EVEN, khat_of_weights, tails_of
 
 from ..contracts.engines import DEFINED
 from ..contracts.method import Found, Job

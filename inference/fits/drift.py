@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
-from onebasin.posteriors.weights import CLAIMED, TAIL, resampled, tails_of
+from onebasin.posteriors.pareto import CLAIMED, TAIL, resampled, tails_of
 
 from ..density.counted import CountedDensity
 from .gaussian import Matrix, NormalFit, Points, moments

@@ -21,7 +21,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from scipy.special import logsumexp
 
-from onebasin.posteriors.weights import (
+from onebasin.posteriors.pareto import (
     miss_a_region,
     resampled,
     smoothed,

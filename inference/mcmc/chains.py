@@ -21,8 +21,8 @@ import numpy as np
 
 from onebasin.base.cores import available_cores
 from onebasin.base.errors import InferenceError
-from onebasin.base.files.leftovers import working_folder
 from onebasin.base.files.locks import locked
+from onebasin.base.files.writing import working_folder
 from onebasin.base.processes.tasks import connected
 from onebasin.posteriors import schema
 
@@ -162,7 +162,7 @@ def sample(
         warmup = s.warmup if getattr(s, "save_warmup", False) else 0
         gathered = Gathered(s.chains, s.draws, there, warmup=warmup, thin=thin)
         at_once = min(at_once, s.chains)
-        job.bars.expect(chains=s.chains, warmup=s.warmup, draws=run.draws, at_once=at_once)
+        job.bars.expect(chains=s.chains, warmup=s.warmup, draws=run.draws)
         ended = run_chains(
             partial(job.implementation, replace(job, method=run, folder=folder)),
             gathered,

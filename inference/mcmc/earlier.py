@@ -14,8 +14,8 @@ from jaxtyping import Float
 
 from onebasin.base.errors import ArgumentError
 from onebasin.base.jsonable import read_json_file
-from onebasin.base.notices import notice
 from onebasin.base.precision import precision
+from onebasin.base.run_log import notice
 from onebasin.base.seeds import Purpose, keys_for
 from onebasin.posteriors import schema
 from onebasin.posteriors.view import View, as_view

@@ -21,7 +21,7 @@ import xarray as xr
 
 from onebasin.base.errors import InferenceError, RunCancelled
 from onebasin.base.files.seal import Seal, examine
-from onebasin.base.notices import notice
+from onebasin.base.run_log import notice
 from onebasin.posteriors import schema
 from onebasin.posteriors.pointwise import Values
 from onebasin.posteriors.scratch import Room

@@ -15,14 +15,13 @@ from typing import Any
 import numpy as np
 
 from onebasin.base.errors import OnebasinError, RunCancelled
-from onebasin.base.notices import notice
 from onebasin.base.progress import ChainBar
+from onebasin.base.run_log import notice
 from onebasin.stan import command
 from onebasin.stan.choice import STANLI
 from onebasin.stan.home.errors import StanRunError
-from onebasin.stan.output import Adaptation, keep_whole_rows, read_blocks
 from onebasin.stan.program import name_draws
-from onebasin.stan.run import make_ready, run
+from onebasin.stan.run import Adaptation, keep_whole_rows, make_ready, read_blocks, run
 
 from ..contracts.method import Job
 from .nuts import Nuts

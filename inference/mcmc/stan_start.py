@@ -25,10 +25,9 @@ from onebasin.base.errors import InferenceError
 from onebasin.base.precision import precision
 from onebasin.models.target import Target
 from onebasin.stan import command
+from onebasin.stan.compile import ProgramInfo
 from onebasin.stan.home.errors import StanRunError
-from onebasin.stan.output import Output, read, read_adaptation, read_blocks
-from onebasin.stan.run import ReadyProgram, run
-from onebasin.stan.translation import ProgramInfo
+from onebasin.stan.run import Output, ReadyProgram, read, read_adaptation, read_blocks, run
 
 from ..density.start import check_names
 from ..runs.checkpoint import state_file

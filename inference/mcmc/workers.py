@@ -16,11 +16,11 @@ from typing import Any, NamedTuple, cast, override
 import numpy as np
 
 from onebasin.base.cores import available_cores
-from onebasin.base.files.leftovers import working_folder
-from onebasin.base.notices import record
+from onebasin.base.files.writing import working_folder
 from onebasin.base.processes.task_process import tell
 from onebasin.base.processes.tasks import run_tasks, succeeded
 from onebasin.base.progress import ChainBar, ProgressBars
+from onebasin.base.run_log import record
 
 from ..contracts.method import Job
 from ..runs import checkpoint

@@ -21,7 +21,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import logsumexp
 
-from onebasin.posteriors.chains import mean_ess
+from onebasin.posteriors.rhat_ess import mean_ess
 
 from ..fits.gaussian import LOG_2PI, NormalFit, Points
 

@@ -18,7 +18,7 @@ from scipy.special import expit, log_expit, logsumexp
 from onebasin.base.precision import precision
 from onebasin.base.seeds import Purpose
 from onebasin.posteriors import schema
-from onebasin.posteriors.chains import rhat
+from onebasin.posteriors.rhat_ess import rhat
 
 from ..contracts.method import Found, Job
 from ..density.counted import in_double
@@ -199,7 +199,7 @@ def sampled(job: Job[Modes]) -> Found:
         # Optima that no chain stayed at, by Laplace's estimates of their integrals.
         highest = highest_evidence(tops)
         left += tuple((highest - top.log_evidence, top.starts) for top in lost)
-        job.bars.expect(chains=len(kept) * settings.chains, **amount, at_once=settings.chains)
+        job.bars.expect(chains=len(kept) * settings.chains, **amount)
         basins, walks = full_basins(job, folding, kept)
         regions, estimates = _ordered(folding, basins, seed)
         weights = weigh(estimates)

@@ -9,12 +9,10 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 import numpy as np
 
-from onebasin.base.arguments import checks_arguments
-from onebasin.base.card import Card
-from onebasin.base.checks import check_count, check_positive, check_seed
+from onebasin.base.card import Card, Shown
+from onebasin.base.checks import check_count, check_positive, check_seed, checks_arguments
 from onebasin.base.precision import precision
 from onebasin.base.progress import ProgressBars
-from onebasin.base.showing import Shown
 from onebasin.base.table import Table
 from onebasin.models.target import Target, check_target
 

@@ -11,15 +11,14 @@ import numpy as np
 import xarray as xr
 
 from onebasin.base.errors import InferenceError, OnebasinError
-from onebasin.base.files.leftovers import working_folder
+from onebasin.base.files.writing import working_folder
 from onebasin.posteriors import schema
 from onebasin.stan import command
 from onebasin.stan.choice import STANLI
 from onebasin.stan.home.errors import StanRunError
 from onebasin.stan.library import open_library
-from onebasin.stan.output import Output, read
 from onebasin.stan.program import definition, name_draws
-from onebasin.stan.run import ReadyProgram, make_ready, run
+from onebasin.stan.run import Output, ReadyProgram, make_ready, read, run
 
 from ..contracts.method import Found, Job, one_chain
 from ..mcmc.stan_start import SIGNIFICANT_FIGURES, find_optimum, parameters_of, seeds_of, write

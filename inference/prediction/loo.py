@@ -17,10 +17,9 @@ import xarray as xr
 
 from onebasin.analysis.compare.models import answered
 from onebasin.analysis.diagnostics.diagnose import carried
-from onebasin.base.arguments import checks_arguments
-from onebasin.base.checks import check_count, check_seed
+from onebasin.base.checks import check_count, check_seed, checks_arguments
 from onebasin.base.errors import ArgumentError
-from onebasin.base.notices import notice
+from onebasin.base.run_log import notice
 from onebasin.posteriors import schema
 from onebasin.posteriors.leave_one_out import (
     LogLikelihood,

@@ -14,8 +14,7 @@ import xarray as xr
 from numpyro.handlers import seed as seeded
 from numpyro.handlers import substitute, trace, uncondition
 
-from onebasin.base.arguments import checks_arguments
-from onebasin.base.checks import check_count, check_seed
+from onebasin.base.checks import check_count, check_seed, checks_arguments
 from onebasin.base.errors import ArgumentError, ModelDataError
 from onebasin.base.precision import precision
 from onebasin.base.seeds import Purpose, keys_for

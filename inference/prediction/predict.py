@@ -13,12 +13,10 @@ import xarray as xr
 from jaxtyping import Float
 
 from onebasin.analysis.diagnostics.diagnose import Carried, carried
-from onebasin.base.arguments import checks_arguments
-from onebasin.base.card import MOST, Card, FactList, Words, in_brief
-from onebasin.base.checks import check_inputs, check_seed
+from onebasin.base.card import MOST, Card, FactList, Shown, Words, in_brief
+from onebasin.base.checks import check_inputs, check_seed, checks_arguments
 from onebasin.base.errors import ArgumentError, ModelDataError
 from onebasin.base.precision import precision
-from onebasin.base.showing import Shown
 from onebasin.base.table import frame_table
 from onebasin.models.pymc_target import PymcTarget
 from onebasin.models.target import Named, Target
@@ -281,9 +279,8 @@ def _of_stan(
     stored: Stored,
     progress: Callable[[str], None] | None,
 ) -> Found:
-    from onebasin.stan.groups import find_roles
     from onebasin.stan.home.errors import StanDataError
-    from onebasin.stan.program import definition
+    from onebasin.stan.program import definition, find_roles
     from onebasin.stan.run import declarations
 
     from ..density.evaluate import generated_quantities

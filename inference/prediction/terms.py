@@ -70,7 +70,7 @@ class StanTerms:
 
     @cached_property
     def _own(self) -> dict[str, str]:
-        from onebasin.stan.groups import find_roles
+        from onebasin.stan.program import find_roles
 
         from ..runs.groups import arrays_of
 

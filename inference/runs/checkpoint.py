@@ -19,10 +19,10 @@ import numpy as np
 
 from onebasin.base.checks import check_path
 from onebasin.base.errors import InferenceError
-from onebasin.base.files.claims import read_arrays
-from onebasin.base.files.leftovers import sweep
 from onebasin.base.files.seal import Seal, examine, sealing
-from onebasin.base.notices import notice
+from onebasin.base.files.sizes import read_arrays
+from onebasin.base.files.writing import sweep
+from onebasin.base.run_log import notice
 
 MARK = "fingerprint"
 """The array that says which run a file is of."""

@@ -15,9 +15,9 @@ import numpy as np
 import xarray as xr
 
 from onebasin.base.errors import OnebasinError
-from onebasin.base.notices import notice
 from onebasin.base.precision import precision
 from onebasin.base.progress import ProgressBars
+from onebasin.base.run_log import notice
 from onebasin.models.symmetry.blocks import Symmetry, wider_blocks
 from onebasin.models.symmetry.evidence import Evidence
 from onebasin.models.symmetry.group import Group

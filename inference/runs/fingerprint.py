@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from onebasin.base.errors import NoFingerprint
-from onebasin.base.notices import notice
+from onebasin.base.run_log import notice
 from onebasin.models.target import Target
 
 from ..contracts.engines import ENGINES, bound, definition_of, named
@@ -85,12 +85,11 @@ def _target(
 
 
 def _stan(target: Target, progress: Callable[[str], None] | None) -> tuple[str, Any]:
-    from onebasin.stan.compile import source_key
+    from onebasin.stan.compile import source_key, translate
     from onebasin.stan.home.search import find_cmdstan
     from onebasin.stan.interpreter.runtime import identity
     from onebasin.stan.interpreter.source import full_text, included_files
     from onebasin.stan.program import definition
-    from onebasin.stan.translation import translate
 
     program = definition(target)
     if program.chosen().accepted is not None:

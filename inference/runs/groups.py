@@ -10,18 +10,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import numpy as np
 import xarray as xr
 
-from onebasin.base.files.later import stacked
-from onebasin.base.files.pieces import pieces
-from onebasin.base.notices import notice
+from onebasin.base.files.pieces import pieces, stacked
 from onebasin.base.precision import precision
+from onebasin.base.run_log import notice
 from onebasin.models.target import Named, Target
 from onebasin.posteriors import schema
-from onebasin.posteriors.kinds import GENERATED, PARAMETER
 from onebasin.posteriors.network_groups import bytes_a_draw, network_groups
 from onebasin.posteriors.pointwise import DrawGroup, Values, labelled, why_left_out
 from onebasin.posteriors.schema import LOG_LIKELIHOOD, LOG_PRIOR, POSTERIOR_PREDICTIVE
-from onebasin.stan.groups import ProgramQuantities, find_roles
-from onebasin.stan.program import definition
+from onebasin.posteriors.view import GENERATED, PARAMETER
+from onebasin.stan.program import ProgramQuantities, definition, find_roles
 
 from .origin import NOWHERE, Origin, with_axes
 

@@ -16,7 +16,7 @@ from onebasin.models.data.hash import data_sha256
 from onebasin.models.numpyro_target import NumpyroTarget
 from onebasin.models.target import Named, Target
 from onebasin.posteriors import schema
-from onebasin.posteriors.kinds import GENERATED, PARAMETER, TRANSFORMED, is_named_as_generated
+from onebasin.posteriors.view import GENERATED, PARAMETER, TRANSFORMED, is_named_as_generated
 
 
 @dataclass(frozen=True)
@@ -63,9 +63,8 @@ def origin_of(target: Target, engine: str, progress: Callable[[str], None] | Non
         return Origin(data_sha256=digest, dims=target.dims)
     if engine != "stan":
         return _of_numpyro(target)
-    from onebasin.stan.groups import check_roles
     from onebasin.stan.interpreter.source import full_text
-    from onebasin.stan.program import definition
+    from onebasin.stan.program import check_roles, definition
     from onebasin.stan.run import declarations
 
     program = definition(target)

@@ -9,13 +9,12 @@ from typing import Any
 
 import xarray as xr
 
-from onebasin.base.arguments import checks_arguments
-from onebasin.base.checks import Paths, check_class, check_path, check_paths
+from onebasin.base.checks import Paths, check_class, check_path, check_paths, checks_arguments
 from onebasin.base.errors import ArgumentError, PosteriorFileError
-from onebasin.base.files.outputs import claim
+from onebasin.base.files.writing import claim
 from onebasin.models.target import Target
 from onebasin.posteriors import schema
-from onebasin.posteriors.opening import open_tree
+from onebasin.posteriors.open import open_tree
 from onebasin.posteriors.pointwise import LIMIT_MB, DrawGroup, Values
 from onebasin.posteriors.scratch import close_with
 from onebasin.posteriors.writing import format_of, write_tree

@@ -11,8 +11,7 @@ from typing import Any, cast
 
 import xarray as xr
 
-from onebasin.base.arguments import checks_arguments, no_argument
-from onebasin.base.checks import check_path, check_seed
+from onebasin.base.checks import check_path, check_seed, checks_arguments, no_argument
 from onebasin.base.errors import ArgumentError, ArgumentTypeError
 from onebasin.base.progress import ProgressBars
 from onebasin.models.target import Target, check_target

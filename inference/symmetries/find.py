@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onebasin.base.arguments import checks_arguments
-from onebasin.base.checks import check_seed
+from onebasin.base.checks import check_seed, checks_arguments
 from onebasin.base.errors import ArgumentError
 from onebasin.base.precision import precision
 from onebasin.models.target import check_target

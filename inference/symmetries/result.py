@@ -9,8 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from onebasin.base.card import Card, Fact, FactList, Part, Words
-from onebasin.base.showing import Shown
+from onebasin.base.card import Card, Fact, FactList, Part, Shown, Words
 from onebasin.base.table import Flag
 from onebasin.models.symmetry.block import Block
 from onebasin.models.symmetry.blocks import Complement, Exchangeable, Flip, Symmetry

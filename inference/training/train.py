@@ -20,14 +20,12 @@ import optax
 import xarray as xr
 from jaxtyping import Array, Float, Int
 
-from onebasin.base.arguments import checks_arguments
-from onebasin.base.card import Card, FactList, Words, in_sizes, number
-from onebasin.base.checks import check_class, check_seed
+from onebasin.base.card import Card, FactList, Shown, Words, in_sizes, number
+from onebasin.base.checks import check_class, check_seed, checks_arguments
 from onebasin.base.errors import ArgumentError
 from onebasin.base.precision import precision
 from onebasin.base.seeds import Purpose, keys_for
 from onebasin.base.settings import given_or_default
-from onebasin.base.showing import Shown
 from onebasin.models.networks.bayesian import NetworkTarget
 from onebasin.models.target import Target
 

@@ -21,13 +21,11 @@ import pandas as pd
 import xarray as xr
 from jaxtyping import Array, Float
 
-from onebasin.base.arguments import checks_arguments
-from onebasin.base.card import Card, Words, measured, number
-from onebasin.base.checks import check_class, check_count, check_seed
+from onebasin.base.card import Card, Shown, Words, measured, number
+from onebasin.base.checks import check_class, check_count, check_seed, checks_arguments
 from onebasin.base.errors import ArgumentError
 from onebasin.base.precision import precision
 from onebasin.base.seeds import Purpose, key_for
-from onebasin.base.showing import Shown
 from onebasin.base.table import Table
 from onebasin.models.symmetry.blocks import equal_modes
 from onebasin.models.target import Target, check_target

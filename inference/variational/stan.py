@@ -19,12 +19,11 @@ import numpy as np
 import xarray as xr
 
 from onebasin.base.errors import AdviFailed, ArgumentError
-from onebasin.base.files.leftovers import working_folder
+from onebasin.base.files.writing import working_folder
 from onebasin.stan import command
 from onebasin.stan.home.errors import StanRunError
-from onebasin.stan.output import Output, read
 from onebasin.stan.program import name_draws
-from onebasin.stan.run import make_ready, run
+from onebasin.stan.run import Output, make_ready, read, run
 
 from ..contracts.method import Found, Job
 from ..mcmc.stan_start import SIGNIFICANT_FIGURES, init_values, write

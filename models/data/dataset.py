@@ -10,9 +10,8 @@ from typing import Literal, Protocol, cast, get_args, runtime_checkable
 import numpy as np
 from jaxtyping import Float, Int
 
-from onebasin.base.card import Card, FactList, Words, in_brief
+from onebasin.base.card import Card, FactList, Shown, Words, in_brief
 from onebasin.base.errors import ArgumentError
-from onebasin.base.showing import Shown
 
 Task = Literal["regression", "classification"]
 Units = Literal["data", "standardised"]

@@ -18,7 +18,7 @@ import numpy as np
 from jaxtyping import Float, Int, UInt8
 
 from onebasin.base.errors import ArgumentError
-from onebasin.base.files.claims import ClaimError, check_claim
+from onebasin.base.files.sizes import ClaimError, check_claim
 
 from .dataset import Dataset
 from .folders import CorruptDataError, find

@@ -24,10 +24,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from onebasin.base.card import Brief
 from onebasin.base.checks import MOST, check_count, choose
 from onebasin.base.errors import ArgumentError
-from onebasin.base.files.claims import in_words
-from onebasin.base.showing import Brief
+from onebasin.base.files.sizes import in_words
 
 READOUTS = ("linear", "sum")
 SKIPS = ("orthogonal",)

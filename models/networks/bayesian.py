@@ -18,12 +18,10 @@ import numpy as np
 import numpyro
 from jaxtyping import Array, Float
 
-from onebasin.base.card import Card, FactList, Words
+from onebasin.base.card import Brief, Card, FactList, Words, page
 from onebasin.base.checks import check_class, check_inputs, check_labels, check_outputs
 from onebasin.base.errors import ArgumentError
-from onebasin.base.html import page
 from onebasin.base.jsonable import parse_json
-from onebasin.base.showing import Brief
 
 from ..symmetry.blocks import Block, Exchangeable, Rescalable, Symmetry
 from ..symmetry.group import copies, in_words

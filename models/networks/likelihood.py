@@ -11,9 +11,9 @@ import numpyro
 from jaxtyping import Array, Float, Int
 from numpyro import distributions as dist
 
+from onebasin.base.card import Brief
 from onebasin.base.checks import check_positive
 from onebasin.base.errors import ArgumentError
-from onebasin.base.showing import Brief
 
 PREDICTED = "predicted"
 """The word for noise whose standard deviation is an output of the network."""

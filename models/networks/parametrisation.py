@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 from numpyro import distributions as dist
 
+from onebasin.base.card import Brief
 from onebasin.base.checks import check_positive, choose
 from onebasin.base.errors import ArgumentError
-from onebasin.base.showing import Brief
 
 from ..transforms.distributions import OrderedNormal, UnitColumns
 from ..transforms.transforms import UNIT_COLUMN_CHARTS

@@ -11,8 +11,7 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float
 
-from onebasin.base.arguments import checks_arguments
-from onebasin.base.checks import check_class, check_count, check_inputs
+from onebasin.base.checks import check_class, check_count, check_inputs, checks_arguments
 from onebasin.base.errors import ArgumentError
 
 from .architecture import Network

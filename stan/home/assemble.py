@@ -1,32 +1,152 @@
-"""Putting a CmdStan home together from the httpstan wheel.
+"""Put a CmdStan home together from the httpstan wheel, in the user's cache; list and remove such homes.
 
-The wheel ships Stan's C++ headers, the libraries they need and ``stanc``. To these come a makefile
-and a command-line driver of our own (``stan/cmdstan``). The result lives in the user's cache and
-holds everything it needs: the wheel's files are hard-linked into it (copied where the cache is on
-another file system), so that it outlives the environment the wheel was installed in.
+The wheel ships Stan's C++ headers, the libraries they need and ``stanc``. To these come a makefile and a command-line
+driver of our own (``stan/cmdstan``). The wheel's files are hard-linked into the home (copied where the cache is on
+another file system), so that it outlives the environment the wheel was installed in. A home's folder is named after all
+that it was made from (Stan, wheel, compiler, sources, flags); a change of any of these gives another folder.
 """
 
 import errno
+import hashlib
 import json
 import os
+import platform
+import re
 import shutil
+import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from onebasin.base.cores import available_cores
 from onebasin.base.errors import ArgumentError
-from onebasin.base.files.cache import make_user_cache
-from onebasin.base.files.leftovers import sweep, unfinished, working_folder
-from onebasin.base.files.makers import is_running
+from onebasin.base.files.cache import make_user_cache, user_cache
+from onebasin.base.files.writing import is_running, sweep, unfinished, working_folder
 from onebasin.base.processes.children import run_guarded
 
-from .cache import PART, default_cache, folder_name, is_complete, sources
-from .directory import MARKER, Home, Progress, building_lock, read_home
-from .environment import build_environment, check_home_path
+from .directory import (
+    FIELD,
+    MARKER,
+    Home,
+    Progress,
+    build_environment,
+    building_lock,
+    check_home_path,
+    digests,
+    read_home,
+    read_marker,
+)
 from .errors import HomeBuildError
-from .integrity import FIELD, digests
-from .summaries import TOOLS, launcher
-from .toolchain import Toolchain, Wheel, find_parts
+from .toolchain import Toolchain, Wheel, find_parts, find_toolchain, find_wheel
+
+PART = "cmdstan"
+"""The folder of the user's cache in which they are."""
+
+_OURS = re.compile(r"cmdstan-.+-httpstan-.+-[0-9a-f]{10}")
+"""Names that `folder_name` gives; whatever else lies in the cache is somebody else's."""
+
+
+@dataclass(frozen=True)
+class AssembledHome:
+    """One home in the cache."""
+
+    path: Path
+    stan: str
+    httpstan: str
+    compiler: str  # With its kind, as ``gcc 12.2.0``.
+    flag_sets: tuple[str, ...]  # Those that have a driver, as ``default`` or ``threads``.
+    size: int  # Bytes on disk; files shared with the wheel by a hard link count in full.
+    current: bool  # It belongs to the present compiler and wheel, so that it would be used now.
+
+
+def default_cache() -> Path:
+    """Return the folder of assembled homes: ``cmdstan`` in the user's cache for onebasin."""
+    return user_cache(PART)
+
+
+def assembled_path() -> Path | None:
+    """Return the path of the home for this machine's compiler and wheel, existing or not; None where one is missing."""
+    try:
+        name = folder_name(find_toolchain(), find_wheel())
+    except HomeBuildError:
+        return None
+    return default_cache() / name
+
+
+def folder_name(toolchain: Toolchain, wheel: Wheel) -> str:
+    """Name a home after the versions of what it is made from, and a hash of them and its sources."""
+    digest = hashlib.sha256()
+    for part in (*map(str, vars(toolchain).values()), wheel.version, platform.machine()):
+        digest.update(part.encode() + b"\0")
+    for path in sorted(sources().rglob("*")):
+        if path.is_file():
+            digest.update(path.relative_to(sources()).as_posix().encode() + b"\0")
+            digest.update(path.read_bytes() + b"\0")
+    return (
+        f"cmdstan-{wheel.stan_version}-httpstan-{wheel.version}"
+        f"-{toolchain.kind}-{toolchain.version}-{digest.hexdigest()[:10]}"
+    )
+
+
+def sources() -> Path:
+    """Return the folder of what is ours in a home: the makefile, the driver, the example."""
+    return Path(__file__).parents[1] / "cmdstan"
+
+
+def is_complete(path: Path) -> bool:
+    """Tell whether a folder is a home whose build came to its end."""
+    return os.path.isfile(path / MARKER)  # unlike Path.is_file, false where it may not look
+
+
+def assembled_homes() -> list[AssembledHome]:
+    """List the homes in the cache whose build was completed, in the order of their names."""
+    current = assembled_path()
+    homes = []
+    for path in sorted(default_cache().glob("cmdstan-*")):
+        facts = read_marker(path) if is_complete(path) else None
+        if not facts or not {"toolchain", "stan", "httpstan"} <= facts.keys():  # it is damaged
+            continue
+        builds = sorted((path / "build").iterdir()) if (path / "build").is_dir() else []
+        tools = facts["toolchain"]
+        home = AssembledHome(
+            path=path,
+            stan=facts["stan"],
+            httpstan=facts["httpstan"],
+            compiler=f"{tools['kind']} {tools['version']}",
+            flag_sets=tuple(folder.name for folder in builds if (folder / "engines.o").exists()),
+            size=sum(file.stat().st_size for file in path.rglob("*") if file.is_file()),
+            current=path == current,
+        )
+        homes.append(home)
+    return homes
+
+
+def remove(*, keep_current: bool = False) -> list[Path]:
+    """Delete assembled homes with their logs, and what killed builds left; return the folders that are gone.
+
+    Programs that were compiled with a home stop working, since they load a library from there. A home that somebody is
+    building at this moment is left alone; `keep_current` spares the one of the present compiler and wheel.
+    """
+    from filelock import FileLock, Timeout
+
+    root = default_cache()
+    spared = assembled_path() if keep_current else None
+    names = {entry.name.lstrip(".").removesuffix(".lock") for entry in root.glob("*.lock")}
+    names |= {entry.name for entry in root.glob("cmdstan-*") if entry.is_dir()}
+    removed: list[Path] = []
+    for name in sorted(filter(_OURS.fullmatch, names)):
+        if root / name == spared:
+            continue
+        # The lock stays: somebody may have opened it to wait, and would then hold a file that is no more.
+        with suppress(Timeout), FileLock(root / f"{name}.lock", timeout=0):
+            folders = [root / name, *sorted(root.glob(f".{name}.*"))]
+            gone = [folder for folder in folders if folder.is_dir() and not folder.is_symlink()]
+            for folder in gone:
+                shutil.rmtree(folder)
+            (root / f"{name}.log").unlink(missing_ok=True)
+            removed += gone
+    return removed
+
 
 _FREE_BYTES = 1_500_000_000
 _BYTES_PER_JOB = 2_500_000_000
@@ -133,7 +253,7 @@ def _build(partial: Path, target: Path, order: _Order) -> None:
     (partial / "bin").mkdir()
     shutil.copy2(wheel.folder / "stanc", partial / "bin" / "stanc")
     (partial / "bin" / "stanc").chmod(0o755)
-    for tool in TOOLS:
+    for tool in ("stansummary", "diagnose"):
         (partial / "bin" / tool).write_text(launcher(tool))
         (partial / "bin" / tool).chmod(0o755)
     shutil.copytree(sources(), partial, dirs_exist_ok=True)
@@ -168,6 +288,12 @@ def _link_or_copy(source: str | Path, destination: str | Path) -> None:
         os.link(source, destination)
     except OSError:  # another file system, or one without hard links
         shutil.copy2(source, destination)
+
+
+def launcher(tool: str) -> str:
+    """Give the script that a home has as `bin/TOOL`: `summaries` in the Python that assembled it."""
+    python = sys.executable.replace("'", "'\\''")
+    return f"#!/bin/sh\nexec '{python}' -P -m onebasin.stan.home.summaries {tool} \"$@\"\n"
 
 
 def run_make(command: list[str], folder: Path, log: Path, report: Progress) -> None:

@@ -10,7 +10,7 @@ import hashlib
 import shutil
 from pathlib import Path
 
-from onebasin.base.files.leftovers import sweep, working_folder
+from onebasin.base.files.writing import sweep, working_folder
 
 from .assemble import assemble, run_make
 from .directory import Home, Progress, building_lock

@@ -1,16 +1,31 @@
-"""A CmdStan directory: its place and version, and pointing cmdstanpy to it."""
+"""A CmdStan directory: its place and version, whether it is whole, and the environment of a build with it.
 
+A makefile with a version makes a folder a CmdStan directory; a copy that broke off, a release that was never built and
+an assembly that lost a file have one too. The digests of an assembled home lie in its marker: of the translator, the
+tools, the libraries and the objects of the driver. Not of the headers: they are read again at every compilation.
+
+Everything that `make`, `stanc` and the compiler are started with comes from here. The environment goes through but for
+what an outer `make` left in it for its own children, and for what would change how a program is translated: `MAKEFLAGS`
+and its like, `MAKEFILES`, `STANCFLAGS`, `USER_HEADER`. The compiler's variables (`CXX`, `CXXFLAGS`, ...) do reach the
+build, as do the home's `make/local` and the user's `~/.config/stan/make.local`; since they decide what a compiled
+program does, they are part of its key in the cache (`build_flags`).
+"""
+
+from __future__ import annotations
+
+import hashlib
 import json
 import os
 import re
-from collections.abc import Callable, Iterator
+import string
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from .environment import check_home_path
-from .errors import CmdStanNotFound
+from .errors import CmdStanNotFound, HomeBuildError
 
 Origin = Literal["CMDSTAN", "cmdstanpy default", "conda", "assembled"]
 Progress = Callable[[str], None]
@@ -97,3 +112,125 @@ def building_lock(made: Path, report: Progress | None = None) -> Iterator[None]:
         yield
     finally:
         lock.release()
+
+
+_WITHHELD = frozenset(
+    [
+        "MAKEFLAGS",
+        "MFLAGS",
+        "GNUMAKEFLAGS",
+        "MAKELEVEL",
+        "MAKEFILES",
+        "MAKEOVERRIDES",
+        "STANCFLAGS",
+        "USER_HEADER",
+    ]
+)
+_DECIDING = (
+    *("CXX", "CXXFLAGS", "CPPFLAGS", "LDFLAGS", "LDLIBS", "O", "PRECOMPILED_HEADERS"),
+    *("CPATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH"),
+    *("STAN_THREADS", "STAN_OPENCL", "STAN_MPI", "STAN_NO_RANGE_CHECKS", "STAN_CPP_OPTIMS"),
+)
+_ASCII = frozenset(string.ascii_letters + string.digits + "/._-+@")
+
+
+def build_environment() -> dict[str, str]:
+    """Give the variables that a build is started with."""
+    kept = {name: value for name, value in os.environ.items() if name not in _WITHHELD}
+    # The makefiles of CmdStan and of our homes include `$(HOME)/.config/stan/make.local`, unquoted.
+    if unfit_character(kept.get("HOME", "")):
+        del kept["HOME"]
+    return kept
+
+
+def build_flags(home: Path) -> str:
+    """Give all that decides how a program is compiled, but for the program and the home: variables and make's files."""
+    given = [f"{name}={os.environ[name]}" for name in _DECIDING if os.environ.get(name)]
+    files = (home / "make" / "local", Path(os.path.expanduser("~/.config/stan/make.local")))
+    texts = [path.read_text(errors="surrogateescape") for path in files if os.path.isfile(path)]
+    return "\n".join([*given, *texts])
+
+
+def unfit_character(path: str | Path) -> str:
+    """Return the first character in a path that make, the shell or the linker does not take in a name; or nothing."""
+    for character in str(path):
+        shown = character.isprintable() and not character.isspace()
+        if not (character in _ASCII if character.isascii() else shown):
+            return character
+    return ""
+
+
+def check_home_path(path: Path, origin: str) -> None:
+    """Refuse a folder of CmdStan's whose path, or the one that links in it lead to, make cannot take."""
+    odd = unfit_character(path) or unfit_character(path.resolve())
+    if odd:
+        raise CmdStanNotFound(
+            f"{str(path)!r} ({origin}) has the character {odd!r} in its path, with which make cannot compile programs; "
+            "set CMDSTAN or XDG_CACHE_HOME to a path of letters, digits and the characters . _ - + @ alone."
+        )
+
+
+FIELD = "files"
+"""The marker's field for the digests; homes of earlier versions do not have it."""
+
+_PATTERNS = ("bin/*", "lib/*", "driver/*", "build/**/*.o", "makefile")
+
+TIMEOUT = 60.0
+"""Seconds that a tool may take to say its version."""
+
+_RELEASE = ("make/program", "stan/src/stan/model/model_header.hpp")
+_ASSEMBLED = ("include/stan/model/model_header.hpp", "build/default/engines.o")
+
+
+def fault(home: Home) -> str:
+    """Say in a sentence what is broken in a CmdStan directory and what to do; empty where nothing is."""
+    ours = home.origin == "assembled"
+    remedy = "run `make build` in it, install it again, or unset CMDSTAN"
+    if ours:
+        remedy = "assemble it again with `onebasin cmdstan build --force`"
+    needed = ("bin/stanc", *(_ASSEMBLED if ours else _RELEASE))
+    missing = [name for name in needed if not os.path.isfile(home.path / name)]
+    if missing:
+        return f"The CmdStan in `{home.path}` lacks {', '.join(missing)}: {remedy}."
+    why = cannot_run([str(home.path / "bin" / "stanc"), "--version"])
+    return f"The `stanc` of the CmdStan in `{home.path}` {why}: {remedy}." if why else ""
+
+
+def cannot_run(command: Sequence[str], *, stdin: str = "") -> str:
+    """Say why a command does not run; empty where it does."""
+    try:
+        done = subprocess.run(
+            command, input=stdin, capture_output=True, text=True, timeout=TIMEOUT, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return f"does not answer within {TIMEOUT:.0f} s"
+    except OSError as error:
+        return f"does not run ({error.strerror or error})"
+    if done.returncode:
+        words = (done.stderr or done.stdout).strip().splitlines()
+        return f"ends with code {done.returncode}" + (f" ({words[0][:120]})" if words else "")
+    return ""
+
+
+def digests(home: Path) -> dict[str, str]:
+    """Give the SHA-256 of each file that a home is run from, by its place in the home."""
+    files = sorted({path for pattern in _PATTERNS for path in home.glob(pattern) if path.is_file()})
+    return {path.relative_to(home).as_posix(): _digest(path) for path in files}
+
+
+def check_whole(home: Path) -> None:
+    """Refuse an assembled home with a file that is not what it was when it was built; others say nothing of theirs."""
+    facts = read_marker(home)
+    found = None if facts is None else facts.get(FIELD, {})
+    for name, digest in (found if isinstance(found, dict) else {MARKER: ""}).items():
+        path = home / name
+        if not path.is_file() or _digest(path) != digest:
+            raise HomeBuildError(
+                f"The CmdStan home {home} is damaged ({name} is not what was built); build it again with "
+                "`onebasin cmdstan build --force`."
+            )
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -11,8 +11,7 @@ import re
 from contextlib import suppress
 from pathlib import Path
 
-from .assemble import assemble
-from .cache import assembled_path, is_complete
+from .assemble import assemble, assembled_path, is_complete
 from .directory import Home, Origin, Progress, read_home
 from .errors import CmdStanNotFound, HomeBuildError
 from .toolchain import find_parts

@@ -1,21 +1,21 @@
 """`bin/stansummary` and `bin/diagnose` of an assembled home, with the options, columns and messages that CmdStan has.
 
 cmdstanpy calls them in `fit.summary()` and `fit.diagnose()`. Draws are of Stan's CSV files, one a chain, warmup left
-out. R-hat and effective sample sizes are those of ArviZ (`posteriors.chains`).
+out. R-hat and effective sample sizes are those of ArviZ (`posteriors.rhat_ess`).
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from onebasin.base.errors import FormatError
-from onebasin.posteriors import chains
+from onebasin.posteriors import rhat_ess
 from onebasin.posteriors.stan_csv import ChainFile, check_together
 
 LEAST_EBFMI = 0.3
@@ -27,7 +27,7 @@ LARGEST_RHAT = 1.01499
 @dataclass(frozen=True)
 class _Draws:
     names: tuple[str, ...]
-    values: chains.Rows  # (column, chain, draw)
+    values: rhat_ess.Rows  # (column, chain, draw)
     depths: tuple[int, ...]  # Tree-depth limit of each chain.
     seconds: float  # Sampling time of all chains; NaN if a file does not say it.
 
@@ -46,7 +46,7 @@ def _read(paths: Sequence[str]) -> _Draws:
     )
 
 
-def _varying(rows: chains.Rows) -> np.ndarray:
+def _varying(rows: rhat_ess.Rows) -> np.ndarray:
     """Tell which quantities are finite and vary; the others have no diagnostics."""
     flat = rows.reshape(len(rows), -1)
     return np.isfinite(flat).all(axis=1) & (np.ptp(flat, axis=1) > 0)
@@ -109,8 +109,8 @@ def stansummary(arguments: Sequence[str]) -> int:
     columns |= {f"{word}%": np.quantile(flat, place, axis=1) for word, place in places.items()}
     columns |= {name: np.full(len(rows), np.nan) for name in ("ESS_bulk", "ESS_tail")}
     columns |= {"ESS_bulk/s": np.full(len(rows), np.nan), "R_hat": np.full(len(rows), np.nan)}
-    columns["MCSE"][varies] = chains.mcse_mean(rows[varies])
-    found = chains.diagnostics(rows[varies])
+    columns["MCSE"][varies] = rhat_ess.mcse_mean(rows[varies])
+    found = rhat_ess.diagnostics(rows[varies])
     columns["ESS_bulk"][varies], columns["ESS_tail"][varies] = found.ess_bulk, found.ess_tail
     columns["R_hat"][varies] = found.rhat
     if draws.seconds > 0:
@@ -135,87 +135,82 @@ def diagnose(arguments: Sequence[str]) -> int:
     )
     parser.add_argument("files", nargs="+", metavar="FILE")
     draws = _read(parser.parse_args(arguments).files)
+    checks = [*_sampler_checks(draws), *_convergence_checks(draws)]
+    text = "\n".join(f"{heading}{wrong or fine}" for heading, wrong, fine in checks)
+    none = "" if any(wrong for _, wrong, _ in checks) else ", no problems detected"
+    sys.stdout.write(f"{text}\nProcessing complete{none}.\n")
+    return 0
+
+
+def _sampler_checks(draws: _Draws) -> Iterator[tuple[str, str, str]]:
+    """Yield a heading, what is wrong (empty if nothing is), and what is said otherwise."""
     own = dict(zip(draws.names, draws.values, strict=True))
-    said, fine = [], True
     if (depths := own.get("treedepth__")) is not None:
         hit = [(depths[c] >= limit).sum() for c, limit in enumerate(draws.depths)]
-        hits = {limit: sum(n for n, of in zip(hit, draws.depths, strict=True) if of == limit)
-                for limit in sorted({*draws.depths})}  # fmt: skip
-        text = "Checking sampler transitions treedepth.\n"
-        for limit, count in ((limit, count) for limit, count in hits.items() if count):
-            text += (
-                f"{count} of {depths.size} ({100 * count / depths.size:.2f}%) transitions hit the maximum treedepth "
-                f"limit of {limit}, or 2^{limit} leapfrog steps.\nTrajectories that are prematurely terminated due to "
-                "this limit will result in slow exploration.\nFor optimal performance, increase this limit.\n"
-            )
-        fine &= not any(hits.values())
-        said.append(
-            text if any(hits.values()) else f"{text}Treedepth satisfactory for all transitions.\n"
-        )
+        wrong = ""
+        for limit in sorted({*draws.depths}):
+            count = sum(int(n) for n, of in zip(hit, draws.depths, strict=True) if of == limit)
+            wrong += (
+                f"{_share(count, depths.size)} transitions hit the maximum treedepth limit of {limit}, or 2^{limit} "
+                "leapfrog steps.\nTrajectories that are prematurely terminated due to this limit will result in slow "
+                "exploration.\nFor optimal performance, increase this limit.\n"
+            ) * bool(count)
+        fine = "Treedepth satisfactory for all transitions.\n"
+        yield "Checking sampler transitions treedepth.\n", wrong, fine
     if (divergent := own.get("divergent__")) is not None:
-        count = np.count_nonzero(divergent)
-        text = "Checking sampler transitions for divergences.\n"
-        fine &= not count
-        said.append(
-            f"{text}{count} of {divergent.size} ({100 * count / divergent.size:.2f}%) transitions ended with a "
-            "divergence.\nThese divergent transitions indicate that HMC is not fully able to explore the posterior "
-            "distribution.\nTry increasing adapt delta closer to 1.\nIf this doesn't remove all divergences, try to "
-            "reparameterize the model.\n"
-            if count
-            else f"{text}No divergent transitions found.\n"
-        )
+        count = int(np.count_nonzero(divergent))
+        wrong = (
+            f"{_share(count, divergent.size)} transitions ended with a divergence.\nThese divergent transitions "
+            "indicate that HMC is not fully able to explore the posterior distribution.\nTry increasing adapt delta "
+            "closer to 1.\nIf this doesn't remove all divergences, try to reparameterize the model.\n"
+        ) * bool(count)
+        fine = "No divergent transitions found.\n"
+        yield "Checking sampler transitions for divergences.\n", wrong, fine
     if (energy := own.get("energy__")) is not None:
-        text = "Checking E-BFMI - sampler transitions HMC potential energy.\n"
-        flat = energy.ravel()  # one chain after the other, as CmdStan has them
+        flat, wrong = energy.ravel(), ""  # one chain after the other, as CmdStan has them
         with np.errstate(divide="ignore", invalid="ignore"):
             value = np.square(np.diff(flat)).mean() / flat.var(ddof=1)
-        fine &= bool(value >= LEAST_EBFMI)
         if np.isnan(value):
-            text += "The E-BFMI cannot be computed: the energies do not vary, or are not finite.\n"
+            wrong = "The E-BFMI cannot be computed: the energies do not vary, or are not finite.\n"
         elif value < LEAST_EBFMI:
-            text += (
+            wrong = (
                 f"The E-BFMI, {value:.2f}, is below the nominal threshold of {LEAST_EBFMI:.2f} which suggests that HMC "
                 "may have trouble exploring the target distribution.\nIf possible, try to reparameterize the model.\n"
             )
-        said.append(
-            text if value < LEAST_EBFMI or np.isnan(value) else f"{text}E-BFMI satisfactory.\n"
-        )
+        heading = "Checking E-BFMI - sampler transitions HMC potential energy.\n"
+        yield heading, wrong, "E-BFMI satisfactory.\n"
+
+
+def _share(count: int, of: int) -> str:
+    return f"{count} of {of} ({100 * count / of:.2f}%)"
+
+
+def _convergence_checks(draws: _Draws) -> Iterator[tuple[str, str, str]]:
     named = [place for place, name in enumerate(draws.names) if "__" not in name]
     rows = draws.values[named]
     varies = _varying(rows)
     names = [draws.names[place] for place, kept in zip(named, varies, strict=True) if kept]
-    found = chains.diagnostics(rows[varies])
+    found = rhat_ess.diagnostics(rows[varies])
     halves = np.reshape(
         rows[varies][..., : rows.shape[2] // 2 * 2], (len(names), -1, rows.shape[2] // 2)
     )
-    rhat = found.rhat if rows.shape[1] > 1 else chains.rhat(halves)
+    rhat = found.rhat if rows.shape[1] > 1 else rhat_ess.rhat(halves)
     ess = np.minimum(found.ess_bulk, found.ess_tail) / rows[0].size if len(rows) else rhat
     low = [name for name, few in zip(names, ess < LEAST_ESS_PER_DRAW, strict=True) if few]
-    high = [name for name, much in zip(names, rhat > LARGEST_RHAT, strict=True) if much]
-    said.append(
+    wrong = (
         f"The following parameters had fewer than {LEAST_ESS_PER_DRAW} effective draws per transition:\n  "
         f"{', '.join(low)}\nSuch low values indicate that the effective sample size estimators may be biased high and "
         "actual performance may be substantially lower than quoted.\n"
-        if low
-        else "Rank-normalized split effective sample size satisfactory for all parameters.\n"
-    )
-    said.append(
+    ) * bool(low)
+    fine = "Rank-normalized split effective sample size satisfactory for all parameters.\n"
+    yield "", wrong, fine
+    high = [name for name, much in zip(names, rhat > LARGEST_RHAT, strict=True) if much]
+    wrong = (
         f"The following parameters had rank-normalized split R-hat greater than 1.01:\n  {', '.join(high)}\n"
         "Such high values indicate incomplete mixing and biased estimation.\nYou should consider regularizing your "
         "model with additional prior information or a more effective parameterization.\n"
-        if high
-        else "Rank-normalized split R-hat values satisfactory for all parameters.\n"
-    )
-    fine &= not (low or high)
-    said.append(f"Processing complete{', no problems detected' if fine else ''}.\n")
-    sys.stdout.write("\n".join(said))
-    return 0
-
-
-def launcher(tool: str) -> str:
-    """Give the script that a home has as `bin/TOOL`: this module in the Python that assembled it."""
-    python = sys.executable.replace("'", "'\\''")
-    return f"#!/bin/sh\nexec '{python}' -P -m onebasin.stan.home.summaries {tool} \"$@\"\n"
+    ) * bool(high)
+    yield "", wrong, "Rank-normalized split R-hat values satisfactory for all parameters.\n"
 
 
 TOOLS = {"stansummary": stansummary, "diagnose": diagnose}

@@ -12,8 +12,7 @@ from ctypes import byref, c_bool, c_char_p, c_void_p
 from pathlib import Path
 from typing import Any
 
-from .arguments import Arguments
-from .model import Model, RunFailed
+from .model import Arguments, Model, RunFailed
 from .source import (
     adds_to_target_early,
     compiled,

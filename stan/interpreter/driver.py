@@ -12,17 +12,32 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from .arguments import Arguments, parse
-from .model import Model, RunFailed
-from .process import bound_memory
+from .model import Arguments, Model, RunFailed, parse, say, write_table
 from .runtime import InterpreterMissing
 from .source import ProgramRefused
-from .tables import say, write_table
+
+SHARE = 0.8
+"""The share of the machine's memory that a program may take."""
+
+
+def bound_memory() -> None:
+    """Limit this process to a share of the machine's memory, where it can be done: it fails before the machine does."""
+    try:
+        import resource
+
+        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        limit = int(SHARE * total)
+        hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+        within = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
+        resource.setrlimit(resource.RLIMIT_AS, (within, hard))
+    except (ImportError, OSError, ValueError):  # Windows has none; macOS may refuse
+        return
 
 
 def main(words: Sequence[str] = ()) -> int:
@@ -51,7 +66,7 @@ def _run(program: Path, arguments: Arguments) -> None:
         return
     model = Model.of(program, arguments, constants=method == "variational")
     if method == "sample":
-        from .sampling import nuts
+        from .model import nuts
 
         nuts(model, arguments)
         return

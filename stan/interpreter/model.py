@@ -1,6 +1,7 @@
-"""A Stan program with its data in the driver's process, and Stan's algorithms on it but for its samplers.
+"""A Stan program with its data in the driver's process, as CmdStan's command lines and files have it.
 
-Every algorithm is Stan's own code, called through the interpreter's C interface.
+Every algorithm is Stan's own code, called through the interpreter's C interface. A file of draws appears when it is
+whole, so that a chain's draws are written when it has ended.
 """
 
 from __future__ import annotations
@@ -9,18 +10,122 @@ import ctypes
 import json
 import math
 import re
+import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from ctypes import byref, c_double, c_int, c_int64, c_void_p
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from onebasin.base.errors import OnebasinError
 
-from .arguments import Arguments
-from .runtime import LOG, Message, Structure, load, new_options
+from .runtime import LOG, PROGRESS, Message, SampleReport, Structure, load, new_options
 from .source import compiled, with_constants
-from .tables import say, write_table
+
+
+def say(line: str) -> None:
+    """Print a line at once, for whoever watches this process."""
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+def write_table(
+    path: Path,
+    columns: Sequence[str],
+    rows: Iterable[Iterable[float]],
+    digits: int,
+    comments: Iterable[str] = (),
+) -> None:
+    """Write rows of numbers with so many significant figures, then lines of comment."""
+    part = path.with_name(f"{path.name}.part")
+    with part.open("w", encoding="utf-8") as file:
+        file.write(",".join(columns) + "\n")
+        for row in rows:
+            file.write(",".join([f"%.{digits}g" % number for number in row]) + "\n")
+        file.writelines(f"# {line}\n" for line in comments)
+    part.replace(path)
+
+
+_SECTIONS = ("data", "output", "random", "adapt")
+_SAME = (
+    *("save_warmup", "max_depth", "iter", "jacobian", "draws", "num_elbo_draws", "max_lbfgs_iters"),
+    *("history_size", "grad_samples", "elbo_samples", "eta", "tol_rel_obj", "eval_elbo"),
+    "output_samples",
+)
+_FIELDS = dict(zip(_SAME, _SAME, strict=True)) | {
+    "random.seed": "seed",
+    "id": "chain_id",
+    "num_warmup": "warmup",
+    "num_samples": "samples",
+    "adapt.delta": "delta",
+    "adapt.engaged": "adapt_engaged",
+    "stepsize": "step_size",
+    "num_psis_draws": "num_draws",
+}
+"""The numbers of a command line, and the interpreter's options that they are."""
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """The words of a command line; a key below `data`, `output`, `random` or `adapt` has these and a dot before it."""
+
+    values: Mapping[str, str]
+
+    def get[T: (str, int, float)](self, key: str, default: T) -> T:
+        """Return a value as what its default is."""
+        return type(default)(self.values.get(key, default))
+
+    @property
+    def data(self) -> str:
+        """The data as JSON."""
+        file = self.values.get("data.file")
+        return "{}" if file is None else Path(file).read_text(encoding="utf-8")
+
+    @property
+    def output(self) -> Path:
+        """The CSV file for the draws."""
+        return Path(self.values["output.file"])
+
+    @property
+    def seed(self) -> int:
+        """The seed of all random numbers."""
+        return self.get("random.seed", 1)
+
+    @property
+    def start(self) -> Path | float:
+        """The JSON file of initial values, or the radius within which they are drawn."""
+        text = self.values.get("init", "2")
+        try:
+            return float(text)
+        except ValueError:
+            return Path(text)
+
+    def options(self, name: str) -> Structure:
+        """Return the options of a function: the numbers that the command line says, and the library's defaults."""
+        options = new_options(name)
+        for key, text in ({"random.seed": "1", "id": "1"} | dict(self.values)).items():
+            field = _FIELDS.get(key, "")
+            if hasattr(options, field):
+                setattr(options, field, type(getattr(options, field))(text))
+        return options
+
+
+def parse(words: Sequence[str]) -> Arguments:
+    """Read the words of a command line."""
+    values: dict[str, str] = {}
+    section = ""
+    for word in words:
+        key, equals, value = word.partition("=")
+        if not equals:
+            section = f"{word}." if word in _SECTIONS else ""
+        elif key in ("method", "init", "algorithm", "refresh", "id"):
+            section = "" if key != "init" else section
+            values[key] = value
+        else:
+            values[f"{section}{key}"] = value
+    return Arguments(values)
+
 
 _EVALUATING = "Error evaluating the log probability"
 """The program's own words follow such a line, after "Exception: " in CmdStan."""
@@ -223,3 +328,69 @@ def _flattened(value: list[Any]) -> list[float]:
         return value
     inner = [_flattened(part) for part in value]
     return [part[place] for place in range(len(inner[0])) for part in inner]
+
+
+_METRICS = ("unit_e", "diag_e", "dense_e")
+_STATS = 7
+
+
+def nuts(model: Model, arguments: Arguments) -> None:
+    """Run one chain of NUTS."""
+    library = model.library
+    options, adaptation = arguments.options("sample"), arguments.options("metric")
+    options.chains = 1
+    adaptation.metric = _METRICS.index(arguments.get("metric", "diag_e"))
+    if file := arguments.values.get("metric_file"):
+        found = json.loads(Path(file).read_text(encoding="utf-8"))["inv_metric"]
+        flat = [number for row in found for number in row] if adaptation.metric == 2 else found
+        given = (c_double * _size(adaptation, model.dim))(*flat)
+        adaptation.inv_metric = ctypes.cast(given, ctypes.POINTER(c_double))
+    model.start(options, arguments, "inits")
+    draws = options.samples + (options.warmup if options.save_warmup else 0)
+    names = [library.stanli_sampler_column_name(place).decode() for place in range(_STATS)]
+    points, stats = DoubleRows(draws, max(1, model.dim)), DoubleRows(draws, _STATS)
+    rows, report = DoubleRows(draws, len(model.columns)), SampleReport()
+    step_size, metric = c_double(float("nan")), DoubleRows(1, _size(adaptation, model.dim))
+    adaptation.adapted_step_size = ctypes.pointer(step_size)
+    if adaptation.metric:
+        adaptation.adapted_inv_metric = ctypes.cast(metric.array, ctypes.POINTER(c_double))
+    message = Message()
+
+    def progress(_chain: int, iteration: int, total: int, warming: int, _user: object) -> None:
+        phase = "Warmup" if warming else "Sampling"
+        say(f"Iteration: {iteration:5d} / {total} ({phase})")
+
+    callback = PROGRESS(progress)
+    failed = library.stanli_sample_multi_metric(
+        *(model.handle, byref(options), byref(adaptation)),
+        c_int(max(1, arguments.get("refresh", 100))),
+        *(points.array, stats.array, rows.array, callback, None, None, None),
+        *(byref(c_int()), byref(report), *message.arguments),
+    )
+    if failed:
+        raise RunFailed(message.text)
+    comments = [
+        *("Adaptation terminated", f"Step size = {step_size.value!r}"),
+        *_metric(adaptation, metric, model.dim),
+        f" Elapsed Time: {report.warmup_seconds:.6g} seconds (Warm-up)",
+        f"               {report.sampling_seconds:.6g} seconds (Sampling)",
+    ]
+    table = ((*stats.row(place), *rows.row(place)) for place in range(draws))
+    digits = arguments.get("output.sig_figs", 8)
+    write_table(arguments.output, (*names, *model.columns), table, digits, comments)
+
+
+def _size(options: Structure, dim: int) -> int:
+    """Numbers of a metric."""
+    return max(1, dim ** int(options.metric))
+
+
+def _metric(options: Structure, metric: DoubleRows, dim: int) -> list[str]:
+    """Describe a metric as CmdStan does."""
+    if options.metric == 0:
+        return ["No free parameters for unit metric"]
+    numbers = [repr(number) for number in metric.row(0)]
+    if options.metric == 1:
+        return ["Diagonal elements of inverse mass matrix:", ", ".join(numbers)]
+    rows = [", ".join(numbers[at : at + dim]) for at in range(0, dim * dim, dim)]
+    return ["Elements of inverse mass matrix:", *rows]

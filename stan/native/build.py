@@ -14,7 +14,7 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
-from onebasin.base.files.leftovers import working_folder
+from onebasin.base.files.writing import working_folder
 
 from .library import BUILT, FLAGS, RECORD, SOURCE, headers
 

@@ -20,7 +20,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from onebasin.base.files.cache import make_user_cache
-from onebasin.base.files.leftovers import working_folder
+from onebasin.base.files.writing import working_folder
 
 from ..home.directory import building_lock
 from ..home.errors import HomeBuildError

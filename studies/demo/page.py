@@ -17,8 +17,7 @@ from onebasin.analysis.page.page import (
     Stats,
 )
 from onebasin.analysis.plots.labels import plot_aligned
-from onebasin.analysis.report.definitions import definitions_of
-from onebasin.analysis.report.provenance import describe_run
+from onebasin.analysis.report.provenance import definitions_of, describe_run
 from onebasin.analysis.report.sections.predictions import bands
 from onebasin.analysis.report.sections.several import marginals
 from onebasin.analysis.report.subject import Subject

@@ -3,7 +3,7 @@
 import pytest
 
 import onebasin as ob
-from onebasin.base.arguments import checks_arguments
+from onebasin.base.checks import checks_arguments
 from onebasin.base.errors import ArgumentTypeError
 
 

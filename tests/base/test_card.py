@@ -4,8 +4,7 @@ import dataclasses
 
 import pytest
 
-from onebasin.base.card import Card, Fact, FactList, Words, measured, number
-from onebasin.base.showing import Shown
+from onebasin.base.card import Card, Fact, FactList, Shown, Words, measured, number
 from onebasin.base.table import Table
 
 from ..cards import check_page

@@ -5,8 +5,7 @@ import re
 
 import pytest
 
-from onebasin.base.notices import notice, record
-from onebasin.base.run_log import logged_to, story
+from onebasin.base.run_log import logged_to, notice, record, story
 
 TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from onebasin.stan.home.cache import assembled_path
+from onebasin.stan.home.assemble import assembled_path
 
 pytestmark = [pytest.mark.cmdstan, pytest.mark.usefixtures("empty_machine")]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from onebasin import stan
-from onebasin.stan.home import integrity
+from onebasin.stan.home import directory
 from onebasin.stan.home.directory import Home
 from onebasin.stan.home.errors import HomeBuildError
 
@@ -25,7 +25,7 @@ def tools(fake_compiler, monkeypatch, tmp_path):
 
 @pytest.fixture
 def cmdstan(monkeypatch):
-    monkeypatch.setattr(integrity, "fault", lambda home: "")
+    monkeypatch.setattr(directory, "fault", lambda home: "")
     monkeypatch.setattr(stan, "existing_cmdstan", lambda: FOUND)
 
 

@@ -10,7 +10,7 @@ import xarray as xr
 
 from onebasin.base.errors import PosteriorFileError
 from onebasin.inference.runs.posterior import open_posterior, save
-from onebasin.posteriors.naming import grouped, stem
+from onebasin.posteriors.open import grouped, stem
 from onebasin.posteriors.schema import adopted
 
 from .chains import refusal

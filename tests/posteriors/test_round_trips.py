@@ -143,7 +143,7 @@ def test_a_write_that_fails_leaves_what_was_there(tree, tmp_path, name, monkeypa
     def full(part):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("onebasin.base.files.atomic.flush", full)
+    monkeypatch.setattr("onebasin.base.files.writing.flush", full)
     with pytest.raises(OSError, match=r"cannot be written \(No space left on device\)"):
         save(tree.isel(chain=[0]), path, force=True)
     assert open_posterior(path).posterior.sizes["chain"] == 3

@@ -8,8 +8,8 @@ import pytest
 
 from onebasin.base.errors import PosteriorFileError
 from onebasin.inference.runs.posterior import open_posterior
-from onebasin.posteriors import csv_blocks
-from onebasin.posteriors.stan_header import Header
+from onebasin.posteriors import stan_csv
+from onebasin.posteriors.stan_csv import Header
 
 from . import chains
 from .chains import refusal
@@ -78,7 +78,7 @@ def test_rows_of_warmup_are_left_out(tmp_path):
 def test_blocks_are_what_is_read_at_once(tmp_path, monkeypatch, numbers, lazy):
     paths = chains.write(tmp_path, chains=2, draws=9, warmup=4, keep_warmup=True)
     whole = open_posterior(paths)
-    monkeypatch.setattr(csv_blocks, "NUMBERS", numbers)
+    monkeypatch.setattr(stan_csv, "NUMBERS", numbers)
     pieces = open_posterior(paths, lazy=lazy)
     assert pieces.load().identical(whole)
     pieces.close()
@@ -89,7 +89,7 @@ def test_many_draws_take_little_memory(tmp_path, monkeypatch):
     rows = chains.lines(chains.numbers(1, 100, 507)) * 10
     (tmp_path / "run.csv").write_text(f"{chains.STATS},{names}\n" + "".join(rows))
     open_posterior(chains.write(tmp_path, chains=1)[0])  # what is loaded once
-    monkeypatch.setattr(csv_blocks, "NUMBERS", 2**15)
+    monkeypatch.setattr(stan_csv, "NUMBERS", 2**15)
     tracemalloc.start()
     tree = open_posterior(tmp_path / "run.csv", lazy=True)
     peak = tracemalloc.get_traced_memory()[1]

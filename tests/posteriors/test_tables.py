@@ -8,7 +8,7 @@ import pytest
 import xarray as xr
 
 from onebasin.base.errors import PosteriorFileError
-from onebasin.posteriors.opening import open_tree
+from onebasin.posteriors.open import open_tree
 from onebasin.posteriors.view import as_view
 
 CHAINS, DRAWS = 3, 20

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import onebasin as ob
-from onebasin.base.docstrings import entries, sections
+from onebasin.base.settings import entries, sections
 from onebasin.inference.contracts.method import RUNNING
 from onebasin.inference.methods import METHODS
 

@@ -9,9 +9,8 @@ from scipy.special import expit
 
 from onebasin.stan import command
 from onebasin.stan.library import StanLibrary, open_library
-from onebasin.stan.output import read
 from onebasin.stan.program import stan_program
-from onebasin.stan.run import ReadyProgram, make_ready, run
+from onebasin.stan.run import ReadyProgram, make_ready, read, run
 
 PROGRAMS = Path(__file__).parent / "programs"
 KNOWN = PROGRAMS / "known"

@@ -5,7 +5,6 @@ import re
 import shutil
 import stat
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,12 +12,11 @@ from cmdstanpy import CmdStanModel
 from filelock import FileLock
 
 from onebasin.base.files.cache import CacheError
-from onebasin.base.files.makers import Maker
-from onebasin.stan.compile import compile_library, compile_program, remove_compiled
+from onebasin.base.files.writing import unfinished
+from onebasin.stan.compile import compile_library, compile_program, inspect, remove_compiled
 from onebasin.stan.home.directory import read_home
 from onebasin.stan.home.errors import CmdStanNotFound, StanProgramError
 from onebasin.stan.program import cmdstan_model
-from onebasin.stan.translation import inspect
 
 PROGRAMS = Path(__file__).parent / "programs"
 SOURCE = "parameters {\n  real x;\n}\nmodel {\n  x ~ std_normal();\n}\n"
@@ -240,8 +238,8 @@ def test_what_a_killed_compilation_left_neither_blocks_nor_stays(pretended, tmp_
     program = write(tmp_path / "coin.stan")
     executable = compiled(program)
     entry = executable.parent
-    dead = replace(Maker.own(), start="00000001")
-    entry.rename(entry.with_name(f".{entry.name}.onebasin-{dead}-01234567"))
+    left = unfinished(entry).name.replace(f"-{os.getpid()}-", f"-{2**40}-")
+    entry.rename(entry.with_name(left))
     Path(f"{entry}.lock").touch()  # its holder is no more
     assert compiled(program) == executable
     assert not list(entry.parent.glob(".*"))

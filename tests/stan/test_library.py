@@ -13,11 +13,11 @@ import pytest
 from scipy.special import expit, gammaln
 from scipy.stats import binom
 
+from onebasin.stan.compile import ProgramInfo
 from onebasin.stan.home.errors import StanDataError, StanProgramError, StanRunError
 from onebasin.stan.home.toolchain import find_toolchain
+from onebasin.stan.interfaces import Interface
 from onebasin.stan.library import StanLibrary, open_library
-from onebasin.stan.opened import Interface
-from onebasin.stan.translation import ProgramInfo
 
 PROGRAMS = Path(__file__).parent / "programs"
 DATA = {"N": 5, "y": [1, 0, 1, 1, 0]}

@@ -72,30 +72,6 @@ def test_what_is_not_there_is_refused(own_home, tmp_path, words, said):
     assert said.format(tmp_path) in done.stderr
 
 
-def test_errors_of_stanc_reach_the_user(cmdstan_home, tmp_path):
-    source = tmp_path / "wrong.stan"
-    source.write_text("parameters { real x }")
-    with pytest.raises(ValueError, match=r"Syntax error in 'wrong.stan', line 1"):
-        cmdstanpy.CmdStanModel(stan_file=source)
-
-
-def test_stanc_tells_of_a_program_and_formats_it(bernoulli, tmp_path):
-    info = bernoulli.src_info()
-    assert list(info["inputs"]) == ["N", "y"]
-    assert info["parameters"]["theta"] == {"type": "real", "dimensions": 0}
-    source = tmp_path / "ragged.stan"
-    source.write_text("parameters{real x;}model{x~std_normal();}")
-    cmdstanpy.format_stan_file(source, overwrite_file=True, canonicalize=True, backup=False)
-    assert source.read_text().strip().splitlines() == [
-        "parameters {",
-        "  real x;",
-        "}",
-        "model {",
-        "  x ~ std_normal();",
-        "}",
-    ]
-
-
 def test_flags_of_ones_own_get_their_own_driver(own_home):
     version = make(own_home, "print-CMDSTAN_VERSION").stdout.strip()
     assert version.endswith(".".join(map(str, own_home.version)))

@@ -11,7 +11,8 @@ import pandas as pd
 import pytest
 
 from onebasin.base.errors import FormatError
-from onebasin.stan.home.summaries import diagnose, launcher, stansummary
+from onebasin.stan.home.assemble import launcher
+from onebasin.stan.home.summaries import diagnose, stansummary
 
 from .csv_chains import write_chains
 from .driver_runs import DATA, GAUSS, sample

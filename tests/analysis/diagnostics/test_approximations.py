@@ -12,7 +12,7 @@ from scipy.stats import norm, t
 
 import onebasin as ob
 from onebasin.posteriors import schema
-from onebasin.posteriors.weights import (
+from onebasin.posteriors.pareto import (
     khat_of_weights,
     known,
     pareto_khat,
@@ -97,7 +97,7 @@ def tree(
         (
             {"tail": 0.45},
             "partly",
-            "the means, other sds and quantiles. Do not use the sd of `b`: these",
+            "the means, other sds and other quantiles. Do not use the sd of `b`; the quantiles of `b`",
         ),
         (
             {"tail": 0.95},

@@ -14,12 +14,11 @@ from onebasin.analysis.diagnostics.verdict import FLAGS, Limits
 from onebasin.analysis.page.page import Details, Part
 from onebasin.analysis.report import health_table, posterior_report
 from onebasin.analysis.summaries.summary import bulk_ess, rhats
-from onebasin.base.numbers import decimals_beside
-from onebasin.base.table import Table
+from onebasin.base.table import Table, decimals_beside
 from onebasin.base.text import MARKS
 from onebasin.cli.posteriors import write_findings
 from onebasin.models.symmetry.blocks import Exchangeable, to_json
-from onebasin.posteriors.weights import pareto_khat
+from onebasin.posteriors.pareto import pareto_khat
 
 SHAPE = (4, 250)
 LIMITS = {"R-hat": (1.01, 1.05), "bulk ESS": (400.0,), "E-BFMI": (0.3,), "k-hat": (0.5, 0.7)}

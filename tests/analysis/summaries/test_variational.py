@@ -9,8 +9,8 @@ import pytest
 import xarray as xr
 
 from onebasin.analysis.summaries.variational import elbo, elbo_trace, log_ratios
+from onebasin.posteriors.pareto import khat_limit, pareto_khat
 from onebasin.posteriors.view import as_view
-from onebasin.posteriors.weights import khat_limit, pareto_khat
 
 from ...cards import check_page
 

@@ -15,7 +15,7 @@ from onebasin.inference.fits.drift import MovedChains, _exchanged, drift
 from onebasin.inference.fits.gaussian import NormalFit
 from onebasin.inference.fits.peaks import find_peaks
 from onebasin.inference.fits.weighting import GOOD, HEAVY, Weighted, weigh
-from onebasin.posteriors.weights import CLAIMED, worst_khat
+from onebasin.posteriors.pareto import CLAIMED, worst_khat
 
 from ..known import COVARIANCE, MEAN, RATE, SHAPE, known_target, linear_target
 

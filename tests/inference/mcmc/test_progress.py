@@ -8,8 +8,7 @@ import pytest
 from rich.console import Console
 
 import onebasin as ob
-from onebasin.base.progress import ChainBar, ProgressBars, TerminalBars, _moves
-from onebasin.base.time_left import TimeLeft, in_words
+from onebasin.base.progress import ChainBar, ProgressBars, _moves, in_words
 from onebasin.inference.mcmc.stan_progress import BUFFERED, ChainWatch, NotWritten
 
 from ..known import known_target
@@ -107,20 +106,19 @@ def test_nothing_is_read_for_a_bar_that_nobody_sees(tmp_path):
 
 
 def test_several_chains_have_a_bar_together_which_says_what_is_left(monkeypatch):
+    """Iterations that a chain has kept from before cost nothing."""
     now = _clock(monkeypatch)
     seen = Seen()
-    seen.expect(chains=2, warmup=100, draws=300, at_once=1)
+    seen.expect(chains=2, warmup=100, draws=300)
     first = seen.chain(0, warmup=100, draws=300)
     now[0] += 10.0
     first.show(100)
     assert seen.left == "2 chains, about 70 s left"
-    now[0] += 15.0
-    first.show(400)  # draws at half the price of the warmup's iterations
-    assert seen.left == "2 chains, about 25 s left"
     second = seen.chain(1, warmup=100, draws=300, done=200)
-    now[0] += 2.0
-    second.show(240)
-    assert seen.left == "2 chains, about 8 s left"
+    now[0] += 10.0
+    second.show(300)
+    assert seen.left == "2 chains, about 40 s left"
+    first.show(400)
     second.show(400)
     assert seen.told[0] == (0, "2 chains")
     assert seen.told[-2:] == [(800, "2 chains"), (400, "chain 2 sampling")]
@@ -143,10 +141,10 @@ def test_bars_move_only_where_somebody_sees_them(environment, terminal, moves):
 def test_a_line_of_a_chain_fits_into_80_columns(monkeypatch):
     now = _clock(monkeypatch)
     console = Console(width=80, force_terminal=True, file=io.StringIO(), color_system=None)
-    bars = ProgressBars(True)
-    bars._bars = TerminalBars(console, seen=True)
-    with bars:
-        bars.expect(chains=4, warmup=1000, draws=10000, at_once=2)
+    monkeypatch.setattr("onebasin.base.progress.Console", lambda **_: console)
+    monkeypatch.setattr("onebasin.base.progress._moves", lambda *_: True)
+    with ProgressBars(True) as bars:
+        bars.expect(chains=4, warmup=1000, draws=10000)
         bar = bars.chain(3, warmup=1000, draws=10000)
         now[0] += 5.0
         bar.show(10500, step_size=0.0123456, divergences=12, acceptance=0.876)
@@ -160,7 +158,7 @@ def test_a_line_of_a_chain_fits_into_80_columns(monkeypatch):
 def test_long_runs_write_few_lines_where_no_bar_moves(monkeypatch, seconds, lines):
     """Every slice of a run of two hours is looked at; the lines are those of tenths. Short runs write none."""
     now, seen = _clock(monkeypatch), Seen(moving=False)
-    seen.expect(chains=1, warmup=1000, draws=1000, at_once=1)
+    seen.expect(chains=1, warmup=1000, draws=1000)
     bar = seen.chain(0, warmup=1000, draws=1000)
     for done in range(50, 2001, 50):
         now[0] += seconds
@@ -192,46 +190,42 @@ def test_elsewhere_than_in_a_terminal_a_chain_is_a_line(engine, capfd):
         assert line.endswith(f": step {step:.3g}, accept {accept:.2f}, {divergent} divergent")
 
 
-def test_nothing_is_foretold_of_next_to_nothing():
-    clock = TimeLeft(chains=1, warmup=100, draws=100, at_once=1)
-    assert clock.left(0.0) is None
-    clock.begin(0, 0, 0.0)
-    clock.look(0, 10, 1.0)
-    assert clock.left(1.0) is None
-    clock.look(0, 100, 10.0)  # time passes between looks
-    assert clock.left(10.0) == pytest.approx(10.0)
-    assert clock.left(13.0) == pytest.approx(7.0)
-    assert clock.left(30.0) == 0.0
-
-
-def test_chains_that_wait_begin_as_those_at_work_end():
-    clock = TimeLeft(chains=4, warmup=100, draws=100, at_once=2)
-    for chain in range(2):
-        clock.begin(chain, 0, 0.0)
-    clock.look(0, 100, 10.0)
-    clock.look(1, 50, 10.0)
-    # 0.1 s and 0.2 s an iteration of the warmup, so far; draws, of which there are none, at that of the chain which is
-    # to draw next, or at the mean of both
-    first, second = 100 * 0.1, 50 * 0.2 + 100 * 0.15
-    fresh = 100 * 20 / 150 + 100 * 0.15
-    assert clock.left(10.0) == pytest.approx(max(first + fresh, second + fresh))
-    assert clock.done == 150
-    assert clock.total == 800
-
-
-def test_a_slow_chain_decides_where_all_are_at_work():
-    clock = TimeLeft(chains=2, warmup=100, draws=100, at_once=2)
-    for chain in range(2):
-        clock.begin(chain, 0, 0.0)
-    for done in range(100, 161, 20):
-        clock.look(0, done, done / 10)
-        clock.look(1, min(done, 120), done / 10)
-    # 20 draws took 2 s; since then the second chain has not been heard of for 4 s
-    assert clock.left(16.0) == pytest.approx(max(4.0, 8.0 - 4.0))
-
-
 @pytest.mark.parametrize(
     ("seconds", "words"), [(0.4, "0 s"), (90, "90 s"), (150, "2 min"), (7800, "2 h 10 min")]
 )
 def test_times_are_said_as_people_do(seconds, words):
     assert in_words(seconds) == words
+
+
+CELL = """
+import threading
+from onebasin.base.progress import ProgressBars
+with ProgressBars(True) as bars:
+    def run(number):
+        chain = bars.chain(number, warmup=50, draws=50)
+        for done in range(101):
+            chain.show(done, step_size=0.5, divergences=number)
+        chain.end(1.0, step_size=0.5, divergences=number)
+    bars.say("compiling")
+    run(0)
+    other = threading.Thread(target=run, args=(1,))
+    other.start(); other.join()
+"""
+
+
+@pytest.mark.full
+def test_a_saved_notebook_holds_what_bars_said_last_and_nothing_else():
+    import nbformat  # here: it takes seconds, and every worker imports this file
+    from nbclient import NotebookClient
+
+    sources = (CELL, "with ProgressBars(True): pass")
+    cells = [nbformat.v4.new_code_cell(source) for source in sources]
+    notebook = nbformat.v4.new_notebook(cells=cells)
+    NotebookClient(notebook, timeout=120).execute()
+    (output,) = notebook.cells[0].outputs
+    assert notebook.cells[1].outputs == []
+    assert output.output_type == "display_data"
+    assert sorted(output.data) == ["text/plain"]
+    first, second = output.data["text/plain"].splitlines()
+    assert re.search(r"chain 1 sampling step 0.5, 0 divergent .* 100/100$", first)
+    assert re.search(r"chain 2 sampling step 0.5, 1 divergent .* 100/100$", second)

@@ -108,7 +108,7 @@ def test_a_chain_may_be_killed_while_it_writes(runner, undisturbed, tmp_path, mo
                     raise Killed
 
             with monkeypatch.context() as patched:
-                patched.setattr("onebasin.base.files.atomic.os.replace", replace)
+                patched.setattr("onebasin.base.files.writing.os.replace", replace)
                 try:
                     found = run(runner, tmp_path / when)
                     break

@@ -7,7 +7,7 @@ import numpy as np
 import onebasin as ob
 from onebasin.inference.runs.origin import Origin
 from onebasin.inference.runs.posterior import build
-from onebasin.posteriors.kinds import GENERATED, TRANSFORMED
+from onebasin.posteriors.view import GENERATED, TRANSFORMED
 
 PROGRAMS = Path(__file__).parents[2] / "stan" / "programs" / "known"
 KINDS = {"lprior": TRANSFORMED, "log_lik": GENERATED, "y_rep": GENERATED, "y_hat": GENERATED}

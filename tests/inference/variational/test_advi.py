@@ -20,7 +20,7 @@ from onebasin.inference.variational.engine import WINDOW, has_settled
 from onebasin.inference.variational.stan import ATTEMPTS
 from onebasin.models import NetworkTarget, Target
 from onebasin.networks import BayesianNetwork, Gaussian, Network, NormalPrior, Parametrisation
-from onebasin.posteriors.entries import gather
+from onebasin.posteriors.storable import gather
 from onebasin.stan import stan_program
 from onebasin.stan.interpreter.model import Model
 from onebasin.stan.network import read_draws

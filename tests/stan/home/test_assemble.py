@@ -12,11 +12,9 @@ from types import SimpleNamespace
 import pytest
 from filelock import FileLock
 
-from onebasin.stan.home.assemble import assemble
-from onebasin.stan.home.cache import assembled_homes, assembled_path, remove
-from onebasin.stan.home.directory import MARKER, Home
+from onebasin.stan.home.assemble import assemble, assembled_homes, assembled_path, remove
+from onebasin.stan.home.directory import MARKER, Home, check_whole
 from onebasin.stan.home.errors import HomeBuildError, StanError
-from onebasin.stan.home.integrity import check_whole
 from onebasin.stan.home.search import existing_cmdstan
 from onebasin.stan.home.toolchain import find_wheel
 

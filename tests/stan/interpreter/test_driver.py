@@ -7,16 +7,15 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from onebasin.posteriors.entries import gather
+from onebasin.posteriors.storable import gather
 from onebasin.stan import command
-from onebasin.stan.acceptance import driver
+from onebasin.stan.choice import driver
+from onebasin.stan.compile import ProgramInfo, last_words
 from onebasin.stan.home.errors import StanRunError
 from onebasin.stan.interpreter import driver as process
 from onebasin.stan.interpreter.model import Model
 from onebasin.stan.interpreter.source import compiled
-from onebasin.stan.output import Output, read, read_adaptation
-from onebasin.stan.run import ReadyProgram, run
-from onebasin.stan.translation import ProgramInfo, last_words
+from onebasin.stan.run import Output, ReadyProgram, read, read_adaptation, run
 
 from ..conftest import PROGRAMS
 

@@ -1,0 +1,267 @@
+"""Write files so that they appear whole or not at all, and check outputs before the work begins.
+
+Unfinished files and temporary folders are named after their target and the process that makes them:
+``.run.nc.onebasin-MACHINE-PID-SERIAL``. `sweep` removes those of ended processes; those of processes at work and of
+other machines stay, and so does every other file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import secrets
+import shutil
+import socket
+import stat
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from ..errors import NameTaken, WriteError
+from .locks import locked
+
+_NAME = re.compile(
+    r"\..*\.onebasin-(?P<machine>[0-9a-f]{8})-(?P<pid>[0-9]+)-[0-9a-f]{8}", re.DOTALL
+)
+_LONGEST_PART = 190
+"""Bytes of a target's name that its part takes over: file systems take 255 in all."""
+_LONGEST_NAME = 255 - len("..lock")
+"""Bytes of an output's name: its lock has a longer one."""
+_KINDS = {
+    stat.S_IFDIR: "a folder",
+    stat.S_IFLNK: "a symbolic link",
+    stat.S_IFIFO: "a FIFO",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+
+
+@contextmanager
+def replacing(path: Path, *, new: bool = False) -> Iterator[Path]:
+    """Put a file, or a folder of files, in the place of `path` once it is written.
+
+    A write that fails or is interrupted leaves what was there before, and nothing else. The content is on the disk
+    before it takes its name, and the name is there before this ends: after a power cut, too, there is the old one or
+    the new one. Its permissions are those of any new file. A folder that is replaced is called NAME.old meanwhile.
+
+    Yielded is the place to write to: a name in the same folder that is not taken. With `new`, something that has
+    appeared at `path` meanwhile stays, and this one gets another name next to it.
+
+    Raises
+    ------
+    NameTaken
+        If `new` is true and something is there at the end; it says which name this one has got.
+    WriteError
+        If it cannot be written, such as on a full disk; it names the file.
+    """
+    sweep(path.parent)
+    part = unfinished(path)
+    try:
+        yield part
+        for written in [part, *part.rglob("*")]:
+            flush(written)
+        place = _put(part, path, new=new)
+    except BaseException as error:
+        _remove(part)
+        if isinstance(error, OSError) and not isinstance(error, WriteError):
+            why = (
+                f"cannot be written ({error.strerror or error}), and what was there before is as it was; make room, or "
+                "name a file in another place."
+                if path.parent.is_dir()
+                else f"cannot be written: its folder {path.parent} has gone away since this began, with all that was "
+                "in it. What lies elsewhere is as it was; begin again, in a folder that nobody clears."
+            )
+            raise WriteError(path, f"{path} {why}") from error
+        raise
+    # Some file systems cannot flush a folder; the file is whole all the same.
+    with suppress(OSError):
+        flush(path.parent)
+    if place != path:
+        raise NameTaken(path, place)
+
+
+def flush(path: Path) -> None:
+    """Wait until a file's content, or a folder's names, are on the disk."""
+    # Windows flushes what is open for writing alone.
+    descriptor = os.open(path, os.O_RDWR if os.name == "nt" else os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _put(part: Path, path: Path, *, new: bool) -> Path:
+    """Give what is written the name `path`; if it is to be new, the first of run-1.nc, run-2.nc, ... that is free."""
+    place, number = path, 0
+    while new and os.path.lexists(place):
+        number += 1
+        place = path.with_name(f"{path.stem}-{number}{path.suffix}")
+    if part.is_dir() and os.path.lexists(place):
+        old = place.with_name(f"{place.name}.old")
+        _remove(old)
+        os.rename(place, old)
+        os.rename(part, place)
+        _remove(old)
+    else:
+        os.replace(part, place)
+    return place
+
+
+def _remove(path: Path) -> None:
+    with suppress(OSError):  # a disk that failed may fail again; the first error tells more
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+
+
+def unfinished(path: Path) -> Path:
+    """Give the name under which this process makes `path`, next to it; each call gives another."""
+    name = os.fsencode(path.name)[:_LONGEST_PART].decode(errors="ignore")
+    return path.with_name(f".{name}.onebasin-{_machine()}-{os.getpid()}-{secrets.token_hex(4)}")
+
+
+def sweep(folder: Path) -> None:
+    """Remove unfinished files and folders of ended processes of this machine; what cannot be removed stays."""
+    with suppress(OSError):
+        for path in list(folder.iterdir()):
+            name = _NAME.fullmatch(path.name)
+            if name and name["machine"] == _machine() and not is_running(int(name["pid"])):
+                _remove(path)
+
+
+def is_running(pid: int) -> bool:
+    """Tell whether a process of this number is at work on this machine, as far as can be known."""
+    if os.name == "nt":  # where `os.kill` would end the process
+        return True
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:  # another user's
+        pass
+    return True
+
+
+@cache
+def _machine() -> str:
+    """Return a mark of this machine and, on Linux, of its namespace of process numbers: a container's differs."""
+    try:
+        space = os.readlink("/proc/self/ns/pid")
+    except OSError:
+        space = ""
+    return hashlib.sha256((socket.gethostname() + space).encode()).hexdigest()[:8]
+
+
+def temporary_folder(name: str, parent: Path | None = None) -> Path:
+    """Make a folder that only its owner can enter, after a sweep; the caller removes it, or the next sweep does.
+
+    Its name begins with `name`; it lies in `parent`, or among the temporary files.
+    """
+    parent = parent or Path(tempfile.gettempdir())
+    sweep(parent)
+    folder = unfinished(parent / name)
+    folder.mkdir(mode=0o700)
+    return folder
+
+
+@contextmanager
+def working_folder(name: str, parent: Path | None = None) -> Iterator[Path]:
+    """Work in a `temporary_folder`, which is removed at the end."""
+    folder = temporary_folder(name, parent)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def claim(
+    path: Path, *, error: type[Exception], argument: str = "path", **how: Any
+) -> Iterator[Path]:
+    """Hold an output from before the work until it is written, and yield it; keywords are those of `check_output`.
+
+    It is `InUse` if somebody else is writing it.
+    """
+    how |= {"error": error, "argument": argument, "inputs": tuple(how.get("inputs", ()))}
+    check_output(path, **how)
+    with ExitStack() as held:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            held.enter_context(locked(path, argument=argument, alongside=True))
+        except OSError as reason:
+            raise error(_unwritable(path, argument, reason)) from reason
+        sweep(path.parent)
+        # Again, now that nobody else writes it: who held the lock a moment ago has written it.
+        check_output(path, **how)
+        yield path
+
+
+def check_output(
+    path: Path,
+    *,
+    force: bool,
+    error: type[Exception],
+    argument: str = "path",
+    inputs: Iterable[Path] = (),
+    make_folder: bool = True,
+    replaces: Callable[[Path], bool] | None = None,
+) -> None:
+    """Refuse a file that cannot or must not be written, before any work is done; nothing is made or changed.
+
+    `error` is raised, and calls the file by the name `argument`. With `force` one that is there may be replaced, but
+    never one of `inputs`, which the work reads. A folder that is not there is refused unless `make_folder`. For an
+    output that is a folder of files itself, `replaces` tells which folders it may take the place of.
+    """
+
+    def refuse(why: str) -> Exception:
+        return error(f"`{argument}` is {path}, {why}")
+
+    if not make_folder and not path.parent.is_dir():
+        raise refuse(f"which lies in a folder that does not exist: make {path.parent} first.")
+    try:
+        try:
+            kind = stat.S_IFMT(os.lstat(path).st_mode)
+        except FileNotFoundError:
+            kind = 0
+        same = next((given for given in inputs if _is_same(path, given)), None)
+        if replaces is not None and kind in (stat.S_IFREG, stat.S_IFDIR):
+            if kind == stat.S_IFREG:
+                raise refuse("which is a file, and a folder is written: give another name.")
+            if not replaces(path):
+                raise refuse("which is a folder of something else: give another name.")
+            kind = stat.S_IFREG
+        if kind == 0 or (kind == stat.S_IFREG and force and same is None):
+            # The folder of the file, or the nearest above it that is there.
+            above = next(parent for parent in path.absolute().parents if os.path.lexists(parent))
+            tempfile.TemporaryFile(dir=above).close()
+    except OSError as reason:
+        raise error(_unwritable(path, argument, reason)) from reason
+    if same is not None:
+        raise refuse(f"which is also the input {same}; name another file.")
+    if kind in _KINDS:
+        raise refuse(f"which is {_KINDS[kind]}, and a file is needed: give another name.")
+    if kind and not force:
+        raise refuse("which exists; name another file, or overwrite it with --force (force=True).")
+    if len(os.fsencode(path.name)) > _LONGEST_NAME:
+        raise refuse(f"whose name is too long: {_LONGEST_NAME} bytes are allowed.")
+
+
+def _is_same(path: Path, other: Path) -> bool:
+    """Tell whether two paths lead to one file, by links too."""
+    try:
+        return path.samefile(other)
+    except OSError:  # one of them is not there
+        return os.path.realpath(path) == os.path.realpath(other)
+
+
+def _unwritable(path: Path, argument: str, reason: OSError) -> str:
+    return (
+        f"`{argument}` is {path}, but its folder cannot be written to: {reason.strerror or reason}; "
+        "name a file in a folder of yours."
+    )

@@ -1,0 +1,328 @@
+"""Open every posterior: files, whose format is seen in their content, then in their name; and other makers' objects.
+
+Files `NAME_1.csv`, `NAME_2.csv`, ... of one folder (or `NAME-1.csv`, `NAME.1.csv`) are the chains of one posterior, and
+are called NAME; a folder that is no Zarr store stands for the CSV files in it, and a pattern (`'fits/a_*.csv'`) for the
+files that match. Everything else is a posterior by itself. Groups of draws have the axes (chain, draw, ...), statistics
+ArviZ's present names. A slash in a name, as NumPyro's scopes write it, becomes a dot: no file can store it. Draws that
+a masked array hides are NaN.
+"""
+
+from __future__ import annotations
+
+import glob
+import json
+import os
+import re
+import warnings
+import zipfile
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from onebasin.base.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    FormatError,
+    OnebasinError,
+    PosteriorFileError,
+)
+from onebasin.base.files import netcdf
+
+from . import schema, stan_csv, tables, zarr_store
+from .join import join
+from .schema import adopted
+from .stan_csv import GZIP
+from .storable import dataset_of, storable_names
+from .tables import groups_of
+from .zarr_store import is_store
+
+Files = tuple[Path, ...]
+
+_CHAIN = re.compile(r"(?P<stem>.+)[-_.](?P<chain>\d+)")
+_TABLES = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
+_SUFFIXES = (".zarr.zip", ".nc", ".nc4", ".netcdf", ".zarr", *_TABLES, ".parquet", ".zip")
+
+
+def is_csv(path: Path) -> bool:
+    """Tell whether a name is that of a table as text, packed or not."""
+    return path.name.lower().endswith(_TABLES)
+
+
+def expanded(path: Path) -> Files:
+    """Give the files that a word stands for: those of a pattern, the CSV files of a folder, or itself."""
+    if path.is_dir() and not is_store(path):
+        return tuple(sorted(filter(is_csv, path.iterdir()), key=_order)) or (path,)
+    if glob.has_magic(str(path)) and not path.exists():
+        return tuple(sorted(map(Path, glob.glob(str(path))), key=_order)) or (path,)
+    return (path,)
+
+
+def grouped(paths: Iterable[Path]) -> list[Files]:
+    """Put chains of one run together, in the order in which the runs are first named."""
+    groups: dict[tuple[Path, str] | Path, list[Path]] = {}
+    for path in paths:
+        if path.is_dir() and not is_store(path):
+            groups.setdefault(path, []).extend(expanded(path))
+            continue
+        for file in expanded(path):
+            found = _CHAIN.fullmatch(_bare(file)) if is_csv(file) else None
+            groups.setdefault((file.parent, found["stem"]) if found else file, []).append(file)
+    return [tuple(sorted(files, key=_order)) for files in groups.values()]
+
+
+def stem(files: Sequence[Path]) -> Path:
+    """Give the name of a posterior's files, without suffixes and the number of a chain."""
+    first = files[0]
+    found = _CHAIN.fullmatch(_bare(first)) if is_csv(first) and len(files) > 1 else None
+    return first.with_name(found["stem"] if found else _bare(first))
+
+
+def _bare(path: Path) -> str:
+    """Give a file's name without its suffixes."""
+    lower = path.name.lower()
+    ends = [suffix for suffix in _SUFFIXES if lower.endswith(suffix)] or [path.suffix]
+    return path.name[: len(path.name) - max(map(len, ends))] or path.name
+
+
+def _order(path: Path) -> tuple[str, int, str]:
+    """Chains by their numbers, so that 10 comes after 9."""
+    found = _CHAIN.fullmatch(_bare(path))
+    if found is None:
+        return (str(path), 0, "")
+    return (str(path.parent / found["stem"]), int(found["chain"]), str(path))
+
+
+_WRITER = "onebasin or ArviZ"
+_HDF5 = b"\x89HDF\r\n\x1a\n"
+_CLASSIC = b"CDF"
+_HEAD = 512
+
+
+def open_tree(paths: Sequence[Path], *, lazy: bool = False, argument: str = "path") -> xr.DataTree:
+    """Read the posterior that files or stores hold; of several, their chains become those of one posterior.
+
+    If `lazy`, arrays are read when they are asked for, until the tree is closed. Files that hold no posterior are
+    refused with a `PosteriorFileError`, which calls them `argument`.
+    """
+    files = [file for path in paths for file in expanded(path)]
+    try:
+        tree = _read(files, lazy=lazy)
+    except FormatError as fault:
+        raise PosteriorFileError(f"`{argument}` must name a posterior, and {fault}") from fault
+    except PosteriorFileError as fault:
+        raise PosteriorFileError(str(fault).replace("`path`", f"`{argument}`", 1)) from fault
+    except PermissionError as fault:
+        raise PosteriorFileError(
+            f"`{argument}` must name a posterior, and {fault.filename or files[0]} may not be read; ask for the "
+            "permission."
+        ) from fault
+    return adopted(tree)
+
+
+def _read(files: Sequence[Path], *, lazy: bool) -> xr.DataTree:
+    if not files:
+        raise FormatError("nothing", "was given: name a file")
+    if len(files) == 1:
+        return _read_one(files[0], lazy=lazy)
+    for file in files:
+        if not file.is_file() and not (file.is_dir() and zarr_store.is_store(file)):
+            what = "is a folder" if file.is_dir() else "does not exist or is no file"
+            raise FormatError(file, what)
+    seen: dict[str, Path] = {}
+    for file in files:
+        if seen.setdefault(os.path.realpath(file), file) is not file:
+            raise FormatError(file, "is given twice: give every chain once")
+    if all(map(is_csv, files)):
+        chains = list(map(stan_csv.ChainFile.of, files))
+        if not any(_says(chain, stan_csv.CHAIN_COLUMNS) for chain in chains):
+            return stan_csv.read(chains, lazy=lazy)
+    return join([_read_one(file, lazy=lazy) for file in files], files, lazy=lazy)
+
+
+def _read_one(path: Path, *, lazy: bool) -> xr.DataTree:
+    """Read a file or store: by its content, by its name where that leaves a doubt."""
+    if path.is_dir():
+        if zarr_store.is_store(path):
+            return _with_draws(zarr_store.read(path), path)
+        raise FormatError(path, "is a folder that is no Zarr store and holds no CSV files")
+    if not path.is_file() and glob.has_magic(str(path)):
+        raise FormatError(path, "is a pattern that no file matches")
+    if path.suffix == ".stan" and path.is_file():
+        raise FormatError(path, "is a Stan program: sample it, and give the file of its draws")
+    head = _CLASSIC  # what is missing, its reader says so
+    if path.is_file():
+        with path.open("rb") as file:
+            head = file.read(_HEAD)
+    if head.startswith(tables.PARQUET):
+        return tables.read_parquet(path)
+    if not head.startswith((_HDF5, _CLASSIC)):
+        if zipfile.is_zipfile(path):
+            try:
+                with zipfile.ZipFile(path) as archive:
+                    place = zarr_store.place_in(archive)
+            except Exception as error:  # of what anyone may have written, zipfile raises anything
+                raise FormatError(
+                    path, "is no zip archive that can be read: it is cut short or damaged"
+                ) from error
+            if place is None:
+                raise FormatError(path, "is a zip archive that holds no Zarr store")
+            return _with_draws(zarr_store.read(path, place=place), path)
+        if is_csv(path) or head.startswith(GZIP) or b"stan_version" in head:
+            table = stan_csv.ChainFile.of(path)
+            if _says(table, (*stan_csv.CHAIN_COLUMNS, *stan_csv.ORDER_COLUMNS)):
+                table.check()
+                return tables.read_csv(table)
+            return stan_csv.read([table], lazy=lazy)
+    tree = netcdf.read_tree(path, None, error=PosteriorFileError, writer=_WRITER, lazy=lazy)
+    return _with_draws(tree, path)
+
+
+def _says(file: stan_csv.ChainFile, columns: tuple[str, ...]) -> bool:
+    """Tell whether a table says of every row which chain, or which draw, it is of, in one of these columns."""
+    return not file.header.is_stans and any(name in file.columns for name in columns)
+
+
+def _with_draws(tree: xr.DataTree, path: Path) -> xr.DataTree:
+    """Return a tree with its group of draws, or make one of a dataset that was written without a group."""
+    if schema.POSTERIOR in tree.children:
+        return tree
+    alone = tree.to_dataset()
+    if not set(schema.SAMPLE_DIMS) <= set(alone.sizes):
+        tree.close()
+        raise FormatError(path, f"holds no group '{schema.POSTERIOR}', the draws of a posterior")
+    made = type(tree).from_dict({schema.POSTERIOR: alone})
+    made.set_close(tree.close)
+    return made
+
+
+def names_files(value: Any) -> bool:
+    """Tell whether a value is a path, or several of them."""
+    if isinstance(value, list | tuple):
+        return bool(value) and all(isinstance(path, str | os.PathLike) for path in value)
+    return isinstance(value, str | os.PathLike)
+
+
+def convert(value: Any, argument: str = "posterior") -> xr.DataTree:
+    """Convert what a sampler has returned to a tree in our words; messages call it `argument`.
+
+    That is an `MCMC` of NumPyro that has run, a fit of cmdstanpy, emcee's sampler, a dataset, a mapping of arrays
+    (chain, draw, ...) or of groups of them, a table of pandas with a row a draw, or anything that ArviZ converts.
+
+    Raises
+    ------
+    TypeError
+        If it is nothing of the kind.
+    ValueError
+        If it has not run, names or shapes of its variables do not fit, or a variable holds no numbers.
+    PosteriorFileError
+        If the files of a fit are gone or hold no draws.
+    """
+    try:
+        return adopted(_tree_of(value, argument))
+    except OnebasinError:
+        raise
+    except (TypeError, ValueError, AttributeError) as error:
+        raise ArgumentTypeError(
+            f"`{argument}` is a {type(value).__name__}, and an `xarray.DataTree` is needed: pass what an inference "
+            "method returned, files of a posterior (which `ob.open_posterior` opens), arrays (chain, draw, ...) by "
+            "name, or what ArviZ converts."
+        ) from error
+
+
+def _tree_of(value: Any, argument: str) -> xr.DataTree:
+    maker = type(value).__module__.split(".")[0]
+    if maker == "numpyro" and hasattr(value, "get_samples"):
+        return _of_numpyro(value, argument)
+    if maker == "cmdstanpy":
+        runs = getattr(value, "runset", None) or getattr(value, "_runset", None)
+        if runs is None:
+            raise ArgumentTypeError(
+                f"`{argument}` is a {type(value).__name__}, which holds no draws."
+            )
+        return open_tree([Path(file) for file in runs.csv_files], argument=argument)
+    if maker == "emcee" and hasattr(value, "get_chain"):  # its walkers are chains
+        draws, lp = (np.swapaxes(v, 0, 1) for v in (value.get_chain(), value.get_log_prob()))
+        groups = {schema.POSTERIOR: {"x": draws}, schema.SAMPLE_STATS: {schema.LP: lp}}
+        return _of_mapping(groups, argument)
+    if maker == "pandas" and hasattr(value, "columns"):
+        return _of_mapping(groups_of(value, argument), argument)
+    if isinstance(value, xr.Dataset | xr.DataArray):
+        return _of_xarray(value, argument)
+    if isinstance(value, Mapping) or hasattr(value, "__array__"):
+        return _of_mapping(value if isinstance(value, Mapping) else {"x": value}, argument)
+    from arviz_base import convert_to_datatree
+
+    return convert_to_datatree(value)
+
+
+def _of_xarray(value: xr.Dataset | xr.DataArray, argument: str) -> xr.DataTree:
+    dataset = value if isinstance(value, xr.Dataset) else value.to_dataset(name=value.name or "x")
+    own = {dim: dataset.indexes[dim] for dim in dataset.dims if dim in dataset.indexes}
+    stacked = [dim for dim, index in own.items() if {*schema.SAMPLE_DIMS} <= {*index.names}]
+    dataset = dataset.unstack(stacked)  # as ArviZ's `extract` stacks them
+    if (numbers := own.get("draw")) is not None and not numbers.is_monotonic_increasing:
+        dataset = dataset.sortby("draw")
+    there = {str(name): name for name in (*dataset.variables, *dataset.dims)}
+    slashed = {name: own.replace("/", ".") for own, name in there.items() if "/" in own}
+    if slashed:
+        storable_names(dict.fromkeys(dataset.data_vars), argument)
+        dataset = dataset.rename(slashed)
+    tree = xr.DataTree.from_dict({schema.POSTERIOR: dataset})
+    tree.attrs = dict(dataset.attrs)
+    return tree
+
+
+def _of_mapping(value: Mapping[Any, Any], argument: str) -> xr.DataTree:
+    """Give arrays by name, or groups of them by theirs; Stan's columns such as `lp__` are statistics."""
+    if not isinstance(value.get(schema.POSTERIOR), Mapping):
+        stats = {n: v for n, v in value.items() if isinstance(n, str) and n.endswith("__")}
+        draws = {name: held for name, held in value.items() if name not in stats}
+        value = {schema.POSTERIOR: draws} | ({schema.SAMPLE_STATS: stats} if stats else {})
+    groups = {}
+    for group, held in value.items():
+        if isinstance(held, xr.Dataset):
+            groups[group] = _of_xarray(held, argument)[schema.POSTERIOR].to_dataset()
+        elif isinstance(held, Mapping):
+            lead = () if group in schema.DATA_GROUPS else schema.SAMPLE_DIMS
+            groups[group] = dataset_of(held, argument, lead=lead)
+        else:
+            raise ArgumentError(
+                f"`{argument}` holds {group!r} besides the group `posterior`, and every entry must be a group of "
+                "arrays then."
+            )
+    return xr.DataTree.from_dict(groups)
+
+
+def _of_numpyro(mcmc: Any, argument: str) -> xr.DataTree:
+    if getattr(mcmc, "last_state", None) is None:
+        raise ArgumentTypeError(
+            f"`{argument}` is an MCMC that has not run yet: call `mcmc.run(rng_key)` first."
+        )
+    samples = mcmc.get_samples(group_by_chain=True)
+    if isinstance(samples, dict) and any("/" in name for name in samples):
+        stats = dict(mcmc.get_extra_fields(group_by_chain=True))
+        if "potential_energy" in stats:
+            stats[schema.LP] = -stats.pop("potential_energy")
+        tree = _of_mapping({schema.POSTERIOR: samples, schema.SAMPLE_STATS: stats}, argument)
+    else:
+        from arviz_base import from_numpyro
+
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Found chain dimension")  # many short chains
+            tree = from_numpyro(mcmc)
+    free = getattr(mcmc.last_state, "z", None)
+    if isinstance(free, dict) and schema.POSTERIOR in tree.children:
+        own = {name.replace("/", ".") for name in free}
+        names = map(str, tree[schema.POSTERIOR].data_vars)
+        kinds = {name: "parameter" if name in own else "transformed" for name in names}
+        tree.attrs[schema.KINDS] = json.dumps(kinds)
+    tree.attrs[schema.ENGINE] = "numpyro"
+    depth = getattr(mcmc.sampler, "_max_tree_depth", None)
+    if isinstance(depth, tuple):  # NumPyro's of warmup and of draws
+        depth = depth[-1]
+    if isinstance(depth, int):
+        tree.attrs[schema.MAX_TREE_DEPTH] = depth
+    return tree

@@ -1,0 +1,302 @@
+"""Loaded libraries that evaluate Stan programs by BridgeStan's functions: compiled ones, and the interpreter's."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import weakref
+from abc import ABC, abstractmethod
+from ctypes import POINTER, c_bool, c_char, c_char_p, c_int, c_uint, c_void_p
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from onebasin.base.text import shown
+
+from .choice import Accepted
+from .home.errors import StanDataError, StanProgramError
+from .interpreter.runtime import InterpreterMissing, installed_version, load, location
+from .interpreter.source import held, with_constants
+
+PRINT = ctypes.CFUNCTYPE(None, POINTER(c_char), c_int)
+"""The type of a function that receives the text that a program prints."""
+ERROR = POINTER(c_char_p)
+"""The type of the place where a function leaves its message."""
+
+type Signatures = dict[str, tuple[type | None, tuple[type, ...]]]
+"""The types of functions' results and arguments."""
+
+
+class Opened(ABC):
+    """A loaded library; a base class for the kinds of libraries.
+
+    A handle is the address of a model: a program with its data.
+    """
+
+    functions: ClassVar[Signatures] = {
+        "bs_free_error_msg": (None, (c_char_p,)),
+        "bs_model_destruct": (None, (c_void_p,)),
+        "bs_param_names": (c_char_p, (c_void_p, c_bool, c_bool)),
+        "bs_param_unc_names": (c_char_p, (c_void_p,)),
+        "bs_param_num": (c_int, (c_void_p, c_bool, c_bool)),
+        "bs_param_unc_num": (c_int, (c_void_p,)),
+        "bs_rng_destruct": (None, (c_void_p,)),
+    }
+    """The functions that Python calls. A kind of library adds its own."""
+
+    stan_version: str  # The version of Stan that it implements.
+    lenient: bool
+    """True where a negative code, too, can mean that the program rejects a point, and not positive ones alone."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self._library = ctypes.CDLL(str(file))
+        for name, (result, arguments) in self.functions.items():
+            function = getattr(self._library, name)
+            function.restype, function.argtypes = result, arguments
+
+    @abstractmethod
+    def construct(self, data: str, seed: int, report: ctypes._FuncPointer) -> int:
+        """Construct a model from data as JSON and return its handle; data that it refuses are a `StanDataError`.
+
+        `seed` (below 2**32) is for random numbers in the block `transformed data`. `report`, a `PRINT`, receives the
+        text that the program prints; the caller keeps it alive.
+        """
+
+    @abstractmethod
+    def variables(
+        self, handle: int, include_tp: bool, include_gq: bool
+    ) -> dict[str, tuple[int, ...]]:
+        """Return the shape of each variable."""
+
+    @abstractmethod
+    def rng(self, seed: int, chain: int) -> int:
+        """Construct the random number generator of a seed (below 2**32) and a chain, and return its address."""
+
+    @abstractmethod
+    def density_handles(
+        self, handle: int, propto: bool, jacobian: bool
+    ) -> tuple[int, int | None, bool, bool]:
+        """Return how to evaluate a kind of log density of a model.
+
+        That is the handle of the model that has it, that of a model whose log density has to be subtracted from it, if
+        any, and the values of `propto` and `jacobian` to pass to both. All handles live until `destruct(handle)`.
+        """
+
+    def destruct(self, handle: int) -> None:
+        """Free a model."""
+        self._library.bs_model_destruct(handle)
+
+    def end_rng(self, rng: int) -> None:
+        """Free a random number generator."""
+        self._library.bs_rng_destruct(rng)
+
+    def dim(self, handle: int) -> int:
+        """Return the number of unconstrained parameters."""
+        return self._library.bs_param_unc_num(handle)
+
+    def count(self, handle: int, include_tp: bool, include_gq: bool) -> int:
+        """Return the number of constrained values."""
+        return self._library.bs_param_num(handle, include_tp, include_gq)
+
+    def names(self, handle: int, include_tp: bool, include_gq: bool) -> tuple[str, ...]:
+        """Return the names of constrained values, as ``theta.1``."""
+        return _split(self._library.bs_param_names(handle, include_tp, include_gq))
+
+    def unconstrained_names(self, handle: int) -> tuple[str, ...]:
+        """Return the names of unconstrained parameters."""
+        return _split(self._library.bs_param_unc_names(handle))
+
+    def address(self, name: str) -> int:
+        """Return the address of a function, for compiled code that calls it."""
+        return ctypes.cast(getattr(self._library, name), c_void_p).value or 0
+
+    def take(self, error: c_char_p) -> str:
+        """Return the message that a function left, empty without one, and free it."""
+        if not error:
+            return ""
+        words = (error.value or b"").decode(errors="replace").strip()
+        self._library.bs_free_error_msg(error)
+        return words.partition("failed with exception: ")[2] or words
+
+
+class Interface(Opened):
+    """A compiled program's library, loaded.
+
+    It has BridgeStan's functions and, from `bridge/interface.cpp`, our own (`onebasin_`). A library that cannot be
+    loaded, or that onebasin did not compile, is a `StanProgramError`.
+    """
+
+    functions = Opened.functions | {
+        "onebasin_stan_version": (c_char_p, ()),
+        "onebasin_construct": (c_void_p, (c_char_p, c_uint, PRINT, ERROR)),
+        "onebasin_variables": (c_char_p, (c_void_p, c_bool, c_bool)),
+        "onebasin_rng_construct": (c_void_p, (c_uint, c_uint, ERROR)),
+    }
+
+    def __init__(self, file: Path) -> None:
+        try:
+            super().__init__(file)
+        except OSError as error:
+            raise StanProgramError(
+                f"`path` is {shown(str(file))}, which cannot be loaded as a library ({error}); compile it again."
+            ) from None
+        except AttributeError:
+            raise StanProgramError(
+                f"`path` is {shown(str(file))}, a library that onebasin has not compiled; give the .stan file instead."
+            ) from None
+        self.stan_version: str = self._library.onebasin_stan_version().decode()
+        # Libraries of earlier releases have this function, and return negative codes alone.
+        self.lenient = hasattr(self._library, "onebasin_log_densities")
+
+    def construct(self, data: str, seed: int, report: ctypes._FuncPointer) -> int:
+        """Construct a model; see `Opened.construct`."""
+        error = c_char_p()
+        handle = self._library.onebasin_construct(data.encode(), seed, report, ctypes.byref(error))
+        if not handle:
+            raise StanDataError(self.take(error))
+        return handle
+
+    def variables(
+        self, handle: int, include_tp: bool, include_gq: bool
+    ) -> dict[str, tuple[int, ...]]:
+        """Return the shape of each variable."""
+        lines = self._library.onebasin_variables(handle, include_tp, include_gq).decode()
+        words = (line.split() for line in lines.splitlines())
+        return {name: tuple(map(int, lengths)) for name, *lengths in words}
+
+    def rng(self, seed: int, chain: int) -> int:
+        """Construct the generator that CmdStan's chain of this number draws from."""
+        return self._library.onebasin_rng_construct(seed, chain, None)
+
+    def density_handles(
+        self, handle: int, propto: bool, jacobian: bool
+    ) -> tuple[int, int | None, bool, bool]:
+        """Return the model itself, which has all kinds of log density."""
+        return handle, None, propto, jacobian
+
+
+class StanGenerator:
+    """A stream of random numbers for generated quantities; used by one thread at a time."""
+
+    def __init__(self, interface: Opened, seed: int, chain: int) -> None:
+        self.handle = interface.rng(seed % 2**32, chain)
+        weakref.finalize(self, interface.end_rng, self.handle)
+
+
+def _split(names: bytes) -> tuple[str, ...]:
+    return tuple(names.decode().split(",")) if names else ()
+
+
+_BEYOND_NAMES = ("real", "imag")
+_REPORTS: dict[int, ctypes._FuncPointer] = {}
+"""The functions that receive printed text, of the models that are open, the latest last."""
+
+
+@PRINT
+def _HAND_ON(text: ctypes._Pointer[ctypes.c_char], size: int) -> None:
+    """Hand text to the latest of the reports; the interpreter keeps one function for all models, which stays alive."""
+    for report in [*_REPORTS.values()][-1:]:
+        report(text, size)
+
+
+@dataclass(frozen=True)
+class _Constructed:
+    """Data and seed of a model, and the models that were constructed for it."""
+
+    data: str
+    seed: int
+    report: int
+    others: dict[str, int] = field(default_factory=dict)
+
+
+class Interpreted(Opened):
+    """A program that the interpreter takes.
+
+    The interpreter evaluates one kind of log density. Two more models give the others: one keeps the constants, and one
+    has an empty model block, so that its log density is the log Jacobian. Each is constructed when first needed.
+    """
+
+    functions: ClassVar[Signatures] = Opened.functions | {
+        "bs_model_construct": (c_void_p, (c_char_p, c_uint, ERROR)),
+        "bs_rng_construct": (c_void_p, (c_uint, ERROR)),
+        "bs_set_print_callback": (ctypes.c_int, (PRINT, ERROR)),
+    }
+
+    lenient = True
+
+    def __init__(self, accepted: Accepted) -> None:
+        try:
+            load()
+        except InterpreterMissing as error:
+            raise StanProgramError(str(error)) from None
+        file = location()
+        assert file is not None, "it is loaded"
+        super().__init__(file)
+        self.stan_version = f"stanli {installed_version()}"
+        self._program = accepted
+        self._constructed: dict[int, _Constructed] = {}
+
+    def construct(self, data: str, seed: int, report: ctypes._FuncPointer) -> int:
+        """Construct a model; see `Opened.construct`. The latest `report` receives what all models print."""
+        _REPORTS[id(report)] = report
+        self._library.bs_set_print_callback(_HAND_ON, None)
+        try:
+            handle = self._new(self._program.form, data, seed)
+        except StanDataError:
+            del _REPORTS[id(report)]
+            raise
+        self._constructed[handle] = _Constructed(data, seed, id(report))
+        return handle
+
+    def destruct(self, handle: int) -> None:
+        """Free a model and those that were made for it."""
+        made = self._constructed.pop(handle)
+        for each in (handle, *made.others.values()):
+            self._library.bs_model_destruct(each)
+        _REPORTS.pop(made.report, None)
+
+    def variables(
+        self, handle: int, include_tp: bool, include_gq: bool
+    ) -> dict[str, tuple[int, ...]]:
+        """Return the shape of each variable; those without an entry are not known."""
+        shapes: dict[str, tuple[int, ...]] = {}
+        for name in self.names(handle, include_tp, include_gq):
+            variable, *places = name.split(".")
+            numbers = tuple(int(place) for place in places if place not in _BEYOND_NAMES)
+            before = shapes.get(variable, numbers)
+            shapes[variable] = tuple(map(max, before, numbers))
+        return shapes
+
+    def rng(self, seed: int, chain: int) -> int:
+        """Construct a generator; chains of a seed get different ones, which are not CmdStan's."""
+        if chain:
+            seed = int(np.random.SeedSequence([seed, chain]).generate_state(1)[0])
+        return self._library.bs_rng_construct(seed, None)
+
+    def density_handles(
+        self, handle: int, propto: bool, jacobian: bool
+    ) -> tuple[int, int | None, bool, bool]:
+        """Return the models whose log densities give a kind of log density; see `Opened.density_handles`."""
+        model = handle if propto else self._other(handle, "with constants")
+        return model, None if jacobian else self._other(handle, "jacobian"), True, True
+
+    def _other(self, handle: int, kind: Literal["with constants", "jacobian"]) -> int:
+        made = self._constructed[handle]
+        if kind not in made.others:
+            form = self._program.jacobian
+            if kind == "with constants":
+                form = with_constants(self._program.form)
+            made.others[kind] = self._new(form, made.data, made.seed)
+        return made.others[kind]
+
+    def _new(self, form: str, data: str, seed: int) -> int:
+        """Construct a model of a form; refuse data that it does not take."""
+        error = c_char_p()
+        model = json.dumps({**json.loads(data), **held(form)})
+        handle = self._library.bs_model_construct(model.encode(), seed, ctypes.byref(error))
+        if not handle:
+            raise StanDataError(self.take(error))
+        return int(handle)
