@@ -9,7 +9,7 @@ What alignment does not show: that draws share a mode (it also brings noise clos
 them.
 
 Scales: networks are divided by the prior's standard deviations. Any other posterior: by the spread of a variable, as
-`units` finds it; 1 where it never varies.
+`features` finds it; 1 where it never varies.
 """
 
 from __future__ import annotations
@@ -27,24 +27,14 @@ from onebasin.base.card import in_brief
 from onebasin.base.checks import check_inputs, check_positive, checks_arguments, choose
 from onebasin.base.errors import ArgumentError
 from onebasin.models.symmetry.blocks import Symmetry, equal_modes
-from onebasin.models.symmetry.elements import labels_of, on_arrays
-from onebasin.models.symmetry.group import Group
 from onebasin.models.symmetry.words import as_symmetry
 from onebasin.posteriors import schema
 from onebasin.posteriors.draws import event_shapes
 from onebasin.posteriors.view import DensityAtDraws, Posterior, View, as_view
 
-from ..discovery.companions import (
-    followers,
-    nearly_exchangeable,
-    recorded_companions,
-    recurring,
-    tied,
-)
-from ..discovery.density import LeavesPosterior, advice, parameters_of, spelt
+from ..discovery.companions import nearly_exchangeable
+from ..discovery.density import LISTED, advice, check_left_behind
 from ..discovery.resolve import Resolved, resolve
-from ..discovery.slots import numbered
-from ..summaries.judged_draws import every_few, looked_at
 from .alignment import Alignment
 from .descent import Matched, MatchingProblem, iterate, match
 from .draws import MAX_BYTES, Arrays, take, workers
@@ -242,7 +232,9 @@ def align(
         distance_before=before.reshape(features.reader.lead),
         distance_after=after.reshape(features.reader.lead),
     )
-    check_alignment(aligned, resolved)
+    checked = aligned.density is not None and aligned.density.compared
+    if not (checked or resolved.known or resolved.source == "found" or view.network):
+        check_left_behind(view, aligned.symmetry, aligned.element, aligned.allocations)
     return aligned
 
 
@@ -364,7 +356,7 @@ def choose_symmetry(view: View, symmetry: Any) -> Resolved:
     if resolved.source == "none":
         if near := nearly_exchangeable(view):
             raise ArgumentError(
-                f"`{view.argument}` cannot be aligned. Labels of {in_brief(tuple(near), NAMED)} are at most "
+                f"`{view.argument}` cannot be aligned. Labels of {in_brief(tuple(near), LISTED)} are at most "
                 "nearly exchangeable: the weights are broken off a stick, which has an order, so that aligned draws "
                 "would leave the posterior. Tell the heavy components apart by a rule of your own, such as the order "
                 "of their means."
@@ -436,49 +428,6 @@ def prior_scales(model: BayesianNetwork) -> dict[str, float]:
         if layer.bias:
             out[layer.bias] = bias
     return out
-
-
-NAMED = 6
-"""Names that a sentence lists."""
-
-
-def check_alignment(alignment: Alignment, resolved: Resolved) -> None:
-    """Refuse an alignment that leaves the posterior: by its log density, else by what the draws show.
-
-    Raises
-    ------
-    LeavesPosterior
-        If the log density changes; or if nobody has checked the symmetry on a density, and quantities that it does not
-        move change with the labels.
-    """
-    checked = alignment.density is not None and alignment.density.compared
-    if checked or resolved.known or resolved.source == "found" or alignment.source.network:
-        return
-    view = alignment.source
-    moved = {name for block in alignment.symmetry for name in block.variables}
-    moved |= {*alignment.allocations}
-    drawn = {n for n, v in view.arrays.items() if v.dtype.kind in "biuf" and "draw" in v.dims}
-    names = [name for name in parameters_of(view) if name in drawn - moved]
-    ours = sorted(drawn & moved)
-    step = every_few(view, [*names, *ours])
-    thin = tuple(on_arrays(part, lambda a: a[:, ::step]) for part in alignment.element)
-    rows = [labels_of(part) for part in thin]
-    labels = [numbered(each.reshape(*each.shape[:2], -1)) for each in rows if each.size]
-    looked = looked_at(view, names, step)
-    others = {n: np.where(np.isfinite(v), v, 0.0) for n, v in looked.items()}
-    left = recorded_companions(view, moved) or followers(labels, others, sure=True)
-    if others and not left and any(map(recurring, labels)):
-        values = looked_at(view, ours, step)
-        shapes = {name: value.shape[2:] for name, value in values.items()}
-        aligned = Group(alignment.symmetry, shapes).act(thin, values)
-        left = tuple(name for own in labels for name in tied(own, aligned, others))
-    if left:
-        raise LeavesPosterior(
-            view.argument,
-            spelt(alignment.symmetry),
-            f"Alignment would leave what changes with the labels behind: {in_brief(left, NAMED)}.",
-            advice(view),
-        )
 
 
 Values = Mapping[str, np.ndarray]

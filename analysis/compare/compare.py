@@ -3,7 +3,7 @@
 Convention: distances are to the truth, scores are against labels or targets. The row `floor` is the truth's second
 half taken for a posterior of its own and compared with its first half (chains, or the draws of a single one): with half
 of the draws on either side it is noisier than the rows above it, and what lies near it cannot be told from the truth.
-In weight space only the half of the truth that had no part in labels and scales is compared (`frame`); there
+In weight space only the half of the truth that had no part in labels and scales is compared; there
 the floor is that half halved again.
 
 It deliberately weighs nothing up: a posterior may predict as the truth does and lie elsewhere, or the other way round.

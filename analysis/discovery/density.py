@@ -2,12 +2,13 @@
 
 A posterior's view may bring along the log density of what it is of (`View.log_density`). What keeps it, up to
 rounding, at every draw is a symmetry of that posterior as far as its draws reach; what does not leaves the posterior.
+Without a log density, quantities that change with the labels and are not moved tell.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,11 +19,16 @@ from onebasin.base.card import in_brief
 from onebasin.base.errors import ArgumentError
 from onebasin.models.symmetry.blocks import Block, Symmetry
 from onebasin.models.symmetry.changes import Values, changes
+from onebasin.models.symmetry.elements import Element, labels_of, on_arrays
 from onebasin.models.symmetry.group import Group
 from onebasin.models.symmetry.words import spell
 from onebasin.posteriors import schema
 from onebasin.posteriors.draws import event_shapes
 from onebasin.posteriors.view import View
+
+from ..summaries.judged_draws import every_few, looked_at
+from .companions import followers, recorded_companions, recurring, tied
+from .slots import numbered
 
 TOLERANCE = 1e-8
 """Nats; what rounding does comes on top."""
@@ -32,7 +38,8 @@ BATCH = 500
 """Draws that are compared at once."""
 TRIED = 24
 """Draws at which blocks are tried before draws are aligned by them."""
-_NAMED = 4
+_NAMED, LISTED = 4, 6
+"""Chains or variables that a sentence lists, and quantities."""
 
 
 class LeavesPosterior(ArgumentError):
@@ -170,6 +177,42 @@ def _differences(
 def _rows(variable: xr.DataArray, rows: np.ndarray) -> np.ndarray:
     values = variable.transpose(*schema.SAMPLE_DIMS, ...).values
     return np.asarray(values.reshape(-1, *values.shape[2:])[rows])
+
+
+def check_left_behind(
+    view: View, symmetry: Symmetry, element: Element, allocations: Collection[str]
+) -> None:
+    """Refuse to move draws by elements (chain, draw) of a symmetry that nobody has checked on a density.
+
+    Raises
+    ------
+    LeavesPosterior
+        If quantities that it does not move, nor renumbers as `allocations`, change with the labels.
+    """
+    moved = {name for block in symmetry for name in block.variables}
+    moved |= {*allocations}
+    drawn = {n for n, v in view.arrays.items() if v.dtype.kind in "biuf" and "draw" in v.dims}
+    names = [name for name in parameters_of(view) if name in drawn - moved]
+    ours = sorted(drawn & moved)
+    step = every_few(view, [*names, *ours])
+    thin = tuple(on_arrays(part, lambda a: a[:, ::step]) for part in element)
+    rows = [labels_of(part) for part in thin]
+    labels = [numbered(each.reshape(*each.shape[:2], -1)) for each in rows if each.size]
+    looked = looked_at(view, names, step)
+    others = {n: np.where(np.isfinite(v), v, 0.0) for n, v in looked.items()}
+    left = recorded_companions(view, moved) or followers(labels, others, sure=True)
+    if others and not left and any(map(recurring, labels)):
+        values = looked_at(view, ours, step)
+        shapes = {name: value.shape[2:] for name, value in values.items()}
+        aligned = Group(symmetry, shapes).act(thin, values)
+        left = tuple(name for own in labels for name in tied(own, aligned, others))
+    if left:
+        raise LeavesPosterior(
+            view.argument,
+            spelt(symmetry),
+            f"Alignment would leave what changes with the labels behind: {in_brief(left, LISTED)}.",
+            advice(view),
+        )
 
 
 def advice(view: View) -> str:

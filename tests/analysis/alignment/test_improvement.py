@@ -14,7 +14,6 @@ from onebasin.analysis.alignment.reference import (
     targets,
 )
 from onebasin.analysis.alignment.solving import assign
-from onebasin.models.symmetry.arrays import gather
 from onebasin.models.symmetry.blocks import Exchangeable, axes_of
 from onebasin.models.symmetry.elements import Permuted
 from onebasin.models.symmetry.group import Group
@@ -116,17 +115,6 @@ def test_the_size_of_pieces_changes_nothing(rng, flips, monkeypatch):
         np.testing.assert_array_equal(one.permutation, other.permutation)
         if flips:
             np.testing.assert_array_equal(one.signs, other.signs)
-
-
-@pytest.mark.parametrize("shape", [(6,), (6, 2), (2, 6), (6, 70), (70, 6), (3, 6, 4)])
-def test_gather_reorders_every_draw_by_its_own(rng, shape):
-    values = rng.normal(size=(9, *shape))
-    for axis in (a for a, size in enumerate(shape) if size == 6):
-        orders = rng.permuted(np.tile(np.arange(6), (9, 1)), axis=1)
-        expected = [np.take(v, o, axis=axis) for v, o in zip(values, orders, strict=True)]
-        np.testing.assert_array_equal(gather(values, orders, axis), expected)
-        swapped = np.asfortranarray(values)
-        np.testing.assert_array_equal(gather(swapped, orders, axis), expected)
 
 
 def test_an_axis_that_is_not_alone_is_not_turned(rng):

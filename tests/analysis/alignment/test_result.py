@@ -1,5 +1,7 @@
 """The aligned posterior keeps everything else, says how it was made, travels with its file, and aligns other draws."""
 
+from __future__ import annotations
+
 import gc
 import json
 
@@ -9,9 +11,11 @@ import xarray as xr
 
 import onebasin as ob
 from onebasin.analysis.alignment import align, element_of
+from onebasin.analysis.alignment.barriers import Transpositions
 from onebasin.base.files import pieces
 from onebasin.models.symmetry.blocks import Complement, Exchangeable, Rescalable, from_json, to_json
 
+from ...cards import check_page
 from .conftest import CASES, dataset, equal, plant
 
 
@@ -178,3 +182,27 @@ def test_an_alignment_of_other_things_is_refused(rng, values):
     few = {name: v[..., :2] for name, v in values.items()}
     with pytest.raises(ValueError, match=r"mu of shape \(3,\), and `posterior` holds it with"):
         align(dataset(few), MIXTURE, reference=first)
+
+
+@pytest.fixture
+def switched(make_mcmc, rng):
+    """Two components, of which two of four chains have the labels changed."""
+    mu = np.array([-4.0, 4.0]) + rng.normal(size=(4, 50, 2))
+    mu[::2] = mu[::2, :, ::-1]
+    return make_mcmc({"mu": mu})
+
+
+def test_an_alignment_says_what_it_moved_and_where_the_draws_are(switched):
+    aligned = ob.align(switched, (ob.Exchangeable({"mu": 0}),))
+    text = repr(aligned)
+    assert "`.posterior` holds the aligned draws" in text
+    assert " ".join(aligned.caveat.split()) in " ".join(text.split())
+    assert "array(" not in text
+    check_page(aligned._repr_html_())
+
+
+def test_transpositions_are_counted_by_block_where_there_are_several():
+    counts = np.array([[0, 1], [2, 1]])
+    assert "block 1" in repr(Transpositions((counts, counts + 1)))
+    assert "block" not in repr(Transpositions((counts,)))
+    check_page(Transpositions((counts,))._repr_html_())

@@ -1,10 +1,21 @@
-"""Which posteriors may stand beside each other, and what they are told that may not."""
+"""One labelling and one scale: halves, what is set aside, and why."""
+
+from __future__ import annotations
 
 import numpy as np
 import pytest
 import xarray as xr
 
-from onebasin.analysis.compare.comparable import check_comparable, unlike_weights
+from onebasin.analysis.compare.comparable import (
+    check_comparable,
+    fit_frame,
+    halves,
+    labelled_as,
+    unlike_weights,
+)
+from onebasin.analysis.compare.compare import compare
+from onebasin.analysis.compare.distances import compare_moments
+from onebasin.models.symmetry.blocks import Exchangeable, Rescalable
 from onebasin.networks import (
     BayesianNetwork,
     Categorical,
@@ -14,6 +25,198 @@ from onebasin.networks import (
     Parametrisation,
 )
 from onebasin.posteriors.view import as_view
+
+from ..conftest import ORDERS, switched_mixture
+
+MIXTURE = (Exchangeable({"mu": 0, "sigma": 0}),)
+
+
+def shuffled(rng, values):
+    """The same draws, the parts of each in an order of its own."""
+    order = rng.permuted(np.tile(np.arange(3), (*values["mu"].shape[:2], 1)), axis=-1)
+    return {
+        name: np.take_along_axis(v, order, axis=-1) if v.ndim == 3 else v
+        for name, v in values.items()
+    }
+
+
+def mixture(rng):
+    values = switched_mixture(rng, draws=100, orders=ORDERS[:1])
+    return values | {"noise": rng.normal(size=(4, 100))}
+
+
+def by_location(values):
+    return np.sort(np.asarray(values), axis=-1)
+
+
+def test_halves_are_chains_or_the_draws_of_one(make_mcmc, rng):
+    values = rng.normal(size=(3, 10))
+    first, second = halves(make_mcmc({"mu": values}))
+    np.testing.assert_array_equal(first.posterior["mu"], values[:1])
+    np.testing.assert_array_equal(second.posterior["mu"], values[1:])
+    assert second.group("sample_stats").sizes == {"chain": 2, "draw": 10}
+    assert second.attribute("target") == "toy"
+    first, second = halves(make_mcmc({"mu": values[:1]}))
+    np.testing.assert_array_equal(first.posterior["mu"], values[:1, :5])
+    np.testing.assert_array_equal(second.posterior["mu"], values[:1, 5:])
+
+
+@pytest.mark.parametrize("shape", [(1, 7), (4, 3)])
+def test_halves_need_draws(make_mcmc, rng, shape):
+    with pytest.raises(ValueError, match=r"at least 4 draws a chain are needed: sample longer"):
+        halves(make_mcmc({"mu": rng.normal(size=shape)}))
+
+
+def test_data_and_fit_belong_to_both_halves(make_variational, rng):
+    lp = rng.normal(size=(1, 20))
+    tree = make_variational({"mu": rng.normal(size=(1, 20))}, lp=lp, log_q=lp)
+    tree["observed_data"] = xr.DataTree(xr.Dataset({"y": ("obs", np.arange(5.0))}))
+    for half in halves(tree):
+        assert half.group("observed_data").sizes == {"obs": 5}
+        assert half.group("variational").sizes == {"evaluation": 4}
+        assert half.posterior.sizes["draw"] == 10
+
+
+def test_every_draw_comes_into_the_labelling_of_the_first_half(make_mcmc, rng):
+    values, others = mixture(rng), mixture(rng)
+    frame = fit_frame(make_mcmc(shuffled(rng, values)), MIXTURE)
+    aligned = [frame.align(frame.rest), frame.align(make_mcmc(shuffled(rng, others)))]
+    order = np.argsort(aligned[0].posterior["mu"].values[0, 0])
+    for view, known in zip(aligned, (values["mu"][2:], others["mu"]), strict=True):
+        np.testing.assert_array_equal(view.posterior["mu"].values[..., order], known)
+
+
+def test_the_scale_is_the_spread_of_the_aligned_first_half(make_mcmc, rng):
+    values = mixture(rng)
+    frame = fit_frame(make_mcmc(shuffled(rng, values)), MIXTURE)
+    expected = [values[name][:2].std(axis=(0, 1), ddof=1) for name in ("mu", "sigma")]
+    np.testing.assert_allclose(by_location(frame.scale[:3]), by_location(expected[0]), rtol=1e-10)
+    np.testing.assert_allclose(by_location(frame.scale[3:6]), by_location(expected[1]), rtol=1e-10)
+    assert frame.scale[6] == pytest.approx(values["noise"][:2].std(ddof=1), rel=1e-10)
+    assert frame.alignment.rule.reference == "gaussian"
+
+
+def test_without_a_symmetry_draws_are_divided_and_nothing_else(make_variational, rng):
+    lp, mu = rng.normal(size=(1, 40)), rng.normal(size=(1, 40, 2)) * [1.0, 100.0]
+    tree = make_variational({"mu": mu, "fixed": np.full((1, 40), 7.0)}, lp=lp, log_q=lp)
+    frame = fit_frame(tree)
+    assert frame.alignment is None
+    assert frame.align(tree).tree is tree
+    np.testing.assert_allclose(frame.scale, [*mu[0, :20].std(axis=0, ddof=1), 1.0], rtol=1e-10)
+    sample = frame.sample(frame.rest)
+    assert sample.shape == (20, 3)  # all: they are independent
+    kept = {tuple(row) for row in np.round(sample[:, :2] * frame.scale[:2], 9)}
+    assert kept == {tuple(row) for row in np.round(mu[0, 20:], 9)}
+
+
+@pytest.mark.parametrize(
+    "mark", [lambda tree: tree.attrs.update(method="ensemble"), lambda tree: distilled(tree)]
+)
+def test_draws_that_were_made_one_by_one_are_all_kept(mark, make_mcmc, rng):
+    drift = np.cumsum(rng.normal(size=(1, 60)), axis=1)  # by chance like a chain that hardly moves
+    tree, truth = make_mcmc({"mu": drift}), make_mcmc({"mu": rng.normal(size=(2, 60))})
+    frame = fit_frame(truth)
+    assert len(frame.sample(frame.align(tree))) < 10
+    mark(tree)
+    assert len(frame.sample(frame.align(tree))) == 60
+
+
+def distilled(tree):
+    """Give a posterior the group that those drawn from a distilled Gaussian have."""
+    tree["distilled"] = xr.DataTree(xr.Dataset({"loss": ("evaluation", [1.0])}))
+
+
+def test_positive_scalings_are_no_symmetry_of_a_posterior(make_mcmc, rng):
+    values = {"mu": rng.normal(size=(2, 20, 3)), "nu": rng.normal(size=(2, 20, 3))}
+    scaling = Rescalable({"mu": 0}, {"nu": 0})
+    assert fit_frame(make_mcmc(values), (scaling,)).alignment is None
+    found = fit_frame(make_mcmc(values), (Exchangeable({"mu": 0, "nu": 0}), scaling))
+    assert found.symmetry == (Exchangeable({"mu": 0, "nu": 0}),)
+
+
+def test_other_variables_and_shapes_are_refused(make_mcmc, rng):
+    values = mixture(rng)
+    frame = fit_frame(make_mcmc(values), MIXTURE)
+    without = {name: v for name, v in values.items() if name != "noise"}
+    wide = values | {"noise": rng.normal(size=(4, 100, 2))}
+    with pytest.raises(ValueError, match=r"`posterior` lacks noise; the reference holds mu, sigma"):
+        frame.align(make_mcmc(without))
+    with pytest.raises(ValueError, match=r"`posterior` also holds tau;.*choose variables"):
+        frame.align(make_mcmc(values | {"tau": values["noise"]}))
+    with pytest.raises(ValueError, match=r"noise of shape \(2,\), and the reference of shape \(\)"):
+        frame.align(make_mcmc(wide))
+    some = fit_frame(make_mcmc(values), MIXTURE, var_names=["mu"])
+    assert some.sample(some.align(make_mcmc(without))).shape[1] == 3
+    with pytest.raises(ValueError, match=r"`var_names` asks for `tau`.*mu, sigma, noise"):
+        fit_frame(make_mcmc(values), MIXTURE, var_names=["tau"])
+
+
+def test_draws_that_are_not_finite_are_refused(make_mcmc, rng):
+    values = mixture(rng)
+    frame = fit_frame(make_mcmc(values))
+    values["noise"][1, 2] = np.inf
+    with pytest.raises(
+        ValueError, match=r"`posterior` holds 1 values of noise that are not finite"
+    ):
+        frame.sample(make_mcmc(values))
+
+
+@pytest.fixture
+def labelled(make_mcmc, rng):
+    """The same draws of `mu`, with an axis and labels of one's own where they are given."""
+    values = rng.normal(size=(4, 300, 2)) * [0.1, 3.0] + [0.0, 5.0]
+
+    def make(labels=(), dim="group"):
+        tree = make_mcmc({"mu": values, "tau": values[..., 0]})
+        if labels:
+            (own,) = (str(d) for d in tree["posterior"]["mu"].dims if d not in ("chain", "draw"))
+            renamed = tree["posterior"].to_dataset().rename({own: dim})
+            tree["posterior"] = type(tree)(renamed.assign_coords({dim: list(labels)}))
+        return tree
+
+    return make
+
+
+def moments(first, second):
+    own = labelled_as(as_view(second), as_view(first), ("mu", "tau"))
+    return compare_moments(first, own).table
+
+
+@pytest.mark.parametrize("other", [{}, {"labels": (1, 2), "dim": "mu_dim_0"}])
+def test_labels_of_another_file_are_no_difference(labelled, other):
+    found = compare({"a": labelled(("a", "b")), "b": labelled(**other)}, truth="a", permutations=19)
+    assert found.table.loc["b", "verdict"] in ("agree", "undecided")
+    assert found.table.loc["b", "max_abs_d"] < 0.1
+    table = moments(labelled(("a", "b")), labelled(**other))
+    assert list(table.index) == ["mu[a]", "mu[b]", "tau"]
+    assert (table["difference"] == 0).all()
+
+
+def test_three_labels_in_turn_are_found_by_name(make_mcmc):
+    values = np.broadcast_to(np.array([1.0, 2.0, 3.0]), (2, 50, 3))
+
+    def make(labels):
+        tree = make_mcmc({"mu": values})
+        held = tree["posterior"].to_dataset().assign_coords(mu_dim_0=list(labels))
+        tree["posterior"] = type(tree)(held)
+        return as_view(tree)
+
+    moved = labelled_as(make("cab"), make("abc"), ("mu",))
+    np.testing.assert_array_equal(moved.values("mu")[0, 0], [2.0, 3.0, 1.0])
+
+
+def test_chains_in_two_modes_agree_with_no_posterior_in_one():
+    """The half that is compared lies in one mode, and the half that gave labels and scales in the other."""
+    rng = np.random.default_rng(5)
+    one = {"x": rng.normal(size=(4, 500)), "y": rng.normal(size=(4, 500))}
+    two = {"x": rng.normal([[9.0], [9.0], [0.0], [0.0]], size=(4, 500)), "y": one["y"][::-1]}
+    comparison = compare({"two": two, "one": one}, permutations=99)
+    assert comparison.moments["one"].unmixed == ("x",)
+    (answer,) = comparison.sentences
+    assert "1 of 2 could not be judged, because effective draws are too few or chains" in answer
+    assert "draws are not judged, for the truth's own chains differ" in answer
+    assert "The chains of `two` disagree about `x` (R-hat)" in " ".join(comparison.warnings)
+
 
 NETWORK = Network(2, (3,), activation="tanh")
 MODEL = BayesianNetwork(NETWORK)

@@ -10,12 +10,6 @@ from onebasin.models.symmetry.blocks import Exchangeable
 from ...cards import check_page
 
 
-def test_a_notebook_shows_the_answer_first(make_mcmc, rng):
-    page = diagnose(make_mcmc({"mu": rng.normal(size=(4, 500))}))._repr_html_()
-    check_page(page)
-    assert page.index("Usable") < page.index("You may use it") < page.index("<caption>")
-
-
 def test_a_notebook_shows_what_alignment_did(make_mcmc, rng):
     mu = np.array([-4.0, 4.0]) + rng.normal(size=(4, 500, 2))
     mu[::2] = mu[::2, :, ::-1]

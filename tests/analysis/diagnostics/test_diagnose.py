@@ -8,7 +8,6 @@ import pytest
 import xarray as xr
 
 from onebasin.analysis.alignment import align
-from onebasin.analysis.diagnostics.causes import times_as_many
 from onebasin.analysis.diagnostics.diagnose import diagnose
 from onebasin.analysis.diagnostics.measure import gather, measure
 from onebasin.analysis.diagnostics.verdict import LABELS, PREDICTIONS, SAMPLER, listed
@@ -271,20 +270,6 @@ def test_thresholds_have_the_names_of_arviz_and_decide(make_mcmc, rng):
     assert diagnose(tree, bfmi_threshold=9.0).judgement.rows[2].outcome == "warned"
 
 
-def test_a_variational_fit_rests_on_khat(make_variational, rng):
-    one = rng.normal(size=(1, 500))
-    log_q = -0.5 * one**2
-    good = diagnose(make_variational({"x": one}, lp=log_q, log_q=log_q))
-    assert good.verdict == "usable"
-    bad = diagnose(make_variational({"x": one}, lp=log_q + one**3, log_q=log_q))
-    assert (bad.verdict, bad.causes) == ("unusable", ("approximation",))
-    missing = make_variational({"x": one}, lp=log_q, log_q=log_q)
-    del missing["sample_stats"]["lp"]
-    found = diagnose(missing)
-    assert (found.verdict, found.causes) == ("unusable", ("unproved",))
-    assert found.judgement.rows[1].outcome == "not judged"
-
-
 def test_draws_of_a_program_without_parameters_are_independent(make_mcmc, rng):
     flat = {"lp": np.zeros(SHAPE), "energy": np.zeros(SHAPE)}
     found = diagnose(make_mcmc({"y_rep": rng.normal(size=(*SHAPE, 3))}, stats=flat))
@@ -338,14 +323,6 @@ def test_divergences_are_those_of_the_draws_that_are_looked_at(make_mcmc, rng):
     whole = gather(view, measure(view))
     half = replace(whole, values={name: v[:, ::2] for name, v in whole.values.items()})
     np.testing.assert_array_equal(half.diverging, diverging[:, ::2])
-
-
-@pytest.mark.parametrize(
-    ("ess", "rhat", "times"),
-    [(400.0, 1.05, 5), (100.0, 1.01, 4), (100.0, 1.05, 5), (500.0, 1.0, 2)],
-)
-def test_draws_that_are_lacking_follow_from_what_lacks_most(ess, rhat, times):
-    assert times_as_many(ess, 400.0, rhat, 1.01) == times
 
 
 def test_chains_from_one_point_are_mentioned(make_mcmc, rng):

@@ -13,7 +13,6 @@ from onebasin.analysis.diagnostics.measure import gather, measure
 from onebasin.analysis.summaries.modes import modes_of
 from onebasin.models.symmetry.blocks import Complement, Exchangeable, Flip
 from onebasin.models.symmetry.whole import Whole
-from onebasin.models.symmetry.words import spell
 from onebasin.posteriors import schema
 from onebasin.posteriors.view import as_view
 
@@ -108,8 +107,3 @@ def test_sentence_is_of_the_kind_of_block(block, says, rng):
     view = as_view(draws)
     labels = Labels("switch", gather(view, measure(view)), declared=(block,))
     assert labels_move(labels) == says
-
-
-def test_block_of_somebodys_own_has_no_word():
-    with pytest.raises(ValueError, match="which the command line has no word for"):
-        spell(Swap(("a", "b")))

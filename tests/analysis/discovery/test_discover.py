@@ -5,8 +5,6 @@ Slots that are tried together: the ratio of each is the one that it has alone.
 
 from __future__ import annotations
 
-import sys
-
 import numpy as np
 import pytest
 from arviz_stats.base import array_stats
@@ -191,14 +189,6 @@ def test_factors_that_turn_are_sorted_by_no_order(rotate):
     for name in ("L", "F"):  # turned, L L' is what it was
         moved, raw = turning.values[name], values[name]
         np.testing.assert_allclose(moved @ moved.swapaxes(2, 3), raw @ raw.swapaxes(2, 3))
-
-
-def test_known_r_hat_is_not_computed_again(monkeypatch):
-    module = sys.modules[discover.__module__]
-    monkeypatch.setattr(module, "rhat_of_entries", lambda _: pytest.fail("it is known"))
-    values = drawn(plain.regression)
-    known = {n: rhat_of_entries(v.reshape(*LEAD, -1)) for n, v in values.items()}
-    discover(values, known=known)
 
 
 def test_split_rhat_sees_chains_that_drift_alike(rng):
