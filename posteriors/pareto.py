@@ -183,7 +183,7 @@ class Known:
     """Certainty with which weighted draws know mean, standard deviation and quantiles of each entry of a quantity.
 
     `khats` and `errors` are (3, entry): k-hat of the mean, of the square and of the shares in the tails; and standard
-    errors of the mean in standard deviations, of the standard deviation as a share of it, and of these shares.
+    errors of the mean and of the worse quantile in standard deviations, of the standard deviation as a share of it.
     """
 
     khats: Float[np.ndarray, "kind entry"]
@@ -199,8 +199,8 @@ class Known:
         return lacks & ~still
 
 
-MOVED, NO_VARIANCE = np.array([0.2, 0.15, CLAIMED[2]]), 0.5
-"""Errors of a mean, a standard deviation and a tail's share that a usable fit does not have; and the tail index from
+MOVED, NO_VARIANCE = np.array([0.2, 0.15, 0.15]), 0.5
+"""Errors of a mean, a standard deviation and a quantile that a usable fit does not have; and the tail index from
 which on there is no standard deviation."""
 _ENOUGH = MOVED / 2
 
@@ -233,7 +233,9 @@ def known(
         z = apart / (weights @ apart**2) ** 0.5
         terms = np.column_stack([z, (z**2 - 1) / 2, ends - weights @ ends])
         found = np.sqrt((share * terms**2).sum(axis=0))
-        errors[:, place] = np.nan_to_num([*found[:2], found[2:].max()], nan=np.inf)
+        ends_off = _quantile_errors(flat[:, place], weights, found[2:])
+        scale = (weights @ apart**2) ** 0.5
+        errors[:, place] = np.nan_to_num([*found[:2], ends_off / scale], nan=np.inf)
         khats[2, place] = max(_khat(np.where(end, log_ratio, -np.inf)) for end in ends.T)
         index[place] = _tail_index(np.abs(apart), weights)
     return Known(khats, errors, index)
@@ -248,6 +250,20 @@ def quantiles(
     found: Float[np.ndarray, " end"]
     found = values[order][np.minimum(np.searchsorted(below, [TAIL, 1 - TAIL]), len(values) - 1)]
     return found
+
+
+def _quantile_errors(
+    values: Float[np.ndarray, " draw"],
+    weights: Float[np.ndarray, " draw"],
+    shares: Float[np.ndarray, " end"],
+) -> float:
+    """The larger standard error of the two quantiles, of those of the shares in the tails."""
+    order = np.argsort(values)
+    below = np.cumsum(weights[order]) / weights.sum()
+    middle = np.array([TAIL, 1 - TAIL])
+    either = np.clip([middle - shares, middle + shares], 0, 1)
+    low, high = values[order][np.minimum(np.searchsorted(below, either), len(values) - 1)]
+    return float((high - low).max() / 2)
 
 
 def _tail_index(apart: Float[np.ndarray, " draw"], weights: Float[np.ndarray, " draw"]) -> float:

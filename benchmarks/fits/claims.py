@@ -36,10 +36,14 @@ def moments(draws: Mapping[str, Any], weights: Any = None) -> Moments:
     return out
 
 
-def distance(
+Misses = tuple[list[float], list[float], list[float]]
+"""By how much each mean is off in sds, each sd as a share and each quantile in sds."""
+
+
+def each_miss(
     found: Moments, wanted: Moments, refused: tuple[Collection[str], ...] = ((), (), ())
-) -> tuple[float, float, float]:
-    """Largest miss of a mean in sds, an sd as a share and a quantile in sds, but of entries that are refused."""
+) -> Misses:
+    """Compare all entries but those that are refused."""
     varies = {n: m for n, m in wanted.items() if m[1] > 1e-9 * (1 + abs(m[0]))}
     means = [abs(found[n][0] - m[0]) / m[1] for n, m in varies.items() if n not in refused[0]]
     sds = [abs(found[n][1] / m[1] - 1) for n, m in varies.items() if n not in refused[1]]
@@ -49,7 +53,7 @@ def distance(
         for end in (2, 3)
         if n not in refused[2]
     ]
-    return max(means, default=0.0), max(sds, default=0.0), max(ends, default=0.0)
+    return means, sds, ends
 
 
 def moments_of(tree: Any) -> Moments:
@@ -60,26 +64,33 @@ def moments_of(tree: Any) -> Moments:
     return moments(tree["weighted"].data_vars, weights)
 
 
-def within(missed: tuple[float, float, float]) -> bool:
-    """Tell whether the largest misses are small enough."""
-    return all(miss <= limit for miss, limit in zip(missed, LIMITS, strict=True))
+def largest(missed: Misses) -> list[float]:
+    """The largest miss of a mean, an sd and a quantile."""
+    return [max(some, default=0.0) for some in missed]
 
 
-def misses(
-    tree: Any, diagnosis: Any, wanted: Moments
-) -> tuple[tuple[float, float, float], tuple[float, float, float]]:
-    """The largest misses of a fit, and of those of its numbers that the verdict lets one use: nothing if unusable."""
+def too_large(missed: Misses) -> list[int]:
+    """How many means, sds and quantiles are off by more than a good fit's may be."""
+    pairs = zip(missed, LIMITS, strict=True)
+    return [sum(not miss <= limit for miss in some) for some, limit in pairs]
+
+
+def misses(tree: Any, diagnosis: Any, wanted: Moments) -> tuple[Misses, Misses]:
+    """The misses of a fit, and those of its numbers that the verdict lets one use: none if unusable.
+
+    Nor are there any of "invariant" posteriors, whose labelled entries are not to be used.
+    """
     found = moments_of(tree)
-    missed = distance(found, wanted)
-    if diagnosis.verdict == "unusable":
-        return missed, (0.0, 0.0, 0.0)
+    missed = each_miss(found, wanted)
+    if diagnosis.verdict in ("unusable", "invariant"):
+        return missed, ([], [], [])
     if diagnosis.verdict != "partly":
         return missed, missed
     view = as_view(tree)
     facts = gather(view, measure(view))
     if (weighted := WeightedDraws.of(facts)) is not None:
         means, sds, ends = not_carried(facts, weighted)
-        return missed, distance(found, wanted, (means, {*means, *sds}, ends))
+        return missed, each_miss(found, wanted, (means, {*means, *sds}, ends))
     told = diagnosis.judgement.causes[0].numbers
     named = {*told.get("unknown", ())} | {re.findall("`(.*?)`", t)[0] for t in told.get("off", ())}
-    return missed, distance(found, wanted, (named,) * 3)
+    return missed, each_miss(found, wanted, (named,) * 3)

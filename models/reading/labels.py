@@ -7,8 +7,9 @@ carries a label:
 - `Uniform`: the array is constant along the axis, so that every permutation leaves it as it is;
 - `Product`: several labels merged by `reshape`, in row-major order;
 - `Sum`: several labels one after the other, as `concatenate` puts them;
-- `Strand`: one axis of an array whose axes were merged and split without common factors. Its entries are those of the
-  former array in some order, so that functions of entries and totals over all of its axes still know no order.
+- `Strand`: one axis of an array whose axes were merged and split without common factors, or whose entries were taken
+  in another order. Its entries are those of the former array in some order, each equally often, so that functions of
+  entries and totals over all of its axes still know no order.
 
 Labels are unified like terms of a logic program: two axes that an equation ties together get one label, and a class
 that turns out to be a product or a sum is *bound* to it, wherever it occurs.
@@ -20,7 +21,7 @@ Forms are integers, a bit an unknown (see `signs`); the first walk through a pro
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
@@ -89,10 +90,12 @@ class Sum:
 
 @dataclass(eq=False)
 class Tangle:
-    """The labels of an array before its axes were merged and split without common factors."""
+    """The labels of axes before they were merged and split without common factors, or put in another order."""
 
     before: tuple[Label, ...]
     sizes: tuple[int, ...]
+    settle: Callable[[], Sequence[Label]] | None = None
+    """Gives the labels of the new axes, once some order counts; without it, the array is fixed."""
     fixed: dict[int, Label] = field(default_factory=dict)
     """Of each new axis, once some order counts."""
 
@@ -253,7 +256,9 @@ class Unifier:
 
     def untangle(self, tangle: Tangle, why: Why) -> None:
         """Allow no permutation of an array whose axes are tangled, as an order along one of them counts."""
-        if not tangle.fixed:
+        if not tangle.fixed and tangle.settle:
+            tangle.fixed = dict(enumerate(tangle.settle()))
+        elif not tangle.fixed:
             sizes = enumerate(tangle.sizes)
             tangle.fixed = {axis: self.fixed(size, why) for axis, size in sizes}
             for label in tangle.before:

@@ -377,6 +377,7 @@ def gathered(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
     diagonal = _diagonal(array, eqn.params, value)
     rows = None if value is None else value.reshape(-1, value.shape[-1])
     single = rows[0] if rows is not None and len(rows) and (rows == rows[0]).all() else None
+    along: Label | None = None
     for axis, (label, size) in enumerate(zip(array.labels, sizes, strict=True)):
         if axis in how.operand_batching_dims:
             continue
@@ -388,17 +389,58 @@ def gathered(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
             at = int(single[how.start_index_map.index(axis)])
             taken, form = between(walk, label, min(max(at, 0), label.size - size), size)
             total ^= form
+        elif rows is not None and _takes_along(eqn.params, value, axis, label.size):
+            along, form = taken_along(walk, label, rows[:, 0])
+            total ^= form
+            continue
         else:
             walk.fix(label, what)
             taken = walk.fixed(size, what)
         if axis not in how.collapsed_slice_dims:
             whole.append(taken)
     batch = list(walk.even(indices).labels[:-1])
+    if along is not None:
+        batch = [along]
     if diagonal is not None:
         batch = [walk.on.unify(*diagonal, times=True)]
     for axis, place in zip(how.operand_batching_dims, how.start_indices_batching_dims, strict=True):
         batch[place] = walk.on.unify(array.labels[axis], batch[place], times=True)
     return Array(tuple(_interleaved(how.offset_dims, whole, batch)), total)
+
+
+def _takes_along(p: Any, value: np.ndarray | None, axis: int, size: int) -> bool:
+    """Tell whether entries of one axis are taken at known places, which come along one axis."""
+    how = p["dimension_numbers"]
+    one = how.start_index_map == how.collapsed_slice_dims == (axis,) and value is not None
+    return bool(one and value.ndim == 2 and value.min() >= 0 and value.max() < size)
+
+
+def taken_along(walk: ProgramWalk, label: Label, places: np.ndarray) -> Piece:
+    """Label an axis whose entries were taken from known places of another.
+
+    Where all are taken equally often, totals over the axis know no order. Otherwise, or once an order counts, it is
+    repeats of the axis, or stretches of neighbours.
+    """
+    times, rest = divmod(len(places), label.size)
+    every = np.arange(label.size)
+    for repeat in (np.repeat, np.tile):
+        if not rest and np.array_equal(places, repeat(every, times)):
+            parts = [label, Uniform(times)]
+            return product(parts if repeat is np.repeat else parts[::-1]), 0
+
+    walk.on.why = why = walk.why("indexed by data")
+
+    def in_runs() -> Piece:
+        walk.on.why = why
+        borders = np.flatnonzero(np.diff(places) != 1) + 1
+        runs = [(int(run[0]), len(run)) for run in np.split(places, borders)]
+        return concatenated([between(walk, label, *run) for run in runs])
+
+    if len({*np.bincount(places, minlength=label.size)}) > 1:
+        return in_runs()
+    walk.on.steady(label)
+    tangle = Tangle((label,), (len(places),), settle=lambda: [in_runs()[0]])
+    return Strand(tangle, 0, len(places)), 0
 
 
 def _diagonal(array: Array, p: Any, value: np.ndarray | None) -> tuple[Label, Label] | None:

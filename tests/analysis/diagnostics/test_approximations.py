@@ -97,7 +97,7 @@ def tree(
         (
             {"tail": 0.45},
             "partly",
-            "the means, other sds and quantiles. Do not use the sd of `b`: these",
+            "the means, other sds and other quantiles. Do not use the sd of `b`; the quantiles of `b`",
         ),
         (
             {"tail": 0.95},

@@ -32,8 +32,8 @@ class RandomProgram:
 
 
 LENGTHS = (2, 3)
-POINTS = 5
-"""At which brute force compares: at fewer a mask may be the same for all."""
+SCALES = (0.2, 0.7, 1.7, 2.7, 3.7)
+"""Of the points at which brute force compares: with fewer a mask or a branch may be the same at all."""
 CURVES = {
     "tanh": jnp.tanh,
     "sin": jnp.sin,
@@ -417,8 +417,7 @@ def judge(program: RandomProgram, found: ReadSymmetry, seed: int = 0) -> Verdict
     """Hold what was read against brute force."""
     rng = np.random.default_rng(seed)
     points = [
-        {n: rng.normal(size=s) * (0.7 + at) for n, s in program.shapes.items()}
-        for at in range(POINTS)
+        {n: rng.normal(size=s) * scale for n, s in program.shapes.items()} for scale in SCALES
     ]
     evaluate = jax.jit(jax.vmap(program.function))
 
@@ -438,7 +437,7 @@ def judge(program: RandomProgram, found: ReadSymmetry, seed: int = 0) -> Verdict
     def holds(moves: list) -> np.ndarray:
         """Whether every one of some moves, functions of values, keeps the function."""
         moved = [move(point) for move in moves for point in points]
-        there = values_of(moved).reshape(len(moves), -1) if moves else np.empty((0, POINTS))
+        there = values_of(moved).reshape(len(moves), -1) if moves else np.empty((0, len(SCALES)))
         return (np.abs(there - here) <= 1e-9 * (1 + np.abs(here))).all(axis=1)
 
     claims, said = [], []

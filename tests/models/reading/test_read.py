@@ -188,3 +188,20 @@ def test_a_total_knows_no_order_of_what_was_reshaped():
     assert sorted(each.size for each in free.classes) == [2, 3]
     bound = with_(a=(3, 2), b=(3,))(lambda a, b: jnp.sum(jnp.sin(a.reshape(2, 3) + b)))
     assert sizes(bound) == {}
+
+
+def test_entries_that_are_taken_at_known_places_keep_what_order_they_have():
+    def taken(places, weigh):
+        weights = jnp.arange(1.0, 1 + len(places)) if weigh else 1.0
+        found = with_(a=(4,))(lambda a: jnp.sum(jnp.sin(a[np.array(places)]) * weights))
+        return [each.size for each in found.classes]
+
+    assert taken([2, 0, 3, 1], weigh=False) == [4]
+    assert taken([2, 0, 3, 1], weigh=True) == []
+    assert taken([0, 0, 1, 1, 2, 2, 3, 3], weigh=False) == [4]
+    assert taken([1, 2, 3], weigh=False) == [3]
+    # The last two come once more, so that the first two move only among themselves.
+    assert taken([0, 1, 2, 3, 2, 3], weigh=False) == [2, 2]
+
+    table = np.array([[2, 0], [3, 1]])
+    assert with_(a=(4,))(lambda a: jnp.sum(a[table] * jnp.arange(4.0).reshape(2, 2))).classes == ()
