@@ -98,7 +98,7 @@ def calibrate(
             progress=progress,
         )
     if figure is not None:
-        from onebasin.analysis.plots.calibration import plot_calibration
+        from onebasin.analysis.plots.results import plot_calibration
 
         plot_calibration(found).savefig(figure, dpi=150)
     if json:
@@ -132,7 +132,7 @@ def _family(
     exchangeable: list[str] | None,
 ) -> Iterator[Family]:
     """The family that the words say; modules of the user's can be imported meanwhile."""
-    from onebasin.analysis.alignment.quantity import aligned_quantity
+    from onebasin.analysis.alignment.align import aligned_quantity
     from onebasin.base.jsonable import read_json_file
     from onebasin.inference.calibration.drawn import simulated
     from onebasin.inference.calibration.family import Family

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -61,8 +61,10 @@ def study(
     force: bool = option(False, "Begin again in a folder that holds something else.", "--force"),
     record: Record = False,
     scheduler: Scheduler = None,
-    workers: int | None = option(None, "Cells made at once on this machine, each on one core."),
-    retries: int = option(1, "Tries more of a cell that an error breaks off."),
+    workers: int | None = option(
+        None, "Cells made at once on this machine, each on one core.", min=1
+    ),
+    retries: int = option(1, "Tries more of a cell that an error breaks off.", min=0),
     json: Json = False,
     progress: Progress = True,
 ) -> None:
@@ -77,9 +79,9 @@ def study(
     from onebasin.base.run_log import NAME, logged_to, story, telling
     from onebasin.studies.lab import Options, run
     from onebasin.studies.lab.study import find_study
-    from onebasin.studies.lab.study import only as restricted
 
-    schedule = run.Schedule(scheduler or run.LOCAL, workers, retries)
+    if scheduler is not None and workers is not None:
+        raise UsageError("`--workers` does not apply with --scheduler, which has workers.")
     chosen, size = find_study(name), "quick" if quick else "full" if full else ""
     if show:
         if record:
@@ -105,8 +107,6 @@ def study(
     )
     command = ["onebasin", *sys.argv[1:]]
     opened = run.open_run(out, study=name, config=config, command=command, force=force)
-    if only is not None:
-        chosen = restricted(chosen, words_in(only) or (), opened.posteriors)
 
     def kept() -> str:
         return f"finished cells are kept in {opened.path}: repeat the command to resume"
@@ -114,15 +114,24 @@ def study(
     say = telling(console.say)
     made = {"versions": opened.record["versions"], "settings": opened.record["config"]}
     log = opened.path / NAME
-    with interruption_says(kept), opened, logged_to(log), story(context.obj or "", **made):
-        how: dict[str, Any] = {"progress": progress, "say": say, "schedule": schedule}
-        outcomes = run.run_cells(chosen, config, opened, **how)
+    with interruption_says(kept), opened.held(), logged_to(log), story(context.obj or "", **made):
+        outcomes = run.run_cells(
+            chosen,
+            config,
+            opened,
+            patterns=words_in(only),
+            progress=progress,
+            say=say,
+            scheduler=scheduler,
+            workers=workers,
+            retries=retries,
+        )
         frames = run.finish(chosen, config, opened, outcomes)
     if record:
         path = run.recorded(name, size)
         path.parent.mkdir(exist_ok=True)
         shutil.copy(opened.path / "results.json", path)
-        console.say(f"wrote {path}; tables for its page are in {opened.tables}")
+        console.say(f"wrote {path}; tables for its page are in {opened.path / 'tables.md'}")
     _write_findings(chosen, frames, opened.path, json=json)
 
 

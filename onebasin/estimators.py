@@ -80,7 +80,7 @@ class _NetworkEstimator(BaseEstimator):
         """The posterior's draws, or those of the single Gaussian, the same at every call."""
         if self._gaussian is None:
             return self.posterior_
-        from .analysis.gaussian.distilled import weights_of
+        from .analysis.gaussian.distillation import weights_of
 
         mean, sd, rest = self._gaussian
         return rest | weights_of(mean, sd, _GAUSSIAN_DRAWS, seed=0)

@@ -1,9 +1,9 @@
 # The public names. `networks.py` reads the imports of this file: a name stands here and nowhere else.
 
 from .analysis.alignment.barriers import barriers as barriers
-from .analysis.alignment.networks import transpositions as transpositions
-from .analysis.predictive.convergence import summarise_predictions as summarise_predictions
-from .analysis.predictive.regression import score_predictions as score_predictions
+from .analysis.alignment.barriers import transpositions as transpositions
+from .analysis.predictive.predictions import summarise_predictions as summarise_predictions
+from .analysis.predictive.scores import score_predictions as score_predictions
 from .estimators import BayesianClassifier as BayesianClassifier
 from .estimators import BayesianRegressor as BayesianRegressor
 from .inference.training.ensemble import Ensemble as Ensemble

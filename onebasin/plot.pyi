@@ -1,16 +1,11 @@
 # The plots. `plot.py` reads the imports of this file: a name stands here and nowhere else.
 
-from .analysis.plots.barriers import plot_barriers
-from .analysis.plots.calibration import plot_calibration
-from .analysis.plots.comparison import plot_comparison
+from .analysis.plots.bands import plot_uncertainty
+from .analysis.plots.chains import plot_ranks, plot_traces
 from .analysis.plots.labels import plot_aligned, plot_labels
-from .analysis.plots.marginals import plot_densities, plot_forest, plot_ranks
-from .analysis.plots.optimisation import plot_elbo
-from .analysis.plots.pair import plot_pair
-from .analysis.plots.predictions import plot_predictions, plot_prior
-from .analysis.plots.predictive import plot_predictive
-from .analysis.plots.traces import plot_traces
-from .analysis.plots.uncertainty import plot_uncertainty
+from .analysis.plots.marginals import plot_densities, plot_forest, plot_pair, plot_prior
+from .analysis.plots.predictive import plot_predictions, plot_predictive
+from .analysis.plots.results import plot_barriers, plot_calibration, plot_comparison, plot_elbo
 
 aligned = plot_aligned
 barriers = plot_barriers

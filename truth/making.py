@@ -30,9 +30,9 @@ from arviz_stats.base import array_stats
 
 from onebasin import inference
 from onebasin.analysis.alignment import align
-from onebasin.analysis.alignment.rule import AlignmentTarget
+from onebasin.analysis.alignment.reference import AlignmentTarget
 from onebasin.analysis.discovery.resolve import resolve
-from onebasin.analysis.summaries.deciding import deciding, rhat_of_entries
+from onebasin.analysis.summaries.judged_draws import deciding, rhat_of_entries
 from onebasin.base.errors import StudyError
 from onebasin.base.files.netcdf import write_tree
 from onebasin.base.files.writing import replacing

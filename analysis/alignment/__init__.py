@@ -7,9 +7,8 @@
 """
 
 from .align import align
-from .moving import element_of
-from .result import Alignment
-from .rule import AlignmentRule
+from .alignment import Alignment, element_of
+from .reference import AlignmentRule
 from .switching import Switching, switching
 
 __all__ = ["Alignment", "AlignmentRule", "Switching", "align", "element_of", "switching"]

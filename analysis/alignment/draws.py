@@ -1,4 +1,4 @@
-"""Draws in chunks: what alignment reads of a posterior, a bounded piece at a time, and the threads that share it out.
+"""Draws in chunks, the threads that share them out, and the elements that move them.
 
 Convention: a chunk is a slice of all draws, chains one after the other (chain 0 first); its arrays are
 (draw, *event). A chunk covers whole chains or lies within one, so that a file which is opened but
@@ -8,25 +8,33 @@ NumPy and SciPy release the interpreter's lock while they compute. One matrix pr
 the threads of a BLAS library (measured at 512 units: its two threads took 30 ms of processor time for what one
 does in 5), so that BLAS is held to one thread as long as draws are shared out. That setting is the process's. Its
 libraries are looked for once, since that takes longer than a small alignment.
+
+`Group.act` moves everything; with `move` a block sees its variables as all *other* blocks have moved them. Blocks that
+permute act on different axes, so they commute, and each block's part of an element can be replaced without regard to
+the others.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import xarray as xr
+from jaxtyping import Int
 from threadpoolctl import ThreadpoolController
 
 from onebasin.base.checks import check_count
 from onebasin.base.cores import available_cores
 from onebasin.base.errors import ArgumentError
+from onebasin.models.symmetry.blocks import Symmetry
+from onebasin.models.symmetry.elements import Element, Part, Permuted, on_arrays
 from onebasin.posteriors.draws import checked
 
 Arrays = dict[str, np.ndarray]
@@ -197,3 +205,86 @@ def workers(threads: int | None = None) -> Iterator[Workers]:
 def _libraries() -> ThreadpoolController:
     """The libraries that are loaded by now, NumPy's and SciPy's among them."""
     return ThreadpoolController()
+
+
+Parts = tuple[Part, ...]
+
+
+def take(parts: Parts, rows: Any) -> Parts:
+    """The parts of some draws."""
+    return tuple(on_arrays(part, lambda a: a[rows]) for part in parts)
+
+
+def put(parts: Parts, rows: Any, new: Parts) -> None:
+    """Overwrite the parts of some draws."""
+    for part, other in zip(parts, new, strict=True):
+        for array, values in zip(part, other, strict=True):
+            if array is not None and values is not None:
+                array[rows] = values
+
+
+def stack(parts: Sequence[Part]) -> Part:
+    """Put single elements' parts one below the other."""
+    return on_arrays(parts[0], lambda *arrays: np.stack(arrays), *parts[1:])
+
+
+def copy(parts: Parts) -> Parts:
+    """Parts whose arrays can be overwritten."""
+    return tuple(on_arrays(part, np.array) for part in parts)
+
+
+def flatten(element: Element) -> Parts:
+    """Put chains one after the other: (chain, draw, ...) becomes (draw, ...)."""
+    return tuple(on_arrays(part, lambda a: a.reshape(-1, *a.shape[2:])) for part in element)
+
+
+def move(
+    values: Mapping[str, np.ndarray],
+    symmetry: Symmetry,
+    parts: Sequence[Part],
+    names: Iterable[str],
+    *,
+    without: int | None = None,
+) -> dict[str, np.ndarray]:
+    """Move draws (draw, *event) by every permuting or complementing block, or by all but number `without`.
+
+    A variable that no block moved is the array that was given.
+    """
+    moved = {name: values[name] for name in names}
+    for place, (block, part) in enumerate(zip(symmetry, parts, strict=True)):
+        if place != without and not _moves_nothing(part):
+            moved = block.act(moved, *part)
+    return moved
+
+
+def _moves_nothing(part: Part) -> bool:
+    """Tell whether all draws' permutations are the identity: to find that out takes less than to copy draws."""
+    if not isinstance(part, Permuted):
+        return False
+    order, signs = part
+    in_order = (order == np.arange(order.shape[-1])).all()
+    return bool(in_order and (signs is None or (signs == 1).all()))
+
+
+def bare(symmetry: Symmetry, parts: Sequence[Part]) -> tuple[Symmetry, Parts]:
+    """Return how variances move, which have no sign and no complement."""
+    kept = [
+        moving
+        for block, part in zip(symmetry, parts, strict=True)
+        if (moving := block.of_variances(part)) is not None
+    ]
+    return tuple(block for block, _ in kept), tuple(part for _, part in kept)
+
+
+def count_transpositions(
+    permutation: Int[np.ndarray, "*lead component"],
+) -> Int[np.ndarray, "*lead"]:
+    """Count the transpositions of permutations of 0, 1, ..., n - 1: n less the number of cycles."""
+    size = permutation.shape[-1]
+    # Each component learns the smallest number in its cycle: after k rounds, among the next 2^k components.
+    smallest, ahead = np.broadcast_to(np.arange(size), permutation.shape), permutation
+    for _ in range(max(size - 1, 0).bit_length()):
+        smallest = np.minimum(smallest, np.take_along_axis(smallest, ahead, axis=-1))
+        ahead = np.take_along_axis(ahead, ahead, axis=-1)
+    cycles = (smallest == np.arange(size)).sum(axis=-1)
+    return np.asarray(size - cycles)

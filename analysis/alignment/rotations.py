@@ -26,7 +26,7 @@ from onebasin.models.symmetry.varimax import (
     refine,
 )
 
-from ..discovery.rotations import procrustes
+from ..discovery.sorting import procrustes
 from .draws import Arrays, DrawReader, Workers
 
 CLEAR = 15.0

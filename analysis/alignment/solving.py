@@ -38,8 +38,8 @@ from onebasin.models.symmetry.blocks import Block, Exchangeable, Symmetry, axes_
 from onebasin.models.symmetry.elements import Part, Permuted, Shapes, choose, on_arrays
 from onebasin.models.symmetry.group import Group
 
-from .costs import AlignmentReference, cost_matrices, distance, targets
-from .parts import bare, move, stack, take
+from .draws import bare, move, stack, take
+from .reference import AlignmentReference, cost_matrices, distance, targets
 
 MOST_ELEMENTS = 5040
 ELEMENTS_AT_ONCE = 512

@@ -36,10 +36,10 @@ from onebasin.posteriors import schema
 from onebasin.posteriors.view import as_view
 
 from ..discovery.resolve import resolve
-from ..summaries.deciding import every_few
-from ..summaries.units import power_of_two
+from ..summaries.judged_draws import every_few
+from ..summaries.summary import power_of_two
 from .align import align
-from .result import Alignment
+from .alignment import Alignment
 
 _MIXED = 400
 """Draws that noise is mixed of: more of them have about the same second moments."""

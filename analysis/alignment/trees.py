@@ -25,8 +25,8 @@ from onebasin.models.symmetry.elements import on_arrays, permuted_parts
 from onebasin.models.symmetry.group import Group
 from onebasin.models.symmetry.words import as_symmetry
 
-from .parts import count_transpositions
-from .result import Alignment
+from .alignment import Alignment
+from .draws import count_transpositions
 
 Tree = Any
 Arrays = dict[str, np.ndarray]

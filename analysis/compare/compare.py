@@ -25,9 +25,9 @@ from onebasin.posteriors import references, schema
 from onebasin.posteriors.draws import event_shapes
 from onebasin.posteriors.view import Posterior, View, as_view
 
-from ..diagnostics.carried import Carried, carried
+from ..diagnostics.diagnose import Carried, carried
 from ..discovery.resolve import Resolved, resolve
-from ..predictive.points import (
+from ..predictive.predictions import (
     CLASS_DISTANCES,
     CLASS_SCORES,
     REGRESSION_DISTANCES,
@@ -38,16 +38,17 @@ from ..predictive.points import (
     predict_points,
 )
 from .comparable import (
+    CommonFrame,
     check_comparable,
+    fit_frame,
+    halves,
     labels_between,
     share_draws,
     shared_variables,
     unlike_weights,
 )
-from .frame import CommonFrame, fit_frame, halves
-from .moments import MomentComparison, compare_moments, rhat_of
-from .result import FLOOR, MOMENTS, WEIGHTS, Account, Comparison
-from .two_sample import two_sample
+from .comparison import FLOOR, MOMENTS, WEIGHTS, Account, Comparison
+from .distances import MomentComparison, compare_moments, rhat_of, two_sample
 
 Progress = Callable[[int, int], None]
 Rows = dict[str, dict[str, Any]]

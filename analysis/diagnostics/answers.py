@@ -1,15 +1,10 @@
-"""The verdict as data: what the answer says, its three rows, its causes, and the remarks next to them.
-
-Where draws are not finite or chains stand still nothing else is looked at. Of Markov chains a `Case` is judged.
-`approximations` judges draws that are no chain's.
-"""
+"""The verdict in words: what the answer says, its three rows, its causes, and the remarks next to them."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -17,9 +12,8 @@ from onebasin.models.symmetry.words import spelt_options
 
 from ..alignment.switching import one_labelling
 from ..discovery.density import advice
-from .causes import times_as_many
-from .checks import BIAS, bounds, own_words
-from .describe import listed
+from .causes import draw_more, times_as_many
+from .checks import BIAS, bounds, slightly_high
 from .judge import Case
 from .labels import Labels
 from .measure import Facts
@@ -33,7 +27,12 @@ from .verdict import (
     Outcome,
     Reason,
     Verdict,
-    overall,
+    capital,
+    digits,
+    ended,
+    in_rhat,
+    listed,
+    worst_of,
 )
 
 MEANS, SPREADS = 0.1, 1.1
@@ -62,7 +61,7 @@ def of_stopped(facts: Facts, *causes: Reason) -> Verdict:
     first, last = causes[0], causes[-1]
     broken = last.name in ("not-finite", "weighted")
     rows = (
-        Reason(LABELS, "not judged", "labels unjudged", {"why": _STOPPED[last.name]}),
+        Reason(LABELS, "not judged", f"Not judged: {_STOPPED[last.name]}"),
         replace(first, name=PREDICTIONS),
         _sampler(facts.raw, causes) if broken else replace(last, name=SAMPLER),
     )
@@ -80,103 +79,144 @@ def of_chains(case: Case) -> Verdict:
         causes = (own, *case.causes) if case.blames_labels else (*case.causes, own)
     headline = list(_headline(case, answer, causes))
     if case.modes is not None:
-        headline.append(own_words("modes", case.modes.sentence))
+        headline.append(Reason("modes", "not judged", case.modes.sentence))
     rows = (_labels_row(labels, raw, case), _predictions_row(case, answer), _sampler(raw, causes))
     words = labels.words if answer != "unusable" or case.keeps_heights else ()
     more = [*_alike_parts(case.before)] if answer == "usable" and labels.state == "none" else []
     if answer == "unusable" and raw.method == "mclmc" and case.before.view.network:
-        more.append(Reason("network", "not judged", "as an ensemble"))
+        fact = (
+            "As an ensemble over modes the chains may still predict well: score them by "
+            "`ob.networks.score_predictions`, and see by `ob.networks.summarise_predictions` where they agree"
+        )
+        more.append(Reason("network", "not judged", fact))
     if (points := case.given or case.points) and (case.given or answer != "partly"):
-        more.append(points.reason("points agree" if answer == "unusable" else "points"))
+        more.append(points.reason(used=answer != "unusable"))
     if case.modes is not None and case.modes.remark:
-        more.append(own_words("modes", case.modes.remark))
+        more.append(Reason("modes", "not judged", case.modes.remark))
     return Verdict(answer, tuple(headline), rows, causes, words, tuple(more))
 
 
-def _do_not_use(cause: Reason, **numbers: Any) -> Reason:
-    return Reason("answer", "failed", "do not use", {"why": cause.evidence} | numbers)
+def _do_not_use(cause: Reason, besides: str = "") -> Reason:
+    return Reason("answer", "failed", f"Do not use it. {cause.evidence}{besides}")
 
 
 def _headline(case: Case, answer: Answer, causes: tuple[Reason, ...]) -> Iterator[Reason]:
     labels, raw = case.labels, case.before.raw
     if answer == "unusable":
         switches = labels.state == "switch" and case.keeps_heights
-        switch = {"names": labels.variables} if switches else {}
-        yield _do_not_use(causes[0], **switch)
+        besides = f" Besides, labels of {listed(labels.variables)} switch" if switches else ""
+        yield _do_not_use(causes[0], besides)
         return
     if answer == "usable":
         yield from _usable(case)
     elif answer == "aligned":
-        move = "move together" if len(labels.symmetry) == 1 else "move"
-        numbers: dict[str, Any] = {
-            "who": "Chains agree" if raw.num_chains > 1 else "The chain's halves agree",
-            "least": "at least " if labels.found else "",
-            "names": labels.variables,
-            "move": "moves" if len(labels.variables) == 1 else move,
-            "before": case.before.worst_rhat.value,
-            "after": case.after.worst_rhat.value,
-            "limits": raw.numbers.limits_of("rhat"),
-        } | ({"words": labels.words} if labels.words else {})
-        apart = numbers["before"] > case.limits.deciding_rhat
-        kind = "aligned" if apart else "aligned at every draw"
-        yield Reason("answer", "passed", "aligned by rotation" if labels.rotated else kind, numbers)
+        yield Reason("answer", "passed", _aligned(case))
     elif answer == "partly" and case.points is not None:
-        yield case.points.reason("usable at points", "answer")
+        good, bad = case.points.good_in_words, case.points.bad_in_words
+        fact = f"You may use predictions at {good}, and no single weights. Do not use predictions at {bad}"
+        yield Reason("answer", "warned", fact)
     else:
-        why = overlap(labels).sentence
-        yield Reason("answer", "warned", "invariant", {"why": why})
+        yield Reason("answer", "warned", use_label_free(overlap(labels)))
     for check in raw.checks:
         if check.name in _SAMPLER_CHECKS and check.outcome in ("failed", "warned"):
             yield check
     if raw.outcome_of(BIAS) == "not judged":
-        known = bounds(raw.sampler) if raw.sampler is not None else {}
-        yield Reason(BIAS, "not judged", "bias bounded" if known else "bias unknown", known)
+        known = bounds(raw.sampler)
+        may = "may have a bias" if known else "have a bias"
+        fact = f"Its draws {may} of the step size, which agreement between chains does not show"
+        yield Reason(BIAS, "not judged", f"{fact}: {known}" if known else fact)
+
+
+def use_label_free(why: str) -> str:
+    """Say that only label-free quantities may be used, and why."""
+    return f"Use only label-free quantities: predictions, densities, sums over components. {why}"
+
+
+def _aligned(case: Case) -> str:
+    labels, limits = case.labels, case.before.raw.numbers.limits_of("rhat")
+    before, after = case.before.worst_rhat.value, case.after.worst_rhat.value
+    falls = f"R-hat falls from {in_rhat(before, limits)} to {in_rhat(after, limits)}"
+    names = listed(labels.variables)
+    if labels.rotated:
+        return (
+            f"{names} rotate, and label-free quantities agree between chains: use these first. Aligned means of "
+            f"simple structure (varimax) may be used too; {falls}"
+        )
+    move = "moves" if len(labels.variables) == 1 else "move"
+    move += " together" if len(labels.variables) > 1 and len(labels.symmetry) == 1 else ""
+    declare = f" (declare {listed(labels.words)})" if labels.words else ""
+    moved = f"{'at least ' if labels.found else ''}{names} {move}{declare}"
+    if before > case.limits.deciding_rhat:
+        who = "Chains agree" if case.before.raw.num_chains > 1 else "The chain's halves agree"
+        return f"{who} once labels are aligned: {moved}. Use aligned means; {falls}"
+    return (
+        f"Every R-hat is good, yet labels switch all the time: {moved}, so that the mean of one component is an "
+        "average over all components. Use aligned means"
+    )
 
 
 def _usable(case: Case) -> Iterator[Reason]:
     facts, raw = case.before, case.before.raw
     worst, least, limits = facts.worst_rhat, facts.least_ess, raw.limits
     if math.isnan(worst.value) and math.isnan(least.value):
-        yield Reason("answer", "not judged", "nothing to judge")
+        yield Reason("answer", "not judged", "There is nothing to judge: no parameter varies")
         return
-    numbers = {"rhat": worst.value, "ess": least.value, "limits": raw.numbers.limits_of("rhat")}
-    kind = "usable by one chain" if raw.num_chains == 1 else "usable"
-    yield Reason("answer", limits.outcome("rhat", worst.value), kind, numbers)
-    above = int((facts.table["rhat"] > limits.rhat).sum())
-    if above:
-        bad = {"bad": above, "count": len(facts.table), "limit": limits.rhat}
-        own = numbers | bad | {"name": worst.parameter}
-        yield Reason("R-hat", "warned", "rhat slightly", own)
+    rhat = in_rhat(worst.value, raw.numbers.limits_of("rhat"))
+    ess = f"at least {least.value:,.0f} effective draws"
+    fact = f"You may use it: R-hat is at most {rhat}, and there are {ess}"
+    if raw.num_chains == 1:
+        fact = (
+            f"You may use it as far as one chain can tell: its halves agree (R-hat at most {rhat}) and there are "
+            f"{ess}, but modes that it did not meet cannot be seen"
+        )
+    yield Reason("answer", limits.outcome("rhat", worst.value), fact)
+    if above := int((facts.table["rhat"] > limits.rhat).sum()):
+        many = f"{limits.rhat:g} for {above} of {len(facts.table)} parameters"
+        yield slightly_high("warned", f"{many} (worst {rhat}, `{worst.parameter}`)")
     tail = Extreme.of(raw.parameters["ess_tail"].reindex(facts.table.index), smallest=True)
     if limits.outcome("ess_tail", tail.value, raw.num_chains) == "warned":
-        own = {"name": tail.parameter, "ess": tail.value, "limits": (raw.min_ess,)}
-        yield Reason("tail ESS", "warned", "tails", own)
+        own = f"`{tail.parameter}` has a tail ESS of {digits(tail.value, (raw.min_ess,))}"
+        yield Reason("tail ESS", "warned", f"Its tails are rough: {own}")
     if case.labels.state == "stay":
-        yield Reason("labels", "passed", "one labelling")
+        fact = "All chains have one labelling of the declared symmetry"
+        yield Reason("labels", "passed", fact)
     if raw.num_chains > 1 and (missing := _missing(raw)):
-        yield Reason("sampler", "not judged", "nothing recorded", {"what": missing})
+        fact = f"{capital(missing)} could not be judged, for nothing of the kind was recorded"
+        yield Reason("sampler", "not judged", fact)
 
 
-def overlap(labels: Labels) -> Reason:
-    """Say why alignment does not tell which component is which."""
-    names: dict[str, Any] = {"names": labels.variables}
+def overlap(labels: Labels) -> str:
+    """Say in a sentence why alignment does not tell which component is which."""
+    names, only = listed(labels.variables), "alignment can only sort them, not tell which is which."
     found = next((candidate for candidate in labels.found if not candidate.certain), None)
-    kind = "parts apart" if labels.state == "switch" else "parts alike"
-    if labels.near:
-        kind = "parts nearly"
-    if pair := labels.unclear_pair:
-        kind, names = "parts spare", names | {"first": pair.first, "second": pair.second}
-        if pair.turned:
-            kind, names = "parts spare turned", {"names": (pair.turned,), "first": pair.first}
     if labels.turning:
-        kind, names = "parts turn", {"names": labels.turning}
         if labels.unclear:
-            kind, names = "rotation unclear", {"why": labels.unclear}
-    elif found is not None and found.size > 1:
-        kind, (first, second) = "parts overlap", found.closest
-        if first != second:
-            names |= {"first": first, "second": second, "distance": found.distance}
-    return Reason("labels", "warned", kind, names)
+            return ended(labels.unclear)
+        return f"Components of {listed(labels.turning)} turn into one another: {only}"
+    if found is not None and found.size > 1:
+        first, second = found.closest
+        apart = f" ({first} and {second} are {found.distance:.1f} sds apart)"
+        return f"Components of {names} overlap{apart if first != second else ''}: {only}"
+    if (pair := labels.unclear_pair) and pair.turned:
+        return (
+            f"Component {pair.first} of `{pair.turned}` is like noise that alignment has sorted: there are more "
+            "components than the data need. Fit one fewer."
+        )
+    if pair:
+        return (
+            f"Aligned draws do not tell components {pair.first} and {pair.second} of {names} apart: they overlap, or "
+            "there are more components than the data need."
+        )
+    if labels.near:
+        return (
+            f"Labels of {names} are at most nearly exchangeable: the likelihood has none, but the weights are broken "
+            "off a stick, which has an order. No alignment keeps the posterior. Tell the heavy components apart by a "
+            "rule of your own, such as the order of their means."
+        )
+    if labels.state == "switch":
+        agree = "while label-free quantities agree."
+        return f"Alignment does not bring the chains' {names} together, {agree}"
+    return f"Labels of {names} switch, and the components overlap: {only}"
 
 
 def _slow_invariants(case: Case) -> Iterator[Reason]:
@@ -187,143 +227,182 @@ def _slow_invariants(case: Case) -> Iterator[Reason]:
     least, rhat = Extreme.of(table["ess_bulk"], smallest=True), Extreme.of(table["rhat"]).value
     if least.value < raw.min_ess:
         times = times_as_many(least.value, raw.min_ess, rhat, raw.limits.deciding_rhat)
-        numbers = {"name": least.parameter, "ess": least.value, "draws": raw.total_draws}
-        yield Reason("short", "failed", "short", numbers | {"times": times})
+        fact = f"`{least.parameter}` has {least.value:.0f} effective draws of {raw.total_draws}"
+        yield Reason("short", "failed", fact, remedy=draw_more(times))
 
 
 def _labels_cause(labels: Labels, case: Case) -> Reason:
-    before, after = case.before.worst_rhat.value, case.after.worst_rhat.value
     if labels.state == "partial":
-        moves, own = labels_move(labels).fact, advice(labels.facts.view)
-        told = {"moves": moves, "why": labels.reason, "advice": own}
-        return Reason("labels", "failed", "labels with others", told)
-    numbers: dict[str, Any] = {}
+        fact = f"{labels_move(labels)}. {labels.reason} To move only some of these parameters would leave the posterior"
+        remedy = (
+            f"{advice(labels.facts.view)} If other quantities that differ do not belong to the components, the chains "
+            "disagree about them: sample again, longer or from other starting points."
+        )
+        return Reason("labels", "failed", f"{fact}, so nothing was aligned", remedy=remedy)
+    before, after, shown = case.before.worst_rhat.value, case.after.worst_rhat.value, ""
     if before > case.limits.deciding_rhat and not (labels.turning or labels.near):
-        numbers = {
-            "before": before,
-            "after": after,
-            "limits": case.before.raw.numbers.limits_of("rhat"),
-        }
+        limits = case.before.raw.numbers.limits_of("rhat")
+        came = f"R-hat {in_rhat(before, limits)} as the draws came"
+        shown = f": {came}, {in_rhat(after, limits)} with labels aligned"
     elif labels.found:
-        numbers["kept"] = labels.found[0].gain.beside_noise
+        kept = f"{labels.found[0].gain.beside_noise:.2f} of what it would leave of noise"
+        shown = f" at every draw: alignment leaves {kept}"
     remedy = labels_remedy(labels, case.answer, heights=case.keeps_heights, sorts=case.is_sorted)
     outcome: Outcome = "failed" if case.answer == "unusable" else "warned"
-    return labels_cause(labels, remedy, outcome, **numbers)
-
-
-def labels_cause(
-    labels: Labels, remedy: Reason, outcome: Outcome = "warned", **numbers: Any
-) -> Reason:
-    """Say what the labels do, and what to do about it."""
-    told = {"moves": labels_move(labels).fact, "remedy": remedy.sentence}
-    return Reason("labels", outcome, "labels", told | numbers)
+    return Reason("labels", outcome, f"{labels_move(labels)}{shown}", remedy=remedy)
 
 
 def labels_remedy(
     labels: Labels, answer: Answer, *, heights: bool = True, sorts: bool = True
-) -> Reason:
+) -> str:
     """Say what to do about labels: only what was tried, and works.
 
     `heights`: the log density agrees between chains. `sorts`: alignment brings them together.
     """
-    options: dict[str, Any] = {"options": spelt_options(labels.words)} if labels.words else {}
-    if options and (few := labels.few_places):
-        places = tuple(dict.fromkeys(str(place) for each in few for place in each.places))
-        options |= {"places": places, "few": spelt_options(tuple(each.word for each in few))}
+    options = spelt_options(labels.words) if labels.words else ""
+    align = "aligned draws: `ob.align(posterior)`, or `onebasin align`"
     if labels.turning:
-        return Reason("labels", "warned", "use no rotation", {} if labels.unclear else options)
+        declare = f"or declare the rotation by {options} and align by it; "
+        return (
+            f"Use what no rotation changes, such as L L' of loadings L; "
+            f"{declare if options and not labels.unclear else ''}or fix the rotation in the model: loadings with "
+            "zeros above a positive diagonal."
+        )
     if labels.rotated and answer == "aligned":
-        return Reason("labels", "warned", "use rotated")
+        return (
+            f"Use what no rotation changes, such as L L' of loadings L. For the components use {align}; varimax "
+            "chooses their rotation, not the data."
+        )
     if labels.state == "overlap" or answer in ("invariant", "partly"):
-        return Reason("labels", "warned", "use no labels", options)
-    if answer == "aligned":
-        return Reason("labels", "warned", "use aligned", options)
-    if not heights:
-        return Reason("labels", "failed", "no equal modes")
-    if not sorts:
-        return Reason("labels", "failed", "use neither")
-    return Reason("labels", "warned", "use aligned", options)
+        look = f"To look at the components all the same, align them by {options}. "
+        return (
+            f"{look if options else ''}Use label-free quantities, or tell the components apart in the model: an order, "
+            "different priors."
+        )
+    if answer != "aligned" and not heights:
+        return "The chains' log densities differ, which labels do not explain: remove the other cause first."
+    if answer != "aligned" and not sorts:
+        return "Alignment does not bring the chains together: remove the other cause first."
+    if not options:
+        return f"Use {align}."
+    text = f"Use {align}. Declare them before the next run, by {options}, and they are checked on the log density."
+    if few := labels.few_places:
+        places = tuple(dict.fromkeys(str(place) for each in few for place in each.places))
+        declare = f"declare {spelt_options(tuple(each.word for each in few))}"
+        text += f" In these draws only the positions {listed(places, code=False)} change places: if the others differ"
+        text += f" in the model, {declare}."
+    return text
 
 
-def labels_move(labels: Labels) -> Reason:
+def labels_move(labels: Labels) -> str:
     """Say what the labels do, by the kind of blocks that move them."""
-    names = {"names": labels.variables}
-    together = len(labels.variables) > 1
+    names, together = listed(labels.variables), len(labels.variables) > 1
     if turning := labels.turning or labels.rotated:
-        return Reason("labels", "warned", "labels turn", {"names": turning})
+        return f"The components of {listed(turning)} turn into one another"
     whole = labels.symmetry and not any(block.axes for block in labels.symmetry)
     if whole and all(block.flipped for block in labels.symmetry):
-        verb, end = ("change", " together") if together else ("changes", "")
-        return Reason("labels", "warned", "labels change sign", names | {"verb": verb, "end": end})
+        return f"{names} change sign together" if together else f"{names} changes sign"
     if whole and all(set(block.variables) == set(block.complemented) for block in labels.symmetry):
-        them = {"them": "them" if together else "it"}
-        return Reason("labels", "warned", "labels complement", names | them)
-    return Reason("labels", "warned", "labels change places", names)
+        return f"{names} or 1 minus {'them' if together else 'it'} cannot be told apart"
+    return f"The components of {names} change places"
 
 
 def _labels_row(labels: Labels, raw: Diagnosis, case: Case) -> Reason:
     if not labels.looked:
-        return Reason(LABELS, "not judged", "labels not looked at")
-    state, numbers = labels.state, {"names": labels.variables, "turning": labels.turning}
-    if not labels.rotated:  # a rotation is told whatever the state
-        if state == "none" and raw.num_chains > 1 and not case.is_open:
-            return Reason(LABELS, "passed", "labels unseen")
-        if state == "none":
-            kind = "labels of one chain" if raw.num_chains == 1 else "labels open"
-            return Reason(LABELS, "not judged", kind)
-        if state == "stay":
-            one = one_labelling(labels.aligned.alignment) if labels.aligned is not None else None
-            caveat = {"caveat": one.sentence} if one is not None else {}
-            return Reason(LABELS, "passed", "labels stay", numbers | caveat)
-    sorts = "not sorted" if case.answer == "invariant" or not case.is_sorted else "sorted"
-    kinds = {
-        "switch": f"labels {sorts}",
-        "partial": "labels in company",
-        "overlap": "labels turning" if labels.turning else "labels overlap",
-    }
-    kind = f"rotation {sorts}" if labels.rotated else kinds[state]
-    kind = "labels nearly" if labels.near else kind
-    kind = "labels overlap" if labels.unclear_pair else kind
+        return Reason(LABELS, "not judged", "Labels were not looked at")
+    state, names = labels.state, listed(labels.variables)
+    if not labels.rotated and state == "none":  # a rotation is told whatever the state
+        if raw.num_chains == 1:
+            fact = (
+                "No labels switch within the chain; that others would have the same cannot be seen"
+            )
+            return Reason(LABELS, "not judged", fact)
+        if not case.is_open:
+            return Reason(LABELS, "passed", UNSEEN)
+        close = "components that are close, or scalars of their own, may still do"
+        return Reason(LABELS, "not judged", f"{UNSEEN}; while chains disagree, {close}")
+    if not labels.rotated and state == "stay":
+        one = one_labelling(labels.aligned.alignment) if labels.aligned is not None else None
+        return Reason(LABELS, "passed", stay(labels, one.sentence if one is not None else ""))
+    outcome: Outcome = "failed" if case.answer == "unusable" else "warned"
+    apart = "alignment does not bring the chains together"
+    sorts = case.answer != "invariant" and case.is_sorted
     if state in ("switch", "partial") and not case.keeps_heights:
-        kind = "labels unlike"
-    return Reason(LABELS, "failed" if case.answer == "unusable" else "warned", kind, numbers)
+        differ = f"Chains differ in the labels of {names}, and in their log densities"
+        return Reason(LABELS, outcome, f"{differ}, which labels do not explain")
+    if labels.unclear_pair:
+        fact = cannot_tell(labels)
+    elif labels.near:
+        fact = f"Labels of {names} switch, and alignment does not keep the posterior"
+    elif labels.rotated:
+        how = "; varimax and matching align them" if sorts else f", and {apart}"
+        fact = f"The components of {names} rotate{how}"
+    elif state == "switch":
+        fact = SORTED if sorts else f"Labels of {names} switch, and {apart}"
+    elif state == "partial":
+        fact = f"Labels of {names} switch, with more than alignment can move"
+    elif labels.turning:
+        fact = f"The components of {listed(labels.turning)} turn into one another, which no labels sort"
+    else:
+        fact = cannot_tell(labels)
+    return Reason(LABELS, outcome, fact)
+
+
+UNSEEN, SORTED = "No label switching seen", "Labels switch; alignment sorts them"
+"""Rows about labels."""
+
+
+def stay(labels: Labels, caveat: str = "") -> str:
+    """Say that no label switches."""
+    fact = f"All draws have one labelling of {listed(labels.variables)}."
+    return f"{fact} {caveat}" if caveat else fact
+
+
+def cannot_tell(labels: Labels) -> str:
+    """Say that labels switch and overlap."""
+    names = listed(labels.variables)
+    return f"Labels of {names} switch, and alignment cannot tell the components apart"
 
 
 def _predictions_row(case: Case, answer: Answer) -> Reason:
-    facts, raw = case.before, case.before.raw
+    facts, raw, heights = case.before, case.before.raw, case.heights
     if answer == "partly" and case.points is not None:
-        return case.points.reason("points", PREDICTIONS)
-    lp, lp_ess = facts.lp_numbers
-    limits = {"limits": raw.numbers.limits_of("rhat")}
-    apart = {}
-    if case.heights and case.heights.unlike and answer == "unusable":
-        apart = case.heights.apart
-    alike = case.heights is not None and not case.heights.unlike
+        return case.points.reason(PREDICTIONS)
+    (lp, lp_ess), limits = facts.lp_numbers, raw.numbers.limits_of("rhat")
+    unlike = heights is not None and heights.unlike
+    apart = f"; {heights.apart()}" if heights and unlike and answer == "unusable" else ""
+    alike = heights is not None and not unlike
     if facts.lp_is_bad and not (alike and len(case.identified.bad_rhat)):
+        fact = f"Log densities are not known well enough: `lp` has {lp_ess:.0f} effective draws"
         if lp > case.limits.deciding_rhat:
-            return Reason(PREDICTIONS, "failed", "lp apart", {"rhat": lp} | limits | apart)
-        return Reason(PREDICTIONS, "failed", "lp too slow", {"ess": lp_ess} | apart)
+            fact = f"Log densities do not agree: R-hat of `lp` {in_rhat(lp, limits)}"
+        return Reason(PREDICTIONS, "failed", f"{fact}{apart}")
     if case.labels.aligned is not None or case.labels.state in ("overlap", "partial"):
         worst = case.worst_invariant
         if math.isnan(worst.value):
-            return Reason(PREDICTIONS, "not judged", "no invariants")
-        numbers = {"rhat": worst.value} | limits | apart
+            fact = "Neither `lp` nor other quantities without labels are there"
+            return Reason(PREDICTIONS, "not judged", fact)
+        rhat = in_rhat(worst.value, limits)
         if worst.value > case.limits.deciding_rhat:
-            named = numbers | {"name": worst.parameter}
-            return Reason(PREDICTIONS, "failed", "invariants apart", named)
+            fact = f"Label-free quantities disagree between chains (R-hat up to {rhat}, `{worst.parameter}`)"
+            return Reason(PREDICTIONS, "failed", f"{fact}{apart}")
+        fact = f"Label-free quantities agree between chains (R-hat at most {rhat})"
         if answer == "unusable":
-            return Reason(PREDICTIONS, "failed", "invariants blocked", numbers)
+            until = "but are not reliable until the cause below is removed"
+            return Reason(PREDICTIONS, "failed", f"{fact}, {until}{apart}")
         own = raw.limits.outcome("rhat", worst.value)
-        return Reason(PREDICTIONS, own, "invariants", numbers)
+        return Reason(PREDICTIONS, own, f"{fact}{apart}")
     if answer == "unusable":
-        return Reason(PREDICTIONS, "failed", "unreliable", apart)
+        fact = "Parameters are not reliable, nor is what is computed of them"
+        return Reason(PREDICTIONS, "failed", f"{fact}{apart}")
     if raw.num_chains == 1:
-        return Reason(PREDICTIONS, "not judged", "halves agree")
-    numbers = {"rhat": facts.worst_rhat.value} | limits
-    if not math.isnan(lp):
-        numbers["lp"] = lp
+        fact = "One chain agrees with its halves; with others it could not be compared"
+        return Reason(PREDICTIONS, "not judged", fact)
+    density = (
+        "" if math.isnan(lp) else f" and the log density (R-hat of `lp` {in_rhat(lp, limits)})"
+    )
     own = raw.limits.outcome("rhat", facts.worst_rhat.value)
-    return Reason(PREDICTIONS, own, "all agree", numbers)
+    return Reason(PREDICTIONS, own, f"Chains agree about all parameters{density}")
 
 
 def _sampler(raw: Diagnosis, causes: tuple[Reason, ...]) -> Reason:
@@ -333,20 +412,21 @@ def _sampler(raw: Diagnosis, causes: tuple[Reason, ...]) -> Reason:
     found = [check for check in checks if check.outcome in ("failed", "warned")]
     if found:
         text = " ".join(f"{check.fact}." for check in found)
-        return Reason(SAMPLER, overall(found), "own words", {"fact": text})
+        return Reason(SAMPLER, worst_of(check.outcome for check in found), text)
     biased = next((c for c in checks if c.name == BIAS and c.outcome == "not judged"), None)
     if biased is not None:
         return replace(biased, name=SAMPLER)
     if missing := _missing(raw):
-        return Reason(SAMPLER, "not judged", "sampler unjudged", {"what": missing})
+        return Reason(SAMPLER, "not judged", f"{capital(missing)} could not be judged")
     if not checks or raw.sampler is None:
-        return Reason(SAMPLER, "not judged", "sampler unknown")
-    numbers: dict[str, Any] = dict(bounds(raw.sampler)) | {"limits": (raw.limits.bfmi,)}
+        return Reason(SAMPLER, "not judged", "Nothing was recorded of the sampler")
+    sound = ["No divergences"]
     if raw.outcome_of("tree depth") == "passed":
-        numbers["trees"] = ", no tree at its limit"
+        sound[0] += ", no tree at its limit"
     if raw.sampler.bfmi:
-        numbers["bfmi"] = raw.sampler.min_bfmi
-    return Reason(SAMPLER, "passed", "sampler sound", numbers)
+        bfmi = digits(raw.sampler.min_bfmi, (raw.limits.bfmi,), 2)
+        sound.append(f"E-BFMI is at least {bfmi}")
+    return Reason(SAMPLER, "passed", "; ".join(filter(None, [*sound, bounds(raw.sampler)])))
 
 
 def blamed(checks: tuple[Reason, ...], causes: tuple[Reason, ...]) -> tuple[Reason, ...]:
@@ -378,5 +458,9 @@ def _alike_parts(facts: Facts) -> Iterator[Reason]:
             mean, sd = rows["mean"].to_numpy(), rows["sd"].to_numpy()
             known = np.isfinite(mean).all() and sd.min() > 0
             if known and np.ptp(mean) < MEANS * sd.min() and sd.max() < SPREADS * sd.min():
-                numbers = {"name": name, "last": drawn.shape[2] - 1}
-                yield Reason("labels", "not judged", "alike parts", numbers)
+                yield Reason(
+                    "labels",
+                    "not judged",
+                    f"`{name}[0..{drawn.shape[2] - 1}]` have one and the same posterior: if they are labels of a "
+                    "mixture, their means say nothing about any one component",
+                )

@@ -9,9 +9,7 @@ run has moved (group `drift`): they have to be able to see the error that is cla
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -36,12 +34,26 @@ from onebasin.posteriors.pareto import (
     worth,
 )
 
-from ..summaries.deciding import rhat_of_entries
+from ..summaries.judged_draws import rhat_of_entries
 from ..summaries.variational import KHAT_OF_DISTINCT, log_ratios
-from .answers import labels_cause, labels_remedy, overlap
+from .answers import SORTED, cannot_tell, labels_move, labels_remedy, overlap, stay, use_label_free
+from .checks import OTHERS
 from .labels import Labels
 from .measure import Facts
-from .verdict import LABELS, PREDICTIONS, SAMPLER, Answer, Extreme, Reason, Verdict
+from .verdict import (
+    LABELS,
+    PREDICTIONS,
+    SAMPLER,
+    Answer,
+    Extreme,
+    Reason,
+    Verdict,
+    capital,
+    digits,
+    ended,
+    in_rhat,
+    listed,
+)
 
 DRIFTS, MATERIAL, UNSEEN, UNSEEN_BY_FEW = 4.0, 0.5, 0.75, 0.5
 """Standard errors by which short chains may move, in a location or a spread, if that is half of the error that is
@@ -61,7 +73,8 @@ LINKED = 0.5
 Entries = tuple[str, ...]
 
 
-_NO_SAMPLER = Reason(SAMPLER, "passed", "no chain")
+_NO_SAMPLER = Reason(SAMPLER, "passed", "No Markov chain was run; the draws are independent")
+_NUTS = "Sample with NUTS (`--method nuts`, `ob.nuts`)"
 
 
 def of_others(facts: Facts) -> Verdict:
@@ -70,13 +83,16 @@ def of_others(facts: Facts) -> Verdict:
         return _of_fit(facts)
     if facts.raw.sampler is not None and not facts.raw.sampler.sampled:
         rows = (
-            Reason(LABELS, "passed", "labels of no parameters"),
-            Reason(PREDICTIONS, "passed", "independent draws"),
+            Reason(LABELS, "passed", "There are no parameters whose labels could switch"),
+            Reason(PREDICTIONS, "passed", "Independent draws need no convergence"),
             _NO_SAMPLER,
         )
-        said = Reason("answer", "passed", "usable independent", {"draws": facts.raw.total_draws})
-        return Verdict("usable", (said,), rows)
-    return _of_unproved(Reason("unproved", "failed", "optima"), facts)
+        draws = f"the {facts.raw.total_draws:,} draws are independent"
+        said = f"You may use it: nothing was sampled by a Markov chain, and {draws}"
+        return Verdict("usable", (Reason("answer", "passed", said),), rows)
+    why = "no number here tells how far they are from the posterior"
+    fact = f"Members of an ensemble are optima and no draws, and {why}"
+    return _of_unproved(Reason("unproved", "failed", fact, remedy=OTHERS), facts)
 
 
 def modulo(verdict: Verdict, labels: Labels) -> Verdict:
@@ -84,26 +100,31 @@ def modulo(verdict: Verdict, labels: Labels) -> Verdict:
 
     Draws of a fit at several optima have several labellings: a component's mean is then one over several components.
     """
-    names: dict[str, Any] = {"names": labels.variables}
     state = _state(labels)
     apart = _fits_apart(labels)
     if apart.value > labels.facts.rhat_limit:
-        return _refused(labels.facts, "fits apart", {"rhat": apart.value, "name": apart.parameter})
+        fact = (
+            f"The fits disagree (R-hat {in_rhat(apart.value)} of `{apart.parameter}`): they lie at different optima, "
+            "and the draws weigh these by the number of fits"
+        )
+        modes = "or mode by mode (`--method modes`, `ob.sample_modes`), which weighs the optima."
+        return _refused(labels.facts, fact, f"{_NUTS}, {modes}")
     if state == "none":
         return verdict
     if state == "stay":
-        row = Reason(LABELS, "passed", "labels stay", names)
-        return replace(verdict, rows=(row, *verdict.rows[1:]))
-    sorts = state == "switch"
+        return replace(verdict, rows=(Reason(LABELS, "passed", stay(labels)), *verdict.rows[1:]))
+    usable, sorts = verdict.answer == "usable", state == "switch"
     if sorts:
-        row = Reason(LABELS, "warned", "labels sorted", names)
-        said = Reason("answer", "passed", "aligned fit", names)
+        row = Reason(LABELS, "warned", SORTED)
+        several = f"its draws have several labellings of {listed(labels.variables)}"
+        means = "so that the mean of one component is an average over several. Use aligned means"
+        once = f"You may use it once labels are aligned: {several}, {means}"
+        said = Reason("answer", "passed", once)
     else:
-        row = Reason(LABELS, "warned", "labels overlap", names)
-        why = labels.reason or overlap(labels).sentence
-        said = Reason("answer", "warned", "invariant", {"why": why})
-    cause = labels_cause(labels, labels_remedy(labels, "aligned" if sorts else "invariant"))
-    usable = verdict.answer == "usable"
+        row = Reason(LABELS, "warned", cannot_tell(labels))
+        said = Reason("answer", "warned", use_label_free(labels.reason or overlap(labels)))
+    remedy = labels_remedy(labels, "aligned" if sorts else "invariant")
+    cause = Reason("labels", "warned", labels_move(labels), remedy=remedy)
     answer: Answer = "invariant" if not sorts else "aligned" if usable else verdict.answer
     return replace(
         verdict,
@@ -150,10 +171,13 @@ def _of_fit(facts: Facts) -> Verdict:
     if failed:
         khat = next(check for check in facts.raw.checks if check.name == "k-hat")
         first = khat if khat.outcome == "failed" else failed[0]
-        return _refused(facts, "approximation", {"fact": first.sentences[0]} | _advice(facts))
+        until = "; until then use it only for starting points."
+        return _refused(facts, first.sentences[0], f"{_advice(facts)}{until}")
     if (ratios := log_ratios(facts.view)) is None or ratios.size < MIN_DRAWS_FOR_KHAT:
-        least = {"least": MIN_DRAWS_FOR_KHAT}
-        return _of_unproved(Reason("unproved", "failed", "no khat", least), facts)
+        fact = "k-hat cannot be computed, and nothing else tells how far an approximation is from its posterior"
+        record = f"Record `lp` and `log_q` of at least {MIN_DRAWS_FOR_KHAT} draws, or compare the draws with those of"
+        cause = Reason("unproved", "failed", fact, remedy=f"{record} MCMC by `compare`.")
+        return _of_unproved(cause, facts)
     if (resampled := WeightedDraws.of_resampled(facts)) is not None:
         return _of_weights(facts, resampled)
     return _of_plain(facts, ratios)
@@ -162,15 +186,12 @@ def _of_fit(facts: Facts) -> Verdict:
 def _of_plain(facts: Facts, log_ratio: Float[np.ndarray, " draw"]) -> Verdict:
     """Hold the means, standard deviations and quantiles of a fit's draws against those that weights give them."""
     log_weight, limit = smoothed(log_ratio), khat_limit(len(log_ratio))
-    numbers: dict[str, Any] = {"worth": worth(log_weight), "count": len(log_ratio)}
-    numbers |= {"limits": (limit,)} | _advice(facts)
-    even = numbers["worth"] > EVEN * len(log_ratio)
-    if (khat := khat_of_weights(log_ratio)) > -np.inf:
-        numbers["khat"] = khat
-    weights, plain = np.exp(log_weight), np.full(len(log_ratio), 1 / len(log_ratio))
+    draws, count = worth(log_weight), len(log_ratio)
+    khat, even = khat_of_weights(log_ratio), draws > EVEN * count
+    weights, plain = np.exp(log_weight), np.full(count, 1 / count)
     off, unknown, entries = list[tuple[float, str]](), list[str](), 0
     for name, own in facts.names.items():
-        flat = facts.values[name].reshape(len(log_ratio), -1)
+        flat = facts.values[name].reshape(count, -1)
         lacks = known(flat, log_ratio, log_weight, plain).lacks((np.inf if even else limit,) * 3)
         entries += len(own)
         for place, entry in enumerate(own):
@@ -184,19 +205,28 @@ def _of_plain(facts: Facts, log_ratio: Float[np.ndarray, " draw"]) -> Verdict:
                 pair = f"{before[kind]:.3g}, {after[kind]:.3g} weighted"
                 off.append((float(worst[kind]), f"{DESCRIBED[kind]} of `{entry}` ({pair})"))
     told = [text for _, text in sorted(off, reverse=True)]
-    numbers |= {"off": told} if told else {}
-    row = Reason(PREDICTIONS, "passed", "weights agree", numbers)
+    k = f"k-hat {khat:.2f}" if khat > -np.inf else ""
+    rest = f"worth {draws:,.0f} of {count:,} draws"
+    shown = f"Importance weights ({f'{k}, ' if k else ''}{rest})"
     if not (told or unknown):
-        return Verdict(
-            "usable", (Reason("answer", "passed", "usable fit", numbers),), _rows(facts, row)
+        fact = (
+            "You may use it: importance weights change no mean by more than 0.1 sd, no sd by more than 10 %, and no 5 "
+            "% or 95 % quantile by more than 0.15 sd. They see no other mode"
         )
-    numbers |= {"unknown": tuple(unknown)} if unknown else {}
-    numbers |= {"also": "; weights"} if told and unknown else {"also": "Weights"} if unknown else {}
+        kept = f"{shown} leave means, sds and quantiles as they are"
+        rows = _rows(facts, Reason(PREDICTIONS, "passed", kept))
+        return Verdict("usable", (Reason("answer", "passed", fact),), rows)
+    parts = [f"Importance weights change its {listed(told, code=False)}"] if told else []
+    if unknown:
+        parts.append(
+            f"{'weights' if told else 'Weights'} do not tell whether {listed(unknown)} may be used"
+        )
+    fact = f"{'; '.join(parts)} ({f'{k}; ' if k else ''}the weights are {rest})"
     if 2 * (len(told) + len(unknown)) > entries:
-        return _refused(facts, "fit off", numbers)
-    cause = Reason("approximation", "failed", "fit off", numbers)
-    said = Reason("answer", "warned", "usable but for")
-    row = replace(row, outcome="warned", kind="weights disagree")
+        return _refused(facts, fact, _advice(facts))
+    cause = Reason("approximation", "failed", fact, remedy=ended(_advice(facts)))
+    said = Reason("answer", "warned", "You may use what is not named here")
+    row = Reason(PREDICTIONS, "warned", f"{shown} change what is named above")
     return Verdict("partly", (said, cause), _rows(facts, row), (cause,))
 
 
@@ -208,7 +238,7 @@ def _described(
     return np.array([mean, (weights @ (values - mean) ** 2) ** 0.5, *quantiles(values, weights)])
 
 
-def _advice(facts: Facts) -> dict[str, str]:
+def _advice(facts: Facts) -> str:
     """Advise on a plain fit: the correction or the family that it does not have yet, or NUTS."""
     method, note = facts.raw.method, facts.view.attribute(schema.WEIGHTS_NOTE)
     nuts = "sample with NUTS (`ob.nuts`, `--method nuts`)"
@@ -216,7 +246,7 @@ def _advice(facts: Facts) -> dict[str, str]:
     if not note and method.startswith(("advi", "dadvi", "laplace", "pathfinder")):
         richer = f"correct it by `weights=True` (`--weights`), {richer or 'or '}"
     advice = f"{richer}{nuts}"
-    return {"advice": f"{f'{note}. ' if note else ''}{advice[:1].upper()}{advice[1:]}"}
+    return f"{f'{note}. ' if note else ''}{capital(advice)}"
 
 
 def _rows(facts: Facts, row: Reason) -> tuple[Reason, Reason, Reason]:
@@ -224,25 +254,26 @@ def _rows(facts: Facts, row: Reason) -> tuple[Reason, Reason, Reason]:
     found = facts.view.found_symmetry
     others = (b for b in found.get("blocks", ()) if b.get("status") != "harmless")
     nothing = found and not (found.get("exchangeable") or found.get("open") or any(others))
-    kind = "no labels" if nothing else "labels unseen" if facts.view.is_aligned else ""
-    labels = Reason(LABELS, "passed", kind)
-    if not kind:
-        why = (
-            "the search on the log density did not decide"
-            if found
-            else "no symmetry was searched for"
-        )
-        why = "its draws were not aligned" if facts.view.declared_symmetry else why
-        labels = Reason(LABELS, "not judged", "labels of a fit", {"why": why})
-    return labels, row, _NO_SAMPLER
+    if nothing:
+        fact = "The search on the log density found no labels that could switch"
+        return Reason(LABELS, "passed", fact), row, _NO_SAMPLER
+    if facts.view.is_aligned:
+        return Reason(LABELS, "passed", "No label switching seen"), row, _NO_SAMPLER
+    why = "no symmetry was searched for"
+    if facts.view.declared_symmetry:
+        why = "its draws were not aligned"
+    elif found:
+        why = "the search on the log density did not decide"
+    fact = f"Whether labels switch is not judged: {why}"
+    return Reason(LABELS, "not judged", fact), row, _NO_SAMPLER
 
 
 def _of_unproved(cause: Reason, facts: Facts) -> Verdict:
     """Draws of which nothing tells how far they are from the posterior."""
     why = f"{cause.fact[:1].lower()}{cause.fact[1:]}"
-    said = Reason("answer", "failed", "unproved", {"why": why, "remedy": cause.remedy})
+    fact = f"Not to be used in the posterior's place: {why}. {cause.remedy}"
     row = replace(cause, name=PREDICTIONS, outcome="not judged")
-    return Verdict("unusable", (said,), _rows(facts, row), (cause,))
+    return Verdict("unusable", (Reason("answer", "failed", fact),), _rows(facts, row), (cause,))
 
 
 @dataclass(frozen=True, eq=False)
@@ -304,12 +335,16 @@ def _of_weights(facts: Facts, weighted: WeightedDraws) -> Verdict:
     log_ratio, log_weight, limit = weighted.log_ratio, weighted.log_weight, weighted.limit
     khat = khat_of_weights(log_ratio)
     draws = min(worth(log_weight), facts.view.number(schema.WORTH) or np.inf)
-    numbers = {"count": len(log_ratio), "worth": draws}
-    even = khat == -np.inf or draws > EVEN * len(log_ratio)
-    few = "few worth" if draws < LEAST_WORTH else None
-    if (lost := why_lost(log_ratio, log_weight, limit) or few) is not None:
-        own = {"khat": khat, "limit": limit, "limits": (limit,), "least": LEAST_WORTH}
-        return _refused(facts, lost, numbers | own | {"share": draws / len(log_ratio)})
+    count, even = len(log_ratio), khat == -np.inf or draws > EVEN * len(log_ratio)
+    many = f"{count:,} weighted draws are worth {draws:,.0f} independent ones"
+    k = f"k-hat of the weights is {digits(khat, (limit,), 2)}"
+    if (lost := why_lost(log_ratio, log_weight, limit)) or draws < LEAST_WORTH:
+        fact = f"The {many}, and {LEAST_WORTH:.0f} are needed"
+        if lost == "heavy weights":
+            fact = f"Pareto {k}, above {limit:.2f}: a few draws decide, and the {many}"
+        elif lost == "uneven weights":
+            fact = f"The {many}, {draws / count:.0%} of them, and {k}: the draws hardly reach a part of the posterior"
+        return _refused(facts, fact, _NUTS)
     moved: list[tuple[float, str]] = []  # locations or spreads, by standard errors
     drift = _drift(facts)
     for name, (change, error) in drift.items():
@@ -319,35 +354,41 @@ def _of_weights(facts: Facts, weighted: WeightedDraws) -> Verdict:
         named = zip(moves, facts.names[name], strict=True)
         moved += [(float(m), e) for m, e in named if m > DRIFTS]
     if moved:
-        farthest = max(moved)
-        return _refused(facts, "chains drift", {"move": farthest[0], "name": farthest[1]})
+        move, name = max(moved)
+        away = f"Short chains from the draws move away, `{name}` by {move:.1f} standard errors"
+        return _refused(facts, f"{away}: the posterior lies beyond the draws", _NUTS)
     means, sds, ends = not_carried(facts, weighted)
-    own = {"khat": khat, "limits": (limit,)}
     if even:
-        own = {"even": "all but equal" if draws > EVEN * len(log_ratio) else "similar"}
-    row = Reason(PREDICTIONS, "passed", "worth of weights", numbers | own)
+        k = f"the weights are {'all but equal' if draws > EVEN * count else 'similar'}"
+    row = Reason(PREDICTIONS, "passed", f"The {many}, and {k}")
     if not (means or sds or ends):
-        said = Reason("answer", "passed", "usable weights" if drift else "usable resampled")
-        return Verdict("usable", (said, row), _rows(facts, row))
+        rest = (
+            ", and short chains from these stay where they are"
+            if drift
+            else ". They see no other mode"
+        )
+        fact = f"You may use it: means, sds and quantiles rest on enough weighted draws{rest}"
+        return Verdict("usable", (Reason("answer", "passed", fact), row), _rows(facts, row))
     if 2 * len(means) > sum(map(len, _entries(facts, weighted.values).values())):
-        return _refused(facts, "tails of most", {"names": means})
-    told: dict[str, object] = {"means": means} if means else {}
-    told |= {"sds": sds} if sds else {}
-    told |= {"ends": ends} if ends else {}
-    told |= {"then": "; "} if means and (sds or ends) else {}
-    told |= {"also": "; "} if sds and ends else {}
-    cause = Reason("tails", "failed", "heavy tails", told)
+        return _refused(facts, f"The tails of {listed(means)} are too heavy for these draws", _NUTS)
+    parts = {"the mean and sd": means, "the sd": sds, "the quantiles": ends}
+    told = "; ".join(f"{part} of {listed(names)}" for part, names in parts.items() if names)
+    unsure = (
+        "these draws do not know them well enough, or short chains from them could not confirm them"
+    )
+    remedy = f"{_NUTS} if you need more."
+    cause = Reason("tails", "failed", f"Do not use {told}: {unsure}", remedy=remedy)
     others = {"means": means, "sds": (*means, *sds), "quantiles": ends}
     kept = [f"{'other ' if named else ''}{kind}" for kind, named in others.items()]
-    said = Reason("answer", "warned", "usable in part", {"others": kept})
+    said = Reason("answer", "warned", f"You may use the {listed(kept, code=False)}")
     rows = _rows(facts, replace(row, outcome="warned"))
     return Verdict("partly", (said, cause, row), rows, (cause,))
 
 
-def _refused(facts: Facts, kind: str, numbers: Mapping[str, object]) -> Verdict:
+def _refused(facts: Facts, fact: str, remedy: str) -> Verdict:
     """Say that draws of an approximation are not the posterior's, and why."""
-    cause = Reason("approximation", "failed", kind, numbers)
-    said = Reason("answer", "failed", "bad fit")
+    cause = Reason("approximation", "failed", fact, remedy=ended(remedy))
+    said = Reason("answer", "failed", "Do not use it in the posterior's place")
     rows = _rows(facts, replace(cause, name=PREDICTIONS))
     return Verdict("unusable", (said, cause), rows, (cause,))
 

@@ -1,4 +1,4 @@
-"""Causes that draws show: chains that stand still, funnels, modes, and how many draws are missing.
+"""Causes that keep a posterior from being used, each with its condition and its sentence.
 
 Stuck: a Metropolis chain repeats its draws honestly, with runs as long as its share of repeats makes them; so a run is
 judged by that share. One entry may honestly be narrow in one chain, where labels are permuted, and so the spread is
@@ -9,9 +9,11 @@ hierarchical model has such a pair, and most are sampled well; what makes it a c
 narrow, energies that hardly move, or a scale that is not explored. Betancourt and Girolami 2015, Hamiltonian Monte
 Carlo for hierarchical models.
 
-Modes: chains are settled, each in a place of its own. A height is the mean log density of a chain, in nats. Two are
-unlike where they differ by more than their Monte Carlo errors explain, and by more than one nat: long chains make a
-tenth of a nat significant.
+Modes: chains are settled, each in a place of its own.
+
+Ridges: slow parameters of which a sum, a difference or a product is known far better than each of them. All skills of a
+Bradley-Terry model may rise together, `a` may grow where `b` in `a * b` shrinks: the prior alone tells them apart.
+Chains cross such a ridge fast and go along it slowly.
 """
 
 from __future__ import annotations
@@ -19,11 +21,166 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from onebasin.posteriors.rhat_ess import bulk_ess
+from onebasin.posteriors.draws import variable_of
+from onebasin.posteriors.rhat_ess import bulk_ess as bulk_ess_of_rows
+
+from ..summaries.judged_draws import draw_keys, overlapping, rhat_of_entries
+from ..summaries.sampler import Heights
+from ..summaries.summary import bulk_ess
+from .measure import Facts
+from .verdict import (
+    Extreme,
+    Limits,
+    Reason,
+    capital,
+    chains_in_words,
+    counted,
+    digits,
+    in_rhat,
+    listed,
+)
+
+ENOUGH = 100
+"""Draws of a chain to ask for where there are too few."""
+_MOVE = (
+    "Sample again from other starting points, with a longer warmup or a higher target acceptance rate; do not just "
+    "leave the chain out, because it may have stopped in a region of the posterior that the others never met."
+)
+
+
+def not_finite(facts: Facts) -> Reason | None:
+    """Find entries that are finite in some draws and not in others, or parameters that are finite in none."""
+    entries = [entry for entries in facts.names.values() for entry in entries]
+    name = next((entry for entry in entries if entry in facts.raw.broken), None)
+    if name is not None:
+        draws = facts.view.draws(variable_of(name, facts.names), finite=False)
+        others = sum(entry in facts.raw.broken for entry in entries) - 1
+        likewise = f", and {others} other entries likewise" if others else ""
+        first = _first_broken(draws.of(name))
+        return Reason(
+            "not-finite",
+            "failed",
+            f"`{name}` is finite in some draws and not in others, first in {first}{likewise}",
+            remedy="Find out why the model produces such draws (an overflow, a division by zero, a log of a negative "
+            "number), and sample again.",
+        )
+    if entries and set(facts.raw.undefined).issuperset(entries):
+        return Reason(
+            "not-finite",
+            "failed",
+            f"No draw of {listed(tuple(facts.names))} is finite",
+            remedy="Find out why the model produces no number: an overflow, a division by zero, or a start outside of "
+            "the support.",
+        )
+    sampler = facts.raw.sampler if facts.raw.has_chains else None
+    counts = {} if sampler is None else sampler.not_finite
+    for name, what in (("lp", "The log density `lp`"), ("energy", "`energy`")):
+        if name in counts and (stat := facts.view.stat(name)) is not None:
+            where = f"{sum(counts[name])} of {stat.size} draws, first in {_first_broken(stat)}"
+            return Reason(
+                "not-finite",
+                "failed",
+                f"{what} is not finite in {where}",
+                remedy="Find out why: a sampler accepts no draw without a finite log density, so the file or the model "
+                "is wrong there. Sample again, or write the file again.",
+            )
+    return None
+
+
+def _first_broken(values: Float[np.ndarray, "chain draw"]) -> str:
+    """Name the first draw whose value is not finite, and its chain."""
+    bad = ~np.isfinite(values)
+    draw = int(bad.any(axis=0).argmax())
+    return f"draw {draw} of chain {int(bad[:, draw].argmax())}"
+
+
+def unread_weights(facts: Facts) -> Reason | None:
+    """Find weights of draws under a name by which they are not used."""
+    if not (name := facts.view.unread_weights):
+        return None
+    return Reason(
+        "weighted",
+        "failed",
+        f"`{name}` looks like weights of the draws and was not used, so that every draw counts alike",
+        remedy="Give the logarithms of the weights, up to a constant, as `log_weight` in `sample_stats` "
+        f"(`log_weight__` in a table), or leave `{name}` out.",
+    )
+
+
+_AT_A_TIME = 256
+"""Entries whose repeats are counted at a time."""
+
+
+def stuck(facts: Facts) -> tuple[Reason, ...]:
+    """Find draws that are few ones again and again, chains that stand still, or that are another chain once more.
+
+    A chain may also stand still because it sits in the neck of a funnel, which then comes first.
+    """
+    raw, entries = facts.raw, set(facts.table.index)
+    if raw.kinds.named("parameter") and not entries:
+        fact = f"Nothing moves: every draw of {listed(tuple(facts.names))} is the same"
+        return (Reason("stuck", "failed", fact, remedy=_MOVE),)
+    if raw.recurring is not None and raw.recurring.worth < raw.min_ess:
+        distinct = counted(raw.recurring.distinct, "distinct draw")
+        worth = f"worth {raw.recurring.worth:,.0f} independent ones"
+        fact = f"The {raw.total_draws:,} draws are only {distinct} in any order, as after resampling, and are {worth}"
+        remedy = (
+            "Take more particles before resampling, or give the draws before it with their weights, `log_weight` in "
+            "`sample_stats`. Store a parameter that takes few values as integers."
+        )
+        return (Reason("resampled", "failed", fact, remedy=remedy),)
+    worst: tuple[str, EqualRun] | None = None
+    for name, drawn in facts.values.items():
+        free = np.array([entry in entries for entry in facts.names[name]], bool)
+        flat = drawn.reshape(*drawn.shape[:2], -1)
+        for first in range(0, flat.shape[2], _AT_A_TIME):
+            part = slice(first, first + _AT_A_TIME)
+            run = longest_run(flat[..., part], free[part], facts.moved_steps)
+            if run is not None and (worst is None or run.length > worst[1].length):
+                worst = (name, run)
+    if worst is not None:
+        name, run = worst
+        length, first = run.length * facts.step, run.first * facts.step
+        if length >= 0.99 * raw.num_draws:
+            fact = f"Chain {run.chain} never moves (`{name}`)"
+            return (Reason("stuck", "failed", fact, remedy=_MOVE),)
+        fact = f"Chain {run.chain} repeats {length} of its {raw.num_draws} draws, from draw {first} on (`{name}`)"
+        return (*_neck(facts), Reason("stuck", "failed", fact, remedy=_MOVE))
+    keys = draw_keys(facts.values.values())
+    if (found := overlapping(keys)) is not None:
+        one, other, common = found
+        both = capital(chains_in_words((one, other)))
+        seed = "Give each chain its own seed and sample again, or leave"
+        if np.array_equal(keys[one], keys[other]):
+            fact, remedy = (
+                f"{both} have the same draws, so that they are one chain",
+                "the copies out.",
+            )
+        else:
+            some = f"about {common * facts.step} of {raw.num_draws} draws in common"
+            fact, remedy = (
+                f"{both} have {some}, so that they are not independent",
+                "one of them out.",
+            )
+        return (Reason("copies", "failed", fact, remedy=f"{seed} {remedy}"),)
+    if narrow := narrow_chains(facts.values):
+        chains = sorted(set(narrow.values()))
+        hardly = f"{capital(chains_in_words(chains))} hardly move{'s' if len(chains) == 1 else ''}"
+        variance = f"the variance of {listed(tuple(narrow))} is less than a thousandth of other chains' there"
+        return (*_neck(facts), Reason("stuck", "failed", f"{hardly}: {variance}", remedy=_MOVE))
+    return ()
+
+
+def _neck(facts: Facts) -> tuple[Reason, ...]:
+    found = find_funnel(facts.values, facts.diverging)
+    cause = None if found is None else funnel_cause(facts, found, ridge_of(facts))
+    return () if cause is None else (cause,)
+
 
 SHARE = 0.1
 """Share of a chain's draws that a run of equal ones has to take."""
@@ -170,10 +327,41 @@ def _ranks(values: Float[np.ndarray, " all"]) -> Float[np.ndarray, " all"]:
     return ranks / max(values.size - 1, 1)
 
 
-ERRORS = 4.5
-"""Monte Carlo errors that heights have to differ by: an ESS of 30 has an error of its own."""
-NATS = 1.0
-"""Nats that they have to differ by."""
+def funnel_cause(facts: Facts, found: Funnel, ridge: Ridge | None) -> Reason | None:
+    """Blame a funnel, where it is what keeps chains from agreeing."""
+    raw = facts.raw
+    if ridge and ridge.holds(found.scale, found.vector):
+        return None  # no scale of the vector, but a factor of each of its entries
+    slow = bool(facts.table["ess_bulk"].get(found.scale, np.inf) < raw.min_ess)
+    if facts.diverging is None and not (raw.sampler and raw.sampler.bfmi):
+        blamed = found.correlation > ALONE and slow
+    else:
+        energies = bool(raw.sampler and np.nanmin(raw.sampler.bfmi or (np.inf,)) < raw.limits.bfmi)
+        blamed = found.diverges or energies or (found.divergences > 0 and slow)
+    return funnel_reason(facts, found) if blamed else None
+
+
+def funnel_reason(facts: Facts, found: Funnel) -> Reason:
+    """Say of a funnel what shows it, and what to do."""
+    raw, scale, vector = facts.raw, found.scale, found.vector
+    fact = f"Where `{scale}` is {'large' if found.large else 'small'}, `{vector}` becomes narrow"
+    fact += f" (rank correlation {found.correlation:.2f})"
+    if found.divergences:
+        lie = f"{found.there} of {found.divergences} divergences lie in that quarter of the draws"
+        fact += f"; {lie}"
+    if raw.sampler is not None and raw.sampler.min_bfmi < raw.limits.bfmi:
+        fact += f"; E-BFMI is {digits(raw.sampler.min_bfmi, (raw.limits.bfmi,), 2)}"
+    if (ess := facts.table["ess_bulk"].get(scale, math.inf)) < raw.min_ess:
+        fact += f"; `{scale}` has {ess:.0f} effective draws"
+    return Reason(
+        "funnel",
+        "failed",
+        fact,
+        remedy=f"Non-centre `{vector}`: sample {vector}_raw ~ normal(0, 1) and compute {vector} as its location plus "
+        f"{scale} times {vector}_raw; a higher target acceptance rate (0.95 or 0.99) helps less.",
+    )
+
+
 SETTLED_ESS, SETTLED_RHAT = 50.0, 1.1
 """ESS within a chain, and R-hat of its halves, of a chain that has settled."""
 SETTLED_ESS_IF_UNLIKE = 30.0
@@ -182,61 +370,59 @@ LOOKED_AT = 50
 """Worst entries that are looked at."""
 
 
-@dataclass(frozen=True)
-class Heights:
-    """Mean log densities by chain with their errors, and the pair of chains that differs most in units of its error."""
+def have_settled(facts: Facts, heights: Heights | None) -> bool:
+    """Tell whether chains have settled, each in its own mode: by the worst entries of every chain by itself.
 
-    means: tuple[float, ...]
-    errors: tuple[float, ...]
-    lowest: int = 0
-    highest: int = 0
-    unlike: bool = False  # whether that pair differs by more than errors explain
-
-    @property
-    def gap(self) -> tuple[float, float]:
-        """Difference of that pair, and its Monte Carlo error."""
-        low, high = self.lowest, self.highest
-        error = float(np.hypot(self.errors[low], self.errors[high]))
-        return self.means[high] - self.means[low], error
-
-    @property
-    def gap_is_seen(self) -> bool:
-        """Tell whether the highest and the lowest differ by more than their errors, if not by a nat."""
-        both = math.sqrt(2) * max(self.errors)
-        return max(self.means) - min(self.means) > ERRORS * both
-
-    @property
-    def apart(self) -> dict[str, float]:
-        """The pair, how far it is apart and the error of that, to be told."""
-        gap, error = self.gap
-        return {"lowest": self.lowest, "highest": self.highest, "gap": gap, "error": error}
-
-
-def compare_heights(means: Sequence[float], errors: Sequence[float]) -> Heights:
-    """Compare chains' mean log densities, in units of their Monte Carlo errors."""
-    mean, error = np.asarray(means, np.float64), np.asarray(errors, np.float64)
-    apart = mean[:, None] - mean[None, :]
-    both = np.hypot(error[:, None], error[None, :])
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.where((apart > NATS) & (apart > ERRORS * both), apart / both, -1.0)
-    highest, lowest = np.unravel_index(int(np.argmax(ratio)), ratio.shape)
-    unlike = bool(ratio.max() > 0)
-    return Heights(tuple(means), tuple(errors), int(lowest), int(highest), unlike)
-
-
-def settled(
-    values: Float[np.ndarray, "chain draw param"], half_rhat: Float[np.ndarray, "chain param"]
-) -> tuple[bool, bool]:
-    """Tell whether chains have settled, each by itself, and whether they have if heights are known to differ.
-
-    By the worst entries, and R-hat between the two halves of every chain.
+    Their ESS is enough, and the two halves of the chain agree; or less is, where heights are known to differ.
     """
+    if facts.raw.num_chains < 2 or facts.raw.num_draws < Limits.FEW:
+        return False
+    unlike = bool(heights and heights.unlike)
+    worst = facts.bad_rhat.sort_values("rhat", ascending=False).index[:LOOKED_AT]
+    if not len(worst):
+        return unlike
+    values = facts.columns(tuple(worst))
     rows = (np.ascontiguousarray(np.moveaxis(chain, -1, 0))[:, None] for chain in values)
-    ess = float(np.nanmedian(np.stack([bulk_ess(chain) for chain in rows])))  # of every chain alone
-    worst = np.fmax.reduce(half_rhat, axis=0)  # NaN of what is constant in every chain
-    known = worst[~np.isnan(worst)]
+    ess = float(np.nanmedian(np.stack([bulk_ess_of_rows(chain) for chain in rows])))
+    if ess >= SETTLED_ESS_IF_UNLIKE and unlike:
+        return True
+    halves = np.fmax.reduce([rhat_of_entries(chain[None]) for chain in values])
+    known = halves[~np.isnan(halves)]  # NaN of what is constant in every chain
     agrees = known.size > 0 and float(np.median(known)) < SETTLED_RHAT
-    return ess >= SETTLED_ESS and agrees, ess >= SETTLED_ESS_IF_UNLIKE
+    return ess >= SETTLED_ESS and agrees
+
+
+def modes_cause(facts: Facts, heights: Heights | None) -> Reason:
+    """Say how chains that have settled differ."""
+    fact = "Chains have settled in different places"
+    if bad := len(facts.bad_rhat):
+        rhat, name = facts.worst
+        many = f"R-hat {in_rhat(rhat, facts.raw.numbers.limits_of('rhat'))} of `{name}`; {bad} of {len(facts.table)}"
+        fact = f"Each chain agrees with itself and not with the others ({many} entries)"
+    if heights is not None:
+        apart = heights.apart("lower than") if heights.unlike else "their heights are equal"
+        fact += f"; {apart}"
+    return Reason(
+        "modes",
+        "failed",
+        fact,
+        remedy="Keep no average over these chains: they weigh modes by where they started. Sample mode by mode: "
+        "`ob.sample_modes(target)`, or `onebasin sample --method modes`, finds modes from many starts and weighs them "
+        "by bridge sampling.",
+    )
+
+
+def integers_cause(facts: Facts) -> Reason:
+    """Name the single integers about which chains disagree."""
+    rows = facts.integers_apart
+    rhat = in_rhat(Extreme.of(rows["rhat"]).value)
+    return Reason(
+        "modes",
+        "failed",
+        f"Chains disagree about the whole numbers {listed(tuple(rows.index))} (R-hat {rhat})",
+        remedy='If they change places, as two changepoints do, align them: `symmetry="a~b"` or `--exchangeable a~b` '
+        "for `a` and `b`; else sample again, longer or from other starting points.",
+    )
 
 
 def times_as_many(ess: float, needed: float, rhat: float, limit: float) -> int:
@@ -244,3 +430,166 @@ def times_as_many(ess: float, needed: float, rhat: float, limit: float) -> int:
     by_ess = needed / ess if ess > 0 else 1.0
     by_rhat = (rhat - 1) / (limit - 1) if math.isfinite(rhat) else 1.0
     return max(2, math.ceil(max(by_ess, by_rhat)))
+
+
+def short_cause(facts: Facts, ridge: Ridge | None) -> Reason:
+    """Ask for more draws: effective ones are too few, or chains disagree with their own halves."""
+    raw = facts.raw
+    if raw.num_draws < Limits.FEW:
+        fact = f"Chains of {raw.num_draws} draws are too short to judge"
+        remedy = f"Draw at least {ENOUGH} times a chain, after a warmup."
+        return Reason("short", "failed", fact, remedy=remedy)
+    least, (lp_rhat, lp_ess) = facts.least_ess, facts.lp_numbers
+    of_lp = lp_ess < least.value or math.isnan(least.value)
+    ess, name = (lp_ess, "lp") if of_lp else (least.value, str(least.parameter))
+    rhat = float(max(facts.worst_rhat.value, np.nan_to_num(lp_rhat, nan=1.0)))
+    ess_known = float(np.nanmin([ess, np.inf]))
+    times = times_as_many(ess_known, raw.min_ess, rhat, facts.rhat_limit)
+    fact = f"`{name}` has {ess:.0f} effective draws of {raw.total_draws}"
+    if not facts.chains_agree:
+        worst, worst_name = facts.worst
+        rhat_text = in_rhat(worst, raw.numbers.limits_of("rhat"))
+        halves = "Chains disagree with their own halves as they do with one another"
+        fact = f"{halves} (R-hat {rhat_text} of `{worst_name}`); {fact}"
+    if ridge is None:
+        if facts.chains_agree and ess < raw.min_ess:
+            fact += f", and {raw.min_ess:.0f} are needed"
+        return Reason("short", "failed", fact, remedy=draw_more(times))
+    names, combination = listed(ridge.names), ridge.combination
+    known = f"{ridge.known:,.0f} effective draws, a standard deviation {ridge.narrower:.0f} times smaller"
+    return Reason(
+        "short",
+        "failed",
+        f"{fact}. The model identifies {combination} ({known}), and hardly {names} alone",
+        remedy=f"Use {combination}, or make it a parameter in place of one of {names}. A constraint (one of them "
+        "constant, a sum of zero) or a narrower prior removes the ridge. For single values draw about "
+        f"{times} times as many.",
+    )
+
+
+def draw_more(times: int) -> str:
+    """Ask for so many times as many draws."""
+    return f"Draw about {times} times as many, with a longer warmup, or reparametrise what mixes slowly."
+
+
+NARROW_RIDGE = 0.02
+"""Variance of a combination within chains, over that of its terms, up to which these lie on a ridge."""
+ROUNDING = 1e-12
+"""The same ratio, below which a combination is a constant, as the sum of a simplex is."""
+MOST_TERMS = 4
+"""Slow parameters that are also combined all at once: of more of them, chance makes a narrow combination."""
+PAIRS = 10
+"""Pairs that are looked at: of the closest entries of two variables, or of one."""
+HALF = 0.1
+"""The same ratio within each half of the draws, as two modes that chains go between have no ridge of their own."""
+LEAST_HALF = 0.05
+"""Share of the draws of a half that is looked at."""
+FASTER = 4.0
+"""Least factor by which a combination has more effective draws than the slowest of its terms."""
+
+
+@dataclass(frozen=True)
+class Ridge:
+    """A combination of slow parameters that is known far better than each of them.
+
+    Its standard deviation is `narrower` times smaller than that of any term; of products those of logarithms.
+    """
+
+    names: tuple[str, ...]  # terms or factors
+    combination: str  # a formula, or words where coefficients are not all 1 or -1
+    known: float  # bulk ESS
+    narrower: float
+
+    def holds(self, *names: str) -> bool:
+        """Tell whether these entries, or entries of these variables, are among its terms."""
+        return {*names} <= {*self.names, *map(_variable, self.names)}
+
+
+def ridge_of(facts: Facts) -> Ridge | None:
+    """Find the narrowest combination of slow parameters that chains agree about, with enough effective draws.
+
+    Sums and differences are looked at, and products and quotients of parameters that keep their sign. A combination of
+    different variables, as of an intercept and its effects, comes before one within a variable.
+    """
+    names = tuple(facts.bad.sort_values("ess_bulk").index[:LOOKED_AT])
+    if not names:
+        return None
+    values = facts.columns(names)
+    kept = (values > 0).all(axis=(0, 1)) | (values < 0).all(axis=(0, 1))
+    factors = [name for name, keeps in zip(names, kept, strict=True) if keeps]
+    words = (" * ", " / ", "a product of powers of ")
+    found = [*_ridges(facts, names, values, (" + ", " - ", "a weighted sum of "))]
+    found += _ridges(facts, factors, np.log(np.abs(values[..., kept])), words)
+    return max(
+        found, key=lambda each: (len({*map(_variable, each.names)}), each.narrower), default=None
+    )
+
+
+def _ridges(
+    facts: Facts,
+    names: Sequence[str],
+    values: Float[np.ndarray, "chain draw param"],
+    words: tuple[str, str, str],
+) -> Iterator[Ridge]:
+    """Give combinations of these that are narrow within chains, and fast; `words` write them."""
+    within = values - values.mean(axis=1, keepdims=True)
+    sd = within.std(axis=(0, 1))
+    sd[sd == 0] = 1.0
+    ess = facts.table["ess_bulk"].reindex(names).to_numpy()
+    for terms, weights in _candidates(within / sd, names):
+        # With coefficients of one size if that will do.
+        for factor in (np.sign(weights * weights[0]), weights / sd[terms]):
+            width = (within[..., terms] @ factor).std() / np.abs(factor * sd[terms]).min()
+            drawn = (values[..., terms] @ factor)[..., None]
+            known = float(bulk_ess(drawn)[0])
+            fast = known >= max(facts.raw.min_ess, FASTER * ess[terms].min())
+            agrees = not rhat_of_entries(drawn)[0] > facts.rhat_limit
+            narrow = ROUNDING < width**2 <= NARROW_RIDGE and _is_one(values[..., terms] * factor)
+            if narrow and fast and agrees:
+                there = [names[term] for term in terms]
+                listed = " and ".join(f"`{name}`" for name in there)
+                signs = (words[0] if each > 0 else words[1] for each in factor[1:])
+                formula = there[0] + "".join(s + n for s, n in zip(signs, there[1:], strict=True))
+                plain = np.ptp(np.abs(factor)) == 0
+                text = f"`{formula}`" if plain else words[2] + listed
+                yield Ridge(tuple(there), text, known, float(1 / width))
+                break
+
+
+def _is_one(terms: Float[np.ndarray, "chain draw term"]) -> bool:
+    """Tell whether a combination is narrow in both halves of the draws too, between which the first term differs most.
+
+    The halves are those of least variance within them (Otsu 1979), which are modes where there are two.
+    """
+    flat = terms.reshape(-1, terms.shape[2])
+    flat = flat[flat[:, 0].argsort()] - flat.mean(axis=0)
+    count = np.arange(1, len(flat))
+    between = np.cumsum(flat[:, 0])[:-1] ** 2 / (count * (len(flat) - count))
+    halves = np.split(flat, [int(between.argmax()) + 1])
+    return all(
+        half.sum(axis=1).var() <= HALF * half.var(axis=0).min()
+        for half in halves
+        if len(half) >= LEAST_HALF * len(flat)
+    )
+
+
+def _variable(entry: str) -> str:
+    return entry.partition("[")[0]
+
+
+def _candidates(
+    units: Float[np.ndarray, "chain draw param"], names: Sequence[str]
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Give terms and their weights, in standard deviations: of close pairs, and of all of a few."""
+    count = units.shape[2]
+    flat = units.reshape(len(units) * units.shape[1], count)
+    together = flat.T @ flat / len(flat)
+    if not np.isfinite(together).all():
+        return
+    closest: dict[frozenset[str], tuple[int, int]] = {}
+    for pair in sorted(combinations(range(count), 2), key=lambda pair: -abs(together[pair])):
+        closest.setdefault(frozenset(_variable(names[place]) for place in pair), pair)
+    for pair in list(closest.values())[:PAIRS]:
+        yield np.array(pair), np.array([1.0, -np.sign(together[pair])])
+    if 2 < count <= MOST_TERMS:
+        yield np.arange(count), np.linalg.eigh(together)[1][:, 0]

@@ -1,6 +1,6 @@
 """Every check of one posterior that applies, from its numbers: the draws, the chains, what the sampler or fit recorded.
 
-Each function looks at one diagnostic and returns a `Reason`; the order is that in which problems should be fixed. A
+Each function looks at one diagnostic and returns a `Reason` in words; the order is that in which problems are fixed. A
 number that is NaN, missing or infinite passes nowhere. Unadjusted dynamics leaves a bias of the step size in its draws,
 which no comparison of chains can show; gradients of the log density at the draws can: they have to satisfy two
 identities, whose misses bound how far means and variances are off (`inference/microcanonical/step_bias.py`).
@@ -9,10 +9,10 @@ identities, whose misses bound how far means and variances are off (`inference/m
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
+import pandas as pd
 
 from onebasin.posteriors.draws import variable_of
 from onebasin.posteriors.pareto import MIN_DRAWS_FOR_KHAT
@@ -20,7 +20,21 @@ from onebasin.posteriors.pareto import MIN_DRAWS_FOR_KHAT
 from ..summaries.sampler import SamplerSummary, restarts_in_words
 from ..summaries.variational import VariationalSummary
 from .result import Diagnosis
-from .verdict import Outcome, Reason, Verdict
+from .verdict import (
+    NOT_RECORDED,
+    PREDICTIONS,
+    Limits,
+    Outcome,
+    Reason,
+    Verdict,
+    capital,
+    chains_in_words,
+    counted,
+    digits,
+    in_rhat,
+    listed,
+    percent,
+)
 
 BIAS = "step-size bias"
 LOST = 1.0
@@ -35,33 +49,27 @@ NO_MEAN, NO_SD = 0.7, 1.0
 """k-hat of |x - m|, and of its square, from which on draws do not show the mean, and the standard deviation."""
 COLUMNS = {"R-hat": "rhat", "bulk ESS": "ess_bulk", "tail ESS": "ess_tail"}
 """Checks of parameters, and the column of each."""
+OTHERS = "Compare their predictions with those of MCMC by `compare`."
+"""Advice on draws of which nothing tells how far they are from the posterior."""
+_STEPS = "Lower `energy_variance`, warm up longer, or use `adjusted=True`."
 
 
 def check(diagnosis: Diagnosis) -> tuple[Reason, ...]:
     """Judge a posterior by every check that applies to it."""
     sampler, fit = diagnosis.sampler, diagnosis.variational
-    # Entries that never vary (a unit, a triangle of zeros) are structure.
-    checks = [Reason("varying parameters", "passed")]
-    if len(diagnosis.constants) >= len(diagnosis.parameters):
-        still = {"names": diagnosis.constants}
-        checks = [Reason("varying parameters", "not judged", "nothing varies", still)]
-    if broken := diagnosis.broken:  # finite in some draws, not in all or in none
-        name = max(broken, key=lambda name: broken[name])
-        numbers = {"name": name, "bad": broken[name], "draws": diagnosis.total_draws}
-        outcome: Outcome = "failed" if any(map(diagnosis.decides, broken)) else "warned"
-        own = numbers | _named(tuple(broken))
-        checks.append(Reason("finite draws", outcome, "some not finite", own))
-    checks += _heavy_tails(diagnosis)
+    checks = [_varying(diagnosis), *_broken(diagnosis), *_heavy_tails(diagnosis)]
+    sizes = [_ess(diagnosis, word) for word in ("Bulk", "Tail")] if sampler is not None else []
     if sampler is not None and not sampler.sampled:
-        checks += [Reason("sampling", "not judged", "nothing sampled"), _rhat(diagnosis)]
-        checks += [_ess(diagnosis, word) for word in ("Bulk", "Tail")]
+        nothing = Reason(
+            "sampling",
+            "not judged",
+            "Nothing was sampled",
+            "the draws vary while the log density never does, and there are no energies, as in a program without "
+            "parameters. Divergences, trees and energies do not apply, and independent draws need none",
+        )
+        checks += [nothing, _rhat(diagnosis), *sizes]
     elif sampler is not None:
-        if stuck := sampler.stuck_chains:
-            checks.append(Reason("moving chains", "failed", "never moved", {"chains": stuck}))
-        else:
-            checks.append(Reason("moving chains", "passed"))
-        checks += [_rhat(diagnosis), _log_density(diagnosis, sampler)]
-        checks += [_ess(diagnosis, word) for word in ("Bulk", "Tail")]
+        checks += [_moving(sampler), _rhat(diagnosis), _log_density(diagnosis, sampler), *sizes]
         if diagnosis.has_chains:
             checks.append(_divergences(diagnosis, sampler))
             if diagnosis.method not in ("hmc", "mclmc"):  # which have no trees
@@ -71,25 +79,35 @@ def check(diagnosis: Diagnosis) -> tuple[Reason, ...]:
             checks.append(_step_size_bias(sampler) if is_mclmc else _bfmi(diagnosis, sampler))
     if fit is not None:
         if fit.converged is not None:  # else nothing was optimised, or its criterion was not kept
-            stopped = Reason("optimiser", "failed", "optimiser stopped")
+            fact = "The optimiser stopped before its criterion was met"
+            stopped = Reason("optimiser", "failed", fact, remedy="Allow more iterations.")
             checks.append(Reason("optimiser", "passed") if fit.converged else stopped)
         if fit.elbo_evaluations:
-            lost = Reason("ELBO", "failed", "elbo", {"elbo": fit.elbo})
+            found = f"The last ELBO is {fit.elbo}", "the fit has failed", "Use a smaller step size."
+            lost = Reason("ELBO", "failed", *found)
             checks.append(Reason("ELBO", "passed") if math.isfinite(fit.elbo) else lost)
         checks.append(_khat(fit))
     return tuple(checks)
 
 
-def notes(diagnosis: Diagnosis) -> Iterator[Reason]:
+def notes(
+    diagnosis: Diagnosis, checks: Sequence[Reason], left_out: Sequence[Reason]
+) -> Iterator[Reason]:
     """Say which diagnostics do not apply to a posterior, what could not be judged and why, and what is left out."""
     if (fit := diagnosis.variational) is not None:
-        yield Reason("R-hat", "not judged", "no rhat of a fit")
+        yield Reason(
+            "R-hat",
+            "not judged",
+            "R-hat does not apply: the draws are independent ones from an approximation, and agree however far it is "
+            "from the posterior",
+        )
         if fit.non_finite_ratios:
-            yield Reason("k-hat", "not judged", "no khat of ratios")
-    yield from (found for found in diagnosis.checks if found.outcome == "not judged")
+            why = "k-hat is not defined: importance ratios are not finite"
+            yield Reason("k-hat", "not judged", why)
+    yield from (found for found in checks if found.outcome == "not judged")
     if diagnosis.symmetry_caveat:
-        yield own_words("symmetry", diagnosis.symmetry_caveat)
-    yield from besides(diagnosis)
+        yield Reason("symmetry", "not judged", diagnosis.symmetry_caveat)
+    yield from left_out
 
 
 _WHY = {
@@ -99,103 +117,186 @@ _WHY = {
 }
 
 
-def besides(diagnosis: Diagnosis) -> Iterator[Reason]:
-    """Name the quantities that are not used for the verdict, and say how the draws came about."""
-    of, limit = diagnosis.kinds.of, diagnosis.limits.deciding_rhat
-    causes = diagnosis.judgement.causes if diagnosis.judgement else ()
-    decided = {n for c in causes if c.kind == "integers apart" for n in c.numbers["names"]}
+def besides(diagnosis: Diagnosis, decided: Collection[str] = ()) -> Iterator[Reason]:
+    """Name the quantities that are not used for the verdict, but for those that `decided`; say how draws came about."""
+    of, limit, table = diagnosis.kinds.of, diagnosis.limits.deciding_rhat, diagnosis.shown
     for reason, every in diagnosis.left_out.items():
         if not (names := tuple(name for name in every if name not in decided)):
             continue
         guessed = reason == "generated" and {*diagnosis.kinds.guessed} & {*names}
         guess = ", as their names say" if guessed else ""
-        numbers: dict[str, Any] = {"names": names, "why": f"{_WHY[reason]}{guess}"}
-        table = diagnosis.shown
         rhats = table["rhat"][[variable_of(entry, of) in names for entry in table.index]]
-        if bad := int((rhats > limit).sum()):
-            numbers |= {"limit": limit, "bad": bad, "count": len(rhats)}
-        yield Reason(reason, "passed", "rests not on", numbers)
-    constants = tuple(filter(diagnosis.decides, diagnosis.constants))
-    broken = tuple(entry for entry in diagnosis.broken if not diagnosis.decides(entry))
-    kinds = {
-        "angles": diagnosis.angles,
-        "the same": constants,
-        "in no draw": diagnosis.undefined,
-        "in some draws": broken,
-    }
-    yield from (Reason(kind, "passed", kind, {"names": n}) for kind, n in kinds.items() if n)
+        bad = int((rhats > limit).sum())
+        of_all = f"{bad} of {counted(len(rhats), 'entry')}"
+        high = f". R-hat is above {limit:g} for {of_all}" if bad else ""
+        fact = f"Not used for the verdict: {listed(names)} ({_WHY[reason]}{guess}){high}"
+        yield Reason(reason, "passed", fact)
+    if angles := diagnosis.angles:
+        yield Reason(
+            "angles",
+            "passed",
+            f"{listed(angles)}: an angle whose draws lie across the cut of its circle. Its mean and sd are circular, "
+            "and its other numbers are of the draws within half a circle of that mean. Chains cannot cross the ends "
+            "of a parameter with bounds; those of the angle of a unit vector can",
+        )
+    if constants := tuple(filter(diagnosis.decides, diagnosis.constants)):
+        yield Reason("constants", "passed", f"{listed(constants)}: the same in every draw")
+    if diagnosis.undefined:
+        yield Reason("undefined", "passed", f"{listed(diagnosis.undefined)}: finite in no draw")
+    if broken := tuple(entry for entry in diagnosis.broken if not diagnosis.decides(entry)):
+        yield Reason("broken", "passed", f"Finite in some draws only: {listed(broken)}")
     if chains := restarts_in_words(diagnosis.sampler.restarts if diagnosis.sampler else ()):
-        yield Reason("restarts", "passed", "restarts", {"chains": chains})
+        yield Reason(
+            "restarts",
+            "passed",
+            "Broken off and taken up again from the last draw, step size and metric, with a new random stream: "
+            f"{chains}",
+        )
 
 
-def remarks(diagnosis: Diagnosis, verdict: Verdict) -> Iterator[Reason]:
+def remarks(diagnosis: Diagnosis, checks: Sequence[Reason], verdict: Verdict) -> Iterator[Reason]:
     """Name what was warned of and the verdict does not tell, and what could not be judged."""
     said = " ".join(
         reason.in_short + reason.sentence
         for reason in (*verdict.headline, *verdict.rows, *verdict.causes)
     )
     told = {"R-hat"} if diagnosis.has_chains else {"R-hat", "bulk ESS", "tail ESS"}
-    told |= {"log density"} if any(row.kind.startswith("lp ") for row in verdict.rows) else set()
+    rows = (row for row in verdict.rows if row.name == PREDICTIONS and row.outcome == "failed")
+    told |= {"log density"} if any("og densit" in row.fact for row in rows) else set()
     told |= {"k-hat"} if any(cause.name == "approximation" for cause in verdict.causes) else set()
-    for found in diagnosis.checks:
+    for found in checks:
         wrong = found.outcome in ("warned", "failed")
         if wrong and found.name not in told and found.fact not in said:
             yield found
     if diagnosis.has_chains and diagnosis.num_chains == 1:
-        yield Reason("chains", "not judged", "one chain only")
+        alone = "One chain: other modes, and other labels, cannot be seen. Run four"
+        yield Reason("chains", "not judged", alone)
     elif diagnosis.has_chains and diagnosis.sampler and diagnosis.sampler.identical_starts:
-        yield Reason("starts", "not judged", "one start", {"chains": diagnosis.num_chains})
-    for found in diagnosis.checks:
+        yield Reason(
+            "starts",
+            "not judged",
+            f"All {diagnosis.num_chains} chains began at the same point: R-hat cannot show a mode that all of them "
+            "miss. Give each chain its own start (`init`) to find out",
+        )
+    for found in checks:
         if found.outcome == "not judged" and found.name != "R-hat":
             yield found
     if diagnosis.symmetry_caveat:
-        yield own_words("symmetry", diagnosis.symmetry_caveat)
+        yield Reason("symmetry", "not judged", diagnosis.symmetry_caveat)
+
+
+def _varying(diagnosis: Diagnosis) -> Reason:
+    """Pass where anything varies: entries that never do (a unit, a triangle of zeros) are structure."""
+    if len(diagnosis.constants) < len(diagnosis.parameters):
+        return Reason("varying parameters", "passed")
+    return Reason(
+        "varying parameters",
+        "not judged",
+        "Nothing varies",
+        f"every draw of {listed(diagnosis.constants)} is the same, so that R-hat and ESS have nothing to judge",
+        "Look at variables that were inferred, or find out why the sampler never moved.",
+    )
+
+
+def _broken(diagnosis: Diagnosis) -> Iterator[Reason]:
+    """Name entries that are finite in some draws, not in all or in none."""
+    if broken := diagnosis.broken:
+        name = max(broken, key=lambda name: broken[name])
+        yield Reason(
+            "finite draws",
+            "failed" if any(map(diagnosis.decides, broken)) else "warned",
+            f"{listed(tuple(broken))} ({counted(len(broken), 'parameter')}) is finite in some draws and not in others "
+            f"(`{name}` is not in {broken[name]} of {diagnosis.total_draws})",
+            "no number is defined for it",
+            "Find out why the model produces such draws.",
+        )
 
 
 def _heavy_tails(diagnosis: Diagnosis) -> Iterator[Reason]:
     heavy = {n: khats for n, khats in diagnosis.heavy_tails.items() if diagnosis.decides(n)}
-    no_mean = tuple(name for name, (mean, _) in heavy.items() if mean > NO_MEAN)
-    no_sd = tuple(name for name in heavy if name not in no_mean)
-    for place, kind, names in ((0, "no mean", no_mean), (1, "no sd", no_sd)):
-        if names:
-            khat = max(heavy[name][place] for name in names)
-            yield Reason("heavy tails", "warned", kind, {"names": names, "khat": khat})
+    if no_mean := tuple(name for name, (mean, _) in heavy.items() if mean > NO_MEAN):
+        khat = max(heavy[name][0] for name in no_mean)
+        yield Reason(
+            "heavy tails",
+            "warned",
+            f"Tails of {listed(no_mean)} are too heavy for a mean or an sd (k-hat of the draws {khat:.2f})",
+            "these need not exist, and change from run to run",
+            "Use the median and intervals.",
+        )
+    if no_sd := tuple(name for name in heavy if name not in no_mean):
+        khat = max(heavy[name][1] for name in no_sd)
+        yield Reason(
+            "heavy tails",
+            "warned",
+            f"Tails of {listed(no_sd)} are too heavy for an sd (k-hat of the draws' squares {khat:.2f})",
+            "it need not exist, and changes from run to run",
+            "Use intervals.",
+        )
 
 
-def own_words(name: str, fact: str) -> Reason:
-    """Give a sentence that somebody else made."""
-    return Reason(name, "not judged", "own words", {"fact": fact})
-
-
-def _named(names: tuple[str, ...]) -> dict[str, Any]:
-    return {"names": names, "count": len(names)}
+def _moving(sampler: SamplerSummary) -> Reason:
+    if not sampler.stuck_chains:
+        return Reason("moving chains", "passed")
+    return Reason(
+        "moving chains",
+        "failed",
+        f"{capital(chains_in_words(sampler.stuck_chains))} never moved",
+        "the step size or the starting point is hopeless there",
+        "Run with other starting points, a longer warmup or a higher target acceptance rate, and do not use these "
+        "draws.",
+    )
 
 
 def _rhat(diagnosis: Diagnosis) -> Reason:
     name, limits = "R-hat", diagnosis.limits
     if not diagnosis.has_chains:
-        return Reason(name, "not judged", "members")
+        return Reason(
+            name,
+            "not judged",
+            "R-hat does not apply",
+            "members of an ensemble are trained one by one, and no number here tells how far they are from the "
+            "posterior",
+            OTHERS,
+        )
     if diagnosis.num_chains < 2:
-        return Reason(name, "not judged", "one chain")
-    table, outcome = diagnosis.numbers.decisive, diagnosis.numbers.worst_outcome("rhat")
-    bad = table[table["rhat"] > limits.rhat]
-    kind = "rhat slightly"
-    if bad.empty:
-        table, kind = diagnosis.shown, "rhat besides"
-        bad = table[table["rhat"] > limits.rhat]
-    elif outcome == "failed":
-        kind = "rhat of a symmetry" if diagnosis.symmetric else "rhat"
+        alone = "R-hat needs at least two chains, and there is one"
+        return Reason(name, "not judged", alone, remedy="Run more.")
+    outcome = diagnosis.numbers.worst_outcome("rhat")
     if outcome in ("passed", "not judged"):
         return _defined(diagnosis, name)
-    numbers = {
-        "limit": limits.rhat,
-        "limits": (limits.rhat, limits.deciding_rhat),
-        "bad": len(bad),
-        "count": len(table),
-        "rhat": float(bad["rhat"].max()),
-        "name": str(bad["rhat"].idxmax()),
-    }
-    return Reason(name, outcome, kind, numbers)
+    table = diagnosis.numbers.decisive
+    if (bad := table[table["rhat"] > limits.rhat]).empty:
+        table = diagnosis.shown
+        bad = table[table["rhat"] > limits.rhat]
+        many = f"{len(bad)} of {len(table)} quantities that are not used for the verdict"
+        return Reason(
+            name, outcome, f"R-hat is above {limits.rhat:g} for {many} ({_worst(bad, limits)})"
+        )
+    many = f"{limits.rhat:g} for {len(bad)} of {len(table)} parameters ({_worst(bad, limits)})"
+    if outcome != "failed":
+        return slightly_high(outcome, many)
+    apart = f"R-hat is above {many}", "the chains disagree"
+    if diagnosis.symmetric:
+        return Reason(
+            name,
+            outcome,
+            *apart,
+            "The target declares a symmetry, so that these may be equal modes under other names: judge by label-free "
+            "quantities (`lp`, predictions), or use a parametrisation without it (ordered biases, unit-norm weights).",
+        )
+    remedy = "Do not use the means; run a longer warmup and more draws, or reparametrise."
+    return Reason(name, outcome, *apart, remedy)
+
+
+def _worst(bad: pd.DataFrame, limits: Limits) -> str:
+    rhat = in_rhat(float(bad["rhat"].max()), (limits.rhat, limits.deciding_rhat))
+    return f"worst {rhat}, `{bad['rhat'].idxmax()}`"
+
+
+def slightly_high(outcome: Outcome, many: str) -> Reason:
+    """Warn of R-hat above a limit of so many parameters."""
+    fact = f"R-hat is slightly above {many}"
+    return Reason("R-hat", outcome, fact, remedy="Draw more if you need them precisely.")
 
 
 def _defined(diagnosis: Diagnosis, name: str) -> Reason:
@@ -203,10 +304,14 @@ def _defined(diagnosis: Diagnosis, name: str) -> Reason:
     known = [*diagnosis.constants, *diagnosis.broken]
     numbers = diagnosis.shown[COLUMNS[name]].drop(index=known)
     missing = tuple(str(parameter) for parameter in numbers.index[~np.isfinite(numbers)])
-    if missing:
-        what = {"what": name[:1].upper() + name[1:]}
-        return Reason(name, "not judged", "cannot be computed", what | _named(missing))
-    return Reason(name, "passed" if len(numbers) else "not judged")
+    if not missing:
+        return Reason(name, "passed" if len(numbers) else "not judged")
+    return Reason(
+        name,
+        "not judged",
+        f"{capital(name)} cannot be computed for {listed(missing)} ({counted(len(missing), 'parameter')})",
+        remedy="Look at these draws, run more of them, or rescale the parameter.",
+    )
 
 
 def _log_density(diagnosis: Diagnosis, sampler: SamplerSummary) -> Reason:
@@ -214,24 +319,37 @@ def _log_density(diagnosis: Diagnosis, sampler: SamplerSummary) -> Reason:
     if bad := sampler.not_finite.get("lp"):
         return _not_finite(name, "failed", "log density `lp`", bad, diagnosis)
     if not sampler.lp_means:
-        return Reason(name, "not judged", "not recorded", {"what": "Log densities were"})
+        return _not_recorded(name, "Log densities were")
     outcome = limits.outcome("rhat", sampler.lp_rhat)
     if outcome in ("warned", "failed") and (found := diagnosis.heights) is not None:
-        numbers: dict[str, Any] = {
-            "rhat": sampler.lp_rhat,
-            "limits": (limits.rhat, limits.deciding_rhat),
-            "means": ", ".join(f"{mean:.1f}" for mean in sampler.lp_means),
-        } | found.apart
-        kind = "lp close" if found.gap_is_seen else "lp explained"
-        kind = kind if diagnosis.density_heights is None else "lp of bounds"
-        return Reason(name, outcome, "lp unlike" if found.unlike else kind, numbers)
+        rhat = in_rhat(sampler.lp_rhat, (limits.rhat, limits.deciding_rhat))
+        means = ", ".join(f"{mean:.1f}" for mean in sampler.lp_means)
+        apart = f"The chains' log densities disagree (R-hat of `lp` {rhat}; means by chain {means})"
+        if found.unlike:
+            why = f"{found.apart()}, in a mode of another height, or has not arrived"
+            return Reason(name, outcome, apart, why, "Run longer, or start from other points.")
+        if diagnosis.density_heights is not None:
+            why = (
+                "by the Jacobian of bounds that is in `lp`; the density of the parameters does not"
+            )
+            return Reason(name, outcome, f"{apart}, {why}")
+        if found.gap_is_seen:
+            return Reason(name, outcome, f"{apart}, by less than a nat")
+        why = "by no more than their Monte Carlo errors explain"
+        return Reason(name, outcome, f"{apart}, {why}", remedy="Draw more.")
     if math.isnan(sampler.lp_rhat) and diagnosis.num_chains > 1 and not sampler.stuck_chains:
-        return Reason(name, "not judged", "lp constant")
+        return Reason(
+            name,
+            "not judged",
+            "The log density `lp` is the same in every draw and tells nothing of the chains",
+            remedy="Record the one that was sampled from.",
+        )
     slow = limits.outcome("ess_bulk", sampler.lp_ess, diagnosis.num_chains)
     if slow == "failed" and diagnosis.has_chains:
-        numbers = {"ess": sampler.lp_ess, "draws": diagnosis.total_draws}
         least = diagnosis.min_ess
-        return Reason(name, slow, "lp slow", numbers | {"limit": least, "limits": (least,)})
+        many = f"{digits(sampler.lp_ess, (least,))} effective draws of {diagnosis.total_draws}"
+        fact = f"The log density `lp` has {many}, fewer than {least:.0f}"
+        return Reason(name, slow, fact, remedy="Draw more.")
     return Reason(name, "passed")
 
 
@@ -243,49 +361,48 @@ def _ess(diagnosis: Diagnosis, word: str) -> Reason:
         return _defined(diagnosis, name)
     values = diagnosis.numbers.decisive[column]
     values = values if values.min() < limit else diagnosis.shown[column]
-    numbers = {
-        "word": word,
-        "limit": limit,
-        "limits": (limit,),
-        "ess": float(values.min()),
-        "draws": diagnosis.total_draws,
-        "name": str(values.idxmin()),
-        "use": "means and medians" if bulk else "intervals and variances",
-    }
-    return Reason(name, outcome, "ess low", numbers)
+    smallest = f"{digits(float(values.min()), (limit,))} of {diagnosis.total_draws} draws"
+    return Reason(
+        name,
+        outcome,
+        f"{word} ESS is below {limit:.0f}; the smallest is {smallest} (`{values.idxmin()}`)",
+        f"{'means and medians' if bulk else 'intervals and variances'} are not reliable yet",
+        "Draw more, or reparametrise.",
+    )
 
 
 def _divergences(diagnosis: Diagnosis, sampler: SamplerSummary) -> Reason:
     name = "divergences"
     if sampler.divergences is None:
-        return Reason(name, "not judged", "not recorded", {"what": "Divergences were"})
+        return _not_recorded(name, "Divergences were")
     if not sampler.divergences:
         return _complete(diagnosis, sampler, name, "diverging")
-    numbers = {
-        "count": sampler.divergences,
-        "draws": diagnosis.total_draws,
-        "share": 100 * sampler.divergence_share,
-        "per_chain": sampler.divergences_per_chain,
-    }
-    outcome = diagnosis.limits.outcome("diverging", sampler.divergence_share)
-    return Reason(name, outcome, "diverged", numbers)
+    share = f"{percent(sampler.divergence_share)}; by chain {_each(sampler.divergences_per_chain)}"
+    return Reason(
+        name,
+        diagnosis.limits.outcome("diverging", sampler.divergence_share),
+        f"{sampler.divergences} of {diagnosis.total_draws} draws diverged ({share})",
+        "the integrator could not follow the posterior's curvature, so the draws may be biased",
+        "Raise the target acceptance rate (0.95 or 0.99), or reparametrise.",
+    )
 
 
 def _tree_depth(diagnosis: Diagnosis, sampler: SamplerSummary) -> Reason:
     name, cut = "tree depth", sampler.reached_max_treedepth
-    if cut:
-        limit = sampler.max_tree_depth
-        numbers = {
-            "count": cut,
-            "draws": diagnosis.total_draws,
-            "share": 100 * sampler.reached_max_treedepth_share,
-        } | ({} if limit is None else {"depth": limit})
-        return Reason(name, "warned", "trees cut", numbers)
     if cut is None:
         none = sampler.deepest_tree is None
-        what = "Tree depths were" if none else "The maximal tree depth was"
-        return Reason(name, "not judged", "not recorded", {"what": what})
-    return _complete(diagnosis, sampler, name, "tree_depth")
+        return _not_recorded(name, "Tree depths were" if none else "The maximal tree depth was")
+    if not cut:
+        return _complete(diagnosis, sampler, name, "tree_depth")
+    depth = "" if sampler.max_tree_depth is None else f" {sampler.max_tree_depth}"
+    share = percent(sampler.reached_max_treedepth_share)
+    return Reason(
+        name,
+        "warned",
+        f"{cut} of {diagnosis.total_draws} draws reached the maximal tree depth{depth} ({share})",
+        "trajectories were cut short, which costs time and ESS",
+        "Raise `max_tree_depth`, or reparametrise.",
+    )
 
 
 def _bfmi(diagnosis: Diagnosis, sampler: SamplerSummary) -> Reason:
@@ -293,16 +410,23 @@ def _bfmi(diagnosis: Diagnosis, sampler: SamplerSummary) -> Reason:
     if bad := sampler.not_finite.get("energy"):
         return _not_finite(name, "failed", "`energy`", bad, diagnosis)
     if not sampler.bfmi:
-        return Reason(name, "not judged", "not recorded", {"what": "Energies were"})
+        return _not_recorded(name, "Energies were")
     outcomes = [limits.outcome("bfmi", value) for value in sampler.bfmi]
     low = tuple(chain for chain, outcome in enumerate(outcomes) if outcome == "warned")
     if low:
         values = ", ".join(f"{sampler.bfmi[chain]:.2f}" for chain in low)
-        numbers = {"limit": limits.bfmi, "chains": low, "values": values}
-        return Reason(name, "warned", "bfmi low", numbers)
+        return Reason(
+            name,
+            "warned",
+            f"E-BFMI is below {limits.bfmi:g} in {chains_in_words(low)} ({values})",
+            "the energy changes too slowly for the tails to be explored",
+            "Run a longer warmup, or reparametrise.",
+        )
     missing = tuple(chain for chain, value in enumerate(sampler.bfmi) if not math.isfinite(value))
     if missing and not set(missing) <= set(sampler.stuck_chains):
-        return Reason(name, "not judged", "bfmi constant", {"chains": missing})
+        where = f"{chains_in_words(missing)}, whose energy never changes"
+        fact = f"E-BFMI cannot be computed in {where}"
+        return Reason(name, "not judged", fact, remedy="Record the energies of the sampler.")
     return Reason(name, "not judged" if missing else "passed")
 
 
@@ -317,8 +441,17 @@ def _complete(diagnosis: Diagnosis, sampler: SamplerSummary, name: str, statisti
 def _not_finite(
     name: str, outcome: Outcome, what: str, per_chain: tuple[int, ...], diagnosis: Diagnosis
 ) -> Reason:
-    numbers = {"what": what, "bad": sum(per_chain), "per_chain": per_chain}
-    return Reason(name, outcome, "statistic not finite", numbers | {"draws": diagnosis.total_draws})
+    draws = f"{sum(per_chain)} of {diagnosis.total_draws} draws (by chain {_each(per_chain)})"
+    remedy = "Find out where the model or the sampler loses it before using these draws."
+    return Reason(name, outcome, f"The {what} is not finite in {draws}", remedy=remedy)
+
+
+def _not_recorded(name: str, what: str) -> Reason:
+    return Reason(name, "not judged", f"{what} not recorded", remedy=NOT_RECORDED)
+
+
+def _each(counts: Sequence[int]) -> str:
+    return ", ".join(map(str, counts))
 
 
 def _step_size_bias(sampler: SamplerSummary) -> Reason:
@@ -327,23 +460,41 @@ def _step_size_bias(sampler: SamplerSummary) -> Reason:
     if sampler.acceptance_per_chain:
         return Reason(BIAS, "passed")
     if math.isnan(variance):
-        return Reason(BIAS, "not judged", "energy errors not recorded")
+        keep = "Keep `energy_variance` in `sample_stats`."
+        return Reason(BIAS, "not judged", "Energy errors were not recorded", remedy=keep)
     gross: Outcome = "failed" if is_gross(sampler) else "warned"
+    steps = f"Unadjusted steps with an energy variance of {variance:.2g} per parameter"
     if variance > LOST:
-        return Reason(BIAS, gross, "steps lost", {"variance": variance})
+        why = "the integrator does not follow the density, and the draws are not those of the posterior"
+        return Reason(BIAS, gross, steps, why, _STEPS)
     if found is None:
-        return Reason(BIAS, "not judged", "steps unknown", {"variance": variance})
-    off: dict[str, Any] = {}
-    if found.shift.least > SHIFT:
-        off |= {"mean": found.shift.coordinate, "shift": found.shift.least}
-    if found.spread.least > SPREAD:
-        off |= {"variable": found.spread.coordinate, "spread": found.spread.least}
+        return Reason(
+            BIAS,
+            "not judged",
+            steps,
+            "the draws have a bias of the step size, which neither R-hat nor ESS shows",
+            "Compare what matters with a run with a smaller `energy_variance`, `adjusted=True` or `nuts`.",
+        )
+    shift, spread = found.shift, found.spread
+    off = []
+    if shift.least > SHIFT:
+        by = f"{shift.least:.2g} standard deviations"
+        off.append(f"the mean of `{shift.coordinate}` is off by at least {by}")
+    if spread.least > SPREAD:
+        off.append(f"the variance of `{spread.coordinate}` is off by at least {spread.least:.0%}")
     if off:
-        both = {"and_": " and "} if len(off) == 4 else {}
-        return Reason(BIAS, gross, "steps biased", off | both)
-    if found.shift.most <= SHIFT and found.spread.most <= SPREAD:
+        fact = f"By the gradients of the log density at the draws {' and '.join(off)}"
+        why = "the steps are too long for the density, or the chains were still on their way to it"
+        return Reason(BIAS, gross, fact, why, _STEPS)
+    if shift.most <= SHIFT and spread.most <= SPREAD:
         return Reason(BIAS, "passed")
-    return Reason(BIAS, "not judged", "steps open", {"variance": variance} | bounds(sampler))
+    return Reason(
+        BIAS,
+        "not judged",
+        f"{steps}, and {bounds(sampler)}",
+        "a bias of the step size is not excluded, which neither R-hat nor ESS shows",
+        "Take more draws, which narrow these bounds, or compare what matters with `adjusted=True` or `nuts`.",
+    )
 
 
 def is_gross(sampler: SamplerSummary) -> bool:
@@ -355,24 +506,45 @@ def is_gross(sampler: SamplerSummary) -> bool:
     return off or sampler.energy_variance > LOST
 
 
-def bounds(sampler: SamplerSummary) -> dict[str, float]:
-    """Return bounds on the errors of means and variances; empty where nothing is known."""
-    found = sampler.identities
-    if found is None:
-        return {}
-    return {"most_shift": found.shift.most, "most_spread": found.spread.most}
+def bounds(sampler: SamplerSummary | None) -> str:
+    """Say how far means and variances are off at most; empty where nothing is known."""
+    if sampler is None or (found := sampler.identities) is None:
+        return ""
+    return (
+        f"by the gradients at the draws no mean is off by more than {found.shift.most:.2g} standard deviations, no "
+        f"variance by more than {found.spread.most:.0%}"
+    )
 
 
 def _khat(fit: VariationalSummary) -> Reason:
     name, bad = "k-hat", fit.non_finite_ratios
     if bad:
-        verb = "is" if bad == 1 else "are"
-        return Reason(name, "failed", "khat ratios", {"bad": bad, "verb": verb})
+        many = f"{counted(bad, 'importance ratio')} `lp - log_q` of the draws {'is' if bad == 1 else 'are'}"
+        fact = f"{many} not finite, so k-hat cannot be computed"
+        return Reason(
+            name, "failed", fact, "draws fall outside the posterior's support or overflow"
+        )
     if math.isnan(fit.khat):
-        return Reason(name, "not judged", "khat not computed", {"least": MIN_DRAWS_FOR_KHAT})
-    numbers = {"khat": fit.khat, "limit": fit.khat_limit, "limits": (fit.khat, fit.khat_limit)}
+        return Reason(
+            name,
+            "not judged",
+            "k-hat was not computed",
+            f"it needs `lp` and `log_q` of at least {MIN_DRAWS_FOR_KHAT} draws, and largest ratios that are not all "
+            "equal",
+        )
     if fit.khat <= fit.khat_limit:
-        return Reason(name, "passed", "", numbers)
+        return Reason(name, "passed")
+    limits = fit.khat, fit.khat_limit
+    above = f"is {digits(fit.khat, limits, 2)}, above {digits(fit.khat_limit, limits, 2)}"
+    why = "the approximation misses part of the posterior"
     if fit.distinct_draws is None:
-        return Reason(name, "failed", "khat", numbers)
-    return Reason(name, "failed", "khat of distinct", numbers | {"distinct": fit.distinct_draws})
+        remedy = "Compare its intervals with those of MCMC before using them."
+        return Reason(name, "failed", f"Pareto k-hat {above}", why, remedy)
+    return Reason(
+        name,
+        "failed",
+        f"Pareto k-hat of the {fit.distinct_draws} distinct draws {above}, where draws were resampled",
+        why,
+        "Run it again without resampling (CmdStan: `psis_resample=0`; cmdstanpy: `psis_resample=False`), which gives "
+        "the k-hat of all draws.",
+    )

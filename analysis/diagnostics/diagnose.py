@@ -6,26 +6,30 @@ What decides and in which order is told in docs/guides/diagnosing.md; `measure` 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from onebasin.base.card import Words
 from onebasin.base.checks import checks_arguments
+from onebasin.base.errors import ArgumentTypeError, OnebasinError
+from onebasin.base.table import Flag
 from onebasin.models.symmetry.blocks import Symmetry, equal_modes
-from onebasin.posteriors.view import DensityAtDraws, Posterior, as_view
+from onebasin.posteriors.view import DensityAtDraws, Posterior, View, as_view
 
 from ..discovery.density import LeavesPosterior
 from ..discovery.resolve import resolve
-from .aligned import declared_blocks, diagnose_aligned
 from .answers import blamed, of_chains, of_stopped
 from .approximations import modulo, of_others
+from .causes import not_finite, stuck, unread_weights
 from .checks import besides, check, notes, remarks
-from .judge import Case, not_finite, stuck, unread_weights
-from .labels import Labels, look_for_labels
+from .invariants import points_at
+from .judge import Case
+from .labels import Labels, declared_blocks, diagnose_aligned, look_for_labels
 from .measure import Facts, gather, measure
-from .points import points_at
 from .result import AlignedDiagnosis, Diagnosis
 from .verdict import PER_CHAIN, Limits, said_once
 
@@ -116,12 +120,11 @@ def diagnose(
     raw = measure(view, var_names=var_names, limits=limits)
     facts = gather(view, raw)
     options: dict[str, Any] = {"held_out": held_out, "progress": progress}
-    cause = not_finite(facts) or unread_weights(facts)
     aligned: AlignedDiagnosis | None = None
     several = raw.has_chains and raw.num_chains > 1
     points = None if x is None else points_at(view, x, limits, raw.num_chains if several else 0)
-    deciding = raw.deciding
-    if cause is not None:
+    deciding, integers = raw.deciding, ()
+    if cause := not_finite(facts) or unread_weights(facts):
         verdict = of_stopped(facts, cause)
     elif not (raw.has_chains and raw.sampler is not None and raw.sampler.sampled):
         verdict = of_others(facts)
@@ -130,14 +133,8 @@ def diagnose(
             verdict, aligned = modulo(verdict, labels), labels.aligned
         elif given and (blocks := equal_modes(given)):
             aligned = diagnose_aligned(view, blocks, progress=progress, raw=raw)
-    elif (cause := stuck(facts)) is not None:
-        # A chain may also stand still because it sits in the neck of a funnel.
-        funnel = Case(facts, Labels("none", facts, looked=False)).funnel_cause
-        never = cause.name in ("copies", "resampled") or cause.kind in (
-            "chain never moves",
-            "all constant",
-        )
-        verdict = of_stopped(facts, *((funnel,) if funnel and not never else ()), cause)
+    elif causes := stuck(facts):
+        verdict = of_stopped(facts, *causes)
     else:
         labels = _labels(facts, given, align, **options)
         case = Case(facts, labels, points)
@@ -145,16 +142,27 @@ def diagnose(
         verdict, aligned = of_chains(case), labels.aligned
         if verdict.answer in ("invariant", "partly") or labels.state == "overlap":
             deciding = tuple(name for name in deciding if name not in labels.variables)
-    # The checks are judged by what the answer rests on; then comes what it leaves open.
-    diagnosis = replace(raw, aligned=aligned, deciding=deciding, points=points, judgement=verdict)
+        integers = () if case.is_sound or case.blames_labels else tuple(case.integers_apart.index)
+    caveat = raw.symmetry_caveat
     if aligned is not None and resolve(view, aligned.alignment.symmetry).in_file:
-        diagnosis = replace(diagnosis, symmetry_caveat=aligned.alignment.unchecked)
-    diagnosis = replace(diagnosis, checks=blamed(check(diagnosis), verdict.causes))
-    open_ = (*remarks(diagnosis, verdict), *verdict.remarks)
+        caveat = aligned.alignment.unchecked
+    found = replace(
+        raw,
+        aligned=aligned,
+        deciding=deciding,
+        points=points,
+        judgement=verdict,
+        symmetry_caveat=caveat,
+    )
+    # The checks are judged by what the answer rests on; then comes what it leaves open.
+    checks = blamed(check(found), verdict.causes)
+    left_out = tuple(besides(found, integers))
+    open_ = (*remarks(found, checks, verdict), *verdict.remarks)
     return replace(
-        diagnosis,
-        judgement=replace(verdict, remarks=open_, besides=tuple(besides(diagnosis))),
-        notes=said_once(notes(diagnosis)),
+        found,
+        checks=checks,
+        judgement=replace(verdict, remarks=open_, besides=left_out),
+        notes=said_once(notes(found, checks, left_out)),
     )
 
 
@@ -206,3 +214,52 @@ def _labels(facts: Facts, given: Symmetry | None, align: bool, **options: Any) -
         if given is not None:
             raise
         return Labels("partial", facts, blocks, reason=refusal.reason)
+
+
+KNOWN: WeakKeyDictionary[View, Diagnosis] = WeakKeyDictionary()
+"""Diagnoses of posteriors that were made already."""
+
+
+@dataclass(frozen=True)
+class Carried:
+    """A posterior's verdict, and a sentence to put in front of what is computed from it; empty where all is well."""
+
+    answer: str = ""  # As `Verdict.answer`; empty where the posterior could not be judged.
+    sentence: str = ""
+    flag: Flag = ""
+    diagnosis: Diagnosis | None = None
+
+    @property
+    def words(self) -> list[Words]:
+        """The sentence for a card, if there is one."""
+        return [Words(self.sentence, flag=self.flag)] if self.sentence else []
+
+
+def carried(view: View, diagnosis: Any, results: str, *, label_free: bool) -> Carried:
+    """Say what a verdict means for `results`, such as "predictions", that may depend on labels or never do."""
+    if diagnosis is not None and not isinstance(diagnosis, Diagnosis):
+        raise ArgumentTypeError(
+            f"`diagnosis` is a {type(diagnosis).__name__}; give what `ob.diagnose` returned of this posterior."
+        )
+    try:
+        if (found := diagnosis or KNOWN.get(view)) is None:
+            # No prediction of a network depends on its labels.
+            found = KNOWN[view] = diagnose(view, align=view.network is None)
+    except OnebasinError as error:
+        return Carried("", f"The posterior could not be judged: {error}", "warn")
+    answer = found.verdict or ""
+    if view.network is not None and found.points is not None and answer != "partly":
+        answer = "usable" if not len(found.points.bad) else answer
+    if answer in ("", "usable") or (label_free and answer in ("aligned", "invariant")):
+        return Carried(answer, diagnosis=found)
+    assert found.judgement is not None
+    flag: Flag = {"aligned": "good", "unusable": "bad"}.get(answer, "warn")  # type: ignore[assignment]
+    said = {
+        "aligned": f"These {results} use aligned draws: the posterior is usable after alignment.",
+        "invariant": f"Use only {results} that do not depend on labels: the posterior is usable for label-free "
+        "quantities, and others average over labels.",
+        "partly": f"The posterior of these {results} is usable in part. {found.judgement.sentence}",
+        "unusable": f"Do not use these {results}: the posterior is not usable. "
+        + "".join(f"{cause.evidence} {cause.remedy}" for cause in found.judgement.causes[:1]),
+    }
+    return Carried(answer, said[answer].strip(), flag, found)

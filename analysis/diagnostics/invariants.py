@@ -5,19 +5,27 @@ parts; for two variables of a block their covariance over the parts, which knows
 variable at a time do not; for a whole variable that changes sign its mean without the sign and its mean square; for a
 complemented weight its distance from one half; for variables that rotate products of their rows, as of L L' of
 loadings L; a network's outputs on its training inputs; and `lp`. They converge
-where the posterior does, whatever the labels did.
+where the posterior does, whatever the labels did. A network's predictions are also judged by point: an input, with all
+outputs there, whose R-hat is the largest of them, and whose ESS is the smallest.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import combinations, combinations_with_replacement, product
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import xarray as xr
-from jaxtyping import Float
+from jaxtyping import Float, Int
+from numpy.typing import ArrayLike
 
+from onebasin.base.errors import ArgumentError
+from onebasin.base.jsonable import json_safe
+from onebasin.base.table import Column, Flag, Table, TableCell
 from onebasin.models.symmetry.blocks import (
     Block,
     Rotation,
@@ -31,7 +39,9 @@ from onebasin.posteriors import schema
 from onebasin.posteriors.draws import ROUNDING, Draws, checked, entry_names
 from onebasin.posteriors.view import Posterior, View, as_view
 
-from ..summaries.units import power_of_two
+from ..predictive.predictions import summarise_predictions
+from ..summaries.summary import power_of_two
+from .verdict import Limits, Reason, in_rhat
 
 Piece = Mapping[str, np.ndarray]
 """Some draws of variables, arrays (chain, draw, *event)."""
@@ -256,3 +266,144 @@ def _outputs(view: View, piece: Piece) -> list[tuple[str, np.ndarray]]:
         return [("output", np.asarray(predict(model, piece, x[chosen]), dtype=np.float64))]
     mean, sd = predict_with_noise(model, piece, x[chosen])
     return [("output", np.asarray(mean, np.float64)), ("noise_sd", np.asarray(sd, np.float64))]
+
+
+FEW = 0.1
+"""Largest share of points that cannot be used, beyond which none of them is."""
+NAMED = 8
+"""Points that a sentence names, the worst first."""
+TABLE_ROWS = 40
+"""Points that a table shows at most, unless all are asked for."""
+
+
+@dataclass(frozen=True, eq=False)
+class JudgedPoints:
+    """Points at which a network predicts, judged one by one.
+
+    Its `table` has a row a point, by the number of its input: `rhat`, `ess_bulk`, and whether it is `usable`.
+    """
+
+    table: pd.DataFrame
+    training: bool  # whether inputs are those that the network was fitted to
+    limits: tuple[float, float]  # the largest R-hat and the smallest bulk ESS of a usable point
+
+    @classmethod
+    def of(
+        cls,
+        outputs: pd.DataFrame,
+        rows: Int[np.ndarray, " obs"],
+        limits: Limits,
+        chains: int,
+        *,
+        training: bool,
+    ) -> JudgedPoints | None:
+        """Judge points by `rhat` and `ess_bulk` of their outputs, ``output[obs,out]``; None where there are none.
+
+        Other rows are left out. `rows` are the numbers of the inputs, by `obs`.
+        """
+        place = outputs.index.str.extract(r"^(?:output|f|noise_sd)\[(\d+),", expand=False)
+        known = outputs.loc[place.notna(), ["rhat", "ess_bulk"]]
+        if known.empty:
+            return None
+        most, least = limits.deciding_rhat, limits.least_ess(chains)
+        usable = (known["rhat"] <= most) & (known["ess_bulk"] >= least)  # not where one is NaN
+        each = known.assign(usable=usable).groupby(place.dropna().astype(int).to_numpy())
+        worst = each.agg({"rhat": "max", "ess_bulk": "min", "usable": "all"})
+        worst.index = pd.Index(rows[worst.index], name="input")
+        return cls(worst, training, (most, least))
+
+    @property
+    def bad(self) -> pd.DataFrame:
+        """Points that cannot be used, the largest R-hat first."""
+        return self.table[~self.table["usable"]].sort_values("rhat", ascending=False)
+
+    @property
+    def few(self) -> bool:
+        """Tell whether some points cannot be used, and so few that the others can."""
+        return 0 < len(self.bad) <= FEW * len(self.table)
+
+    @property
+    def bad_in_words(self) -> str:
+        """Name the points that cannot be used, the worst first."""
+        first = ", ".join(map(str, self.bad.index[:NAMED]))
+        more = f" and {len(self.bad) - NAMED} more" if len(self.bad) > NAMED else ""
+        return f"input{'s' if len(self.bad) > 1 else ''} {first}{more}"
+
+    @property
+    def good_in_words(self) -> str:
+        """Say how many points can be used, of how many."""
+        which = "training inputs" if self.training else "given inputs"
+        return f"{len(self.table) - len(self.bad)} of {len(self.table)} {which}"
+
+    @property
+    def _worst(self) -> tuple[str, str]:
+        rhat = in_rhat(self.bad["rhat"].max(), self.limits[:1])
+        return f"R-hat up to {rhat}", f"bulk ESS down to {self.bad['ess_bulk'].min():.0f}"
+
+    @property
+    def cause(self) -> Reason:
+        """Say at which points chains disagree, and what to do."""
+        rhat, ess = self._worst
+        where = f"{self.bad_in_words}, or have too few effective draws there ({rhat}, {ess})"
+        return Reason(
+            "points",
+            "failed",
+            f"Chains disagree on predictions at {where}, and agree at {self.good_in_words}",
+            remedy="The function may have several states at these inputs, which many chains from random starts weigh "
+            "best; judge your own inputs by `diagnose(posterior, x=...)`, or `onebasin diagnose --at NEW.json`.",
+        )
+
+    def reason(self, name: str = "predictions by point", *, used: bool = True) -> Reason:
+        """Say at how many points predictions can be used, or else at how many chains agree, and where not."""
+        fact = "Predictions can be used"
+        if not used:
+            fact = "Chains agree on predictions, with enough effective draws,"
+        fact += f" at {self.good_in_words}"
+        if len(self.bad):
+            fact += f", not at {self.bad_in_words} ({', '.join(self._worst)})"
+        return Reason(name, "warned" if len(self.bad) else "passed", fact)
+
+    def as_table(self, answer: str | None, *, whole: bool = False) -> Table:
+        """Tabulate points, those that cannot be used first; they are marked as bad where they forbid use."""
+        flag: Flag = "bad" if answer == "unusable" and self.training else "warn"
+        rest = self.table[self.table["usable"]]
+        rows = pd.concat([self.bad, rest])[: None if whole else TABLE_ROWS]
+        most, least = self.limits
+        columns = (
+            "input",
+            Column("R-hat", decimals=3, limits=(most,), unit="largest output"),
+            Column("bulk ESS", decimals=0, limits=(least,), unit="smallest output"),
+        )
+        cells = tuple(
+            (
+                str(number),
+                TableCell(row.rhat, "" if row.rhat <= most else flag),
+                TableCell(row.ess_bulk, "" if row.ess_bulk >= least else flag),
+            )
+            for number, row in zip(rows.index, rows.itertuples(), strict=True)
+        )
+        which = "training inputs" if self.training else "given inputs"
+        left = len(self.table) - len(rows)
+        more = f"; {left} more can be used" if left and len(self.bad) <= TABLE_ROWS else ""
+        return Table(columns, cells, f"Predictions by point, at {len(self.table)} {which}{more}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain types for JSON: counts, and a row a point."""
+        return json_safe(
+            {
+                "inputs": "training" if self.training else "given",
+                "count": len(self.table),
+                "usable": int(self.table["usable"].sum()),
+                "points": self.table.reset_index().to_dict("records"),
+            }
+        )
+
+
+def points_at(view: View, x: ArrayLike, limits: Limits, chains: int) -> JudgedPoints | None:
+    """Judge a network's predictions at inputs (obs, in), by its several Markov chains; 0 where it has none."""
+    if view.network is not None and chains < 2:
+        raise ArgumentError(
+            f"`x` is given, but `{view.argument}` is not of several chains, which predictions are judged by; omit `x`."
+        )
+    outputs = summarise_predictions(view, x)
+    return JudgedPoints.of(outputs, np.arange(np.shape(x)[0]), limits, chains, training=False)

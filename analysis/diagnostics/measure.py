@@ -1,15 +1,15 @@
 """Measure a posterior: convergence, effective sample size, sampler health, cost; and gather what a verdict looks at.
 
-Convention: a Markov chain is judged by R-hat, ESS, divergences, trees and E-BFMI, a variational fit
-by Pareto k-hat and ELBO; which of the two it is follows from the tree alone. All estimators are
-arviz_stats'. What a wrong number means and what to do about it is in the result's `warnings`, what could not be
-judged in its `notes`: a number that is missing or not finite passes no check. Which variables decide is told in
-`analysis.summaries.deciding`; their entries that never vary or are finite in no draw do not. A single chain is judged
-by R-hat of its halves.
+Convention: a Markov chain is judged by R-hat, ESS, divergences, trees and E-BFMI, a variational fit by Pareto k-hat
+and ELBO; which of the two it is follows from the tree alone. All estimators are arviz_stats'. What a wrong number
+means and what to do about it is in the result's `warnings`, what could not be judged in its `notes`: a number that is
+missing or not finite passes no check. Which variables decide is told in `analysis.summaries.judged_draws`; their
+entries that never vary or are finite in no draw do not. A single chain is judged by R-hat of its halves.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -24,13 +24,19 @@ from onebasin.posteriors.pareto import tails_of
 from onebasin.posteriors.view import Posterior, View, as_view
 
 from ..discovery.resolve import resolve
-from ..summaries.common_draws import recurring
-from ..summaries.deciding import deciding, looked_at, rhat_of_entries
-from ..summaries.sampler import NAN, SamplerSummary, mean_errors, recorded, sampler_summary
+from ..summaries.judged_draws import deciding, looked_at, recurring, rhat_of_entries
+from ..summaries.sampler import (
+    NAN,
+    Heights,
+    SamplerSummary,
+    compare_heights,
+    mean_errors,
+    recorded,
+    sampler_summary,
+)
 from ..summaries.summary import bulk_ess, tabulate
 from ..summaries.variational import variational_summary
-from .causes import Heights, compare_heights
-from .checks import NO_MEAN, NO_SD, check, notes
+from .checks import NO_MEAN, NO_SD, besides, check, notes
 from .result import Diagnosis
 from .verdict import Extreme, Limits, said_once
 
@@ -91,8 +97,9 @@ def measure(
         ess_per_second=NAN if not seconds else ess.value / seconds,
         ess_per_gradient=NAN if not gradients else ess.value / gradients,
     )
-    diagnosis = replace(diagnosis, checks=check(diagnosis))
-    return replace(diagnosis, notes=said_once(notes(diagnosis)))
+    checks = check(diagnosis)
+    said = said_once(notes(diagnosis, checks, tuple(besides(diagnosis))))
+    return replace(diagnosis, checks=checks, notes=said)
 
 
 def _limit_ess(table: pd.DataFrame, most: float) -> None:
@@ -212,6 +219,19 @@ class Facts:
         alone = self.raw.num_chains == 1
         rhat = float(rhat_of_entries(lp[..., None])[0]) if alone else sampler.lp_rhat
         return rhat, sampler.lp_ess
+
+    @property
+    def chains_agree(self) -> bool:
+        """Tell whether R-hat is good, that of the log density included."""
+        return self.bad_rhat.empty and not self.lp_numbers[0] > self.rhat_limit
+
+    @property
+    def worst(self) -> tuple[float, str]:
+        """The largest R-hat, that of the log density included, with its name."""
+        worst, lp = self.worst_rhat, self.lp_numbers[0]
+        if lp > worst.value or math.isnan(worst.value):
+            return lp, "lp"
+        return worst.value, str(worst.parameter)
 
     @property
     def lp_is_bad(self) -> bool:

@@ -1,27 +1,25 @@
-"""The outcome of a diagnosis, as data: limits, reasons, and the answer to "may I use this posterior?".
+"""The outcome of a diagnosis, as data: limits, reasons in words, and the answer to "may I use this posterior?".
 
 Convention: a number has one outcome wherever it stands: passed, warned (read on before relying on it), failed (it
 forbids use) or not judged, for a number that is NaN, missing or infinite is no evidence. `Limits` decides. A check that
-does not apply (trees of static HMC, R-hat of a variational fit) is not among a diagnosis's checks at all. What a reason
-says in words, `describe` tells.
+does not apply (trees of static HMC, R-hat of a variational fit) is not among a diagnosis's checks at all. `Backticks`
+set a name in code type.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import pandas as pd
 
 from onebasin.base.card import Card, Fact, FactList, Part, Words
 from onebasin.base.errors import ArgumentError
-from onebasin.base.table import Flag
+from onebasin.base.table import Flag, decimals_beside
 
 from ..summaries.sampler import NAN
-from .describe import ended, sentences_of
-from .words_of_checks import NOT_RECORDED
 
 PER_CHAIN, OF_ALL = 100.0, 400.0
 """Smallest ESS that is asked for by default, a chain and at most: R-hat of many short chains is precise."""
@@ -34,6 +32,63 @@ FLAGS: dict[Outcome, Flag] = {
     "not judged": "warn",
 }
 """The flag of what a check found."""
+
+
+NOT_RECORDED = (
+    "Statistics that were not recorded cannot be judged: keep the sampler's statistics `diverging`, `tree_depth`, "
+    "`energy` and `lp` in the group `sample_stats`, and `max_tree_depth` as an attribute."
+)
+"""The remedy of checks for which nothing was recorded."""
+NAMED = 4
+"""Names that a sentence lists at most."""
+
+
+def ended(text: str) -> str:
+    """End a text with a full stop, unless it has one or is empty."""
+    return text if not text or text.endswith(".") else f"{text}."
+
+
+def capital(text: str) -> str:
+    """Begin a sentence with a capital."""
+    return text[:1].upper() + text[1:]
+
+
+def listed(names: Sequence[str], shown: int = NAMED, code: bool = True) -> str:
+    """Names, the first of them where there are many."""
+    marked = [f"`{name}`" if code else name for name in names[:shown]]
+    if len(names) > shown:
+        return f"{', '.join(marked)} and {len(names) - shown} more"
+    return f"{', '.join(marked[:-1])} and {marked[-1]}" if len(marked) > 1 else "".join(marked)
+
+
+def chains_in_words(chains: Sequence[int]) -> str:
+    """Name chains: ``chains 0, 2``."""
+    return f"chain{'s' if len(chains) > 1 else ''} {', '.join(map(str, chains))}"
+
+
+def counted(count: int, noun: str) -> str:
+    """Count things: ``1 entry``, ``2 entries``."""
+    plural = noun[:-1] + "ies" if noun.endswith("y") else f"{noun}s"
+    return f"{count:,} {noun if count == 1 else plural}"
+
+
+def percent(share: float) -> str:
+    """Write a share as a percentage of two digits."""
+    return f"{100 * share:.2g} %" if 100 * share < 99.5 else "100 %"  # not 1e+02 %
+
+
+def digits(value: float, limits: Sequence[float], least: int = 0) -> str:
+    """Write a number with as many decimals as tell it from its limits."""
+    return f"{value:,.{decimals_beside(value, limits, least)}f}"
+
+
+def in_rhat(value: float, limits: Sequence[float] = ()) -> str:
+    """Write an R-hat with two or three decimals, or as many as tell it from its limits."""
+    if math.isnan(value):
+        return "not defined"
+    if value > 100:
+        return "over 100"
+    return digits(value, limits, 3 if value < 1.095 else 2)
 
 
 @dataclass(frozen=True)
@@ -121,16 +176,20 @@ class Reason:
         ``labels``, ``funnel``, ``modes``, ``weights``, ``short``, ...
     outcome : str
         ``passed``, ``warned``, ``failed`` or ``not judged``.
-    kind : str
-        What was found, a key of `describe.SENTENCES`; empty where there is nothing to say.
-    numbers : mapping
-        Names and numbers of it.
+    fact : str
+        The finding, or why it could not be judged, with the numbers, without a full stop; empty where there is nothing
+        to say.
+    meaning : str
+        The meaning of the finding, if that needs words, without a full stop.
+    remedy : str
+        The remedy, in whole sentences; may be empty.
     """
 
     name: str
     outcome: Outcome
-    kind: str = ""
-    numbers: Mapping[str, Any] = field(default_factory=dict)
+    fact: str = ""
+    meaning: str = ""
+    remedy: str = ""
 
     @property
     def flag(self) -> Flag:
@@ -138,34 +197,22 @@ class Reason:
         return FLAGS[self.outcome]
 
     @property
-    def fact(self) -> str:
-        """The finding, or why it could not be judged, with the numbers; empty where there is nothing to say."""
-        return sentences_of(self.kind, self.numbers)[0]
-
-    @property
-    def remedy(self) -> str:
-        """The remedy, in whole sentences; may be empty."""
-        return sentences_of(self.kind, self.numbers)[2]
-
-    @property
     def sentence(self) -> str:
         """The finding and its meaning, in a whole sentence."""
-        fact, meaning, _ = sentences_of(self.kind, self.numbers)
-        return ended(f"{fact}: {meaning}" if meaning else fact)
+        return ended(f"{self.fact}: {self.meaning}" if self.meaning else self.fact)
 
     evidence = sentence
 
     @property
     def sentences(self) -> tuple[str, ...]:
         """All of it, in whole sentences."""
-        fact, meaning, remedy = sentences_of(self.kind, self.numbers)
-        if not fact:
+        if not self.fact:
             return ()
-        if meaning:
-            return (f"{self.sentence} {remedy}".strip(),)
-        if remedy in ("", ended(NOT_RECORDED)):  # several checks say the latter: once is enough
-            return (self.sentence, remedy) if remedy else (self.sentence,)
-        return (f"{fact}: {remedy[:1].lower()}{remedy[1:]}",)
+        if self.meaning:
+            return (f"{self.sentence} {self.remedy}".strip(),)
+        if self.remedy in ("", NOT_RECORDED):  # several checks say the latter: once is enough
+            return (self.sentence, self.remedy) if self.remedy else (self.sentence,)
+        return (f"{self.fact}: {self.remedy[:1].lower()}{self.remedy[1:]}",)
 
     @property
     def in_short(self) -> str:
@@ -175,11 +222,6 @@ class Reason:
     def to_dict(self, *fields: str) -> dict[str, Any]:
         """Return some of it as plain types for JSON."""
         return {name: getattr(self, name) for name in fields}
-
-
-def overall(checks: Sequence[Reason]) -> Outcome:
-    """Sum checks up: failed if one is, passed only if there are some and all of them are."""
-    return worst_of(check.outcome for check in checks)
 
 
 def worst_of(outcomes: Iterable[Outcome]) -> Outcome:
@@ -304,7 +346,7 @@ class Verdict:
         return tuple(
             each
             for each in self.remarks
-            if each.name not in known and each.kind != "not recorded" and each.fact not in facts
+            if each.name not in known and each.remedy != NOT_RECORDED and each.fact not in facts
         )
 
     @property

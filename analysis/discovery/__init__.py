@@ -4,7 +4,7 @@
 which symmetry a posterior has.
 """
 
-from .candidate import Candidate
+from .candidates import Candidate
 from .discover import discover
 from .resolve import Resolved, resolve
 

@@ -21,13 +21,9 @@ from onebasin.posteriors import schema
 from onebasin.posteriors.draws import event_shapes
 from onebasin.posteriors.view import Posterior, View, as_view
 
-from ..summaries.deciding import deciding, looked_at
-from .candidate import Candidate, of_few_places
-from .counterparts import MOST, apart, families, numbers_in, with_tuples
-from .density import changed_by
-from .discover import discover
-from .moving import closer, moved_values
-from .partial import (
+from ..summaries.judged_draws import deciding, looked_at
+from .candidates import MOST, Candidate, apart, families, numbers_in, of_few_places, with_tuples
+from .companions import (
     companions,
     followers,
     in_one_order,
@@ -37,7 +33,10 @@ from .partial import (
     ties_chains,
     unlike,
 )
+from .density import changed_by
+from .discover import discover
 from .slots import Slot, Values, slots
+from .sorting import closer, moved_values
 
 NAMED = 6
 """Names that a sentence lists."""

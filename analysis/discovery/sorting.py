@@ -1,26 +1,38 @@
 """Components brought into one order, draw by draw, and how much that gains over the same on noise.
 
 Each component has a mean and a variance of every feature over the draws; a draw's element is the one under which its
-components are likeliest (Stephens 2000, section 4), means and variances are taken again, and so on until no draw moves.
-Noise is Gaussian with the components' own covariance over features, all components alike: sorting brings it closer too,
-and by how much is the yardstick. It is sorted once, where the draws leave clearly less; otherwise three times, of which
-the least counts, as a local optimum would let noise look bad.
+components are likeliest (Stephens 2000, section 4), means and variances are taken again, and so on until no draw
+moves. Noise is Gaussian with the components' own covariance over features, all components alike: sorting brings it
+closer too, and by how much is the yardstick. It is sorted once, where the draws leave clearly less; otherwise three
+times, of which the least counts, as a local optimum would let noise look bad.
 
-Convention of a `Gain`: total V is the mean square of the features, before B their variance over the draws as they came,
-after A the variance of the sorted draws. Three numbers decide: ``gain`` A / B, ``switching`` B / V (near 1 where labels
-change all the time) and ``beside_noise`` (A / V) / (A0 / V0), A0 and V0 those of noise.
+Convention of a `Gain`: total V is the mean square of the features, before B their variance over the draws as they
+came, after A the variance of the sorted draws. Three numbers decide: ``gain`` A / B, ``switching`` B / V (near 1 where
+labels change all the time) and ``beside_noise`` (A / V) / (A0 / V0), A0 and V0 those of noise.
+
+Components that nothing identifies turn into one another: no order and no signs sort them; rotations do (Procrustes:
+Gower 1975, Psychometrika 40). A rotation brings any draws closer than an order with signs does, and by how much is
+known from Gaussian draws with the moments of the sorted ones: only where rotations gain far more than on those,
+components turn.
+
+An element moves components and changes signs, so that it leaves the mean square of a slot's features over draws and
+components. Its variance after it follows from the means of the moved features alone: one matrix product for all slots.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import permutations
+from operator import itemgetter
 
 import numpy as np
 from jaxtyping import Bool, Float
 
-from .slots import Features, Permutations, Signs
+from onebasin.models.symmetry.varimax import nearest_rotation
+
+from .slots import Features, Lens, Permutations, Signs, Slot, Values
 
 Mask = Bool[np.ndarray, " feature"]
 """Which features change sign with their component."""
@@ -265,3 +277,243 @@ def _by_direction(features: Features, signed: Mask) -> tuple[Permutations, Signs
 def _left_of(noise: Features, sorting: Sorting) -> float:
     """A0 / V0."""
     return sorting.spread / float(np.mean(noise**2))
+
+
+MOST = 12
+"""Components that are turned at most."""
+FAR_MORE = 0.5
+"""Variance left by rotations, relative to that of draws that do not turn, below which components turn."""
+BESIDE_NOISE = 0.6
+"""Variance left by rotations, relative to that of noise, below which they do more than turn noise."""
+
+_ENTRIES = 48
+_TURNS = 12
+
+Rotations = Float[np.ndarray, "draw component component"]
+
+
+@dataclass(frozen=True, eq=False)
+class Turning:
+    """Signed slots of one size that turn together."""
+
+    slots: tuple[Slot, ...]
+    mean: Float[np.ndarray, "component entry"]  # of all slots side by side, once turned
+    gain: Gain  # by rotations; its sorting is the best order and signs, which leave much more
+
+    def move(self, values: Values) -> dict[str, np.ndarray]:
+        """All draws, turned."""
+        moved = {slot.name: np.empty_like(values[slot.name]) for slot in self.slots}
+        for chain in range(len(values[self.slots[0].name])):
+            draws = {slot.name: values[slot.name][chain] for slot in self.slots}
+            turns = _towards(_entries(self.slots, draws), self.mean)
+            for slot in self.slots:
+                moved[slot.name][chain] = turn(slot, draws[slot.name], turns)
+        return moved
+
+
+def find_turning(
+    slots: Sequence[Slot],
+    searched: Mapping[str, Float[np.ndarray, "draw ..."]],
+    rng: np.random.Generator,
+    *,
+    some_bad: bool,
+) -> list[Turning]:
+    """Find free slots that turn, together with those that turn with them, by the searched draws (draw, *event).
+
+    Where R-hat is not bad anywhere (`some_bad`), only what turns all the time can be seen.
+    """
+    able = [
+        slot
+        for slot in slots
+        if slot.signed and len(slot.axes) == 1 and slot.size <= MOST
+        if searched[slot.name][0].size // slot.size >= slot.size
+    ]
+    found: list[Turning] = []
+    for slot in able:
+        if any(slot.name == other.name for each in found for other in each.slots):
+            continue
+        features = _entries((slot,), searched)
+        if not some_bad and spread(features) < 0.9 * np.mean(features**2):
+            continue
+        if (each := _turning(slot, features, able, searched, rng)) is not None:
+            found.append(each)
+    return found
+
+
+def _turning(
+    slot: Slot,
+    features: Features,
+    able: Sequence[Slot],
+    searched: Mapping[str, np.ndarray],
+    rng: np.random.Generator,
+) -> Turning | None:
+    signed = np.ones(features.shape[2], bool)
+    total, before = float(np.mean(features**2)), spread(features)
+    turned, turns = procrustes(features)
+    left = spread(turned)
+    noise = procrustes(noise_like(features, signed, rng))[0]
+    beside = left / total / (spread(noise) / float(np.mean(noise**2)))
+    if beside >= BESIDE_NOISE:
+        return None
+    sorting = best_sorting(features, signed, rng)
+    like = sorting.mean + np.sqrt(sorting.variance) * rng.standard_normal(features.shape)
+    expected = spread(procrustes(like)[0]) / spread(like)
+    if left / sorting.spread >= FAR_MORE * expected:
+        return None
+    along: dict[str, Slot] = {}
+    for other in able:
+        if other.name != slot.name and other.size == slot.size:
+            value = searched[other.name]
+            if spread(turn(other, value, turns)) < 0.95 * spread(value):
+                along[other.name] = other
+    together = (slot, *along.values())
+    joint = procrustes(_entries(together, searched))[0]
+    gain = Gain(sorting, left / before, before / total, beside)
+    return Turning(together, joint.mean(axis=0), gain)
+
+
+def procrustes(features: Features) -> tuple[Features, Rotations]:
+    """Turn every draw to the mean of all, until the mean rests; the first draw stays about where it is."""
+    mean = features[0]
+    for _ in range(_TURNS):
+        turns = _towards(features, mean)
+        turned = turns @ features
+        mean = turned.mean(axis=0)
+    return turned, turns
+
+
+def _towards(features: Features, mean: Float[np.ndarray, "component entry"]) -> Rotations:
+    return nearest_rotation(mean @ np.swapaxes(features, 1, 2))
+
+
+def turn(
+    slot: Slot, values: Float[np.ndarray, "draw ..."], turns: Rotations
+) -> Float[np.ndarray, "draw ..."]:
+    """Turn the components of a slot."""
+    front = np.moveaxis(values, slot.axes[0] + 1, 1)
+    turned = (turns @ front.reshape(*front.shape[:2], -1)).reshape(front.shape)
+    return np.moveaxis(turned, 1, slot.axes[0] + 1)
+
+
+def _entries(slots: Sequence[Slot], draws: Mapping[str, np.ndarray]) -> Features:
+    """Some entries of each component, of all slots side by side."""
+    every = (slot.raw(draws[slot.name]) for slot in slots)
+    return np.concatenate([raw[..., :: -(-raw.shape[2] // _ENTRIES)] for raw in every], axis=2)
+
+
+COMES_A_LITTLE_CLOSER = 0.99
+"""The same as `COMES_CLOSER` for all draws, once the elements are known."""
+
+Elements = Sequence[tuple[Permutations, Signs]]
+"""The element of every draw, chain by chain."""
+
+
+def elements_of(lenses: Sequence[Lens], sorting: Sorting, values: Values) -> Elements:
+    """Find the likeliest element of every draw."""
+    mask = mask_of(lenses)
+    names = [lens.slot.name for lens in lenses]
+    elements = []
+    for chain in range(len(values[names[0]])):
+        features = joined(lenses, {name: values[name][chain] for name in names})
+        elements.append(sort_by(features, mask, sorting.mean, sorting.variance))
+    return elements
+
+
+def closer(
+    moving: Sequence[Slot], others: Iterable[Slot], values: Values, elements: Elements
+) -> Iterator[Slot]:
+    """Slots of other variables that come a little closer on all draws; tuples and mirrored ones the closest first."""
+    seed, names = moving[0], {name for slot in moving for name in slot.names}
+    tied: list[tuple[float, Slot]] = []
+    for slot in others:
+        signs_fit = seed.signed or not slot.signed
+        if slot.size != seed.size or names & {*slot.names} or not signs_fit:
+            continue
+        value = values[slot.name]
+        ratio = _spread_of_all(moved_values(slot, value, elements)) / _spread_of_all(value)
+        if ratio < COMES_A_LITTLE_CLOSER and (slot.members or slot.mirrors):
+            tied.append((ratio, slot))
+        elif ratio < COMES_A_LITTLE_CLOSER:
+            names |= {*slot.names}
+            yield slot
+    for _, slot in sorted(tied, key=itemgetter(0)):
+        if not names & {*slot.names}:
+            names |= {*slot.names}
+            yield slot
+
+
+def moved_values(
+    slot: Slot, values: Float[np.ndarray, "chain draw *event"], elements: Elements
+) -> Float[np.ndarray, "chain draw *event"]:
+    """A variable moved by elements."""
+    return np.stack([slot.moved(v, *e) for v, e in zip(values, elements, strict=True)])
+
+
+def joined(lenses: Sequence[Lens], values: Mapping[str, Float[np.ndarray, "draw ..."]]) -> Features:
+    """The features of slots side by side."""
+    return np.concatenate([lens(values[lens.slot.name]) for lens in lenses], axis=2)
+
+
+def mask_of(lenses: Sequence[Lens]) -> Mask:
+    """Which of their features change sign."""
+    return np.concatenate([np.full(lens.matrix.shape[1], lens.slot.signed) for lens in lenses])
+
+
+def flat(values: Float[np.ndarray, "chain draw *event"]) -> Float[np.ndarray, "chain draw param"]:
+    """Entries of a variable side by side."""
+    return values.reshape(*values.shape[:2], -1)
+
+
+def _spread_of_all(values: np.ndarray) -> float:
+    return float(values.var(axis=(0, 1)).mean())
+
+
+_STEADY = 1e-3
+"""Variance over mean square of features below which single precision does not give what is left."""
+_ROUNDING = 0.01
+"""Error of a ratio in single precision, at most."""
+
+
+class Alike:
+    """Features of slots with as many components, side by side in single precision.
+
+    That is enough to tell which come nowhere near a ratio.
+    """
+
+    def __init__(self, lenses: Sequence[Lens], features_of: Callable[[Lens], Features]) -> None:
+        self.lenses = lenses
+        self._square, self._before = np.zeros(len(lenses)), np.zeros(len(lenses))
+        known: dict[bool, tuple[list[int], list[np.ndarray]]] = {}
+        for place, lens in enumerate(lenses):
+            if len(lens.slot.axes) == 2:
+                continue  # whose features are no rows of components
+            features = features_of(lens)
+            self._square[place], self._before[place] = np.mean(features**2), spread(features)
+            places, single = known.setdefault(lens.slot.signed, ([], []))
+            places.append(place)
+            single.append(features.astype(np.float32))
+        self._parts = {
+            signed: (np.array(places), [f.shape[2] for f in single], np.concatenate(single, axis=2))
+            for signed, (places, single) in known.items()
+        }
+
+    def near(self, sorting: Sorting, ratio: float) -> Iterator[Lens]:
+        """Give the slots, in their order, whose variance after elements may be less than a ratio of that before."""
+        kept = self._before <= _STEADY * self._square
+        kept |= self.ratios(sorting) < ratio + _ROUNDING
+        return (self.lenses[place] for place in np.flatnonzero(kept).tolist())
+
+    def ratios(self, sorting: Sorting) -> Float[np.ndarray, " lens"]:
+        """Give the variance after elements over that before of each slot, about; NaN for both axes of a square."""
+        draws, size = sorting.permutation.shape
+        after = self._square.copy()
+        for signed, (places, widths, features) in self._parts.items():
+            weights = np.zeros((size, draws, size), np.float32)
+            signs = sorting.signs.T if signed else 1.0
+            at = (np.arange(size)[:, None], np.arange(draws), sorting.permutation.T)
+            weights[at] = signs / draws
+            means = weights.reshape(size, -1) @ features.reshape(draws * size, -1)
+            sums = np.add.reduceat(np.square(means).mean(axis=0), np.cumsum([0, *widths[:-1]]))
+            after[places] -= sums / widths
+        with np.errstate(divide="ignore", invalid="ignore"):  # of what does not vary
+            return np.asarray(after / self._before)

@@ -24,9 +24,8 @@ from onebasin.posteriors import schema
 from onebasin.posteriors.draws import entry_names
 from onebasin.posteriors.view import Posterior, as_view
 
-from ..summaries.units import is_constant, units_of
-from .gaussian import GaussianFit
-from .layout import Rows, VariableLayout, layout_of
+from ..summaries.summary import is_constant, units_of
+from .gaussian import GaussianFit, Rows, VariableLayout, layout_of
 
 COVARIANCES = ("diagonal", "full")
 Samples = Float[np.ndarray, "sample param"]

@@ -12,15 +12,17 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import numpy as np
 from markupsafe import Markup
 from matplotlib.artist import Artist
+from matplotlib.collections import PathCollection
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from onebasin.base.errors import OnebasinError
 from onebasin.base.text import shown
 
 from ..plots.style import ACCENT, GRID, INK, MUTED
-from ..plots.theme import points_of
 
 MAX_SVG_BYTES = 250_000
 _PAGE_COLOURS = {
@@ -37,6 +39,15 @@ _DROPPED = (
     re.compile(r"<!--.*?-->", re.S),
     re.compile(r"<style.*?</style>", re.S),  # in a page it would style everything
 )
+
+
+def points_of(artist: Artist) -> int:
+    """Count the points of a line or a scatter."""
+    if isinstance(artist, Line2D):
+        return np.size(artist.get_xdata(orig=False))
+    if isinstance(artist, PathCollection):
+        return len(np.atleast_2d(artist.get_offsets()))
+    return 0
 
 
 def embed(figure: Figure, *, prefix: str, alt: str, max_svg_bytes: int = MAX_SVG_BYTES) -> Markup:

@@ -1,28 +1,297 @@
-"""Labels as they came and aligned: traces, a row a variable, one colour a component, chain after chain."""
+"""Interchangeable components as they came and aligned: traces, a row a variable, one colour a component.
+
+A row is a variable, and has one line for every component of its block, the entry at the component's place (on the
+diagonal where a block moves two axes of one variable) and at one place along the other axes; of a block that changes
+whole variables, some entries of its own. What disagrees most between chains is taken, as it came.
+
+The horizontal axis goes through the draws of the first chain, then of the second, ...; a rule stands between chains.
+All columns of a row share their vertical axis, so that what moved can be seen. Labellings are strips, one a chain.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any
 
 import numpy as np
 import xarray as xr
-from jaxtyping import Float
+from jaxtyping import Float, Int
+from matplotlib.axes import Axes
+from matplotlib.colors import BoundaryNorm, ListedColormap
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.ticker import MaxNLocator
 
 from onebasin.base.checks import check_count, checks_arguments
 from onebasin.base.errors import ArgumentError
 from onebasin.base.table import format_number
-from onebasin.models.symmetry.blocks import Symmetry
+from onebasin.models.symmetry.blocks import Block, Symmetry, axes_of
+from onebasin.models.symmetry.plain import PlainView, plain_view
 from onebasin.posteriors.draws import event_shapes
 from onebasin.posteriors.view import Posterior, View, as_view
 
 from ..alignment.align import align
-from ..alignment.result import Alignment
+from ..alignment.alignment import Alignment
 from ..diagnostics.result import AlignedDiagnosis, Diagnosis
 from ..discovery.resolve import resolve
-from ..summaries.deciding import rhat_of_entries
-from .components import DrawKind, Lines, Row, draw_columns, in_plain_view, rows_of
-from .style import Picture
-from .traces import TWO_LEVELS, two_levels
+from ..summaries.judged_draws import rhat_of_entries
+from .chains import envelope, traces_in_words
+from .style import (
+    CHAIN_COLOURS,
+    GRID,
+    INK,
+    MUTED,
+    TEXT_SIZE,
+    Picture,
+    add_legend,
+    chain_colour,
+    literal,
+    new_figure,
+    shortened,
+    style_axes,
+)
+
+Lines = Float[np.ndarray, "chain draw line"]
+Place = tuple[int, ...]
+COMPONENTS, ENTRIES = 8, 3
+"""Lines in a row at most: of components, and of entries that change as a whole, which lie closer together."""
+POINTS = 1200
+"""Points of one line's traces in all panels of a row, at most."""
+LONGEST = 22
+"""Characters of a label."""
+NUMBERED = 12
+"""Chains that are numbered on the axis."""
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """Lines of one variable."""
+
+    name: str  # The variable.
+    title: str  # Of the row, with the place along other axes.
+    places: tuple[Place, ...]  # Of each line's entry in the variable.
+    labels: tuple[str, ...]  # Of each line.
+    parts: int  # The number of lines that there could be, of which these are some.
+    block: int  # Its number in the symmetry.
+    rhat: float  # The largest of the lines, if any; of a single chain, that of its halves.
+
+    def of(self, dataset: xr.Dataset) -> Lines:
+        """The row's draws in a dataset that has the variable."""
+        values = dataset[self.name].transpose("chain", "draw", ...)
+        lines = [values[(slice(None), slice(None), *place)].values for place in self.places]
+        return np.stack(lines, axis=-1).astype(np.float64)
+
+    def only(self, kept: np.ndarray) -> Row:
+        """The row with these lines alone."""
+        places, labels = zip(*((self.places[k], self.labels[k]) for k in kept), strict=True)
+        return replace(self, places=places, labels=labels)
+
+
+def rows_of(
+    view: View,
+    symmetry: Symmetry,
+    *,
+    var_names: Sequence[str] | None,
+    rows: int,
+    components: int | None,
+) -> tuple[Row, ...]:
+    """Choose what to draw: of every variable, or tuple of counterparts, the row that disagrees most; then the worst.
+
+    `var_names` are drawn in this order, by default the worst; at most so many rows, and components in each. A variable
+    that the symmetry does not move is refused.
+    """
+    dataset, plain = in_plain_view(view.posterior, symmetry)
+    blocks = plain.blocks
+    moved = list(dict.fromkeys(name for block in blocks for name in block.variables))
+    moved = [name for name in moved if name in dataset]
+    asked = () if var_names is None else var_names
+    of = {name: plain.sources(name) for name in moved}
+    wanted = [n for name in asked for n in [m for m in moved if name in (m, *of[m])] or [name]]
+    if unknown := [name for name in wanted if name not in moved]:
+        raise ArgumentError(
+            f"`var_names` asks for `{unknown[0]}`, which the symmetry does not move; it moves {', '.join(moved)}."
+        )
+    found: dict[str, Row] = {}
+    for number, block in enumerate(blocks):
+        for name in block.variables:
+            if name in moved and (not wanted or name in wanted) and name not in found:
+                rows_of_it = _rows(dataset, block, number, name, components or ENTRIES)
+                found[name] = max(rows_of_it, key=lambda row: row.rhat)
+    if wanted:
+        chosen = [found[name] for name in dict.fromkeys(wanted)]
+    else:
+        chosen = sorted(found.values(), key=lambda row: row.rhat, reverse=True)[:rows]
+        chosen.sort(key=lambda row: moved.index(row.name))
+    # All rows of a block show the same few parts: those that disagree most in its worst row.
+    most, few = components or COMPONENTS, dict[int, np.ndarray]()
+    for row in sorted(chosen, key=lambda row: row.rhat, reverse=True):
+        if len(row.places) > most and row.block not in few:
+            rhats = np.nan_to_num(rhat_of_entries(row.of(dataset)), nan=-np.inf)
+            few[row.block] = np.sort(np.argsort(-rhats, kind="stable")[:most])
+    return tuple(row.only(few[row.block]) if len(row.places) > most else row for row in chosen)
+
+
+def in_plain_view(dataset: xr.Dataset, symmetry: Symmetry) -> tuple[xr.Dataset, PlainView]:
+    """Return draws with the arrays of the plain view as more variables, and the view."""
+    names = [n for n in dict.fromkeys(n for b in symmetry for n in b.variables) if n in dataset]
+    values = {n: dataset[n].transpose("chain", "draw", ...) for n in names}
+    known = (b if {*b.variables} <= {*names} else b.restricted(names) for b in symmetry)
+    plain = plain_view(tuple(b for b in known if b), {n: v.shape[2:] for n, v in values.items()})
+    needed = {piece.source for piece in plain.pieces}  # and not what may be on disk still
+    needed |= {n for b in plain.declared if b.stacked is not b for n in b.variables}
+    stacked = plain.stack({n: v.values for n, v in values.items() if n in needed}, 2)
+    more = dataset.assign(
+        {
+            name: (("chain", "draw", *(f"{name}_dim_{k}" for k in range(array.ndim - 2))), array)
+            for name, array in stacked.items()
+            if name not in values
+        }
+    )
+    return more, plain
+
+
+def _rows(dataset: xr.Dataset, block: Block, number: int, name: str, most: int) -> Iterator[Row]:
+    variable = dataset[name].transpose("chain", "draw", ...)
+    shape = variable.shape[2:]
+    if name not in block.axes:
+        yield _of_entries(dataset, block, number, name, most)
+        return
+    moved = axes_of(block.axes[name])
+    others = [axis for axis in range(len(shape)) if axis not in moved]
+    values = np.asarray(variable.values, np.float64)
+    labels = tuple(f"component {label}" for label in _labels(variable, moved[0]))
+    for rest in product(*(range(shape[axis]) for axis in others)):
+        at: list[str] = ["·"] * len(shape)
+        places = []
+        for part in range(shape[moved[0]]):
+            place = [part] * len(shape)
+            for axis, index in zip(others, rest, strict=True):
+                place[axis] = index
+                at[axis] = str(_labels(variable, axis)[index])
+            places.append(tuple(place))
+        title = f"{name}[{', '.join(at)}]" if others else name
+        lines = values[:, :, *np.transpose(places)]
+        rhat = _largest(rhat_of_entries(lines))
+        yield Row(name, title, tuple(places), labels, len(labels), number, rhat)
+
+
+def _of_entries(dataset: xr.Dataset, block: Block, number: int, name: str, most: int) -> Row:
+    """Entries that change as a whole: those furthest from where the change leaves them."""
+    variable = dataset[name].transpose("chain", "draw", ...)
+    values = np.asarray(variable.values, np.float64)
+    flat = values.reshape(*values.shape[:2], -1) - (0.5 if name in block.complemented else 0.0)
+    apart = np.abs(flat)
+    spread = apart.std(axis=(0, 1))
+    clear = np.divide(apart.mean(axis=(0, 1)), spread, out=np.zeros_like(spread), where=spread > 0)
+    chosen = np.sort(np.argsort(-clear, kind="stable")[:most])
+    places = [tuple(map(int, np.unravel_index(k, values.shape[2:]))) for k in chosen]
+    labels = []
+    for place in places:
+        at = [str(_labels(variable, axis)[index]) for axis, index in enumerate(place)]
+        labels.append(f"{name}[{', '.join(at)}]" if at else name)
+    rhat = _largest(rhat_of_entries(flat[..., chosen]))
+    return Row(name, name, tuple(places), tuple(labels), flat.shape[2], number, rhat)
+
+
+def _labels(variable: xr.DataArray, axis: int) -> Sequence[object]:
+    return variable[variable.dims[2 + axis]].values.tolist()
+
+
+def _largest(rhats: np.ndarray) -> float:
+    """Return the largest R-hat that is finite; below all where none is."""
+    return float(np.max(rhats, where=np.isfinite(rhats), initial=-np.inf))
+
+
+@dataclass(frozen=True)
+class DrawKind:
+    """The kind of draws: the words for a chain and for a draw."""
+
+    group: str = "chain"
+    draw: str = "draw"
+    follow: bool = True  # One draw follows from another; if not, they are drawn as points.
+
+
+def draw_columns(
+    columns: Mapping[str, Sequence[Float[np.ndarray, "chain draw _"]]],
+    rows: Sequence[Row],
+    kind: DrawKind,
+) -> Picture:
+    """Draw the lines of every row, in one column or several side by side, each under its heading."""
+    several = {(row.labels, row.parts) for row in rows if len(row.labels) > 1}
+    figure = new_figure(7.8 if len(columns) == 1 else 8.6, 1.5 * len(rows) + 0.9)
+    grid = figure.subplots(len(rows), len(columns), squeeze=False, sharex=True, sharey="row")
+    for place, (heading, lines) in enumerate(columns.items()):
+        for number, (row, values) in enumerate(zip(rows, lines, strict=True)):
+            order = f"{kind.draw}s of each {kind.group}, in order" if len(values) > 1 else kind.draw
+            axes = style_axes(
+                grid[number, place],
+                title=heading if number == 0 else "",
+                y_label=shortened(row.title, LONGEST) if place == 0 else "",
+                x_label=order if number == len(rows) - 1 else "",
+            )
+            _draw(axes, values, kind, POINTS // len(columns))
+            if len(several) > 1 and len(row.labels) > 1 and place == len(columns) - 1:
+                handles, labels, heading = _named(row)
+                legend = axes.legend(
+                    handles,
+                    labels,
+                    title=heading or None,
+                    loc="center left",
+                    bbox_to_anchor=(1.0, 0.5),
+                    frameon=False,
+                    fontsize=TEXT_SIZE - 1,
+                    labelcolor=INK,
+                    handlelength=1.0,
+                    labelspacing=0.3,
+                )
+                legend.get_title().set(fontsize=TEXT_SIZE - 1, color=MUTED)
+    if len(several) == 1:
+        handles, labels, some = _named(next(row for row in rows if len(row.labels) > 1))
+        if some:
+            handles, labels = [Line2D([], [], linestyle="none"), *handles], [f"{some}:", *labels]
+        add_legend(figure, handles, labels, columns=5)
+    return figure
+
+
+def _draw(axes: Axes, values: Lines, kind: DrawKind, most: int) -> None:
+    chains, draws, lines = values.shape
+    points = max(40, most // chains)
+    for chain in range(chains):
+        for line in range(lines):
+            trace = values[chain, :, line]
+            colour = chain_colour(line) if lines > 1 else INK
+            if kind.follow:
+                shown = envelope(trace, points=points)
+                style: dict[str, Any] = {"linewidth": 0.8, "alpha": 0.85}
+            else:
+                shown = np.arange(0, draws, max(1, -(-draws // points)))
+                style = {
+                    "linestyle": "none",
+                    "marker": ".",
+                    "markersize": 3 if chains * draws > 200 else 7,
+                }
+            axes.plot(chain * draws + shown + 1, trace[shown], color=colour, **style)
+    axes.set_xlim(0.5, chains * draws + 0.5)
+    axes.locator_params(axis="y", nbins=4)
+    if chains > 1:
+        for chain in range(1, chains):
+            axes.axvline(chain * draws + 0.5, color=MUTED, linewidth=0.7)
+        middles = (np.arange(chains) + 0.5) * draws
+        names = [f"{kind.group} {k}" if chains <= 5 else str(k) for k in range(chains)]
+        every = max(1, -(-chains // NUMBERED))
+        axes.set_xticks(middles[::every], names[::every])
+        axes.tick_params(axis="x", length=0)
+    else:
+        axes.xaxis.set_major_locator(MaxNLocator(nbins=5, integer=True))
+
+
+def _named(row: Row) -> tuple[list[Line2D], list[str], str]:
+    """Handles and labels for a legend, and its heading where they are some of many."""
+    labels = [literal(shortened(label, LONGEST)) for label in row.labels]
+    handles = [Line2D([], [], color=chain_colour(k), linewidth=2.5) for k in range(len(labels))]
+    return handles, labels, f"{len(labels)} of {row.parts}" if len(labels) < row.parts else ""
 
 
 @checks_arguments
@@ -77,7 +346,8 @@ def plot_labels(
     for block in blocks:
         block.check(shapes)
     chosen = _chosen(view, blocks, var_names, rows, components)
-    return _drawn({"": in_plain_view(view.posterior, blocks)[0]}, chosen, view)
+    figure, told = _drawn({"": in_plain_view(view.posterior, blocks)[0]}, chosen, view)
+    return figure.on_paper(told)
 
 
 @checks_arguments
@@ -121,8 +391,15 @@ def plot_aligned(
     >>> figure.savefig("mu.png")
     """
     alignment = _alignment_of(posterior, symmetry)
+    chosen = _chosen(alignment.source, alignment.symmetry, var_names, rows, components)
+    figure, told = draw_aligned(alignment, chosen)
+    return figure.on_paper(told)
+
+
+def draw_aligned(alignment: Alignment, chosen: Sequence[Row] | None = None) -> tuple[Picture, str]:
+    """Draw rows as they came and aligned, by default three; the text says in words what is seen."""
     view = alignment.source
-    chosen = _chosen(view, alignment.symmetry, var_names, rows, components)
+    chosen = _chosen(view, alignment.symmetry, None, 3, None) if chosen is None else chosen
     after = as_view(alignment.posterior).posterior
     moved = dict.fromkeys(name for block in alignment.symmetry for name in block.variables)
     comparable = not (view.is_variational or view.is_ensemble)
@@ -167,7 +444,9 @@ def _chosen(
     return rows_of(view, symmetry, var_names=names, rows=rows, components=components)
 
 
-def _drawn(columns: Mapping[str, xr.Dataset], rows: Sequence[Row], view: View) -> Picture:
+def _drawn(
+    columns: Mapping[str, xr.Dataset], rows: Sequence[Row], view: View
+) -> tuple[Picture, str]:
     kind = DrawKind()
     if view.is_ensemble:
         kind = DrawKind(draw="member", follow=False)
@@ -178,49 +457,75 @@ def _drawn(columns: Mapping[str, xr.Dataset], rows: Sequence[Row], view: View) -
     for title, lines in values.items():
         told += [f"{title}."] if title else []
         told += [lines_in_words(row, drawn, kind) for row, drawn in zip(rows, lines, strict=True)]
-    return draw_columns(values, rows, kind).on_paper(" ".join(told))
+    return draw_columns(values, rows, kind), " ".join(told)
 
 
-LEVEL = 0.5
-"""Share of a line's spread within chains by which medians may differ where chains are said to agree."""
-CHAINS, LINES = 8, 4
-"""Chains and lines up to which each is told."""
+LINES = 4
+"""Lines up to which each is told."""
 
 
 def lines_in_words(row: Row, values: Lines, kind: DrawKind) -> str:
     """Say where the lines of one row lie, and which of them jump where one draw follows from another."""
-    where = [_where(values[..., k], kind) for k in range(min(len(row.labels), LINES))]
-    if len(row.labels) > 1:
-        where = [f"{label} {lies}" for label, lies in zip(row.labels, where, strict=False)]
-    more = f"; and {len(row.labels) - LINES} more" if len(row.labels) > LINES else ""
-    return f"{row.title}: {'; '.join(where)}{more}."
+    lines = {label: values[..., k] for k, label in enumerate(row.labels[:LINES])}
+    if len(row.labels) == 1:
+        lines = {row.title: values[..., 0]}
+    more = f" And {len(row.labels) - LINES} more." if len(row.labels) > LINES else ""
+    told = traces_in_words(lines, kind.group, follow=kind.follow)
+    return f"{row.title}: {told}{more}" if len(lines) > 1 else told
 
 
-def _where(values: Float[np.ndarray, "chain draw"], kind: DrawKind) -> str:
-    group = kind.group
-    jumping: dict[int, tuple[float, float]] = {}
-    for chain, draws in enumerate(values):
-        if kind.follow and np.ptp(draws):
-            low, high, share, upper = two_levels(draws)
-            if share >= TWO_LEVELS and 0.02 < float(upper.mean()) < 0.98:
-                jumping[chain] = low, high
-    if jumping:
-        low, high = next(iter(jumping.values()))
-        levels = f"between {format_number(low)} and {format_number(high)}"
-        within = f"{len(jumping)} of {len(values)} {group}s"
-        if len(jumping) == len(values):
-            within = f"every {group}" if len(values) > 1 else f"the {group}"
-        elif len(jumping) <= CHAINS:
-            within = f"{group}{'s' * (len(jumping) > 1)} {', '.join(map(str, jumping))}"
-        return f"jumps {levels} within {within}"
-    medians = np.median(values, axis=1)
-    ends = np.quantile(values, [0.05, 0.95], axis=1)
-    if np.ptp(medians) <= LEVEL * float(np.median(ends[1] - ends[0])):
-        where = f" in every {group}" if len(values) > 1 else ""
-        low, high = np.quantile(values, [0.05, 0.95])
-        return f"lies between {format_number(float(low))} and {format_number(float(high))}{where}"
-    if len(values) > CHAINS:
-        span = f"{format_number(medians.min())} to {format_number(medians.max())}"
-        return f"lies elsewhere from {group} to {group}, around {span}"
-    levels = ", ".join(format_number(float(median)) for median in medians)
-    return f"lies around {levels} in {group}s 0 to {len(values) - 1}"
+NAMED = 6
+"""Labellings that have a colour of their own; rarer ones share one."""
+STRIP = 700
+"""Columns of a strip; in a longer chain each stands for several draws, and shows the most frequent labelling."""
+
+
+def draw_labellings(numbers: Int[np.ndarray, "chain draw"]) -> Picture:
+    """Draw the labelling of every draw: 0 is the most frequent one, 1 the next, ..."""
+    chains, draws = numbers.shape
+    known = min(int(numbers.max()) + 1, NAMED)
+    colours = [*CHAIN_COLOURS[:known], GRID]
+    strips = np.minimum(numbers, known)
+    if draws > STRIP:
+        edges = np.linspace(0, draws, STRIP + 1).astype(int)
+        counts = [np.add.reduceat(strips == k, edges[:-1], axis=1) for k in range(known + 1)]
+        strips = np.stack(counts).argmax(axis=0)
+    figure = new_figure(7.6, 0.28 * min(chains, 16) + 1.0)
+    axes = figure.subplots()
+    axes.imshow(
+        strips,
+        cmap=ListedColormap(colours),
+        norm=BoundaryNorm(np.arange(len(colours) + 1) - 0.5, len(colours)),
+        aspect="auto",
+        interpolation="nearest",
+        extent=(0, draws, chains - 0.5, -0.5),
+    )
+    style_axes(axes, x_label="draw", y_label="chain")
+    axes.grid(visible=False)
+    axes.set_yticks(range(chains) if chains <= 16 else [0, chains - 1])
+    axes.set_yticks(np.arange(1, chains) - 0.5, minor=True)
+    axes.grid(axis="y", which="minor", color="#ffffff", linewidth=2)
+    axes.tick_params(axis="y", which="minor", length=0)
+    names = [f"labelling {number}" for number in range(known)]
+    shown = names if numbers.max() < NAMED else [*names, "rarer ones"]
+    add_legend(figure, [Patch(color=c) for c in colours[: len(shown)]], shown, columns=4)
+    return figure
+
+
+def labellings_in_words(numbers: Int[np.ndarray, "chain draw"]) -> str:
+    """Say which labelling every chain keeps, or when it switches."""
+    told = []
+    for chain, row in enumerate(numbers):
+        jumps = np.flatnonzero(np.diff(row)) + 1
+        if not len(jumps):
+            told.append(f"chain {chain} keeps labelling {row[0]}")
+        elif len(jumps) <= 3:
+            steps = ", ".join(f"to {row[jump]} at draw {jump}" for jump in jumps)
+            told.append(f"chain {chain} starts in labelling {row[0]} and switches {steps}")
+        else:
+            seen_ones = len(np.unique(row))
+            told.append(
+                f"chain {chain} switches {format_number(len(jumps))} times among {format_number(seen_ones)} labellings"
+            )
+    total = format_number(int(numbers.max()) + 1)
+    return f"{total} labelling{'s' if numbers.max() else ''} in all: {'; '.join(told)}."

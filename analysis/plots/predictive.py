@@ -1,26 +1,29 @@
-"""Predictions against data: bands over one input, means against data, reliability, or predicted data sets.
+"""Predictions against data, and at new data.
 
-Predicted data sets are drawn among the observed one: densities, or cumulative shares of whole or few numbers.
+Against data: bands over one input, means against data, reliability, or predicted data sets among the observed one, as
+densities, or as cumulative shares of whole or few numbers. At new data: over an input, or as a row a number.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import xarray as xr
 from jaxtyping import Bool, Float
 from matplotlib.axes import Axes
 
-from onebasin.base.checks import check_seed, checks_arguments
+from onebasin.base.checks import check_count, check_seed, checks_arguments
 from onebasin.base.errors import ArgumentError
 from onebasin.base.table import format_number
 from onebasin.posteriors import schema
-from onebasin.posteriors.view import View
+from onebasin.posteriors.draws import choose_variables, lay_out_columns
+from onebasin.posteriors.view import View, as_view
 
-from ..predictive.classification import class_log_probability
-from ..predictive.points import Points
+from ..predictive.predictions import Points
+from ..predictive.scores import class_log_probability
 from .bands import (
     PLACES,
     Curve,
@@ -32,6 +35,7 @@ from .bands import (
     network_bands,
     truth_at,
 )
+from .marginals import density, draw_forest, intervals, intervals_in_words
 from .posteriors import Posteriors, titled, views_of
 from .style import ACCENT, CHAIN_COLOURS, INK, MUTED, Picture, add_legend, new_panels
 
@@ -312,23 +316,28 @@ def _curve(
         ordered = np.sort(values)
         x = np.repeat(np.concatenate([[low], ordered, [high]]), 2)[1:-1]
         return x, np.repeat(np.arange(len(ordered) + 1) / len(ordered), 2)
-    from arviz_stats.base import array_stats  # here: it takes two seconds to import
-
-    grid, density, _ = array_stats.kde(np.asarray(values), extend=True, bound_correction=False)
-    return grid, density
+    return density(values)
 
 
 def predictive_checks(views: Mapping[str, View]) -> Picture:
     """Draw what posteriors predict and observed, of variables that they hold both of."""
     checks: dict[str, PredictedAndObserved] = {}
     for name, view in views.items():
-        own = _checks_of(view)
+        own = checks_of(view)
         several = len(views) > 1 and len(own) > 1
         for check in own:
             title = f"{name}: {check.name}" if several else name if len(views) > 1 else check.name
             checks[title] = check
-    told = []
-    for title, check in checks.items():
+    titled = checks if len(checks) > 1 else {"": next(iter(checks.values()))}
+    return draw_checks(titled).on_paper(check_in_words(checks.values(), checks))
+
+
+def check_in_words(
+    checks: Iterable[PredictedAndObserved], titles: Iterable[str] | None = None
+) -> str:
+    """Say of every check which mean and spread are predicted and observed, and how many intervals hold the data."""
+    told, checks = [], list(checks)
+    for title, check in zip(titles or [c.name for c in checks], checks, strict=True):
         low, high = np.quantile(check.predicted, [0.05, 0.95], axis=0)
         inside = 100 * float(((check.observed >= low) & (check.observed <= high)).mean())
         sizes = []
@@ -340,11 +349,14 @@ def predictive_checks(views: Mapping[str, View]) -> Picture:
             )
         share = f"{inside:.0f} % of observations lie in their 90 % intervals"
         told.append(f"{title}: {'; '.join(sizes)}; {share}.")
-    titled = checks if len(checks) > 1 else {"": next(iter(checks.values()))}
-    return draw_checks(titled).on_paper(" ".join(told))
+    return " ".join(told)
 
 
-def _checks_of(view: View) -> list[PredictedAndObserved]:
+COUNTED, MOST_VALUES = 400, 2**22
+"""Predicted data sets that are read, and values of them, at most; beyond, every k-th draw is taken."""
+
+
+def checks_of(view: View) -> list[PredictedAndObserved]:
     """Find variables that are both predicted and observed, all finite, of the same shape."""
     predicted, observed = (
         view.group(name) for name in (schema.POSTERIOR_PREDICTIVE, schema.OBSERVED_DATA)
@@ -354,7 +366,10 @@ def _checks_of(view: View) -> list[PredictedAndObserved]:
         for name in map(str, predicted.data_vars):
             if name in observed and observed[name].dtype.kind in "biuf":
                 data = np.asarray(observed[name].values, np.float64)
-                draws = predicted[name].transpose(*schema.SAMPLE_DIMS, ...).values
+                draws = predicted[name].transpose(*schema.SAMPLE_DIMS, ...)
+                most = max(SHOWN, min(COUNTED, MOST_VALUES // max(data.size, 1)))
+                every = max(1, -(-draws.shape[0] * draws.shape[1] // most))
+                draws = draws[:, ::every].values
                 if draws.shape[2:] == data.shape and data.size:
                     flat = draws.reshape(-1, data.size).astype(np.float64)
                     if np.isfinite(data).all() and np.isfinite(flat).all():
@@ -368,3 +383,94 @@ def _checks_of(view: View) -> list[PredictedAndObserved]:
             "`posterior_predictive` and `observed_data`, under one name and finite."
         )
     return found[:VARIABLES]
+
+
+_LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
+
+
+@checks_arguments
+def plot_predictions(
+    predictions: Any, *, var_name: str | None = None, x: Any = None, rows: int = 24
+) -> Picture:
+    """Draw predictions with their central 50 % and 90 % intervals.
+
+    Parameters
+    ----------
+    predictions : Predictions, DataTree or path
+        What `ob.predict` returned, or a tree or file with the group `predictions`.
+    var_name : str, optional
+        The predicted variable; by default the first one.
+    x : str or array (obs,), optional
+        The input on the horizontal axis: the name of new data, or its values. By default the only new data that have
+        one number for each prediction.
+    rows : int
+        Predictions that are drawn at most, where there is no such input.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Bands over the input; without one, a row a predicted number. In the units of the data.
+
+    Raises
+    ------
+    ValueError
+        If there are no predictions, no such variable, or `x` has another length.
+
+    Examples
+    --------
+    >>> found = ob.predict(weights, {"x": np.linspace(-1, 1, 9)[:, None]})
+    >>> figure = ob.plot.predictions(found)
+    """
+    check_count("rows", rows)
+    view = as_view(getattr(predictions, "tree", predictions), "predictions")
+    held = view.group(schema.PREDICTIONS)
+    if held is None or not held.data_vars:
+        raise ArgumentError(
+            "`predictions` hold no group `predictions`: give what `ob.predict` returned."
+        )
+    names = tuple(map(str, held.data_vars))
+    name = str(choose_variables(names, var_name)[0])
+    values = held[name].transpose(*schema.SAMPLE_DIMS, ...)
+    label, points = _input(view, values, x)
+    if points is None:
+        draws = lay_out_columns([values])
+        quantities = {n: draws.of(n) for n in draws.names[:rows]}
+        return draw_forest(quantities).on_paper(intervals(quantities))
+    levels = np.quantile(values.values.reshape(-1, len(points)), _LEVELS, axis=0)
+    levels, points = levels[:, np.argsort(points)], np.sort(points)
+    figure, (axes,) = new_panels(
+        [""], columns=1, panel_size=(5.8, 2.7), margin=(0.3, 0.5), x_label=label, y_label=name
+    )
+    for place, share in ((0, 90), (1, 50)):
+        band = axes.fill_between(
+            points, levels[place], levels[-1 - place], color=ACCENT, alpha=0.25
+        )
+        band.set_label(f"{share} % of draws")
+    axes.plot(points, levels[2], color=ACCENT, linewidth=1.4, label="median")
+    add_legend(figure, *axes.get_legend_handles_labels())
+    ends = [f"{label} {format_number(float(points[end]))}" for end in (0, -1)]
+    return figure.on_paper(
+        f"{name} over {label}. {intervals_in_words(ends, *levels[[0, 2, 4]][:, [0, -1]].tolist())}"
+    )
+
+
+def _input(view: View, values: xr.DataArray, x: Any) -> tuple[str, np.ndarray | None]:
+    """Return the name and the values of the input to draw over; None where there is none."""
+    size = int(np.prod(values.shape[2:]))
+    data = view.group(schema.PREDICTIONS_CONSTANT_DATA)
+    known = {} if data is None else {str(n): v.values for n, v in data.data_vars.items()}
+    if x is None:
+        fitting = [
+            n for n, v in known.items() if v.ndim and v.size == size > 1 and n != values.name
+        ]
+        x = fitting[0] if len(fitting) == 1 else None
+    if x is None:
+        return "", None
+    if isinstance(x, str) and x not in known:
+        raise ArgumentError(
+            f"`x` is {x!r}, and the new data are {', '.join(known) or 'not kept'}: name one of them, or give values."
+        )
+    label, points = (x, known[x]) if isinstance(x, str) else ("x", np.asarray(x))
+    if points.size != size:
+        raise ArgumentError(f"`x` has {points.size} numbers for {size} predictions: give one each.")
+    return label, points.ravel().astype(float)

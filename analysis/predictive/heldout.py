@@ -21,8 +21,8 @@ from onebasin.base.errors import ArgumentError
 from onebasin.posteriors import schema
 from onebasin.posteriors.view import Posterior, as_view
 
-from .convergence import summarise_outputs
-from .regression import PredictiveScores, score_function
+from .predictions import summarise_outputs
+from .scores import PredictiveScores, score_function
 
 if TYPE_CHECKING:
     from onebasin.models.networks.bayesian import BayesianNetwork

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,15 +14,17 @@ from markupsafe import Markup
 
 from onebasin.base.checks import checks_arguments
 from onebasin.base.errors import ArgumentError
-from onebasin.base.table import format_number
+from onebasin.base.table import decimals_beside, format_number
 from onebasin.posteriors.view import Posterior, as_view
 
-from ..page.page import Report, Section
+from ..diagnostics.verdict import FLAGS, Extreme
+from ..page.page import AnswerCard, Report, Section, Stat
 from ..page.render import claimed, put, render, write
 from ..plots.posteriors import Posteriors, named
-from .definitions import definitions_of
-from .provenance import describe_run, program_section
-from .sections.alone import answer_card, sections_of
+from .provenance import definitions_of, describe_run, program_section
+from .sections.chains import chains, fits, sampler
+from .sections.parameters import labels, modes, parameters
+from .sections.predictions import predictions
 from .sections.several import one_of_several, several
 from .subject import Subject
 from .tables import cost_table
@@ -83,6 +86,60 @@ def posterior_report(
         definitions=definitions_of(subjects),
         answers=tuple(cards),
     )
+
+
+def answer_card(subject: Subject, *, named: bool) -> AnswerCard:
+    """Give the card that a page begins with."""
+    return AnswerCard(subject.verdict, subject.name if named else "", tuple(key_figures(subject)))
+
+
+def key_figures(subject: Subject) -> list[Stat]:
+    """The numbers that the answer rests on, aligned where parameters are shown so."""
+    diagnosis, fit = subject.diagnosis, subject.diagnosis.variational
+    chains, draws = diagnosis.num_chains, diagnosis.num_draws
+    if subject.diagnosis.has_chains:
+        note = f"{chains} chain{'s' if chains > 1 else ''} of {format_number(draws)}"
+    else:
+        note = "members" if subject.view.is_ensemble else "of the fit"
+    stats = [Stat("draws", chains * draws, note=note)]
+    if fit is not None:
+        limit = fit.khat_limit
+        places = 2 if math.isnan(fit.khat) else decimals_beside(fit.khat, (limit,), 2)
+        khat, at_most = (format_number(value, decimals=places) for value in (fit.khat, limit))
+        flag = FLAGS[diagnosis.outcome_of("k-hat") or "passed"]
+        stats.append(Stat("k-hat", khat, flag, f"limit {at_most}"))
+        stats.append(Stat("ELBO", fit.elbo, note="nats, last"))
+        return stats
+    if not subject.diagnosis.has_chains:
+        return stats
+    numbers = diagnosis.numbers
+    aligned = "aligned" if subject.diagnosis.is_shown_aligned else "largest"
+    for label, column, note in (("R-hat", "rhat", aligned), ("bulk ESS", "ess_bulk", "smallest")):
+        worst = Extreme.of(numbers.decisive[column], smallest=column != "rhat")
+        if worst.parameter is not None:
+            flag = FLAGS[numbers.outcome(column, worst.value, worst.parameter)]
+            value = numbers.written(column, worst.value)
+            stats.append(Stat(label, value, flag, f"{note}, `{worst.parameter}`"))
+    sampler = diagnosis.sampler
+    if sampler is not None:
+        count = "not recorded" if sampler.divergences is None else sampler.divergences
+        stats.append(
+            Stat("divergences", count, FLAGS[diagnosis.outcome_of("divergences") or "passed"])
+        )
+        if not math.isnan(sampler.min_bfmi):
+            places = decimals_beside(sampler.min_bfmi, (diagnosis.limits.bfmi,), 2)
+            value = format_number(sampler.min_bfmi, decimals=places)
+            flag = FLAGS[diagnosis.outcome_of("E-BFMI") or "passed"]
+            stats.append(Stat("E-BFMI", value, flag, "smallest"))
+    return stats
+
+
+def sections_of(subject: Subject) -> list[Section | None]:
+    """Show one posterior; a network's predictions come first: they have no labels, and its weights say little."""
+    parts = (modes, labels, fits, parameters, sampler, chains)
+    is_network = subject.view.network is not None
+    order = (predictions, *parts) if is_network else (*parts, predictions)
+    return [part(subject) for part in order]
 
 
 _ENGINES = {"stan": "Stan", "numpyro": "NumPyro", "nutpie": "nutpie"}

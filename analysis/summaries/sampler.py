@@ -2,9 +2,13 @@
 
 Convention: names and units of docs/reference/posterior.md (seconds; a gradient evaluation is a leapfrog
 step of a kept draw). What was not recorded is None or NaN, never zero; a statistic that is NaN in every draw was not
-recorded. Values that are not finite are counted, and left out of counts and of the depth of trees.
+recorded. Values that are not finite are counted, and left out of counts and of the depth of trees. A height is the mean
+log density of a chain, in nats: two are unlike where they differ by more than their Monte Carlo errors explain, and by
+more than one nat, as long chains make a tenth of a nat significant.
 """
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,6 +24,10 @@ from .summary import bulk_ess, rhats
 NAN = float("nan")
 SAME = 0.01
 """Standard deviations by which starts may differ and still be one: what an optimiser leaves open."""
+ERRORS = 4.5
+"""Monte Carlo errors that heights have to differ by: an ESS of 30 has an error of its own."""
+NATS = 1.0
+"""Nats that they have to differ by."""
 JUDGED = (schema.LP, schema.ENERGY, schema.DIVERGING, schema.TREE_DEPTH)
 """Statistics whose values that are not finite are counted."""
 
@@ -216,6 +224,47 @@ def mean_errors(values: Float[np.ndarray, "chain draw"]) -> Float[np.ndarray, " 
     """Monte Carlo error of the mean of every chain by itself; 0 where it never varies."""
     ess = bulk_ess(values.T[None])
     return np.nan_to_num(values.std(axis=1, ddof=1) / np.sqrt(ess), nan=0.0)
+
+
+@dataclass(frozen=True)
+class Heights:
+    """Mean log densities by chain with their errors, and the pair of chains that differs most in units of its error."""
+
+    means: tuple[float, ...]
+    errors: tuple[float, ...]
+    lowest: int = 0
+    highest: int = 0
+    unlike: bool = False  # whether that pair differs by more than errors explain
+
+    @property
+    def gap(self) -> tuple[float, float]:
+        """Difference of that pair, and its Monte Carlo error."""
+        low, high = self.lowest, self.highest
+        error = float(np.hypot(self.errors[low], self.errors[high]))
+        return self.means[high] - self.means[low], error
+
+    @property
+    def gap_is_seen(self) -> bool:
+        """Tell whether the highest and the lowest differ by more than their errors, if not by a nat."""
+        both = math.sqrt(2) * max(self.errors)
+        return max(self.means) - min(self.means) > ERRORS * both
+
+    def apart(self, than: str = "below") -> str:
+        """Say how far that pair is apart, with the error of that."""
+        gap, error = self.gap
+        return f"chain {self.lowest} lies {gap:.3g} ± {error:.1g} nats {than} chain {self.highest}"
+
+
+def compare_heights(means: Sequence[float], errors: Sequence[float]) -> Heights:
+    """Compare chains' mean log densities, in units of their Monte Carlo errors."""
+    mean, error = np.asarray(means, np.float64), np.asarray(errors, np.float64)
+    apart = mean[:, None] - mean[None, :]
+    both = np.hypot(error[:, None], error[None, :])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where((apart > NATS) & (apart > ERRORS * both), apart / both, -1.0)
+    highest, lowest = np.unravel_index(int(np.argmax(ratio)), ratio.shape)
+    unlike = bool(ratio.max() > 0)
+    return Heights(tuple(means), tuple(errors), int(lowest), int(highest), unlike)
 
 
 def _movement(view: View, draws: Draws) -> dict:

@@ -1,19 +1,37 @@
-"""Quality of a variational approximation: PSIS k-hat and the ELBO.
+"""Quality of a variational approximation: PSIS k-hat; its ELBO at the end, bounds around it, and convergence.
 
 Convention: the ELBO grows when better. `lp` and `log_q` are log densities of the same draw in the
 unconstrained space, each up to a constant, which k-hat does not see. Source of k-hat as a verdict
 on variational inference: Yao, Vehtari, Simpson and Gelman 2018, "Yes, but did it work?".
+
+Convention: numbers are in nats, and the larger an ELBO the better. The ELBO of q is a lower bound of the log evidence
+(the log of the normalising constant of the density as it was stated: constants that a program leaves out are left out
+here). The average of q over a symmetry has the ELBO of q plus the information that the symmetry gains (Gelberg et al.
+2024, Theorem 4.1), of which there is a bound on either side.
+
+Source of the estimate at the end: of NumPyro's ADVI, `lp - log_q` of the fit's own draws, which has less variance than
+the trace's evaluations and is zero for an exact fit; of symmetrised VI, what it recorded; else (of Stan's ADVI, which
+normalises no `log_q`) the last evaluation, whose error follows from the spread of `lp`.
 """
 
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Literal, SupportsFloat
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 from jaxtyping import Float
 
+from onebasin.base.card import Card, Part, Shown, Words, measured, number
+from onebasin.base.errors import ArgumentError
+from onebasin.base.table import Flag, Table
 from onebasin.posteriors import schema
 from onebasin.posteriors.pareto import khat_limit, pareto_khat
-from onebasin.posteriors.view import View
+from onebasin.posteriors.view import Posterior, View, as_view
 
 from .sampler import NAN
 
@@ -126,3 +144,297 @@ def elbo_traces(
     recorded = schema.ITERATION in fit
     steps = fit[schema.ITERATION].values if recorded else np.arange(1, traces.shape[1] + 1)
     return np.asarray(steps, np.float64), traces
+
+
+LAST = 10
+"""Evaluations at the end of a trace whose two halves are compared: those that the stopping rules look at."""
+STILL, ERRORS = 1.0, 3.0
+"""Nats, and standard errors, by which an ELBO has to rise between these halves to be called rising."""
+
+_BOUNDS = (
+    "information_lower",
+    "information_upper",
+    "symmetrised_elbo_lower",
+    "symmetrised_elbo_upper",
+)
+_FAMILIES = {"meanfield": "mean-field Gaussian", "fullrank": "full-rank Gaussian"}
+
+
+State = Literal["converged", "level", "rising", "unfinished", "failed"]
+_HEADINGS: dict[State, tuple[str, Flag]] = {
+    "converged": ("converged", "good"),
+    "level": ("levelled off", "good"),
+    "rising": ("still rising", "warn"),
+    "unfinished": ("not converged", "warn"),
+    "failed": ("failed", "bad"),
+}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Elbo(Shown):
+    """The ELBO of a variational method's fits.
+
+    Attributes
+    ----------
+    method, family : str
+        What was fitted, and by what.
+    table : DataFrame
+        A row a fit: `elbo` and its Monte Carlo error `elbo_mcse` in nats (NaN where it is unknown); `converged`,
+        whether the stopping rule was met; `rise` and `rise_mcse`, by how much the later half of the last ten
+        evaluations lies above the earlier one. Of symmetrised VI also `information_lower` and `information_upper`,
+        `symmetrised_elbo_lower` and `symmetrised_elbo_upper`, and their errors (`..._mcse`).
+    iteration : array (evaluation,)
+        Steps done at each evaluation.
+    trace : array (fit, evaluation)
+        What was maximised, in nats: the ELBO, or the symmetrised one. A noisy estimate each.
+    steps : int or None
+        Most steps that were allowed.
+    log_group_order : float or None
+        Most that the symmetry can gain, in nats.
+    """
+
+    method: str
+    family: str
+    table: pd.DataFrame
+    iteration: Float[np.ndarray, " evaluation"]
+    trace: Float[np.ndarray, "fit evaluation"]
+    steps: int | None = None
+    log_group_order: float | None = None
+
+    @property
+    def is_symmetrised(self) -> bool:
+        """Tell whether there are bounds of a symmetrised ELBO."""
+        return "symmetrised_elbo_lower" in self.table
+
+    @property
+    def best(self) -> int:
+        """Number of the best fit, from 0, which is its chain in the posterior."""
+        return int(np.argmax(np.nan_to_num(self._lower.to_numpy(), nan=-np.inf)))
+
+    @property
+    def value(self) -> float:
+        """The best fit's best lower bound of the log evidence in nats (symmetrised where there is one)."""
+        return float(self._lower.iloc[self.best])
+
+    @property
+    def mcse(self) -> float:
+        """Monte Carlo error of `value`, at most, since errors of sums are added."""
+        row = self.table.iloc[self.best]
+        more = row["information_lower_mcse"] if self.is_symmetrised else 0.0
+        return float(row["elbo_mcse"] + more)
+
+    @property
+    def converged(self) -> bool:
+        """Tell whether every fit met its stopping rule."""
+        return bool(self.table["converged"].all())
+
+    @property
+    def state(self) -> State:
+        """State of all fits together, ``converged``, ``level``, ``rising``, ``unfinished`` or ``failed``.
+
+        ``level`` is a fit whose stopping rule was not met, and whose ELBO rises by less than a nat all the same;
+        ``rising`` one whose ELBO rises by more, whether the rule was met or not; ``unfinished`` is what is neither.
+        """
+        if not np.isfinite(self._lower).all():
+            return "failed"
+        rise, error = self.table["rise"], self.table["rise_mcse"]
+        if bool(((rise > STILL) & (rise > ERRORS * error)).any()):
+            return "rising"
+        if self.converged:
+            return "converged"
+        # The rules compare noisy evaluations to each other by ratios, which an ELBO near zero never meets.
+        return "level" if bool((rise + 2 * error < STILL).all()) else "unfinished"
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """The meaning of the numbers, in sentences."""
+        return tuple(self._sentences())
+
+    @property
+    def _lower(self) -> pd.Series:
+        return self.table["symmetrised_elbo_lower" if self.is_symmetrised else "elbo"]
+
+    def _sentences(self) -> Iterator[str]:
+        if self.state == "failed":
+            yield "An ELBO is not finite: the fit has failed; use a smaller step size, or another start."
+            return
+        what = "symmetrised ELBO" if self.is_symmetrised else "ELBO"
+        several = (
+            f" the best of {len(self.table)} fits (fit {self.best})," if len(self.table) > 1 else ""
+        )
+        yield (
+            f"The {what} of a {self.family} is {measured(self.value, self.mcse)},{several} a lower bound of the log "
+            "evidence."
+        )
+        yield self._convergence()
+        if self.is_symmetrised:
+            yield self._gain()
+        yield (
+            "ELBOs rank fits of one model to one data set; how far a fit is from the posterior they do not tell: "
+            "`ob.diagnose` does, by k-hat."
+        )
+
+    def _convergence(self) -> str:
+        done, state = int(self.iteration[-1]), self.state
+        most = f" of {self.steps:,}" if self.steps is not None and self.steps > done else ""
+        met = f"The stopping rule was met after {done:,}{most} steps"
+        if not self.converged:
+            fits = len(self.table)
+            few = "" if fits == 1 else f" by {int((~self.table['converged']).sum())} of {fits} fits"
+            met = f"The stopping rule was not met{few} within {done:,} steps"
+        worst = self.table.loc[self.table["rise"].fillna(-np.inf).idxmax()]
+        rise = (
+            f"by {measured(worst['rise'], worst['rise_mcse'])} within the last {LAST} evaluations"
+        )
+        if state == "rising":
+            return f"{met}, and the ELBO was still rising, {rise}: allow more steps, or a smaller tolerance."
+        if state == "level":
+            return f"{met}, but the ELBO has levelled off: it changed {rise}."
+        return f"{met}." if state == "converged" else f"{met}: allow more, or look at the trace."
+
+    def _gain(self) -> str:
+        row = self.table.iloc[self.best]
+        most = (
+            "" if self.log_group_order is None else f" of at most {number(self.log_group_order, 4)}"
+        )
+        lower, upper = row["information_lower"], row["information_upper"]
+        exact = self._is_exact.iloc[self.best]
+        gain = number(lower, 4) if exact else f"between {number(lower, 4)} and {number(upper, 4)}"
+        return (
+            f"Averaging over the symmetry gains {gain} nats{most}: without it the ELBO is "
+            f"{measured(row['elbo'], row['elbo_mcse'])}."
+        )
+
+    def _card(self) -> Card:
+        parts: list[Part] = [Words(sentence) for sentence in self.sentences]
+        heading, flag = _HEADINGS[self.state]
+        return Card(f"Variational fit: {heading}", (*parts, self._shown_table()), flag)
+
+    def _shown_table(self) -> Table:
+        columns = {"elbo": "ELBO", "elbo_mcse": "error"}
+        if self.is_symmetrised:
+            columns |= _bounded("information", "gain", apart=not self._is_exact.all())
+            columns |= _bounded("symmetrised_elbo", "symmetrised", apart=not self._is_exact.all())
+        columns |= {"converged": "rule met"}
+        order = self._lower.sort_values(ascending=False).index
+
+        def cell(name: str, value: SupportsFloat) -> str:
+            if name == "converged":
+                return "yes" if value else "no"
+            return number(value, 2 if name.endswith("mcse") else 5)
+
+        rows = tuple(
+            (f"fit {fit}", *(cell(name, self.table[name].loc[fit]) for name in columns))
+            for fit in order[:LAST]
+        )
+        more = f", {LAST} of {len(self.table)}" if len(self.table) > LAST else ""
+        return Table(("", *columns.values()), rows, f"nats at the end, best fit first{more}")
+
+    @property
+    def _is_exact(self) -> pd.Series:
+        """Tell whether the two bounds of the information lie within their errors."""
+        upper, lower = self.table["information_upper"], self.table["information_lower"]
+        error = self.table["information_lower_mcse"] + self.table["information_upper_mcse"]
+        return upper - lower <= np.maximum(error, 1e-6 * upper.abs())
+
+
+def _bounded(name: str, said: str, *, apart: bool) -> dict[str, str]:
+    """Columns of two bounds, or of one where they are the same."""
+    lower, upper = f"{name}_lower", f"{name}_upper"
+    return {lower: f"{said} ≥", upper: f"{said} ≤"} if apart else {lower: said}
+
+
+def elbo(posterior: Posterior) -> Elbo:
+    """Read what a variational fit comes to: its ELBO at the end, bounds, and whether it has converged.
+
+    Parameters
+    ----------
+    posterior : DataTree, path, or what a sampler returned
+        What `ob.advi` or `ob.symmetrised_vi` returned, a file of it, or any posterior whose group `variational`
+        holds a trace `elbo`.
+
+    Returns
+    -------
+    Elbo
+        Shows itself in words. `value` and `mcse` are the best lower bound of the log evidence, in nats; `table` has
+        a row for each fit; `state` tells whether it is finished.
+
+    Raises
+    ------
+    TypeError
+        If `posterior` is nothing that a posterior can be read from.
+    ValueError
+        If no ELBO was recorded.
+
+    References
+    ----------
+    Kucukelbir et al. 2017, Automatic differentiation variational inference, JMLR 18. Gelberg et al. 2024, Theorem 4.1,
+    of the symmetrised ELBO.
+
+    Examples
+    --------
+    >>> import numpyro, numpyro.distributions as dist
+    >>> import onebasin as ob
+    >>> def model():
+    ...     numpyro.sample("z", dist.Normal(0.0, 1.0))
+    >>> fit = ob.approximations.elbo(ob.advi(ob.Target("normal", numpyro_model=model)))
+    >>> abs(fit.value) < 0.1  # the log evidence is 0, and the family holds the posterior
+    True
+    """
+    view = as_view(posterior)
+    fit = view.group(schema.VARIATIONAL)
+    if fit is None or schema.ELBO not in fit or not fit[schema.ELBO].size:
+        raise ArgumentError(
+            f"`{view.argument}` has no ELBO in a group `variational`; give what `ob.advi` or `ob.symmetrised_vi` "
+            "returned. `ob.diagnose` judges other approximations, by k-hat."
+        )
+    traced = "symmetrised_elbo" if "symmetrised_elbo" in fit else schema.ELBO
+    iteration, trace = elbo_traces(fit, traced)
+    settings = view.parsed(schema.SETTINGS) or {}
+    value, error = _at_the_end(view, fit, trace)
+    columns = {"elbo": value, "elbo_mcse": error}
+    for name in _BOUNDS:
+        for column in (name, f"{name}_mcse"):
+            if column in fit:
+                columns[column] = np.asarray(fit[column].values, np.float64).ravel()
+    rule_met = np.full(len(trace), bool(view.number(schema.CONVERGED)))
+    settled = fit["settled"].values.astype(bool) if "settled" in fit else rule_met
+    rise, rise_mcse = _rise(trace)
+    columns |= {"converged": settled.ravel(), "rise": rise, "rise_mcse": rise_mcse}
+    method = str(view.attribute(schema.METHOD, "") or "")
+    family = "meanfield" if method == "symmetrised-vi" else method.removeprefix("advi-")
+    return Elbo(
+        method=method,
+        family=_FAMILIES.get(family, "variational approximation"),
+        table=pd.DataFrame(columns).rename_axis("fit"),
+        iteration=iteration,
+        trace=trace,
+        steps=settings.get("steps", settings.get("iterations")),
+        log_group_order=view.number(schema.LOG_GROUP_ORDER),
+    )
+
+
+def _at_the_end(view: View, fit: xr.Dataset, trace: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The ELBO of each fit and its Monte Carlo error."""
+    if "final_elbo" in fit:
+        return fit["final_elbo"].values.ravel(), fit["final_elbo_mcse"].values.ravel()
+    last, unknown = trace[:, -1], np.full(len(trace), np.nan)
+    lp, log_q = view.stat(schema.LP), view.stat(schema.LOG_Q)
+    if lp is None or log_q is None or len(lp) != len(trace):
+        return last, unknown
+    numpyro = view.attribute(schema.ENGINE) == "numpyro"
+    if numpyro and str(view.attribute(schema.METHOD, "")).startswith("advi"):
+        return (lp - log_q).mean(axis=1), (lp - log_q).std(axis=1, ddof=1) / math.sqrt(lp.shape[1])
+    samples = (view.parsed(schema.SETTINGS) or {}).get("elbo_samples")
+    return last, unknown if not samples else lp.std(axis=1, ddof=1) / math.sqrt(samples)
+
+
+def _rise(trace: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """By how much the later half of the last evaluations lies above the earlier one, and its standard error."""
+    half = LAST // 2
+    if trace.shape[1] < LAST:
+        return np.full(len(trace), np.nan), np.full(len(trace), np.nan)
+    halves = trace[:, -LAST:].reshape(len(trace), 2, half)
+    earlier, later = np.moveaxis(halves.mean(axis=2), 1, 0)
+    spread = halves.var(axis=2, ddof=1).sum(axis=1) / half
+    return later - earlier, np.sqrt(spread)

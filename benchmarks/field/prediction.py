@@ -232,22 +232,17 @@ NOTHING = tree(
     log_likelihood={"y": np.zeros((4, 50, 3))},
 )
 SHORT = {"a": np.random.default_rng(0).normal(size=(2, 50))}
-METHODS = (
-    "nuts",
-    "hmc",
-    "laplace",
-    "advi",
-    "dadvi",
-    "pathfinder",
-    "optimize",
-    "mclmc",
-    "sample_modes",
-)
+METHODS = ("nuts", "hmc", "laplace", "advi", "dadvi", "optimize", "mclmc", "sample_modes")
 
 CASES: tuple[Case, ...] = (
     *(
         Case(f"random rows: {m}", "rejected", with_method(m, minibatch, "plate row", "10"))
         for m in METHODS
+    ),
+    Case(
+        "pathfinder of a NumPyro model",
+        "rejected",
+        with_method("pathfinder", minibatch, "takes no NumPyro model", "dadvi"),
     ),
     Case("random rows of levels", "rejected", with_method("nuts", latent_rows, "plate group")),
     Case("random keys", "rejected", with_method("nuts", random_mask, "prng_key")),

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 import onebasin as ob
 from onebasin.models.symmetry import Group
-from onebasin.studies.permutation_invariant_vi.two_modes.quadrature import (
+from onebasin.studies.permutation_invariant_vi.two_modes import (
     LineThroughModes,
     midpoint,
     mode,

@@ -186,6 +186,12 @@ def chosen(target: Target, method: type[Method], engine: str | None) -> tuple[st
         other, lacks = "stanli", "NumPyro model"
         if not there and definition == "stan":
             other, lacks = "numpyro", "Stan program"
+        if not takes(method, other, definition_of(target, other)):
+            has = "NumPyro model" if lacks == "Stan program" else "Stan program"
+            raise ArgumentError(
+                f"`target` is {target.name!r}, which has no {lacks}, and {method.name} takes no {has}; use another "
+                "method: `dadvi`, `laplace`, `advi` or `nuts`."
+            )
         raise ArgumentError(
             f"`engine` is {engine!r}, but the target {target.name!r} has no {lacks}; use engine={other!r}."
         )

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
-from onebasin.analysis.compare.left_out import answered
-from onebasin.analysis.diagnostics.carried import carried
+from onebasin.analysis.compare.models import answered
+from onebasin.analysis.diagnostics.diagnose import carried
 from onebasin.base.checks import check_count, check_seed, checks_arguments
 from onebasin.base.errors import ArgumentError
 from onebasin.base.run_log import notice

@@ -12,7 +12,7 @@ import pandas as pd
 import xarray as xr
 from jaxtyping import Float
 
-from onebasin.analysis.diagnostics.carried import Carried, carried
+from onebasin.analysis.diagnostics.diagnose import Carried, carried
 from onebasin.base.card import MOST, Card, FactList, Shown, Words, in_brief
 from onebasin.base.checks import check_inputs, check_seed, checks_arguments
 from onebasin.base.errors import ArgumentError, ModelDataError

@@ -16,7 +16,7 @@ from scipy.special import softmax
 from onebasin.analysis.alignment import align, switching
 from onebasin.analysis.gaussian import GaussianFit, fit_gaussian
 from onebasin.analysis.gaussian.distillation import distil
-from onebasin.analysis.predictive.classification import accuracy, entropy
+from onebasin.analysis.predictive.scores import accuracy, entropy
 from onebasin.base.progress import ProgressBars
 from onebasin.models import BayesianNetwork, predict
 from onebasin.models.data import Dataset

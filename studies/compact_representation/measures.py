@@ -13,7 +13,7 @@ import xarray as xr
 from jaxtyping import Float, Int
 
 from onebasin.analysis.alignment.barriers import Barrier
-from onebasin.analysis.predictive.classification import (
+from onebasin.analysis.predictive.scores import (
     agreement,
     calibration_error,
     entropy,

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from onebasin.analysis.alignment import networks
+from onebasin.analysis.alignment import barriers
 from onebasin.analysis.alignment.barriers import Barrier, barrier
 from onebasin.inference import Ensemble, Train
 from onebasin.inference.training.train import first_values, train
@@ -37,7 +37,7 @@ def train_dynamics(target: NetworkTarget, settings: PairSettings, seed: int) -> 
         first, second = (
             _take(found.checkpoints, (epoch, slice(place, place + 1))) for place in (0, 1)
         )
-        moved, _ = networks.align_networks(target.model, first, second)
+        moved, _ = barriers.align_networks(target.model, first, second)
         raw.append(_barrier(target, first, second, settings).loss[0])
         aligned.append(_barrier(target, first, moved, settings).loss[0])
     curves = {
@@ -56,7 +56,7 @@ def train_swaps(target: NetworkTarget, settings: PairSettings, seed: int) -> xr.
     (units,) = target.model.network.hidden
     group = Group(permutations_of(target.model), target.model.network.shapes)
     moves = [
-        [networks.swapped(rng, units, num) for num in settings.swaps] for _ in range(settings.runs)
+        [barriers.swapped(rng, units, num) for num in settings.swaps] for _ in range(settings.runs)
     ]
     repeated = {n: np.repeat(v[:, None], len(settings.swaps), axis=1) for n, v in start.items()}
     twins = group.act((Permuted(np.asarray(moves)),), repeated)
@@ -84,7 +84,7 @@ def _compare(
 ) -> dict[str, np.ndarray]:
     """Compare the permuted twins with the first network of a run, and go along the line to the last."""
     first, others = _take(members, slice(0, 1)), _take(members, slice(1, None))
-    moved, needed = networks.align_networks(target.model, first, others)
+    moved, needed = barriers.align_networks(target.model, first, others)
     count = needed.total[0]
     whole = {name: np.repeat(value, len(count), axis=0) for name, value in first.items()}
     line = np.linspace(0, 1, settings.points)
@@ -94,11 +94,11 @@ def _compare(
     }
     return {
         "after": count.astype(np.float64),
-        "distance_raw": networks.distances(first, others),
-        "distance_aligned": networks.distances(first, moved),
+        "distance_raw": barriers.distances(first, others),
+        "distance_aligned": barriers.distances(first, moved),
         "barrier_raw": _barrier(target, whole, others, settings).height,
         "barrier_aligned": _barrier(target, whole, moved, settings).height,
-        "between": networks.align_networks(target.model, first, between)[1].total[0],
+        "between": barriers.align_networks(target.model, first, between)[1].total[0],
     }
 
 
@@ -114,7 +114,7 @@ def _training(settings: PairSettings) -> Train:
 def _barrier(
     target: NetworkTarget, first: Values, second: Values, settings: PairSettings
 ) -> Barrier:
-    loss = networks.network_loss(target.model, target.x[:MAX_IMAGES], target.y[:MAX_IMAGES])
+    loss = barriers.network_loss(target.model, target.x[:MAX_IMAGES], target.y[:MAX_IMAGES])
     return barrier(first, second, loss, num_points=settings.points)
 
 
@@ -124,5 +124,5 @@ def _take(values: Values, which: Any) -> Values:
 
 def _tree(target: NetworkTarget, values: Any, name: str, variables: dict[str, Any]) -> xr.DataTree:
     arrays = {n: np.asarray(value) for n, value in values.items()}
-    groups = {"posterior": networks.as_draws(target.model, arrays), name: xr.Dataset(variables)}
+    groups = {"posterior": barriers.as_draws(target.model, arrays), name: xr.Dataset(variables)}
     return tree_of(groups, {"model": target.model.describe(), "target": target.name})

@@ -11,7 +11,7 @@ from scipy.stats import wasserstein_distance
 
 from onebasin.analysis.alignment import align
 from onebasin.analysis.compare.compare import compare
-from onebasin.analysis.compare.result import FLOOR
+from onebasin.analysis.compare.comparison import FLOOR
 from onebasin.analysis.diagnostics.diagnose import diagnose
 from onebasin.analysis.diagnostics.result import Diagnosis
 from onebasin.inference import advi, log_density, nuts, symmetrised_vi

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from onebasin.analysis.compare.frame import fit_frame
+from onebasin.analysis.compare.comparable import fit_frame
 from onebasin.analysis.diagnostics.result import AlignedDiagnosis
 from onebasin.analysis.page.page import (
     Code,
@@ -17,8 +17,7 @@ from onebasin.analysis.page.page import (
     Stats,
 )
 from onebasin.analysis.plots.labels import plot_aligned
-from onebasin.analysis.report.definitions import definitions_of
-from onebasin.analysis.report.provenance import describe_run
+from onebasin.analysis.report.provenance import definitions_of, describe_run
 from onebasin.analysis.report.sections.predictions import bands
 from onebasin.analysis.report.sections.several import marginals
 from onebasin.analysis.report.subject import Subject

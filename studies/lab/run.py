@@ -1,9 +1,9 @@
 """Running a study: its cells into a folder, here or in processes anywhere, then its numbers, tables and figures.
 
-The folder holds ``posteriors/KEY.nc`` (or ``KEY.failed.json``), `run.json` (settings, versions, what became of each
-cell), `results.json` (the frames, as they are recorded), `tables.md` and figures. Every file appears whole or not at
-all. A posterior carries its mark, the fingerprint of all that decides its draws, the marks of its inputs included: so a
-run that is repeated makes what is missing or changed.
+The folder holds ``posteriors/KEY.nc``, `run.json` (settings, versions, what became of each cell), `results.json` (the
+frames, as they are recorded), `tables.md` and figures. Every file appears whole or not at all. `run.json` has the mark
+of each cell, the fingerprint of all that decides its draws, the marks of its inputs included: so a run that is repeated
+makes what is missing or changed.
 
 An error before the making (data that are missing, no CmdStan) stops the study; one of the making is `Broken`, and tried
 again; `CellFailed` and `AdviFailed` are results.
@@ -18,195 +18,80 @@ import shlex
 import shutil
 import time
 import traceback
-from collections.abc import Callable, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, replace
-from itertools import chain
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from fnmatch import filter as filter_names
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from onebasin import inference
-from onebasin.base.cores import available_cores
-from onebasin.base.errors import (
-    AdviFailed,
-    ArgumentError,
-    Interrupted,
-    OnebasinError,
-    RunCancelled,
-    StudyError,
-    TaskDied,
-    TaskError,
-    WriteError,
-    error_in_words,
-    made_from,
-)
-from onebasin.base.files.locks import locked
-from onebasin.base.files.netcdf import write_tree
-from onebasin.base.files.seal import Seal, examine, examine_json, read_json, seal_json, write_sealed
-from onebasin.base.files.writing import replacing, sweep
+from onebasin.base import cores, errors, run_log
+from onebasin.base.errors import StudyError, TaskError, WriteError
+from onebasin.base.files import locks, netcdf, seal, writing
 from onebasin.base.jsonable import json_safe, json_text
-from onebasin.base.processes.task_process import tell
 from onebasin.base.processes.tasks import run_tasks
-from onebasin.base.run_log import notice, record
 from onebasin.base.table import table_to_markdown
 from onebasin.inference.contracts.method import Method, as_dict
 from onebasin.inference.methods import as_word
-from onebasin.inference.runs.checkpoint import remove
-from onebasin.inference.runs.fingerprint import fingerprint
-from onebasin.inference.runs.posterior import open_posterior
+from onebasin.inference.runs import checkpoint, fingerprint, posterior, provenance
 from onebasin.posteriors import schema
 
-from .cells import Cell, CellFailed, Context, Outcomes
-from .frames import Frames, frame_of
-from .study import Study
-from .tables import tables_of
+from .study import Cell, CellFailed, Context, Outcomes, Study
+from .tables import Frames, frame_of, tables_of
 
 if TYPE_CHECKING:
     import xarray as xr
 
-    from onebasin.models.target import Target
 
-LOCAL = "local"
-MARK = "cell"
-"""Attribute of a posterior's file that says which cell it is of."""
 RESULTS = Path(__file__).parents[1] / "results"
 """The folder of recorded results."""
 
 
-class Broken(OnebasinError, RuntimeError):
+class Broken(errors.OnebasinError, RuntimeError):
     """A making that was broken off by an error, which may not come again; `trace` says where in the code."""
 
     trace = ""
 
 
-@dataclass(frozen=True)
-class Schedule:
-    """The place where cells are made."""
+def make_cell(
+    study: tuple[Any, Any], config: Any, cell: Cell, folder: Path, progress: bool
+) -> float | str:
+    """Make a cell's posterior, and return its seconds; or why there is none.
 
-    scheduler: str = LOCAL  # ``local``, or the address of a Dask scheduler.
-    workers: int | None = None
-    """With ``local``: how many cells are made at once, each on one core. None: as many as the cores suffice for,
-    with as many cores each as a cell has chains; where that is one, cells are made in this process."""
-    retries: int = 1  # How often a cell is tried again that was broken off by an error.
-
-    def __post_init__(self) -> None:
-        if self.workers is not None and self.scheduler != LOCAL:
-            raise StudyError("`--workers` does not apply with --scheduler, which has workers.")
-        for name, least in (("workers", 1), ("retries", 0)):
-            number = getattr(self, name)
-            if number is not None and number < least:
-                raise StudyError(f"`--{name}` is {number}; it must be a whole number from {least}.")
-
-    def shares(self, cells: tuple[Cell, ...]) -> tuple[int, int]:
-        """Choose how many cells are made at once on this machine, and on how many cores each."""
-        if self.workers is not None:
-            return self.workers, 1
-        cores = available_cores()
-        chains = (min(cores, getattr(cell.settings, "chains", 1)) for cell in cells)
-        at_once = max(1, min(cores // max(chains, default=cores), len(cells)))
-        return at_once, cores // at_once
-
-
-class Made(NamedTuple):
-    """The result of making a cell."""
-
-    failure: str | None = None  # Why there is no posterior.
-    seconds: float = 0.0  # What its posterior took, when it was made.
-    found: bool = False  # Whether an earlier run has made it.
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """All that the making of every cell takes; it is sent to other processes."""
-
-    target: Callable[[Any, Cell], Target | None]
-    make: Callable[[Any, Cell, Context], xr.DataTree] | None
-    config: Any  # The study's settings.
-    folder: Path  # Of the posteriors; all machines see it.
-    progress: bool  # Whether to show bars.
-
-    def path(self, key: str, ending: str = "nc") -> Path:
-        """Return the file of a cell's posterior; that with ``failed.json`` says why it has none."""
-        return self.folder / f"{key}.{ending}"
-
-    def fail(self, key: str, message: str, mark: str | None, **more: Any) -> Made:
-        """Write why a cell has no posterior; without a mark it is tried again by the next run."""
-        tell(says=f"failed: {message}")
-        self.path(key).unlink(missing_ok=True)
-        failed = {MARK: mark, "message": message, **more}
-        write_sealed(self.path(key, "failed.json"), failed)
-        return Made(message)
-
-
-def make_cell(recipe: Recipe, cell: Cell) -> Made:
-    """Make a cell unless it is there; `Broken` if an error broke it off, `WriteError` where the disk is full."""
-    if not recipe.folder.is_dir():
+    `study` are its functions `target` and `make`; all machines see the folder. An error that broke the making off is
+    `Broken`; a full disk is a `WriteError`.
+    """
+    if not folder.is_dir():
         raise TaskError(
-            f"A worker does not see {recipe.folder}; give `--out` a folder that all machines share."
+            f"A worker does not see {folder}; give `--out` a folder that all machines share."
         )
-    for key in cell.inputs:
-        if not recipe.path(key).exists():
-            why = read_json(recipe.path(key, "failed.json")).get("message", "")
-            return recipe.fail(cell.key, made_from(key, why), None)
-    target = recipe.target(recipe.config, cell)
-    mark = mark_of(recipe, cell, target)
-    if (made := found_cell(recipe, cell, mark)) is not None:
-        return made
-    chains = recipe.path(cell.key, "chains")
-    context = Context(target, chains if mark else None, recipe.progress)
+    (target_of, make), path, chains = (
+        study,
+        folder / f"{cell.key}.nc",
+        folder / f"{cell.key}.chains",
+    )
+    path.unlink(missing_ok=True)
+    if not all((folder / f"{key}.nc").exists() for key in cell.inputs):
+        return "an input failed"
+    target = target_of(config, cell)
+    start = time.perf_counter()
     try:
-        tree = _tree(recipe, cell, context)
-        tree.attrs[MARK] = mark or ""
-        write_tree(tree, recipe.path(cell.key))
-    except (AdviFailed, CellFailed) as error:
-        return recipe.fail(cell.key, str(error), mark)
-    except (WriteError, RunCancelled):
+        inputs = tuple(posterior.open_posterior(folder / f"{key}.nc") for key in cell.inputs)
+        context = Context(target, chains, progress, inputs)
+        tree = make(config, cell, context) if make else sample(cell, context)
+        seconds = tree.attrs.setdefault(schema.WALL_TIME, time.perf_counter() - start)
+        netcdf.write_tree(tree, path)
+    except (errors.AdviFailed, CellFailed) as error:
+        return str(error)
+    except (WriteError, errors.RunCancelled):
         raise
     except Exception as error:
-        broken = Broken(error_in_words(error))
+        broken = Broken(errors.error_in_words(error))
         broken.trace = traceback.format_exc()
         raise broken from error
-    recipe.path(cell.key, "failed.json").unlink(missing_ok=True)
-    remove(chains)
-    return Made(seconds=float(tree.attrs.get(schema.WALL_TIME, 0.0)))
-
-
-def mark_of(recipe: Recipe, cell: Cell, target: Target | None) -> str | None:
-    """Hash everything that decides a cell's posterior; None where that cannot be known."""
-    deciding = {name: getattr(cell, name) for name in ("engine", "method", "settings", "seed")}
-    deciding["inputs"] = [_attributes(recipe.path(key)).get(MARK) for key in cell.inputs]
-    if not all(deciding["inputs"]):
-        return None
-    if target is not None:
-        symmetry = schema.encode_symmetry(target.symmetry)
-        deciding |= {"symmetry": symmetry, "dims": dict(target.dims)}
-    return fingerprint(target, progress=lambda line: tell(says=line), **deciding)
-
-
-def found_cell(recipe: Recipe, cell: Cell, mark: str | None = None) -> Made | None:
-    """Take what an earlier run made of a cell with its mark; a notice tells of a damaged file."""
-    mark = mark or mark_of(recipe, cell, recipe.target(recipe.config, cell))
-    path, failed = recipe.path(cell.key), read_json(recipe.path(cell.key, "failed.json"))
-    said = _attributes(path) if path.exists() else {MARK: ""}
-    if mark is not None and said.get(MARK, mark) == mark:
-        if examine(path) is Seal.SEALED:
-            tell(says="there already")
-            return Made(seconds=float(said.get(schema.WALL_TIME, 0.0)), found=True)
-        notice(f"{path} is damaged (its checksum is missing or wrong): it is made again.")
-    if mark is None or failed.get(MARK) != mark:
-        return None
-    tell(says=f"failed before: {failed['message']}")
-    return Made(failed["message"], found=True)
-
-
-def _tree(recipe: Recipe, cell: Cell, context: Context) -> xr.DataTree:
-    if recipe.make is None:
-        return sample(cell, context)
-    start = time.perf_counter()
-    inputs = tuple(open_posterior(recipe.path(key)) for key in cell.inputs)
-    tree = recipe.make(recipe.config, cell, replace(context, inputs=inputs))
-    tree.attrs.setdefault(schema.WALL_TIME, time.perf_counter() - start)
-    return tree
+    checkpoint.remove(chains)
+    return float(seconds)
 
 
 def sample(cell: Cell, context: Context, method: Method | None = None, **how: Any) -> xr.DataTree:
@@ -219,129 +104,192 @@ def sample(cell: Cell, context: Context, method: Method | None = None, **how: An
     return inference.infer(context.target, method, checkpoint=kept, **how)
 
 
+def only(
+    cells: Sequence[Cell], patterns: Sequence[str] | None, there: Iterable[str] = ()
+) -> list[Cell]:
+    """Take the cells whose keys match a pattern, such as ``split03.*``, their inputs, and those that were made before.
+
+    Without patterns all are taken. A pattern that matches no cell is a `StudyError`.
+    """
+    keys = [cell.key for cell in cells]
+    kept = set(keys if patterns is None else there)
+    for pattern in patterns or ():
+        if not (named := filter_names(keys, pattern)):
+            raise StudyError(
+                f"`--only` is {pattern!r}, which is the key of none of the {len(keys)} cells: name some such as "
+                f"{', '.join(keys[:3])}; * stands for any text."
+            )
+        kept.update(named)
+    for cell in reversed(cells):  # inputs come before the cells that need them
+        if cell.key in kept:
+            kept.update(cell.inputs)
+    return [cell for cell in cells if cell.key in kept]
+
+
+def marks_of(
+    study: Study, config: Any, cells: Iterable[Cell], say: Callable[[str], None]
+) -> dict[str, str | None]:
+    """Hash everything that decides each cell's posterior; None where that cannot be known."""
+    marks: dict[str, str | None] = {}
+    for cell in cells:
+        deciding = {name: getattr(cell, name) for name in ("engine", "method", "settings", "seed")}
+        deciding["inputs"] = [marks[key] for key in cell.inputs]
+        target = study.target(config, cell)
+        if target is not None:
+            symmetry = schema.encode_symmetry(target.symmetry)
+            deciding |= {"symmetry": symmetry, "dims": dict(target.dims)}
+        known = all(deciding["inputs"])
+        marks[cell.key] = (
+            fingerprint.fingerprint(target, progress=say, **deciding) if known else None
+        )
+    return marks
+
+
 def run_cells(
     study: Study,
     config: Any,
     run: Run,
     *,
-    progress: bool,
-    say: Callable[[str], None],
-    schedule: Schedule,
+    progress: bool = False,
+    say: Callable[[str], None] = lambda line: None,
+    scheduler: str | None = None,
+    workers: int | None = None,
+    retries: int = 1,
+    patterns: Sequence[str] | None = None,
 ) -> Outcomes:
-    """Run the cells that the folder does not hold yet; `say` is called with a line of text for every cell.
+    """Run the cells that the folder does not hold yet, and call `say` with a line of text for every cell.
+
+    They are made on the workers of a Dask scheduler, or on this machine: `workers` at once, on one core each; by
+    default as many as the cores suffice for, with as many cores each as a cell has chains. Where that is one, cells are
+    made in this process. A cell that an error breaks off is tried `retries` times again.
 
     Failures do not stop a study: of variational fits, of cells that `make` gave up, of cells whose input failed, and of
     those that errors broke off as often as they were tried. `Interrupted` on Ctrl-C, and a `StudyError` where a file
     cannot be written or no worker can make cells, say what is kept.
     """
-    cells, seen = study.cells(config), set[str]()
-    for cell in cells:
-        if cell.key in seen or not seen.issuperset(cell.inputs):
-            raise ArgumentError(
-                f"`cells` has the cell {cell.key} twice, or before one of its inputs: {', '.join(cell.inputs)}."
-            )
-        seen.add(cell.key)
-    at_once, cores = schedule.shares(cells)
-    here = schedule.scheduler == LOCAL and at_once == 1 and schedule.workers is None
+    cells = {cell.key: cell for cell in only(study.cells(config), patterns, run.record["cells"])}
+    there = cores.available_cores()
+    chains = (min(there, getattr(cell.settings, "chains", 1)) for cell in cells.values())
+    at_once = workers or max(1, min(there // max(chains, default=there), len(cells)))
+    here = scheduler is None and workers is None and at_once == 1
     folder = run.posteriors.absolute()
-    recipe = Recipe(study.target, study.make, config, folder, progress and here)
-    places = {cell.key: f"[{n}/{len(cells)}] {cell.label}" for n, cell in enumerate(cells, start=1)}
-    broken = set[str]()
+    labels = {key: f"[{n}/{len(cells)}] {c.label}" for n, (key, c) in enumerate(cells.items(), 1)}
+    failures: dict[str, str] = {}
+    done: dict[str, Path] = {}
+    broken: list[Cell] = []
 
     def hear(key: str, told: Mapping[str, Any]) -> None:
         if "records" in told:
-            record(f"{key}: {told['records']}")
+            run_log.record(f"{key}: {told['records']}")
         elif "again" in told:
-            say(f"{places[key]}: failed, and is tried again: {told['again']}")
+            say(f"{labels[key]}: failed, and is tried again: {told['again']}")
         else:
-            say(f"{places[key]}: {told['says']}" if told else places[key])
+            say(f"{labels[key]}: {told['says']}" if told else labels[key])
 
-    every = {cell.key: (recipe, cell) for cell in cells}
-    there = {} if here else {k: task for k, task in every.items() if recipe.path(k).exists()}
-    ended: dict[str, Made] = {
-        k: m for k, m in run_tasks(found_cell, there, hear=hear, here=True) if isinstance(m, Made)
-    }
+    def kept() -> str:
+        return f"{len(done)} of {len(cells)} cells are finished and kept in {run.path}: repeat the command to resume"
+
+    marks = marks_of(study, config, cells.values(), say)
+    for key, mark in marks.items():
+        before, path = run.record["cells"].get(key, {}), folder / f"{key}.nc"
+        if mark is None or before.get("mark") != mark:
+            continue
+        if "message" in before:
+            failures[key] = before["message"]
+            say(f"{labels[key]}: failed before: {failures[key]}")
+        elif path.exists() and seal.examine(path) is seal.Seal.SEALED:
+            done[key] = path
+            say(f"{labels[key]}: there already")
+        else:
+            run_log.notice(f"{path} is missing or damaged (its checksum): it is made again.")
+    missing = {key: cell for key, cell in cells.items() if key not in {*done, *failures}}
+    functions = (study.target, study.make)
     making = run_tasks(
         make_cell,
-        {key: task for key, task in every.items() if key not in ended},
-        None if schedule.scheduler == LOCAL else schedule.scheduler,
+        {key: (functions, config, c, folder, progress and here) for key, c in missing.items()},
+        scheduler,
         what="The study",
         hear=hear,
         say=say,
-        after={c.key: [k for k in c.inputs if k not in ended] for c in cells},
+        after={key: [k for k in cell.inputs if k in missing] for key, cell in missing.items()},
         at_once=at_once,
-        cores=cores,
+        cores=1 if workers else there // at_once,
         here=here,
-        retries=schedule.retries,
-        again=(TaskDied, Broken),
+        retries=retries,
+        again=(errors.TaskDied, Broken),
     )
-
-    def kept() -> str:
-        done = sum(made.failure is None for made in ended.values())
-        return f"{done} of {len(cells)} cells are finished and kept in {run.path}: repeat the command to resume"
-
     try:
-        for key, made in chain(list(ended.items()), making):
-            if isinstance(made, Exception):
-                broken.add(key)
-                trace = getattr(made, "trace", "")
-                hear(key, {"says": f"failed: {made}"})
-                made = recipe.fail(key, str(made), None, trace=trace)
-            ended[key] = made
-            if made.failure is not None:
-                run.note(key, status="failed", message=made.failure)
+        for key, found in making:
+            if isinstance(found, float):
+                done[key] = folder / f"{key}.nc"
+                run.note(key, status="done", seconds=found, mark=marks[key])
+                count = f"{len(done) + len(failures)} of {len(cells)} cells have ended"
+                say(f"{labels[key]}: done in {found:.0f} s; {count}")
                 continue
-            run.note(key, status="done", seconds=made.seconds)
-            if not made.found:
-                count = f"{len(ended)} of {len(cells)} cells have ended"
-                hear(key, {"says": f"done in {made.seconds:.0f} s; {count}"})
+            mark, more = marks[key], {}
+            if isinstance(found, Exception):
+                broken.append(cells[key])
+                mark, more = None, {"trace": getattr(found, "trace", "")}
+            failures[key] = str(found)
+            failed = next((k for k in cells[key].inputs if k in failures), None)
+            if failed is not None:
+                mark, failures[key] = None, errors.made_from(failed, failures[failed])
+            run.note(key, status="failed", message=failures[key], mark=mark, **more)
+            say(f"{labels[key]}: failed: {failures[key]}")
     except KeyboardInterrupt:
         making.close()
-        raise Interrupted(f"interrupted; {kept()}") from None
+        raise errors.Interrupted(f"interrupted; {kept()}") from None
     except (WriteError, TaskError) as error:
         raise StudyError(f"{str(error).removesuffix('.')}; {kept()}.") from error
-    failures = {cell: failure for cell in cells if (failure := ended[cell.key].failure) is not None}
-    paths = {cell: recipe.path(cell.key) for cell in cells if cell not in failures}
-    return Outcomes(paths, failures, tuple(cell for cell in cells if cell.key in broken))
+    return Outcomes(
+        {cells[key]: done[key] for key in cells if key in done},
+        {cells[key]: failures[key] for key in cells if key in failures},
+        tuple(broken),
+    )
 
 
+@dataclass
 class Run:
-    """A run's folder, and what its `run.json` says; as a context it records how the run ended."""
+    """A run's folder, and what its `run.json` says."""
 
-    def __init__(self, path: Path, record: dict[str, Any], *, force: bool = False) -> None:
-        self.path, self.record, self._force = path, record, force
-        self.posteriors, self.tables = path / "posteriors", path / "tables.md"
-        self._lock = locked(path, argument="--out")
+    path: Path
+    record: dict[str, Any]
+    force: bool = False  # Whether to begin again.
+
+    @property
+    def posteriors(self) -> Path:
+        """The folder of the cells' posteriors."""
+        return self.path / "posteriors"
 
     def note(self, key: str, **what: Any) -> None:
         """Record what became of a cell."""
         self.record["cells"][key] = what
-        self._mark("running")
+        self.mark("running")
 
-    def __enter__(self) -> Run:
-        """Hold the folder, and record that the run is under way; `InUse` if somebody else holds it."""
-        self._lock.__enter__()
-        if self._force:
-            shutil.rmtree(self.posteriors, ignore_errors=True)
-        self._mark("running")
-        self.posteriors.mkdir(exist_ok=True)
-        sweep(self.posteriors)
-        return self
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        """Record how the run ended, and let go of the folder."""
-        with suppress(*[WriteError] if error else []):  # what broke the run off tells more
-            if error is None:
-                self._mark("done")
-            elif isinstance(error, Interrupted | KeyboardInterrupt):
-                self._mark("interrupted")
-            else:
-                self._mark("failed", message=f"{type(error).__name__}: {error}")
-        self._lock.__exit__(None, None, None)
-
-    def _mark(self, status: str, **what: Any) -> None:
+    def mark(self, status: str, **what: Any) -> None:
+        """Record how far the run is."""
         self.record = {**self.record, "status": status, **what}
-        write_sealed(self.path / "run.json", self.record)
+        seal.write_sealed(self.path / "run.json", self.record)
+
+    @contextmanager
+    def held(self) -> Iterator[Run]:
+        """Hold the folder for the run, and record how it ended; `InUse` if somebody else holds it."""
+        with locks.locked(self.path, argument="--out"):
+            if self.force:
+                shutil.rmtree(self.posteriors, ignore_errors=True)
+            self.mark("running")
+            self.posteriors.mkdir(exist_ok=True)
+            writing.sweep(self.posteriors)
+            try:
+                yield self
+            except BaseException as error:
+                with suppress(WriteError):  # what broke the run off tells more
+                    if isinstance(error, errors.Interrupted | KeyboardInterrupt):
+                        self.mark("interrupted")
+                    else:
+                        self.mark("failed", message=f"{type(error).__name__}: {error}")
+                raise
+            self.mark("done")
 
 
 def open_run(path: Path | None, *, study: str, config: Any, command: list[str], force: bool) -> Run:
@@ -350,14 +298,14 @@ def open_run(path: Path | None, *, study: str, config: Any, command: list[str], 
     The cells that are there are taken. A folder that holds something else, or a run with other settings, is a
     `StudyError` unless `force` is true: then the run begins again.
     """
-    from onebasin.inference.runs.provenance import commit, machine, versions
-
-    digest = config_hash(study, config)
+    text = f"{study}\n{json.dumps(as_dict(config), sort_keys=True)}"
+    digest = hashlib.sha256(text.encode()).hexdigest()
     path = path or Path("runs") / f"{study}-{digest[:10]}"
     if path.exists() and not path.is_dir():
         raise StudyError(f"`--out` is {path}, which is a file: name a folder.")
     others = path.is_dir() and any(not entry.name.startswith(".") for entry in path.iterdir())
-    if others and not force and read_json(path / "run.json").get("config_hash") != digest:
+    earlier = {} if force else seal.read_json(path / "run.json")
+    if others and not force and earlier.get("config_hash") != digest:
         raise StudyError(
             f"`--out` is {path}, which holds something else, or a run with other settings: name another folder, or "
             "replace what is there with --force."
@@ -365,14 +313,9 @@ def open_run(path: Path | None, *, study: str, config: Any, command: list[str], 
     path.mkdir(parents=True, exist_ok=True)
     typed = re.sub(r" --(out[ =]\S+|record\b)", "", shlex.join(command))
     made = {"study": study, "config": as_dict(config), "config_hash": digest, "command": typed}
-    made |= {"versions": versions(), "commit": commit(), "machine": machine(), "cells": {}}
-    return Run(path, made, force=force)
-
-
-def config_hash(study: str, config: Any) -> str:
-    """Hash a study's settings."""
-    text = f"{study}\n{json.dumps(as_dict(config), sort_keys=True)}"
-    return hashlib.sha256(text.encode()).hexdigest()
+    made |= {"versions": provenance.versions(), "commit": provenance.commit()}
+    made["machine"] = provenance.machine()
+    return Run(path, {**made, "cells": earlier.get("cells", {})}, force)
 
 
 def finish(study: Study, config: Any, run: Run, outcomes: Outcomes) -> Frames:
@@ -384,11 +327,11 @@ def finish(study: Study, config: Any, run: Run, outcomes: Outcomes) -> Frames:
         made = {n: v for n, v in run.record.items() if n not in ("cells", "status")}
         made["seconds"] = sum(float(cell.get("seconds", 0.0)) for cell in cells)
         write_results(run.path / "results.json", made, frames)
-        with replacing(run.tables) as part:
-            tables = map(table_to_markdown, tables_of(study.tables, frames))
+        tables = map(table_to_markdown, tables_of(study.tables, frames))
+        with writing.replacing(run.path / "tables.md") as part:
             part.write_text("\n\n".join([*tables, ""]), encoding="utf-8")
         for name, figure in study.figures(config, outcomes, frames).items():
-            with replacing(run.path / f"{name}.png") as part:
+            with writing.replacing(run.path / f"{name}.png") as part:
                 figure.savefig(part, format="png", dpi=150)
     except Exception:
         if not outcomes.broken:  # else it cannot do without the cells that failed
@@ -398,8 +341,8 @@ def finish(study: Study, config: Any, run: Run, outcomes: Outcomes) -> Frames:
         more = f", and {others} more" if others else ""
         raise StudyError(
             f"{len(outcomes.paths)} cells have a posterior, but {first.key} failed{more}: "
-            f"{outcomes.failures[first]}; {run.posteriors / first.key}.failed.json says where, and the same command "
-            "tries again what failed."
+            f"{outcomes.failures[first]}; {run.path / 'run.json'} says where, and the same command tries again what "
+            "failed."
         )
     return frames
 
@@ -407,20 +350,20 @@ def finish(study: Study, config: Any, run: Run, outcomes: Outcomes) -> Frames:
 def write_results(path: Path, made: Mapping[str, Any], frames: Frames) -> None:
     """Write frames, and how they were made: the names of the columns once, and a line a row."""
     split = {n: {"columns": list(f), "rows": f.to_numpy().tolist()} for n, f in frames.items()}
-    text = json_text(seal_json(json_safe({**made, "frames": split})))
-    with replacing(path) as part:
+    text = json_text(seal.seal_json(json_safe({**made, "frames": split})))
+    with writing.replacing(path) as part:
         part.write_text(re.sub(r"\n {10,}|\n {8}(?=\])", "", text) + "\n", encoding="utf-8")
 
 
 def read_results(path: Path, study: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """Read how results of a study were made, and its frames; from a file, or from the folder of a finished run."""
     file = path / "results.json" if path.is_dir() else path
-    made = read_json(file)
+    made = seal.read_json(file)
     if "frames" not in made:
         raise StudyError(
             f"`--show` finds no recorded numbers in {path}: run the study, or name a run's folder by --out."
         )
-    if examine_json(made) is Seal.DAMAGED:
+    if seal.examine_json(made) is seal.Seal.DAMAGED:
         raise StudyError(f"`--show` reads {file}, whose checksum is wrong: restore the file.")
     if made["study"] != study:
         raise StudyError(
@@ -435,17 +378,3 @@ def read_results(path: Path, study: str) -> tuple[dict[str, Any], dict[str, Any]
 def recorded(study: str, size: str = "") -> Path:
     """Return the file of a study's recorded results; `size` where it is not of the default size."""
     return RESULTS / f"{study}{size and '-'}{size}.json"
-
-
-def _attributes(path: Path) -> dict[str, Any]:
-    """Attributes of a posterior's file; none where it cannot be read."""
-    import h5py
-
-    try:
-        with h5py.File(path) as file:
-            return {
-                n: v.item() if hasattr(v, "item") and v.size == 1 else v
-                for n, v in file.attrs.items()
-            }
-    except (OSError, RuntimeError, ValueError, KeyError):
-        return {}

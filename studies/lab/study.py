@@ -1,33 +1,126 @@
-"""Studies: what the command line was given, cells to run, measures of them, and the tables of the measures."""
+"""Studies: a study has a design (cells and their settings), measures of the cells' posteriors, tables and figures.
+
+A cell is one posterior, problem x method x engine, and split or data set where there are several. It may be made from
+the posteriors of cells before it, its inputs. (A cell of a table is a `TableCell`.)
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
-from fnmatch import filter as matching
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from onebasin.base.checks import choose
-from onebasin.base.errors import StudyError, check_seed
+from onebasin.base.errors import OnebasinError, StudyError, check_seed
 from onebasin.inference import Hmc, Nuts
 
 from .. import registry
-from .cells import Cell, Context, Outcomes
-from .frames import Frames
-from .tables import Summary
+from .tables import ENGINE_WORDS, METHOD_WORDS, Frames, Summary
 
 if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
+    from onebasin.analysis.diagnostics.result import Diagnosis
     from onebasin.models.target import Target
 
-
 ENGINES = ("numpyro", "stan")
-"""The engines of studies, in order; "stan" is CmdStan, the name that all records have. Why not the interpreter:
-docs/developing/adding-a-study.md, "Engines"."""
+"""The engines of studies, in order; "stan" is CmdStan, the name that all records have."""
+
+
+class CellFailed(OnebasinError, RuntimeError):
+    """A posterior that could not be made; raised by a study's `make`, it fails that cell alone."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One posterior of a study."""
+
+    problem: str  # Label of what is inferred: a parametrisation, a model.
+    method: str  # Method: one of `inference.methods.WORDS`, or whatever the study's `make` knows.
+    engine: str  # Engine.
+    settings: Any  # Settings of the method, frozen; JSON can say them.
+    seed: int  # Seed of the sampler.
+    split: int | None = None  # Number of the split, from 1; None where there is one set of data.
+    inputs: tuple[str, ...] = ()  # Keys of earlier cells whose posteriors this one is made from.
+    data: str = ""  # Name of the data set, where there are several; empty where there is one.
+    number: int = 1  # Of the data set or the run, from 1.
+    case: Any = None  # What a study varies in its data or model besides; hashable.
+
+    @classmethod
+    def of(cls, key: str, settings: Any, seed: int, inputs: tuple[str, ...] = ()) -> Cell:
+        """Make the cell of a key without a split, ``problem.method.engine``."""
+        problem, method, engine = key.split(".")
+        return cls(problem, method, engine, settings, seed, inputs=inputs)
+
+    @property
+    def key(self) -> str:
+        """Name of its file, without ending."""
+        split = "" if self.split is None else f"split{self.split:02d}"
+        return ".".join(filter(None, (self.data, split, self.problem, self.method, self.engine)))
+
+    @property
+    def label(self) -> str:
+        """Name for a reader."""
+        split = "" if self.split is None else f"split {self.split}"
+        method = METHOD_WORDS.get(self.method, self.method)
+        engine = ENGINE_WORDS.get(self.engine, self.engine)
+        return ", ".join(filter(None, (self.data, split, self.problem, method, engine)))
+
+    @property
+    def factors(self) -> dict[str, Any]:
+        """The columns that a row of this cell begins with: key, label, problem, method, engine, split, data."""
+        names = ["key", "label", "problem", "method", "engine"]
+        names += ["split"] if self.split is not None else []
+        names += ["data"] if self.data else []
+        return {name: getattr(self, name) for name in names}
+
+
+@dataclass(frozen=True, eq=False)
+class Outcomes:
+    """The results of the cells."""
+
+    paths: Mapping[Cell, Path]  # Posterior files of the cells that succeeded.
+    failures: Mapping[Cell, str]  # Lines that say why the others did not.
+    broken: tuple[Cell, ...] = ()
+    """Those of the others that failed by an error, and are tried again by the next run."""
+    _diagnoses: dict[Cell, Diagnosis] = field(default_factory=dict, init=False, repr=False)
+
+    def tree(self, cell: Cell) -> xr.DataTree:
+        """Read the posterior of a cell that succeeded."""
+        from onebasin.inference.runs.posterior import open_posterior
+
+        return open_posterior(self.paths[cell])
+
+    def diagnosis(self, cell: Cell) -> Diagnosis:
+        """Diagnose the posterior of a cell that succeeded, once."""
+        from onebasin.analysis.diagnostics.measure import measure
+
+        if cell not in self._diagnoses:
+            self._diagnoses[cell] = measure(self.tree(cell))
+        return self._diagnoses[cell]
+
+    def find(self, problem: str, method: str) -> xr.DataTree | None:
+        """Read the posterior of a problem by a method; None where there is none."""
+        cells = (cell for cell in self.paths if (cell.problem, cell.method) == (problem, method))
+        return next(map(self.tree, cells), None)
+
+    def __iter__(self) -> Iterator[Cell]:
+        return iter(self.paths)
+
+
+@dataclass(frozen=True, eq=False)
+class Context:
+    """The arguments of `make` other than the cell."""
+
+    target: Target | None  # What the study's `target` gave for the cell.
+    checkpoint: Path | None
+    """A folder of the cell's own, removed once its posterior is there: chains go there as they are drawn. None where
+    a chain could not be told from another's."""
+    progress: bool  # Whether to show bars.
+    inputs: tuple[xr.DataTree, ...] = ()  # Posteriors of the cells that it is made from, in order.
 
 
 @dataclass(frozen=True)
@@ -44,8 +137,7 @@ class Options:
     splits: int | None = None
     dtype: str | None = None  # Precision of the NumPyro engine.
     datasets: int | None = None  # `chains`, `warmup`, `draws`, `splits`, `datasets`: counts.
-    parametrisations: tuple[str, ...] | None = None
-    """Labels of some of the study's parametrisations."""
+    parametrisations: tuple[str, ...] | None = None  # Labels of some of the study's.
     problems: tuple[str, ...] | None = None  # Labels of some of the study's problems.
 
     def __post_init__(self) -> None:
@@ -73,9 +165,8 @@ class Options:
     ) -> tuple[str, ...]:
         """Labels of the parametrisations or problems to run, in the order given; refuses those that are not known."""
         given: tuple[str, ...] | None = getattr(self, word)
-        if given is None:
-            return default
-        return tuple(dict.fromkeys(choose(word, label, known) for label in given))
+        chosen = default if given is None else [choose(word, label, known) for label in given]
+        return tuple(dict.fromkeys(chosen))
 
     def refuse(self, study: str, *names: str) -> None:
         """Refuse options that a study does not have, if one of them was given."""
@@ -103,8 +194,8 @@ class Study:
     """From settings, outcomes and frames to the paper's figures, by the names of their files."""
     make: Callable[[Any, Cell, Context], xr.DataTree] | None = None
     """From settings, cell and a `Context` to the cell's posterior. Without it the target is sampled by the cell's
-    method; `making.sample` does the same inside a `make`. What it makes may depend on the cell's target, engine,
-    method, settings, seed and inputs alone: these are what a finished cell is recognised by."""
+    method; `run.sample` does the same inside a `make`. What it makes may depend on the cell's target, engine, method,
+    settings, seed and inputs alone: these are what a finished cell is recognised by."""
 
 
 def find_study(name: str) -> Study:
@@ -113,30 +204,3 @@ def find_study(name: str) -> Study:
     module = import_module(registry.STUDIES[name].module, __package__.rpartition(".")[0])
     study: Study = module.STUDY
     return study
-
-
-def only(study: Study, patterns: Iterable[str], folder: Path | None = None) -> Study:
-    """Restrict a study to the cells whose keys match a pattern, such as ``split03.*``, and to their inputs.
-
-    Cells whose posteriors the folder has are taken too, so that a study can be run part by part. On a run, a pattern
-    that matches no cell is a `StudyError`.
-    """
-    wanted = tuple(patterns)
-
-    def cells(config: Any) -> tuple[Cell, ...]:
-        every = study.cells(config)
-        keys = [cell.key for cell in every]
-        kept = {key for key in keys if folder is not None and (folder / f"{key}.nc").exists()}
-        for pattern in wanted:
-            if not (named := matching(keys, pattern)):
-                raise StudyError(
-                    f"`--only` is {pattern!r}, which is the key of none of the {len(keys)} cells: name some such as "
-                    f"{', '.join(keys[:3])}; * stands for any text."
-                )
-            kept.update(named)
-        for cell in reversed(every):  # inputs come before the cells that need them
-            if cell.key in kept:
-                kept.update(cell.inputs)
-        return tuple(cell for cell in every if cell.key in kept)
-
-    return replace(study, cells=cells)

@@ -1,4 +1,8 @@
-"""The tables of a study: what the paper prints, what was found here, and the interval of that.
+"""Frames of measures, as pandas has them, and tables: what the paper prints, what was found, its interval.
+
+A frame has a row a cell, or a row a cell and something else. Its columns are factors (problem, method, engine, split,
+seed, ...) and measures, of the type object: values are those that JSON keeps unchanged, and None for all that is
+missing or not finite. So a table is the same from the run as from the record.
 
 A number of a table is the mean of a measure over rows of a frame (data sets, splits, seeds), or of its change between
 two levels of a factor, pair by pair. The interval is Student's, at 95 %; that of a ratio is of the mean logarithm,
@@ -10,24 +14,76 @@ correction of Nadeau and Bengio 2003, Inference for the generalization error, Ma
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
 
+from onebasin.base.jsonable import json_safe
 from onebasin.base.table import Column, Table
 
-from .cells import ENGINE_WORDS, METHOD_WORDS
-from .frames import Frames, Row, Source, rows_of
-
+METHOD_WORDS = {
+    "nuts": "NUTS",
+    "mclmc": "MCLMC",
+    "meanfield": "mean-field ADVI",
+    "fullrank": "full-rank ADVI",
+}
+ENGINE_WORDS = {"numpyro": "NumPyro", "stan": "Stan"}
 CONFIDENCE = 0.95
+Row = Mapping[str, Any]
+Frames = Mapping[str, pd.DataFrame]
+"""A study's frames by name; most studies have one, `cells`."""
+Source = str | Callable[[Frames], Any]
+"""The source of rows: the name of a frame, or a function of all frames to a frame or to rows."""
 Measure = str | Callable[[Row], Any]
 """A column, or a function of the row: a number, or a list of numbers (of seeds, of fits) to average over."""
 Printed = float | str | None
 """A number that the paper prints, or what it says instead: ``lower``."""
+
+
+def frame_of(rows: Iterable[Row]) -> pd.DataFrame:
+    """Gather rows, whose columns may differ; NumPy's numbers and arrays become plain numbers and lists."""
+    text = json.dumps([dict(row) for row in rows], default=lambda value: value.tolist())
+    plain = json_safe(json.loads(text))
+    columns = list(dict.fromkeys(column for row in plain for column in row))
+    values = [[row.get(name) for name in columns] for row in plain]
+    return pd.DataFrame(values, columns=pd.Index(columns, dtype=object), dtype=object)
+
+
+def rows_of(source: Source, frames: Frames) -> list[dict[str, Any]]:
+    """Take rows from the frames; of a frame that is not there, none."""
+    taken = frames.get(source, frame_of(())) if isinstance(source, str) else source(frames)
+    return (taken if isinstance(taken, pd.DataFrame) else frame_of(taken)).to_dict("records")
+
+
+def select(name: str, *known: str, **wanted: Any) -> Callable[[Frames], pd.DataFrame]:
+    """Select the rows of one frame that have a value in some columns, and these values in others."""
+
+    def taken(frames: Frames) -> pd.DataFrame:
+        frame = frames.get(name, frame_of(()))
+        for column in known:
+            frame = frame[frame[column].notna()] if column in frame else frame[:0]
+        return where(frame, **wanted) if len(frame) else frame
+
+    return taken
+
+
+def where(frame: pd.DataFrame, **wanted: Any) -> pd.DataFrame:
+    """Keep the rows with these values; a tuple of values allows each of them."""
+    for name, value in wanted.items():
+        frame = frame[frame[name].isin(value if isinstance(value, tuple) else (value,))]
+    return frame
+
+
+def find(frame: pd.DataFrame, **wanted: Any) -> Any:
+    """Return the first row with these values, a mapping; None where there is none."""
+    found = where(frame, **wanted) if len(frame) else frame
+    return None if found.empty else dict(found.iloc[0])
 
 
 @dataclass(frozen=True)
@@ -59,60 +115,64 @@ class Summary:
 
     def rows(self, frames: Frames) -> list[dict[str, Any]]:
         """Give the table's rows as plain values: what is missing or not trusted is left out and counted."""
-        return [
-            {"of": name, "measure": heading, "printed": self.printed(first).get(heading), **found}
-            for name, first, sides in self._groups(frames)
-            for heading, measure in self.measures.items()
-            if (found := self._found(frames, measure, sides)) is not None
-        ]
+        every = []
+        for name, first, sides in self._groups(frames):
+            trust = [all(self.trusted(frames, row) for row in rows) for rows in sides]
+            printed = self.printed(first)
+            for heading, measure in self.measures.items():
+                if (found := self._found(measure, sides, trust)) is not None:
+                    what = {"of": name, "measure": heading, "printed": printed.get(heading)}
+                    every.append(what | found)
+        return every
 
     def __call__(self, frames: Frames) -> Table:
         """Make the table."""
         columns = ("of", "measure", "printed", "here", "95 % interval", "numbers", "left out")
-        rows = tuple(
-            (*(r[n] for n in columns[:4]), _write(r["low"], r["high"]), r["numbers"], r["left out"])
-            for r in self.rows(frames)
-        )
+        rows = []
+        for row in self.rows(frames):
+            low, high = row["low"], row["high"]
+            interval = None if low is None or high is None else f"{low:.4g} to {high:.4g}"
+            rows.append(tuple((row | {"95 % interval": interval})[name] for name in columns))
         headings = tuple(Column(name, digits=4) for name in columns)
-        return Table(headings, rows, self.caption).without_empty_columns()
+        return Table(headings, tuple(rows), self.caption).without_empty_columns()
 
     def _groups(self, frames: Frames) -> Iterator[tuple[str, Row, list[list[Row]]]]:
         """Give the name of each group, its first row, and the rows behind it: one each, or two that are paired."""
         every, change = rows_of(self.over, frames), self.change
-        if change is None:
-            for group in _grouped(every, self.by):
-                yield self._name(group[0]), group[0], [[row] for row in group]
-            return
-        for levels in change.levels:
-            some = [row for row in every if row[change.factor] in levels]
-            for group in _grouped(some, self.by):
-                first, second = (
-                    {row.get(change.pair): row for row in group if row[change.factor] == level}
-                    for level in levels
-                )
-                pairs = [[first[key], second[key]] for key in first if key in second]
-                if pairs:
-                    compared = " to ".join(map(_word, levels))
-                    yield f"{compared}, {self._name(pairs[0][1])}".strip(", "), pairs[0][1], pairs
-
-    def _name(self, row: Row) -> str:
-        return ", ".join(_named(name, row[name]) for name in self.by if row[name] is not None)
+        for levels in change.levels if change else [()]:
+            groups: dict[tuple[Any, ...], list[Row]] = {}
+            for row in every:
+                if change is None or row[change.factor] in levels:
+                    groups.setdefault(tuple(row[name] for name in self.by), []).append(row)
+            for group in groups.values():
+                sides: list[list[Row]] = [[row] for row in group]
+                if change is not None:
+                    first, second = (
+                        {row.get(change.pair): row for row in group if row[change.factor] == level}
+                        for level in levels
+                    )
+                    sides = [[first[key], second[key]] for key in first if key in second]
+                if sides:
+                    last = sides[0][-1]
+                    parts = [" to ".join(map(_word, levels))]
+                    parts += [_named(n, last[n]) for n in self.by if last[n] is not None]
+                    yield ", ".join(filter(None, parts)), last, sides
 
     def _found(
-        self, frames: Frames, measure: Measure, groups: Sequence[Sequence[Row]]
+        self, measure: Measure, groups: Sequence[Sequence[Row]], trust: Sequence[bool]
     ) -> dict[str, Any] | None:
         """Average a measure, or its change; None where no row has it."""
         numbers: list[float] = []
         left_out, seen = 0, False
         ratio = self.change is not None and self.change.scale == "ratio"
-        for group in groups:
-            sides = [_values(measure, row) for row in group]
-            seen |= any(value is not None for side in sides for value in side)
-            trusted = all(self.trusted(frames, row) for row in group)
-            for values in zip_longest(*sides):  # a list may be missing
+        for group, trusted in zip(groups, trust, strict=True):
+            for values in zip_longest(*(_values(measure, row) for row in group)):
                 known = [v for v in values if v is not None and math.isfinite(v)]
+                seen |= any(v is not None for v in values)  # a list may be missing
                 if trusted and len(known) == len(values) and (not ratio or min(known) > 0):
-                    numbers.append(_compare(known, ratio=ratio))
+                    first, last = known[0], known[-1]
+                    change = math.log(last / first) if ratio else float(last - first)
+                    numbers.append(first if self.change is None else change)
                 else:
                     left_out += 1
         if not seen:
@@ -122,14 +182,6 @@ class Summary:
             here, low, high = (None if v is None else math.exp(v) for v in (here, low, high))
         ends = {"here": here, "low": low, "high": high}
         return {**ends, "numbers": len(numbers), "left out": left_out}
-
-
-def _grouped(rows: Sequence[Row], by: Sequence[str]) -> list[list[Row]]:
-    """Divide the rows into those that have the same values in these columns, in order of appearance."""
-    groups: dict[tuple[Any, ...], list[Row]] = {}
-    for row in rows:
-        groups.setdefault(tuple(row[name] for name in by), []).append(row)
-    return list(groups.values())
 
 
 def mean_with_interval(
@@ -160,29 +212,14 @@ def tables_of(summaries: Sequence[Summary], frames: Frames) -> tuple[Table, ...]
 
 
 def _values(measure: Measure, row: Row) -> list[float | None]:
-    value = row.get(measure) if isinstance(measure, str) else _ask(measure, row)
-    return list(value) if isinstance(value, list | tuple | np.ndarray) else [value]
-
-
-def _ask(measure: Callable[[Row], Any], row: Row) -> Any:
-    """Ask a function of a row; a number that it needs may be missing."""
+    """Take the measure of a row, as a list; a number that a function needs may be missing."""
     try:
-        return measure(row)
+        value = row.get(measure) if isinstance(measure, str) else measure(row)
     except TypeError:
-        if any(value is None for value in row.values()):
-            return None
-        raise
-
-
-def _compare(values: Sequence[float], *, ratio: bool) -> float:
-    if len(values) == 1:
-        return values[0]
-    first, second = values
-    return math.log(second / first) if ratio else float(second - first)
-
-
-def _write(low: float | None, high: float | None) -> str | None:
-    return None if low is None or high is None else f"{low:.4g} to {high:.4g}"
+        if all(entry is not None for entry in row.values()):
+            raise
+        value = None
+    return list(value) if isinstance(value, list | tuple | np.ndarray) else [value]
 
 
 def _word(value: Any) -> str:

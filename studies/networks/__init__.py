@@ -7,15 +7,14 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from onebasin.analysis.alignment.preparation import prior_scales
+from onebasin.analysis.alignment.align import prior_scales
 from onebasin.analysis.predictive.heldout import HeldOut
 from onebasin.base.errors import StudyError
 from onebasin.models import BayesianNetwork
 from onebasin.posteriors import schema
 from onebasin.posteriors.view import as_view
 
-from ..lab.cells import Cell, Outcomes
-from ..lab.frames import Frames, Row, frame_of
+from ..lab import Cell, Frames, Outcomes, Row, frame_of
 
 MAX_RHAT = 1.05
 """R-hat of f above which chains disagree: what they say of the posterior is not to be trusted."""

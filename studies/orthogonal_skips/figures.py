@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from matplotlib.figure import Figure
 
 from onebasin.analysis.plots import style
-from onebasin.analysis.plots.uncertainty import plot_uncertainty
+from onebasin.analysis.plots.bands import plot_uncertainty
 
 from ..lab import METHOD_WORDS, Frames, Outcomes, where
 from .design import ALL, TRUTH, VI, SkipsConfig, dataset

@@ -6,9 +6,63 @@ its permanent next to the paper's InfoNCE, and HMC as the truth. Classifiers are
 widths with `--full`; by default of 2,000 of its images, averaged to 14 x 14, and `--quick` takes 1,000 digits.
 """
 
-from .. import lab
-from .design import cells, configure, target
-from .making import make, measures
-from .tables import TABLES, draw_figures
+from dataclasses import replace
+from typing import Any
 
-STUDY = lab.Study(configure, cells, target, measures, TABLES, draw_figures, make)
+import xarray as xr
+
+from onebasin.base.errors import InferenceError
+from onebasin.truth.problems.images import image_split
+
+from ..lab import Cell, CellFailed, Context, Frames, Outcomes, Study, frame_of, rows_of, select
+from ..lab.run import sample
+from ..networks import from_tree, to_tree
+from . import classifiers, design, two_modes, two_weights
+from .design import INTERPOLATION, FitSettings, cells, configure, target
+from .figures import draw_figures
+from .tables import TABLES
+
+
+def make(config: design.InvariantConfig, cell: Cell, context: Context) -> xr.DataTree:
+    """Make a cell's posterior."""
+    if cell.key in (INTERPOLATION, design.QUADRATURE):
+        part = two_modes if cell.key == INTERPOLATION else two_weights
+        return to_tree(part.run(cell.settings))
+    if isinstance(cell.settings, FitSettings):
+        how: Any = cell.settings.mutual_information
+        method = replace(cell.settings.vi, mutual_information=how)
+        try:
+            fitted = sample(cell, context, method, engine=None)  # whichever has a definition
+        except InferenceError as error:  # an ELBO that became infinite or undefined
+            raise CellFailed(str(error)) from error
+        if not cell.problem.startswith("width-"):
+            return fitted
+        test = image_split(config.images, cell.seed).test
+        return classifiers.with_predictions(fitted, cell.settings.kept, test)
+    if isinstance(cell.settings, design.TruthSettings):
+        first, *others = context.inputs
+        if cell.method != "truth":
+            return classifiers.hold_against(first, others[0], cell.settings)
+        return classifiers.make_truth(
+            first, cell.settings, image_split(config.images, cell.seed).test
+        )
+    return sample(cell, context)
+
+
+def measures(config: design.InvariantConfig, outcomes: Outcomes) -> Frames:
+    """Fill the frames of the parts, and `weight_fits`, a row an alpha and method: see `two_weights.score_fits`."""
+    frames: dict[str, Any] = {}
+    for cell in outcomes:
+        if cell.key in (INTERPOLATION, design.QUADRATURE):
+            frames |= from_tree(outcomes.tree(cell))
+    settings, rows = config.two_weights, []
+    for case in rows_of(select("cases", noise=settings.noise), frames):
+        for method in two_weights.METHODS:
+            tree = outcomes.find(design.alpha_problem(case["alpha"]), method)
+            if tree is not None:
+                rows.append(two_weights.score_fits(settings, case, method, tree))
+    frames["weight_fits"] = frame_of(rows)
+    return {**frames, **classifiers.measure(config, outcomes)}
+
+
+STUDY = Study(configure, cells, target, measures, TABLES, draw_figures, make)

@@ -9,10 +9,9 @@ from onebasin.models.symmetry.blocks import Exchangeable, blocks_of
 from onebasin.truth.problems.images import Images, classifier, image_split
 
 from ..lab import Cell, Options
-from .two_modes import measures as two_modes
-from .two_modes.measures import InterpolationSettings
-from .two_weights import design as two_weights_design
-from .two_weights.design import TwoWeightSettings
+from . import two_modes, two_weights
+from .two_modes import InterpolationSettings
+from .two_weights import TwoWeightSettings
 
 NAME = "permutation-invariant-vi"
 MADE, NUMPYRO = "analysis", "numpyro"
@@ -93,7 +92,7 @@ class InvariantConfig:
 QUICK = InvariantConfig(
     seed=0,
     interpolation=two_modes.QUICK,
-    two_weights=two_weights_design.QUICK,
+    two_weights=two_weights.QUICK,
     images=Images("digits", side=8, train=1000),
     widths=(8, 16, 32),
     infonce=(2, 100),
@@ -182,12 +181,12 @@ def cells(config: InvariantConfig) -> tuple[Cell, ...]:
     First the parts without images, then the classifiers, width by width: trained networks, every method's fits, and,
     where HMC is affordable, its draws, the same aligned, and how far each method's fits are from them in weights.
     """
-    seed, vi = config.seed, two_weights_design.fit_settings(config.two_weights)
+    seed, vi = config.seed, two_weights.fit_settings(config.two_weights)
     made = {INTERPOLATION: config.interpolation, QUADRATURE: config.two_weights}
     found = [Cell.of(key, settings, seed) for key, settings in made.items()]
     for alpha in config.two_weights.alphas:
         cell = partial(Cell, alpha_problem(alpha), seed=seed, case=alpha)
-        for label, how in two_weights_design.METHODS.items():
+        for label, how in two_weights.METHODS.items():
             found.append(cell(label, NUMPYRO, FitSettings(how, vi)))
     for width in config.widths:
         cell = partial(Cell, width_problem(width), seed=seed, case=width)
@@ -212,7 +211,7 @@ def target(config: InvariantConfig, cell: Cell) -> NetworkTarget | None:
     if cell.case is None:
         return None
     if not cell.problem.startswith("width-"):
-        return two_weights_design.target(config.two_weights, cell.case)
+        return two_weights.target(config.two_weights, cell.case)
     train = image_split(config.images, config.seed).train
     name = f"{NAME}-{config.images.data}"
     return classifier(config.images, cell.case).condition(train.x, train.y, name=name)

@@ -1,16 +1,12 @@
-"""The tables of all parts, and their figures."""
+"""The tables of all parts."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 import numpy as np
-from matplotlib.figure import Figure
 
-from ..lab import Change, Frames, Outcomes, Row, Summary, rows_of
-from .design import InvariantConfig
-from .proximity import mean_bound, theorem_bound
-from .two_modes.figures import appendix, figure_three
-from .two_weights.figures import contours, over_alpha
-from .two_weights.measures import relative_separation, separations
+from ..lab import Change, Frames, Row, Summary, rows_of
+from .classifiers import mean_bound, theorem_bound
+from .two_weights import separations
 
 REPORTED = {0.25: 1.25, 0.5: 2.5, 1.0: 5.0, 2.0: 10.0}
 """Distances between the modes at which the paper's plots are said to have a threshold, by sigma."""
@@ -48,7 +44,7 @@ def _optima(frames: Frames) -> Iterable[Row]:
             yield {
                 **{key: case[key] for key in ("noise", "alpha")},
                 "method": name,
-                "apart": relative_separation(case, name),
+                "apart": case[name]["separation"] / case["exact"]["separation"],
                 "kl": case[name]["kl" if name == "mfvi" else "kl_symmetrised"],
                 "error": [error / case["noise"] ** 2 for error in case["errors"][name]],
             }
@@ -165,15 +161,3 @@ TABLES = (
         change=Change("draws", _SYMMETRISED),
     ),
 )
-
-
-def draw_figures(
-    config: InvariantConfig, outcomes: Outcomes, frames: Frames
-) -> Mapping[str, Figure]:
-    """Draw the paper's figures whose experiments succeeded."""
-    drawn: dict[str, Figure] = {}
-    if rows_of("thresholds", frames):
-        drawn |= {"figure-3": figure_three(frames), "appendix-a": appendix(frames)}
-    if rows_of("cases", frames):
-        drawn |= {"figure-4": contours(frames), "over-alpha": over_alpha(frames)}
-    return drawn

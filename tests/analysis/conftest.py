@@ -250,7 +250,7 @@ def without_figures() -> Iterator[None]:
     """Have reports draw empty figures, for tests of what stands beside them."""
     from matplotlib.figure import Figure
 
-    from onebasin.analysis.report.sections import chains, parameters, predictions, sampler, several
+    from onebasin.analysis.report.sections import chains, parameters, predictions, several
 
     def blank(*_: Any, **__: Any) -> Figure:
         figure = Figure(figsize=(1, 1))
@@ -258,9 +258,11 @@ def without_figures() -> Iterator[None]:
         return figure
 
     with pytest.MonkeyPatch.context() as patch:
-        for section in (chains, predictions, sampler, several):
-            patch.setattr(section, "drawn", blank)
-        patch.setattr(parameters, "draw_forest", blank)
+        for section in (chains, parameters, predictions, several):
+            for name in vars(section):
+                if name.startswith("draw_") and name != "draw_aligned":
+                    patch.setattr(section, name, blank)
+        patch.setattr(parameters, "draw_aligned", lambda *_: (blank(), "lies around 0"))
         yield
 
 

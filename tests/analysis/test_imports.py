@@ -7,7 +7,7 @@ from onebasin import analysis
 
 STEPS = (
     ("onebasin.analysis", ("numpy", "xarray", "matplotlib")),
-    ("onebasin.analysis.predictive.regression", ("matplotlib", "arviz_stats", "xarray")),
+    ("onebasin.analysis.predictive.scores", ("matplotlib", "arviz_stats", "xarray")),
     ("onebasin.analysis.diagnostics.diagnose", ("matplotlib", "arviz_stats", "jinja2")),
 )
 REPORT = (("onebasin.analysis.report", ("matplotlib.pyplot", "arviz_stats", "jax")),)

@@ -10,8 +10,7 @@ import pytest
 from scipy.stats import dirichlet, gamma, norm
 
 import onebasin as ob
-from onebasin.studies.permutation_invariant_vi.two_weights.design import Observations
-from onebasin.studies.permutation_invariant_vi.two_weights.posterior import solve, statistics
+from onebasin.studies.permutation_invariant_vi.two_weights import Observations, solve, statistics
 
 from .cases import ALL, NETWORKS, case
 from .mixtures import CONCENTRATION, COUNTS

@@ -83,3 +83,8 @@ def test_a_symmetry_is_given_in_blocks_or_in_words(tmp_path, words):
     program.write_text("parameters { vector[2] mu; vector[2] sigma; }")
     for make in (partial(stan_program, program), partial(numpyro_model, lambda: None)):
         assert make(symmetry=words).symmetry == (Exchangeable({"mu": 0, "sigma": 0}),)
+
+
+def test_a_method_that_takes_no_numpyro_model_names_others():
+    with pytest.raises(ValueError, match="takes no NumPyro model; use another method: `dadvi`"):
+        ob.pathfinder(Target("m", numpyro_model=lambda: None))

@@ -14,6 +14,7 @@ import pytest
 
 from onebasin.base.errors import StudyError
 from onebasin.base.files.seal import FIELD
+from onebasin.base.table import table_to_markdown
 from onebasin.studies.lab import Frames, Options, Study, run
 from onebasin.studies.lab.run import RESULTS, read_results
 from onebasin.studies.lab.study import find_study
@@ -97,7 +98,7 @@ def test_cells_come_after_their_inputs_and_have_keys_of_their_own(name):
 def test_a_toy_run_is_measured_shown_and_taken_up_again(onebasin, here, request, monkeypatch, name):
     calls = [] if name in SLOW else request.getfixturevalue("sampler").calls
     toy = TOYS[name]()
-    monkeypatch.setattr(run, "available_cores", lambda: 1)  # all in this process
+    monkeypatch.setattr("onebasin.base.cores.available_cores", lambda: 1)  # all in this process
     toy.shrink(monkeypatch)
     words = ("study", name, *toy.words, "--out", "run", "--no-progress", "--json")
     answer = onebasin(*words)
@@ -128,6 +129,17 @@ def test_a_toy_run_is_measured_shown_and_taken_up_again(onebasin, here, request,
     assert later.json == found
 
 
+@pytest.mark.full
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("name", STUDIES)
+def test_a_quick_run_shows_its_tables(onebasin, here, name):
+    answer = onebasin("study", name, "--quick", "--out", "run", "--no-progress")
+    assert answer.code == 0, answer.err
+    assert "printed" in answer.out and "here" in answer.out
+    assert Path("run/results.json").exists()
+
+
 @cache
 def recorded(path: Path) -> tuple[dict[str, Any], Study, Frames]:
     name = path.stem.removesuffix("-quick").removesuffix("-full")
@@ -136,7 +148,7 @@ def recorded(path: Path) -> tuple[dict[str, Any], Study, Frames]:
 
 
 @pytest.mark.parametrize("path", RECORDS)
-def test_a_record_is_whole_and_its_tables_can_be_shown(path, tmp_path):
+def test_a_record_is_whole_and_its_page_has_its_tables(path, tmp_path):
     made, study, frames = recorded(path)
     assert {"config", "config_hash", "versions", "machine", "commit", "command"} <= made.keys()
     assert made["seconds"] > 0
@@ -148,12 +160,14 @@ def test_a_record_is_whole_and_its_tables_can_be_shown(path, tmp_path):
     assert again == json.loads(path.read_text(encoding="utf-8"))  # the checksum too
     empty = [table.caption for table in study.tables if not table.rows(frames)]
     assert len(tables_of(study.tables, frames)) >= len(study.tables) - len(empty) > len(empty)
+    page = path.with_suffix(".md").read_text(encoding="utf-8")
+    for table in tables_of(study.tables, frames):
+        assert table_to_markdown(table) in page, table.caption
     known = [row for table in study.tables for row in table.rows(frames) if row["numbers"]]
     assert all(row["low"] <= row["here"] <= row["high"] for row in known if row["low"] is not None)
 
 
-def test_tables_of_records_have_the_numbers_of_their_pages():
-    """The page of Boston says the same, to its digits."""
+def test_tables_of_records_have_the_numbers_that_pages_state():
     _, study, frames = recorded(RESULTS / "boston.json")
     rows = [row for table in study.tables for row in table.rows(frames)]
     here = {(row["of"], row["measure"]): row["here"] for row in rows}

@@ -116,14 +116,8 @@ def compact_representation() -> Toy:
 
 def permutation_invariant_vi() -> Toy:
     from onebasin.studies.permutation_invariant_vi import design
-    from onebasin.studies.permutation_invariant_vi.two_modes.measures import (
-        Descent,
-        InterpolationSettings,
-    )
-    from onebasin.studies.permutation_invariant_vi.two_weights.design import (
-        METHODS,
-        TwoWeightSettings,
-    )
+    from onebasin.studies.permutation_invariant_vi.two_modes import Descent, InterpolationSettings
+    from onebasin.studies.permutation_invariant_vi.two_weights import METHODS, TwoWeightSettings
 
     vi = Symmetrised(
         fits=3, steps=4, learning_rate=0.01, samples=1, evaluate_every=2, tolerance=0.0, draws=12,
@@ -135,7 +129,7 @@ def permutation_invariant_vi() -> Toy:
             sigmas=(1.0,), points=4, descent=Descent(5, 0.05, 20), ratios=(1.0, 3.0), seeds=2,
         ),
         two_weights=TwoWeightSettings(
-            alphas=(0.5,), noises=(1.0,), num_obs=8, num_test=20, data_sets=2, curve_points=2,
+            alphas=(0.5,), noises=(1.0,), num_obs=8, num_test=20, data_sets=2,
             fits=3, steps=4, permutations=2, draws=20,
         ),
         images=Images("digits", side=4, train=60),

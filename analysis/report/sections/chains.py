@@ -1,61 +1,68 @@
-"""The course of the chains: traces, ranks, growth of the effective sample size and autocorrelation of the worst."""
+"""The course of chains and fits: traces, ranks, autocorrelation, effective sample sizes; the sampler; ELBO and loss."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import combinations
 
 import numpy as np
-from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from onebasin.base.table import format_number
 from onebasin.posteriors import schema
+from onebasin.posteriors.draws import variable_of
 from onebasin.posteriors.rhat_ess import bulk_ess
+from onebasin.posteriors.view import Posterior, as_view
 
-from ...page.page import FigureItem, Part, Section
-from ...plots.marginals import ranks_in_words
-from ...plots.theme import drawn, few
-from ...plots.traces import traces_in_words
-from ..subject import Quantity, Subject, listed, thinned
+from ...page.page import Details, FigureItem, Part, Section
+from ...plots.chains import (
+    autocorrelation,
+    draw_autocorrelation,
+    draw_growth,
+    draw_traces,
+    ranks_in_words,
+    traces_in_words,
+)
+from ...plots.marginals import density, draw_curves, draw_pair_grid, rank_correlation
+from ...plots.results import draw_elbo, draw_loss, elbo_in_words
+from ...plots.style import ACCENT, CHAIN_COLOURS, new_panels
+from ...summaries.variational import elbo_trace
+from ..subject import Quantity, Subject, findings, listed
 
 WORST = 3
 """Parameters that are drawn, besides the log density."""
-TRACED = 1000
-RANKED = 2000
-"""Draws of a chain that a trace and a picture of ranks show at most; ranks take a time quadratic in them."""
 LAGS = 100
 MOST_CHAINS = 8
 """Chains beyond which only so many are drawn."""
+PAIRED = 3
+"""Parameters that are drawn against each other."""
+POINTS = 1500
+"""Draws that a scatter shows at most, besides those that diverged."""
 
 
 def chains(subject: Subject) -> Section | None:
     """Show how the chains of the worst parameters moved; None where there are no chains."""
-    if not subject.diagnosis.has_chains:
-        return None
-    quantities = _worst(subject)
+    quantities = _worst(subject) if subject.diagnosis.has_chains else {}
     if not quantities:
         return None
-    from arviz_plots import plot_autocorr
-
-    parts: list[Part] = [_which(subject, quantities), _traced(quantities)]
-    first = next(iter(quantities.values()))
-    if len(first) > 1:
-        parts.append(_ranks(subject, quantities))
-    parts.append(_growth(subject, quantities))
-    lags = min(LAGS, first.shape[1] - 1)
-    parts.append(
-        FigureItem(
-            drawn(plot_autocorr, few(quantities), height=2.3, chains=len(first), max_lag=lags),
-            caption="Autocorrelation of each chain by lag; the sooner it falls to zero, the more a draw is worth.",
-            alt=autocorrelation_in_words(quantities, most=lags),
-        )
+    lags = min(LAGS, next(iter(quantities.values())).shape[1] - 1)
+    correlated = FigureItem(
+        draw_autocorrelation(quantities, lags),
+        caption="Autocorrelation of each chain by lag; the sooner it falls to zero, the more a draw is worth.",
+        alt=autocorrelation_in_words(quantities, most=lags),
     )
-    return Section("Chains", parts=tuple(parts))
+    parts = (
+        _which(subject, quantities),
+        _traced(subject, quantities),
+        _growth(subject, quantities),
+    )
+    return Section("Chains", parts=(*parts, correlated))
 
 
 def traces(subject: Subject) -> FigureItem | None:
-    """Show densities and traces of the worst parameters; None where there are no chains."""
+    """Show traces and ranks of the worst parameters; None where there are no chains."""
     quantities = _worst(subject) if subject.diagnosis.has_chains else {}
-    return _traced(quantities) if quantities else None
+    return _traced(subject, quantities) if quantities else None
 
 
 def _worst(subject: Subject) -> dict[str, Quantity]:
@@ -80,61 +87,19 @@ def _which(subject: Subject, quantities: Mapping[str, Quantity]) -> str:
     return f"{which}{aligned}{density}.{some * (more > 0)}"
 
 
-def draw_chains(quantities: Mapping[str, Quantity], *, title: str = "") -> Figure:
-    """Draw the densities and traces of quantities, chain by chain."""
-    from arviz_plots import plot_trace_dist
-
-    return drawn(
-        plot_trace_dist,
-        few({name: thinned(values, TRACED) for name, values in quantities.items()}),
-        height=1.35 * len(quantities) + 0.5,
-        chains=len(next(iter(quantities.values()))),
-        title=title,
-        compact=False,
-        combined=False,
-    )
-
-
-def _traced(quantities: Mapping[str, Quantity]) -> FigureItem:
-    first = next(iter(quantities.values()))
-    full, kept = first.shape[1], thinned(first, TRACED).shape[1]
-    some = f" Every {round(full / kept)}th draw is drawn." if kept < full else ""
-    return FigureItem(
-        draw_chains(quantities),
-        caption=f"Densities (left) and traces (right), chain by chain; where chains agree they cover each other.{some}",
-        alt=traces_in_words(quantities),
-    )
-
-
-def _ranks(subject: Subject, quantities: dict[str, Quantity]) -> FigureItem:
-    from arviz_plots import plot_rank
-
+def _traced(subject: Subject, quantities: Mapping[str, Quantity]) -> FigureItem:
     rhats = {name: float(subject.diagnosis.shown["rhat"].get(name, np.nan)) for name in quantities}
-    figure = drawn(
-        plot_rank,
-        few({name: thinned(values, RANKED) for name, values in quantities.items()}),
-        height=2.3,
-        chains=len(next(iter(quantities.values()))),
-        hidden=("suspicious_points",),
-    )
-    for axes in figure.axes:
-        for p_value in axes.texts:  # of a test that long chains fail for nothing
-            p_value.set_visible(False)
     return FigureItem(
-        figure,
-        caption="Ranks of each chain's draws among all draws, as the difference of their distribution from "
-        "an even one. Chains that agree stay near zero.",
-        alt=ranks_in_words(quantities, rhats),
+        draw_traces(quantities),
+        caption="Traces (left), chain by chain, and how often each chain's draws have a rank among all draws (right). "
+        "Chains that agree cover each other, and stay near the dashed line.",
+        alt=f"{traces_in_words(quantities)} {ranks_in_words(quantities, rhats)}",
     )
 
 
 def _growth(subject: Subject, quantities: dict[str, Quantity]) -> FigureItem:
-    from arviz_plots import plot_ess_evolution
-
     limit, shown = subject.diagnosis.min_ess, subject.diagnosis.shown
-    figure = drawn(
-        plot_ess_evolution, few(quantities), height=2.4, min_ess=limit, legend=("bulk", "tail")
-    )
+    figure = draw_growth(quantities, limit)
     told = []
     for name, values in quantities.items():
         of = f"of {format_number(values.size)} draws"
@@ -158,11 +123,9 @@ def _growth(subject: Subject, quantities: dict[str, Quantity]) -> FigureItem:
 
 def autocorrelation_in_words(quantities: Mapping[str, Quantity], *, most: int = LAGS) -> str:
     """Say of every quantity at which lag its autocorrelation has fallen below a tenth."""
-    from arviz_stats.base import array_stats  # here: it takes two seconds to import
-
     told, limit = [], 0.1
     for name, values in quantities.items():
-        curves = array_stats.autocorr(values)[:, : most + 1]
+        curves = autocorrelation(values, most)
         mean = np.nan_to_num(curves, nan=1.0).mean(axis=0)  # of a chain that never moves
         below = np.flatnonzero(mean < limit)
         if len(below):
@@ -171,3 +134,171 @@ def autocorrelation_in_words(quantities: Mapping[str, Quantity], *, most: int = 
             last = format_number(float(mean[-1]), digits=2)
             told.append(f"{name}: autocorrelation still {last} at lag {len(mean) - 1}.")
     return " ".join(told)
+
+
+def sampler(subject: Subject) -> Section | None:
+    """Show pairs with divergences, and the energy; None where there are no chains."""
+    if not subject.diagnosis.has_chains:
+        return None
+    parts: list[Part] = list(findings(subject))
+    if (paired := _pairs(subject)) is not None:
+        parts.append(paired)
+    if (energy := _energy(subject)) is not None:
+        parts.append(energy)
+    else:
+        parts.append("No energy is drawn: store `energy` in the group `sample_stats`.")
+    if (depth := subject.view.stat(schema.TREE_DEPTH)) is not None:
+        limit = subject.view.number(schema.MAX_TREE_DEPTH)
+        depths = tree_depths(subject.name, depth, np.inf if limit is None else int(limit))
+        parts.append(Details("Tree depths", (depths,)))
+    return Section("Sampler", parts=tuple(parts))
+
+
+def tree_depths(name: str, depths: Quantity, limit: float) -> FigureItem:
+    """Draw how many draws of a posterior had each tree depth; bars at the limit have another colour."""
+    values, counts = np.unique(depths.astype(np.int64), return_counts=True)
+    shares = counts / counts.sum()
+    figure, (axes,) = new_panels(
+        [name],
+        columns=1,
+        panel_size=(2.2, 1.9),
+        margin=(0.4, 0.4),
+        x_label="tree depth",
+        y_label="share of draws",
+    )
+    colours = [CHAIN_COLOURS[5] if value >= limit else ACCENT for value in values]
+    axes.bar(values, shares, width=0.8, color=colours)
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=5, integer=True))
+    told = ", ".join(f"{100 * s:.0f} % at depth {d}" for d, s in zip(values, shares, strict=True))
+    return FigureItem(
+        figure,
+        caption="NUTS tree depths. One level more costs twice the gradients; bars at the limit, "
+        "where trajectories were cut short, are orange.",
+        alt=f"{name}: {told}.",
+    )
+
+
+def _pairs(subject: Subject) -> FigureItem | None:
+    # Entries that go most clearly with divergences, else the worst; one of a variable before a second one.
+    diverging = subject.diverging
+    candidates = list(subject.worst[:40])
+    scalars = [name for name in subject.worst if variable_of(name) == name][:12]
+    candidates = list(dict.fromkeys([*candidates, *scalars]))
+    if diverging is not None and 1 < diverging.sum() < diverging.size:
+        apart = {}  # how far from even the ranks of draws that diverged are
+        for name, values in subject.several(candidates).items():
+            ranks = np.argsort(np.argsort(values, axis=None)).reshape(values.shape) / values.size
+            apart[name] = abs(float(np.median(ranks[diverging])) - 0.5)
+        candidates = sorted(apart, key=lambda name: -apart[name])
+    first_of = {variable_of(name): name for name in reversed(candidates)}
+    ordered = [n for n in candidates if n in first_of.values()]
+    ordered += [n for n in candidates if n not in ordered]
+    quantities = subject.several(ordered[:PAIRED])
+    if len(quantities) < 2:
+        return None
+    first = next(iter(quantities.values()))
+    kept = np.zeros(first.shape[1], bool)  # every k-th draw, and each that diverged up to as many
+    kept[:: max(1, -(-first.size // POINTS))] = True
+    if diverging is not None:
+        there = np.flatnonzero(diverging.any(axis=0))
+        kept[there[:: max(1, -(-len(there) // POINTS))]] = True
+    shown = {name: values[:, kept] for name, values in quantities.items()}
+    figure = draw_pair_grid(shown, None if diverging is None else diverging[:, kept])
+    marked = "Divergences were not recorded"
+    if diverging is not None:
+        several = f"{format_number(int(diverging.sum()))} draws that diverged are marked in red"
+        marked = several if diverging.any() else "No draw diverged"
+    return FigureItem(
+        figure,
+        caption=f"{listed(list(quantities))} against each other, densities on the diagonal. {marked}.",
+        alt=pairs_in_words(quantities, diverging),
+    )
+
+
+def _energy(subject: Subject) -> FigureItem | None:
+    energy = subject.stat(schema.ENERGY)
+    if energy is None or not np.ptp(energy) or subject.diagnosis.sampler is None:
+        return None
+    bfmi, limit = subject.diagnosis.sampler.bfmi, subject.diagnosis.limits.bfmi
+    told = ", ".join(format_number(value, decimals=2) for value in bfmi)
+    low = [k for k, value in enumerate(bfmi) if value < limit]
+    bad = f"below {limit:g} in chain {', '.join(map(str, low))}"
+    judged = bad if low else f"at least {limit:g} in every chain"
+    curves = [density(energy - energy.mean()), density(np.diff(energy, axis=1))]
+    return FigureItem(
+        draw_curves(
+            {"energy": curves},
+            ("energy, less its mean", "its changes from draw to draw"),
+            columns=2,
+        ),
+        caption="The energy and its changes from draw to draw. Where the changes spread much less than the energy "
+        f"itself, the tails are explored too slowly. E-BFMI by chain: {told}, {judged}.",
+        alt=f"E-BFMI by chain: {told}, {judged}.",
+    )
+
+
+def pairs_in_words(quantities: Mapping[str, Quantity], diverging: np.ndarray | None) -> str:
+    """Say how quantities go together, and where divergences lie."""
+    told = []
+    for first, second in combinations(quantities, 2):
+        r = rank_correlation(quantities[first], quantities[second])
+        told.append(f"{first} and {second}: rank correlation {format_number(r, decimals=2)}.")
+    if diverging is None or not diverging.any():
+        told.append("Divergences were not recorded." if diverging is None else "No draw diverged.")
+        return " ".join(told)
+    count, total = format_number(int(diverging.sum())), format_number(diverging.size)
+    sides = []
+    for name, values in quantities.items():
+        below = float((values[diverging] < np.median(values)).mean())
+        side, share = ("below", below) if below >= 0.5 else ("above", 1 - below)
+        median = format_number(float(np.median(values)))
+        sides.append(f"their {name} is in {100 * share:.0f} % {side} its median {median}")
+    told.append(f"{count} of {total} draws diverged; {'; '.join(sides)}.")
+    return " ".join(told)
+
+
+def fits(subject: Subject) -> Section | None:
+    """Show how a fit was optimised or trained; None for Markov chains."""
+    items = [
+        item
+        for item in (elbo_figure({subject.name: subject.view}), _loss(subject))
+        if item is not None
+    ]
+    notes = () if subject.diagnosis.has_chains else findings(subject)
+    if not items and not notes:
+        return None
+    return Section("Optimisation", notes=notes, figures=tuple(items))
+
+
+def elbo_figure(posteriors: Mapping[str, Posterior]) -> FigureItem | None:
+    """Draw the ELBO of all variational fits that recorded it."""
+    recorded = {name: elbo_trace(as_view(posterior)) for name, posterior in posteriors.items()}
+    traces = {n: trace for n, trace in recorded.items() if trace is not None and trace[1].size}
+    if not traces:
+        return None
+    return FigureItem(
+        draw_elbo(traces),
+        caption="ELBO during optimisation; larger is better, and only fits of the same model can "
+        "be compared.",
+        alt=" ".join(elbo_in_words(name, trace) for name, trace in traces.items()),
+    )
+
+
+def _loss(subject: Subject) -> FigureItem | None:
+    training = subject.view.group(schema.TRAINING)
+    if training is None or "loss" not in training:
+        return None
+    loss = np.asarray(training["loss"].transpose(..., "epoch").values, dtype=np.float64)
+    loss = loss.reshape(-1, loss.shape[-1])
+    if not loss.size or not np.isfinite(loss).any():
+        return None
+    ends = loss[:, -1]
+    members = format_number(len(loss))
+    low, high = (format_number(float(value)) for value in (np.nanmin(ends), np.nanmax(ends)))
+    return FigureItem(
+        draw_loss(loss),
+        caption=f"Training loss of {members} members, in nats an observation or as it was trained; smaller is better.",
+        alt=f"{members} members start between {format_number(float(np.nanmin(loss[:, 0])))} and "
+        f"{format_number(float(np.nanmax(loss[:, 0])))} and end between {low} and {high} after "
+        f"{format_number(loss.shape[1])} epochs.",
+    )

@@ -10,20 +10,17 @@ import numpy as np
 import xarray as xr
 
 from onebasin.base.errors import ArgumentError
-from onebasin.base.table import Column, Row, Table, TableCell, decimals_beside, format_number
+from onebasin.base.table import Column, Flag, Row, Table, TableCell, decimals_beside, format_number
 from onebasin.posteriors import schema
 from onebasin.posteriors.leave_one_out import LogLikelihood, leave_one_out, names_of
 from onebasin.posteriors.view import View
 
 from ...page.page import FigureItem, Note, Part, Section
 from ...plots.bands import PLACES, Curve, band_in_words, draw_predictive_bands, network_bands
-from ...plots.theme import dataset_of, drawn
+from ...plots.predictive import check_in_words, checks_of, draw_checks
+from ...plots.results import draw_khat
 from ..subject import Subject, listed
 
-SAMPLES = 50
-"""Predictive data sets that are drawn."""
-COUNTED = 400
-"""Predictive data sets that statistics are made of, at most."""
 MOST_VALUES = 2**22
 """Values of a group that are read at most; beyond, every k-th draw is taken."""
 VARIABLES = 3
@@ -107,66 +104,28 @@ _GROUPS = (schema.POSTERIOR_PREDICTIVE, schema.OBSERVED_DATA, *_LOGS)
 
 
 def _checks(subject: Subject) -> Iterator[Part]:
-    predicted, observed = map(subject.view.group, _GROUPS[:2])
-    if predicted is None or observed is None:
+    """Show predicted data sets among the observed one, and their statistics; say why where there are none."""
+    if any(subject.view.group(name) is None for name in _GROUPS[:2]):
         return
-    common = [
-        str(n) for n in predicted.data_vars if n in observed and observed[n].dtype.kind in "biuf"
-    ]
-    if not common:
-        held = listed(list(map(str, predicted.data_vars)))
-        yield f"No predictive check: `{schema.OBSERVED_DATA}` holds none of {held}, which are predicted."
-    for name in common[:VARIABLES]:
-        draws, data = _read(predicted[name], COUNTED), np.asarray(observed[name].values, float)
-        if (
-            draws.shape[2:] != data.shape
-            or not np.isfinite(draws).all()
-            or not np.isfinite(data).all()
-        ):
-            yield f"No predictive check of `{name}`: its shape differs from the data's, or a value is not finite."
-            continue
-        yield from _check(name, draws, data)
-
-
-def _check(name: str, draws: np.ndarray, data: np.ndarray) -> Iterator[Part]:
-    from arviz_plots import plot_ppc_dist
-
-    flat, points = draws.reshape(-1, data.size), data.ravel()
-    low, high = np.quantile(flat, [0.05, 0.95], axis=0)
-    inside = 100 * float(((points >= low) & (points <= high)).mean())
-    step = max(1, -(-points.size // 4000))
-    tree = xr.DataTree.from_dict(
-        {
-            schema.POSTERIOR_PREDICTIVE: dataset_of(
-                {name: flat[None, :SAMPLES, ::step]}, ("chain", "draw", "obs")
-            ),
-            schema.OBSERVED_DATA: dataset_of({name: points[::step]}, ("obs",)),
-        }
+    try:
+        checks = checks_of(subject.view)[:VARIABLES]
+    except ArgumentError as error:
+        yield f"No predictive check: {error}"
+        return
+    titles = {check.name if len(checks) > 1 else "": check for check in checks}
+    told = check_in_words(checks)
+    caption = (
+        f"Predictive check: the data (dark) among data sets that the posterior predicts. {told}"
     )
-    statistics: list[tuple[str, float, float, float, float]] = []
-    for word, of in _STATISTICS.items():
-        predicted, observed = of(flat, axis=1), float(of(points))
-        above = float((predicted > observed).mean() + 0.5 * (predicted == observed).mean())
-        low, high = map(float, np.quantile(predicted, [0.05, 0.95]))
-        statistics.append((word, observed, low, high, above))
-    figure = drawn(
-        plot_ppc_dist,
-        tree,
-        height=2.7,
-        kind="ecdf" if points.size < 30 or np.array_equal(points, np.round(points)) else "kde",
-        num_samples=min(SAMPLES, len(flat)),
-        legend=("predicted data sets",),
-    )
-    alt = [
-        f"{word}: observed {format_number(observed)}, predicted {format_number(low)} to {format_number(high)}"
-        for word, observed, low, high, _ in statistics
-    ]
-    yield FigureItem(
-        figure,
-        caption=f"Predictive check of `{name}`: the data (dark) among {min(SAMPLES, len(flat))} data sets that the "
-        f"posterior predicts. {inside:.0f} % of the observations lie in their own central 90 % interval.",
-        alt=f"{name}. {'; '.join(alt)}. {inside:.0f} % of observations lie in their 90 % intervals.",
-    )
+    yield FigureItem(draw_checks(titles), caption=caption, alt=told)
+    rows: list[Row] = []
+    for check in checks:
+        for word, of in _STATISTICS.items():
+            predicted, at = of(check.predicted, axis=1), float(of(check.observed))
+            above = float((predicted > at).mean() + 0.5 * (predicted == at).mean())
+            low, high = map(float, np.quantile(predicted, [0.05, 0.95]))
+            flag: Flag = "warn" if min(above, 1 - above) < 0.01 else ""
+            rows.append((f"{word} of `{check.name}`", at, low, high, TableCell(above, flag)))
     columns = (
         "statistic of a data set",
         Column("observed"),
@@ -174,19 +133,11 @@ def _check(name: str, draws: np.ndarray, data: np.ndarray) -> Iterator[Part]:
         Column("95 %", unit="predicted"),
         Column("share", decimals=2, unit="predicted above"),
     )
-    yield Table(
-        columns,
-        tuple(
-            (word, at, low, high, TableCell(above, "warn" if min(above, 1 - above) < 0.01 else ""))
-            for word, at, low, high, above in statistics
-        ),
-        f"Statistics of `{name}`, observed and as predicted; a share near 0 or 1 is a misfit.",
-    )
+    caption = "Statistics, observed and as predicted; a share near 0 or 1 is a misfit."
+    yield Table(columns, tuple(rows), caption)
 
 
 def _left_out(subject: Subject, name: str, variable: xr.DataArray) -> Iterator[Part]:
-    from arviz_plots import plot_khat
-
     known = subject.diagnosis.parameters["ess_bulk"].dropna()
     efficiency = 1.0  # effective draws a draw, as PSIS asks for
     if subject.diagnosis.has_chains and not known.empty:
@@ -222,7 +173,7 @@ def _left_out(subject: Subject, name: str, variable: xr.DataArray) -> Iterator[P
     told = f"The largest Pareto k is {largest}, of `{names_of(elpd.elpd_i)[worst]}`"
     none = "all lie below" if khat[worst] < limit else "none lies above"
     yield FigureItem(
-        drawn(plot_khat, elpd, height=2.5, hline_values=[limit]),
+        draw_khat(khat, limit),
         caption=f"Pareto k of every observation of `{name}`. {told}; "
         + (
             f"{bad} {'lies' if bad == 1 else 'lie'} above {most}, where the estimate cannot be trusted."
@@ -312,6 +263,11 @@ def _sensitivity(subject: Subject) -> Iterator[Part]:
         )
 
 
+def dataset_of(variables: Mapping[str, np.ndarray]) -> xr.Dataset:
+    """Put arrays (chain, draw) into a dataset."""
+    return xr.Dataset({name: (schema.SAMPLE_DIMS, values) for name, values in variables.items()})
+
+
 def _scaled(prior: xr.Dataset) -> tuple[str, ...]:
     """Name the priors to scale, those at the top level of the model; none where that cannot be told."""
     names = tuple(map(str, prior.data_vars))
@@ -348,7 +304,3 @@ def _every(variable: xr.DataArray, most: int) -> xr.DataArray:
     """Take every k-th draw of a variable, chain and draw first."""
     ordered = variable.transpose(*schema.SAMPLE_DIMS, ...)
     return ordered[:, :: max(1, -(-ordered.sizes["draw"] // most))].astype(np.float64)
-
-
-def _read(variable: xr.DataArray, most: int) -> np.ndarray:
-    return np.asarray(_every(variable, most).values)

@@ -10,21 +10,19 @@ import numpy as np
 from onebasin.base.table import format_number
 from onebasin.posteriors.view import View
 
-from ...diagnostics.carried import KNOWN
+from ...diagnostics.diagnose import KNOWN
 from ...page.page import Details, FigureItem, Note, Part, Section
+from ...plots.marginals import density, draw_curves
 from ...plots.style import CHAIN_COLOURS
-from ...plots.theme import drawn, few
-from ..parameter_tables import grouped_table
 from ..subject import Subject, listed, thinned
-from ..tables import comparison_table, health_table, means_table
-from .chains import traces
-from .fits import elbo_figure
+from ..tables import comparison_table, grouped_table, health_table, means_table
+from .chains import elbo_figure, traces
 from .predictions import bands
 
 if TYPE_CHECKING:
     from onebasin.models.symmetry.blocks import Symmetry
 
-    from ...compare.frame import CommonFrame
+    from ...compare.comparable import CommonFrame
 
 OVERLAID = 8
 """Parameters whose marginals are drawn."""
@@ -113,8 +111,6 @@ def marginals(
     """Draw densities of the parameters whose medians lie furthest apart, in one labelling."""
     if frame is None:
         return None
-    from arviz_plots import plot_dist
-
     chosen = {truth: views[truth]} | dict(views)
     draws = {}
     for name, view in chosen.items():
@@ -138,17 +134,8 @@ def marginals(
     quantities = {
         name: {n: thinned(each.of(n), DRAWS) for n in names} for name, each in shown.items()
     }
-    columns = min(len(names), 4)
-    rows = -(-len(names) // columns)
-    figure = drawn(
-        plot_dist,
-        {name: few(each, longest=20) for name, each in quantities.items()},
-        height=1.7 * rows + 0.5,
-        legend=tuple(quantities),
-        col_wrap=columns,
-        kind="kde",
-        visuals={"point_estimate_text": False, "point_estimate": False, "credible_interval": False},
-    )
+    panels = {n: [density(each[n]) for each in quantities.values()] for n in names}
+    figure = draw_curves(panels, tuple(quantities), height=1.7)
     total, labels = len(common), "" if frame.alignment is None else ", in one labelling"
     which = "All" if len(names) == total else f"The {len(names)} of {total} that lie furthest apart"
     told = []

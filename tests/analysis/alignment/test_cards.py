@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import onebasin as ob
-from onebasin.analysis.alignment.networks import Transpositions
+from onebasin.analysis.alignment.barriers import Transpositions
 
 from ...cards import check_page
 

@@ -7,7 +7,7 @@ import xarray as xr
 import onebasin as ob
 from onebasin.analysis.alignment import switching
 from onebasin.analysis.diagnostics.invariants import invariants
-from onebasin.analysis.plots.components import in_plain_view
+from onebasin.analysis.plots.labels import in_plain_view
 from onebasin.models.symmetry.canonical import canonical
 from onebasin.models.symmetry.words import as_symmetry
 

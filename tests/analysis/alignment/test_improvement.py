@@ -5,9 +5,14 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 
 from onebasin.analysis.alignment import align, solving
-from onebasin.analysis.alignment.costs import AlignmentReference, cost_matrices, distance, targets
-from onebasin.analysis.alignment.improvement import improve
-from onebasin.analysis.alignment.parts import move
+from onebasin.analysis.alignment.descent import improve
+from onebasin.analysis.alignment.draws import move
+from onebasin.analysis.alignment.reference import (
+    AlignmentReference,
+    cost_matrices,
+    distance,
+    targets,
+)
 from onebasin.analysis.alignment.solving import assign
 from onebasin.models.symmetry.arrays import gather
 from onebasin.models.symmetry.blocks import Exchangeable, axes_of
@@ -74,7 +79,7 @@ def test_settled_blocks_are_passed_over_and_unsettle_their_neighbours(rng, monke
         solved.append((symmetry.index(block), len(part.permutation)))
         return plain(seen, block, part, *rest)
 
-    monkeypatch.setattr("onebasin.analysis.alignment.improvement.solve", counted)
+    monkeypatch.setattr("onebasin.analysis.alignment.descent.solve", counted)
     settled = np.ones((20, 3), bool)
     settled[:5, 1] = False
     settled[:5, 2] = False

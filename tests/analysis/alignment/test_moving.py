@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from onebasin.analysis.alignment.units import factors, rescale
+from onebasin.analysis.alignment.features import factors, rescale
 from onebasin.models.symmetry.blocks import Rescalable
 from onebasin.models.symmetry.group import Group
 

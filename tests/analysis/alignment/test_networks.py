@@ -5,9 +5,9 @@ import pytest
 from scipy.special import log_softmax
 from scipy.stats import norm
 
-from onebasin.analysis.alignment.barriers import barrier
-from onebasin.analysis.alignment.networks import (
+from onebasin.analysis.alignment.barriers import (
     align_networks,
+    barrier,
     count_transpositions,
     distances,
     network_loss,

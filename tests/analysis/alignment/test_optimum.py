@@ -5,8 +5,13 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 
 from onebasin.analysis.alignment import align
-from onebasin.analysis.alignment.costs import AlignmentReference, cost_matrices, distance, targets
-from onebasin.analysis.alignment.parts import move
+from onebasin.analysis.alignment.draws import move
+from onebasin.analysis.alignment.reference import (
+    AlignmentReference,
+    cost_matrices,
+    distance,
+    targets,
+)
 from onebasin.analysis.alignment.solving import MOST_MATCHED, assign, in_order
 from onebasin.models.symmetry.blocks import Exchangeable
 from onebasin.models.symmetry.elements import Permuted

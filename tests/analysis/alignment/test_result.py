@@ -82,7 +82,7 @@ def test_elements_travel_with_the_file(tree, tmp_path):
 @pytest.fixture
 def everything_is_large(monkeypatch):
     monkeypatch.setattr(pieces, "PIECE", 100)
-    monkeypatch.setattr("onebasin.analysis.alignment.moving.PIECE", 300)
+    monkeypatch.setattr("onebasin.analysis.alignment.alignment.PIECE", 300)
 
 
 @pytest.mark.usefixtures("everything_is_large")

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from onebasin.analysis.compare.compare import compare
-from onebasin.analysis.compare.result import FLOOR, Comparison
+from onebasin.analysis.compare.comparison import FLOOR, Comparison
 from onebasin.analysis.report import comparison_table
 
 from ...cards import check_page

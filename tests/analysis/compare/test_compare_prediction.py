@@ -5,9 +5,9 @@ import pytest
 from scipy.special import softmax
 from scipy.stats import norm
 
-from onebasin.analysis.predictive import points as compare_prediction
-from onebasin.analysis.predictive.points import Points, distances, predict_points
-from onebasin.analysis.predictive.regression import coverage_and_width, pointwise_crps
+from onebasin.analysis.predictive import predictions as compare_prediction
+from onebasin.analysis.predictive.predictions import Points, distances, predict_points
+from onebasin.analysis.predictive.scores import coverage_and_width, pointwise_crps
 from onebasin.models import BayesianNetwork, Categorical, Gaussian, Network
 
 X = np.linspace(-2, 2, 14).reshape(7, 2)

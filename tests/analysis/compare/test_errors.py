@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from onebasin.analysis.compare.compare import compare
-from onebasin.analysis.compare.moments import SHIFT, compare_moments
+from onebasin.analysis.compare.distances import SHIFT, compare_moments
 from onebasin.models.symmetry.blocks import to_json
 from onebasin.models.symmetry.evidence import Evidence
 from onebasin.models.symmetry.exchangeable import Exchangeable

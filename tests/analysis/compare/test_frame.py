@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from onebasin.analysis.compare.frame import fit_frame, halves
+from onebasin.analysis.compare.comparable import fit_frame, halves
 from onebasin.models.symmetry.blocks import Exchangeable, Rescalable
 
 from ..conftest import ORDERS, switched_mixture

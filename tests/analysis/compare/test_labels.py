@@ -5,7 +5,7 @@ import pytest
 
 from onebasin.analysis.compare.comparable import labelled_as
 from onebasin.analysis.compare.compare import compare
-from onebasin.analysis.compare.moments import compare_moments
+from onebasin.analysis.compare.distances import compare_moments
 from onebasin.posteriors.view import as_view
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from onebasin.analysis.compare.moments import ERRORS, compare_moments
+from onebasin.analysis.compare.distances import ERRORS, compare_moments
 
 SHAPE = (4, 1000, 3)
 
@@ -90,14 +90,14 @@ def test_to_dict_is_strict_json(make_mcmc, rng):
 
 
 def test_what_cannot_be_computed_agrees_with_nothing(make_mcmc, rng, monkeypatch):
-    from onebasin.analysis.compare import moments
+    from onebasin.analysis.compare import distances
 
     trees = [make_mcmc({"mu": rng.normal(size=SHAPE)}) for _ in range(2)]
     assert compare_moments(*trees).verdict == "agree"
     monkeypatch.setattr(
-        moments,
+        distances,
         "summary",
-        lambda draws, whole=moments.summary: whole(draws).assign(mcse_mean=np.nan),
+        lambda draws, whole=distances.summary: whole(draws).assign(mcse_mean=np.nan),
     )
     found = compare_moments(*trees)
     assert found.verdict == "undecided"

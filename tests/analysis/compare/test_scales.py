@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from onebasin.analysis.compare.compare import compare
-from onebasin.analysis.compare.moments import compare_moments
-from onebasin.analysis.compare.two_sample import energy_distance, two_sample
+from onebasin.analysis.compare.distances import compare_moments, energy_distance, two_sample
 
 VERDICT = ["verdict", "energy_p", "mmd_p", "num_draws"]
 PLACED = [(1e-300, 0.0), (1e160, 0.0), (1e-150, 1e12)]

@@ -5,8 +5,8 @@ import pytest
 from scipy import stats
 from scipy.spatial.distance import cdist
 
-from onebasin.analysis.compare.two_sample import MIN_DRAWS, energy_distance, thin, two_sample
-from onebasin.analysis.compare.two_sample import stride as stride_of
+from onebasin.analysis.compare.distances import MIN_DRAWS, energy_distance, thin, two_sample
+from onebasin.analysis.compare.distances import stride as stride_of
 from onebasin.posteriors.draws import Draws
 
 from ..conftest import autoregression
@@ -178,7 +178,7 @@ def test_one_draw_is_no_distribution():
 
 
 def test_a_distance_that_is_no_number_has_no_p_value(monkeypatch):
-    from onebasin.analysis.compare import two_sample as module
+    from onebasin.analysis.compare import distances as module
 
     a, b = np.random.default_rng(3).normal(size=(2, 40, 2))
     real = module._statistics

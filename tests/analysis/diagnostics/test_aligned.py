@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from onebasin.analysis.diagnostics.aligned import _basins, diagnose_aligned
 from onebasin.analysis.diagnostics.invariants import invariants
+from onebasin.analysis.diagnostics.labels import _basins, diagnose_aligned
 from onebasin.analysis.summaries.summary import rhats, summary
 from onebasin.models import (
     BayesianNetwork,
@@ -207,7 +207,7 @@ def test_chains_are_joined_through_others_with_few_comparisons(rng, monkeypatch)
         compared.append(values)
         return rhats(values)
 
-    monkeypatch.setattr("onebasin.analysis.diagnostics.aligned.rhats", counted)
+    monkeypatch.setattr("onebasin.analysis.diagnostics.labels.rhats", counted)
     values = rng.normal(size=(4, 2000, 1)) + np.array([0.0, 0.7, 1.4, 9.0])[:, None, None]
     assert _basins(as_view(tree_of({"mu": values}, symmetry=())).draws()) == ((0, 1, 2), (3,))
     compared.clear()

@@ -212,9 +212,9 @@ def test_a_plain_fit_is_judged_by_what_weights_change(
     found = ob.diagnose(plain(rng, sds, mean=mean))
     assert found.verdict == answer
     if named:
-        told = found.judgement.causes[0].numbers
-        assert {re.findall("`(.*?)`", text)[0] for text in told["off"]} == named
-        assert "weights=True" in found.judgement.causes[0].remedy
+        (cause,) = found.judgement.causes
+        assert {*re.findall("`(.*?)`", cause.fact)} == named
+        assert "weights=True" in cause.remedy
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,9 @@ import xarray as xr
 
 from onebasin.analysis.alignment import align
 from onebasin.analysis.diagnostics.causes import times_as_many
-from onebasin.analysis.diagnostics.describe import listed
 from onebasin.analysis.diagnostics.diagnose import diagnose
 from onebasin.analysis.diagnostics.measure import gather, measure
-from onebasin.analysis.diagnostics.verdict import LABELS, PREDICTIONS, SAMPLER
+from onebasin.analysis.diagnostics.verdict import LABELS, PREDICTIONS, SAMPLER, listed
 from onebasin.models import BayesianNetwork, Network
 from onebasin.models.symmetry.blocks import Exchangeable, to_json
 from onebasin.models.symmetry.group import Group

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from onebasin.analysis.diagnostics.aligned import diagnose_aligned
+from onebasin.analysis.diagnostics.labels import diagnose_aligned
 from onebasin.analysis.diagnostics.measure import measure
-from onebasin.analysis.diagnostics.verdict import Reason, in_words, overall
+from onebasin.analysis.diagnostics.verdict import Reason, in_words, worst_of
 from onebasin.models.symmetry.blocks import Exchangeable
 
 SHAPE = (4, 500)
@@ -165,10 +165,10 @@ def reasons(**outcomes):
 
 
 def test_checks_pass_together_only_if_each_was_judged_and_passed():
-    assert overall(reasons(a="passed", b="passed")) == "passed"
-    assert overall(reasons(a="passed", b="not judged")) == "not judged"
-    assert overall(reasons(a="not judged", b="warned")) == "warned"
-    assert overall(reasons(a="not judged", b="failed", c="warned")) == "failed"
-    assert overall([]) == "not judged"
+    assert worst_of(["passed", "passed"]) == "passed"
+    assert worst_of(["passed", "not judged"]) == "not judged"
+    assert worst_of(["not judged", "warned"]) == "warned"
+    assert worst_of(["not judged", "failed", "warned"]) == "failed"
+    assert worst_of([]) == "not judged"
     assert in_words([]) == "nothing could be checked"
     assert in_words(reasons(a="not judged", b="failed")) == "failed: b; not judged: a"

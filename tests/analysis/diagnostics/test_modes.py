@@ -107,7 +107,7 @@ def test_sentence_is_of_the_kind_of_block(block, says, rng):
     draws = {"a": rng.normal(size=(2, 20, 2)), "b": rng.normal(size=(2, 20, 2))}
     view = as_view(draws)
     labels = Labels("switch", gather(view, measure(view)), declared=(block,))
-    assert labels_move(labels).fact == says
+    assert labels_move(labels) == says
 
 
 def test_block_of_somebodys_own_has_no_word():

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from onebasin.analysis.diagnostics.diagnose import diagnose
-from onebasin.analysis.diagnostics.points import JudgedPoints
+from onebasin.analysis.diagnostics.invariants import JudgedPoints
 from onebasin.analysis.diagnostics.verdict import Limits
 from onebasin.base.errors import ArgumentError
 from onebasin.models import BayesianNetwork, Network
@@ -79,4 +79,4 @@ def test_a_point_is_as_good_as_its_worst_output_and_a_tenth_may_be_bad(bad, few)
     assert sorted(found.bad.index) == [8, 14, 18][:bad]
     assert found.few is few
     assert found.as_table("usable").cells[0][0].value == ("8" if bad else "0")
-    assert f"at {20 - bad} of 20" in found.reason("points agree").sentence
+    assert f"at {20 - bad} of 20" in found.reason(used=False).sentence

@@ -5,6 +5,8 @@ Slots that are tried together: the ratio of each is the one that it has alone.
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 from arviz_stats.base import array_stats
@@ -12,11 +14,11 @@ from scipy.stats import norm
 
 from benchmarks.verdicts import broken, labels, plain
 from benchmarks.verdicts.simulation import relabelled
-from onebasin.analysis.discovery import discover, proposals
-from onebasin.analysis.discovery.moving import Alike
-from onebasin.analysis.discovery.proposals import split_rhat
+from onebasin.analysis.discovery import discover
+from onebasin.analysis.discovery.discover import split_rhat
 from onebasin.analysis.discovery.slots import Lens, Slot
 from onebasin.analysis.discovery.sorting import (
+    Alike,
     Sorting,
     apply,
     best_sorting,
@@ -25,7 +27,7 @@ from onebasin.analysis.discovery.sorting import (
     sort,
     spread,
 )
-from onebasin.analysis.summaries.deciding import rhat_of_entries
+from onebasin.analysis.summaries.judged_draws import rhat_of_entries
 from onebasin.models.symmetry.group import Group
 from onebasin.models.symmetry.words import read
 
@@ -192,7 +194,8 @@ def test_factors_that_turn_are_sorted_by_no_order(rotate):
 
 
 def test_known_r_hat_is_not_computed_again(monkeypatch):
-    monkeypatch.setattr(proposals, "rhat_of_entries", lambda _: pytest.fail("it is known"))
+    module = sys.modules[discover.__module__]
+    monkeypatch.setattr(module, "rhat_of_entries", lambda _: pytest.fail("it is known"))
     values = drawn(plain.regression)
     known = {n: rhat_of_entries(v.reshape(*LEAD, -1)) for n, v in values.items()}
     discover(values, known=known)

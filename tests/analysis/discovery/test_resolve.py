@@ -8,8 +8,8 @@ import xarray as xr
 
 from onebasin.analysis.alignment import align
 from onebasin.analysis.compare.compare import compare
-from onebasin.analysis.diagnostics.aligned import diagnose_aligned
 from onebasin.analysis.diagnostics.diagnose import diagnose
+from onebasin.analysis.diagnostics.labels import diagnose_aligned
 from onebasin.analysis.discovery.resolve import resolve
 from onebasin.analysis.page.render import render
 from onebasin.analysis.report import posterior_report

@@ -12,7 +12,7 @@ from scipy.stats import lognorm, multivariate_normal
 
 import onebasin as ob
 from onebasin.analysis.gaussian import COVARIANCES, fit_gaussian
-from onebasin.analysis.gaussian.distilled import Distilled
+from onebasin.analysis.gaussian.distillation import Distilled
 from onebasin.models.networks.architecture import Network
 from onebasin.models.networks.bayesian import BayesianNetwork
 from onebasin.posteriors import schema

@@ -10,7 +10,7 @@ from scipy.integrate import quad
 from scipy.optimize import brentq, minimize
 from scipy.stats import norm
 
-from onebasin.studies.permutation_invariant_vi.two_modes.quadrature import (
+from onebasin.studies.permutation_invariant_vi.two_modes import (
     LineThroughModes,
     curvature,
     divergence,

@@ -5,7 +5,7 @@ import pytest
 import xarray as xr
 
 import onebasin as ob
-from onebasin.analysis.alignment.networks import network_loss
+from onebasin.analysis.alignment.barriers import network_loss
 from onebasin.models import BayesianNetwork, Gaussian, Network, Parametrisation
 
 from .conftest import network_tree

@@ -1,7 +1,4 @@
-"""Figures as objects: axes, labels, number of artists; and that drawing changes nothing else.
-
-ArviZ's plots as figures of ours: labels, greys, and nothing left behind in Matplotlib's state.
-"""
+"""Figures as objects: axes, labels, number of artists, room for texts; and that drawing changes nothing else."""
 
 import html
 import io
@@ -12,15 +9,15 @@ import numpy as np
 import pytest
 from matplotlib import pyplot
 from matplotlib.figure import Figure
+from scipy.stats import norm
 
 from onebasin.analysis.plots import style
 from onebasin.analysis.plots.bands import Curve, draw_predictive_bands, predictive_band
-from onebasin.analysis.plots.labellings import draw_labellings
-from onebasin.analysis.plots.optimisation import draw_elbo, elbo_range
-from onebasin.analysis.plots.pair import Pair, draw_pairs
-from onebasin.analysis.plots.theme import drawn, few, labels
-from onebasin.analysis.plots.traces import draw_traces, envelope, rank_shares
-from onebasin.analysis.report.sections.sampler import tree_depths
+from onebasin.analysis.plots.chains import autocorrelation, draw_traces, envelope, rank_shares
+from onebasin.analysis.plots.labels import draw_labellings
+from onebasin.analysis.plots.marginals import Pair, density, draw_forest, draw_pairs
+from onebasin.analysis.plots.results import draw_elbo, elbo_range
+from onebasin.analysis.report.sections.chains import tree_depths
 from onebasin.base.text import shown
 
 from .conftest import legend
@@ -115,7 +112,7 @@ def test_draw_elbo_shows_the_late_values_and_says_what_is_hidden():
     assert axes.get_ylabel() == "ELBO (nats)"
     assert len(axes.lines) == 2
     assert axes.get_ylim()[0] > -30
-    assert [text.get_text() for text in axes.texts] == ["18 early values lie below the axis"]
+    assert axes.get_title(loc="right") == "18 early values lie below the axis"
     assert legend(figure) == ["mean-field", "full-rank"]
 
 
@@ -155,29 +152,49 @@ def test_a_name_is_drawn_as_it_is_written(name):
     assert drawn.count(shown(name)) >= 4
 
 
-def test_labels_are_short_and_unlike_each_other():
-    names = {f"a_name_of_more_than_{'sixty' * 8}_characters[{k},0]": None for k in range(3)}
-    given = labels(
-        names | {"same_start" * 5: 0, "same_start" * 4 + "other": 0, "$x^2$": 0, "a/b": 0}
-    )
-    assert len(set(given.values())) == len(given)
-    assert all(len(label) <= 28 for label in given.values())
-    assert given["$x^2$"] == r"\$x^2\$"
-    assert "/" not in given["a/b"]
-
-
 def test_drawing_leaves_neither_figures_nor_settings_behind(rng):
-    from arviz_plots import plot_forest
-
     pyplot.get_backend()  # asking for it settles it
     before = dict(matplotlib.rcParams)
-    quantities = {"<b>mu</b>": rng.normal(size=(2, 50)), "tau [x/y]": rng.normal(size=(2, 50))}
-    figure = drawn(plot_forest, few(quantities), height=1.5)
+    figure = draw_forest({"<b>mu</b>": rng.normal(size=(2, 50)), "tau": rng.normal(size=(2, 50))})
     assert pyplot.get_fignums() == []
     assert dict(matplotlib.rcParams) == before
-    assert figure.patch.get_alpha() == 0
-    shown = [text.get_text() for axes in figure.axes for text in axes.texts]
-    assert any("<b>mu" in text for text in shown)
+    assert figure.get_facecolor()[3] == 0
+    assert [text.get_text() for text in figure.axes[0].get_yticklabels()] == ["<b>mu</b>", "tau"]
+
+
+def test_texts_of_all_sides_have_room():
+    """What the layout leaves by the number of characters is enough for what is drawn."""
+    figure = style.new_figure(7.0, 3.0)
+    for place, axes in enumerate(figure.subplots(2, 2).ravel()):
+        style.style_axes(axes, title="two\nlines", x_label="a place", y_label="a number")
+        axes.plot([0, 1e-5], [-123456.0, 10.0**place])
+    style.add_legend(figure, axes.lines, ["one"])
+    figure.draw_without_rendering()
+    whole = figure.bbox
+    boxes = [axes.get_tightbbox() for axes in figure.axes] + [figure.legends[0].get_window_extent()]
+    for box in boxes:
+        assert box.x0 >= whole.x0 and box.x1 <= whole.x1
+        assert box.y0 >= whole.y0 and box.y1 <= whole.y1
+    for place, one in enumerate(boxes):
+        assert not any(one.overlaps(other) for other in boxes[place + 1 :])
+
+
+def test_densities_are_those_of_normals_apart_at_any_size(rng):
+    normals = rng.normal(size=(2, 4000)) + np.array([[-8.0], [8.0]])
+    for scale in (1.0, 1e200, 1e-280):
+        x, y = density(scale * normals)
+        wanted = (norm.pdf(x / scale, -8) + norm.pdf(x / scale, 8)) / 2
+        assert np.abs(scale * y - wanted).max() < 0.025
+    assert density(np.ones(5))[1].tolist() == [0.0, 1.0]
+
+
+def test_autocorrelation_is_that_of_lagged_draws(rng):
+    values = rng.normal(size=(2, 300)).cumsum(axis=1)
+    found = autocorrelation(values, 5)
+    centred = values - values.mean(axis=1, keepdims=True)
+    wanted = (centred[:, 3:] * centred[:, :-3]).sum(axis=1) / (centred**2).sum(axis=1)
+    np.testing.assert_allclose(found[:, 3], wanted)
+    np.testing.assert_allclose(found[:, 0], 1.0)
 
 
 def test_labellings_of_long_chains_are_one_strip_a_chain(rng):
@@ -197,5 +214,5 @@ def test_a_legend_of_hundreds_of_chains_leaves_room_for_the_panels():
     style.add_chain_legend(figure, 256)
     names = [text.get_text() for text in figure.legends[0].get_texts()]
     assert (names[0], names[-1]) == ("chain 0", "chain 15 to 255")
-    figure.canvas.draw()
+    figure.draw_without_rendering()
     assert axes.get_window_extent().height > 0.3 * figure.bbox.height

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 import onebasin as ob
-from onebasin.analysis.plots.bands import Curve
-from onebasin.analysis.plots.uncertainty import UncertaintyBand, draw_uncertainty
+from onebasin.analysis.plots.bands import Curve, UncertaintyBand, draw_uncertainty
 from onebasin.posteriors.view import as_view
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from sklearn.metrics import brier_score_loss
 
-from onebasin.analysis.predictive import classification
-from onebasin.analysis.predictive.classification import (
+from onebasin.analysis.predictive import scores as classification
+from onebasin.analysis.predictive.scores import (
     accuracy,
     agreement,
     brier_score,

@@ -6,7 +6,7 @@ from scipy.optimize import brentq
 from scipy.stats import norm
 
 from onebasin.analysis.predictive.heldout import draw_functions, gap, predict_held_out
-from onebasin.analysis.predictive.points import inside_range
+from onebasin.analysis.predictive.predictions import inside_range
 from onebasin.inference.runs.posterior import build
 from onebasin.models import BayesianNetwork, Gaussian, Network
 

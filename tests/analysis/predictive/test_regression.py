@@ -7,8 +7,8 @@ import pytest
 from scipy.stats import norm
 from sklearn.metrics import r2_score
 
-from onebasin.analysis.predictive import regression as prediction
-from onebasin.analysis.predictive.regression import score_function, score_predictions
+from onebasin.analysis.predictive import scores as prediction
+from onebasin.analysis.predictive.scores import score_function, score_predictions
 
 from ...cards import check_page
 

@@ -28,8 +28,10 @@ LONG = "a_variable_with_a_name_that_is_much_longer_than_a_phone_is_wide" * 2
 PAPER = 688  # px between the margins of an A4 sheet
 
 
-def _said(fact: str, name: str = "labels", outcome: Outcome = "not judged", **more: str) -> Reason:
-    return Reason(name, outcome, "own words", {"fact": fact} | more)
+def _said(
+    fact: str, name: str = "labels", outcome: Outcome = "not judged", remedy: str = ""
+) -> Reason:
+    return Reason(name, outcome, fact, remedy=remedy)
 
 
 def _verdict() -> Verdict:

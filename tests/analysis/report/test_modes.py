@@ -7,7 +7,7 @@ import xarray as xr
 from onebasin.analysis.diagnostics.diagnose import diagnose
 from onebasin.analysis.page.render import render
 from onebasin.analysis.report import posterior_report
-from onebasin.analysis.report.sections.modes import modes
+from onebasin.analysis.report.sections.parameters import modes
 from onebasin.analysis.report.subject import Subject
 from onebasin.analysis.summaries.modes import modes_of
 from onebasin.models.symmetry import Exchangeable

@@ -4,17 +4,15 @@ What pictures show, in words: levels and jumps of chains, ranks, lags, divergenc
 """
 
 import json
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import xarray as xr
-from matplotlib.figure import Figure
 
 from onebasin.analysis.page.page import Code, Details, FigureItem
 from onebasin.analysis.page.render import render
 from onebasin.analysis.report import posterior_report
-from onebasin.analysis.report.sections import chains, sampler
+from onebasin.analysis.report.sections import chains
 from onebasin.base.table import Table
 from onebasin.models import BayesianNetwork, Network
 from onebasin.models.symmetry import Exchangeable
@@ -109,7 +107,7 @@ def of_mixture():
 @pytest.fixture
 def small_figures(monkeypatch):
     """Fewer panels a picture: drawing is what takes the time."""
-    monkeypatch.setattr(sampler, "PAIRED", 2)
+    monkeypatch.setattr(chains, "PAIRED", 2)
     monkeypatch.setattr(chains, "WORST", 1)
 
 
@@ -126,7 +124,7 @@ def _pictures(report):
 
 def test_a_mixture_is_shown_before_and_after_alignment(of_mixture):
     section = section_of(of_mixture, "Labels")
-    assert len([p for p in _parts(section) if isinstance(p, FigureItem)]) == 3
+    assert len([p for p in _parts(section) if isinstance(p, FigureItem)]) == 2
     tables = [p for p in _parts(section) if isinstance(p, Table)]
     assert [c.name for c in tables[0].headings].count("R-hat") == 2
     assert any(row[0] == "`lp`" for row in tables[1].rows)
@@ -263,17 +261,3 @@ def test_an_ensemble_shows_its_training_and_no_sample_sizes(make_mcmc, rng, blan
     section = section_of(report, "Optimisation")
     assert section.notes == ()
     assert not {"Chains", "Sampler"} & {s.title for s in report.sections}
-
-
-def test_ranks_of_long_chains_are_drawn_of_some_draws(rng, monkeypatch):
-    """What draws them takes a time that is quadratic in draws."""
-    sizes = []
-
-    def drawn(_plot, tree, **_options):
-        sizes.append(tree["posterior"].sizes["draw"])
-        return Figure()
-
-    monkeypatch.setattr(chains, "drawn", drawn)
-    subject = SimpleNamespace(diagnosis=SimpleNamespace(shown={"rhat": {}}))
-    chains._ranks(subject, {"mu": rng.normal(size=(2, 9000))})
-    assert sizes == [1800]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from onebasin.analysis.summaries.elbo import elbo
+from onebasin.analysis.summaries.variational import elbo
 
 from ...cards import check_page
 

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from onebasin.analysis.summaries.summary import summary
-from onebasin.analysis.summaries.units import is_constant, power_of_two, units_of
+from onebasin.analysis.summaries.summary import is_constant, power_of_two, summary, units_of
 from onebasin.posteriors.draws import Columns, Draws, lay_out_columns
 
 FREE_OF_UNITS = ["rhat", "ess_bulk", "ess_tail"]

@@ -15,4 +15,4 @@ def test_two_thousand_random_programs():
     total, found, false = counted(range(10_000, 11_500))
     more = counted(range(20_000, 20_500), steps=10, deep=True)
     assert false == more[2] == []
-    assert found + more[1] >= 0.97 * (total + more[0])
+    assert found + more[1] >= 0.98 * (total + more[0])

@@ -14,8 +14,7 @@ import pytest
 from onebasin.base.errors import InUse, StudyError
 from onebasin.inference import Nuts
 from onebasin.studies import lab, registry
-from onebasin.studies.lab.run import RESULTS, Run, config_hash, open_run, read_results
-from onebasin.studies.lab.study import find_study, only
+from onebasin.studies.lab.run import RESULTS, Run, open_run, read_results
 
 TOY = Path(__file__).parents[3] / "docs" / "developing" / "toy_study.py"
 
@@ -60,10 +59,12 @@ def opened(path: Path, config: Config | None = None, *, force: bool = False) -> 
 @pytest.mark.parametrize(
     "other", [Config(seed=1), Config(engines=("stan", "numpyro")), Config(nuts=Nuts(draws=999))]
 )
-def test_settings_are_told_apart_by_every_field(other):
-    same = config_hash("toy", replace(Config()))
-    assert config_hash("toy", Config()) == same
-    assert same not in (config_hash("toy", other), config_hash("joy", Config()))
+def test_settings_are_told_apart_by_every_field(tmp_path, other):
+    with opened(tmp_path).held():
+        pass
+    opened(tmp_path, replace(Config()))
+    with pytest.raises(StudyError, match="a run with other settings"):
+        opened(tmp_path, other)
 
 
 def test_what_is_there_is_refused_or_replaced_by_force(tmp_path):
@@ -74,37 +75,24 @@ def test_what_is_there_is_refused_or_replaced_by_force(tmp_path):
     assert (tmp_path / "notes.txt").read_text() == "precious"
     with pytest.raises(StudyError, match="is a file: name a folder"):
         opened(tmp_path / "notes.txt", force=True)
-    with opened(tmp_path / "run") as run:
+    with opened(tmp_path / "run").held() as run:
         (run.posteriors / "a.nuts.stan.nc").touch()
-    with pytest.raises(StudyError, match="a run with other settings"):
-        opened(tmp_path / "run", Config(seed=1))
-    with opened(tmp_path / "run"):
+    with opened(tmp_path / "run").held():
         assert (run.posteriors / "a.nuts.stan.nc").exists()
-    with opened(tmp_path / "run", force=True):
+    with opened(tmp_path / "run", force=True).held():
         assert not (run.posteriors / "a.nuts.stan.nc").exists()
 
 
 def test_two_runs_on_one_folder_do_not_meet(tmp_path):
     path = tmp_path / "run"
-    with opened(path) as run:
+    with opened(path).held() as run:
         (run.posteriors / "kept").touch()
         for force in (False, True):
             with pytest.raises(InUse, match=rf"`--out` is .*run, which process {os.getpid()} "):
-                opened(path, Config(seed=int(force)), force=force).__enter__()
+                opened(path, Config(seed=int(force)), force=force).held().__enter__()
         assert (run.posteriors / "kept").exists()
         assert json.loads((path / "run.json").read_text())["status"] == "running"
     assert sorted(os.listdir(path)) == ["posteriors", "run.json"]
-
-
-def test_cells_are_named_by_patterns():
-    study = find_study("relu-teacher")
-    some = only(study, ["*set03.free.nuts.*", "noise1-set01.givens.*.stan"])
-    keys = {cell.key for cell in some.cells(study.configure(lab.Options(full=True)))}
-    assert keys == {
-        f"noise{noise}-set03.free.nuts.{engine}"
-        for noise in ("1", "0.5")
-        for engine in ("numpyro", "stan")
-    } | {f"noise1-set01.givens.{method}.stan" for method in ("nuts", "meanfield", "fullrank")}
 
 
 def test_a_record_that_was_changed_by_hand_is_refused(tmp_path):

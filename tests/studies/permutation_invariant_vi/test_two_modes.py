@@ -6,22 +6,20 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from onebasin.studies.permutation_invariant_vi.two_modes.measures import (
+from onebasin.studies.permutation_invariant_vi.two_modes import (
     DIRECTION,
     MEASURES,
     Descent,
     InterpolationSettings,
+    LineThroughModes,
     bracket,
     descend,
-    grid,
-    run,
-    sampled_divergence,
-)
-from onebasin.studies.permutation_invariant_vi.two_modes.quadrature import (
-    LineThroughModes,
     divergence_in_plane,
+    grid,
     midpoint,
     mode,
+    run,
+    sampled_divergence,
     vanishing,
 )
 

@@ -1,0 +1,345 @@
+"""The rule of an alignment, what draws are matched with, and the cost of giving a place to a component of a draw.
+
+The cost of a draw x against a reference (m, w) is the weighted squared distance
+
+    sum over entries e of w[e] (x[e] - m[e])^2,
+
+with w = 1 / scale^2 (Ainsworth, Hayase and Srinivasa 2023, equation 1, all variables of a block at
+once), or the inverse variances of a diagonal Gaussian: its negative log density is half of the
+distance plus half the sum of log variances (Stephens 2000, section 4, the loss behind his algorithm
+for a Gaussian). Either is additive over components, so that one block is a linear assignment problem.
+
+References come from draws: one draw, a mean, a diagonal Gaussian. Sums are taken about a shift (one draw), so that
+variances lose no digits. A variance is at least 1e-6 of its variable's mean one and 1e-12 of the squared scale, or of
+the squared spread where that is less (features are in units in which it is about 1): a single draw has none.
+
+Aligned marginals depend on the rule where components overlap. A target's mean says where parts are; its weights say how
+well each entry is known there, without which a loosely known one carries draws to another label. So another posterior
+is matched with both, in units of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+from onebasin.base.checks import check_count, check_seed, choose
+from onebasin.base.errors import ArgumentError
+from onebasin.models.symmetry.blocks import Block, Rotation, Symmetry, axes_of, blocks_of
+from onebasin.models.symmetry.elements import Permuted
+
+from .draws import Arrays
+from .features import GAUGES, FeatureUnits
+
+
+@dataclass(frozen=True, eq=False)
+class AlignmentReference:
+    """The centres (*event) and weights that draws are matched with, one weight for a whole variable or (*event).
+
+    A draw costs `factor` times its distance, 1 or in a negative log density 1/2, and an `offset`: the density's other
+    terms.
+    """
+
+    mean: Mapping[str, np.ndarray]
+    weight: Mapping[str, np.ndarray]
+    offset: float = 0.0
+    factor: float = 1.0
+
+
+def distance(
+    values: Mapping[str, np.ndarray], reference: AlignmentReference, names: tuple[str, ...]
+) -> Float[np.ndarray, " draw"]:
+    """Weighted squared distance of draws (draw, *event) to the reference."""
+    total = 0.0
+    for name in names:
+        gap = values[name] - reference.mean[name].astype(values[name].dtype)
+        rows = gap.reshape(len(gap), -1)
+        weight = np.asarray(reference.weight[name])
+        if weight.ndim:
+            square = (rows * rows) @ weight.ravel().astype(rows.dtype)
+        else:
+            square = np.einsum("ij,ij->i", rows, rows) * float(weight)
+        total = total + square.astype(np.float64)
+    return np.asarray(total)
+
+
+class Term(NamedTuple):
+    """A factor that a variable (or its square) is multiplied by.
+
+    `target` is (place, rest), or (rest, place) in one piece where the variable's other axis has been moved.
+    """
+
+    name: str
+    axis: int
+    target: np.ndarray
+    signed: bool = False
+    square: bool = False
+
+
+class Targets(NamedTuple):
+    """A reference as one block's costs need it: terms, and what each place costs whatever it gets (place, 1)."""
+
+    terms: tuple[Term, ...]
+    constant: np.ndarray
+
+
+def targets(
+    values: Mapping[str, np.ndarray],
+    block: Block,
+    reference: AlignmentReference,
+    turned: Collection[str] = (),
+) -> Targets:
+    """Prepare a reference for `cost_matrices`, in the precision of the draws (draw, *event).
+
+    Every variable has one axis in the block, which permutes; of those in `turned`, `cost_matrices` will be given a
+    turn.
+    """
+    terms, constant = [], np.zeros(1)
+    for name, places in block.axes.items():
+        (axis,) = axes_of(places)
+        mean, weight = reference.mean[name], np.asarray(reference.weight[name])
+        if not weight.ndim and name not in block.flipped:
+            # What all places have in common costs every assignment the same, but digits where it is large.
+            mean = mean - mean.mean(axis=axis, keepdims=True)
+        # The same for every assignment, but with it a component's cheapest place is the nearest one.
+        constant = constant + _by_place(weight * mean**2, axis).sum(axis=1)
+        factors = [(-2 * weight * mean, name in block.flipped, False)]
+        if weight.ndim:  # else the sum of w x^2 is the same for every place
+            factors.append((weight, False, True))
+        for factor, signed, square in factors:
+            target = _by_place(factor.astype(values[name].dtype), axis)
+            target = np.ascontiguousarray(target.T) if name in turned else target
+            terms.append(Term(name, axis, target, signed, square))
+    return Targets(tuple(terms), constant[:, None])
+
+
+def cost_matrices(
+    values: Mapping[str, np.ndarray], aim: Targets, turns: Mapping[str, Permuted] | None = None
+) -> tuple[
+    Float[np.ndarray, "draw place component"], Float[np.ndarray, "draw place component"] | None
+]:
+    """Return costs of component i (column) at place j (row), less what does not depend on the assignment; and signs.
+
+    `turns` are of those variables (draw, *event) with two axes whose other axis has been moved since, and undo that: of
+    entries as they came. With flips each pair of components takes the better sign, which is in the signs; they are None
+    without.
+    """
+    fixed: list[_Factors] = []
+    signed: list[_Factors] = []
+    for term in aim.terms:
+        drawn, target = values[term.name], term.target
+        rows = np.moveaxis(drawn**2 if term.square else drawn, term.axis + 1, -1)
+        rows = rows if rows.ndim == 3 else rows.reshape(len(rows), -1, rows.shape[-1])
+        if turns and term.name in turns:
+            # Moving the reference the other way: whole rows of one matrix, not columns of every draw.
+            turn = turns[term.name]
+            target = np.take(target, turn.permutation, axis=0)
+            if turn.signs is not None and not term.square:
+                target *= turn.signs.astype(target.dtype)[:, :, None]
+            target = target.transpose(0, 2, 1)
+        (signed if term.signed else fixed).append((target, rows))
+    like = values[aim.terms[0].name]
+    ones = np.ones_like(like, shape=(len(like), 1, len(aim.constant)))
+    costs = _product([*fixed, (aim.constant.astype(like.dtype), ones)])
+    if not signed:
+        return costs, None
+    gain = _product(signed)
+    signs = np.where(gain <= 0, 1.0, -1.0)
+    costs -= np.abs(gain).astype(costs.dtype, copy=False)
+    return costs, signs
+
+
+_Factors = tuple[np.ndarray, np.ndarray]
+"""(place, rest) or (draw, place, rest) of the reference, and (draw, rest, component) of the draws."""
+_THIN = 32
+"""So many rows are added up faster in one matrix product than in several."""
+
+
+def _product(factors: list[_Factors]) -> np.ndarray:
+    """Sum of matrix products (draw, place, component)."""
+    thin = [pair for pair in factors if pair[0].ndim == 2 and pair[0].shape[1] <= _THIN]
+    if len(thin) > 1:
+        factors = [pair for pair in factors if not any(pair is other for other in thin)]
+        dtype = thin[0][1].dtype
+        target = np.concatenate([pair[0] for pair in thin], 1, dtype=dtype)
+        factors.append((target, np.concatenate([pair[1] for pair in thin], 1)))
+    total = np.matmul(*factors[0])
+    for more in factors[1:]:
+        total += np.matmul(*more).astype(total.dtype, copy=False)
+    return total
+
+
+def _by_place(values: np.ndarray, axis: int) -> np.ndarray:
+    """(place, rest)."""
+    front = np.moveaxis(values, axis, 0)
+    return front.reshape(len(front), -1)
+
+
+def about(mean: Mapping[str, np.ndarray], scales: Mapping[str, float]) -> AlignmentReference:
+    """Reference with one weight for a whole variable: 1 / scale^2."""
+    weight = {name: np.asarray(scale**-2.0) for name, scale in scales.items()}
+    return AlignmentReference({name: np.asarray(mean[name], np.float64) for name in scales}, weight)
+
+
+@dataclass(eq=False)
+class Moments:
+    """Sums over aligned draws about a shift (*event) that is close to them, filled chunk by chunk; of squares too."""
+
+    shift: Mapping[str, np.ndarray]
+    squares: bool
+    count: int = 0
+    first: Arrays = field(default_factory=dict)
+    second: Arrays = field(default_factory=dict)
+
+    def add(self, values: Mapping[str, np.ndarray]) -> None:
+        """Take in draws (draw, *event)."""
+        self.count += len(next(iter(values.values())))
+        for name, array in values.items():
+            gap = array - self.shift[name].astype(array.dtype)
+            self.first[name] = self.first.get(name, 0.0) + gap.sum(axis=0, dtype=np.float64)
+            if self.squares:
+                total = np.einsum("i...,i...->...", gap, gap, dtype=np.float64)
+                self.second[name] = self.second.get(name, 0.0) + total
+
+    def merge(self, other: Moments) -> None:
+        """Take in the sums of other draws, about the same shift."""
+        self.count += other.count
+        for own, theirs in ((self.first, other.first), (self.second, other.second)):
+            for name, total in theirs.items():
+                own[name] = own.get(name, 0.0) + total
+
+    def mean(self) -> Arrays:
+        """Means."""
+        return {n: np.asarray(self.shift[n] + s / self.count) for n, s in self.first.items()}
+
+    def gaussian(
+        self, scales: Mapping[str, float], of_one_variance: Collection[str] = ()
+    ) -> AlignmentReference:
+        """Diagonal Gaussian: half the distance in its standard deviations, plus their logarithms.
+
+        All entries of a variable `of_one_variance` have their mean variance. Source: Stephens 2000, Dealing with label
+        switching in mixture models, JRSS B 62(4), section 4.
+        """
+        weight, logs = {}, 0.0
+        for name, scale in scales.items():
+            gap = self.first[name] / self.count
+            variance = np.maximum(self.second[name] / self.count - gap**2, 0.0)
+            least = max(1e-6 * float(variance.mean()), 1e-12 * min(scale, 1.0) ** 2)
+            variance = np.maximum(variance, least)
+            shared = np.asarray(variance.mean()) if name in of_one_variance else variance
+            weight[name] = np.asarray(1 / shared)
+            logs += float(np.log(np.broadcast_to(shared, variance.shape)).sum())
+        return AlignmentReference(self.mean(), weight, offset=0.5 * logs, factor=0.5)
+
+
+REFERENCES = ("draw", "mean", "gaussian")
+COSTS = ("weights", "activations")
+_SAID = {
+    "draw": "chain {0}, draw {1}",
+    "mean": "the mean of the aligned draws, iterated from chain {0}, draw {1}",
+    "gaussian": "a diagonal Gaussian fitted to the aligned draws, iterated from chain {0}, draw {1}",
+    "posterior": "the mean of another posterior",
+    "alignment": "what another posterior's draws were aligned with",
+}
+
+
+@dataclass(frozen=True)
+class AlignmentRule:
+    """The choices that decide an alignment, besides the draws and their symmetry, checked: arguments of `align`.
+
+    A `reference` may also be `posterior`, another one's mean, or `alignment`, which another one's draws were matched
+    with.
+    """
+
+    reference: str = "gaussian"
+    reference_draw: tuple[int, int] = (0, 0)
+    cost: str = "weights"
+    scales: Mapping[str, float] = field(default_factory=dict)
+    gauge: str = "balanced"
+    restarts: int = 1
+    max_sweeps: int = 15
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Check words and numbers."""
+        choose("reference", self.reference, (*REFERENCES, "posterior", "alignment"))
+        choose("cost", self.cost, COSTS)
+        choose("gauge", self.gauge, GAUGES)
+        check_count("restarts", self.restarts, most=10**6)
+        check_count("max_sweeps", self.max_sweeps, most=10**6)
+        check_seed(self.seed)
+
+    def to_json(self) -> str:
+        """The rule as JSON text."""
+        return json.dumps(asdict(self))
+
+    def describe(self, symmetry: Symmetry) -> str:
+        """Say the rule in plain words."""
+        blocks = "; ".join(block.describe() for block in symmetry)
+        reference = _SAID[self.reference].format(*self.reference_draw)
+        text = f"Modulo {blocks}. "
+        if rotated := blocks_of(symmetry, Rotation):
+            names = " and ".join(block.loadings for block in rotated)
+            text += f"Every draw is rotated to the varimax optimum of {names}, without row normalisation. "
+        text += f"Every draw is matched with {reference}, by "
+        if self.cost == "activations":
+            text += "the squared distance of hidden activations."
+        else:
+            scales = ", ".join(f"{name} by {scale:.4g}" for name, scale in self.scales.items())
+            text += (
+                f"the squared distance of whole components, variables divided by scales ({scales})."
+            )
+        return text
+
+
+@dataclass(frozen=True, eq=False)
+class AlignmentTarget:
+    """A reference, and the units that it is in: those of the features that were matched with it."""
+
+    reference: AlignmentReference
+    units: FeatureUnits
+
+    @classmethod
+    def of(cls, centre: Mapping[str, Any], scale: Mapping[str, Any]) -> AlignmentTarget:
+        """Make a target from a diagonal Gaussian that is known by its numbers, such as a kept reference's labelling.
+
+        `centre` and `scale` are means and standard deviations (*event) of every variable that the symmetry moves; a
+        scale that is missing, of another shape than its centre or not positive is refused.
+        """
+        means = {name: np.asarray(value, np.float64) for name, value in centre.items()}
+        sds = {name: np.asarray(scale.get(name, np.nan), np.float64) for name in means}
+        for name, sd in sds.items():
+            if sd.shape != means[name].shape or not (sd > 0).all():
+                raise ArgumentError(
+                    f"`scale` of {name} must be positive and of shape {means[name].shape}, as its centre is; got "
+                    f"{str(scale.get(name))[:60]}."
+                )
+        offset = float(sum(np.log(sd).sum() for sd in sds.values()))
+        weight = {name: sd**-2.0 for name, sd in sds.items()}
+        zero = {name: np.zeros_like(mean) for name, mean in means.items()}
+        spread = {name: float(np.sqrt(np.mean(sd**2))) for name, sd in sds.items()}
+        units = FeatureUnits(zero, dict.fromkeys(means, 1.0), spread)
+        return cls(AlignmentReference(means, weight, offset, factor=0.5), units)
+
+    @property
+    def centre(self) -> Arrays:
+        """The centres, as features came."""
+        return self.units.back(self.reference.mean)
+
+    def into(self, units: FeatureUnits) -> AlignmentReference:
+        """The same reference in the units of other draws: every draw costs what it would have cost."""
+        ours = self.reference
+        ratio = {name: units.unit[name] / self.units.unit[name] for name in ours.mean}
+        logs = sum(np.size(mean) * math.log(ratio[name]) for name, mean in ours.mean.items())
+        return AlignmentReference(
+            units.into(self.centre),
+            {name: np.asarray(weight * ratio[name] ** 2) for name, weight in ours.weight.items()},
+            ours.offset if ours.factor == 1.0 else ours.offset - logs,
+            ours.factor,
+        )

@@ -1,0 +1,335 @@
+"""The result of a comparison of posteriors: one row a posterior, the rows' meaning in words, notes and warnings."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from onebasin.base.card import Card, Shown, Words, in_brief, number
+from onebasin.base.jsonable import json_safe
+from onebasin.base.table import Table
+from onebasin.models.symmetry.words import spelt_options
+
+from .comparable import CommonFrame
+from .distances import MIN_DRAWS, SHIFT, MomentComparison
+
+if TYPE_CHECKING:
+    from ..predictive.predictions import Points
+    from .comparable import Shared
+
+
+FLOOR = "floor"
+"""Name of the row of the truth against itself."""
+SMALL = 0.01
+"""p-value up to which distributions are called different, of a posterior and of the truth's own halves."""
+PREDICTIONS = {
+    "total_variation": "class probabilities differ by {} in total variation",
+    "mean_distance": "mean predictions lie {} sds away",
+}
+SHOWN = 6
+"""Names listed in a sentence."""
+
+
+@dataclass(frozen=True, eq=False)
+class Account:
+    """The facts of a comparison, to be told in sentences."""
+
+    table: pd.DataFrame
+    truth: str
+    targets: Mapping[str, str]  # Of each posterior.
+    points: Points | None  # At which predictions were made, if at any.
+    own_points: bool  # Whether these are the truth's own data.
+    rule: str  # By which draws were aligned, in words.
+    caveat: str  # What nobody has checked of the symmetry.
+    permutations: int  # 0 where draws were not compared.
+    half: bool  # Whether means are those of the truth's second half.
+    shared: Shared | None  # Variables; None where they were chosen or are a network's weights.
+    obstacles: Mapping[str, str]  # Why the weights of some posteriors were not compared, by name.
+    labels: Mapping[str, tuple[str, ...]]  # Words of a symmetry that chains show, by posterior.
+    unmixed: Sequence[str]  # Parameters about which the truth's own chains disagree.
+    unusable: Mapping[str, str]  # Why a posterior cannot be used, by name.
+    found: (
+        str  # Which symmetry the draws showed, in a sentence; empty where it was given or declared.
+    )
+    copies: Sequence[str]  # Posteriors that have a chain of the truth.
+
+    def notes(self) -> Iterator[str]:
+        """Tell what was compared with what."""
+        truth, points = self.truth, self.points
+        if points is not None:
+            where = f"that `{truth}` was fitted to and keeps" if self.own_points else "given"
+            scored = "" if points.y is not None else ", which have no labels or targets to score"
+            yield f"Predictions are compared at the {len(points.x)} points {where}{scored}."
+        if "total_variation" in self.table:
+            yield "Total variation is half the sum of absolute differences; Xiao et al. 2023, equation 2, is the sum."
+        yield (
+            f"Baseline (`floor`): the distance between the two halves of `{truth}`. Values this small are noise."
+        )
+        if "max_abs_z" in self.table and self.half:
+            yield f"Means of `{truth}` are those of its second half."
+        if self.rule:
+            yield f"{self.rule} Labels were fitted on the first half of `{truth}`."
+        if self.caveat:
+            yield self.caveat
+        if self.permutations:
+            yield (
+                f"Distances of draws are between the second half of `{truth}` and the others, in units of "
+                "the first half's standard deviations; chains are thinned to nearly independent draws."
+            )
+            tests = int(self.table["energy_p"].notna().sum())
+            yield (
+                f"p-values are by {self.permutations} permutations, each for itself; there are {tests} of each kind."
+            )
+        if self.shared is not None and self.shared.only_in:
+            sides: dict[str, list[str]] = {}
+            for variable, name in self.shared.only_in.items():
+                sides.setdefault(name, []).append(variable)
+            held = "; ".join(f"`{n}` has {in_brief(names, SHOWN)}" for n, names in sides.items())
+            yield f"Not compared, because not every posterior has them in the same shape: {held}."
+        for name, why in self.obstacles.items():
+            yield f"Draws of `{name}` are compared in prediction alone: {why.rstrip('.')}."
+
+    def warnings(self) -> Iterator[str]:
+        """Tell what to beware of."""
+        table, truth = self.table, self.truth
+        if self.found:
+            yield self.found
+        for name, why in self.unusable.items():
+            yield f"`{name}`: {why}"
+        if self.own_points and self.points is not None:
+            yield "The points are training data, where scores are optimistic; give other points to see predictions."
+        ours = self.targets[truth]
+        other = [f"`{name}` ({target})" for name, target in self.targets.items() if target != ours]
+        if other and self.points is None:  # the data of networks have been compared
+            yield (
+                f"Targets have other names than that of `{truth}` ({ours}): "
+                f"{', '.join(other)}. Are they the same model of the same data?"
+            )
+        for name in self.copies:
+            yield (
+                f"`{name}` and `{truth}` have the same draws in a chain, or many of them: that they agree is no "
+                "evidence. Compare runs with seeds of their own."
+            )
+        for name, words in self.labels.items():
+            if words:
+                yield (
+                    f"Chains of `{name}` and `{truth}` have their labels in different orders, and are compared as they "
+                    f"came. Compare them modulo the symmetry: {spelt_options(words)}."
+                )
+        if self.shared is not None and self.shared.with_labels:
+            yield (
+                f"Left out: {in_brief(self.shared.with_labels, SHOWN)}. The symmetry does not move what is named here, "
+                "and it may carry labels of components: means then depend on the labelling. Declare a parameter of "
+                "these with the components to compare it."
+            )
+        if self.unmixed:
+            yield (
+                f"The chains of `{truth}` disagree about {in_brief(self.unmixed, SHOWN)} (R-hat): it has not mixed. "
+                "Nothing agrees with what does not agree with itself; see `onebasin diagnose`."
+            )
+        if not self.permutations:
+            return
+        few = table["num_draws"] < MIN_DRAWS
+        for name, count in table.loc[few, "num_draws"].items():
+            yield (
+                f"`{name}` has {count:.0f} nearly independent draws of its own, too few for a p-value: sample "
+                "longer, or see whether its chains mix."
+            )
+        floor = table["energy_p"].iloc[-1]
+        if not np.isfinite(floor) and not few.any():
+            yield (
+                f"Whether the chains of `{truth}` agree among themselves was not judged, since their halves have "
+                "no p-value: other p-values cannot be trusted; sample longer."
+            )
+        if np.isfinite(floor) and floor <= SMALL:
+            yield (
+                f"The chains of `{truth}` differ among themselves (p = {floor:.3f}): it has not mixed, and "
+                "other p-values cannot be trusted."
+            )
+
+
+WEIGHTS = ("energy", "energy_p", "mmd", "mmd_p", "num_draws")
+MOMENTS = ("max_abs_z", "max_abs_d", "verdict")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison(Shown):
+    """Posteriors compared with a truth.
+
+    Attributes
+    ----------
+    kind : str
+        `classification`, `regression`, or `parameters` where the posteriors are of no network.
+    truth : str
+        Name of the posterior that the others are compared with.
+    table : DataFrame
+        One row a posterior, the truth first, and `floor` last. Columns of a classification: agreement, total_variation
+        (halved), total_variation_sum (not), accuracy, log_score, calibration_error, brier,
+        single_draw_accuracy, mutual_information. Of a regression: mean_distance (root mean square over points,
+        in the truth's standard deviations of f), rmse, coverage_50, coverage_95, crps, log_score. Of
+        parameters: max_abs_z, max_abs_d and verdict, of `moments.compare_moments`. Always:
+        energy, energy_p, mmd, mmd_p of `two_sample.two_sample`, and num_draws, the draws that these
+        are of (for `floor`, of its second part). NaN where there is nothing to say.
+    notes : tuple of str
+        What was compared, in words.
+    warnings : tuple of str
+        What to beware of, in words.
+    moments : mapping of str to MomentComparison
+        Means of each posterior compared with the truth's, parameter by parameter; empty for networks.
+    frame : CommonFrame, optional
+        Variables, labelling and scale in which draws were compared; None where only predictions were.
+    """
+
+    kind: str
+    truth: str
+    table: pd.DataFrame
+    notes: tuple[str, ...]
+    warnings: tuple[str, ...]
+    moments: Mapping[str, MomentComparison] = field(default_factory=dict)
+    frame: CommonFrame | None = None
+
+    @property
+    def means(self) -> pd.DataFrame:
+        """Means and sds of the truth and of the others side by side, one row per parameter.
+
+        With z of the difference of means, and the ratio of an sd to the truth's with the ends of its 95 % interval.
+        """
+        if not self.moments:
+            return pd.DataFrame()
+        columns: dict[str, pd.Series] = {}
+        for name, found in self.moments.items():
+            if not columns:
+                columns |= {
+                    f"mean {self.truth}": found.table["mean_a"],
+                    f"sd {self.truth}": found.table["sd_a"],
+                }
+            own = {"mean": "mean_b", "sd": "sd_b", "z": "z", "sd ratio": "sd_ratio"}
+            own |= {"ratio from": "sd_ratio_low", "ratio to": "sd_ratio_high"}
+            columns |= {f"{word} {name}": found.table[column] for word, column in own.items()}
+        return pd.DataFrame(columns)
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """A sentence on each posterior, in the table's order."""
+        return tuple(f"`{name}`: {said}" for name, said in sentences(self))
+
+    def _card(self) -> Card:
+        table = self.table
+        shown = [*table.index.drop(FLOOR)[: MOST + 1], FLOOR]
+        known = [name for name in _MEASURES if name in table and table[name].notna().any()]
+        rows = tuple(
+            (_MEASURES[name], *(number(table[name].loc[one]) for one in shown)) for name in known
+        )
+        more = f", {MOST} of {len(table) - 2} posteriors" if len(table) - 2 > MOST else ""
+        words = [Words(sentence, name=name) for name, sentence in sentences(self)]
+        warnings = [Words(sentence, flag="warn") for sentence in self.warnings]
+        notes = [Words(sentence, small=True) for sentence in self.notes]
+        on_its_side = Table(("", *map(str, shown)), rows, f"{self.kind}{more}")
+        return Card(f"Compared with {self.truth}", (*words, *warnings, on_its_side, *notes))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain types for JSON, numbers that are not finite as None."""
+        rows = [{"posterior": name, **row} for name, row in self.table.to_dict("index").items()]
+        fields = ("kind", "truth", "notes", "warnings")
+        means = {name: found.to_dict() for name, found in self.moments.items()}
+        answers = dict(sentences(self))
+        whole = {name: getattr(self, name) for name in fields}
+        return json_safe(whole | {"answers": answers, "posteriors": rows, "moments": means})
+
+
+MOST = 8
+"""Posteriors that are shown."""
+WEAK = 0.05
+"""p-value below which nothing is said to be alike."""
+_MEASURES = {
+    "agreement": "same class as the truth",
+    "total_variation": "total variation",
+    "mean_distance": "distance of means (sds)",
+    "accuracy": "accuracy",
+    "rmse": "RMSE",
+    "log_score": "log score (nats a point)",
+    "calibration_error": "calibration error",
+    "brier": "Brier score",
+    "crps": "CRPS",
+    "coverage_95": "inside 95 % intervals",
+    "max_abs_z": "largest |z| of means",
+    "max_abs_d": "largest |d| of means (sds)",
+    "energy": "energy distance",
+    "energy_p": "p of it",
+    "num_draws": "nearly independent draws",
+}
+
+
+def sentences(comparison: Comparison) -> Iterator[tuple[str, str]]:
+    """Say of each posterior how it predicts and where its draws lie, next to the truth's own halves."""
+    table = comparison.table
+    floor = table.loc[FLOOR]
+    unmixed = any(found.unmixed for found in comparison.moments.values())
+    mixed = not (floor.get("energy_p", math.nan) <= SMALL or unmixed)
+    for name, row in table.drop(index=[comparison.truth, FLOOR]).iloc[:MOST].iterrows():
+        said = []
+        for measure, text in PREDICTIONS.items():
+            if measure in row and math.isfinite(row[measure]):
+                apart, baseline = number(row[measure], 2), number(floor[measure], 2)
+                said.append(f"{text.format(apart)}, the truth's own halves by {baseline}")
+                break
+        found = comparison.moments.get(str(name))
+        said += [] if found is None else [_moments(found)]
+        draws = _draws(row, mixed)
+        said += [draws] if draws else []
+        yield str(name), f"{'; '.join(said)}." if said else "Nothing could be compared."
+
+
+def _spread(found: MomentComparison, name: str) -> str:
+    row = found.table.loc[name]
+    low, high = number(row["sd_ratio_low"], 2), number(row["sd_ratio_high"], 2)
+    return f"that of `{name}` is {number(row['sd_ratio'], 2)} times the truth's ({low} to {high})"
+
+
+def _moments(found: MomentComparison) -> str:
+    if found.verdict == "differ":
+        trusted = found.table.loc[~found.table["gated"]]
+        beyond, said = int((trusted["z"].abs() > found.z_bound).sum()), []
+        if spreads := found.spreads:
+            many = "an sd differs" if len(spreads) == 1 else f"{len(spreads)} sds differ"
+            said.append(f"{many}: {_spread(found, spreads[0])}")
+        if beyond:
+            worst = str(trusted["z"].abs().idxmax())
+            most = f"that of `{worst}` by {number(abs(trusted.loc[worst, 'd']), 2)} sds"
+            one, several = f"a mean differs, {most}", f"{beyond} means differ, {most} most clearly"
+            said.append(one if beyond == 1 else several)
+        return "; ".join(said)
+    seen = f"a shift by {SHIFT:g} sds would be seen with probability {number(found.power, 2)}"
+    if found.verdict == "agree":
+        ratios = found.table["sd_ratio"].dropna()
+        spread = f"; ratios of sds are {number(ratios.min(), 2)} to {number(ratios.max(), 2)}"
+        return (
+            f"means agree within their Monte Carlo errors ({seen}){spread if len(ratios) else ''}"
+        )
+    if not found.gated:
+        return (
+            f"means are not seen to differ, but the draws are too few to call them equal ({seen})"
+        )
+    total = len(found.table)
+    return (
+        f"means are not seen to differ, but {len(found.gated)} of {total} could not be judged, because "
+        f"effective draws are too few or chains disagree ({in_brief(found.gated, SHOWN)})"
+    )
+
+
+def _draws(row: pd.Series, mixed: bool) -> str:
+    p = row.get("energy_p", math.nan)
+    if not math.isfinite(p):
+        return "" if not math.isfinite(row.get("energy", math.nan)) else "draws could not be tested"
+    if not mixed:
+        return "draws are not judged, for the truth's own chains differ"
+    if p <= SMALL:
+        return f"draws lie elsewhere (energy test, p = {number(p, 2)})"
+    if p <= WEAK:
+        return f"draws may lie elsewhere (energy test, p = {number(p, 2)})"
+    return f"the energy test does not tell draws apart (p = {number(p, 2)})"

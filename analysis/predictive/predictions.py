@@ -1,0 +1,263 @@
+"""Predictions of one network's posterior at some points: means, spread, scores, a few points at a time.
+
+Convention: of a classifier, `centre` are class probabilities averaged over draws; of a regression the mean of the
+network's output f, without noise, as is the RMSE. Coverage, CRPS and log score are of predictions with noise, drawn
+for every draw and point from a fixed seed.
+
+Weights of networks have labels, which switch between chains without meaning; outputs have none. So chains are judged by
+them: R-hat, ESS and Monte Carlo errors, point by point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Bool, Float
+
+from onebasin.base.checks import check_inputs, check_labels, check_outputs
+from onebasin.base.errors import ArgumentError
+from onebasin.posteriors.draws import Draws
+from onebasin.posteriors.view import Posterior, View, as_view
+
+from ..summaries.sampler import NAN
+from ..summaries.summary import summary
+from .scores import (
+    agreement,
+    brier_score,
+    calibration_error,
+    class_log_probability,
+    class_probability_by_draw,
+    mutual_information,
+    score_function,
+    single_draw_accuracy,
+    total_variation,
+)
+
+if TYPE_CHECKING:
+    from onebasin.models.networks.bayesian import BayesianNetwork
+
+
+CLASS_DISTANCES = ("agreement", "total_variation", "total_variation_sum")
+CLASS_SCORES = (
+    "accuracy",
+    "log_score",
+    "calibration_error",
+    "brier",
+    "single_draw_accuracy",
+    "mutual_information",
+)
+REGRESSION_DISTANCES = ("mean_distance",)
+REGRESSION_SCORES = ("rmse", "coverage_50", "coverage_95", "crps", "log_score")
+_AVERAGED = ("mse", *REGRESSION_SCORES[1:])
+"""Means over points; the root is taken of the first at the end."""
+
+_AT_ONCE = 2**22
+"""Outputs that are computed at a time, draws times points times outputs."""
+
+Output = Float[np.ndarray, "obs out"]
+
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    """Points at which predictions are compared."""
+
+    x: Float[np.ndarray, "obs in"]  # In the units that the networks were conditioned on.
+    y: np.ndarray | None  # Labels (obs,) or targets (obs, out); None where they are not known.
+
+    @classmethod
+    def of(cls, model: BayesianNetwork, x: object, y: object) -> Points:
+        """Check points against the network: shapes, finite values, labels that are classes."""
+        checked = check_inputs(x, model.network.in_dim)
+        if y is None:
+            return cls(checked, None)
+        check = check_labels if model.is_classifier else check_outputs
+        return cls(checked, check(y, len(checked), model.network.out_dim))
+
+
+@dataclass(frozen=True, eq=False)
+class Predicted:
+    """One posterior's predictions at the points."""
+
+    centre: Output  # Class probabilities averaged over draws, or means of f.
+    spread: Output  # Standard deviation of these over draws.
+    scores: Mapping[str, float]  # Against labels or targets; without them what asks for none.
+
+
+def network_of(
+    view: View, *, otherwise: str = "give one of a `BayesianNetwork`"
+) -> BayesianNetwork:
+    """Return the network that a posterior is of; `otherwise` tells what to do where it is of none."""
+    if view.network is None:
+        raise ArgumentError(
+            f"`{view.argument}` is of no network, and only of networks it is known what they predict; {otherwise}."
+        )
+    return view.network
+
+
+def inputs_of(view: View, x: Any) -> Any:
+    """Return the inputs that are given, or else those that the posterior's network was fitted to."""
+    x = view.x if x is None else x
+    if x is None:
+        raise ArgumentError(
+            f"`x` is not given, and `{view.argument}` keeps no inputs; give some (obs, in)."
+        )
+    return x
+
+
+def inside_range(
+    x: Float[np.ndarray, "obs in"], data: Float[np.ndarray, "data in"]
+) -> Bool[np.ndarray, " obs"]:
+    """Tell which points lie within the range of the data's inputs, in every one of them, ends included."""
+    within = (x >= data.min(axis=0)) & (x <= data.max(axis=0))
+    return np.asarray(within.all(axis=1))
+
+
+def predict_points(
+    model: BayesianNetwork, posterior: Posterior, points: Points, *, seed: int = 0
+) -> Predicted:
+    """Predict at the points, and score the predictions where labels or targets are known.
+
+    A posterior that lacks a weight, or `sigma` where the noise is inferred, is refused.
+    """
+    from onebasin.models.networks.prediction import mean_and_sd
+
+    view = as_view(posterior)
+    draws = {name: view.values(name) for name in view.variables}
+    if model.is_classifier:
+        return _classes(model, draws, points)
+    if model.infers_noise and "sigma" not in draws:
+        raise ArgumentError(
+            f"`posterior` lacks sigma, which its network infers; it holds {', '.join(draws)}."
+        )
+    rng = np.random.default_rng(seed)
+    centres, spreads, scores = [], [], []
+    for rows in _blocks(model, draws, points):
+        function, sigma = mean_and_sd(model, draws, points.x[rows])
+        centres.append(function.mean(axis=(0, 1)))
+        spreads.append(function.std(axis=(0, 1)))
+        if points.y is not None:
+            share = function.shape[2] / len(points.y)
+            block = score_function(function, np.asarray(sigma, np.float64), points.y[rows], rng)
+            scores.append({name: share * getattr(block, name) for name in _AVERAGED})
+    total = {name: sum(score[name] for score in scores) for name in (_AVERAGED if scores else ())}
+    if total:
+        total["rmse"] = float(np.sqrt(total.pop("mse")))
+    return Predicted(np.concatenate(centres), np.concatenate(spreads), total)
+
+
+def distances(predicted: Predicted, truth: Predicted, *, classifier: bool) -> dict[str, float]:
+    """Compare predictions with the truth's at the same points, under the names of this module's constants."""
+    if classifier:
+        p, q = predicted.centre, truth.centre
+        variations = (total_variation(p, q, halved=halved) for halved in (True, False))
+        values = (agreement(p, q), *variations)
+        return dict(zip(CLASS_DISTANCES, values, strict=True))
+    with np.errstate(divide="ignore", invalid="ignore"):  # draws that are all the same: inf or NaN
+        apart = (predicted.centre - truth.centre) / truth.spread
+    return {"mean_distance": float(np.sqrt(np.mean(apart**2)))}
+
+
+def _classes(model: BayesianNetwork, draws: Mapping[str, np.ndarray], points: Points) -> Predicted:
+    from onebasin.models.networks.prediction import predict
+
+    logs, spreads, information, single = [], [], [], []
+    for rows in _blocks(model, draws, points):
+        logits = predict(model, draws, points.x[rows])
+        by_draw = class_probability_by_draw(logits)
+        logs.append(class_log_probability(logits))
+        spreads.append(by_draw.std(axis=(0, 1)))
+        information.append(mutual_information(by_draw))
+        if points.y is not None:
+            accuracy = single_draw_accuracy(by_draw, points.y[rows])
+            single.append(accuracy * len(points.y[rows]) / len(points.y))
+    log_probability = np.concatenate(logs)
+    probability = np.exp(log_probability)
+    defined = not np.isnan(log_probability).any()
+    scores = {"mutual_information": float(np.concatenate(information).mean())}
+    if points.y is not None:
+        labels = points.y
+        scores |= {
+            "accuracy": float((probability.argmax(axis=-1) == labels).mean()) if defined else NAN,
+            "log_score": float(log_probability[np.arange(len(labels)), labels].mean()),
+            "calibration_error": calibration_error(probability, labels),
+            "brier": brier_score(probability, labels),
+            "single_draw_accuracy": float(sum(single)),
+        }
+    return Predicted(probability, np.concatenate(spreads), scores)
+
+
+def _blocks(
+    model: BayesianNetwork, draws: Mapping[str, np.ndarray], points: Points
+) -> Iterator[slice]:
+    """Ranges of points, so few that all draws' outputs there fit into memory."""
+    chains, length = next(iter(draws.values())).shape[:2]
+    step = max(1, _AT_ONCE // (chains * length * model.network.widths[-1]))
+    for first in range(0, len(points.x), step):
+        yield slice(first, first + step)
+
+
+def summarise_predictions(posterior: Posterior, x: Any = None) -> pd.DataFrame:
+    """Summarise a network's outputs at every input, with R-hat and effective sample sizes.
+
+    No permutation, sign or scaling of hidden units changes an output, so that chains in equal modes agree here, and
+    those in unlike ones do not.
+
+    Parameters
+    ----------
+    posterior : DataTree, path, or what a sampler returned
+        Of a network, with at least 4 draws a chain.
+    x : array (obs, in), optional
+        Inputs, in the units that the network was conditioned on; by default those that it was fitted to.
+
+    Returns
+    -------
+    DataFrame
+        A row an output, ``f[obs,out]`` (logits of a classifier), and where the network predicts its noise one for its
+        standard deviation, ``noise_sd[obs,out]``; columns `mean`, `median`, `sd`, `q5`, `q95`, `mcse_mean`,
+        `mcse_sd`, `rhat`, `ess_bulk`, `ess_tail`, in the units of `y`.
+
+    Raises
+    ------
+    ValueError
+        If the posterior is of no network, `x` does not fit it, or `x` is not given and was not kept.
+
+    References
+    ----------
+    Vehtari, Gelman, Simpson, Carpenter and Bürkner 2021, Bayesian Analysis 16(2) (R-hat, ESS).
+
+    Examples
+    --------
+    >>> settings = ob.Nuts(chains=2, warmup=100, draws=50)
+    >>> run = ob.infer(network, settings, seed=1)
+    >>> table = ob.networks.summarise_predictions(run, np.zeros((3, 1)))
+    >>> list(table.index), "rhat" in table
+    (['f[0,0]', 'f[1,0]', 'f[2,0]'], True)
+    """
+    from onebasin.models.networks.prediction import predict, predict_with_noise
+
+    view = as_view(posterior)
+    model = network_of(
+        view,
+        otherwise="summarise generated quantities of your own by `diagnose(posterior, var_names=...)`",
+    )
+    x = inputs_of(view, x)
+    draws = {name: view.values(name) for name in view.variables}
+    parts = {"f": predict(model, draws, x)}
+    if model.predicts_noise:
+        parts["noise_sd"] = predict_with_noise(model, draws, x)[1]
+    return summarise_outputs(parts)
+
+
+def summarise_outputs(parts: Mapping[str, np.ndarray]) -> pd.DataFrame:
+    """Summarise outputs (chain, draw, obs, out), and what there is one of a draw, under their names and places."""
+    names = [
+        f"{name}[{','.join(map(str, place))}]" if place else name
+        for name, values in parts.items()
+        for place in np.ndindex(values.shape[2:])
+    ]
+    flat = [np.asarray(v, np.float64).reshape(*v.shape[:2], -1) for v in parts.values()]
+    return summary(Draws(tuple(names), np.concatenate(flat, axis=-1)))

@@ -1,1 +1,0 @@
-"""Classifiers of growing width: fits by every method, nearest equivalent modes, distances from HMC."""

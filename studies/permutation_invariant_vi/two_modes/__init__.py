@@ -1,1 +1,0 @@
-"""One Gaussian between two equal modes: all optima, descents, thresholds."""

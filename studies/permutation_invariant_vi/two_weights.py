@@ -1,0 +1,482 @@
+"""The network of two weights: its posterior by quadrature, the best mean-field Gaussians for it, and trained ones.
+
+f(x) = relu(w1 x) + relu(w2 x), y ~ N(f(x), noise^2), w1 and w2 ~ N(0, 1). The data follow f(x) = alpha |x| with
+x ~ N(0, 1), which w = (alpha, -alpha) gives, and (-alpha, alpha) too. One data set has the same x and the same
+standardised errors for every alpha and every noise.
+
+The posterior: f is linear on either side of zero, f(x) = |x| s(w), with the slopes
+
+    s_+(w) = relu(w1) + relu(w2)  where x > 0,    s_-(w) = relu(-w1) + relu(-w2)  where x < 0,
+
+so that the likelihood needs five numbers of the data (`Statistics`), and inside each quadrant of the weights the log
+posterior is quadratic. The rule is Gauss and Legendre's on equal panels in both weights, with an edge at zero, where
+the log density has its kinks; panels are halved until the evidence stands still.
+
+The Gaussians: q(w) = N(w1; m1, s1^2) N(w2; m2, s2^2); q^G is the mean of q and of q with the weights swapped. The ELBO
+is in closed form, as the moments of relu(w) are; nothing is dropped from it, so that the log evidence less the ELBO is
+KL(q || p), and less the ELBO plus the information I it is KL(q^G || p). With w = m + s e,
+
+    I = log 2 - E_e[log(1 + e^d)],   d = log q(w2, w1) - log q(w1, w2),
+
+by the trapezoidal rule in both e, which converges geometrically for such integrands.
+
+The error of a prediction is the expected squared distance of its mean from the true function over x ~ N(0, 1): half the
+summed squares of the two slopes' errors. Added to the noise's variance it is the expected test MSE. Of trained
+approximations lists are over fits; predictions are averaged over the draws of a fit, divergences are of the Gaussian.
+
+Source: Gelberg et al. 2024, section 5, Tables 2 and 3, Theorem 4.1. The text at hand has lost the paper's numbers
+(points, noise, alphas, K, steps, batches): those here are ours. Optima are found by L-BFGS from several starts; the
+paper has Adam on noisy gradients.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+from jax.scipy.stats import norm
+from jaxtyping import Array, Float
+from scipy.optimize import minimize
+from scipy.special import logsumexp
+
+from onebasin.base.errors import InferenceError
+from onebasin.base.settings import Count, Positive, Seed, Several, settings
+from onebasin.inference import Symmetrised
+from onebasin.models import BayesianNetwork, Gaussian, Network, NetworkTarget, NormalPrior, predict
+
+from ..lab import Frames, Row, frame_of
+
+METHODS = {"mfvi": "none", "sgm-exact": "exact", "sgm-infonce": "infonce"}
+"""The estimator that trains the mutual information, by the label of a method."""
+WORDS = {"mfvi": "MFVI", "sgm-exact": "SGM, exact", "sgm-infonce": "SGM, InfoNCE"}
+"""A method's name for readers; the paper's SGM is the symmetrised mean field."""
+REPORT_DRAWS = 2000
+"""Draws of a fit behind its own account of ELBO and information."""
+_STREAMS = {"train": 0, "test": 1}
+
+
+@settings
+class TwoWeightSettings:
+    """The part's settings."""
+
+    alphas: tuple[Positive, ...] = (0.1, 0.25, 0.5, 0.75, 1.0, 2.0)
+    """Weights of the true function, ascending."""
+    noise: Positive = 1.0  # Standard deviation of the noise where methods are fitted.
+    noises: tuple[Positive, ...] = (1.0, 0.3)
+    """Noises at which the best approximations are found without chance; `noise` is one of them."""
+    num_obs: Count = 20
+    num_test: Count = 1000  # `num_obs`, `num_test`: training and test points.
+    data_seed: Seed = 0  # Of the data set that methods are fitted to.
+    data_sets: Several = 40
+    """Data sets, at least 2, over which the best approximations' errors are averaged."""
+    fits: Count = 5  # Independent fits a method.
+    steps: Count = 4000
+    learning_rate: Positive = 0.01  # `steps`, `learning_rate`: of Adam.
+    permutations: Several = 10  # K of InfoNCE.
+    draws: Count = 1000  # Draws of each fit, over which predictions are averaged.
+
+
+QUICK = TwoWeightSettings(
+    alphas=(0.25, 1.0), noises=(1.0,), num_test=300, data_sets=8, fits=2, steps=1500, draws=500
+)
+"""Under a minute on one core."""
+
+
+@dataclass(frozen=True, eq=False)
+class Observations:
+    """Inputs and what was observed there."""
+
+    x: Float[np.ndarray, " obs"]
+    y: Float[np.ndarray, " obs"]
+
+
+@dataclass(frozen=True)
+class WeightsProblem:
+    """A data set: the weight of its true function, its noise's standard deviation, and its number.
+
+    Methods are fitted to that of number 0.
+    """
+
+    settings: TwoWeightSettings
+    alpha: float
+    noise: float
+    data_set: int = 0
+
+    def points(self, which: str) -> Observations:
+        """Make the points for training (``"train"``) or for testing (``"test"``), none of which is in both."""
+        rng = np.random.default_rng([self.settings.data_seed, self.data_set, _STREAMS[which]])
+        size = self.settings.num_obs if which == "train" else self.settings.num_test
+        x, error = rng.standard_normal((2, size))
+        return Observations(x, self.alpha * np.abs(x) + self.noise * error)
+
+
+def model(settings: TwoWeightSettings) -> BayesianNetwork:
+    """The network of two ReLU units without biases, whose outputs are summed."""
+    network = Network(1, (2,), 1, "relu", biases=False, readout="sum")
+    return BayesianNetwork(network, Gaussian(noise_sd=settings.noise), NormalPrior())
+
+
+def target(settings: TwoWeightSettings, alpha: float) -> NetworkTarget:
+    """Condition the network on the training points of an alpha."""
+    data = WeightsProblem(settings, alpha, settings.noise).points("train")
+    name = f"two-weights-{alpha:g}"
+    return model(settings).condition(data.x[:, None], data.y[:, None], name=name)
+
+
+def fit_settings(settings: TwoWeightSettings) -> Symmetrised:
+    """Settings of every method's fits."""
+    return Symmetrised(
+        fits=settings.fits,
+        steps=settings.steps,
+        learning_rate=settings.learning_rate,
+        permutations=settings.permutations,
+        draws=settings.draws,
+        report_draws=REPORT_DRAWS,
+        tolerance=0.0,
+    )
+
+
+BEYOND = 8.5
+"""Standard deviations between a slope's mean and the edge of the grid."""
+ORDER = 8
+"""Nodes of a panel."""
+PANELS = (16, 32, 64, 128, 256)
+"""Panels of an axis, halved until the evidence stands still; even."""
+STILL = 1e-8
+"""Nats by which the log evidence may move when the panels are halved."""
+
+
+@dataclass(frozen=True, eq=False)
+class Statistics:
+    """The likelihood's statistics of the data: log p(y | w) = constant + sum over sides of b s - a s^2 / 2."""
+
+    a: Float[np.ndarray, " side"]
+    """Sum of x^2 / noise^2 over the points with x > 0, and over those with x < 0."""
+    b: Float[np.ndarray, " side"]  # Sum of |x| y / noise^2, likewise.
+    constant: float  # Log likelihood of f = 0.
+
+
+@dataclass(frozen=True, eq=False)
+class GridPosterior:
+    """The posterior on a grid."""
+
+    node: Float[np.ndarray, " node"]
+    weight: Float[np.ndarray, " node"]  # `node`, `weight`: of the rule in each weight.
+    log_density: Float[np.ndarray, "node node_bis"]
+    """Normalised log posterior density; w1 goes with the first axis."""
+    log_evidence: float  # In nats.
+
+    @property
+    def mass(self) -> Float[np.ndarray, "node node_bis"]:
+        """Probability of each node; they add up to 1."""
+        return np.exp(self.log_density) * np.outer(self.weight, self.weight)
+
+    @property
+    def separation(self) -> float:
+        """Mean of |w1 - w2|: how far apart the two weights are, whichever is called the first.
+
+        Good to some 1e-5 of itself, as its kink is not on the panels' edges.
+        """
+        return self.mean(np.abs(self.node[:, None] - self.node[None, :]))
+
+    def mean(self, values: Float[np.ndarray, "node node_bis"]) -> float:
+        """Posterior mean of a function of the weights, given at the nodes."""
+        return float(np.sum(self.mass * values))
+
+    def mean_slopes(self) -> Float[np.ndarray, " side"]:
+        """Posterior means of s_+ and s_-: the mean prediction is |x| times one of them."""
+        return np.array([self.mean(s) for s in slopes(self.node[:, None], self.node[None, :])])
+
+
+def statistics(data: Observations, noise: float) -> Statistics:
+    """Sum up the data for a likelihood with this standard deviation of the noise."""
+    sides = (data.x > 0, data.x < 0)
+    size = len(data.y)
+    rest = float(data.y @ data.y) / (2 * noise**2) + size * math.log(noise * math.sqrt(2 * math.pi))
+    return Statistics(
+        a=np.array([np.sum(data.x[side] ** 2) for side in sides]) / noise**2,
+        b=np.array([np.abs(data.x[side]) @ data.y[side] for side in sides]) / noise**2,
+        constant=-rest,
+    )
+
+
+def slopes(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The slopes s_+ and s_- of f, for weights that broadcast."""
+    return (
+        np.maximum(first, 0) + np.maximum(second, 0),
+        np.maximum(-first, 0) + np.maximum(-second, 0),
+    )
+
+
+def log_joint(found: Statistics, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Log prior plus log likelihood, for weights that broadcast; nothing is dropped."""
+    value = found.constant - math.log(2 * math.pi) - (first**2 + second**2) / 2
+    for a, b, slope in zip(found.a, found.b, slopes(first, second), strict=True):
+        value = value + b * slope - a * slope**2 / 2
+    return value
+
+
+def solve(found: Statistics) -> GridPosterior:
+    """Integrate the posterior, with panels halved until the log evidence stands still."""
+    before = math.inf
+    # Of two weights that share a slope, the prior is narrowest in the slope where they are equal: precision 1/2.
+    precision = found.a + 0.5
+    edge = float(np.max(np.abs(found.b) / precision + BEYOND / np.sqrt(precision)))
+    on_panel, weight_on_panel = np.polynomial.legendre.leggauss(ORDER)
+    for panels in PANELS:
+        bounds, half = np.linspace(-edge, edge, panels + 1), edge / panels
+        middle = (bounds[1:] + bounds[:-1]) / 2
+        node = (middle[:, None] + half * on_panel[None, :]).ravel()
+        weight = np.tile(half * weight_on_panel, panels)
+        values = log_joint(found, node[:, None], node[None, :])
+        evidence = float(logsumexp(values, b=np.outer(weight, weight)))
+        moved = abs(evidence - before)
+        if moved < STILL:
+            return GridPosterior(node, weight, values - evidence, evidence)
+        before = evidence
+    raise InferenceError(
+        f"The log evidence still moves by {moved:.1e} nats at {panels} panels; allowed are "
+        f"{STILL:g}. The likelihood is too narrow for the grid: take fewer points or more noise."
+    )
+
+
+REACH, STEP, COARSE = 8.5, 0.1, 0.25
+"""Standard deviations that the rule for the information covers; its step for reports, and while optimising.
+
+The error grows with the ratio of the two scales. Largest of 40 pairs of means, in nats, at ratios of 3, 5, 10 and 20:
+2e-12, 2e-12, 1e-6, 6e-4; coarse: 3e-8, 4e-5, 1e-3, 4e-2. That of the best Gaussians is below 2.
+"""
+_TINY, _HUGE = 1e-3, 10.0
+"""Bounds of standard deviations while optimising; no optimum lies at one."""
+_DESCENT = {"gtol": 1e-9, "ftol": 1e-15, "maxiter": 500}
+
+
+@dataclass(frozen=True, eq=False)
+class Approximation:
+    """A mean-field Gaussian of w1 and w2, and how good it is: ELBO and information in nats."""
+
+    loc: Float[np.ndarray, " param"]
+    scale: Float[np.ndarray, " param"]
+    elbo: float
+    information: float
+
+    @property
+    def symmetrised_elbo(self) -> float:
+        """ELBO of q^G."""
+        return self.elbo + self.information
+
+    @property
+    def separation(self) -> float:
+        """Distance of the two means."""
+        return float(abs(self.loc[0] - self.loc[1]))
+
+    def mean_slopes(self) -> Float[np.ndarray, " side"]:
+        """Means of s_+ and s_-: the mean prediction is |x| times one of them."""
+        loc, scale = jnp.asarray(self.loc), jnp.asarray(self.scale)
+        return np.array([float(jnp.sum(_moments(s * loc, scale)[0])) for s in (1.0, -1.0)])
+
+
+def approximation(loc: np.ndarray, scale: np.ndarray, found: Statistics) -> Approximation:
+    """Evaluate the mean-field Gaussian with these means and standard deviations."""
+    loc, scale = np.asarray(loc, np.float64), np.asarray(scale, np.float64)
+    where = jnp.asarray(np.concatenate([loc, np.log(scale)]))
+    elbo, information = _evaluate(where, jnp.asarray(found.a), jnp.asarray(found.b))
+    return Approximation(loc, scale, float(elbo) + found.constant, float(information))
+
+
+def log_density(
+    loc: Sequence[float],
+    scale: Sequence[float],
+    first: np.ndarray,
+    second: np.ndarray,
+    *,
+    symmetrised: bool = False,
+) -> np.ndarray:
+    """Log density of q, or of q^G, for weights that broadcast."""
+    if symmetrised:
+        both = (log_density(loc, scale, *w) for w in ((first, second), (second, first)))
+        return np.logaddexp(*both) - math.log(2)
+    one, other = (
+        -(((w - m) / s) ** 2) / 2 - math.log(s * math.sqrt(2 * math.pi))
+        for w, m, s in zip((first, second), loc, scale, strict=True)
+    )
+    return one + other
+
+
+def optimum(found: Statistics, *, symmetrised: bool) -> Approximation:
+    """Find the mean-field Gaussian with the highest ELBO, or with the highest symmetrised one, from several starts."""
+    a, b = jnp.asarray(found.a), jnp.asarray(found.b)
+
+    def loss(where: np.ndarray) -> tuple[float, np.ndarray]:
+        value, slope = _loss(jnp.asarray(where), a, b, symmetrised)
+        return float(value), np.asarray(slope, np.float64)
+
+    bounds = [(None, None)] * 2 + [(math.log(_TINY), math.log(_HUGE))] * 2
+    how: dict[str, Any] = {"method": "L-BFGS-B", "jac": True, "bounds": bounds, "options": _DESCENT}
+    ends = (minimize(loss, start, **how) for start in starts(found))
+    known = [end for end in ends if np.isfinite(end.fun)]
+    if not known:
+        raise InferenceError(
+            "No start leads to an optimum of the ELBO: are the data finite, and `alphas` and "
+            "`noises` within a few powers of ten?"
+        )
+    best = min(known, key=lambda end: float(end.fun)).x
+    return approximation(best[:2], np.exp(best[2:]), found)
+
+
+def starts(found: Statistics) -> list[Float[np.ndarray, " four"]]:
+    """Means and log standard deviations to start from: a mode, the midpoint, far outside, one unit off.
+
+    The weights are never alike: there the information is stationary, whatever the data.
+    """
+    up, down = found.b / (found.a + 1)
+    middle = 1 / math.sqrt(1 + float(np.mean(found.a)))
+    means = ((up, -down), (0.02, -0.02), (1.5, -1.5), (up, 0.0))
+    return [np.array([m1, m2, math.log(middle), math.log(1.1 * middle)]) for m1, m2 in means]
+
+
+@partial(jax.jit, static_argnames="symmetrised")
+def _loss(
+    where: Float[Array, " four"],
+    a: Float[Array, " side"],
+    b: Float[Array, " side"],
+    symmetrised: bool,
+) -> tuple[jax.Array, jax.Array]:
+    def value(where: jax.Array) -> jax.Array:
+        elbo = _elbo(where, a, b)
+        return -(elbo + _information(where, COARSE) if symmetrised else elbo)
+
+    return jax.value_and_grad(value)(where)
+
+
+@jax.jit
+def _evaluate(
+    where: Float[Array, " four"], a: Float[Array, " side"], b: Float[Array, " side"]
+) -> tuple[jax.Array, jax.Array]:
+    return _elbo(where, a, b), _information(where, STEP)
+
+
+def _elbo(
+    where: Float[Array, " four"], a: Float[Array, " side"], b: Float[Array, " side"]
+) -> jax.Array:
+    """ELBO less the statistics' constant."""
+    loc, scale = where[:2], jnp.exp(where[2:])
+    likelihood = jnp.asarray(0.0)
+    for side, sign in enumerate((1.0, -1.0)):
+        mean, square = _moments(sign * loc, scale)
+        slope_square = jnp.sum(square) + 2 * mean[0] * mean[1]
+        likelihood += b[side] * jnp.sum(mean) - a[side] * slope_square / 2
+    prior = -math.log(2 * math.pi) - jnp.sum(loc**2 + scale**2) / 2
+    return likelihood + prior + math.log(2 * math.pi * math.e) + jnp.sum(where[2:])
+
+
+def _moments(loc: jax.Array, scale: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Means of relu(w) and of its square."""
+    share, peak = norm.cdf(loc / scale), norm.pdf(loc / scale)
+    return loc * share + scale * peak, (loc**2 + scale**2) * share + loc * scale * peak
+
+
+def _information(where: Float[Array, " four"], step: float) -> jax.Array:
+    loc, scale = where[:2], jnp.exp(where[2:])
+    e = jnp.arange(-REACH, REACH + step / 2, step)
+    weight = jnp.exp(-(e**2) / 2) * step / math.sqrt(2 * math.pi)
+    to_second = _log_ratio(loc[0] + scale[0] * e, loc, scale)
+    to_first = _log_ratio(loc[1] + scale[1] * e, loc, scale)
+    d = to_second[:, None] - to_first[None, :]  # in which the constant cancels
+    return math.log(2) - weight @ jax.nn.softplus(d) @ weight
+
+
+def _log_ratio(w: jax.Array, loc: jax.Array, scale: jax.Array) -> jax.Array:
+    """Log density of a weight under the second Gaussian, less that under the first, up to a constant."""
+    z = (w[None, :] - loc[:, None]) / scale[:, None]
+    return (z[0] ** 2 - z[1] ** 2) / 2
+
+
+OBJECTIVES: Mapping[str, bool] = {"mfvi": False, "sgm": True}
+"""The objectives by name; True for the symmetrised ELBO."""
+
+
+def run(settings: TwoWeightSettings) -> Frames:
+    """Solve every case without chance: all but the trained approximations; the frame has a row a noise and alpha."""
+    pairs = [(noise, alpha) for noise in settings.noises for alpha in settings.alphas]
+    return {"cases": frame_of(solve_case(settings, noise, alpha) for noise, alpha in pairs)}
+
+
+def solve_case(settings: TwoWeightSettings, noise: float, alpha: float) -> dict[str, Any]:
+    """Find the posterior, `exact`, the best Gaussian by either objective, and errors of all three over data sets."""
+    truth, best = _solve(WeightsProblem(settings, alpha, noise))
+    row: dict[str, Any] = {
+        "noise": noise,
+        "alpha": alpha,
+        "log_evidence": truth.log_evidence,
+        "exact": {"separation": truth.separation},
+    }
+    for name, q in best.items():
+        row[name] = {
+            "loc": q.loc,
+            "scale": q.scale,
+            "separation": q.separation,
+            "kl": truth.log_evidence - q.elbo,
+            "kl_symmetrised": truth.log_evidence - q.symmetrised_elbo,
+        }
+    errors: dict[str, list[float]] = {}
+    for number in range(settings.data_sets):
+        exact, found = _solve(WeightsProblem(settings, alpha, noise, number))
+        for name, one in {"exact": exact, **found}.items():
+            errors.setdefault(name, []).append(error_of(one.mean_slopes(), alpha))
+    return {**row, "errors": errors}
+
+
+def error_of(slopes: Float[np.ndarray, " side"], alpha: float) -> float:
+    """Expected squared distance, over x ~ N(0, 1), of |x| times its side's slope from alpha |x|."""
+    return float(np.sum((slopes - alpha) ** 2) / 2)
+
+
+def _solve(problem: WeightsProblem) -> tuple[GridPosterior, dict[str, Approximation]]:
+    found = statistics(problem.points("train"), problem.noise)
+    best = {name: optimum(found, symmetrised=flag) for name, flag in OBJECTIVES.items()}
+    return solve(found), best
+
+
+def score_fits(
+    settings: TwoWeightSettings, case: Row, method: str, tree: xr.DataTree
+) -> dict[str, Any]:
+    """Measure the fits of one method; `case` is the problem that was fitted, solved: see `solve_case`.
+
+    Lists are over fits: `mse` at the test points; `elbo`, the method's own account; `loc` and `scale` of the fitted
+    Gaussians; `kl` and `kl_symmetrised`, the divergences of q and q^G from the posterior. `truth` is the posterior's
+    separation, `best` the least divergence of what is trained for.
+    """
+    problem = WeightsProblem(settings, case["alpha"], case["noise"])
+    found, evidence = statistics(problem.points("train"), problem.noise), case["log_evidence"]
+    fitted = tree["variational"].to_dataset().transpose("chain", ...)
+    pairs = zip(fitted["loc"].values, fitted["scale"].values, strict=True)
+    gaussians = [approximation(loc, scale, found) for loc, scale in pairs]
+    test, draws = problem.points("test"), {"W1": tree["posterior"].to_dataset()["W1"].values}
+    function = predict(model(settings), draws, test.x[:, None])[..., 0]
+    return {
+        "alpha": case["alpha"],
+        "method": method,
+        "label": WORDS[method],
+        "truth": case["exact"]["separation"],
+        "best": case["mfvi"]["kl"] if method == "mfvi" else case["sgm"]["kl_symmetrised"],
+        "mse": np.mean((test.y[None, :] - function.mean(axis=1)) ** 2, axis=-1),
+        "elbo": np.asarray(fitted["final_elbo"].values, float),
+        "kl": [evidence - q.elbo for q in gaussians],
+        "kl_symmetrised": [evidence - q.symmetrised_elbo for q in gaussians],
+        "loc": [q.loc for q in gaussians],
+        "scale": [q.scale for q in gaussians],
+    }
+
+
+def separations(fit: Row) -> Float[np.ndarray, " fit"]:
+    """Distances of the two means."""
+    loc = np.array(fit["loc"])
+    return np.abs(loc[:, 0] - loc[:, 1])

@@ -1,1 +1,0 @@
-"""The network of two weights, whose posterior is known."""

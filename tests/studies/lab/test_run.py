@@ -1,0 +1,171 @@
+"""Running cells: what is made, what is taken again, and what a failure takes with it, serially and several at once."""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from onebasin.base.errors import StudyError
+from onebasin.base.processes import task_process, tasks
+from onebasin.studies.lab import Cell, CellFailed, Context, Outcomes, Study
+from onebasin.studies.lab.run import open_run, run_cells
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Settings of a cell: what happens while it is made."""
+
+    event: str = ""
+    power: float = 1.0
+    chains: int = 1
+
+
+@dataclass(frozen=True)
+class Config:
+    events: tuple[str, ...] = ("", "")
+    seed: int = 0
+    power: float = 1.0
+    noise: str = "loud"
+
+
+def cells(config: Config) -> tuple[Cell, ...]:
+    """Cells of their own, one that is made from all of them, and one from that."""
+    seeds = [config.seed, 7, 8]
+    own = [Cell(f"p{i}", "toy", "numpy", Plan(e), seeds[i]) for i, e in enumerate(config.events)]
+    inputs = tuple(cell.key for cell in own)
+    both = Cell("sum", "toy", "numpy", Plan(power=config.power), 0, inputs=inputs)
+    return (*own, both, Cell("last", "toy", "numpy", Plan(), 0, inputs=(both.key,)))
+
+
+def make(config: Config, cell: Cell, context: Context) -> xr.DataTree:
+    """Draw numbers, sum inputs, or do as the settings say."""
+    if cell.settings.event == "error":
+        raise RuntimeError("a bug")
+    if cell.settings.event == "failure":
+        raise CellFailed("no mode was found")
+    values = [tree["posterior"]["mu"].values for tree in context.inputs]
+    own = np.random.default_rng(cell.seed).normal(size=(1, 5))
+    mu = np.sum(values, axis=0) * cell.settings.power if values else own
+    return xr.DataTree.from_dict({"posterior": xr.Dataset({"mu": (("chain", "draw"), mu)})})
+
+
+STUDY = Study(Config, cells, lambda config, cell: None, lambda config, outcomes: {}, (), make=make)
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """Run the study in a folder; returns outcomes, what was said, and the problems that were made."""
+    monkeypatch.setattr("onebasin.base.cores.available_cores", lambda: 1)
+
+    def run(config: Config = STUDY.configure(), where: str = "run", **how: Any) -> tuple:  # noqa: B008
+        said: list[str] = []
+        new = open_run(tmp_path / where, study="toy", config=None, command=[], force=False)
+        with new.held():
+            outcomes = run_cells(STUDY, config, new, say=said.append, **how)
+        made = [line.split("] ")[1].split(",")[0] for line in said if ": done in" in line]
+        return outcomes, said, made
+
+    return run
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch):
+    """Run tasks in threads of this process, for the sake of time."""
+
+    def start(order, cores, cancel, hear):
+        hear({})
+        return task_process.carried_out(order)
+
+    monkeypatch.setattr(tasks, "start", start)
+
+
+def values(outcomes: Outcomes) -> dict[str, np.ndarray]:
+    return {cell.problem: outcomes.tree(cell)["posterior"]["mu"].values for cell in outcomes}
+
+
+def test_cells_are_made_from_their_inputs_one_by_one_or_several_at_once(run, tmp_path):
+    graph, said, made = run(Config(power=3.0), workers=2)
+    assert said[-1] == "[4/4] last, toy, numpy: done in 0 s; 4 of 4 cells have ended"
+    assert sorted(made) == ["last", "p0", "p1", "sum"]
+    assert not graph.failures
+    found = values(graph)
+    np.testing.assert_array_equal(found["sum"], (found["p0"] + found["p1"]) * 3.0)
+    np.testing.assert_array_equal(found["last"], found["sum"])
+    serial, _, made = run(Config(power=3.0), "serial")
+    assert made == ["p0", "p1", "sum", "last"]
+    assert list(graph) == list(serial) == list(cells(Config(power=3.0)))
+    for problem, drawn in values(serial).items():
+        np.testing.assert_array_equal(found[problem], drawn)
+    record = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert record["cells"]["p0.toy.numpy"]["status"] == "done"
+
+
+@pytest.mark.parametrize(
+    ("config", "remade"),
+    [
+        (Config(), []),
+        (Config(noise="quiet"), []),  # settings of the study alone
+        (Config(seed=1), ["p0", "sum", "last"]),  # an input changed: all that hangs on it
+        (Config(power=2.0), ["sum", "last"]),  # its own settings
+    ],
+)
+def test_finished_cells_are_taken_again_and_changed_ones_made_with_what_depends_on_them(
+    run, config, remade
+):
+    run()
+    again, said, made = run(config)
+    assert made == remade
+    assert sum(line.endswith(": there already") for line in said) == 4 - len(remade)
+    found = values(again)
+    np.testing.assert_array_equal(found["last"], (found["p0"] + found["p1"]) * config.power)
+
+
+def test_a_damaged_posterior_is_made_again(run, tmp_path, caplog):
+    run()
+    path = tmp_path / "run/posteriors/p1.toy.numpy.nc"
+    path.write_bytes(path.read_bytes()[:-40])
+    _, _, made = run()
+    assert made == ["p1"]
+    assert "p1.toy.numpy.nc is missing or damaged" in caplog.text
+
+
+def test_failures_take_what_depends_on_them_and_nothing_else(run, tmp_path):
+    run()
+    outcomes, said, made = run(Config(("", "failure", "error")), workers=2, retries=2)
+    assert made == []
+    assert [cell.problem for cell in outcomes] == ["p0"]
+    reasons = {cell.problem: reason for cell, reason in outcomes.failures.items()}
+    assert reasons["p1"] == "no mode was found"
+    assert reasons["p2"] == "RuntimeError: a bug"
+    assert reasons["sum"] == "made from p1.toy.numpy, which failed: no mode was found"
+    assert reasons["last"] == f"made from sum.toy.numpy, which failed: {reasons['sum']}"
+    assert [cell.problem for cell in outcomes.broken] == ["p2"]
+    tried = "[3/5] p2, toy, numpy: failed, and is tried again: RuntimeError: a bug"
+    assert said.count(tried) == 2
+    record = json.loads((tmp_path / "run" / "run.json").read_text())["cells"]
+    assert record["p2.toy.numpy"]["message"] == "RuntimeError: a bug"
+    assert 'raise RuntimeError("a bug")' in record["p2.toy.numpy"]["trace"]
+    # What was made from other inputs is gone; what failed of itself is not tried again.
+    assert [p.name for p in (tmp_path / "run/posteriors").glob("*.nc")] == ["p0.toy.numpy.nc"]
+    _, said, _ = run(Config(("", "failure", "error")), retries=0)
+    assert "[2/5] p1, toy, numpy: failed before: no mode was found" in said
+    assert "[3/5] p2, toy, numpy: failed: RuntimeError: a bug" in said
+    # Once the inputs succeed, the others do.
+    outcomes, _, made = run()
+    assert made == ["p1", "sum", "last"]
+    assert not outcomes.failures
+
+
+def test_cells_are_named_by_patterns(run):
+    some, _, _ = run(patterns=["p1.*"])
+    assert [cell.problem for cell in some] == ["p1"]
+    more, _, made = run(patterns=["sum.*"])  # with its inputs, and what is there
+    assert made == ["p0", "sum"]
+    assert [cell.problem for cell in more] == ["p0", "p1", "sum"]
+    with pytest.raises(
+        StudyError, match="`--only` is 'q', which is the key of none of the 4 cells"
+    ):
+        run(patterns=["q"])
