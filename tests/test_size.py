@@ -17,7 +17,7 @@ LIMITS = {
     "inference": 21_517,
     "truth": 1_362,
     "studies": 6_082,
-    "cli": 3_151,
+    "cli": 3_139,
     "onebasin": 433,
     "tests": 42_778,
     "benchmarks": 8_350,
