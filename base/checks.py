@@ -70,15 +70,13 @@ def check_paths(argument: str, value: Any) -> list[Path]:
 
 def check_positive(argument: str, value: object) -> None:
     """Refuse anything but a positive finite number."""
-    good = isinstance(value, Real) and not isinstance(value, bool)
-    if not good or not math.isfinite(value) or value <= 0:  # type: ignore[arg-type, operator]
+    if not _is_finite(value) or value <= 0:  # type: ignore[operator]
         raise ArgumentError(f"`{argument}` must be a positive finite number; got {value!r}.")
 
 
 def check_not_negative(argument: str, value: object) -> None:
     """Refuse anything but a finite number that is 0 or more."""
-    good = isinstance(value, Real) and not isinstance(value, bool)
-    if not good or not math.isfinite(value) or value < 0:  # type: ignore[arg-type, operator]
+    if not _is_finite(value) or value < 0:  # type: ignore[operator]
         raise ArgumentError(f"`{argument}` must be a finite number, 0 or more; got {value!r}.")
 
 
@@ -88,8 +86,7 @@ MOST = 10**9
 
 def check_count(argument: str, value: object, *, least: int = 1, most: int = MOST) -> None:
     """Refuse anything but a whole number from `least` to `most`."""
-    whole = isinstance(value, Integral) and not isinstance(value, bool)
-    if not whole or value < least:  # type: ignore[operator]
+    if not _is_whole(value) or value < least:  # type: ignore[operator]
         raise ArgumentError(
             f"`{argument}` must be a whole number, at least {least}; got {value!r}."
         )
@@ -99,8 +96,7 @@ def check_count(argument: str, value: object, *, least: int = 1, most: int = MOS
 
 def check_seed(seed: Any, argument: str = "seed") -> int:
     """Return a seed as an `int`; refuse one that an engine cannot take."""
-    whole = isinstance(seed, Integral) and not isinstance(seed, bool)
-    if not whole or not 0 <= seed <= MAX_SEED:
+    if not _is_whole(seed) or not 0 <= seed <= MAX_SEED:
         raise ArgumentError(
             f"`{argument}` must be a whole number from 0 to {MAX_SEED}; got {seed!r}."
         )
@@ -329,17 +325,20 @@ def _is_bool(value: Any) -> bool:
     return isinstance(value, bool | np.bool_)
 
 
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, Integral) and not _is_bool(value)
+
+
+def _is_finite(value: Any) -> bool:
+    return isinstance(value, Real) and not _is_bool(value) and math.isfinite(value)
+
+
 _PATH = Kind(lambda value: isinstance(value, str | os.PathLike), "a path")
 _PLAIN: dict[type, Kind] = {
     NoneType: Kind(lambda value: value is None, "None"),
     bool: Kind(_is_bool, "true or false"),
-    int: Kind(
-        lambda v: isinstance(v, Integral) and not _is_bool(v) and abs(int(v)) < LARGEST,
-        "a whole number",
-    ),
-    float: Kind(
-        lambda v: isinstance(v, Real) and not _is_bool(v) and math.isfinite(v), "a finite number"
-    ),
+    int: Kind(lambda v: _is_whole(v) and abs(int(v)) < LARGEST, "a whole number"),
+    float: Kind(_is_finite, "a finite number"),
     str: Kind(lambda value: isinstance(value, str), "text"),
     Path: _PATH,
     os.PathLike: _PATH,

@@ -55,7 +55,7 @@ def group() -> None:
 @bridgestan.command("path", cls=Command)
 def bridge_path(build: Build = True) -> None:
     """Print a folder for BRIDGESTAN=$(onebasin bridgestan path)."""
-    from onebasin.stan.home.bridge import bridge_folder, bridge_home
+    from onebasin.stan.home.search import bridge_folder, bridge_home
 
     _assembled(build)
     with console.stages() as report:

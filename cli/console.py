@@ -114,8 +114,8 @@ def write_json(value: Any) -> None:
     typer.echo(json_text(value))
 
 
-def write_table(table: Table, *, left_out: Sequence[str] = ()) -> None:
-    """Write a table to stdout, in which no number and no heading is broken.
+def write_table(table: Table, *, left_out: Sequence[str] = (), card: bool = False) -> None:
+    """Write a table to stdout, in which no number and no heading is broken; all but the names of a `card` are numbers.
 
     Where it is wider than the terminal, or than a page where there is none, notes go below their numbers, then columns
     of `left_out` give way, in this order. Beyond that it stands in parts, each with the first column.
@@ -125,6 +125,8 @@ def write_table(table: Table, *, left_out: Sequence[str] = ()) -> None:
     from rich.text import Text
 
     out, headings, numeric = stdout(), table.headings, table.numeric
+    if card:
+        numeric = (False, *[True] * (len(headings) - 1))
     title = Text(plain(table.caption)) if table.caption else None
     chosen = list(range(len(headings)))
     for note in (" ", "\n"):
@@ -223,7 +225,7 @@ def write_card(card: Card, *, left_out: Sequence[str] = ()) -> None:
             write_rows([(row.flag, row.name, row.text) for row in part.rows])
         else:
             stdout().print()
-            write_table(part, left_out=left_out)
+            write_table(part, left_out=left_out, card=True)
 
 
 def write_remark(sentence: str, flag: str) -> None:
@@ -249,13 +251,20 @@ def _write(text: Text, *, indent: int = 0) -> None:
 
     out = stdout()
     if sys.stdout.isatty() or "COLUMNS" in os.environ:
-        lines, end = [], 0  # not by rich, which breaks words that are too long to fit
-        width = max(1, out.width - indent)
-        for line in wrap(text.plain, width, break_long_words=False, break_on_hyphens=False):
-            start = text.plain.index(line, end)
-            end = start + len(line)
+        lines: list[Text] = []  # not by rich, which breaks words that are too long to fit
+        margin, end = " " * indent, 0
+        for line in wrap(
+            text.plain,
+            out.width,
+            subsequent_indent=margin,
+            break_long_words=False,
+            break_on_hyphens=False,
+        ):
+            words = line.removeprefix(margin) if lines else line
+            start = text.plain.index(words, end)
+            end = start + len(words)
             lines.append(text[start:end])
-        text = Text("\n" + " " * indent).join(lines)
+        text = Text(f"\n{margin}").join(lines)
     out.print(text, soft_wrap=True)
 
 

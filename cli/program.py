@@ -27,11 +27,10 @@ from onebasin.base.processes.command import FAILED, INTERRUPTED, INTERRUPTION
 
 from . import cmdstan, console
 from .calibrate import calibrate
-from .compare import compare
 from .demo import demo
 from .doctor import doctor
 from .options import with_options
-from .posteriors import align, convert, diagnose, report
+from .posteriors import align, compare, convert, diagnose, report
 from .predict import loo, predict
 from .sample import sample, sample_with_settings
 from .spelling import Command, CommandError, CommandGroup, command_line, message_of, usage

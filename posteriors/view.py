@@ -46,8 +46,6 @@ from .pareto import taken_by_weight, unread_weights
 from .schema import adopted
 
 if TYPE_CHECKING:
-    import xarray as xr
-
     from onebasin.models.networks.bayesian import BayesianNetwork
     from onebasin.models.symmetry.blocks import Block, Symmetry
     from onebasin.models.symmetry.evidence import Evidence

@@ -33,7 +33,6 @@ from onebasin.base.files.writing import sweep, working_folder
 from onebasin.base.processes.children import run_guarded
 from onebasin.base.text import shown
 
-from .home.bridge import bridge_folder, bridge_home, build_interface
 from .home.directory import (
     Home,
     Progress,
@@ -45,7 +44,7 @@ from .home.directory import (
     unfit_character,
 )
 from .home.errors import CmdStanNotFound, StanProgramError
-from .home.search import find_cmdstan
+from .home.search import bridge_folder, bridge_home, build_interface, find_cmdstan
 from .interpreter.source import without_foreign_lines
 
 if TYPE_CHECKING:

@@ -13,8 +13,6 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from onebasin.base.text import shown
-
 from .choice import Accepted
 from .home.errors import StanDataError, StanProgramError
 from .interpreter.runtime import InterpreterMissing, installed_version, load, location
@@ -125,8 +123,7 @@ class Opened(ABC):
 class Interface(Opened):
     """A compiled program's library, loaded.
 
-    It has BridgeStan's functions and, from `bridge/interface.cpp`, our own (`onebasin_`). A library that cannot be
-    loaded, or that onebasin did not compile, is a `StanProgramError`.
+    It has BridgeStan's functions and, from `bridge/interface.cpp`, our own (`onebasin_`).
     """
 
     functions = Opened.functions | {
@@ -136,20 +133,11 @@ class Interface(Opened):
         "onebasin_rng_construct": (c_void_p, (c_uint, c_uint, ERROR)),
     }
 
+    lenient = False
+
     def __init__(self, file: Path) -> None:
-        try:
-            super().__init__(file)
-        except OSError as error:
-            raise StanProgramError(
-                f"`path` is {shown(str(file))}, which cannot be loaded as a library ({error}); compile it again."
-            ) from None
-        except AttributeError:
-            raise StanProgramError(
-                f"`path` is {shown(str(file))}, a library that onebasin has not compiled; give the .stan file instead."
-            ) from None
+        super().__init__(file)
         self.stan_version: str = self._library.onebasin_stan_version().decode()
-        # Libraries of earlier releases have this function, and return negative codes alone.
-        self.lenient = hasattr(self._library, "onebasin_log_densities")
 
     def construct(self, data: str, seed: int, report: ctypes._FuncPointer) -> int:
         """Construct a model; see `Opened.construct`."""

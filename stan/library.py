@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import json
 import logging
 import math
 import weakref
@@ -15,16 +14,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 from stanio import Variable, parse_header
 
-from onebasin.base.checks import check_path, checks_arguments
+from onebasin.base.checks import checks_arguments
 from onebasin.base.errors import ArgumentError
 from onebasin.base.files.writing import working_folder
 from onebasin.base.text import shown
 from onebasin.models.target import Target
 
 from .compile import compile_library, in_own_names
-from .data import read_data
-from .home.bridge import bridge_home
-from .home.errors import StanDataError, StanProgramError, StanRunError
+from .home.errors import StanDataError, StanRunError
 from .interfaces import PRINT, Interface, Interpreted, Opened, StanGenerator
 from .native.library import FUNCTIONS, Entry, load
 from .program import StanProgram, definition, stan_program
@@ -452,10 +449,9 @@ def open_library(
     Parameters
     ----------
     program : Target, StanProgram, path or str
-        A target with a Stan program, or the program with its data; or a ``.stan`` file, the text of a program, or a
-        library ``MODEL_model.so`` that is compiled already.
+        A target with a Stan program, or the program with its data; or a ``.stan`` file, or the text of a program.
     data : mapping or path, optional
-        The data block's variables, or a JSON file that holds them; for a file, a text or a library.
+        The data block's variables, or a JSON file that holds them; for a file or a text.
     engine : {"stanli", "cmdstan"}, optional
         Whether the interpreter evaluates the program or the library that CmdStan compiles.
     seed : int
@@ -476,7 +472,7 @@ def open_library(
     Raises
     ------
     StanProgramError
-        If the file is not there, does not parse or compile, or is a library of another Stan version.
+        If the file is not there, or does not parse or compile.
     StanDataError
         If the program refuses the data.
     CmdStanNotFound, HomeBuildError
@@ -492,9 +488,6 @@ def open_library(
     if isinstance(program, Target):
         program = definition(program)
     if not isinstance(program, StanProgram):
-        if str(program).endswith(".so"):
-            file = check_path("program", program).resolve()
-            return _open_compiled(file, data, seed, on_print, progress)
         program = definition(stan_program(program, data))
     choice = program.chosen(engine)
     interface: Opened
@@ -510,30 +503,3 @@ def open_library(
     if choice.accepted is None:
         check_survives(interface.file, program.path, text, seed)
     return StanLibrary(interface, program.path, text, seed=seed, on_print=on_print)
-
-
-def _open_compiled(
-    file: Path,
-    data: Mapping[str, Any] | str | Path | None,
-    seed: int,
-    on_print: Callable[[str], None] | None,
-    progress: Callable[[str], None] | None,
-) -> StanLibrary:
-    if not file.is_file():
-        raise StanProgramError(f"`program` is {shown(str(file))}, which is not an existing file.")
-    source = file.with_name(f"{file.stem.removesuffix('_model')}.stan")
-    if source.is_file() and source.stat().st_mtime > file.stat().st_mtime:
-        raise StanProgramError(
-            f"`program` is {shown(str(file))}, which was compiled before {shown(source.name)} was changed; give the "
-            ".stan file, or compile it again."
-        )
-    interface = Interface(file)
-    ours = ".".join(map(str, bridge_home(progress=progress).version))
-    if interface.stan_version != ours:
-        raise StanProgramError(
-            f"`program` is {shown(str(file))}, a library of Stan {interface.stan_version}, and this is Stan {ours}; "
-            "give the .stan file, or compile it again."
-        )
-    values = read_data(Path(data)) if isinstance(data, str | Path) else dict(data or {})
-    text = json.dumps(values, default=lambda value: np.asarray(value).tolist())
-    return StanLibrary(interface, source, text, seed=seed, on_print=on_print)

@@ -11,7 +11,6 @@ import logging
 import os
 import pickle
 import platform
-import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -23,7 +22,7 @@ from typing import Any
 from ..errors import RunCancelled, TaskDied, TaskError, error_in_words
 from ..files.writing import working_folder
 from ..run_log import LOGGER
-from .children import run_guarded
+from .children import ending, run_guarded
 from .command import DONE, run_as_process
 
 PACKAGES = ("onebasin", "jax", "jaxlib", "numpyro", "numpy", "scipy", "optax", "stanli")
@@ -91,9 +90,7 @@ def start(
     if result:
         return result[0]
     if ended.code < 0:
-        name = signal.Signals(-ended.code).name
-        memory = ", perhaps because memory ran out" if -ended.code == signal.SIGKILL else ""
-        raise TaskDied(f"its process was ended by {name}{memory}")
+        raise TaskDied(f"its process {ending(ended.code)}")
     last = ended.printed.strip()[-_LAST_CHARACTERS:].splitlines()
     said = f" and said: {last[-1]}" if last else ""
     raise TaskDied(f"its process ended with code {ended.code}{said}")

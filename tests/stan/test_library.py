@@ -2,8 +2,6 @@
 
 import gc
 import logging
-import os
-import shutil
 import subprocess
 import threading
 from pathlib import Path
@@ -14,7 +12,7 @@ from scipy.special import expit, gammaln
 from scipy.stats import binom
 
 from onebasin.stan.compile import ProgramInfo
-from onebasin.stan.home.errors import StanDataError, StanProgramError, StanRunError
+from onebasin.stan.home.errors import StanDataError, StanRunError
 from onebasin.stan.home.toolchain import find_toolchain
 from onebasin.stan.interfaces import Interface
 from onebasin.stan.library import StanLibrary, open_library
@@ -138,23 +136,11 @@ def test_a_program_without_parameters(engine):
     assert nothing.constrain(np.zeros((2, 0)), include_gq=True).shape == (2, 1)
 
 
-def test_a_library_older_than_its_program_is_refused(own_home, tmp_path):
-    compiled = open_library(PROGRAMS / "bernoulli.stan", DATA, engine="cmdstan")
-    moved = shutil.copy(compiled.file, tmp_path / "bernoulli_model.so")
-    shutil.copy(PROGRAMS / "bernoulli.stan", tmp_path)
-    os.utime(moved, (0, 0))
-    words = r"bernoulli_model.so, which was compiled before bernoulli.stan was changed; give the .stan file"
-    with pytest.raises(StanProgramError, match=words):
-        open_library(moved, DATA)
-    os.utime(moved)
-    assert open_library(moved, DATA).dim == 1
-
-
-def false_library(folder: Path, version: str = "", construct: str = "") -> Path:
+def false_library(folder: Path, construct: str) -> Path:
     """A library whose functions do nothing, but for what is given."""
     other, source = folder / "other_model.so", folder / "other.c"
     bodies = {name: ("void", "") for name in Interface.functions} | {
-        "onebasin_stan_version": ("const char *", f'return "{version}";'),
+        "onebasin_stan_version": ("const char *", 'return "";'),
         "onebasin_construct": ("void", construct),
     }
     source.write_text(
@@ -163,15 +149,6 @@ def false_library(folder: Path, version: str = "", construct: str = "") -> Path:
     compiler = find_toolchain().compiler
     subprocess.run([compiler, "-shared", "-fPIC", "-x", "c", source, "-o", other], check=True)
     return other
-
-
-def test_a_library_of_another_stan_version_is_refused(own_home, tmp_path):
-    other = false_library(tmp_path, version="2.30.1")
-    words = (
-        r"other_model.so, a library of Stan 2.30.1, and this is Stan 2.39.0; give the .stan file"
-    )
-    with pytest.raises(StanProgramError, match=words):
-        open_library(other)
 
 
 @pytest.mark.slow
@@ -211,14 +188,8 @@ def test_data_are_refused(engine):
 
 
 @pytest.mark.usefixtures("unchecked")
-def test_what_is_refused(library, tmp_path):
+def test_a_point_of_another_length_is_refused(library):
     with pytest.raises(
         ValueError, match=r"`points` has the shape \(2,\); its last axis .* length 1"
     ):
         library.log_density([0.0, 1.0])
-    other = tmp_path / "other_model.so"
-    with pytest.raises(StanProgramError, match="not an existing file"):
-        open_library(other)
-    other.write_text("no library")
-    with pytest.raises(StanProgramError, match="cannot be loaded as a library"):
-        open_library(other)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from onebasin.base.errors import ArgumentError
 from onebasin.base.files.netcdf import read_tree, write_tree
 from onebasin.base.files.sizes import ClaimError, check_claim, read_arrays
 
@@ -88,14 +89,10 @@ def test_equal_bytes_compress_less_than_is_allowed(tmp_path):
         check_claim(path, 640_000_000)
 
 
-def _npz(path, header, data=b""):
-    text = str(header).encode()
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("x.npy", b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text + data)
-    return path
-
-
 def test_an_archives_header_is_not_believed(tmp_path):
-    header = {"descr": "<f8", "fortran_order": False, "shape": (10**12,)}
-    with pytest.raises(ClaimError, match=r"claims 7.28 TiB of values, but has \d+ bytes"):
-        read_arrays(_npz(tmp_path / "huge.npz", header))
+    """It says more than the archive holds."""
+    text = str({"descr": "<f8", "fortran_order": False, "shape": (10**12,)}).encode()
+    with zipfile.ZipFile(tmp_path / "huge.npz", "w") as archive:
+        archive.writestr("x.npy", b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text)
+    with pytest.raises(ArgumentError):
+        read_arrays(tmp_path / "huge.npz")

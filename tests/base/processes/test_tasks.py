@@ -61,7 +61,7 @@ def test_a_killed_process_costs_its_task_a_second_try(tmp_path):
     how = {"hear": lambda key, told: heard.append(told)}
     assert dict(run_tasks(killed, {"a": (tmp_path / "x", 1)}, **how)) == {"a": "made"}
     (again,) = [told["again"] for told in heard if "again" in told]
-    assert again == "its process was ended by SIGKILL, perhaps because memory ran out"
+    assert again == "its process was ended by SIGKILL, often for lack of memory"
     (_, error), *_ = run_tasks(killed, {"a": (tmp_path / "x", 3)})
     assert isinstance(error, TaskDied)
 
