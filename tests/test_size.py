@@ -13,7 +13,7 @@ LIMITS = {
     "models": 8_573,
     "posteriors": 4_560,
     "stan": 5_087,
-    "analysis": 22_376,
+    "analysis": 22_304,
     "inference": 21_517,
     "truth": 1_362,
     "studies": 5_479,
