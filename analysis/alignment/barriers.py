@@ -19,12 +19,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import chain, combinations
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from jaxtyping import Float, Int
@@ -33,7 +30,6 @@ from onebasin.base.card import Card, Shown, Words, number
 from onebasin.base.checks import check_count, check_seed, checks_arguments
 from onebasin.base.errors import ArgumentError
 from onebasin.base.table import Table
-from onebasin.models.networks.bayesian import BayesianNetwork
 from onebasin.models.symmetry.blocks import Exchangeable, Symmetry, blocks_of
 from onebasin.models.symmetry.elements import Element, permuted_parts
 from onebasin.models.symmetry.group import Group
@@ -45,6 +41,11 @@ from .align import align
 from .alignment import Alignment
 from .draws import count_transpositions, flatten, take
 from .trees import AlignedNetworks
+
+if TYPE_CHECKING:
+    import jax
+
+    from onebasin.models.networks.bayesian import BayesianNetwork
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -186,15 +187,13 @@ def network_loss(model: BayesianNetwork, x: np.ndarray, y: np.ndarray) -> Loss:
         raise ArgumentError(
             "`model` infers its noise; give one whose likelihood has a `noise_sd`, such as the residuals'."
         )
-    return partial(_losses, model, x, y)
+    import jax  # here: plots of other results do without it
+    import jax.numpy as jnp
 
-
-@partial(jax.jit, static_argnames="model")
-def _losses(model: BayesianNetwork, x: jax.Array, y: jax.Array, weights: Any) -> jax.Array:
     def one(member: dict[str, jax.Array]) -> jax.Array:
         return -jnp.mean(model.likelihood.log_density(model.network.apply(member, x), y))
 
-    return jax.lax.map(one, weights, batch_size=_AT_ONCE)
+    return jax.jit(lambda weights: jax.lax.map(one, weights, batch_size=_AT_ONCE))
 
 
 @dataclass(frozen=True, eq=False)

@@ -111,7 +111,8 @@ def _rooms(axes: Axes) -> tuple[float, float, float, float]:
     right = 0.1
     if axes.xaxis.get_tick_params()["labelbottom"]:
         below += HIGH * small + 0.06
-        right = max(right, widest(axes.xaxis) / 2)
+        half = widest(axes.xaxis) / 2
+        left, right = max(left, half), max(right, half)
     titles = [lines(axes.get_title(loc=loc), TITLE_SIZE) for loc in ("left", "center", "right")]
     above = 0.1 + max(titles) + (0.05 if max(titles) else 0.0)
     if not max(titles) and axes.yaxis.get_major_formatter().get_offset():
