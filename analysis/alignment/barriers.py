@@ -190,10 +190,14 @@ def network_loss(model: BayesianNetwork, x: np.ndarray, y: np.ndarray) -> Loss:
     import jax  # here: plots of other results do without it
     import jax.numpy as jnp
 
-    def one(member: dict[str, jax.Array]) -> jax.Array:
-        return -jnp.mean(model.likelihood.log_density(model.network.apply(member, x), y))
+    @jax.jit
+    def losses(weights: Any, x: jax.Array, y: jax.Array) -> jax.Array:
+        def one(member: dict[str, jax.Array]) -> jax.Array:
+            return -jnp.mean(model.likelihood.log_density(model.network.apply(member, x), y))
 
-    return jax.jit(lambda weights: jax.lax.map(one, weights, batch_size=_AT_ONCE))
+        return jax.lax.map(one, weights, batch_size=_AT_ONCE)
+
+    return lambda weights: losses(weights, x, y)
 
 
 @dataclass(frozen=True, eq=False)
@@ -429,8 +433,6 @@ def _of_trees(
 def _loss_of(view: View, x: Any, y: Any) -> Loss:
     """The mean negative log likelihood of a network's data."""
     from onebasin.models.networks.likelihood import Gaussian
-
-    from .barriers import network_loss  # here: it loads JAX
 
     model = view.network
     assert model is not None
