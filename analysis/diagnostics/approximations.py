@@ -193,6 +193,8 @@ def _of_plain(facts: Facts, log_ratio: Float[np.ndarray, " draw"]) -> Verdict:
     for name, own in facts.names.items():
         flat = facts.values[name].reshape(count, -1)
         lacks = known(flat, log_ratio, log_weight, plain).lacks((np.inf if even else limit,) * 3)
+        # Where weights agree, the draws' own number still has to show the sd: a long tail's does not.
+        lacks[1] |= known(flat, log_ratio, np.log(plain)).lacks((np.inf,) * 3)[1]
         entries += len(own)
         for place, entry in enumerate(own):
             before, after = (_described(flat[:, place], w) for w in (plain, weights))
