@@ -121,9 +121,9 @@ def plot_ranks(
             (x, np.searchsorted(np.sort(chain), x, side="right") / chain.size - x)
             for chain in ranks
         ]
-    labels = {"x_label": "rank", "y_label": "share below, less even"}
     told = ranks_in_words(quantities, dict(zip(quantities, rhats, strict=True)))
-    return draw_curves(panels, chain_names(quantities), **labels).on_paper(told)
+    names, y_label = chain_names(quantities), "share below, less even"
+    return draw_curves(panels, names, x_label="rank", y_label=y_label).on_paper(told)
 
 
 def rank_shares(

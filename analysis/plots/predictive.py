@@ -369,9 +369,9 @@ def checks_of(view: View) -> list[PredictedAndObserved]:
                 draws = predicted[name].transpose(*schema.SAMPLE_DIMS, ...)
                 most = max(SHOWN, min(COUNTED, MOST_VALUES // max(data.size, 1)))
                 every = max(1, -(-draws.shape[0] * draws.shape[1] // most))
-                draws = draws[:, ::every].values
-                if draws.shape[2:] == data.shape and data.size:
-                    flat = draws.reshape(-1, data.size).astype(np.float64)
+                some = draws[:, ::every].values
+                if some.shape[2:] == data.shape and data.size:
+                    flat = some.reshape(-1, data.size).astype(np.float64)
                     if np.isfinite(data).all() and np.isfinite(flat).all():
                         found.append(PredictedAndObserved(name, data.ravel(), flat))
     if not found:

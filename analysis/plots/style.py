@@ -63,11 +63,12 @@ class Margins(LayoutEngine):
 
     def execute(self, fig: Figure) -> None:
         """Place the panels of a figure."""
-        panels = [axes for axes in fig.axes if axes.get_visible() and axes.get_subplotspec()]
+        found = [(axes, axes.get_subplotspec()) for axes in fig.axes if axes.get_visible()]
+        panels = [(axes, spec) for axes, spec in found if spec is not None]
         if not panels:
             return
-        specs = [axes.get_subplotspec() for axes in panels]
-        rooms = np.array([_rooms(axes) for axes in panels])
+        specs = [spec for _, spec in panels]
+        rooms = np.array([_rooms(axes) for axes, _ in panels])
         grid, places = (
             specs[0].get_gridspec(),
             np.array([(s.colspan[0], s.rowspan[0]) for s in specs]),
@@ -98,7 +99,7 @@ def _rooms(axes: Axes) -> tuple[float, float, float, float]:
     """Inches that texts of a panel need on the left, on the right, below and above."""
 
     def widest(axis: Axis) -> float:
-        texts = axis.get_major_formatter().format_ticks(axis.get_majorticklocs())
+        texts = axis.get_major_formatter().format_ticks(list(axis.get_majorticklocs()))
         return max((4 if "$" in text else len(text) for text in texts), default=0) * WIDE * small
 
     def lines(text: str, size: float) -> float:
@@ -117,7 +118,9 @@ def _rooms(axes: Axes) -> tuple[float, float, float, float]:
     above = 0.1 + max(titles) + (0.05 if max(titles) else 0.0)
     if not max(titles) and axes.yaxis.get_major_formatter().get_offset():
         above += HIGH * small
-    if (legend := axes.get_legend()) is not None and legend.get_bbox_to_anchor()._bbox is not None:
+    if (legend := axes.get_legend()) is not None and getattr(
+        legend.get_bbox_to_anchor(), "_bbox", None
+    ):
         texts = [*legend.get_texts(), legend.get_title()]
         right += 0.45 + max(len(text.get_text()) for text in texts) * WIDE * small
     return left, right, below, above

@@ -429,8 +429,10 @@ def solve_case(settings: TwoWeightSettings, noise: float, alpha: float) -> dict[
     errors: dict[str, list[float]] = {}
     for number in range(settings.data_sets):
         exact, found = _solve(WeightsProblem(settings, alpha, noise, number))
-        for name, one in {"exact": exact, **found}.items():
-            errors.setdefault(name, []).append(error_of(one.mean_slopes(), alpha))
+        slopes = {"exact": exact.mean_slopes()}
+        slopes |= {name: one.mean_slopes() for name, one in found.items()}
+        for name, mean in slopes.items():
+            errors.setdefault(name, []).append(error_of(mean, alpha))
     return {**row, "errors": errors}
 
 
