@@ -238,5 +238,7 @@ def _around(counted: CountedDensity, peak: Peak, count: int, rng: np.random.Gene
             if np.isfinite(heights[best]):
                 chosen.append(points[best][None])
             heights[cosines[best] > ALIKE] = -np.inf
-    points = np.concatenate([np.empty((0, counted.size)), *chosen])
+    if not chosen:  # the log density is finite nowhere there
+        return np.empty((0, counted.size))
+    points = np.concatenate(chosen)
     return points[np.isfinite(counted.gradient(points)[0])][:count]

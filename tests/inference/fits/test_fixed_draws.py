@@ -95,3 +95,14 @@ def test_linear_response_sees_how_scale_and_mean_go_together():
     variance = (root @ root.T)[0, 0]  # tau stands before x
     assert variance == pytest.approx(1 / (SHAPE - 1 / (2 + 1 / SHAPE)), rel=0.03)
     np.testing.assert_allclose((root @ root.T)[1:, 1:], COVARIANCE, rtol=1e-3)
+
+
+def test_a_density_that_is_finite_nowhere_around_its_optimum_is_fitted():
+    """A normal that is cut at half of its standard deviation: no direction from the optimum leads anywhere."""
+
+    def density(values):
+        return jnp.where(jnp.abs(values["x"]) < 0.5, -0.5 * values["x"] ** 2, -jnp.inf)
+
+    tree = ob.dadvi(ob.target(density, {"x": "real"}), seed=1)
+    weights = np.exp(tree["variational"]["log_weight"].values)
+    np.testing.assert_allclose(weights @ tree["weighted"]["x"].values ** 2, 0.0806, rtol=0.05)
