@@ -336,8 +336,6 @@ def barriers(
     >>> found.aligned.loss.shape
     (2, 5)
     """
-    from .barriers import match_weights  # here: it loads JAX
-
     check_count("pairs", pairs, most=10**6)
     check_count("num_points", num_points, least=2, most=10**6)
     check_seed(seed)
@@ -399,8 +397,6 @@ def _of_trees(
     found: AlignedNetworks, loss: Callable[[Any], Any], pairs: int, num_points: int, seed: int
 ) -> Barriers:
     """Measure barriers between aligned networks, all pairs or some of them."""
-    from .barriers import transpositions_of  # here: it loads JAX
-
     every = np.array(list(combinations(range(len(found.layouts)), 2)))
     if len(every) > pairs:
         every = np.random.default_rng(seed).choice(every, pairs, replace=False)

@@ -91,6 +91,5 @@ def misses(tree: Any, diagnosis: Any, wanted: Moments) -> tuple[Misses, Misses]:
     if (weighted := WeightedDraws.of(facts)) is not None:
         means, sds, ends = not_carried(facts, weighted)
         return missed, each_miss(found, wanted, (means, {*means, *sds}, ends))
-    told = diagnosis.judgement.causes[0].numbers
-    named = {*told.get("unknown", ())} | {re.findall("`(.*?)`", t)[0] for t in told.get("off", ())}
+    named = {*re.findall("`(.*?)`", diagnosis.judgement.causes[0].fact)}
     return missed, each_miss(found, wanted, (named,) * 3)
