@@ -14,20 +14,20 @@ from onebasin.posteriors.draws import variable_of
 from onebasin.posteriors.rhat_ess import bulk_ess
 from onebasin.posteriors.view import Posterior, as_view
 
-from ...page.page import Details, FigureItem, Part, Section
-from ...plots.chains import (
-    autocorrelation,
+from ...page.page import Details, FigureItem, Note, Part, Section
+from ...plots.chains import draw_traces, ranks_in_words, traces_in_words
+from ...plots.convergence import (
+    autocorrelation_in_words,
     draw_autocorrelation,
+    draw_energy,
     draw_growth,
-    draw_traces,
-    ranks_in_words,
-    traces_in_words,
+    energy_in_words,
 )
-from ...plots.marginals import density, draw_curves, draw_pair_grid, rank_correlation
+from ...plots.pairs import draw_pair_grid, rank_correlation
+from ...plots.posteriors import Quantity, Subject, listed
 from ...plots.results import draw_elbo, draw_loss, elbo_in_words
 from ...plots.style import ACCENT, CHAIN_COLOURS, new_panels
 from ...summaries.variational import elbo_trace
-from ..subject import Quantity, Subject, findings, listed
 
 WORST = 3
 """Parameters that are drawn, besides the log density."""
@@ -121,21 +121,6 @@ def _growth(subject: Subject, quantities: dict[str, Quantity]) -> FigureItem:
     )
 
 
-def autocorrelation_in_words(quantities: Mapping[str, Quantity], *, most: int = LAGS) -> str:
-    """Say of every quantity at which lag its autocorrelation has fallen below a tenth."""
-    told, limit = [], 0.1
-    for name, values in quantities.items():
-        curves = autocorrelation(values, most)
-        mean = np.nan_to_num(curves, nan=1.0).mean(axis=0)  # of a chain that never moves
-        below = np.flatnonzero(mean < limit)
-        if len(below):
-            told.append(f"{name}: autocorrelation below {limit:g} from lag {below[0]} on.")
-        else:
-            last = format_number(float(mean[-1]), digits=2)
-            told.append(f"{name}: autocorrelation still {last} at lag {len(mean) - 1}.")
-    return " ".join(told)
-
-
 def sampler(subject: Subject) -> Section | None:
     """Show pairs with divergences, and the energy; None where there are no chains."""
     if not subject.diagnosis.has_chains:
@@ -206,7 +191,7 @@ def _pairs(subject: Subject) -> FigureItem | None:
     figure = draw_pair_grid(shown, None if diverging is None else diverging[:, kept])
     marked = "Divergences were not recorded"
     if diverging is not None:
-        several = f"{format_number(int(diverging.sum()))} draws that diverged are marked in red"
+        several = f"{format_number(int(diverging.sum()))} draws that diverged are marked by crosses"
         marked = several if diverging.any() else "No draw diverged"
     return FigureItem(
         figure,
@@ -219,21 +204,12 @@ def _energy(subject: Subject) -> FigureItem | None:
     energy = subject.stat(schema.ENERGY)
     if energy is None or not np.ptp(energy) or subject.diagnosis.sampler is None:
         return None
-    bfmi, limit = subject.diagnosis.sampler.bfmi, subject.diagnosis.limits.bfmi
-    told = ", ".join(format_number(value, decimals=2) for value in bfmi)
-    low = [k for k, value in enumerate(bfmi) if value < limit]
-    bad = f"below {limit:g} in chain {', '.join(map(str, low))}"
-    judged = bad if low else f"at least {limit:g} in every chain"
-    curves = [density(energy - energy.mean()), density(np.diff(energy, axis=1))]
+    judged = energy_in_words(subject.diagnosis.sampler.bfmi, subject.diagnosis.limits.bfmi)
     return FigureItem(
-        draw_curves(
-            {"energy": curves},
-            ("energy, less its mean", "its changes from draw to draw"),
-            columns=2,
-        ),
+        draw_energy(energy),
         caption="The energy and its changes from draw to draw. Where the changes spread much less than the energy "
-        f"itself, the tails are explored too slowly. E-BFMI by chain: {told}, {judged}.",
-        alt=f"E-BFMI by chain: {told}, {judged}.",
+        f"itself, the tails are explored too slowly. {judged}",
+        alt=judged,
     )
 
 
@@ -301,4 +277,14 @@ def _loss(subject: Subject) -> FigureItem | None:
         alt=f"{members} members start between {format_number(float(np.nanmin(loss[:, 0])))} and "
         f"{format_number(float(np.nanmax(loss[:, 0])))} and end between {low} and {high} after "
         f"{format_number(loss.shape[1])} epochs.",
+    )
+
+
+def findings(subject: Subject) -> tuple[Note, ...]:
+    """Show what checks found and neither the answer nor its rows tell."""
+    return tuple(
+        Note(sentence, reason.flag)
+        for reason in subject.verdict.own_remarks
+        if reason.outcome in ("warned", "failed")
+        for sentence in reason.sentences
     )

@@ -14,10 +14,11 @@ from onebasin.posteriors.draws import variable_of
 from ...diagnostics.verdict import FLAGS, Limits
 from ...page.page import Details, FigureItem, Note, Part, Section
 from ...plots.labels import draw_aligned, draw_labellings, labellings_in_words
-from ...plots.marginals import draw_forest, draw_modes, intervals_in_words
+from ...plots.marginals import draw_forest, intervals_in_words
+from ...plots.pairs import draw_modes
+from ...plots.posteriors import Subject, listed, thinned
 from ...summaries.modes import MATTERS, ModesSummary, modes_of, share
 from ...summaries.summary import COLUMNS
-from ..subject import Subject, listed, thinned
 from ..tables import grouped_table, quantity_table
 
 IN_FOREST = 24
@@ -69,7 +70,7 @@ def parameters(subject: Subject) -> Section:
         aligned = " They are aligned." if diagnosis.is_shown_aligned else ""
         parts.append(
             FigureItem(
-                draw_forest(quantities),
+                draw_forest({subject.name: quantities}),
                 caption=f"{which} parameters: medians (points) and where 50 % and 90 % of draws lie (lines).{aligned}",
                 alt=intervals_in_words(list(quantities), *ends),
             )

@@ -13,9 +13,11 @@ from scipy.stats import norm
 
 from onebasin.analysis.plots import style
 from onebasin.analysis.plots.bands import Curve, draw_predictive_bands, predictive_band
-from onebasin.analysis.plots.chains import autocorrelation, draw_traces, envelope, rank_shares
+from onebasin.analysis.plots.chains import draw_traces, envelope, rank_shares
+from onebasin.analysis.plots.convergence import autocorrelation
 from onebasin.analysis.plots.labels import draw_labellings
-from onebasin.analysis.plots.marginals import Pair, density, draw_forest, draw_pairs
+from onebasin.analysis.plots.marginals import density, draw_forest
+from onebasin.analysis.plots.pairs import Pair, draw_pairs
 from onebasin.analysis.plots.results import draw_elbo, elbo_range
 from onebasin.analysis.report.sections.chains import tree_depths
 from onebasin.base.text import shown
@@ -155,7 +157,9 @@ def test_a_name_is_drawn_as_it_is_written(name):
 def test_drawing_leaves_neither_figures_nor_settings_behind(rng):
     pyplot.get_backend()  # asking for it settles it
     before = dict(matplotlib.rcParams)
-    figure = draw_forest({"<b>mu</b>": rng.normal(size=(2, 50)), "tau": rng.normal(size=(2, 50))})
+    figure = draw_forest(
+        {"": {"<b>mu</b>": rng.normal(size=(2, 50)), "tau": rng.normal(size=(2, 50))}}
+    )
     assert pyplot.get_fignums() == []
     assert dict(matplotlib.rcParams) == before
     assert figure.get_facecolor()[3] == 0
