@@ -259,7 +259,7 @@ def energy_in_words(bfmi: Sequence[float], limit: float) -> str:
     """Say which E-BFMI each chain has, and which are below the limit."""
     told = ", ".join(format_number(value, decimals=2) for value in bfmi)
     low = [k for k, value in enumerate(bfmi) if value < limit]
-    bad = f"below {limit:g} in chain {', '.join(map(str, low))}"
+    bad = f"below {limit:g} in chain{'s' * (len(low) > 1)} {', '.join(map(str, low))}"
     return f"E-BFMI by chain: {told}, {bad if low else f'at least {limit:g} in every chain'}."
 
 

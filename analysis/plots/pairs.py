@@ -241,7 +241,7 @@ def draw_pair_grid(
     count, names = len(quantities), [shortened(name, LONGEST) for name in quantities]
     figure = new_figure(1.75 * count + 0.6, 1.5 * count + 0.4)
     grid = figure.subplots(count, count, squeeze=False)
-    is_log = [_spans(values) for values in quantities.values()]
+    is_log = [is_wide(values) for values in quantities.values()]
     bad = np.zeros((1, 1), bool) if diverging is None else diverging
     for row, values in enumerate(quantities.values()):
         for column, others in enumerate(quantities.values()):
@@ -272,7 +272,7 @@ FACTOR = 20.0
 """Ratio of the 99 % to the 1 % quantile from which on a positive quantity has a logarithmic axis."""
 
 
-def _spans(values: Quantity) -> bool:
+def is_wide(values: Quantity) -> bool:
     """Tell whether a quantity is positive and spans so much that only its logarithm can be read."""
     low, high = np.quantile(values, [0.01, 0.99])
     return bool(values.min() > 0 and high > FACTOR * low)

@@ -149,6 +149,9 @@
   });
 
   document.addEventListener("DOMContentLoaded", () => {
+    for (const picture of document.querySelectorAll("figure svg")) {
+      picture.addEventListener("click", () => picture.closest("figure").classList.toggle("large"));
+    }
     for (const table of document.querySelectorAll(".panel table")) {
       const rows = table.rows.length;
       const groups = [...table.querySelectorAll("tbody.group")].map(fold);

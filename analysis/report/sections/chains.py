@@ -23,7 +23,7 @@ from ...plots.convergence import (
     draw_growth,
     energy_in_words,
 )
-from ...plots.pairs import draw_pair_grid, rank_correlation
+from ...plots.pairs import draw_pair_grid, is_wide, rank_correlation
 from ...plots.posteriors import Quantity, Subject, listed
 from ...plots.results import draw_elbo, draw_loss, elbo_in_words
 from ...plots.style import ACCENT, CHAIN_COLOURS, new_panels
@@ -89,10 +89,13 @@ def _which(subject: Subject, quantities: Mapping[str, Quantity]) -> str:
 
 def _traced(subject: Subject, quantities: Mapping[str, Quantity]) -> FigureItem:
     rhats = {name: float(subject.diagnosis.shown["rhat"].get(name, np.nan)) for name in quantities}
+    diverging = subject.diverging
+    marked = diverging is not None and diverging[:MOST_CHAINS].any()
+    marks = " Marks under a trace are divergent transitions." if marked else ""
     return FigureItem(
-        draw_traces(quantities),
+        draw_traces(quantities, None if diverging is None else diverging[:MOST_CHAINS]),
         caption="Traces (left), chain by chain, and how often each chain's draws have a rank among all draws (right). "
-        "Chains that agree cover each other, and stay near the dashed line.",
+        f"Chains that agree cover each other, and stay near the dashed line.{marks}",
         alt=f"{traces_in_words(quantities)} {ranks_in_words(quantities, rhats)}",
     )
 
@@ -189,13 +192,15 @@ def _pairs(subject: Subject) -> FigureItem | None:
         kept[there[:: max(1, -(-len(there) // POINTS))]] = True
     shown = {name: values[:, kept] for name, values in quantities.items()}
     figure = draw_pair_grid(shown, None if diverging is None else diverging[:, kept])
+    logs = [name for name, values in quantities.items() if is_wide(values)]
+    scaled = f"; the scale of {listed(logs)} is logarithmic" if logs else ""
     marked = "Divergences were not recorded"
     if diverging is not None:
         several = f"{format_number(int(diverging.sum()))} draws that diverged are marked by crosses"
         marked = several if diverging.any() else "No draw diverged"
     return FigureItem(
         figure,
-        caption=f"{listed(list(quantities))} against each other, densities on the diagonal. {marked}.",
+        caption=f"{listed(list(quantities))} against each other, densities on the diagonal{scaled}. {marked}.",
         alt=pairs_in_words(quantities, diverging),
     )
 

@@ -103,7 +103,7 @@ def test_energy_tells_e_bfmi(make_mcmc, rng):
     found = ob.diagnose(tree).sampler.bfmi
     told = ob.plot.energy(tree).alt
     assert all(f"{value:.2f}" in told for value in found)
-    assert "below 0.3 in chain 0, 1" in told
+    assert "below 0.3 in chains 0, 1" in told
     with pytest.raises(ValueError, match="no `energy` that varies"):
         ob.plot.energy({"x": rng.normal(size=(2, 50))})
 
