@@ -76,6 +76,7 @@ def align(
     progress: Progress | None = None,
     log_density: DensityAtDraws | None = None,
     apply: Callable[[Any, Any], Any] | None = None,
+    diagnosis: Any = None,
 ) -> Alignment:
     """Align a posterior's draws, or trained networks of any architecture.
 
@@ -124,6 +125,9 @@ def align(
         has to stay the same up to rounding.
     apply : callable, optional
         Of networks: from a network's parameters and `x` to its outputs, which the symmetry has to leave unchanged.
+    diagnosis : Diagnosis, optional
+        The result of `ob.diagnose` for this posterior, if it is at hand. It holds the alignment by these defaults, and
+        the symmetry of the draws, which is then not searched for again.
 
     Returns
     -------
@@ -182,8 +186,11 @@ def align(
         max_sweeps=max_sweeps,
         seed=seed,
     )
+    done = None if diagnosis is None or symmetry is not None else diagnosis.aligned
+    if done is not None and not scales and replace(done.alignment.rule, scales={}) == rule:
+        return replace(done.alignment, found=diagnosis.exchangeable)
     view = as_view(posterior, log_density=log_density)
-    resolved = choose_symmetry(view, symmetry)
+    resolved = choose_symmetry(view, done.alignment.symmetry if done else symmetry)
     activations = choose_inputs(view, cost, x)
     with workers(threads) as team:
         find = partial(

@@ -72,6 +72,7 @@ def compare(
     permutations: int = 499,
     seed: int = 0,
     progress: Progress | None = None,
+    diagnoses: Mapping[str, Any] | None = None,
 ) -> Comparison:
     """Compare posteriors with one of them: in prediction, and in weight space modulo symmetry.
 
@@ -102,6 +103,8 @@ def compare(
         Of permutations, and of the noise of predictions.
     progress : callable, optional
         Called with draws gone through and draws in all, of each alignment.
+    diagnoses : mapping of str to Diagnosis, optional
+        The results of `ob.diagnose` for some of these posteriors, if they are at hand; the others are diagnosed here.
 
     Returns
     -------
@@ -140,7 +143,8 @@ def compare(
     views = {name: as_view(posterior, f"posteriors[{name!r}]") for name, posterior in named.items()}
     check_comparable(views, truth)
     model = views[truth].network
-    judged = {n: carried(v, None, "draws", label_free=False) for n, v in views.items()}
+    at_hand = diagnoses or {}
+    judged = {n: carried(v, at_hand.get(n), "draws", label_free=False) for n, v in views.items()}
     resolved = resolve(views[truth], symmetry)
     if symmetry is None and model is None and not resolved.equal_modes:
         resolved = _of_another(views, judged) or resolved

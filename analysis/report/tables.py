@@ -12,7 +12,8 @@ from onebasin.base.table import Column, Flag, Row, RowGroup, Table, TableCell, V
 from onebasin.posteriors.draws import variable_of
 
 from ..compare.comparison import Comparison
-from ..diagnostics.result import DECIMALS, AlignedDiagnosis, Diagnosis
+from ..diagnostics.measured import DECIMALS
+from ..diagnostics.result import AlignedDiagnosis, Diagnosis
 from ..diagnostics.verdict import FLAGS, Extreme, Outcome
 from ..summaries.sampler import NAN
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from onebasin.analysis.diagnostics.answers import labels_move
+from onebasin.analysis.diagnostics.labels import labels_move
 from onebasin.analysis.diagnostics.diagnose import diagnose
 from onebasin.analysis.diagnostics.labels import Labels
 from onebasin.analysis.diagnostics.measure import gather, measure
