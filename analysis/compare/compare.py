@@ -204,7 +204,6 @@ def compare(
         caveat=resolved.caveat if aligned_by and resolved.source != "found" else "",
         found=resolved.caveat if aligned_by and resolved.source == "found" else "",
         permutations=permutations if weights else 0,
-        half=not is_reference,
         shared=shared,
         obstacles=obstacles,
         labels=labels,
@@ -213,7 +212,7 @@ def compare(
         copies=[n for n, v in views.items() if n != truth and share_draws(v, views[truth])],
     )
     told = tuple(account.notes()), tuple(account.warnings())
-    return Comparison(kind, truth, table, *told, moments, frame)
+    return Comparison(kind, truth, table, *told, moments, not is_reference, frame)
 
 
 def _of_another(views: Mapping[str, View], judged: Mapping[str, Carried]) -> Resolved | None:

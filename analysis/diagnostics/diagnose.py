@@ -27,6 +27,7 @@ from .invariants import points_at
 from .judge import Case, of_chains, of_stopped
 from .labels import Labels, declared_blocks, diagnose_aligned, look_for_labels
 from .measure import Facts, gather, measure
+from .measured import ParameterTable
 from .result import AlignedDiagnosis, Diagnosis
 from .verdict import PER_CHAIN, Limits
 
@@ -164,7 +165,7 @@ def summary(
     var_names: str | Sequence[str] | None = None,
     symmetry: Symmetry | str | Sequence[str] | None = None,
 ) -> pd.DataFrame:
-    """Return the table that `diagnose` prints, every row and digit of it.
+    """Return the table that `diagnose` prints. It prints in the same way, and holds every row and digit.
 
     Parameters
     ----------
@@ -191,7 +192,8 @@ def summary(
     >>> ob.summary(posterior, var_names="theta").index.tolist()
     ['theta']
     """
-    return diagnose(posterior, var_names=var_names, symmetry=symmetry).shown
+    diagnosis = diagnose(posterior, var_names=var_names, symmetry=symmetry)
+    return ParameterTable(diagnosis.shown, diagnosis.numbers)
 
 
 def _labels(facts: Facts, given: Symmetry | None, align: bool, **options: Any) -> Labels:

@@ -467,7 +467,7 @@ def _predictions_row(case: Case, answer: Answer) -> Reason:
     apart = f"; {heights.apart()}" if heights and unlike and answer == "unusable" else ""
     alike = heights is not None and not unlike
     if facts.lp_is_bad and not (alike and len(case.identified.bad_rhat)):
-        fact = f"Log densities are not known well enough: `lp` has {lp_ess:.0f} effective draws"
+        fact = f"The log density is poorly estimated: `lp` has only {lp_ess:.0f} effective draws"
         if lp > case.limits.deciding_rhat:
             fact = f"Log densities do not agree: R-hat of `lp` {in_rhat(lp, limits)}"
         return Reason(PREDICTIONS, "failed", f"{fact}{apart}")

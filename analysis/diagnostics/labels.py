@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
+from pathlib import Path
+from shlex import quote
 from typing import Any, Literal
 
 import numpy as np
@@ -29,7 +31,7 @@ from onebasin.models.symmetry.blocks import (
 )
 from onebasin.models.symmetry.group import Group
 from onebasin.models.symmetry.plain import plain_view
-from onebasin.models.symmetry.words import spelt_options
+from onebasin.models.symmetry.words import in_shell, spell, spelt_options
 from onebasin.posteriors.draws import Draws, event_shapes
 from onebasin.posteriors.view import Posterior, View, as_view
 
@@ -446,7 +448,7 @@ def labels_remedy(
     `heights`: the log density agrees between chains. `sorts`: alignment brings them together.
     """
     options = spelt_options(labels.words) if labels.words else ""
-    align = "aligned draws: `ob.align(posterior)`, or `onebasin align`"
+    align = f"aligned draws: `ob.align(posterior)`, or `{_command(labels)}`"
     if labels.turning:
         declare = f"or declare the rotation by {options} and align by it; "
         return (
@@ -478,6 +480,17 @@ def labels_remedy(
         text += f" In these draws only the positions {listed(places, code=False)} change places: if the others differ"
         text += f" in the model, {declare}."
     return text
+
+
+def _command(labels: Labels) -> str:
+    """Write the command that aligns a posterior; whole where it comes from one file."""
+    view = labels.facts.view
+    if not view.folders or not Path(view.argument).exists():
+        return "onebasin align"
+    given = labels.declared
+    given = () if not given or resolve(view, given).in_file else given
+    options = "".join(f" --exchangeable {in_shell(spell(block))}" for block in given)
+    return f"onebasin align {quote(view.argument)}{options} --out aligned.nc"
 
 
 def labels_move(labels: Labels) -> str:

@@ -9,11 +9,12 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import ClassVar
 
 import pandas as pd
 
-from onebasin.base.card import Part, Words, in_brief
-from onebasin.base.table import Table, TableCell, Value, decimals_beside, format_number
+from onebasin.base.card import NARROW, Card, Part, Words, in_brief, page, table_lines
+from onebasin.base.table import MOST, Table, TableCell, decimals_beside, format_number
 from onebasin.posteriors.draws import variable_of
 from onebasin.posteriors.view import Kinds
 
@@ -39,6 +40,10 @@ COLUMNS = {
 """Headings of a table of parameters."""
 ROWS = 40
 """Rows of a table, at most."""
+LEFT_OUT = ("of sd", "MCSE", "median", "tail ESS", "95 %", "5 %", "bulk ESS", "sd")
+"""Columns that are left out where a line is too long, in this order."""
+_PLACES = ("mean", "q5", "median", "q95")
+Row = Mapping[str, float]
 _ORDER = ("parameter", "transformed", "generated")
 
 
@@ -79,11 +84,14 @@ class Numbers:
         return (self.limits.least_ess(self.chains),) if column in DECIMALS else ()
 
     def written(self, column: str, value: float) -> str:
-        """Write a number, with as many digits as tell it from its limits."""
-        if column not in DECIMALS or math.isnan(value):
-            return format_number(value, digits=3)
-        places = decimals_beside(value, self.limits_of(column), DECIMALS[column])
-        return format_number(value, decimals=places)
+        """Write a number that is judged, with as many digits as tell it from its limits."""
+        return format_number(value, decimals=self._decimals(column, value))
+
+    def _decimals(self, column: str, *values: float) -> int:
+        """Return how many decimals tell some numbers from the limits of their column."""
+        limits, least = self.limits_of(column), DECIMALS[column]
+        known = (value for value in values if not math.isnan(value))
+        return max((decimals_beside(value, limits, least) for value in known), default=least)
 
     def in_order(
         self, table: pd.DataFrame, caption: str, most: int | None = ROWS
@@ -106,17 +114,27 @@ class Numbers:
         if not shown and left:
             shown = variables[left[0]][:most]
         known = [column for column in COLUMNS if table[column].notna().any()]
+        rows = table[table.index.isin(shown)].to_dict("index")
+        rhat_decimals = self._decimals("rhat", *(row["rhat"] for row in rows.values()))
         cells = tuple(
-            (f"`{name}`", *(self._cell(column, row[column], name) for column in known))
-            for name, row in table.loc[shown].to_dict("index").items()
+            (f"`{name}`", *(self._cell(column, row, name, rhat_decimals) for column in known))
+            for name, row in rows.items()
         )
         found = Table(("", *(COLUMNS[column] for column in known)), cells, caption)
         return (found, self._rest(table, len(table) - len(shown), left)) if left else (found,)
 
-    def _cell(self, column: str, value: float, entry: str) -> Value | TableCell:
-        outcome = self.outcome(column, value, entry) if column in DECIMALS else "passed"
+    def _cell(self, column: str, row: Row, entry: str, rhat_decimals: int) -> TableCell:
+        value = row[column]
+        if column in _PLACES:
+            return TableCell(_as_precise(value, row["sd"], row["mcse_mean"]))
+        if column not in DECIMALS:
+            written = _as_precise(value, value, row["mcse_sd"]) if column == "sd" else ""
+            return TableCell(written or format_number(value, digits=2))
+        text = self.written(column, value)
+        text = format_number(value, decimals=rhat_decimals) if column == "rhat" else text
+        outcome = self.outcome(column, value, entry)
         marked = not math.isnan(value) and outcome != "passed"
-        return TableCell(self.written(column, value), FLAGS[outcome] if marked else "")
+        return TableCell(text, FLAGS[outcome] if marked else "")
 
     def _rest(self, table: pd.DataFrame, count: int, left: list[str]) -> Words:
         """Say how many rows are left out, and the worst numbers of all rows."""
@@ -126,6 +144,57 @@ class Numbers:
         said = f" Worst of all {len(table)}: {worst}." if worst else ""
         outcome = worst_of(self.outcome(*each) for each in found)
         return Words(f"{count} more ({in_brief(left)}).{said}", flag=FLAGS[outcome])
+
+
+def _as_precise(value: float, sd: float, error: float) -> str:
+    """Write a number to two digits of a standard deviation, and to one of its own Monte Carlo error."""
+    if not 0 < sd < math.inf or not math.isfinite(value):
+        return format_number(value, digits=6)
+    decimals = 1 - math.floor(math.log10(sd))
+    if 0 < error < math.inf:
+        decimals = max(decimals, -math.floor(math.log10(error)))
+    size = max(abs(value), sd)
+    if 1e-4 <= size < 1e15:
+        return format_number(value, decimals=min(max(decimals, 0), MOST))
+    digits = 1 + math.floor(math.log10(abs(value))) + decimals if value else 1
+    return format_number(value, digits=max(digits, 1))
+
+
+class ParameterTable(pd.DataFrame):
+    """A table of parameters that prints as `diagnose` prints it, and holds every row and digit."""
+
+    _metadata: ClassVar = ["numbers"]
+
+    def __init__(self, table: pd.DataFrame, numbers: Numbers) -> None:
+        super().__init__(table)
+        self.numbers = numbers
+
+    @property
+    def _constructor(self) -> type[pd.DataFrame]:
+        return pd.DataFrame
+
+    def __repr__(self) -> str:
+        """Show the rows that `diagnose` shows, in lines of at most 80 characters where that can be."""
+        if [*self.columns] != [*self.numbers.table.columns]:
+            return super().__repr__()
+        table, *rest = self.numbers.in_order(self, "parameters")
+        narrow = narrowed(table)
+        left = [c.name for c in table.headings if c not in narrow.headings]
+        rest += [Words(f"Too wide to show: {', '.join(left)}.")] if left else []
+        return Card("", (narrow, *rest)).text().lstrip("\n")
+
+    def _repr_html_(self) -> str:
+        return page(Card("", self.numbers.in_order(self, "parameters")))
+
+
+def narrowed(table: Table) -> Table:
+    """Leave columns out of a table until its lines are short."""
+    for name in LEFT_OUT:
+        if max(map(len, table_lines(table))) <= NARROW:
+            break
+        places = [k for k, column in enumerate(table.headings) if column.name != name]
+        table = table.narrowed(places)
+    return table
 
 
 @dataclass(frozen=True, eq=False, repr=False)
