@@ -39,7 +39,7 @@ def format_number(value: Number | None, *, digits: int = 3, decimals: int | None
         return EMPTY
     if math.isinf(value):
         return "∞" if value > 0 else "−∞"
-    if decimals is not None and abs(value) < 1e15:
+    if decimals is not None and abs(value) < 1e6:
         return _grouped(f"{value:,.{decimals}f}")
     if value != 0 and not 1e-4 <= abs(value) < 1e6:
         mantissa, exponent = f"{value:.{max(digits - 1, 0)}e}".split("e")

@@ -43,7 +43,7 @@ from onebasin.models.symmetry.group import Group
 from .draws import Arrays, Parts, Workers, bare, copy, move, put, take
 from .features import Features
 from .reference import AlignmentReference, AlignmentRule, Moments, about, distance
-from .solving import ELEMENTS_AT_ONCE, method, of_one_variance, single_numbers, solve
+from .solving import ELEMENTS_AT_ONCE, method, solve
 
 Flags = Bool[np.ndarray, "draw block"]
 Values = Mapping[str, np.ndarray]
@@ -233,9 +233,8 @@ class MatchingProblem:
     def _stretch(self) -> int:
         """Draws between two reports, by what an assignment and the rest of a sweep take."""
         shapes = self.features.shapes
-        matched = [b for b in self.symmetry if not single_numbers(b, shapes)]
         each = sum(math.prod(shape) for shape in shapes.values())  # in moves of one number
-        for block in matched:
+        for block in self.symmetry:
             size = block.size(shapes)
             if method(block, shapes) == "enumeration":
                 each += min(ELEMENTS_AT_ONCE, round(math.exp(min(block.log_order(size), 10.0))))
@@ -284,7 +283,8 @@ def sweep(
     if before and same:
         settled[:] = before.settled
     active = ~settled.all(axis=1)
-    for chunk, values in problem.workers.ahead(features.read, features.chunks):
+    for chunk in features.chunks:
+        values = features.read(chunk)
         rows = np.arange(chunk.start, chunk.stop)
         if not active[rows].all():
             values = {name: v[active[rows]] for name, v in values.items()}
@@ -431,4 +431,4 @@ def _estimate(
 ) -> AlignmentReference:
     if problem.rule.reference == "mean":
         return about(moments.mean(), scales)
-    return moments.gaussian(scales, of_one_variance(problem.symmetry, problem.features.shapes))
+    return moments.gaussian(scales)

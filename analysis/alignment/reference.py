@@ -157,18 +157,10 @@ def cost_matrices(
 
 _Factors = tuple[np.ndarray, np.ndarray]
 """(place, rest) or (draw, place, rest) of the reference, and (draw, rest, component) of the draws."""
-_THIN = 32
-"""So many rows are added up faster in one matrix product than in several."""
 
 
 def _product(factors: list[_Factors]) -> np.ndarray:
     """Sum of matrix products (draw, place, component)."""
-    thin = [pair for pair in factors if pair[0].ndim == 2 and pair[0].shape[1] <= _THIN]
-    if len(thin) > 1:
-        factors = [pair for pair in factors if not any(pair is other for other in thin)]
-        dtype = thin[0][1].dtype
-        target = np.concatenate([pair[0] for pair in thin], 1, dtype=dtype)
-        factors.append((target, np.concatenate([pair[1] for pair in thin], 1)))
     total = np.matmul(*factors[0])
     for more in factors[1:]:
         total += np.matmul(*more).astype(total.dtype, copy=False)
@@ -218,13 +210,10 @@ class Moments:
         """Means."""
         return {n: np.asarray(self.shift[n] + s / self.count) for n, s in self.first.items()}
 
-    def gaussian(
-        self, scales: Mapping[str, float], of_one_variance: Collection[str] = ()
-    ) -> AlignmentReference:
+    def gaussian(self, scales: Mapping[str, float]) -> AlignmentReference:
         """Diagonal Gaussian: half the distance in its standard deviations, plus their logarithms.
 
-        All entries of a variable `of_one_variance` have their mean variance. Source: Stephens 2000, Dealing with label
-        switching in mixture models, JRSS B 62(4), section 4.
+        Source: Stephens 2000, Dealing with label switching in mixture models, JRSS B 62(4), section 4.
         """
         weight, logs = {}, 0.0
         for name, scale in scales.items():
@@ -232,9 +221,8 @@ class Moments:
             variance = np.maximum(self.second[name] / self.count - gap**2, 0.0)
             least = max(1e-6 * float(variance.mean()), 1e-12 * min(scale, 1.0) ** 2)
             variance = np.maximum(variance, least)
-            shared = np.asarray(variance.mean()) if name in of_one_variance else variance
-            weight[name] = np.asarray(1 / shared)
-            logs += float(np.log(np.broadcast_to(shared, variance.shape)).sum())
+            weight[name] = np.asarray(1 / variance)
+            logs += float(np.log(variance).sum())
         return AlignmentReference(self.mean(), weight, offset=0.5 * logs, factor=0.5)
 
 

@@ -122,8 +122,7 @@ def compare(
     References
     ----------
     Székely and Rizzo 2013, Energy statistics, Journal of Statistical Planning and Inference 143(8), equation 2.1
-    (energy distance). Gretton, Borgwardt, Rasch, Schölkopf and Smola 2012, A kernel two-sample test, JMLR 13 (maximum
-    mean discrepancy, permutation p-values). Gneiting and Raftery 2007, JASA 102(477) (scores).
+    (energy distance). Gneiting and Raftery 2007, JASA 102(477) (scores).
 
     Examples
     --------

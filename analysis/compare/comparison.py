@@ -150,7 +150,7 @@ class Account:
             )
 
 
-WEIGHTS = ("energy", "energy_p", "mmd", "mmd_p", "num_draws")
+WEIGHTS = ("energy", "energy_p", "num_draws")
 MOMENTS = ("max_abs_z", "max_abs_d", "verdict")
 
 
@@ -170,7 +170,7 @@ class Comparison(Shown):
         single_draw_accuracy, mutual_information. Of a regression: mean_distance (root mean square over points,
         in the truth's standard deviations of f), rmse, coverage_50, coverage_95, crps, log_score. Of
         parameters: max_abs_z, max_abs_d and verdict, of `compare_moments`. Always:
-        energy, energy_p, mmd, mmd_p of `two_sample`, and num_draws, the draws that these
+        energy and energy_p of `two_sample`, and num_draws, the draws that these
         are of (for `floor`, of its second part). NaN where there is nothing to say.
     notes : tuple of str
         What was compared, in words.

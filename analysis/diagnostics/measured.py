@@ -155,7 +155,8 @@ def _as_precise(value: float, sd: float, error: float) -> str:
         decimals = max(decimals, -math.floor(math.log10(error)))
     size = max(abs(value), sd)
     if 1e-4 <= size < 1e15:
-        return format_number(value, decimals=min(max(decimals, 0), MOST))
+        text = f"{value:,.{min(max(decimals, 0), MOST)}f}"
+        return text.replace(",", "\u202f").replace("-", "−")
     digits = 1 + math.floor(math.log10(abs(value))) + decimals if value else 1
     return format_number(value, digits=max(digits, 1))
 

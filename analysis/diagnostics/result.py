@@ -99,12 +99,8 @@ class Diagnosis(Measured, Shown):
         Variables that the answer rests on.
     left_out : mapping of str to tuple of str
         Those that are not used for it, by reason: ``generated``, ``transformed``, ``integer``.
-    checks : tuple of Reason
-        Every check that applies, with what came of it: passed, warned, failed or not judged.
-    notes : tuple of str
-        Sentences: what does not apply here or could not be judged, and why.
-    judgement : Verdict or None
-        Whether the posterior may be used, and why; None where only numbers were asked for.
+    answered : Verdict or None
+        The answer without what it leaves open, which `judgement` adds; None where only numbers were asked for.
     aligned : AlignedDiagnosis or None
         The diagnosis modulo the symmetry that is declared or was found; None where there is none.
     points : JudgedPoints or None
@@ -117,17 +113,17 @@ class Diagnosis(Measured, Shown):
 
     @cached_property
     def checks(self) -> tuple[Reason, ...]:
-        """Every check that applies; those that a cause rests on have failed."""
+        """Every check that applies, with what came of it: passed, warned, failed or not judged."""
         return blamed(check(self), self.answered.causes if self.answered else ())
 
     @cached_property
     def notes(self) -> tuple[str, ...]:
-        """Sentences on what does not apply or could not be judged."""
+        """Sentences: what does not apply here or could not be judged, and why."""
         return said_once(notes(self, self.checks))
 
     @cached_property
     def judgement(self) -> Verdict | None:
-        """The answer with what it leaves open."""
+        """Whether the posterior may be used, and why; None where only numbers were asked for."""
         if self.answered is None:
             return None
         open_ = (*remarks(self, self.checks, self.answered), *self.answered.remarks)
@@ -299,8 +295,6 @@ class AlignedDiagnosis(Shown):
         Integers that number components, by the numbers of the new places.
     caveat : str
         What nobody has checked of the symmetry, in a sentence; empty where nothing is left.
-    sentences, warnings : tuple of str
-        What happened, and what to beware of, in words.
     """
 
     raw: Diagnosis
@@ -317,12 +311,12 @@ class AlignedDiagnosis(Shown):
 
     @cached_property
     def sentences(self) -> tuple[str, ...]:
-        """What alignment did."""
+        """The events of the alignment, in words."""
         return tuple(_events(self))
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
-        """What to beware of."""
+        """Cautions, in words."""
         return tuple(_cautions(self))
 
     @property

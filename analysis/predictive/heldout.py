@@ -1,8 +1,5 @@
 """A network's predictions at points that it has not seen: their scores, and how sure their means are.
 
-All of it can be had of some of the points alone (`HeldOut.at`), such as those inside the range of the data or outside
-(`points.inside_range`).
-
 Convention: the function f(x) is the network's output without noise, (chain, draw, obs, out);
 predictions add noise of the draw's own standard deviation, sigma, from a fixed seed. Means and squared errors are those
 of f, whose mean is the predictive mean without the Monte Carlo error that the noise would bring.
@@ -15,9 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 
-from onebasin.base.errors import ArgumentError
 from onebasin.posteriors import schema
 from onebasin.posteriors.view import Posterior, as_view
 
@@ -44,19 +40,6 @@ class HeldOut:
     """A row a point and a `sigma`, invariant under every symmetry, with the columns of `summaries.summary`."""
     y: Float[np.ndarray, "obs out"]
     gradients: int | None = None  # Evaluations for the kept draws, of Markov chains.
-
-    def at(self, rows: Bool[np.ndarray, " obs"]) -> HeldOut:
-        """Return the predictions at some of the points, scored there.
-
-        Raises
-        ------
-        ValueError
-            If there are none.
-        """
-        if not rows.any():
-            raise ArgumentError("`rows` selects none of the points: give at least one.")
-        sigma = self.sigma if self.sigma.ndim == 2 else self.sigma[:, :, rows]
-        return _scored(self.function[:, :, rows], sigma, self.y[rows], self.gradients)
 
     @property
     def points(self) -> pd.DataFrame:
@@ -85,12 +68,6 @@ def predict_held_out(
     view = as_view(posterior)
     chains = view.attribute(schema.METHOD) in ("nuts", "hmc", "mclmc")
     gradients = int(view.number(schema.GRADIENT_EVALUATIONS) or 0) if chains else None
-    return _scored(function, sigma, y, gradients)
-
-
-def _scored(
-    function: np.ndarray, sigma: np.ndarray, y: np.ndarray, gradients: int | None
-) -> HeldOut:
     scores = score_function(function, sigma, y, np.random.default_rng(NOISE_SEED))
     table = summarise_outputs({"f": function, "sigma": sigma})
     return HeldOut(function, sigma, scores, table, y, gradients)

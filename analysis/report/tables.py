@@ -36,8 +36,6 @@ _COMPARED = {
     "max_abs_d": Column("|d|", decimals=2, unit="largest"),
     "energy": Column("energy", digits=2, unit="squared"),
     "energy_p": Column("p", decimals=3),
-    "mmd": Column("MMD", digits=2, unit="squared"),
-    "mmd_p": Column("p", decimals=3),
     "num_draws": Column("draws", decimals=0, unit="of these"),
 }
 

@@ -109,25 +109,3 @@ def test_pieces_of_unlike_size_weigh_as_much_as_they_hold(draw, monkeypatch, mod
         assert pieces.scores[name] == pytest.approx(whole.scores[name], rel=1e-9), name
     np.testing.assert_allclose(pieces.centre, whole.centre, rtol=1e-9)
     np.testing.assert_allclose(pieces.spread, whole.spread, rtol=1e-9)
-
-
-def test_one_sided_scores_need_no_labels(draw):
-    bare = predict_points(CLASSIFIER, draw(0, CLASSIFIER), Points.of(CLASSIFIER, X, None))
-    assert set(bare.scores) == {"mutual_information"}
-    bare = predict_points(REGRESSION, draw(0, REGRESSION), Points.of(REGRESSION, X, None))
-    assert bare.scores == {}
-
-
-def test_a_weight_that_is_not_finite_makes_every_score_nan(draw):
-    for model, y in ((CLASSIFIER, LABELS), (REGRESSION, TARGETS)):
-        tree = draw(0, model)
-        tree["posterior"]["b2"][1, 2, 0] = np.nan
-        scores = predict_points(model, tree, Points.of(model, X, y)).scores
-        assert np.isnan(list(scores.values())).all(), scores
-
-
-def test_noise_that_is_inferred_has_to_be_there(draw):
-    tree = draw(0, REGRESSION)
-    del tree["posterior"]["sigma"]
-    with pytest.raises(ValueError, match=r"`posterior` lacks sigma.*W1, b1, W2, b2"):
-        predict_points(REGRESSION, tree, Points.of(REGRESSION, X, TARGETS))

@@ -59,10 +59,6 @@ def test_modes_get_the_weights_of_their_observations(tree):
     gap = stack - sampled
     assert found.gain() == pytest.approx((gap.sum(), 60**0.5 * gap.std(ddof=1)), rel=0.02)
     assert "18 of 60 observations are predicted better" in repr(found).replace("\n", " ")
-    mixture = found.to_tree(draws=2000, seed=1)
-    assert float((mixture.posterior["mu"] > 0).mean()) == pytest.approx(1 - SHARE, abs=0.05)
-    terms = norm.logpdf(Y, mixture.posterior["mu"].values[..., None], 0.4)
-    np.testing.assert_allclose(mixture["log_likelihood"]["y"], terms)
 
 
 def test_modes_of_a_posterior_that_records_them_are_its_own(rng):

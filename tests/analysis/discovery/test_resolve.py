@@ -103,13 +103,6 @@ def test_allocations_that_are_numbered_anew_are_not_left_behind(make):
     assert "best" not in told
 
 
-def test_what_was_not_checked_is_said(make):
-    found = Evidence(points=5, draws=8, random=("z",), unresolved=("mu",))
-    sentence = diagnose(make(found)).notes[-1]
-    assert "the density was not checked for `mu`" in sentence
-    assert "`z`" not in sentence  # random, so that nothing could be checked: harmless
-
-
 def test_refuted_symmetry_aligns_nothing_unless_it_is_asked_for(make):
     tree = make(REFUTED)
     found = diagnose(tree)
@@ -118,18 +111,6 @@ def test_refuted_symmetry_aligns_nothing_unless_it_is_asked_for(make):
     with pytest.raises(ValueError, match=r"cannot be aligned\. The declared symmetry does not"):
         align(tree)
     assert "does not hold" in align(tree, BLOCKS).caveat
-
-
-def test_status_says_how_large_the_test_was_what_breaks_it_and_that_there_is_no_program(make):
-    checked, refuted = (resolve(make(each)).status for each in (WHOLE, REFUTED))
-    assert checked.endswith("checked on the density, at 5 random points and 8 draws.")
-    assert checked in diagnose_aligned(make(WHOLE), noise=False).sentences
-    assert refuted.startswith("The declared symmetry is broken by this posterior's draws: moving")
-    declared, given = resolve(make()).status, resolve(make(symmetry=()), BLOCKS).status
-    assert "declared, not checked" in declared
-    assert "cannot be checked here, as there is no program" in declared
-    assert given.endswith("onebasin could not verify it, because no program or model is at hand.")
-    assert resolve(make(symmetry=())).status == ""
 
 
 def test_a_symmetry_that_the_variables_do_not_have_is_reported_with_the_file(make):
