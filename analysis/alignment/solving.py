@@ -20,7 +20,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from itertools import combinations
-from operator import itemgetter
 from typing import cast
 
 import numpy as np
@@ -40,22 +39,15 @@ _CACHE = 2**20
 Values = Mapping[str, np.ndarray]
 
 
-def solve(
-    values: Values,
-    block: Block,
-    part: Part,
-    reference: AlignmentReference,
-    turns: Mapping[str, Permuted] | None = None,
-) -> Part:
+def solve(values: Values, block: Block, part: Part, reference: AlignmentReference) -> Part:
     """Return the best part of an element of an `Exchangeable` or `Complement` block for draws (draw, *event).
 
-    The block's variables are as all other blocks have moved them, save those in `turns`: how another block moves a
-    variable that is given as it came (only for an assignment problem). `part` is where the draws are.
+    The block's variables are as all other blocks have moved them. `part` is where the draws are.
     """
     shapes = {name: values[name].shape[1:] for name in block.variables}
     way = method(block, shapes)
     if way == "assignment":
-        return _assign(values, block, cast(Permuted, part), reference, turns)
+        return _assign(values, block, cast(Permuted, part), reference)
     if way == "exchange":
         return _exchange(values, block, cast(Permuted, part), reference)
     return _enumerate(values, block, reference)
@@ -72,21 +64,16 @@ def method(block: Block, shapes: Shapes) -> str:
 
 
 def _assign(
-    values: Values,
-    block: Block,
-    part: Permuted,
-    reference: AlignmentReference,
-    turns: Mapping[str, Permuted] | None,
+    values: Values, block: Block, part: Permuted, reference: AlignmentReference
 ) -> Permuted:
     total, size = part.permutation.shape
-    aim = targets(values, block, reference, turns or ())
+    aim = targets(values, block, reference)
     step = max(1, _CACHE // (8 * size**2))
     assigned = []
     for first in range(0, total, step):
         rows = slice(first, first + step)
         draws = {name: values[name][rows] for name in block.axes}
-        turned = {n: on_arrays(turn, itemgetter(rows)) for n, turn in (turns or {}).items()}
-        costs, signs = cost_matrices(draws, aim, turned)
+        costs, signs = cost_matrices(draws, aim)
         best = assign(costs, part.permutation[rows])
         if signs is None:
             assigned.append(Permuted(best))
@@ -187,7 +174,7 @@ def _axis_by_axis(
             mean[key], weight[key], axes[key] = reference.mean[name], reference.weight[name], axis
             flips += [key] * (name in block.flipped)
     alone = Exchangeable(axes, tuple(flips) or False)
-    return _assign(seen, alone, part, AlignmentReference(mean, weight), None)
+    return _assign(seen, alone, part, AlignmentReference(mean, weight))
 
 
 MOST_EXCHANGED = 64

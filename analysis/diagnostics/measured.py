@@ -13,7 +13,7 @@ from typing import ClassVar
 
 import pandas as pd
 
-from onebasin.base.card import NARROW, Card, Part, Words, in_brief, page, table_lines
+from onebasin.base.card import NARROW, Card, Words, in_brief, page, table_lines
 from onebasin.base.table import MOST, Table, TableCell, decimals_beside, format_number
 from onebasin.posteriors.draws import variable_of
 from onebasin.posteriors.view import Kinds
@@ -95,7 +95,7 @@ class Numbers:
 
     def in_order(
         self, table: pd.DataFrame, caption: str, most: int | None = ROWS
-    ) -> tuple[Part, ...]:
+    ) -> tuple[Table] | tuple[Table, Words]:
         """Tabulate at most so many rows in the model's order, scalars first; a variable has all of its rows, or none.
 
         Numbers that do not pass are marked. Where rows are left out, words say how many, and the worst numbers of all.
@@ -116,7 +116,7 @@ class Numbers:
         known = [column for column in COLUMNS if table[column].notna().any()]
         rows = table[table.index.isin(shown)].to_dict("index")
         rhat_decimals = self._decimals("rhat", *(row["rhat"] for row in rows.values()))
-        cells = tuple(
+        cells: tuple[tuple[str | TableCell, ...], ...] = tuple(
             (f"`{name}`", *(self._cell(column, row, name, rhat_decimals) for column in known))
             for name, row in rows.items()
         )

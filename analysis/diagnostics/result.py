@@ -123,7 +123,7 @@ class Diagnosis(Measured, Shown):
 
     @cached_property
     def judgement(self) -> Verdict | None:
-        """Whether the posterior may be used, and why; None where only numbers were asked for."""
+        """The answer to whether the posterior may be used, and why; None where only numbers were asked for."""
         if self.answered is None:
             return None
         open_ = (*remarks(self, self.checks, self.answered), *self.answered.remarks)

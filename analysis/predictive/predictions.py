@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from onebasin.base.checks import check_inputs, check_labels, check_outputs
 from onebasin.base.errors import ArgumentError
@@ -106,6 +106,14 @@ def inputs_of(view: View, x: Any) -> Any:
             f"`x` is not given, and `{view.argument}` keeps no inputs; give some (obs, in)."
         )
     return x
+
+
+def inside_range(
+    x: Float[np.ndarray, "obs in"], data: Float[np.ndarray, "data in"]
+) -> Bool[np.ndarray, " obs"]:
+    """Tell which points lie within the range of the data's inputs, in every one of them, ends included."""
+    within = (x >= data.min(axis=0)) & (x <= data.max(axis=0))
+    return np.asarray(within.all(axis=1))
 
 
 def predict_points(

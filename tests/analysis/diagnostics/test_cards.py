@@ -66,7 +66,7 @@ def test_a_summary_prints_the_digits_that_the_sd_needs_in_80_columns_and_holds_a
     lines = repr(table).splitlines()
     assert max(map(len, lines)) <= 80
     assert " sd " in lines[1] and "R-hat" in lines[1]
-    assert "1234.567800" in lines[2] and "1700000000" in lines[3].replace("\u202f", "")
+    assert "1234.56780" in lines[2] and "1700000016" in lines[3].replace("\u202f", "")
     assert (
         len({len(word) for line in lines[2:5] for word in line.split() if word[:3] == "1.0"}) == 1
     )
