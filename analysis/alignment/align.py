@@ -33,8 +33,7 @@ from onebasin.posteriors.draws import event_shapes
 from onebasin.posteriors.view import DensityAtDraws, Posterior, View, as_view
 
 from ..discovery.companions import nearly_exchangeable
-from ..discovery.density import LISTED, advice, check_left_behind
-from ..discovery.resolve import Resolved, resolve
+from ..discovery.resolve import LISTED, Resolved, advice, check_left_behind, resolve
 from .alignment import Alignment
 from .descent import Matched, MatchingProblem, iterate, match
 from .draws import MAX_BYTES, Arrays, take, workers

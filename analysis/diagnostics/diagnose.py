@@ -19,8 +19,7 @@ from onebasin.base.table import Flag
 from onebasin.models.symmetry.blocks import Symmetry, equal_modes
 from onebasin.posteriors.view import DensityAtDraws, Posterior, View, as_view
 
-from ..discovery.density import LeavesPosterior
-from ..discovery.resolve import resolve
+from ..discovery.resolve import LeavesPosterior, resolve
 from .approximations import modulo, of_others
 from .causes import not_finite, stuck, unread_weights
 from .invariants import points_at

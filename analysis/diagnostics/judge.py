@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from ..alignment.switching import one_labelling
-from ..discovery.density import advice
+from ..discovery.resolve import advice
 from ..summaries.modes import ModesSummary, modes_of
 from ..summaries.sampler import Heights
 from .causes import (

@@ -36,13 +36,12 @@ from onebasin.posteriors.draws import Draws, event_shapes
 from onebasin.posteriors.view import Posterior, View, as_view
 
 from ..alignment import align, switching
-from ..alignment.rotations import UnclearRotation
+from ..alignment.features import UnclearRotation
 from ..alignment.switching import Separation, least_apart, one_labelling
 from ..discovery.candidates import Candidate, of_few_places
 from ..discovery.companions import companions, nearly_exchangeable, ties_chains
-from ..discovery.density import LeavesPosterior
 from ..discovery.discover import discover
-from ..discovery.resolve import judged, resolve, with_quantities
+from ..discovery.resolve import LeavesPosterior, judged, resolve, with_quantities
 from ..summaries.summary import rhats, summary
 from .invariants import invariants
 from .measure import Facts, gather, measure

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from onebasin.base.card import Card, Shown, Words
+from onebasin.base.card import Card, Part, Shown, Words
 from onebasin.base.jsonable import json_safe
 from onebasin.posteriors.draws import variable_of
 
@@ -216,6 +216,7 @@ class Diagnosis(Measured, Shown):
             rows = rows[~rows.index.duplicated()]
         many = f"{self.num_chains} chains of " if self.num_chains > 1 else ""
         caption += f": {many}{self.num_draws} draws"
+        table: tuple[Part, ...]
         table = self.numbers.in_order(rows, caption, None if whole else ROWS)
         table += (self.points.as_table(self.verdict, whole=True),) if whole and self.points else ()
         return card_of(self.judgement, self.checks, table)

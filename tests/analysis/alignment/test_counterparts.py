@@ -6,7 +6,6 @@ import xarray as xr
 
 import onebasin as ob
 from onebasin.analysis.diagnostics.invariants import invariants
-from onebasin.models.symmetry.canonical import canonical
 from onebasin.models.symmetry.words import as_symmetry
 
 from ..conftest import dataset
@@ -69,18 +68,6 @@ def test_what_exchanges_leave_alone_is_that_of_arrays(both):
     found = invariants(apart, as_symmetry(APART))
     assert "cov(mu1~mu2~mu3,theta)" in found.names
     np.testing.assert_allclose(found.values, expected.values, rtol=1e-10, atol=1e-14)
-
-
-def test_the_canonical_order_is_that_of_arrays(both):
-    arrays, apart = (
-        {str(n): v.values[0] for n, v in each["posterior"].data_vars.items()} for each in both
-    )
-    expected = canonical(as_symmetry(ARRAYS), arrays)
-    found = canonical(as_symmetry(APART), apart)
-    assert found.keys() == apart.keys()
-    lead = {n: (("draw", *(f"{n}{k}" for k in range(v.ndim - 1))), v) for n, v in found.items()}
-    for name, values in in_arrays(xr.Dataset(lead)).items():
-        np.testing.assert_array_equal(values, expected[name])
 
 
 def test_a_sign_that_changes_with_an_exchange_is_aligned():

@@ -101,20 +101,6 @@ def test_every_kind_of_part_is_read_back(rng):
         element_of(found.to_dataset().drop_vars("block1_factors"), symmetry)
 
 
-def test_variables_in_another_order_of_axes_are_aligned_alike(tree):
-    turned = tree.copy()
-    turned["posterior"] = xr.DataTree(
-        tree["posterior"].to_dataset().transpose("draw", ..., "chain")
-    )
-    found, expected = align(turned), align(tree)
-    assert equal(found.element, expected.element)
-    aligned = found.posterior["posterior"]["W1"]
-    assert aligned.dims == turned["posterior"]["W1"].dims
-    np.testing.assert_array_equal(
-        aligned.transpose(*tree["posterior"]["W1"].dims), expected.posterior["posterior"]["W1"]
-    )
-
-
 MIXTURE = (Exchangeable({"mu": 0, "sigma": 0}),)
 SPREAD = np.array([0.3, 1.0, 3.0])
 
@@ -146,19 +132,6 @@ def test_draws_are_moved_to_where_the_earlier_alignment_moved_them(rng, values, 
     assert "what another posterior's draws were aligned with" in again.text
     thrice = align(dataset(shuffled(rng, values)), MIXTURE, reference=again)
     np.testing.assert_allclose(thrice.reference["mu"], first.reference["mu"], rtol=1e-12)
-
-
-def test_draws_with_a_spread_of_their_own_cost_what_they_did(rng, values):
-    # Units are found anew for other draws; neither they nor what a draw costs may depend on the company it is in.
-    first = align(dataset(values), MIXTURE, max_sweeps=60)
-    wide = {n: np.concatenate([v, 1e3 * v + 1e4], axis=1) for n, v in values.items()}
-    whole = align(dataset(wide), MIXTURE, reference=first)
-    np.testing.assert_array_equal(
-        whole.posterior["posterior"]["mu"][:, :500], first.posterior["posterior"]["mu"]
-    )
-    np.testing.assert_allclose(
-        whole.distance_after[:, :500], first.distance_after, rtol=1e-6, atol=1e-9
-    )
 
 
 def test_an_alignment_of_other_things_is_refused(rng, values):

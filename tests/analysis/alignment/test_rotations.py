@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from onebasin.analysis.alignment import align
-from onebasin.analysis.alignment.rotations import UnclearRotation
+from onebasin.analysis.alignment.features import UnclearRotation
 from onebasin.models.symmetry.blocks import Exchangeable, Rotation
 from onebasin.models.symmetry.group import Group
 

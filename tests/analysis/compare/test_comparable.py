@@ -74,19 +74,6 @@ def test_the_scale_is_the_spread_of_the_aligned_first_half(make_mcmc, rng):
     assert frame.alignment.rule.reference == "gaussian"
 
 
-def test_without_a_symmetry_draws_are_divided_and_nothing_else(make_variational, rng):
-    lp, mu = rng.normal(size=(1, 40)), rng.normal(size=(1, 40, 2)) * [1.0, 100.0]
-    tree = make_variational({"mu": mu, "fixed": np.full((1, 40), 7.0)}, lp=lp, log_q=lp)
-    frame = fit_frame(tree)
-    assert frame.alignment is None
-    assert frame.align(tree).tree is tree
-    np.testing.assert_allclose(frame.scale, [*mu[0, :20].std(axis=0, ddof=1), 1.0], rtol=1e-10)
-    sample = frame.sample(frame.rest)
-    assert sample.shape == (20, 3)  # all: they are independent
-    kept = {tuple(row) for row in np.round(sample[:, :2] * frame.scale[:2], 9)}
-    assert kept == {tuple(row) for row in np.round(mu[0, 20:], 9)}
-
-
 def test_positive_scalings_are_no_symmetry_of_a_posterior(make_mcmc, rng):
     values = {"mu": rng.normal(size=(2, 20, 3)), "nu": rng.normal(size=(2, 20, 3))}
     scaling = Rescalable({"mu": 0}, {"nu": 0})

@@ -5,7 +5,6 @@ import pytest
 from scipy.special import softmax
 from scipy.stats import norm
 
-from onebasin.analysis.predictive import predictions as compare_prediction
 from onebasin.analysis.predictive.predictions import Points, distances, predict_points
 from onebasin.analysis.predictive.scores import coverage_and_width, pointwise_crps
 from onebasin.models import BayesianNetwork, Categorical, Gaussian, Network
@@ -96,16 +95,3 @@ def test_coverage_and_crps_are_of_predictions_with_noise(draw, known):
     for mass in (50, 95):
         covered, _ = coverage_and_width(noisy, TARGETS, probability=mass / 100)
         assert found[f"coverage_{mass}"] == pytest.approx(covered, abs=1 / 7 + 1e-9)
-
-
-@pytest.mark.parametrize(("model", "y"), [(CLASSIFIER, LABELS), (REGRESSION, TARGETS)])
-def test_pieces_of_unlike_size_weigh_as_much_as_they_hold(draw, monkeypatch, model, y):
-    tree, points = draw(0, model), Points.of(model, X, y)
-    whole = predict_points(model, tree, points)
-    monkeypatch.setattr(compare_prediction, "_AT_ONCE", 240 * model.network.out_dim * 3)
-    pieces = predict_points(model, tree, points)  # 3, 3 and 1
-    noisy = ("coverage_50", "coverage_95", "crps")  # the noise comes in another order
-    for name in whole.scores.keys() - noisy:
-        assert pieces.scores[name] == pytest.approx(whole.scores[name], rel=1e-9), name
-    np.testing.assert_allclose(pieces.centre, whole.centre, rtol=1e-9)
-    np.testing.assert_allclose(pieces.spread, whole.spread, rtol=1e-9)

@@ -61,14 +61,6 @@ def test_modes_get_the_weights_of_their_observations(tree):
     assert "18 of 60 observations are predicted better" in repr(found).replace("\n", " ")
 
 
-def test_modes_of_a_posterior_that_records_them_are_its_own(rng):
-    mode = rng.integers(0, 2, size=(2, 200))
-    found = ob.compare_models(
-        tree_of(2 * mode - 1 + 0.02 * rng.normal(size=mode.shape), mode=mode), by="mode"
-    )
-    assert found.weights["mode 0"] == pytest.approx(SHARE, abs=1e-3)
-
-
 def test_chains_that_differ_in_labels_alone_are_one_mode(rng):
     mu = np.array([-1.0, 1.0]) + 0.02 * rng.normal(size=(2, 100, 2))
     mu[1] = mu[1, :, ::-1]

@@ -74,17 +74,6 @@ def test_compare_moments_compares_constants_exactly(make_mcmc, rng):
     assert other.max_abs_z == math.inf
 
 
-def test_compare_moments_takes_the_shared_variables(make_mcmc, rng):
-    a = make_mcmc({name: rng.normal(size=SHAPE[:2]) for name in ("mu", "only_a")})
-    b = make_mcmc({name: rng.normal(size=SHAPE[:2]) for name in ("only_b", "mu")})
-    assert list(compare_moments(a, b).table.index) == ["mu"]
-    with pytest.raises(ValueError, match=r"`var_names` asks for `only_a`.*only_b, mu"):
-        compare_moments(a, b, var_names=["only_a"])
-    two, three = (make_mcmc({"b1": rng.normal(size=(2, 9, width))}) for width in (2, 3))
-    with pytest.raises(ValueError, match=r"different entries .*b1\[2\]"):
-        compare_moments(two, three)
-
-
 def test_what_cannot_be_computed_agrees_with_nothing(make_mcmc, rng, monkeypatch):
     from onebasin.analysis.compare import distances
 

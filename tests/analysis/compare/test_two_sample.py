@@ -37,22 +37,6 @@ def test_stride_looks_at_the_slowest_parameters_too(rng):
     assert stride(np.concatenate([fast, slow], axis=-1)) > 30
 
 
-def test_chains_that_stand_apart_leave_no_more_than_a_draw_each(rng):
-    apart = rng.normal(size=(4, 300, 2)) + 50 * np.arange(4)[:, None, None]
-    kept = independent_draws(apart)
-    assert len(kept) <= 8
-    found = two_sample(kept, kept + 1)
-    assert np.isnan(found.energy_p)
-    assert np.isfinite(found.energy)
-
-
-def test_constants_do_not_count(rng):
-    values = autoregression(rng, 0.9, (2, 500, 2))
-    fixed = np.concatenate([values, np.ones((2, 500, 1))], axis=-1)
-    assert stride(np.ones((2, 50, 3))) == 1
-    assert abs(stride(fixed) - stride(values)) <= 1
-
-
 def test_unbiased_forms_leave_the_diagonal_out(rng):
     a, b = rng.normal(size=(6, 3)), rng.normal(size=(4, 3))
     within = [

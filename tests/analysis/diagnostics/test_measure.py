@@ -6,7 +6,6 @@ import json
 
 import numpy as np
 import pytest
-import xarray as xr
 
 from onebasin.analysis.diagnostics.labels import diagnose_aligned
 from onebasin.analysis.diagnostics.measure import measure
@@ -30,17 +29,6 @@ def test_diagnose_finds_nothing_wrong_with_independent_draws(make_mcmc, healthy)
     assert diagnosis.ess_bulk.value == pytest.approx(2000, rel=0.25)
     assert diagnosis.rhat.value < 1.01
     assert (diagnosis.num_chains, diagnosis.num_draws, diagnosis.total_draws) == (4, 500, 2000)
-
-
-def test_diagnose_counts_divergences_chain_by_chain(make_mcmc, healthy):
-    draws, stats = healthy
-    diverging = np.zeros(SHAPE, bool)
-    diverging[1, :3] = diverging[3, 7] = True
-    diagnosis = measure(make_mcmc(draws, stats=stats | {"diverging": diverging}))
-    assert diagnosis.sampler.divergences == 4
-    assert diagnosis.sampler.divergences_per_chain == (0, 3, 0, 1)
-    assert diagnosis.sampler.divergence_share == pytest.approx(4 / 2000)
-    assert len(diagnosis.warnings) == 1
 
 
 def test_diagnose_counts_trees_that_reached_the_limit(make_mcmc, healthy):
@@ -176,31 +164,11 @@ def test_posterior_in_which_nothing_varies_cannot_pass(make_mcmc):
     )
 
 
-def test_chain_that_moves_at_one_height_is_not_stuck(make_mcmc, draws, rng):
-    lp = rng.normal(size=SHAPE)
-    lp[2] = 0.0
-    assert measure(make_mcmc(draws, stats={"lp": lp})).sampler.stuck_chains == ()
-
-
 def test_members_of_an_ensemble_are_no_chain(make_mcmc, rng):
     members = make_mcmc({"W1": rng.normal(size=(1, 200, 1, 2))}, attrs={"method": "ensemble"})
     found = measure(members)
     assert found.outcome == "not judged"
     assert found.outcome_of("divergences") is None
-
-
-@pytest.mark.parametrize(
-    ("last", "elbo", "outcome"),
-    [([-2.0, -1.0], -2.0, "passed"), ([np.nan, -1.0], np.nan, "failed")],
-)
-def test_elbo_of_several_fits_is_that_of_the_worst(make_variational, rng, last, elbo, outcome):
-    draws = rng.normal(size=(2, 500))
-    tree = make_variational({"mu": draws}, lp=draws, log_q=draws)
-    traces = np.stack([np.full(2, -3.0), last], axis=1)
-    tree["variational"] = xr.Dataset({"elbo": (("chain", "evaluation"), traces)})
-    found = measure(tree)
-    assert found.outcome_of("ELBO") == outcome
-    assert found.variational.elbo == pytest.approx(elbo, nan_ok=True)
 
 
 def test_one_chain_has_no_rhat_modulo_symmetry(make_mcmc, rng):

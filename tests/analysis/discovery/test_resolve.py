@@ -1,18 +1,13 @@
 """The symmetry of a posterior, and what every command says of one that was not checked, or that draws refute."""
 
-import json
-
 import numpy as np
 import pytest
 import xarray as xr
 
 from onebasin.analysis.alignment import align
-from onebasin.analysis.compare.compare import compare
 from onebasin.analysis.diagnostics.diagnose import diagnose
 from onebasin.analysis.diagnostics.labels import diagnose_aligned
 from onebasin.analysis.discovery.resolve import resolve
-from onebasin.analysis.page.render import render
-from onebasin.analysis.report import posterior_report
 from onebasin.models.symmetry.blocks import Exchangeable, to_json
 from onebasin.models.symmetry.evidence import Evidence
 from onebasin.posteriors.view import as_view
@@ -61,30 +56,6 @@ def test_symmetry_that_was_checked_needs_no_word(make):
     assert diagnose(tree).notes == ()
     assert diagnose_aligned(tree, noise=False).caveat == ""
     assert align(tree).caveat == ""
-
-
-def test_symmetry_without_a_record_is_declared_not_checked(make, blank_figures):
-    tree = make()
-    said = "The symmetry is declared, not checked: this file records no check of it"
-    assert diagnose(tree).notes[-1].startswith(said)
-    assert align(tree).caveat.startswith(said)
-    assert any(note.startswith(said) for note in compare({"a": tree, "b": tree}, truth="a").notes)
-    assert said in render(posterior_report({"a": tree}))
-
-
-def test_symmetry_given_beside_a_file_is_declared_not_checked(make):
-    tree = make(WHOLE, symmetry=())
-    found = diagnose_aligned(tree, BLOCKS, noise=False)
-    assert found.caveat.startswith(
-        "The file does not declare this symmetry; onebasin could not verify it"
-    )
-    assert json.loads(json.dumps(found.to_dict()))["caveat"] == found.caveat
-    kept = align(make(WHOLE, (Exchangeable({"nu": 0}),)), BLOCKS).posterior
-    assert "symmetry_evidence" not in kept.attrs
-
-
-def test_evidence_travels_with_an_aligned_posterior(make):
-    assert as_view(align(make(WHOLE)).to_tree()).symmetry_evidence == WHOLE
 
 
 def test_allocations_that_are_numbered_anew_are_not_left_behind(make):

@@ -9,7 +9,6 @@ from onebasin.models.networks.architecture import Network
 from onebasin.models.networks.bayesian import BayesianNetwork
 from onebasin.models.networks.likelihood import Gaussian
 from onebasin.models.networks.parametrisation import Parametrisation
-from onebasin.models.symmetry.blocks import to_json
 from onebasin.models.symmetry.group import Group
 
 from ..conftest import network_posterior
@@ -113,24 +112,6 @@ def test_aligned_draws_give_the_planted_gaussian_and_scrambled_ones_do_not(scram
         assert error.max() < 5
     ratio = fit.sd["W1"][:, permutation] / noise["W1"]
     assert np.abs(ratio - 1).max() < 5 / np.sqrt(2 * 400)
-
-
-def test_gauge_tells_how_scalings_were_divided_out(network_tree):
-    model = BayesianNetwork(Network(1, (2,)))
-    network_tree.attrs |= {"model": model.describe(), "symmetry": to_json(model.symmetry)}
-    gauges = ("keep", "balanced")
-    fits = [fit_gaussian(align(network_tree, gauge=each).posterior) for each in gauges]
-    assert tuple(fit.gauge for fit in fits) == gauges
-    # The units' scales vary by 35 %, in W1 and inversely in W2, and do nothing else.
-    kept, balanced = (float(np.mean(fit.sd["W2"])) for fit in fits)
-    assert balanced < 0.3 * kept
-
-
-def test_one_draw_is_refused_and_two_are_enough(rng):
-    members = one_variable(rng.standard_normal((2, 3)))  # of an ensemble, one draw each
-    assert fit_gaussian(members).settings["fitted_draws"] == 2
-    with pytest.raises(ValueError, match=r"holds 1 draw\(s\); a variance needs at least 2"):
-        fit_gaussian(members.isel(chain=[0]))
 
 
 @pytest.mark.parametrize(

@@ -130,16 +130,6 @@ def test_samples_are_a_posterior(planted_network):
     assert 0 <= settings["shrinkage"] <= 1
 
 
-def test_mean_draw_is_the_mean(planted_network):
-    fit = fit_gaussian(planted_network)
-    tree = fit.mean_draw()
-    assert dict(tree["posterior"].sizes)["chain"] == dict(tree["posterior"].sizes)["draw"] == 1
-    for name, mean in fit.mean.items():
-        np.testing.assert_allclose(tree["posterior"][name].values[0, 0], mean, rtol=1e-12)
-    assert json.loads(tree.attrs["settings"])["point"] == "mean"
-    assert tree.attrs["model"] == planted_network.attrs["model"]
-
-
 MU = (ob.Exchangeable({"mu": 0}),)
 
 

@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import brentq
 from scipy.stats import norm
 
-from onebasin.analysis.predictive.heldout import draw_functions, gap, predict_held_out
+from onebasin.analysis.predictive.predictions import draw_functions, gap, predict_held_out
 from onebasin.inference.runs.posterior import build
 from onebasin.models import BayesianNetwork, Gaussian, Network
 

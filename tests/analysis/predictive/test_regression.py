@@ -30,22 +30,10 @@ def test_interval_coverage_of_gaussians_is_the_analytic_one(gaussian, probabilit
     assert width == pytest.approx(2 * half_width, rel=0.01)
 
 
-def test_errors_are_those_of_the_mean_over_chains_and_draws():
-    draws = np.asarray([[[[1.0], [0.0]], [[3.0], [0.0]]], [[[5.0], [0.0]], [[3.0], [0.0]]]])
-    y = np.asarray([[1.0], [4.0]])  # means 3 and 0
-    assert prediction.mse(draws, y) == pytest.approx((4 + 16) / 2)
-
-
 def test_log_score_does_not_underflow():
     # exp(-1000) is 0 in float64: exp, mean, log would give minus infinity.
     likelihood = np.full((2, 3, 4), -1000.0)
     assert prediction.log_score(likelihood) == pytest.approx(-1000.0, abs=1e-9)
-
-
-def test_log_score_averages_inside_the_logarithm_and_outside_over_points():
-    likelihood = np.log(np.asarray([[[0.2, 0.9]], [[0.4, 0.1]]]))
-    expected = (math.log(0.3) + math.log(0.5)) / 2
-    assert prediction.log_score(likelihood) == pytest.approx(expected, rel=1e-12)
 
 
 def test_log_score_of_a_conjugate_gaussian_is_the_analytic_one(rng):

@@ -32,13 +32,6 @@ def test_draws_names_and_orders_scalar_entries(make_mcmc, rng):
     assert draws.values.dtype == np.float64
 
 
-def test_draws_puts_chain_and_draw_first_whatever_the_stored_order(make_mcmc, rng):
-    b1 = rng.normal(size=(2, 5, 3))
-    tree = make_mcmc({"b1": b1})
-    tree["posterior"] = xr.DataTree(tree["posterior"].to_dataset().transpose("hidden1", ...))
-    np.testing.assert_array_equal(as_view(tree).draws().values, b1)
-
-
 def test_as_view_takes_what_arviz_converts_and_the_attributes_of_a_dataset(rng):
     mu = rng.normal(size=(2, 5))
     assert as_view({"mu": mu}).draws().names == ("mu",)
