@@ -98,12 +98,8 @@ posteriors = {
     "NUTS": ob.nuts(target, chains=chains, warmup=warmup, draws=draws // 2, seed=2),
     "mean-field ADVI": ob.advi(target, family="meanfield", **advi, seed=1),
     "full-rank ADVI": ob.advi(target, family="fullrank", **advi, seed=1),
-    "symmetrised VI": ob.symmetrised_vi(
-        target, steps=iterations // 2, learning_rate=0.02, seed=1
-    ),
-    "ensemble": ob.networks.ensemble(
-        target, members=30, epochs=epochs, learning_rate=0.02, seed=1
-    ),
+    "symmetrised VI": ob.symmetrised_vi(target, steps=iterations // 2, learning_rate=0.02, seed=1),
+    "ensemble": ob.networks.ensemble(target, members=30, epochs=epochs, learning_rate=0.02, seed=1),
 }
 
 in_one_labelling = ob.align(hmc)

@@ -78,9 +78,7 @@ posteriors = {
     "distilled": ob.approximations.distil(nuts, data.x, settings=distillation, seed=1).sample(
         1000, seed=1
     ),
-    "ensemble": ob.networks.ensemble(
-        target, members=20, epochs=epochs, learning_rate=0.02, seed=1
-    ),
+    "ensemble": ob.networks.ensemble(target, members=20, epochs=epochs, learning_rate=0.02, seed=1),
 }
 
 # %% [markdown]

@@ -58,7 +58,6 @@ MEASURES = {
     "mean_distance": "distance of mean predictions (sds)",
     "max_abs_d": "largest difference of means (sds)",
     "energy": "energy distance of draws",
-    "mmd": "maximum mean discrepancy",
     "log_score": "log score (nats)",
     "rmse": "RMSE (units of y)",
     "crps": "CRPS (units of y)",

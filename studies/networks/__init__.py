@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from onebasin.analysis.alignment.align import prior_scales
-from onebasin.analysis.predictive.heldout import HeldOut
+from onebasin.analysis.predictive.predictions import HeldOut
 from onebasin.base.errors import StudyError
 from onebasin.models import BayesianNetwork
 from onebasin.posteriors import schema

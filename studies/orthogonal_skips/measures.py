@@ -10,7 +10,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from onebasin.analysis.predictive.heldout import HeldOut, gap, predict_held_out
+from onebasin.analysis.predictive.predictions import HeldOut, gap, predict_held_out
 from onebasin.models import BayesianNetwork
 from onebasin.posteriors import schema
 

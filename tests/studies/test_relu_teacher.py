@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from onebasin.analysis.predictive.heldout import HeldOut, predict_held_out
+from onebasin.analysis.predictive.predictions import HeldOut, predict_held_out
 from onebasin.inference import Advi, Nuts
 from onebasin.inference.runs.posterior import build
 from onebasin.models import BayesianNetwork, Gaussian, Network
