@@ -5,10 +5,10 @@ Table 1 and Figures 2, 3 and 5, with other recipes and the baselines on the same
 default the network is 196-32-10 on 2,000 images of MNIST, and `--quick` takes 64-16-10 on 1,000 digits.
 """
 
-from .. import lab
+from ..lab.study import Study
 from .design import cells, configure, target
 from .figures import draw_figures
 from .making import make
 from .measures import TABLES, measure
 
-STUDY = lab.Study(configure, cells, target, measure, TABLES, draw_figures, make)
+STUDY = Study(configure, cells, target, measure, TABLES, draw_figures, make)

@@ -11,11 +11,10 @@ from typing import Any
 
 import xarray as xr
 
-from onebasin.base.errors import InferenceError
 from onebasin.truth.problems.images import image_split
 
-from ..lab import Cell, CellFailed, Context, Frames, Outcomes, Study, frame_of, rows_of, select
 from ..lab.run import sample
+from ..lab.study import Cell, Context, Frames, Outcomes, Study, frame_of, rows_of, select
 from ..networks import from_tree, to_tree
 from . import classifiers, design, two_modes, two_weights
 from .design import INTERPOLATION, FitSettings, cells, configure, target
@@ -31,10 +30,7 @@ def make(config: design.InvariantConfig, cell: Cell, context: Context) -> xr.Dat
     if isinstance(cell.settings, FitSettings):
         how: Any = cell.settings.mutual_information
         method = replace(cell.settings.vi, mutual_information=how)
-        try:
-            fitted = sample(cell, context, method, engine=None)  # whichever has a definition
-        except InferenceError as error:  # an ELBO that became infinite or undefined
-            raise CellFailed(str(error)) from error
+        fitted = sample(cell, context, method, engine=None)  # whichever has a definition
         if not cell.problem.startswith("width-"):
             return fitted
         test = image_split(config.images, cell.seed).test

@@ -37,7 +37,7 @@ from onebasin.posteriors.draws import Draws
 from onebasin.posteriors.view import as_view
 from onebasin.truth.problems.images import classifier, image_split
 
-from ..lab import Frames, Outcomes, Row, find, frame_of, where
+from ..lab.study import Frames, Outcomes, Row, find, frame_of, where
 from ..networks import from_tree, halves, prior_draws, to_tree, tree_of
 from . import design
 from .design import InvariantConfig, TruthSettings, units, width_problem

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 from onebasin.analysis.plots import style
 
-from ..lab import Frames, Outcomes, Row, find, rows_of, where
+from ..lab.study import Frames, Outcomes, Row, find, rows_of, where
 from .design import InvariantConfig
 from .two_modes import MEASURES
 from .two_weights import TwoWeightSettings, WeightsProblem, log_density, log_joint, statistics

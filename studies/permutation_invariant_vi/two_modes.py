@@ -50,7 +50,7 @@ from scipy.optimize import brentq, root
 from onebasin.base.precision import precision
 from onebasin.base.settings import Count, Positive, Seed, Several, settings
 
-from ..lab import Frames, frame_of
+from ..lab.study import Frames, frame_of
 
 SPACING, REACH = 0.01, 10.0
 _NODES = np.arange(-REACH, REACH + SPACING / 2, SPACING)

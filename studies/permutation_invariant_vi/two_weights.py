@@ -51,7 +51,7 @@ from onebasin.base.settings import Count, Positive, Seed, Several, settings
 from onebasin.inference import Symmetrised
 from onebasin.models import BayesianNetwork, Gaussian, Network, NetworkTarget, NormalPrior, predict
 
-from ..lab import Frames, Row, frame_of
+from ..lab.study import Frames, Row, frame_of
 
 METHODS = {"mfvi": "none", "sgm-exact": "exact", "sgm-infonce": "infonce"}
 """The estimator that trains the mutual information, by the label of a method."""

@@ -15,11 +15,11 @@ import pytest
 from onebasin.base.errors import StudyError
 from onebasin.base.files.seal import FIELD
 from onebasin.base.table import table_to_markdown
-from onebasin.studies.lab import Frames, Options, Study, run
+from onebasin.studies.lab import run
 from onebasin.studies.lab.run import RESULTS, read_results
-from onebasin.studies.lab.study import find_study
-from onebasin.studies.lab.tables import tables_of
-from onebasin.studies.registry import STUDIES
+from onebasin.studies.lab.study import Frames, Study, tables_of
+from onebasin.studies.options import Options
+from onebasin.studies.registry import STUDIES, find_study
 
 from .toys import TOYS
 
