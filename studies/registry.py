@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from onebasin.base.checks import choose
 
 if TYPE_CHECKING:
-    from .lab import Study
+    from .lab.study import Study
 
 
 @dataclass(frozen=True)
