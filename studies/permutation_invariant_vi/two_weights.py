@@ -84,7 +84,7 @@ class TwoWeightSettings:
 
 
 QUICK = TwoWeightSettings(
-    alphas=(0.25, 1.0), noises=(1.0,), num_test=300, data_sets=8, fits=2, steps=1500, draws=500
+    alphas=(1.0,), noises=(1.0,), num_test=300, data_sets=4, fits=2, steps=500, draws=200
 )
 """Under a minute on one core."""
 
