@@ -11,7 +11,7 @@ from onebasin.analysis.predictive.predictions import draw_functions
 from onebasin.posteriors.view import as_view
 from onebasin.truth.problems.relu_networks import teacher_data
 
-from ..lab import METHOD_WORDS, Frames, Outcomes
+from ..lab.study import METHOD_WORDS, Frames, Outcomes
 from .design import METHODS, TeacherConfig, target
 
 SLICE = np.linspace(-5.0, 5.0, 81)
