@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from onebasin.base.errors import ArgumentTypeError
 
-from .contracts.method import LIMIT_MB, Method
+from .contracts.method import Method
+from .runs.keywords import LIMIT_MB, made, with_start
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -124,7 +125,7 @@ def infer(
     (2, 300, 2)
     """
     from .methods import method_named
-    from .runs.run import made, run, with_start
+    from .runs.run import run
 
     fields = with_start({**fields, "start": start})
     start = fields.pop("start")

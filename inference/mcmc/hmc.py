@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from onebasin.base.checks import checks_names
 from onebasin.base.settings import Count, Positive, settings
 
-from ..contracts.method import Running, call, called_as
+from ..runs.keywords import LIMIT_MB, run_by_keywords
 from .settings import Chains
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import xarray as xr
 
     from onebasin.models.target import Target
@@ -18,17 +21,7 @@ if TYPE_CHECKING:
 
 @settings
 class Hmc(Chains):
-    """Sample with static HMC; `Chains` describes the fields that it shares with `Nuts`.
-
-    Parameters
-    ----------
-    trajectory_length : float
-        Integration time of every trajectory; steps are trajectory_length / step_size. The default is a quarter of a
-        Gaussian's period in the adapted metric, after which its position is independent of the last. NumPyro's and
-        CmdStan's own default, 2 pi, is a whole period: a Gaussian is back where it began, and chains hardly move.
-    max_steps : int
-        Largest number of leapfrog steps of a trajectory, which then ends early (NumPyro). Without a bound, one
-        unlucky step size of the warmup can take hours. Stan has no bound.
+    """Sample with static HMC; `hmc` describes the fields.
 
     Examples
     --------
@@ -44,23 +37,55 @@ class Hmc(Chains):
     max_steps: Count = 10_000
 
 
-@settings
-class _HmcCall(Running, Hmc):
-    """The keywords of `hmc`."""
-
-    init: Any = "random"
-
-
-@called_as(_HmcCall)
-def hmc(target: Target, **keywords: Any) -> xr.DataTree:
+@checks_names
+def hmc(
+    target: Target,
+    *,
+    chains: int = 4,
+    warmup: int = 1000,
+    draws: int = 1000,
+    target_acceptance: float = 0.8,
+    metric: Literal["diag", "dense", "unit"] = "diag",
+    init_radius: float = 2.0,
+    init: Any = "random",
+    init_starts: int = 10,
+    thin: int = 1,
+    threads_per_chain: int = 1,
+    adapt: bool = True,
+    save_warmup: bool = False,
+    dtype: Literal["float64", "float32"] = "float64",
+    trajectory_length: float = math.pi / 2,
+    max_steps: int = 10_000,
+    engine: str | None = None,
+    seed: int = 0,
+    start: Any = None,
+    adapt_from: Any = None,
+    checkpoint: str | Path | None = None,
+    client: Any = None,
+    predictive_mb: float = LIMIT_MB,
+    symmetry: bool = True,
+    check_symmetry: bool = True,
+    progress: bool | None = None,
+) -> xr.DataTree:
     """Sample a target's posterior with static HMC: trajectories of a fixed integration time.
-
-    Keywords are the fields of `Hmc` and the arguments of `infer`.
 
     Parameters
     ----------
     target : Target
         The model conditioned on data.
+    chains, warmup, draws, target_acceptance, metric, init_radius, init, init_starts, thin : Any
+        As in `nuts`.
+    threads_per_chain, adapt, save_warmup, dtype : Any
+        As in `nuts`.
+    trajectory_length : float
+        Integration time of every trajectory; steps are trajectory_length / step_size. The default is a quarter of a
+        Gaussian's period in the adapted metric, after which its position is independent of the last. NumPyro's and
+        CmdStan's own default, 2 pi, is a whole period: a Gaussian is back where it began, and chains hardly move.
+    max_steps : int
+        Largest number of leapfrog steps of a trajectory, which then ends early (NumPyro). Without a bound, one
+        unlucky step size of the warmup can take hours. Stan has no bound.
+    engine, seed, start, adapt_from, checkpoint, client, predictive_mb, symmetry, check_symmetry, progress : Any
+        As in `infer`.
 
     Returns
     -------
@@ -83,4 +108,4 @@ def hmc(target: Target, **keywords: Any) -> xr.DataTree:
     >>> run["sample_stats"]["n_steps"].shape
     (2, 50)
     """
-    return call(target, Hmc, keywords)
+    return run_by_keywords(Hmc, locals())

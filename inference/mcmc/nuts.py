@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from onebasin.base.checks import checks_names
 from onebasin.base.settings import Count, settings
 
-from ..contracts.method import Running, call, called_as
+from ..runs.keywords import LIMIT_MB, run_by_keywords
 from .settings import Chains
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import xarray as xr
 
     from onebasin.models.target import Target
@@ -17,12 +20,7 @@ if TYPE_CHECKING:
 
 @settings
 class Nuts(Chains):
-    """Sample with the no-U-turn sampler; `Chains` describes the fields that it shares with `Hmc`.
-
-    Parameters
-    ----------
-    max_tree_depth : int
-        A trajectory has at most 2^max_tree_depth - 1 leapfrog steps.
+    """Sample with the no-U-turn sampler; `nuts` describes the fields.
 
     Examples
     --------
@@ -35,24 +33,83 @@ class Nuts(Chains):
     max_tree_depth: Count = 10
 
 
-@settings
-class _NutsCall(Running, Nuts):
-    """The keywords of `nuts`."""
-
-    init: Any = "random"
-
-
-@called_as(_NutsCall)
-def nuts(target: Target, **keywords: Any) -> xr.DataTree:
+@checks_names
+def nuts(
+    target: Target,
+    *,
+    chains: int = 4,
+    warmup: int = 1000,
+    draws: int = 1000,
+    target_acceptance: float = 0.8,
+    metric: Literal["diag", "dense", "unit"] = "diag",
+    init_radius: float = 2.0,
+    init: Any = "random",
+    init_starts: int = 10,
+    thin: int = 1,
+    threads_per_chain: int = 1,
+    adapt: bool = True,
+    save_warmup: bool = False,
+    dtype: Literal["float64", "float32"] = "float64",
+    max_tree_depth: int = 10,
+    engine: str | None = None,
+    seed: int = 0,
+    start: Any = None,
+    adapt_from: Any = None,
+    checkpoint: str | Path | None = None,
+    client: Any = None,
+    predictive_mb: float = LIMIT_MB,
+    symmetry: bool = True,
+    check_symmetry: bool = True,
+    progress: bool | None = None,
+) -> xr.DataTree:
     """Sample a target's posterior with NUTS.
 
-    Keywords are the fields of `Nuts` and the arguments of `infer`. The engine "nutpie" samples a NumPyro model or a
-    Stan program with a metric that it adapts by gradients.
+    The engine "nutpie" samples a NumPyro model or a Stan program with a metric that it adapts by gradients.
 
     Parameters
     ----------
     target : Target
         The model conditioned on data.
+    chains : int
+        Independent chains.
+    warmup : int
+        Iterations of adaptation of each chain.
+    draws : int
+        Draws kept of each chain.
+    target_acceptance : float
+        Target of the mean acceptance probability, in (0, 1).
+    metric : {"diag", "dense", "unit"}
+        Shape of the inverse mass matrix.
+    init_radius : float
+        Starting points are uniform within +-init_radius in the unconstrained space.
+    init : {"random", "optimum", "pathfinder", "fit"}
+        Start of each chain: a word, a JSON file of values, or a posterior to draw from. A random point, also called
+        "uniform"; the best optimum of the log density (in the unconstrained space, with the Jacobian) that L-BFGS finds
+        from several of them; or a draw of Pathfinder along the way from a random point to an optimum. Functions take
+        values and posteriors themselves, too: `infer` describes them, as its `start`. Optima keep chains out of modes
+        that hold next to no probability; but chains that all start at the same optimum tell R-hat little about other
+        modes. "fit": at draws of a weighted fit (`dadvi`), with its covariance as the metric and without warmup, one
+        chain in four at a random point; if the fit's weights are bad, as "random", with all of the warmup.
+    init_starts : int
+        Points from which each chain searches for an optimum.
+    thin : int
+        Iterations for each draw that is kept. Of the iterations between, statistics count the steps, the worst tree
+        depth and divergences.
+    threads_per_chain : int
+        Threads of `reduce_sum` for each chain of CmdStan. Draws then agree up to rounding, and the program is compiled
+        for it.
+    adapt : bool
+        Adapt step size and metric in the warmup. Without it, its iterations only bring a chain to where the
+        posterior is.
+    save_warmup : bool
+        Whether the draws of the warmup are kept too, every iteration of it, in the groups `warmup_posterior` and
+        `warmup_sample_stats`. Such a run keeps nothing before it ends, and cannot be resumed.
+    dtype : {"float64", "float32"}
+        Precision of the NumPyro engine, and of its draws; Stan always has float64.
+    max_tree_depth : int
+        A trajectory has at most 2^max_tree_depth - 1 leapfrog steps.
+    engine, seed, start, adapt_from, checkpoint, client, predictive_mb, symmetry, check_symmetry, progress : Any
+        As in `infer`.
 
     Returns
     -------
@@ -85,4 +142,4 @@ def nuts(target: Target, **keywords: Any) -> xr.DataTree:
     >>> int(posterior["sample_stats"]["diverging"].sum())
     0
     """
-    return call(target, Nuts, keywords)
+    return run_by_keywords(Nuts, locals())

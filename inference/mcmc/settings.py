@@ -24,47 +24,7 @@ GIVEN = "onebasin.inference.mcmc.starts:start_of"
 
 @settings
 class Chains(Method):
-    """Settings of NUTS and of static HMC.
-
-    Parameters
-    ----------
-    chains : int
-        Independent chains.
-    warmup : int
-        Iterations of adaptation of each chain.
-    draws : int
-        Draws kept of each chain.
-    target_acceptance : float
-        Target of the mean acceptance probability, in (0, 1).
-    metric : {"diag", "dense", "unit"}
-        Shape of the inverse mass matrix.
-    init_radius : float
-        Starting points are uniform within +-init_radius in the unconstrained space.
-    init : {"random", "optimum", "pathfinder", "fit"}
-        Start of each chain: a word, a JSON file of values, or a posterior to draw from. A random point, also called
-        "uniform"; the best optimum of the log density (in the unconstrained space, with the Jacobian) that L-BFGS finds
-        from several of them; or a draw of Pathfinder along the way from a random point to an optimum. Functions take
-        values and posteriors themselves, too: `infer` describes them, as its `start`. Optima keep chains out of modes
-        that hold next to no probability; but chains that all start at the same optimum tell R-hat little about other
-        modes. "fit": at draws of a weighted fit (`dadvi`), with its covariance as the metric and without warmup, one
-        chain in four at a random point; if the fit's weights are bad, as "random", with all of the warmup.
-    init_starts : int
-        Points from which each chain searches for an optimum.
-    thin : int
-        Iterations for each draw that is kept. Of the iterations between, statistics count the steps, the worst tree
-        depth and divergences.
-    threads_per_chain : int
-        Threads of `reduce_sum` for each chain of CmdStan. Draws then agree up to rounding, and the program is compiled
-        for it.
-    adapt : bool
-        Adapt step size and metric in the warmup. Without it, its iterations only bring a chain to where the
-        posterior is.
-    save_warmup : bool
-        Whether the draws of the warmup are kept too, every iteration of it, in the groups `warmup_posterior` and
-        `warmup_sample_stats`. Such a run keeps nothing before it ends, and cannot be resumed.
-    dtype : {"float64", "float32"}
-        Precision of the NumPyro engine, and of its draws; Stan always has float64.
-    """
+    """Settings of NUTS and of static HMC; `nuts` describes the fields."""
 
     resumes: ClassVar[bool] = True
     takes_start: ClassVar[bool] = True

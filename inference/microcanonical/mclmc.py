@@ -6,13 +6,17 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from onebasin.base.checks import checks_names
 from onebasin.base.settings import Count, Positive, Probability, WholeNumber, settings
 from onebasin.posteriors import schema
 
 from ..contracts.engines import definition_of
-from ..contracts.method import Method, Running, call, called_as
+from ..contracts.method import Method
+from ..runs.keywords import LIMIT_MB, run_by_keywords
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import xarray as xr
 
     from onebasin.models.target import Target
@@ -28,44 +32,7 @@ _WHERE = "onebasin.inference.microcanonical.runner:MclmcRunner"
 
 @settings
 class Mclmc(Method):
-    """Sample by microcanonical Langevin Monte Carlo.
-
-    Parameters
-    ----------
-    chains : int
-        Independent chains, each from a start of its own.
-    warmup : int
-        Iterations that tune each chain's step size and metric: integration steps, or transitions where adjusted.
-    draws : int
-        Draws kept of each chain.
-    thin : int
-        Iterations for each draw that is kept. An integration step takes two gradients.
-    adjusted : bool
-        Accept or reject trajectories (Metropolis), which removes the bias of the step size. The unadjusted chain keeps
-        every step; its bias falls with `energy_variance`.
-    energy_variance : float or None
-        Energy variance of a step per parameter that tuning aims at; smaller is less biased and slower. `None` for 0.03
-        with networks, whose modes have to be moved through, and 0.0005 with other models, where it makes variances
-        about 1 % too small.
-    target_acceptance : float
-        Target of the adjusted chain's mean acceptance probability, in (0, 1).
-    length : float or None
-        Length after which the momentum is forgotten, in units of the metric. Of an adjusted trajectory it is the mean
-        number of steps times the step size. `None` for half the root of the number of parameters, or the whole root
-        where adjusted.
-    metric : {"auto", "diag", "unit"}
-        Whether coordinates are scaled by their standard deviations in the warmup. "auto" scales those of any model but
-        a network, whose short warmup misjudges them.
-    start_steps : int
-        Steps of Adam towards higher density, before the warmup. More of them end in narrow modes, which a
-        chain is slow to leave.
-    learning_rate : float
-        Adam's first step size, which falls to zero along half a cosine.
-    init_radius : float
-        Starting points are uniform within +-init_radius in the unconstrained space; a network's are those of an
-        ensemble's members (`Ensemble.init` "he").
-    dtype : {"float64", "float32"}
-        Precision of the chains and of their draws.
+    """Sample by microcanonical Langevin Monte Carlo; `mclmc` describes the fields.
 
     Examples
     --------
@@ -118,26 +85,82 @@ class Mclmc(Method):
             posterior.attrs[schema.STEIN_IDENTITIES] = schema.encode(found)
 
 
-@settings
-class _MclmcCall(Running, Mclmc):
-    """The keywords of `mclmc`."""
-
-
-@called_as(_MclmcCall)
-def mclmc(target: Target, **keywords: Any) -> xr.DataTree:
+@checks_names
+def mclmc(
+    target: Target,
+    *,
+    chains: int = 4,
+    warmup: int = 5000,
+    draws: int = 1000,
+    thin: int = 10,
+    adjusted: bool = False,
+    energy_variance: float | None = None,
+    target_acceptance: float = 0.9,
+    length: float | None = None,
+    metric: Literal["auto", "diag", "unit"] = "auto",
+    start_steps: int = 200,
+    learning_rate: float = 0.005,
+    init_radius: float = 2.0,
+    dtype: Literal["float64", "float32"] = "float64",
+    engine: str | None = None,
+    seed: int = 0,
+    start: Any = None,
+    adapt_from: Any = None,
+    checkpoint: str | Path | None = None,
+    client: Any = None,
+    predictive_mb: float = LIMIT_MB,
+    symmetry: bool = True,
+    check_symmetry: bool = True,
+    progress: bool | None = None,
+) -> xr.DataTree:
     """Sample a target's posterior with microcanonical Langevin Monte Carlo, by JAX.
 
     The log density is that of a NumPyro model, or of a Stan program by its library in this process.
 
     The momentum has length one, whatever the density, and is forgotten little by little; a step costs two gradients and
     none is rejected, so that a chain goes far for its gradients. Its step size leaves a bias in the draws, which
-    `Mclmc.energy_variance` governs and `Mclmc.adjusted` removes. Keywords are the fields of
-    `Mclmc` and the arguments of `infer`.
+    `energy_variance` governs and `adjusted` removes.
 
     Parameters
     ----------
     target : Target
         The model conditioned on data.
+    chains : int
+        Independent chains, each from a start of its own.
+    warmup : int
+        Iterations that tune each chain's step size and metric: integration steps, or transitions where adjusted.
+    draws : int
+        Draws kept of each chain.
+    thin : int
+        Iterations for each draw that is kept. An integration step takes two gradients.
+    adjusted : bool
+        Accept or reject trajectories (Metropolis), which removes the bias of the step size. The unadjusted chain keeps
+        every step; its bias falls with `energy_variance`.
+    energy_variance : float or None
+        Energy variance of a step per parameter that tuning aims at; smaller is less biased and slower. `None` for 0.03
+        with networks, whose modes have to be moved through, and 0.0005 with other models, where it makes variances
+        about 1 % too small.
+    target_acceptance : float
+        Target of the adjusted chain's mean acceptance probability, in (0, 1).
+    length : float or None
+        Length after which the momentum is forgotten, in units of the metric. Of an adjusted trajectory it is the mean
+        number of steps times the step size. `None` for half the root of the number of parameters, or the whole root
+        where adjusted.
+    metric : {"auto", "diag", "unit"}
+        Whether coordinates are scaled by their standard deviations in the warmup. "auto" scales those of any model but
+        a network, whose short warmup misjudges them.
+    start_steps : int
+        Steps of Adam towards higher density, before the warmup. More of them end in narrow modes, which a
+        chain is slow to leave.
+    learning_rate : float
+        Adam's first step size, which falls to zero along half a cosine.
+    init_radius : float
+        Starting points are uniform within +-init_radius in the unconstrained space; a network's are those of an
+        ensemble's members (`Ensemble.init` "he").
+    dtype : {"float64", "float32"}
+        Precision of the chains and of their draws.
+    engine, seed, start, adapt_from, checkpoint, client, predictive_mb, symmetry, check_symmetry, progress : Any
+        As in `infer`.
 
     Returns
     -------
@@ -178,4 +201,4 @@ def mclmc(target: Target, **keywords: Any) -> xr.DataTree:
     >>> posterior["posterior"]["W1"].shape
     (2, 200, 1, 2)
     """
-    return call(target, Mclmc, keywords)
+    return run_by_keywords(Mclmc, locals())

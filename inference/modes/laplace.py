@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from onebasin.base.checks import checks_names
 from onebasin.base.settings import Count, settings
 
-from ..contracts.method import Running, call, called_as
+from ..runs.keywords import LIMIT_MB, run_by_keywords
 from .optimize import OptimumSearch
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import xarray as xr
 
     from onebasin.models.target import Target
@@ -17,15 +20,7 @@ if TYPE_CHECKING:
 
 @settings
 class Laplace(OptimumSearch):
-    """Fit Laplace's approximation; `OptimumSearch` describes the fields that it shares with `Optimize`.
-
-    Parameters
-    ----------
-    draws : int
-        Draws taken from the fitted approximation.
-    weights : bool or None
-        Correct the approximation by importance weights, and resample the draws by them. By default if weights are worth
-        anything; not of networks.
+    """Fit Laplace's approximation; `laplace` describes the fields.
 
     Examples
     --------
@@ -46,21 +41,50 @@ class Laplace(OptimumSearch):
     weights: bool | None = None
 
 
-@settings
-class _LaplaceCall(Running, Laplace):
-    """The keywords of `laplace`."""
-
-
-@called_as(_LaplaceCall)
-def laplace(target: Target, **keywords: Any) -> xr.DataTree:
+@checks_names
+def laplace(
+    target: Target,
+    *,
+    starts: int = 4,
+    iterations: int = 2000,
+    init_radius: float = 2.0,
+    dtype: Literal["float64", "float32"] = "float64",
+    draws: int = 1000,
+    weights: bool | None = None,
+    engine: str | None = None,
+    seed: int = 0,
+    start: Any = None,
+    adapt_from: Any = None,
+    checkpoint: str | Path | None = None,
+    client: Any = None,
+    predictive_mb: float = LIMIT_MB,
+    symmetry: bool = True,
+    check_symmetry: bool = True,
+    progress: bool | None = None,
+) -> xr.DataTree:
     """Fit a Gaussian in the unconstrained space by the Hessian of the log density at its mode there.
 
-    Keywords are the fields of `Laplace` and the arguments of `infer`. The Hessian is by JAX, or by CmdStan's `laplace`.
+    The Hessian is by JAX, or by CmdStan's `laplace`.
 
     Parameters
     ----------
     target : Target
         The model conditioned on data.
+    starts : int
+        Points from which to search for an optimum; the highest is kept.
+    iterations : int
+        Maximum number of L-BFGS iterations from a starting point.
+    init_radius : float
+        Starting points are uniform within +-init_radius in the unconstrained space.
+    dtype : {"float64", "float32"}
+        Precision of the NumPyro engine; Stan always has float64.
+    draws : int
+        Draws taken from the fitted approximation.
+    weights : bool or None
+        Correct the approximation by importance weights, and resample the draws by them. By default if weights are worth
+        anything; not of networks.
+    engine, seed, start, adapt_from, checkpoint, client, predictive_mb, symmetry, check_symmetry, progress : Any
+        As in `infer`.
 
     Returns
     -------
@@ -86,4 +110,4 @@ def laplace(target: Target, **keywords: Any) -> xr.DataTree:
     >>> fit["variational"]["scale_tril"].shape
     (3, 3)
     """
-    return call(target, Laplace, keywords)
+    return run_by_keywords(Laplace, locals())

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from onebasin.base.checks import checks_names
 from onebasin.base.settings import Count, Positive, settings
 
-from ..contracts.method import Method, Running, call, called_as
+from ..contracts.method import Method
+from ..runs.keywords import LIMIT_MB, run_by_keywords
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import xarray as xr
 
     from onebasin.models.target import Target
@@ -16,19 +20,7 @@ if TYPE_CHECKING:
 
 @settings
 class OptimumSearch(Method):
-    """Settings of the search for an optimum.
-
-    Parameters
-    ----------
-    starts : int
-        Points from which to search for an optimum; the highest is kept.
-    iterations : int
-        Most steps of L-BFGS from a starting point.
-    init_radius : float
-        Starting points are uniform within +-init_radius in the unconstrained space.
-    dtype : {"float64", "float32"}
-        Precision of the NumPyro engine; Stan always has float64.
-    """
+    """Settings of the search for an optimum; `laplace` describes the fields."""
 
     starts: Count = 4
     iterations: Count = 2000
@@ -38,13 +30,7 @@ class OptimumSearch(Method):
 
 @settings
 class Optimize(OptimumSearch):
-    """Find an optimum; `OptimumSearch` describes the fields that it shares with `Laplace`.
-
-    Parameters
-    ----------
-    jacobian : bool
-        Add the log Jacobian of the constraints, for the mode in the unconstrained space; without
-        it, as CmdStan has it, the mode in the variables' own.
+    """Find an optimum; `optimize` describes the fields.
 
     Examples
     --------
@@ -63,22 +49,41 @@ class Optimize(OptimumSearch):
     jacobian: bool = False
 
 
-@settings
-class _OptimizeCall(Running, Optimize):
-    """The keywords of `optimize`."""
-
-
-@called_as(_OptimizeCall)
-def optimize(target: Target, **keywords: Any) -> xr.DataTree:
+@checks_names
+def optimize(
+    target: Target,
+    *,
+    starts: int = 4,
+    iterations: int = 2000,
+    init_radius: float = 2.0,
+    dtype: Literal["float64", "float32"] = "float64",
+    jacobian: bool = False,
+    engine: str | None = None,
+    seed: int = 0,
+    start: Any = None,
+    adapt_from: Any = None,
+    checkpoint: str | Path | None = None,
+    client: Any = None,
+    predictive_mb: float = LIMIT_MB,
+    symmetry: bool = True,
+    check_symmetry: bool = True,
+    progress: bool | None = None,
+) -> xr.DataTree:
     """Find the highest point of a target's log density: a point estimate, and no posterior.
 
-    Keywords are the fields of `Optimize` and the arguments of `infer`. By SciPy's L-BFGS-B on the NumPyro model, or by
-    CmdStan's L-BFGS.
+    By SciPy's L-BFGS-B on the NumPyro model, or by CmdStan's L-BFGS.
 
     Parameters
     ----------
     target : Target
         The model conditioned on data.
+    starts, iterations, init_radius, dtype : Any
+        As in `laplace`.
+    jacobian : bool
+        Add the log Jacobian of the constraints, for the mode in the unconstrained space; without
+        it, as CmdStan has it, the mode in the variables' own.
+    engine, seed, start, adapt_from, checkpoint, client, predictive_mb, symmetry, check_symmetry, progress : Any
+        As in `infer`.
 
     Returns
     -------
@@ -104,4 +109,4 @@ def optimize(target: Target, **keywords: Any) -> xr.DataTree:
     >>> optimum["posterior"]["mu"].shape, optimum.attrs["converged"]
     ((1, 1, 2), 1)
     """
-    return call(target, Optimize, keywords)
+    return run_by_keywords(Optimize, locals())
