@@ -43,13 +43,15 @@ def diagnose(
     held_out: bool = option(
         False, "Fit the reference on half of the chains, judge the others.", "--held-out"
     ),
-    rhat_max: float = option(1.01, "Warn of R-hat above this."),
-    ess_threshold: float | None = option(None, "Least ESS; by default 100 a chain, 400 at most."),
-    bfmi_threshold: float = option(0.3, "Warn of E-BFMI below this."),
+    rhat_max: float = option(1.01, "Warn if R-hat exceeds this value."),
+    ess_threshold: float | None = option(
+        None, "Minimum ESS; by default 100 per chain, at most 400."
+    ),
+    bfmi_threshold: float = option(0.3, "Warn if E-BFMI is below this value."),
     at: Path | None = option(
         None, "Judge a network's predictions at these inputs, x in JSON.", metavar="NEW.json"
     ),
-    strict: bool = option(False, "Exit with 1 where the answer is not 'usable'.", "--strict"),
+    strict: bool = option(False, "Exit with 1 if the answer is not 'usable'.", "--strict"),
     details: ShowDetails = False,
     json: Json = False,
 ) -> None:
@@ -87,8 +89,8 @@ def align(
     data: DataOf = None,
     reference: str = option("gaussian", "gaussian, mean, draw, or another posterior file."),
     cost: str = option("weights", "weights, or activations of a network."),
-    restarts: int = option(1, "Random starts; the best result is kept."),
-    max_sweeps: int = option(15, "Sweeps at most, from each start."),
+    restarts: int = option(1, "Number of random starts; the best result is kept."),
+    max_sweeps: int = option(15, "Maximum number of sweeps from each start."),
     seed: Seed = 0,
     force: Force = False,
     details: ShowDetails = False,
@@ -261,7 +263,7 @@ def compare(
     exchangeable: Exchangeable = None,
     var: Var = None,
     weights: bool = option(True, "Also compare draws in weight space.", "--weights/--no-weights"),
-    permutations: int = option(PERMUTATIONS, "Permutations behind each p-value."),
+    permutations: int = option(PERMUTATIONS, "Number of permutations for each p-value."),
     seed: Seed = 0,
     details: ShowDetails = False,
     json: Json = False,
@@ -286,7 +288,7 @@ def compare(
     against = views[name] if name in views else as_view(references.open_reference(name))
     if points and against.network is None:
         raise StudyError(
-            f"`--points` is {points}, but {name} is of no network that could predict there; leave it out."
+            f"`--points` is {points}, which needs network posteriors, and {name} is not one: omit --points."
         )
     with console.alignment_bar() as progress:
         comparison = compare_trees(

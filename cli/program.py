@@ -107,10 +107,11 @@ def _show_version(wanted: bool) -> None:
 
 def options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show it.")
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
     ] = False,
     debug: Annotated[
-        bool, typer.Option("--debug", help="Show where an error comes from; goes anywhere.")
+        bool, typer.Option("--debug", help="Show where an error comes from; may appear anywhere.")
     ] = False,
 ) -> None:
     """Take the options that all commands share."""

@@ -207,9 +207,7 @@ def _widened(frame: pd.DataFrame, name: str, value: str, argument: str) -> pd.Da
     twice = frame.duplicated([*counting, name]).any()
     wide = frame.iloc[:0] if twice else frame.pivot(index=counting, columns=name, values=value)
     if twice or wide.size != len(frame):
-        raise ArgumentError(
-            f"`{argument}` lacks some variable in some draw, or has it twice: write one each."
-        )
+        raise ArgumentError(f"`{argument}` must have every variable exactly once in every draw.")
     return wide[list(frame[name].unique())].reset_index()
 
 

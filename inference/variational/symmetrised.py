@@ -79,8 +79,8 @@ class Symmetrised(Method):
         check_batches(target, self.batch_size)
         if self.anneal and engine == "stan":
             raise ArgumentError(
-                f"`anneal` is {self.anneal}, which weighs the prior, but {target.name!r} is a Stan program, which does "
-                "not tell it from the likelihood; use 0."
+                f"`anneal` is {self.anneal}, which needs the prior apart from the likelihood, and the Stan program "
+                f"{target.name!r} does not provide that; use anneal=0."
             )
 
 

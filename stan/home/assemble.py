@@ -1,4 +1,4 @@
-"""Put a CmdStan home together from the httpstan wheel, in the user's cache; list and remove such homes.
+"""Put a CmdStan home together from the httpstan wheel, in the user's cache, and remove such homes.
 
 The wheel ships Stan's C++ headers, the libraries they need and ``stanc``. To these come a makefile and a command-line
 driver of our own (``stan/cmdstan``). The wheel's files are hard-linked into the home (copied where the cache is on
@@ -34,7 +34,6 @@ from .directory import (
     check_home_path,
     digests,
     read_home,
-    read_marker,
 )
 from .errors import HomeBuildError
 from .toolchain import Toolchain, Wheel, find_parts, find_toolchain, find_wheel
@@ -44,19 +43,6 @@ PART = "cmdstan"
 
 _OURS = re.compile(r"cmdstan-.+-httpstan-.+-[0-9a-f]{10}")
 """Names that `folder_name` gives; whatever else lies in the cache is somebody else's."""
-
-
-@dataclass(frozen=True)
-class AssembledHome:
-    """One home in the cache."""
-
-    path: Path
-    stan: str
-    httpstan: str
-    compiler: str  # With its kind, as ``gcc 12.2.0``.
-    flag_sets: tuple[str, ...]  # Those that have a driver, as ``default`` or ``threads``.
-    size: int  # Bytes on disk; files shared with the wheel by a hard link count in full.
-    current: bool  # It belongs to the present compiler and wheel, so that it would be used now.
 
 
 def default_cache() -> Path:
@@ -96,29 +82,6 @@ def sources() -> Path:
 def is_complete(path: Path) -> bool:
     """Tell whether a folder is a home whose build came to its end."""
     return os.path.isfile(path / MARKER)  # unlike Path.is_file, false where it may not look
-
-
-def assembled_homes() -> list[AssembledHome]:
-    """List the homes in the cache whose build was completed, in the order of their names."""
-    current = assembled_path()
-    homes = []
-    for path in sorted(default_cache().glob("cmdstan-*")):
-        facts = read_marker(path) if is_complete(path) else None
-        if not facts or not {"toolchain", "stan", "httpstan"} <= facts.keys():  # it is damaged
-            continue
-        builds = sorted((path / "build").iterdir()) if (path / "build").is_dir() else []
-        tools = facts["toolchain"]
-        home = AssembledHome(
-            path=path,
-            stan=facts["stan"],
-            httpstan=facts["httpstan"],
-            compiler=f"{tools['kind']} {tools['version']}",
-            flag_sets=tuple(folder.name for folder in builds if (folder / "engines.o").exists()),
-            size=sum(file.stat().st_size for file in path.rglob("*") if file.is_file()),
-            current=path == current,
-        )
-        homes.append(home)
-    return homes
 
 
 def remove(*, keep_current: bool = False) -> list[Path]:

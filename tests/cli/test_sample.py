@@ -1,10 +1,7 @@
 """`onebasin sample`: options, errors, Ctrl-C, its files, the groups of its posterior; any Stan program."""
 
-import json
 import math
-import os
 import re
-import shutil
 from dataclasses import fields
 from pathlib import Path
 from types import SimpleNamespace
@@ -82,11 +79,6 @@ def test_help_on_a_method_shows_the_fields_that_programs_have_a_use_for(
     own = {f.name.replace("_", "-") for f in fields(method) if f.name not in method.networks_alone}
     shown = set(re.findall(r"--([a-z-]+)", onebasin("sample", "--method", name, "--help").out))
     assert shown & every == own
-
-
-def test_the_output_is_named_after_the_program_by_default(onebasin, program, sampler):
-    assert onebasin("sample", "normal.stan", "data.json").out.rstrip().endswith("wrote normal.nc")
-    assert open_posterior("normal.nc").attrs["target"] == "normal"
 
 
 def test_an_optimum_is_shown_and_not_judged(sample, sampler):
@@ -240,24 +232,6 @@ def test_existing_file_is_replaced_only_by_force(sample, sampler):
     assert open_posterior("run.nc").attrs["method"] == "nuts"
 
 
-def test_an_input_is_never_the_output(sample, sampler, onebasin):
-    for out in ("normal.stan", "./data.json"):
-        before = Path(out).read_text()
-        assert onebasin("sample", "normal.stan", "data.json", "--out", out, "--force").code == 1
-        assert Path(out).read_text() == before
-    assert sampler.calls == []
-
-
-@pytest.mark.stan
-def test_an_included_file_is_never_the_output(here, onebasin):
-    Path("part.stan").write_text("parameters { real x; }\n")
-    Path("whole.stan").write_text("#include part.stan\nmodel { x ~ normal(0, 1); }\n")
-    before = Path("part.stan").read_text()
-    answer = onebasin("sample", "whole.stan", "--out", "./part.stan", "--force")
-    assert answer.code == 1
-    assert Path("part.stan").read_text() == before
-
-
 def test_only_what_runs_have_kept_is_deleted(sample, sampler):
     chains = Path("run.nc.chains")
     chains.mkdir()
@@ -297,78 +271,6 @@ def test_the_same_command_finishes_what_was_left(sample, sampler):
     assert Path("run.nc").read_bytes() == draws
 
 
-def test_damaged_result_of_the_same_command_is_refused(sample, sampler):
-    assert sample().code == 0
-    content = bytearray(Path("run.nc").read_bytes())
-    content[-1] ^= 1
-    Path("run.nc").write_bytes(content)
-    answer = sample()
-    assert (answer.code, "damaged" in answer.err) == (1, True)
-    assert sample("--force").code == 0
-    assert sample().code == 0
-
-
-def test_a_file_that_appears_meanwhile_is_not_overwritten(sample, sampler):
-    sampler.before = lambda call: Path("run.nc").write_text("precious")
-    answer = sample()
-    assert answer.code == 1
-    assert "run-1.nc" in answer.err
-    assert Path("run.nc").read_text() == "precious"
-    assert open_posterior("run-1.nc").attrs["method"] == "nuts"
-
-
-def test_the_second_command_on_one_output_is_refused_at_once(sample, sampler):
-    second = []
-
-    def meanwhile(call):
-        if not second:
-            second.append(None)
-            second[0] = sample("--seed", "1")
-
-    sampler.before = meanwhile
-    assert sample().code == 0
-    assert second[0].code == 1
-    assert f"process {os.getpid()}" in second[0].err
-    assert open_posterior("run.nc").attrs["seed"] == 0
-    assert not list(Path().glob(".run*"))
-
-
-def test_a_full_disk_says_what_is_kept(sample, sampler, monkeypatch):
-    def keep(call):
-        for number in range(4):
-            keep_chain(call["checkpoint"], number, call["settings"].draws)
-        monkeypatch.setattr("onebasin.base.files.writing.flush", full)
-
-    def full(*_):
-        raise OSError(28, "No space left on device")
-
-    sampler.before = keep
-    answer = sample()
-    assert answer.code == 1
-    for word in ("No space left on device", "4,000 of 4,000 draws kept in run.nc.chains"):
-        assert word in answer.err
-    assert not Path("run.nc").exists()
-
-
-COUNTS = Path(__file__).parents[1] / "stan" / "programs" / "known" / "counts.stan"
-MODEL = """
-import numpyro
-import numpyro.distributions as dist
-
-
-def model(y):
-    numpyro.sample("y", dist.Normal(numpyro.sample("mu", dist.Normal()), 1.0), obs=y)
-"""
-
-
-@pytest.fixture
-def sample_model(onebasin, here):
-    """Sample a NumPyro model."""
-    (here / "m.py").write_text(MODEL)
-    (here / "y.json").write_text('{"y": [1.0, 2.0]}')
-    return lambda *words: onebasin("sample", "m.py:model", "y.json", "--out", "run.nc", *words)
-
-
 @pytest.mark.parametrize(
     ("words", "roles"),
     [
@@ -382,29 +284,3 @@ def sample_model(onebasin, here):
 )
 def test_what_is_named_reaches_the_program(asked, words, roles):
     assert asked(*words)["target"].stan_program.roles == roles
-
-
-def test_the_limit_reaches_the_run_of_a_model(sample_model, sampler):
-    assert sample_model("--predictive-mb", "1.5").code == 0
-    assert sampler.last["predictive_mb"] == 1.5
-
-
-def test_runs_that_name_other_quantities_are_others(sample, sampler):
-    words = ("--observed", "y")
-    assert sample(*words).code == 0
-    assert sample(*words).err == "run.nc holds what this command makes\n"
-    for others in ((), ("--observed", "n"), (*words, "--log-likelihood", "ll")):
-        answer = sample(*others)
-        assert answer.code == 1
-        assert "run.nc, which exists" in answer.err
-    assert len(sampler.calls) == 1
-
-
-@pytest.mark.stan
-def test_a_name_that_is_no_quantity_is_refused_in_the_commands_words(onebasin, here):
-    shutil.copy(COUNTS, here)
-    (here / "data.json").write_text(json.dumps({"N": 10, "successes": 4}))
-    words = ("sample", "counts.stan", "data.json", "--out", "run.nc", "--no-progress")
-    refused = onebasin(*words, "--predictive", "successes=more")
-    assert refused.code == 1
-    assert "`--predictive` names more" in refused.err

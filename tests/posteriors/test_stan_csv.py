@@ -9,7 +9,6 @@ import pytest
 from onebasin.base.errors import PosteriorFileError
 from onebasin.inference.runs.posterior import open_posterior
 from onebasin.posteriors import stan_csv
-from onebasin.posteriors.stan_csv import Header
 
 from . import chains
 from .chains import refusal
@@ -176,11 +175,6 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path, content, says):
     assert str(path) in message
 
 
-def test_bytes_that_are_no_text_are_refused(tmp_path):
-    (tmp_path / "bad.csv").write_bytes(b"\xff\xfe\x00\x01\n" * 9)
-    assert "is no text" in refusal(tmp_path / "bad.csv")
-
-
 @pytest.mark.parametrize(
     ("other", "says"),
     [
@@ -224,8 +218,3 @@ def test_a_disk_without_room_is_named_before_anything_is_read(tmp_path, monkeypa
     free = type("Usage", (), {"free": 100})
     monkeypatch.setattr("shutil.disk_usage", lambda folder: free)
     assert "more than the 100 bytes that are free" in refusal(*paths)
-
-
-def test_every_third_of_ten_draws_are_four():
-    header = Header(("method = sample", "num_samples = 10", "thin = 3"))
-    assert header.saved("num_samples") == 4

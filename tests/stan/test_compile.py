@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from cmdstanpy import CmdStanModel
 from filelock import FileLock
 
 from onebasin.base.files.cache import CacheError
@@ -16,7 +15,6 @@ from onebasin.base.files.writing import unfinished
 from onebasin.stan.compile import compile_library, compile_program, inspect, remove_compiled
 from onebasin.stan.home.directory import read_home
 from onebasin.stan.home.errors import CmdStanNotFound, StanProgramError
-from onebasin.stan.program import cmdstan_model
 
 PROGRAMS = Path(__file__).parent / "programs"
 SOURCE = "parameters {\n  real x;\n}\nmodel {\n  x ~ std_normal();\n}\n"
@@ -119,17 +117,6 @@ def test_includes_are_found_in_folders_of_any_name(name, pretended, tmp_path):
     }
     write(folder / "two.stan", "real two(real x) {\n  return 2 * x;\n}\n")
     assert compiled(program) != first
-    assert not list(tmp_path.rglob("pwned"))
-
-
-@pytest.mark.parametrize(
-    "folder", ["with blanks", "a;touch pwned", "$(touch pwned)", "a'b\"c,d#e%f=g:h"]
-)
-def test_the_cache_may_lie_in_a_folder_of_any_name(folder, pretended, tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / folder))
-    executable = compiled(write(tmp_path / "coin.stan"))
-    assert executable.is_relative_to(tmp_path / folder)
-    assert executable.is_file()
     assert not list(tmp_path.rglob("pwned"))
 
 
@@ -305,13 +292,3 @@ def test_two_at_once_compile_once(pretended, tmp_path):
         "compiling coin.stan (once; kept in the cache)",
         "waiting for another process, which is building it",
     ]
-
-
-def test_cmdstanpy_is_given_the_program_that_is_kept(pretended, tmp_path):
-    path = write(tmp_path / "model.stan")
-    model = cmdstan_model(path)
-    assert isinstance(model, CmdStanModel)
-    assert Path(str(model.exe_file)) == compiled(path)
-    assert len(calls(pretended)) == 1
-    with pytest.raises(StanProgramError, match=r"`path` is .*none\.stan, which is not an existing"):
-        cmdstan_model(tmp_path / "none.stan")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy.special import expit, gammaln
+from scipy.special import expit
 from scipy.stats import binom
 
 from onebasin.stan.compile import ProgramInfo
@@ -93,19 +93,6 @@ def test_several_threads_at_once(library, rng):
         thread.join()
     for values, gradients in found.values():
         assert np.array_equal(values, found[0][0]) and np.array_equal(gradients, found[0][1])
-
-
-def test_constants_are_kept_where_they_are_asked_for(tmp_path, rng):
-    """Of a gamma density, which `~` takes without its normalising constant."""
-    program = tmp_path / "g.stan"
-    program.write_text("parameters { real<lower=0> x; } model { x ~ gamma(3, 2); }")
-    library, points = open_library(program), rng.normal(size=(5, 1))
-    for jacobian in (True, False):
-        kept, dropped = (
-            library.log_density(points, propto=propto, jacobian=jacobian)
-            for propto in (False, True)
-        )
-        np.testing.assert_allclose(kept - dropped, 3 * np.log(2) - gammaln(3), rtol=1e-12)
 
 
 def test_rejected_points_have_no_density(engine):

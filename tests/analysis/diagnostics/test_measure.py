@@ -93,7 +93,7 @@ def test_a_chain_that_went_on_with_a_new_random_stream_is_noted(make_mcmc, healt
     (sentence,) = [note for note in diagnosis.notes if "random stream" in note]
     assert sentence == (
         "Broken off and taken up again from the last draw, step size and metric, with a new random stream: "
-        "chain 2 after 120 draws, chain 4 after 7 and 1,500 draws."
+        "chain 1 after 120 draws, chain 3 after 7 and 1,500 draws."
     )
     assert diagnosis.sampler.restarts == ((), (120,), (), (7, 1500))
     assert not any("random stream" in note for note in measure(make_mcmc(draws, stats=stats)).notes)

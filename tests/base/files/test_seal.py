@@ -40,13 +40,6 @@ def test_flip_of_any_byte_of_the_content_is_seen(sealed):
     assert examine(sealed) is Seal.DAMAGED
 
 
-def test_file_that_is_cut_short_is_not_sealed(sealed):
-    whole = sealed.read_bytes()
-    for size in range(len(whole)):
-        sealed.write_bytes(whole[:size])
-        assert examine(sealed) is Seal.UNSEALED
-
-
 def test_content_is_read_a_chunk_at_a_time(tmp_path, monkeypatch):
     monkeypatch.setattr(seal, "_CHUNK", 3)
     path = tmp_path / "file"
