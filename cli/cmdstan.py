@@ -12,7 +12,7 @@ from .spelling import Command, CommandGroup
 
 app = typer.Typer(
     name="cmdstan",
-    help="Build CmdStan from the httpstan wheel, print its folder, remove it.",
+    help="Build CmdStan from the httpstan wheel, print its folder.",
     cls=CommandGroup,
 )
 bridgestan = typer.Typer(
@@ -77,22 +77,3 @@ def _assembled(build: bool) -> Path | None:
     if not build:
         raise CmdStanNotFound("No CmdStan has been assembled; run `onebasin cmdstan build`.")
     return None
-
-
-@app.command(cls=Command)
-def clean(
-    old: bool = option(False, "Keep the CmdStan of the present compiler and wheel.", "--old"),
-) -> None:
-    """Remove every assembled CmdStan, and the programs that were compiled with it."""
-    from onebasin.stan.compile import remove_compiled
-    from onebasin.stan.home.assemble import remove
-
-    removed = remove(keep_current=old)
-    for folder in removed:
-        console.write_remark(f"removed {folder}", "good")
-    if not removed:
-        console.write_remark("there was nothing to remove", "good")
-    if not old:
-        console.write_remark(
-            f"removed {remove_compiled()} compiled programs from the cache", "good"
-        )

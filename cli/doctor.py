@@ -137,18 +137,17 @@ def _jax() -> Check:
 def _cmdstan(build: bool, progress: Callable[[str], None]) -> Check:
     """Look at CmdStan with its compiler; it is optional where nobody has set it up."""
     from onebasin import stan
-    from onebasin.stan.home import directory, toolchain
-    from onebasin.stan.home.assemble import default_cache
+    from onebasin.stan.home import assemble, directory
 
     try:
         found = stan.find_cmdstan(progress=progress) if build else stan.existing_cmdstan()
         if found is None:
-            toolchain.find_parts()
-            directory.check_home_path(default_cache(), "where it would be assembled")
+            assemble.find_parts()
+            directory.check_home_path(assemble.default_cache(), "where it would be assembled")
             detail = "none yet; it will be assembled on first use, or now with --build"
             return Check("CmdStan", True, detail, engine="cmdstan")
         number = ".".join(map(str, found.version))
-        tools = toolchain.find_toolchain()
+        tools = assemble.find_toolchain()
         broken = directory.fault(found)
         if not found.supports_jacobian_statement:
             broken = f"CmdStan {number} is too old for the networks: 2.36 or newer is needed."
@@ -160,7 +159,7 @@ def _cmdstan(build: bool, progress: Callable[[str], None]) -> Check:
     detail = (
         "not installed, and optional: `--engine cmdstan` and programs that stanli rejects need it"
     )
-    remedy = f"To have CmdStan, {toolchain.how_to_install()}."
+    remedy = f"To have CmdStan, {assemble.how_to_install()}."
     return Check("CmdStan", False, detail, remedy)
 
 

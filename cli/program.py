@@ -30,8 +30,7 @@ from .calibrate import calibrate
 from .demo import demo
 from .doctor import doctor
 from .options import with_options
-from .posteriors import align, compare, convert, diagnose, report
-from .predict import loo, predict
+from .posteriors import align, compare, convert, diagnose, loo, predict, report
 from .sample import sample, sample_with_settings
 from .spelling import Command, CommandError, CommandGroup, command_line, message_of, usage
 from .study import study

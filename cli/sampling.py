@@ -173,7 +173,7 @@ ROLES = ("log_likelihood", "posterior_predictive", "observed")
 def _logged(request: Request) -> Iterator[None]:
     """Tell the run's log what was asked for, what is met meanwhile, and how it ends."""
     from onebasin.base.run_log import logged_to, story
-    from onebasin.inference.runs.provenance import versions
+    from onebasin.inference.runs.origin import versions
 
     settings = {"method": request.method.word, "seed": request.seed, **request.method.recorded()}
     was_there = request.log.exists()

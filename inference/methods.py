@@ -10,11 +10,9 @@ from onebasin.base.checks import choose
 
 from .contracts.method import Method
 from .fits.dadvi import Dadvi, dadvi
-from .mcmc.hmc import Hmc, hmc
-from .mcmc.nuts import Nuts, nuts
+from .mcmc.nuts import Hmc, Nuts, hmc, nuts
 from .microcanonical.mclmc import Mclmc, mclmc
-from .modes.laplace import Laplace, laplace
-from .modes.optimize import Optimize, optimize
+from .modes.optimize import Laplace, Optimize, laplace, optimize
 from .modes.pathfinder import Pathfinder, pathfinder
 from .modes.sample_modes import Modes, sample_modes
 from .runs.keywords import made

@@ -43,7 +43,7 @@ from onebasin.base.run_log import notice
 from onebasin.inference import log_density
 from onebasin.inference.density.numpyro import NumpyroDensity
 from onebasin.inference.density.symmetry import TOLERANCE
-from onebasin.inference.runs import provenance
+from onebasin.inference.runs import origin
 from onebasin.inference.runs.origin import origin_of
 from onebasin.inference.runs.posterior import build
 from onebasin.models import Symmetry, Target
@@ -400,8 +400,8 @@ def make(
         "keywords": list(problem.keywords),
         "added_by": "onebasin.truth.making",
         "added_date": schema.now()[:10],
-        "versions": provenance.versions(),
-        "machine": provenance.machine(engine),
+        "versions": origin.versions(),
+        "machine": origin.machine(engine),
     }
     tree.attrs[schema.SYMMETRY] = to_json(symmetry)
     _write(folder, problem.name, tree, variables, every, tables, info)

@@ -48,26 +48,3 @@ def test_build_says_where_it_is_and_builds_once(onebasin, calls):
     assert len(calls.read_text().splitlines()) == 2 * count
     assert onebasin("cmdstan", "build", "--threads").code == 0
     assert (assembled_path() / "build" / "threads" / "engines.o").exists()
-
-
-def test_clean_removes_homes_and_programs_and_old_ones_alone_where_asked(
-    onebasin, fake_compiler, tmp_path
-):
-    fake_compiler("1.0.0")
-    onebasin("cmdstan", "build")
-    old = assembled_path()
-    fake_compiler("2.0.0")
-    onebasin("cmdstan", "build")
-    program = tmp_path / "cache" / "onebasin" / "programs" / "some-0123456789abcdef"
-    program.mkdir(parents=True)
-    answer = onebasin("cmdstan", "clean", "--old")
-    assert f"removed {old}" in words_of(answer)
-    assert onebasin("cmdstan", "path", "--no-build").code == 0
-    assert program.exists()
-    folder = assembled_path()
-    answer = onebasin("cmdstan", "clean")
-    assert answer.code == 0
-    assert f"removed {folder}" in words_of(answer)
-    assert "removed 1 compiled programs" in answer.out
-    assert not program.exists()
-    assert "nothing to remove" in onebasin("cmdstan", "clean").out

@@ -66,7 +66,7 @@ def test_missing_compiler_is_one_line_and_code_1(onebasin, cmdstan, monkeypatch)
     def fail():
         raise HomeBuildError("Not found: g++. Install it.")
 
-    monkeypatch.setattr("onebasin.stan.home.toolchain.find_toolchain", fail)
+    monkeypatch.setattr("onebasin.stan.home.assemble.find_toolchain", fail)
     answer = onebasin("doctor", "--json")
     assert answer.code == 1
     assert answer.json["engines"] == {"numpyro": True, "stanli": True, "cmdstan": False}

@@ -8,11 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from filelock import FileLock
 
 from onebasin.base.files.cache import CacheError
 from onebasin.base.files.writing import unfinished
-from onebasin.stan.compile import compile_library, compile_program, inspect, remove_compiled
+from onebasin.stan.compile import compile_library, compile_program, inspect
 from onebasin.stan.home.directory import read_home
 from onebasin.stan.home.errors import CmdStanNotFound, StanProgramError
 
@@ -167,7 +166,7 @@ def test_only_flags_of_the_compiler_are_inherited(pretended, tmp_path, monkeypat
         "USER_HEADER": "/nowhere.hpp",
     }.items():
         monkeypatch.setenv(name, value)
-    remove_compiled()
+    shutil.rmtree(plain.parent)
     assert compiled(program) == plain
     assert (pretended / "flags").read_text() == "|||\n"
     inherited = (pretended / "environment").read_text()
@@ -230,23 +229,6 @@ def test_what_a_killed_compilation_left_neither_blocks_nor_stays(pretended, tmp_
     Path(f"{entry}.lock").touch()  # its holder is no more
     assert compiled(program) == executable
     assert not list(entry.parent.glob(".*"))
-
-
-def test_clean_removes_what_is_ours_and_nobody_holds(pretended, tmp_path):
-    executable = compiled(write(tmp_path / "coin.stan"))
-    held = compiled(
-        write(tmp_path / "held.stan", SOURCE + "\n\ngenerated quantities { real y = x; }\n")
-    )
-    programs = executable.parents[1]
-    (programs / "coin-0123456789abcdef").mkdir()  # of an earlier version
-    (programs / "notes").mkdir()
-    (programs / ("0" * 32)).symlink_to(tmp_path)
-    with FileLock(f"{held.parent}.lock"):
-        assert remove_compiled() == 2
-    assert held.is_file()
-    assert (programs / "notes").is_dir()
-    assert (programs / ("0" * 32)).is_symlink()
-    assert not executable.exists()
 
 
 def test_a_failure_of_make_is_told_in_its_own_words(pretended, tmp_path, monkeypatch):

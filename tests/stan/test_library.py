@@ -12,8 +12,8 @@ from scipy.special import expit
 from scipy.stats import binom
 
 from onebasin.stan.compile import ProgramInfo
+from onebasin.stan.home.assemble import find_toolchain
 from onebasin.stan.home.errors import StanDataError, StanRunError
-from onebasin.stan.home.toolchain import find_toolchain
 from onebasin.stan.interfaces import Interface
 from onebasin.stan.library import StanLibrary, open_library
 
@@ -52,12 +52,6 @@ def test_log_density_and_gradient_are_the_closed_form(library, rng, propto, jaco
     np.testing.assert_allclose(values, log_density(points, **flags), rtol=1e-13)
     np.testing.assert_allclose(gradients, slope, atol=1e-13)
     np.testing.assert_allclose(library.log_density(points, **flags), values, rtol=1e-14)
-    value, gradient, hessian = library.log_density_hessian(points[0, 0], **flags)
-    bend = -(7 if jacobian else 5) * theta[0, 0] * (1 - theta[0, 0])
-    assert isinstance(value, float) and gradient.shape == (1,)
-    np.testing.assert_allclose(value, values[0, 0], rtol=1e-14)
-    np.testing.assert_allclose(gradient, slope[0, 0], atol=1e-13)
-    np.testing.assert_allclose(hessian, [bend], rtol=1e-7)
 
 
 def test_constrained_values_and_back(library, rng):

@@ -59,7 +59,6 @@ def test_a_table_has_the_numbers_of_arviz_in_the_order_of_cmdstan(tmp_path, caps
     assert (fixed["Mean"], fixed["StdDev"]) == (2, 0)
     assert fixed[["MCSE", "ESS_bulk", "ESS_tail", "R_hat"]].isna().all()
     assert "pairs[2].2[1]" in capsys.readouterr().out
-    assert list(summary(tmp_path, "-itau", "-im[1,2]", *files).index) == ["m[1,2]", "tau"]
 
 
 FINE = (

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from onebasin.base.files import netcdf, seal
-from onebasin.base.files.seal import Seal, examine, examine_json, seal_json, sealing
+from onebasin.base.files import netcdf, writing
+from onebasin.base.files.writing import Seal, examine, examine_json, seal_json, sealing
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def test_flip_of_any_byte_of_the_content_is_seen(sealed):
 
 
 def test_content_is_read_a_chunk_at_a_time(tmp_path, monkeypatch):
-    monkeypatch.setattr(seal, "_CHUNK", 3)
+    monkeypatch.setattr(writing, "_CHUNK", 3)
     path = tmp_path / "file"
     with sealing(path) as part:
         part.write_bytes(bytes(range(10)))

@@ -186,7 +186,7 @@ def test_elsewhere_than_in_a_terminal_a_chain_is_a_line(engine, capfd):
         step = float(tree.sample_stats["step_size"][number, -1])
         divergent = int(tree.sample_stats["diverging"][number].sum())
         accept = float(tree.sample_stats["acceptance_rate"][number].mean())
-        (line,) = (line for line in lines if line.startswith(f"chain {number + 1} "))
+        (line,) = (line for line in lines if line.startswith(f"chain {number} "))
         assert line.endswith(f": step {step:.3g}, accept {accept:.2f}, {divergent} divergent")
 
 
