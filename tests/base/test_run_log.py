@@ -1,5 +1,6 @@
 """The log of a run: lines with times, added to what is there; files of others stay, a full disk ends nothing."""
 
+import logging
 import re
 
 import pytest
@@ -58,3 +59,17 @@ def test_a_file_of_others_is_left_alone(tmp_path, caplog):
         record("chain 1 begins")
     assert path.read_text() == "my notes\n"
     assert "is no log of a run" in caplog.text
+
+
+def test_what_programs_print_is_bounded_and_what_we_say_is_not(tmp_path):
+    path = tmp_path / "run.log"
+    with logged_to(path):
+        program = logging.getLogger("onebasin.stan")
+        program.info("x" * 100_000_000)
+        for _ in range(100):
+            program.info("printed again")
+        record("ended well")
+    text = path.read_text()
+    assert "left out" in text
+    assert "ended well" in text
+    assert len(text) < 1000

@@ -4,12 +4,11 @@ import math
 import re
 from dataclasses import fields
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from onebasin.cli import sampling
+from onebasin import inference
 from onebasin.cli.methods import OFFERED
 from onebasin.inference import Advi, Hmc, Laplace, Mclmc, Modes, Nuts, Optimize, Pathfinder
 from onebasin.inference.runs.posterior import open_posterior
@@ -100,8 +99,7 @@ def test_nothing_is_made_of_an_optimum(onebasin, sample, sampler):
         assert (answer.code, "point estimate" in answer.err) == (1, True), answer.err
 
 
-def test_seed_progress_and_symmetry_reach_the_run(asked, monkeypatch):
-    monkeypatch.setattr(sampling, "_check_symmetry", lambda *_: None)
+def test_seed_progress_and_symmetry_reach_the_run(asked):
     call = asked("--seed", "7", "--no-progress", "--exchangeable", "mu,other")
     assert call["seed"] == 7
     assert call["progress"] is False
@@ -194,12 +192,16 @@ def test_what_a_program_does_not_declare_is_named(onebasin, program):
     assert (answer.code, "theta" in answer.err) == (1, True)
 
 
-def test_symmetry_that_draws_refute_is_written_said_and_ends_in_1(
-    sample, sampler, program, monkeypatch
-):
+def test_symmetry_that_draws_refute_is_written_said_and_ends_in_1(sample, sampler, monkeypatch):
     found = Evidence(points=5, refuted="moving mu as declared changes the log density by 3 nats")
-    trial = SimpleNamespace(at_draws=lambda tree: found)
-    monkeypatch.setattr(sampling, "_check_symmetry", lambda *_: trial)
+    drawn = sampler.infer
+
+    def refuted(*arguments, **how):
+        tree = drawn(*arguments, **how)
+        tree.attrs["symmetry_evidence"] = found.to_json()
+        return tree
+
+    monkeypatch.setattr(inference, "infer", refuted)
     answer = sample("--exchangeable", "mu")
     assert answer.code == 1
     assert "wrote run.nc" in answer.out
