@@ -42,33 +42,33 @@ def study(
         None, "numpyro, stan or both.", autocompletion=lambda: ["numpyro", "stan", "both"]
     ),
     seed: Seed = 0,
-    chains: int | None = option(None, "Chains of NUTS."),
+    chains: int | None = option(None, "Number of chains of NUTS."),
     warmup: int | None = option(None, "Warmup of a chain."),
-    draws: int | None = option(None, "Draws kept, a chain."),
+    draws: int | None = option(None, "Draws kept of each chain."),
     dtype: str | None = option(None, "float64 or float32: precision of the NumPyro engine."),
     splits: int | None = option(None, "Splits into training and test part."),
     datasets: int | None = option(None, "Data sets, where they are drawn."),
-    parametrisations: str | None = option(None, "Some of the study's, separated by commas."),
-    problems: str | None = option(None, "Some of the study's, separated by commas."),
+    parametrisations: str | None = option(None, "Some of those of the study, separated by commas."),
+    problems: str | None = option(None, "Some of those of the study, separated by commas."),
     only: str | None = option(
         None,
         "Cells to run, by their keys: split03.*,split*.stan; in addition to those in the folder.",
     ),
     show: bool = option(
-        False, "Run nothing: show what is recorded, or what the folder of --out holds.", "--show"
+        False, "Run nothing: show the recorded numbers, or those in the folder of --out.", "--show"
     ),
     out: Path | None = option(None, "The run's folder; runs/NAME-HASH of the settings."),
-    force: bool = option(False, "Begin again in a folder that holds something else.", "--force"),
+    force: bool = option(False, "Start again in a folder that holds something else.", "--force"),
     record: Record = False,
     scheduler: Scheduler = None,
     workers: int | None = option(
         None, "Cells made at once on this machine, each on one core.", min=1
     ),
-    retries: int = option(1, "Tries more of a cell that an error breaks off.", min=0),
+    retries: int = option(1, "Number of further tries for a cell that fails.", min=0),
     json: Json = False,
     progress: Progress = True,
 ) -> None:
-    """Repeat a paper's experiment and show its numbers next to those that the paper prints."""
+    """Repeat a paper's experiment and show its numbers next to the printed ones."""
     if list_:
         _write_list(json)
         return

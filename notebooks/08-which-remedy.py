@@ -55,7 +55,7 @@ ob.diagnose(nuts)
 # | name | what it does |
 # | --- | --- |
 # | mean-field VI | fits a diagonal Gaussian, and ignores the symmetry |
-# | ordered biases | the same for a model with $b_1 < b_2 < \dots$, which allows one order of the units (Pourzanjani et al. 2017) |
+# | ordered biases | the same for a model that allows one order, $b_1 < b_2 < \dots$ (Pourzanjani et al. 2017) |
 # | symmetrised | fits a diagonal Gaussian by the ELBO of its average over all orders (Gelberg et al. 2024) |
 # | moments | one Gaussian with the moments of NUTS's draws, after alignment |
 # | distilled | one diagonal Gaussian that is fitted to what NUTS predicts |

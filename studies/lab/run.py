@@ -30,13 +30,13 @@ import pandas as pd
 from onebasin import inference
 from onebasin.base import cores, errors, run_log
 from onebasin.base.errors import StudyError, TaskError, WriteError
-from onebasin.base.files import locks, netcdf, seal, writing
+from onebasin.base.files import netcdf, writing
 from onebasin.base.jsonable import json_safe, json_text
 from onebasin.base.processes.tasks import run_tasks
 from onebasin.base.table import table_to_markdown
 from onebasin.inference.contracts.method import Method, as_dict
 from onebasin.inference.methods import as_word
-from onebasin.inference.runs import checkpoint, fingerprint, posterior, provenance
+from onebasin.inference.runs import checkpoint, fingerprint, origin, posterior
 from onebasin.posteriors import schema
 
 from .study import Cell, Context, Frames, Outcomes, Study, frame_of, tables_of
@@ -180,7 +180,7 @@ def run_cells(
         if "message" in before:
             failures[key] = before["message"]
             say(f"{labels[key]}: failed before: {failures[key]}")
-        elif path.exists() and seal.examine(path) is seal.Seal.SEALED:
+        elif path.exists() and writing.examine(path) is writing.Seal.SEALED:
             done[key] = path
             say(f"{labels[key]}: there already")
         else:
@@ -248,7 +248,7 @@ class Run:
     def mark(self, status: str, **more: Any) -> None:
         """Record how far the run is."""
         self.record |= {"status": status, **more}
-        seal.write_sealed(self.path / "run.json", self.record)
+        writing.write_sealed(self.path / "run.json", self.record)
 
 
 @contextmanager
@@ -266,7 +266,7 @@ def opened(
     if path.exists() and not path.is_dir():
         raise StudyError(f"`--out` is {path}, which is a file: name a folder.")
     others = path.is_dir() and any(path.glob("[!.]*"))
-    earlier = {} if force else seal.read_json(path / "run.json")
+    earlier = {} if force else writing.read_json(path / "run.json")
     if others and not force and earlier.get("config_hash") != digest:
         raise StudyError(
             f"`--out` is {path}, which holds something else, or a run with other settings: name another folder, or "
@@ -278,13 +278,13 @@ def opened(
         "config": as_dict(config),
         "config_hash": digest,
         "command": re.sub(r" --(out[ =]\S+|record\b)", "", shlex.join(command)),
-        "versions": provenance.versions(),
-        "commit": provenance.commit(),
-        "machine": provenance.machine(),
+        "versions": origin.versions(),
+        "commit": origin.commit(),
+        "machine": origin.machine(),
         "cells": earlier.get("cells", {}),
     }
     run = Run(path, record)
-    with locks.locked(path, argument="--out"):
+    with writing.locked(path, argument="--out"):
         if force:
             shutil.rmtree(run.posteriors, ignore_errors=True)
         run.mark("running")
@@ -331,7 +331,7 @@ def finish(study: Study, config: Any, run: Run, outcomes: Outcomes) -> Frames:
 def write_results(path: Path, made: Mapping[str, Any], frames: Frames) -> None:
     """Write frames, and how they were made: the names of the columns once, and a line a row."""
     split = {n: {"columns": list(f), "rows": f.to_numpy().tolist()} for n, f in frames.items()}
-    text = json_text(seal.seal_json(json_safe({**made, "frames": split})))
+    text = json_text(writing.seal_json(json_safe({**made, "frames": split})))
     with writing.replacing(path) as part:
         part.write_text(re.sub(r"\n {10,}|\n {8}(?=\])", "", text) + "\n", encoding="utf-8")
 
@@ -339,12 +339,12 @@ def write_results(path: Path, made: Mapping[str, Any], frames: Frames) -> None:
 def read_results(path: Path, study: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """Read how results of a study were made, and its frames; from a file, or from the folder of a finished run."""
     file = path / "results.json" if path.is_dir() else path
-    made = seal.read_json(file)
+    made = writing.read_json(file)
     if "frames" not in made:
         raise StudyError(
             f"`--show` finds no numbers in {path}: run the study, or name a run's folder by --out."
         )
-    if seal.examine_json(made) is seal.Seal.DAMAGED:
+    if writing.examine_json(made) is writing.Seal.DAMAGED:
         raise StudyError(f"`--show` reads {file}, whose checksum is wrong: restore the file.")
     if made["study"] != study:
         raise StudyError(

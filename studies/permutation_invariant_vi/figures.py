@@ -151,7 +151,7 @@ def _draw_column(column: list[Axes], frames: Frames, problem: WeightsProblem) ->
     widest = float(np.max(ends))
     axis = np.linspace(-widest, widest, _GRID)
     first, second = axis[:, None], axis[None, :]
-    found = statistics(problem)
+    found = statistics(*problem.points("train"), problem.noise)
     densities = (
         log_joint(found, first, second) - case["log_evidence"],
         log_density(plain["loc"], plain["scale"], first, second),

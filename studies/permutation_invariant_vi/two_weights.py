@@ -183,9 +183,8 @@ class GridPosterior:
         return np.array([self.mean(s) for s in slopes(self.node[:, None], self.node[None, :])])
 
 
-def statistics(problem: WeightsProblem) -> Statistics:
-    """Sum up the training points for the likelihood."""
-    (x, y), noise = problem.points("train"), problem.noise
+def statistics(x: np.ndarray, y: np.ndarray, noise: float) -> Statistics:
+    """Sum up points for a likelihood with this standard deviation of the noise."""
     sides = (x > 0, x < 0)
     rest = float(y @ y) / (2 * noise**2) + len(y) * math.log(noise * math.sqrt(2 * math.pi))
     return Statistics(
@@ -426,7 +425,7 @@ def error_of(slopes: Float[np.ndarray, " side"], alpha: float) -> float:
 
 
 def _solve(problem: WeightsProblem) -> tuple[GridPosterior, dict[str, Approximation]]:
-    found = statistics(problem)
+    found = statistics(*problem.points("train"), problem.noise)
     return solve(found), {n: optimum(found, symmetrised=n == "sgm") for n in ("mfvi", "sgm")}
 
 
@@ -440,7 +439,7 @@ def score_fits(
     separation, `best` the least divergence of what is trained for.
     """
     problem = WeightsProblem(settings, case["alpha"], case["noise"])
-    found, evidence = statistics(problem), case["log_evidence"]
+    found, evidence = statistics(*problem.points("train"), problem.noise), case["log_evidence"]
     fitted = tree["variational"].to_dataset().transpose("chain", ...)
     pairs = zip(fitted["loc"].values, fitted["scale"].values, strict=True)
     gaussians = [approximation(loc, scale, found) for loc, scale in pairs]

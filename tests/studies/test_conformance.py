@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from onebasin.base.errors import StudyError
-from onebasin.base.files.seal import FIELD
+from onebasin.base.files.writing import FIELD
 from onebasin.base.table import table_to_markdown
 from onebasin.studies.lab import run
 from onebasin.studies.lab.run import RESULTS, read_results

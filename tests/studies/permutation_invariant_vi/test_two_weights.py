@@ -81,7 +81,7 @@ def test_errors_are_expected_over_inputs(rng):
 def test_fits_are_scored_by_their_draws_and_by_quadrature():
     problem = WeightsProblem(TOY, 0.25, 1.0)
     case = solve_case(TOY, 1.0, 0.25)
-    found = statistics(problem)
+    found = statistics(*problem.points("train"), problem.noise)
     loc, scale = np.array([[0.3, -0.2], [0.1, 0.0]]), np.array([[0.2, 0.3], [0.4, 0.4]])
     tree = fake_tree(loc, scale, found, 3000)
     scores = score_fits(TOY, case, "mfvi", tree)
@@ -100,7 +100,7 @@ def test_fits_are_scored_by_their_draws_and_by_quadrature():
 
 @cache
 def solved(noise: float, alpha: float):
-    found = statistics(problem(noise, alpha))
+    found = statistics(*problem(noise, alpha).points("train"), noise)
     return found, solve(found)
 
 
@@ -121,7 +121,7 @@ def log_mass(x: np.ndarray, y: np.ndarray, noise: float, signs: tuple[int, int])
 
 
 def test_log_joint_is_that_of_the_numpyro_model(rng):
-    found = statistics(WeightsProblem(TOY, 1.0, 1.0))
+    found = statistics(*WeightsProblem(TOY, 1.0, 1.0).points("train"), 1.0)
     model = target(TOY, 1.0).numpyro_model
     for w in rng.normal(size=(6, 2)) * 2:
         theirs, _ = numpyro_log_density(model, (), {}, {"W1": jnp.asarray(w[None, :])})
