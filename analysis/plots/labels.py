@@ -1,4 +1,4 @@
-"""Interchangeable components as they came and aligned: traces, a row a variable, one colour a component.
+"""Interchangeable components as sampled and aligned: traces, a row a variable, one colour a component.
 
 A row is a variable, and has one line for every component of its block, the entry at the component's place (on the
 diagonal where a block moves two axes of one variable) and at one place along the other axes; of a block that changes
@@ -298,7 +298,7 @@ def plot_labels(
     rows: int = 3,
     components: int | None = None,
 ) -> Picture:
-    """Draw interchangeable components as they came: where labels switch, colours change places.
+    """Draw interchangeable components as sampled: where labels switch, colours change places.
 
     Parameters
     ----------
@@ -354,7 +354,7 @@ def plot_aligned(
     rows: int = 3,
     components: int | None = None,
 ) -> Picture:
-    """Draw interchangeable components as they came and aligned, side by side.
+    """Draw interchangeable components as sampled and aligned, side by side.
 
     Parameters
     ----------
@@ -373,7 +373,7 @@ def plot_aligned(
     Returns
     -------
     matplotlib.figure.Figure
-        On the left the draws as they came, on the right aligned, with the largest R-hat of all that moves.
+        On the left the draws as sampled, on the right aligned, with the largest R-hat of all that moves.
 
     Raises
     ------
@@ -392,14 +392,14 @@ def plot_aligned(
 
 
 def draw_aligned(alignment: Alignment, chosen: Sequence[Row] | None = None) -> tuple[Picture, str]:
-    """Draw rows as they came and aligned, by default three; the text says in words what is seen."""
+    """Draw rows as sampled and aligned, by default three; the text says in words what is seen."""
     view = alignment.source
     chosen = _chosen(view, alignment.symmetry, None, 3, None) if chosen is None else chosen
     after = as_view(alignment.posterior).posterior
     moved = dict.fromkeys(name for block in alignment.symmetry for name in block.variables)
     comparable = not (view.is_variational or view.is_ensemble)
     columns = {}
-    for what, dataset in (("As they came", view.posterior), ("Aligned", after)):
+    for what, dataset in (("As sampled", view.posterior), ("Aligned", after)):
         worst = -np.inf  # R-hat of all that moves
         for name in moved if comparable else ():
             values = dataset[name].transpose("chain", "draw", ...).values
@@ -460,10 +460,10 @@ LINES = 4
 
 
 def lines_in_words(row: Row, values: Lines, kind: DrawKind) -> str:
-    """Say where the lines of one row lie, and which of them jump where one draw follows from another."""
+    """Say where the lines of one row lie."""
     lines = {label: values[..., k] for k, label in enumerate(row.labels[:LINES])}
     if len(row.labels) == 1:
         lines = {row.title: values[..., 0]}
     more = f" And {len(row.labels) - LINES} more." if len(row.labels) > LINES else ""
-    told = traces_in_words(lines, kind.group, follow=kind.follow)
+    told = traces_in_words(lines, kind.group)
     return f"{row.title}: {told}{more}" if len(lines) > 1 else told

@@ -95,7 +95,7 @@ def labels(subject: Subject) -> Section | None:
         parts.append(Note(aligned.caveat))
     parts += [Note(text, "warn") for text in aligned.warnings]
     figure, told = draw_aligned(aligned.alignment)
-    caption = "As they came (left) and aligned (right), chain after chain, one colour a component."
+    caption = "As sampled (left) and aligned (right), chain after chain, one colour a component."
     parts.append(FigureItem(figure, caption, told))
     caption = "Aligned parameters. R-hat stands before and after; medians and intervals are of aligned draws."
     table, raw = aligned.aligned.parameters, aligned.raw.parameters
