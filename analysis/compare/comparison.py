@@ -165,7 +165,7 @@ class Comparison(Shown):
     truth : str
         Name of the posterior that the others are compared with.
     table : DataFrame
-        One row a posterior, the truth first, and `baseline` last. Columns of a classification: agreement, total_variation
+        One row per posterior, the truth first, `baseline` last. Columns of a classification: agreement, total_variation
         (halved), total_variation_sum (not), accuracy, log_score, calibration_error, brier,
         single_draw_accuracy, mutual_information. Of a regression: mean_distance (root mean square over points,
         in the truth's standard deviations of f), rmse, coverage_50, coverage_95, crps, log_score. Of
