@@ -46,9 +46,6 @@ def diagnose(
     rhat_max: float = option(1.01, "Warn of R-hat above this."),
     ess_threshold: float | None = option(None, "Least ESS; by default 100 a chain, 400 at most."),
     bfmi_threshold: float = option(0.3, "Warn of E-BFMI below this."),
-    at: Path | None = option(
-        None, "Judge a network's predictions at these inputs, x in JSON.", metavar="NEW.json"
-    ),
     strict: bool = option(False, "Exit with 1 where the answer is not 'usable'.", "--strict"),
     details: ShowDetails = False,
     json: Json = False,
@@ -69,7 +66,6 @@ def diagnose(
             ess_threshold=ess_threshold,
             bfmi_threshold=bfmi_threshold,
             progress=progress,
-            x=None if at is None else inputs.inputs_at(at),
         )
     title = inputs.title(run)
     write_findings(str(title), diagnosis, name=title.stem, json=json, details=details or held_out)

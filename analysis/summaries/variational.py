@@ -63,8 +63,6 @@ class VariationalSummary:
         Number of recorded values.
     converged : bool or None
         Whether the stopping criterion was met; None where not recorded.
-    failed_attempts : int
-        Runs that were tried and given up before the one that is kept.
     gradient_evaluations : int or None
         Gradients that the optimiser took.
     """
@@ -76,7 +74,6 @@ class VariationalSummary:
     elbo: float = NAN
     elbo_evaluations: int = 0
     converged: bool | None = None
-    failed_attempts: int = 0
     gradient_evaluations: int | None = None
 
 
@@ -97,7 +94,6 @@ def variational_summary(view: View) -> VariationalSummary:
         elbo=float(elbo[1][-1]) if elbo is not None and elbo[1].size else NAN,
         elbo_evaluations=0 if elbo is None else elbo[1].size,
         converged=None if converged is None else bool(converged),
-        failed_attempts=len(view.parsed(schema.ATTEMPTS) or ()),
         gradient_evaluations=None if gradients is None else int(gradients),
     )
 
