@@ -62,7 +62,6 @@ def loo(
     runs: Runs,
     program: ProgramOf = None,
     data: DataOf = None,
-    by: str | None = option(None, "Compare and stack the parts of one posterior: chain or mode."),
     var_name: str | None = option(None, "The observed variable, where there are several."),
     observations: int | None = option(
         None, "Compute importance weights of so many observations alone."
@@ -77,14 +76,13 @@ def loo(
     from onebasin.inference.prediction.loo import loo as leave_out
 
     named = inputs.posteriors(runs)
-    if len(named) > 1 and (program or by or observations):
+    if len(named) > 1 and (program or observations):
         raise StudyError(
-            "`--program`, `--by` and `--observations` are of one posterior: give one file, or leave them out."
+            "`--program` and `--observations` are of one posterior: give one file, or leave them out."
         )
     views = {name: inputs.read(files) for name, files in named.items()}
-    if len(named) > 1 or by is not None:
-        given: Any = views if by is None else next(iter(views.values()))
-        found = compare_models(given, by=by, var_name=var_name)
+    if len(named) > 1:
+        found = compare_models(views, var_name=var_name)
         if json:
             gain, error = found.gain()
             rows = found.table.to_dict(orient="index")

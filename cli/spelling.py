@@ -216,7 +216,6 @@ onebasin predict
 onebasin loo
     one model | onebasin loo run.nc
     which model predicts better? | onebasin loo one.nc two.nc
-    weights of modes that chains disagree on | onebasin loo run.nc --by mode
 onebasin report
     one posterior | onebasin report run.nc --out report.html
     several next to each other | onebasin report nuts.nc advi.nc --out both.html

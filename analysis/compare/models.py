@@ -1,8 +1,7 @@
-"""Models, chains or modes compared by leave-one-out prediction, and stacked.
+"""Models compared by leave-one-out prediction, and stacked.
 
 Stacking gives the predictive densities of models the weights under which their mixture predicts best what was left out
-(Yao, Vehtari, Simpson and Gelman 2018, Bayesian Analysis 13). Chains that disagree are stacked in the same way (Yao,
-Vehtari and Gelman 2022, JMLR 23).
+(Yao, Vehtari, Simpson and Gelman 2018, Bayesian Analysis 13).
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,7 +21,6 @@ from onebasin.base.checks import checks_arguments, choose
 from onebasin.base.errors import ArgumentError
 from onebasin.base.run_log import notice
 from onebasin.base.table import Table, frame_table
-from onebasin.posteriors import schema
 from onebasin.posteriors.leave_one_out import (
     NAMED,
     LogLikelihood,
@@ -32,10 +29,8 @@ from onebasin.posteriors.leave_one_out import (
     stored_log_likelihood,
     why_none,
 )
-from onebasin.posteriors.rhat_ess import rhat
 from onebasin.posteriors.view import View, as_view
 
-from ..alignment import align
 from ..diagnostics.diagnose import Carried, carried
 
 if TYPE_CHECKING:
@@ -132,7 +127,7 @@ SHOWN = 5
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ModelComparison(Shown):
-    """A comparison of models, or of the parts of one posterior; made by `ob.compare_models`.
+    """A comparison of models; made by `ob.compare_models`.
 
     Attributes
     ----------
@@ -142,7 +137,7 @@ class ModelComparison(Shown):
         What the comparison rests on.
     pointwise : DataFrame
         The log predictive density of each observation that is left out, in nats: a column a model, `stack` by the
-        weights, and `unweighted` with every model, or every draw of one posterior, counting the same.
+        weights, and `unweighted` with every model counting the same.
     judged : mapping of str to Carried
         The verdict on each model's posterior, where it is at hand.
     """
@@ -264,25 +259,20 @@ class ModelComparison(Shown):
 CLEAR, FEW = 2.0, 100
 """Standard errors from which on a difference is said to be seen; observations below which they come out too small
 (Sivula, Magnusson, Matamoros and Vehtari 2025)."""
-AGREE = 1.1
-"""R-hat of two chains up to which they are of one mode."""
 METHODS = ("stacking", "bb-pseudo-bma", "pseudo-bma")
 
 
 @checks_arguments
 def compare_models(
-    models: Any, *, by: str | None = None, var_name: str | None = None, method: str = "stacking"
+    models: Any, *, var_name: str | None = None, method: str = "stacking"
 ) -> ModelComparison:
     """Compare models by how well they predict observations that are left out, and give them weights.
 
     Parameters
     ----------
-    models : mapping of str to posterior or ELPDData; or a posterior
+    models : mapping of str to posterior or ELPDData
         Posteriors of one data set with the group `log_likelihood`, in any form that `ob.diagnose` takes, or what
-        `ob.loo` gives of them. With `by`, one posterior whose parts are compared.
-    by : {"chain", "mode"}, optional
-        Which parts of one posterior: every chain; or chains that agree once labels are aligned together, as one mode
-        (for a posterior of `ob.sample_modes`, its modes).
+        `ob.loo` gives of them.
     var_name : str, optional
         The observed variable, where there are several.
     method : {"stacking", "BB-pseudo-BMA", "pseudo-BMA"}
@@ -297,14 +287,14 @@ def compare_models(
     Raises
     ------
     ValueError
-        If there are fewer than two models or parts, log likelihoods are missing or not finite, or the models are of
+        If there are fewer than two models, log likelihoods are missing or not finite, or the models are of
         different numbers of observations.
     TypeError
         If an argument is of another class.
 
     References
     ----------
-    Yao, Vehtari, Simpson and Gelman 2018, Bayesian Analysis 13(3). Yao, Vehtari and Gelman 2022, JMLR 23(79).
+    Yao, Vehtari, Simpson and Gelman 2018, Bayesian Analysis 13(3).
 
     Examples
     --------
@@ -314,35 +304,23 @@ def compare_models(
     """
     choose("method", method.lower(), METHODS)
     several = isinstance(models, Mapping) and not isinstance(models, xr.DataTree | xr.Dataset)
-    if by is None:
-        if not several or len(models) < 2:
+    if not several or len(models) < 2:
+        raise ArgumentError("`models` must map two names or more to posteriors.")
+    found, judged = {}, {}
+    for name, held in models.items():
+        if not (hasattr(held, "elpd") and hasattr(held, "elpd_i")):
+            view = as_view(held, f"models[{str(name)!r}]")
+            pointwise = LogLikelihood.of(_terms(view, var_name))
+            found[str(name)] = leave_one_out(pointwise, view.posterior)
+            judged[str(name)] = carried(view, None, "estimates", label_free=True)
+        elif held.elpd_i is not None:
+            found[str(name)] = held
+            judged |= {str(name): held.judged} if isinstance(held, Answered) else {}
+        else:
             raise ArgumentError(
-                "`models` must map two names or more to posteriors, or be one posterior with `by='chain'` or "
-                "`by='mode'`."
+                f"`models[{str(name)!r}]` has no values of single observations: give `ob.loo(posterior)`."
             )
-        found, judged = {}, {}
-        for name, held in models.items():
-            if not (hasattr(held, "elpd") and hasattr(held, "elpd_i")):
-                view = as_view(held, f"models[{str(name)!r}]")
-                pointwise = LogLikelihood.of(_terms(view, var_name))
-                found[str(name)] = leave_one_out(pointwise, view.posterior)
-                judged[str(name)] = carried(view, None, "estimates", label_free=True)
-            elif held.elpd_i is not None:
-                found[str(name)] = held
-                judged |= {str(name): held.judged} if isinstance(held, Answered) else {}
-            else:
-                raise ArgumentError(
-                    f"`models[{str(name)!r}]` has no values of single observations: give `ob.loo(posterior)`."
-                )
-        return _compared(found, method, judged=judged)
-    choose("by", by, ("chain", "mode"))
-    view = as_view(models)
-    if view.declares_equal_modes:
-        view = as_view(align(view).to_tree())
-    masks = _parts(view, by)
-    terms = _terms(view, var_name)
-    shares = {name: _part_of(view, terms, mask) for name, mask in masks.items()}
-    return _compared(shares, method, {name: int(mask.sum()) for name, mask in masks.items()})
+    return _compared(found, method, judged)
 
 
 def _terms(view: View, var_name: str | None) -> xr.DataArray:
@@ -354,53 +332,8 @@ def _terms(view: View, var_name: str | None) -> xr.DataArray:
     return terms
 
 
-def _parts(view: View, by: str) -> dict[str, np.ndarray]:
-    """Return which draws (chain, draw) are of each chain or mode."""
-    from scipy.sparse.csgraph import connected_components
-
-    chains, draws = view.num_chains, view.num_draws
-    stat = view.stat(schema.MODE)
-    if by == "mode" and stat is not None:
-        labels = stat
-    elif by == "mode":
-        # Chains are linked where every parameter has a small R-hat in both.
-        names = [name for name in view.variables if view.kinds.of.get(name) == "parameter"]
-        rows = np.moveaxis(view.draws(names or None).values, -1, 0)
-        linked = np.zeros((chains, chains), bool)
-        for first, second in combinations(range(chains), 2):
-            found = rhat(rows[:, [second, first]])
-            linked[second, first] = np.nanmax(found, initial=1.0) <= AGREE
-        modes = connected_components(linked, directed=False)[1]
-        labels = np.repeat(modes[:, None], draws, axis=1)
-    else:
-        labels = np.repeat(np.arange(chains)[:, None], draws, axis=1)
-    kinds = np.unique(labels)
-    if len(kinds) < 2:
-        one = "one chain" if chains == 1 else "chains that agree, modulo labels"
-        raise ArgumentError(
-            f"`{view.argument}` has {one}: there is nothing to stack"
-            + ("." if by == "chain" or chains == 1 else "; `by='chain'` compares its chains.")
-        )
-    return {f"{by} {int(kind)}": labels == kind for kind in kinds}
-
-
-def _part_of(view: View, terms: xr.DataArray, mask: np.ndarray) -> ELPDData:
-    """Leave observations out of the draws of one part."""
-    own = view.posterior
-    whole = mask.all(axis=1)
-    if (mask.any(axis=1) == whole).all():
-        return leave_one_out(LogLikelihood.of(terms.isel(chain=whole)), own.isel(chain=whole))
-    places = np.isin(own["draw"].values, terms["draw"].values)
-    some = terms.values[mask[:, places]][None]
-    lone = xr.DataArray(some, dims=terms.dims, name=terms.name)
-    return leave_one_out(LogLikelihood.of(lone), own, relative=1.0)
-
-
 def _compared(
-    found: Mapping[str, ELPDData],
-    method: str,
-    counts: Mapping[str, int] | None = None,
-    judged: Mapping[str, Carried] | None = None,
+    found: Mapping[str, ELPDData], method: str, judged: Mapping[str, Carried]
 ) -> ModelComparison:
     from arviz_stats import compare
 
@@ -418,7 +351,6 @@ def _compared(
     with np.errstate(divide="ignore"):
         stack = logsumexp(each + np.log(weights / weights.sum()), axis=1)
     columns = dict(zip(table.index, each.T, strict=True))
-    share = np.array([counts[name] if counts else 1 for name in table.index])
-    columns |= {"stack": stack, "unweighted": logsumexp(each + np.log(share / share.sum()), axis=1)}
+    columns |= {"stack": stack, "unweighted": logsumexp(each, axis=1) - np.log(each.shape[1])}
     pointwise = pd.DataFrame(columns, index=names_of(first))
-    return ModelComparison(table, dict(found), pointwise, judged or {})
+    return ModelComparison(table, dict(found), pointwise, judged)
