@@ -84,13 +84,10 @@ def loo(
     if len(named) > 1:
         found = compare_models(views, var_name=var_name)
         if json:
-            gain, error = found.gain()
             rows = found.table.to_dict(orient="index")
             said = {"answer": found.answer, "sentences": found.sentences}
             verdicts = {name: each.answer or None for name, each in found.judged.items()}
-            console.write_json(
-                {**said, "verdicts": verdicts, "models": rows, "gain": gain, "gain_se": error}
-            )
+            console.write_json({**said, "verdicts": verdicts, "models": rows})
             return
         for sentence in found.sentences:
             console.write_sentence(sentence)

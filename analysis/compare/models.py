@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 import xarray as xr
-from scipy.special import logsumexp
 
 from onebasin.base.card import Card, Shown, Words, in_brief, measured, number
 from onebasin.base.checks import checks_arguments, choose
@@ -121,10 +120,6 @@ def _by_name(values: xr.DataArray, dims: tuple[Hashable, ...]) -> pd.Series:
     return pd.Series(flat.values, index if index is not None and index.is_unique else None)
 
 
-SHOWN = 5
-"""Observations that a card lists."""
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class ModelComparison(Shown):
     """A comparison of models; made by `ob.compare_models`.
@@ -135,16 +130,12 @@ class ModelComparison(Shown):
         As of `arviz_stats.compare`, not rounded: a row a model, the best first, in nats.
     loo : mapping of str to ELPDData
         What the comparison rests on.
-    pointwise : DataFrame
-        The log predictive density of each observation that is left out, in nats: a column a model, `stack` by the
-        weights, and `unweighted` with every model counting the same.
     judged : mapping of str to Carried
         The verdict on each model's posterior, where it is at hand.
     """
 
     table: pd.DataFrame
     loo: Mapping[str, ELPDData]
-    pointwise: pd.DataFrame
     judged: Mapping[str, Carried] = field(default_factory=dict)
 
     @property
@@ -152,30 +143,10 @@ class ModelComparison(Shown):
         """The weight of each model, the best model first."""
         return self.table["weight"]
 
-    def gain(self, over: str = "unweighted") -> tuple[float, float]:
-        """Return by how much the stack predicts better.
-
-        Parameters
-        ----------
-        over : str
-            A model, or ``unweighted`` for their mixture without weights.
-
-        Returns
-        -------
-        tuple of float
-            The difference in elpd, summed over observations, and its standard error, in nats. The weights were chosen
-            for these observations, so that it is optimistic.
-
-        Raises
-        ------
-        ValueError
-            If there is no such model.
-        """
-        if over not in self.pointwise:
-            known = ", ".join(map(str, self.pointwise))
-            raise ArgumentError(f"`over` is {over!r}; choose among {known}.")
-        gap = (self.pointwise["stack"] - self.pointwise[over]).to_numpy()
-        return float(gap.sum()), float(np.sqrt(len(gap)) * gap.std(ddof=1))
+    @property
+    def observations(self) -> int:
+        """Observations that were left out one by one."""
+        return int(next(iter(self.loo.values())).elpd_i.size)
 
     @property
     def alike(self) -> tuple[str, ...]:
@@ -197,7 +168,7 @@ class ModelComparison(Shown):
             who = f"No difference can be seen between {in_brief(self.alike)}"
             said = f"{who} (at most {gap}, below two standard errors)."
             return f"{said} Worse: {rest}." if rest else said
-        few = ", which few observations make too small" if len(self.pointwise) < FEW else ""
+        few = ", which few observations make too small" if self.observations < FEW else ""
         times = f" ({number(value / error, 2)} standard errors{few})" if error > 0 else ""
         best, second = self.table.index[:2]
         return f"`{best}` predicts better than `{second}` by {gap}{times}."
@@ -212,18 +183,9 @@ class ModelComparison(Shown):
     def sentences(self) -> list[str]:
         """The findings, a sentence each, the answer first."""
         told = ", ".join(f"{name} {number(weight, 2)}" for name, weight in self.weights.items())
-        best = str(self.table.index[0])
-        gap = (self.pointwise["stack"] - self.pointwise["unweighted"]).to_numpy()
         bad = [name for name, word in self.table["diag_elpd"].items() if word]
         caution = " They rest on a difference that cannot be seen: choose no model by them."
-        said = [
-            *self.unusable,
-            self.answer,
-            f"Weights: {told}.{caution * (len(self.alike) > 1)}",
-            f"The stack predicts better than {best} alone by {measured(*self.gain(best))}.",
-            f"It predicts better than the mixture without weights by {measured(*self.gain())}: {int((gap > 0).sum())} "
-            f"of {len(gap)} observations are predicted better.",
-        ]
+        said = [*self.unusable, self.answer, f"Weights: {told}.{caution * (len(self.alike) > 1)}"]
         if bad:
             said.append(
                 f"Pareto k is too large for some observations of {', '.join(map(str, bad))}: give "
@@ -238,8 +200,6 @@ class ModelComparison(Shown):
         return frame_table(self.table, "Leave-one-out prediction, in nats", names)
 
     def _card(self) -> Card:
-        gap = self.pointwise["stack"] - self.pointwise["unweighted"]
-        most = gap.sort_values(ascending=False).head(SHOWN)
         heading = (
             "No difference can be seen" if self.alike[1:] else f"{self.alike[0]} predicts best"
         )
@@ -250,7 +210,6 @@ class ModelComparison(Shown):
                 *(Words(each, flag="bad") for each in self.sentences[:bad]),
                 *map(Words, self.sentences[bad:]),
                 self.summary,
-                frame_table(most.to_frame("nats"), "What the stack predicts better"),
             ),
             "bad" if bad else "",
         )
@@ -281,8 +240,7 @@ def compare_models(
     Returns
     -------
     ModelComparison
-        ArviZ's table of elpd, differences with standard errors and weights, in nats; and which observations the stack
-        predicts better.
+        ArviZ's table of elpd, differences with standard errors and weights, in nats, and the answer in words.
 
     Raises
     ------
@@ -346,11 +304,4 @@ def _compared(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what they say stands in the table
         table = compare(alike, method=method, round_to="none")
-    each = each[:, [list(found).index(name) for name in table.index]]
-    weights = np.clip(table["weight"].to_numpy(float), 0.0, None)
-    with np.errstate(divide="ignore"):
-        stack = logsumexp(each + np.log(weights / weights.sum()), axis=1)
-    columns = dict(zip(table.index, each.T, strict=True))
-    columns |= {"stack": stack, "unweighted": logsumexp(each, axis=1) - np.log(each.shape[1])}
-    pointwise = pd.DataFrame(columns, index=names_of(first))
-    return ModelComparison(table, dict(found), pointwise, judged)
+    return ModelComparison(table, dict(found), judged)
