@@ -212,10 +212,11 @@ def mnist(*, folder: Path | None = None, precision: Precision = "float64") -> Da
     `folder` has the four IDX files; by default it is `mnist/` in `$ONEBASIN_DATA`, else in the cache. Pixels of the
     default `precision` take 0.4 GB. `MissingDataError` or `CorruptDataError` if a file is missing or broken.
     """
-    paths = find("mnist", FILES, folder=folder)
+    images, labels, test_images, test_labels = find("mnist", FILES, folder=folder)
     source = "MNIST (LeCun, Cortes and Burges), pixels divided by 255"
-    held_out = _mnist_part(*paths[2:], precision, f"{source}; test images")
-    return _mnist_part(*paths[:2], precision, f"{source}; training images", held_out=held_out)
+    held_out = _mnist_part(test_images, test_labels, precision, f"{source}; test images")
+    source = f"{source}; training images"
+    return _mnist_part(images, labels, precision, source, held_out=held_out)
 
 
 def _mnist_part(

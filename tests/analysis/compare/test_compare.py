@@ -10,6 +10,7 @@ from scipy.stats import norm
 
 from onebasin.analysis.compare.compare import compare
 from onebasin.analysis.compare.comparison import BASELINE
+from onebasin.analysis.diagnostics.diagnose import diagnose
 from onebasin.analysis.report import comparison_table
 from onebasin.base.table import Table
 from onebasin.models.networks.architecture import Network
@@ -215,3 +216,12 @@ def test_a_drift_within_the_truth_voids_the_other_p_values(fit):
     assert compare({"a": fit(moved=2.0), "b": fit()}, truth="a").warnings
     found = compare({"a": fit(), "b": fit(moved=2.0)}, truth="a")
     assert found.warnings == ()
+
+
+def test_a_diagnosis_at_hand_is_what_a_comparison_says_of_a_posterior(make_mcmc, rng):
+    trees = {name: make_mcmc({"mu": rng.normal(size=(4, 100))}) for name in "ab"}
+    stuck = diagnose(make_mcmc({"mu": np.ones((4, 100))}))
+    found = compare(trees, permutations=9, diagnoses={"b": stuck})
+    (warning,) = (each for each in found.warnings if each.startswith("`b`: Do not use these draws"))
+    assert "Nothing moves" in warning
+    assert found.table.equals(compare(trees, permutations=9).table)

@@ -114,7 +114,9 @@ def test_missing_files_are_named_with_the_variable_and_the_places(empty_places, 
     with pytest.raises(MissingDataError, match=r"t10k-labels.* not found .*ONEBASIN_DATA"):
         load_data("mnist")
     monkeypatch.setenv("ONEBASIN_DATA", str(empty_places / "mine"))
-    with pytest.raises(MissingDataError, match=r"yacht\.data not found in .*mine/uci, .*put the data in"):
+    with pytest.raises(
+        MissingDataError, match=r"yacht\.data not found in .*mine/uci, .*put the data in"
+    ):
         load_data("yacht")
 
 
