@@ -204,7 +204,9 @@ def checks_arguments[F: Callable[..., Any]](function: F) -> F:
         if not kinds:  # at the first call: annotations may name what is imported later
             kinds.update(_kinds(function))
         bound = _bound(function.__name__, signature, given, named)
-        for name, value in bound.arguments.items():
+        several = {name for name, p in signature.parameters.items() if p.kind is p.VAR_POSITIONAL}
+        pairs = ((n, v if n in several else (v,)) for n, v in bound.arguments.items())
+        for name, value in ((name, value) for name, values in pairs for value in values):
             kind = kinds.get(name)
             if kind and value is not signature.parameters[name].default and not kind.allows(value):
                 # NaN and infinity are of the right kind, and no value for it.

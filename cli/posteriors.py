@@ -206,8 +206,6 @@ def convert(
     console.write_remark(f"wrote {out}", "good")
 
 
-_LEFT_OUT = ("of sd", "MCSE", "median", "tail ESS", "95 %", "5 %", "bulk ESS", "sd")
-"""Columns that are left out where a terminal is narrow, in this order."""
 _TAILS = "Tail ESS is that of the 5 % and 95 % quantiles; `az.summary` takes its own interval's, 11 % and 89 %."
 
 
@@ -218,7 +216,9 @@ def write_findings(
     if json:
         console.write_json({**diagnosis.to_dict(), "file": file})
         return
-    console.write_card(diagnosis.card(whole=details), left_out=_LEFT_OUT)
+    from onebasin.analysis.diagnostics.measured import LEFT_OUT
+
+    console.write_card(diagnosis.card(whole=details), left_out=LEFT_OUT)
     if not details:
         console.write_sentence("More: --details")
         return

@@ -51,9 +51,9 @@ print(text[text.index("parameters {") :])
 # ## Sampled twice
 
 # %%
-settings = ob.Nuts(warmup=draws, draws=draws)
 posteriors = {
-    engine: ob.infer(target, settings, engine=engine, seed=2) for engine in ("numpyro", "stan")
+    engine: ob.nuts(target, warmup=draws, draws=draws, engine=engine, seed=2)
+    for engine in ("numpyro", "stan")
 }
 
 # %% [markdown]

@@ -9,7 +9,6 @@
 # posterior, is taken care of.
 
 # %%
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -58,14 +57,16 @@ target
 # Static HMC with long trajectories. The verdict comes first, and it is not "usable":
 
 # %%
-settings = ob.Hmc(
+warmup = 1000 if full else 150
+hmc = ob.hmc(
+    target,
     chains=chains,
-    warmup=1000 if full else 150,
+    warmup=warmup,
     draws=draws,
     trajectory_length=3.0,
     target_acceptance=0.9,
+    seed=1,
 )
-hmc = ob.infer(target, settings, seed=1)
 verdict = ob.diagnose(hmc)
 verdict
 
@@ -91,18 +92,14 @@ if full:
 #   HMC.
 
 # %%
-advi = ob.Advi(iterations=iterations, gradient_samples=5, learning_rate=0.05)
-symmetrised = ob.Symmetrised(steps=iterations // 2, learning_rate=0.02)
-ensemble = ob.networks.Ensemble(members=30, epochs=epochs, learning_rate=0.02)
-nuts = ob.Nuts(chains=chains, warmup=1000 if full else 150, draws=draws // 2)
-
+advi = {"iterations": iterations, "gradient_samples": 5, "learning_rate": 0.05}
 posteriors = {
     "HMC": hmc,
-    "NUTS": ob.infer(target, nuts, seed=2),
-    "mean-field ADVI": ob.infer(target, replace(advi, family="meanfield"), seed=1),
-    "full-rank ADVI": ob.infer(target, replace(advi, family="fullrank"), seed=1),
-    "symmetrised VI": ob.infer(target, symmetrised, seed=1),
-    "ensemble": ob.infer(target, ensemble, seed=1),
+    "NUTS": ob.nuts(target, chains=chains, warmup=warmup, draws=draws // 2, seed=2),
+    "mean-field ADVI": ob.advi(target, family="meanfield", **advi, seed=1),
+    "full-rank ADVI": ob.advi(target, family="fullrank", **advi, seed=1),
+    "symmetrised VI": ob.symmetrised_vi(target, steps=iterations // 2, learning_rate=0.02, seed=1),
+    "ensemble": ob.networks.ensemble(target, members=30, epochs=epochs, learning_rate=0.02, seed=1),
 }
 
 in_one_labelling = ob.align(hmc)

@@ -36,8 +36,7 @@ from onebasin.posteriors.draws import event_shapes
 from onebasin.posteriors.scratch import Scratch, close_with
 from onebasin.posteriors.view import View
 
-from ..discovery.density import DensityCheck, compare_densities, spelt
-from ..discovery.resolve import resolve
+from ..discovery.resolve import DensityCheck, compare_densities, resolve, spelt
 from .draws import workers
 from .reference import AlignmentRule, AlignmentTarget
 

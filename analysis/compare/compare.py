@@ -72,6 +72,7 @@ def compare(
     permutations: int = 499,
     seed: int = 0,
     progress: Progress | None = None,
+    diagnoses: Mapping[str, Any] | None = None,
 ) -> Comparison:
     """Compare posteriors with one of them: in prediction, and in weight space modulo symmetry.
 
@@ -102,6 +103,8 @@ def compare(
         Of permutations, and of the noise of predictions.
     progress : callable, optional
         Called with draws gone through and draws in all, of each alignment.
+    diagnoses : mapping of str to Diagnosis, optional
+        The results of `ob.diagnose` for some of these posteriors, if they are at hand; the others are diagnosed here.
 
     Returns
     -------
@@ -119,8 +122,7 @@ def compare(
     References
     ----------
     Székely and Rizzo 2013, Energy statistics, Journal of Statistical Planning and Inference 143(8), equation 2.1
-    (energy distance). Gretton, Borgwardt, Rasch, Schölkopf and Smola 2012, A kernel two-sample test, JMLR 13 (maximum
-    mean discrepancy, permutation p-values). Gneiting and Raftery 2007, JASA 102(477) (scores).
+    (energy distance). Gneiting and Raftery 2007, JASA 102(477) (scores).
 
     Examples
     --------
@@ -140,7 +142,8 @@ def compare(
     views = {name: as_view(posterior, f"posteriors[{name!r}]") for name, posterior in named.items()}
     check_comparable(views, truth)
     model = views[truth].network
-    judged = {n: carried(v, None, "draws", label_free=False) for n, v in views.items()}
+    at_hand = diagnoses or {}
+    judged = {n: carried(v, at_hand.get(n), "draws", label_free=False) for n, v in views.items()}
     resolved = resolve(views[truth], symmetry)
     if symmetry is None and model is None and not resolved.equal_modes:
         resolved = _of_another(views, judged) or resolved
@@ -200,7 +203,6 @@ def compare(
         caveat=resolved.caveat if aligned_by and resolved.source != "found" else "",
         found=resolved.caveat if aligned_by and resolved.source == "found" else "",
         permutations=permutations if weights else 0,
-        half=not is_reference,
         shared=shared,
         obstacles=obstacles,
         labels=labels,
@@ -209,7 +211,7 @@ def compare(
         copies=[n for n, v in views.items() if n != truth and share_draws(v, views[truth])],
     )
     told = tuple(account.notes()), tuple(account.warnings())
-    return Comparison(kind, truth, table, *told, moments, frame)
+    return Comparison(kind, truth, table, *told, moments, not is_reference, frame)
 
 
 def _of_another(views: Mapping[str, View], judged: Mapping[str, Carried]) -> Resolved | None:

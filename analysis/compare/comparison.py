@@ -47,7 +47,6 @@ class Account:
     rule: str  # By which draws were aligned, in words.
     caveat: str  # What nobody has checked of the symmetry.
     permutations: int  # 0 where draws were not compared.
-    half: bool  # Whether means are those of the truth's second half.
     shared: Shared | None  # Variables; None where they were chosen or are a network's weights.
     obstacles: Mapping[str, str]  # Why the weights of some posteriors were not compared, by name.
     labels: Mapping[str, tuple[str, ...]]  # Words of a symmetry that chains show, by posterior.
@@ -70,8 +69,6 @@ class Account:
         yield (
             f"Baseline (`floor`): the distance between the two halves of `{truth}`. Values this small are noise."
         )
-        if "max_abs_z" in self.table and self.half:
-            yield f"Means of `{truth}` are those of its second half."
         if self.rule:
             yield f"{self.rule} Labels were fitted on the first half of `{truth}`."
         if self.caveat:
@@ -83,7 +80,8 @@ class Account:
             )
             tests = int(self.table["energy_p"].notna().sum())
             yield (
-                f"p-values are by {self.permutations} permutations, each for itself; there are {tests} of each kind."
+                f"p-values use {self.permutations} permutations each and are not corrected for multiple testing "
+                f"({tests} test{'s' * (tests > 1)} of each kind)."
             )
         if self.shared is not None and self.shared.only_in:
             sides: dict[str, list[str]] = {}
@@ -103,12 +101,11 @@ class Account:
             yield f"`{name}`: {why}"
         if self.own_points and self.points is not None:
             yield "The points are training data, where scores are optimistic; give other points to see predictions."
-        ours = self.targets[truth]
-        other = [f"`{name}` ({target})" for name, target in self.targets.items() if target != ours]
-        if other and self.points is None:  # the data of networks have been compared
+        targets = dict.fromkeys(self.targets.values())
+        if len(targets) > 1 and self.points is None:  # the data of networks have been compared
             yield (
-                f"Targets have other names than that of `{truth}` ({ours}): "
-                f"{', '.join(other)}. Are they the same model of the same data?"
+                f"The posteriors come from targets with different names ({in_brief([*targets])}). Are they the same "
+                "model of the same data?"
             )
         for name in self.copies:
             yield (
@@ -153,7 +150,7 @@ class Account:
             )
 
 
-WEIGHTS = ("energy", "energy_p", "mmd", "mmd_p", "num_draws")
+WEIGHTS = ("energy", "energy_p", "num_draws")
 MOMENTS = ("max_abs_z", "max_abs_d", "verdict")
 
 
@@ -173,7 +170,7 @@ class Comparison(Shown):
         single_draw_accuracy, mutual_information. Of a regression: mean_distance (root mean square over points,
         in the truth's standard deviations of f), rmse, coverage_50, coverage_95, crps, log_score. Of
         parameters: max_abs_z, max_abs_d and verdict, of `compare_moments`. Always:
-        energy, energy_p, mmd, mmd_p of `two_sample`, and num_draws, the draws that these
+        energy and energy_p of `two_sample`, and num_draws, the draws that these
         are of (for `floor`, of its second part). NaN where there is nothing to say.
     notes : tuple of str
         What was compared, in words.
@@ -181,6 +178,8 @@ class Comparison(Shown):
         What to beware of, in words.
     moments : mapping of str to MomentComparison
         Means of each posterior compared with the truth's, parameter by parameter; empty for networks.
+    halved : bool
+        Whether the truth's means are those of the second half of its chains only.
     frame : CommonFrame, optional
         Variables, labelling and scale in which draws were compared; None where only predictions were.
     """
@@ -191,6 +190,7 @@ class Comparison(Shown):
     notes: tuple[str, ...]
     warnings: tuple[str, ...]
     moments: Mapping[str, MomentComparison] = field(default_factory=dict)
+    halved: bool = False
     frame: CommonFrame | None = None
 
     @property
@@ -325,11 +325,15 @@ def _moments(found: MomentComparison) -> str:
 def _draws(row: pd.Series, mixed: bool) -> str:
     p = row.get("energy_p", math.nan)
     if not math.isfinite(p):
-        return "" if not math.isfinite(row.get("energy", math.nan)) else "draws could not be tested"
+        return (
+            ""
+            if not math.isfinite(row.get("energy", math.nan))
+            else "the joint distributions could not be tested"
+        )
     if not mixed:
-        return "draws are not judged, for the truth's own chains differ"
+        return "the joint distributions are not compared, because the truth's own chains differ"
     if p <= SMALL:
-        return f"draws lie elsewhere (energy test, p = {number(p, 2)})"
+        return f"the joint distributions differ (energy test, p = {number(p, 2)})"
     if p <= WEAK:
-        return f"draws may lie elsewhere (energy test, p = {number(p, 2)})"
-    return f"the energy test does not tell draws apart (p = {number(p, 2)})"
+        return f"the joint distributions may differ (energy test, p = {number(p, 2)})"
+    return f"the joint distributions are not seen to differ (energy test, p = {number(p, 2)})"

@@ -8,7 +8,7 @@ Vehtari and Gelman 2022, JMLR 23).
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ import xarray as xr
 from scipy.special import logsumexp
 
 from onebasin.base.card import Card, Shown, Words, in_brief, measured, number
-from onebasin.base.checks import check_count, check_seed, checks_arguments, choose
+from onebasin.base.checks import checks_arguments, choose
 from onebasin.base.errors import ArgumentError
 from onebasin.base.run_log import notice
 from onebasin.base.table import Table, frame_table
@@ -95,40 +95,35 @@ def paired(found: Mapping[str, ELPDData]) -> np.ndarray:
 
     Numbers from 0 in order are places, not names.
     """
-    first, *others = found
-    base = found[first].elpd_i
-    columns = [base.values.ravel()]
-    own = _labels(base)
-    for name in others:
-        each = found[name].elpd_i
-        if each.size != base.size:
-            told = ", ".join(f"{n} of {one.elpd_i.size}" for n, one in found.items())
+    dims = next(iter(found.values())).elpd_i.dims
+    each = {name: _by_name(one.elpd_i, dims) for name, one in found.items()}
+    (first, base), *others = each.items()
+    if len({column.size for column in each.values()}) > 1:
+        told = ", ".join(f"{name} of {column.size}" for name, column in each.items())
+        raise ArgumentError(
+            f"`models` are of different numbers of observations ({told}): compare models of one data set."
+        )
+    columns = [base.to_numpy()]
+    for name, own in others:
+        places = any(isinstance(column.index, pd.RangeIndex) for column in (base, own))
+        lacks = [] if places else [str(label) for label in base.index.difference(own.index)]
+        if lacks:
             raise ArgumentError(
-                f"`models` are of different numbers of observations ({told}): compare models of one data set."
+                f"`models` are of different observations: {name} lacks {in_brief(lacks, NAMED)} of {first}. "
+                "Compare models of one data set, with the same names (coordinates) of observations."
             )
-        if {*each.dims} == {*base.dims}:
-            each = each.transpose(*base.dims)
-        labels, values = _labels(each), each.values.ravel()
-        if own is not None and labels is not None and own != labels:
-            if {*own} != {*labels}:
-                there = [str(x) for x in own if x not in {*labels}]
-                raise ArgumentError(
-                    f"`models` are of different observations: {name} lacks {in_brief(there, NAMED)} of {first}. "
-                    "Compare models of one data set, with the same names (coordinates) of observations."
-                )
-            places = {label: place for place, label in enumerate(labels)}
-            values = values[[places[label] for label in own]]
-        columns.append(values)
+        columns.append((own if places else own.reindex(base.index)).to_numpy())
     return np.stack(columns, axis=1)
 
 
-def _labels(values: Any) -> list[Any] | None:
-    """Name the observations; None where they have only places, or some share a name."""
+def _by_name(values: xr.DataArray, dims: tuple[Hashable, ...]) -> pd.Series:
+    """Give densities by the names of the observations; by places where these are numbers, or some share a name."""
+    values = values.transpose(*dims) if {*values.dims} == {*dims} else values
     flat = values.stack(obs=values.dims) if values.ndim != 1 else values
     axes = [values.indexes.get(dim) for dim in values.dims]
     named = any(a is not None and list(a) != list(range(len(a))) for a in axes)
-    labels = list(flat.indexes[flat.dims[0]]) if named else None
-    return labels if labels is not None and len({*labels}) == len(labels) else None
+    index = flat.indexes[flat.dims[0]] if named else None
+    return pd.Series(flat.values, index if index is not None and index.is_unique else None)
 
 
 SHOWN = 5
@@ -148,10 +143,6 @@ class ModelComparison(Shown):
     pointwise : DataFrame
         The log predictive density of each observation that is left out, in nats: a column a model, `stack` by the
         weights, and `unweighted` with every model, or every draw of one posterior, counting the same.
-    view : View or None
-        The posterior, with its labels aligned, whose parts were compared.
-    masks : mapping of str to array (chain, draw), or None
-        Which draws are of each part.
     judged : mapping of str to Carried
         The verdict on each model's posterior, where it is at hand.
     """
@@ -159,8 +150,6 @@ class ModelComparison(Shown):
     table: pd.DataFrame
     loo: Mapping[str, ELPDData]
     pointwise: pd.DataFrame
-    view: View | None = None
-    masks: Mapping[str, np.ndarray] | None = None
     judged: Mapping[str, Carried] = field(default_factory=dict)
 
     @property
@@ -192,55 +181,6 @@ class ModelComparison(Shown):
             raise ArgumentError(f"`over` is {over!r}; choose among {known}.")
         gap = (self.pointwise["stack"] - self.pointwise[over]).to_numpy()
         return float(gap.sum()), float(np.sqrt(len(gap)) * gap.std(ddof=1))
-
-    def to_tree(self, *, draws: int = 1000, seed: int = 0) -> xr.DataTree:
-        """Draw the stack's posterior: draws of the parts in proportion to their weights.
-
-        Parameters
-        ----------
-        draws : int
-            How many.
-        seed : int
-            Of the choice.
-
-        Returns
-        -------
-        DataTree
-            One chain of the groups that have all draws, for `ob.predict` and plots. The draws are independent choices
-            among those that there are.
-
-        Raises
-        ------
-        ValueError
-            If separate models were compared, whose parameters are not the same.
-        """
-        check_count("draws", draws)
-        check_seed(seed)
-        if self.view is None or self.masks is None:
-            raise ArgumentError("Separate models have no common posterior: predict with each one.")
-        rng = np.random.default_rng(seed)
-        weights = np.clip(self.weights.to_numpy(float), 0.0, None)
-        counts = rng.multinomial(draws, weights / weights.sum())
-        parts = [
-            rng.choice(np.flatnonzero(self.masks[name]), count)
-            for name, count in zip(self.table.index, counts, strict=True)
-        ]
-        chain, draw = np.divmod(np.concatenate(parts), self.view.num_draws)
-        at = {
-            d: xr.DataArray(p, dims="draw")
-            for d, p in zip(schema.SAMPLE_DIMS, (chain, draw), strict=True)
-        }
-        groups: dict[str, xr.Dataset] = {}
-        for name, node in self.view.tree.children.items():
-            held = node.to_dataset()
-            if name in (schema.POSTERIOR, *schema.DRAW_GROUPS) and schema.EVERY not in held.attrs:
-                held = held.drop_vars(schema.SAMPLE_DIMS, errors="ignore").isel(at)
-                groups[name] = held.expand_dims(chain=[0]).transpose(*schema.SAMPLE_DIMS, ...)
-            elif name in schema.DATA_GROUPS:
-                groups[name] = held
-        tree = xr.DataTree.from_dict(groups)
-        tree.attrs = dict(self.view.tree.attrs)
-        return tree
 
     @property
     def alike(self) -> tuple[str, ...]:
@@ -402,7 +342,7 @@ def compare_models(
     masks = _parts(view, by)
     terms = _terms(view, var_name)
     shares = {name: _part_of(view, terms, mask) for name, mask in masks.items()}
-    return _compared(shares, method, view, masks)
+    return _compared(shares, method, {name: int(mask.sum()) for name, mask in masks.items()})
 
 
 def _terms(view: View, var_name: str | None) -> xr.DataArray:
@@ -459,8 +399,7 @@ def _part_of(view: View, terms: xr.DataArray, mask: np.ndarray) -> ELPDData:
 def _compared(
     found: Mapping[str, ELPDData],
     method: str,
-    view: View | None = None,
-    masks: Mapping[str, np.ndarray] | None = None,
+    counts: Mapping[str, int] | None = None,
     judged: Mapping[str, Carried] | None = None,
 ) -> ModelComparison:
     from arviz_stats import compare
@@ -479,10 +418,7 @@ def _compared(
     with np.errstate(divide="ignore"):
         stack = logsumexp(each + np.log(weights / weights.sum()), axis=1)
     columns = dict(zip(table.index, each.T, strict=True))
-    counts = np.array([1 if masks is None else masks[name].sum() for name in table.index])
-    columns |= {
-        "stack": stack,
-        "unweighted": logsumexp(each + np.log(counts / counts.sum()), axis=1),
-    }
+    share = np.array([counts[name] if counts else 1 for name in table.index])
+    columns |= {"stack": stack, "unweighted": logsumexp(each + np.log(share / share.sum()), axis=1)}
     pointwise = pd.DataFrame(columns, index=names_of(first))
-    return ModelComparison(table, dict(found), pointwise, view, masks, judged or {})
+    return ModelComparison(table, dict(found), pointwise, judged or {})

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,18 +19,16 @@ from onebasin.base.table import Flag
 from onebasin.models.symmetry.blocks import Symmetry, equal_modes
 from onebasin.posteriors.view import DensityAtDraws, Posterior, View, as_view
 
-from ..discovery.density import LeavesPosterior
-from ..discovery.resolve import resolve
-from .answers import blamed, of_chains, of_stopped
+from ..discovery.resolve import LeavesPosterior, resolve
 from .approximations import modulo, of_others
 from .causes import not_finite, stuck, unread_weights
-from .checks import besides, check, notes, remarks
 from .invariants import points_at
-from .judge import Case
+from .judge import Case, of_chains, of_stopped
 from .labels import Labels, declared_blocks, diagnose_aligned, look_for_labels
 from .measure import Facts, gather, measure
+from .measured import ParameterTable
 from .result import AlignedDiagnosis, Diagnosis
-from .verdict import PER_CHAIN, Limits, said_once
+from .verdict import PER_CHAIN, Limits
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -146,23 +143,17 @@ def diagnose(
     caveat = raw.symmetry_caveat
     if aligned is not None and resolve(view, aligned.alignment.symmetry).in_file:
         caveat = aligned.alignment.unchecked
-    found = replace(
-        raw,
-        aligned=aligned,
-        deciding=deciding,
-        points=points,
-        judgement=verdict,
-        symmetry_caveat=caveat,
-    )
-    # The checks are judged by what the answer rests on; then comes what it leaves open.
-    checks = blamed(check(found), verdict.causes)
-    left_out = tuple(besides(found, integers))
-    open_ = (*remarks(found, checks, verdict), *verdict.remarks)
+    # Single integers that decide are not left out.
+    every = raw.left_out.items()
+    left_out = {why: tuple(n for n in names if n not in integers) for why, names in every}
     return replace(
-        found,
-        checks=checks,
-        judgement=replace(verdict, remarks=open_, besides=left_out),
-        notes=said_once(notes(found, checks, left_out)),
+        raw,
+        answered=verdict,
+        aligned=aligned,
+        points=points,
+        deciding=deciding,
+        left_out=left_out,
+        symmetry_caveat=caveat,
     )
 
 
@@ -173,7 +164,7 @@ def summary(
     var_names: str | Sequence[str] | None = None,
     symmetry: Symmetry | str | Sequence[str] | None = None,
 ) -> pd.DataFrame:
-    """Return the table that `diagnose` prints, every row and digit of it.
+    """Return the table that `diagnose` prints. It prints in the same way, and holds every row and digit.
 
     Parameters
     ----------
@@ -200,7 +191,8 @@ def summary(
     >>> ob.summary(posterior, var_names="theta").index.tolist()
     ['theta']
     """
-    return diagnose(posterior, var_names=var_names, symmetry=symmetry).shown
+    diagnosis = diagnose(posterior, var_names=var_names, symmetry=symmetry)
+    return ParameterTable(diagnosis.shown, diagnosis.numbers)
 
 
 def _labels(facts: Facts, given: Symmetry | None, align: bool, **options: Any) -> Labels:
@@ -214,10 +206,6 @@ def _labels(facts: Facts, given: Symmetry | None, align: bool, **options: Any) -
         if given is not None:
             raise
         return Labels("partial", facts, blocks, reason=refusal.reason)
-
-
-KNOWN: WeakKeyDictionary[View, Diagnosis] = WeakKeyDictionary()
-"""Diagnoses of posteriors that were made already."""
 
 
 @dataclass(frozen=True)
@@ -242,9 +230,8 @@ def carried(view: View, diagnosis: Any, results: str, *, label_free: bool) -> Ca
             f"`diagnosis` is a {type(diagnosis).__name__}; give what `ob.diagnose` returned of this posterior."
         )
     try:
-        if (found := diagnosis or KNOWN.get(view)) is None:
-            # No prediction of a network depends on its labels.
-            found = KNOWN[view] = diagnose(view, align=view.network is None)
+        # No prediction of a network depends on its labels.
+        found = diagnosis or diagnose(view, align=view.network is None)
     except OnebasinError as error:
         return Carried("", f"The posterior could not be judged: {error}", "warn")
     answer = found.verdict or ""

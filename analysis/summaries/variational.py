@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal, SupportsFloat
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -28,7 +28,7 @@ from jaxtyping import Float
 
 from onebasin.base.card import Card, Part, Shown, Words, measured, number
 from onebasin.base.errors import ArgumentError
-from onebasin.base.table import Flag, Table
+from onebasin.base.table import Flag, frame_table
 from onebasin.posteriors import schema
 from onebasin.posteriors.pareto import khat_limit, pareto_khat
 from onebasin.posteriors.view import Posterior, View, as_view
@@ -298,8 +298,8 @@ class Elbo(Shown):
             "" if self.log_group_order is None else f" of at most {number(self.log_group_order, 4)}"
         )
         lower, upper = row["information_lower"], row["information_upper"]
-        exact = self._is_exact.iloc[self.best]
-        gain = number(lower, 4) if exact else f"between {number(lower, 4)} and {number(upper, 4)}"
+        ends = tuple(dict.fromkeys((number(lower, 4), number(upper, 4))))
+        gain = f"between {' and '.join(ends)}" if len(ends) > 1 else ends[0]
         return (
             f"Averaging over the symmetry gains {gain} nats{most}: without it the ELBO is "
             f"{measured(row['elbo'], row['elbo_mcse'])}."
@@ -308,40 +308,10 @@ class Elbo(Shown):
     def _card(self) -> Card:
         parts: list[Part] = [Words(sentence) for sentence in self.sentences]
         heading, flag = _HEADINGS[self.state]
-        return Card(f"Variational fit: {heading}", (*parts, self._shown_table()), flag)
-
-    def _shown_table(self) -> Table:
-        columns = {"elbo": "ELBO", "elbo_mcse": "error"}
-        if self.is_symmetrised:
-            columns |= _bounded("information", "gain", apart=not self._is_exact.all())
-            columns |= _bounded("symmetrised_elbo", "symmetrised", apart=not self._is_exact.all())
-        columns |= {"converged": "rule met"}
-        order = self._lower.sort_values(ascending=False).index
-
-        def cell(name: str, value: SupportsFloat) -> str:
-            if name == "converged":
-                return "yes" if value else "no"
-            return number(value, 2 if name.endswith("mcse") else 5)
-
-        rows = tuple(
-            (f"fit {fit}", *(cell(name, self.table[name].loc[fit]) for name in columns))
-            for fit in order[:LAST]
-        )
+        best_first = self.table.loc[self._lower.sort_values(ascending=False).index[:LAST]]
         more = f", {LAST} of {len(self.table)}" if len(self.table) > LAST else ""
-        return Table(("", *columns.values()), rows, f"nats at the end, best fit first{more}")
-
-    @property
-    def _is_exact(self) -> pd.Series:
-        """Tell whether the two bounds of the information lie within their errors."""
-        upper, lower = self.table["information_upper"], self.table["information_lower"]
-        error = self.table["information_lower_mcse"] + self.table["information_upper_mcse"]
-        return upper - lower <= np.maximum(error, 1e-6 * upper.abs())
-
-
-def _bounded(name: str, said: str, *, apart: bool) -> dict[str, str]:
-    """Columns of two bounds, or of one where they are the same."""
-    lower, upper = f"{name}_lower", f"{name}_upper"
-    return {lower: f"{said} ≥", upper: f"{said} ≤"} if apart else {lower: said}
+        caption = f"fits by number, in nats at the end, best first{more}"
+        return Card(f"Variational fit: {heading}", (*parts, frame_table(best_first, caption)), flag)
 
 
 def elbo(posterior: Posterior) -> Elbo:

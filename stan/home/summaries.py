@@ -25,20 +25,20 @@ LARGEST_RHAT = 1.01499
 
 
 @dataclass(frozen=True)
-class _Draws:
+class _ChainDraws:
     names: tuple[str, ...]
     values: rhat_ess.Rows  # (column, chain, draw)
     depths: tuple[int, ...]  # Tree-depth limit of each chain.
     seconds: float  # Sampling time of all chains; NaN if a file does not say it.
 
 
-def _read(paths: Sequence[str]) -> _Draws:
+def _read(paths: Sequence[str]) -> _ChainDraws:
     files = [ChainFile.of(Path(path)) for path in paths]
     for file in files:
         file.check()
     check_together(files)
     values = [np.concatenate(list(file.tables()))[file.skipped :] for file in files]
-    return _Draws(
+    return _ChainDraws(
         files[0].columns,
         np.moveaxis(np.stack(values), -1, 0),
         tuple(file.header.count("max_depth") or 10 for file in files),
@@ -131,7 +131,7 @@ def diagnose(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _sampler_checks(draws: _Draws) -> Iterator[tuple[str, str]]:
+def _sampler_checks(draws: _ChainDraws) -> Iterator[tuple[str, str]]:
     """Yield what is wrong with the sampler, empty if nothing is, and what is said otherwise."""
     own = dict(zip(draws.names, draws.values, strict=True))
     if (depths := own.get("treedepth__")) is not None:
@@ -167,7 +167,7 @@ def _share(count: int, of: int) -> str:
     return f"{count} of {of} ({100 * count / of:.2f}%)"
 
 
-def _convergence_checks(draws: _Draws) -> Iterator[tuple[str, str]]:
+def _convergence_checks(draws: _ChainDraws) -> Iterator[tuple[str, str]]:
     named = [place for place, name in enumerate(draws.names) if "__" not in name]
     rows = draws.values[named]
     varies = _varying(rows)

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from onebasin.inference import Nuts
+from onebasin.models.data import load_data
 from onebasin.studies.registry import STUDIES
-
-from ..studies.toys import few_points
 
 SMALL = ("--chains", "2", "--warmup", "10", "--draws", "40")
 GIVENS = ("--parametrisations", "givens", "--engine", "stan")
@@ -23,6 +22,10 @@ def interrupted(call):
 @pytest.fixture
 def teacher(onebasin, here, sampler, monkeypatch):
     """Run three cells of the two-unit teacher in the folder `run`, without figures."""
+
+    def few_points(seed, noise_sd=1.0):
+        return load_data("relu-teacher", seed=seed, noise_sd=noise_sd, num_test=6)
+
     monkeypatch.setattr("onebasin.studies.relu_teacher.design.teacher_data", few_points)
     monkeypatch.setattr("onebasin.studies.relu_teacher.figures.METHODS", ())
     words = ("study", "relu-teacher", "--out", "run", *SMALL, *GIVENS)

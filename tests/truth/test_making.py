@@ -18,7 +18,8 @@ from onebasin.models import Exchangeable
 from onebasin.models.transforms.distributions import OrderedNormal
 from onebasin.posteriors.references import FOLDER
 from onebasin.posteriors.view import as_view
-from onebasin.truth.making import Labelling, main, make, one_copy
+from onebasin.truth.labelling import Labelling, one_copy
+from onebasin.truth.making import main, make
 from onebasin.truth.problems import PROBLEMS
 
 Y = np.array([-1.4, -0.6, 0.3, 0.9, 1.2])

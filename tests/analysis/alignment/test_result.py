@@ -11,11 +11,9 @@ import xarray as xr
 
 import onebasin as ob
 from onebasin.analysis.alignment import align, element_of
-from onebasin.analysis.alignment.barriers import Transpositions
 from onebasin.base.files import pieces
 from onebasin.models.symmetry.blocks import Complement, Exchangeable, Rescalable, from_json, to_json
 
-from ...cards import check_page
 from .conftest import CASES, dataset, equal, plant
 
 
@@ -54,18 +52,6 @@ def test_the_rule_is_recorded(tree):
     for said in ("permutations of W1, b1, W2", "changes of sign", "diagonal Gaussian", "W1 by 0.5"):
         assert said in found.text
     assert found.posterior.attrs["alignment_rule"] == found.text
-
-
-@pytest.mark.parametrize("reference", ["draw", "mean", "posterior"])
-def test_the_rule_names_its_reference(tree, reference):
-    given = tree if reference == "posterior" else reference
-    text = align(tree, reference=given, reference_draw=(1, 2)).text
-    expected = {
-        "draw": "matched with chain 1, draw 2, by",
-        "mean": "the mean of the aligned draws, iterated from chain 1, draw 2",
-        "posterior": "the mean of another posterior",
-    }
-    assert expected[reference] in text
 
 
 def test_elements_travel_with_the_file(tree, tmp_path):
@@ -115,20 +101,6 @@ def test_every_kind_of_part_is_read_back(rng):
         element_of(found.to_dataset().drop_vars("block1_factors"), symmetry)
 
 
-def test_variables_in_another_order_of_axes_are_aligned_alike(tree):
-    turned = tree.copy()
-    turned["posterior"] = xr.DataTree(
-        tree["posterior"].to_dataset().transpose("draw", ..., "chain")
-    )
-    found, expected = align(turned), align(tree)
-    assert equal(found.element, expected.element)
-    aligned = found.posterior["posterior"]["W1"]
-    assert aligned.dims == turned["posterior"]["W1"].dims
-    np.testing.assert_array_equal(
-        aligned.transpose(*tree["posterior"]["W1"].dims), expected.posterior["posterior"]["W1"]
-    )
-
-
 MIXTURE = (Exchangeable({"mu": 0, "sigma": 0}),)
 SPREAD = np.array([0.3, 1.0, 3.0])
 
@@ -162,19 +134,6 @@ def test_draws_are_moved_to_where_the_earlier_alignment_moved_them(rng, values, 
     np.testing.assert_allclose(thrice.reference["mu"], first.reference["mu"], rtol=1e-12)
 
 
-def test_draws_with_a_spread_of_their_own_cost_what_they_did(rng, values):
-    # Units are found anew for other draws; neither they nor what a draw costs may depend on the company it is in.
-    first = align(dataset(values), MIXTURE, max_sweeps=60)
-    wide = {n: np.concatenate([v, 1e3 * v + 1e4], axis=1) for n, v in values.items()}
-    whole = align(dataset(wide), MIXTURE, reference=first)
-    np.testing.assert_array_equal(
-        whole.posterior["posterior"]["mu"][:, :500], first.posterior["posterior"]["mu"]
-    )
-    np.testing.assert_allclose(
-        whole.distance_after[:, :500], first.distance_after, rtol=1e-6, atol=1e-9
-    )
-
-
 def test_an_alignment_of_other_things_is_refused(rng, values):
     first = align(dataset(values), MIXTURE)
     with pytest.raises(ValueError, match="that matched no tau, and `posterior` holds it"):
@@ -182,27 +141,3 @@ def test_an_alignment_of_other_things_is_refused(rng, values):
     few = {name: v[..., :2] for name, v in values.items()}
     with pytest.raises(ValueError, match=r"mu of shape \(3,\), and `posterior` holds it with"):
         align(dataset(few), MIXTURE, reference=first)
-
-
-@pytest.fixture
-def switched(make_mcmc, rng):
-    """Two components, of which two of four chains have the labels changed."""
-    mu = np.array([-4.0, 4.0]) + rng.normal(size=(4, 50, 2))
-    mu[::2] = mu[::2, :, ::-1]
-    return make_mcmc({"mu": mu})
-
-
-def test_an_alignment_says_what_it_moved_and_where_the_draws_are(switched):
-    aligned = ob.align(switched, (ob.Exchangeable({"mu": 0}),))
-    text = repr(aligned)
-    assert "`.posterior` holds the aligned draws" in text
-    assert " ".join(aligned.caveat.split()) in " ".join(text.split())
-    assert "array(" not in text
-    check_page(aligned._repr_html_())
-
-
-def test_transpositions_are_counted_by_block_where_there_are_several():
-    counts = np.array([[0, 1], [2, 1]])
-    assert "block 1" in repr(Transpositions((counts, counts + 1)))
-    assert "block" not in repr(Transpositions((counts,)))
-    check_page(Transpositions((counts,))._repr_html_())

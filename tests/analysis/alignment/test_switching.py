@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from onebasin.analysis.alignment import align, switching
-from onebasin.analysis.alignment.switching import one_labelling, reassigned, shuffle_parts
-from onebasin.models.symmetry.blocks import Exchangeable, Flip
+from onebasin.analysis.alignment.switching import one_labelling, reassigned
+from onebasin.models.symmetry.blocks import Exchangeable
 from onebasin.models.symmetry.elements import Permuted
 from onebasin.models.symmetry.group import Group
 
@@ -53,17 +53,6 @@ def test_noise_gains_as_much_as_noise(rng):
     assert 0.6 < found.reassigned[1] < 0.9
 
 
-def test_shuffling_keeps_parts_whole(rng):
-    symmetry = (Exchangeable({"a": 1, "b": 0}),)
-    b = np.arange(2 * 5 * 3, dtype=float).reshape(2, 5, 3)
-    a = np.stack([b, -b], axis=2)
-    out = shuffle_parts({"a": a, "b": b}, Group(symmetry, {"a": (2, 3), "b": (3,)}), rng)
-    np.testing.assert_array_equal(out["a"][:, :, 0], out["b"])
-    np.testing.assert_array_equal(out["a"][:, :, 1], -out["b"])
-    assert sorted(out["b"].ravel()) == sorted(b.ravel())
-    assert len({int(value) // 3 for value in out["b"][0, 0]}) > 1  # parts of different draws
-
-
 PARTS = (Exchangeable({"beta": 0}),)
 
 
@@ -94,15 +83,3 @@ def test_one_labelling_is_as_improbable_as_independent_starts(rng, chains, size,
     assert found.improbable == (probability < 0.01)
     assert said in found.sentence
     assert found.improbable == ("or the components are not interchangeable" in found.sentence)
-
-
-def test_whole_signs_have_two_labellings(rng):
-    draws = dataset({"b": 3 + rng.normal(size=(8, 50, 5))})
-    found = one_labelling(align(draws, (Flip("b"),)))
-    assert found.probability == pytest.approx(2.0**-7)
-    assert found.improbable
-
-
-def test_chains_of_unlike_labellings_are_not_told(rng):
-    orders = [[0, 1, 2], [1, 0, 2], [0, 1, 2], [2, 1, 0]]
-    assert one_labelling(align(posterior(rng, 4, 3, orders), PARTS)) is None

@@ -59,18 +59,6 @@ def test_modes_get_the_weights_of_their_observations(tree):
     gap = stack - sampled
     assert found.gain() == pytest.approx((gap.sum(), 60**0.5 * gap.std(ddof=1)), rel=0.02)
     assert "18 of 60 observations are predicted better" in repr(found).replace("\n", " ")
-    mixture = found.to_tree(draws=2000, seed=1)
-    assert float((mixture.posterior["mu"] > 0).mean()) == pytest.approx(1 - SHARE, abs=0.05)
-    terms = norm.logpdf(Y, mixture.posterior["mu"].values[..., None], 0.4)
-    np.testing.assert_allclose(mixture["log_likelihood"]["y"], terms)
-
-
-def test_modes_of_a_posterior_that_records_them_are_its_own(rng):
-    mode = rng.integers(0, 2, size=(2, 200))
-    found = ob.compare_models(
-        tree_of(2 * mode - 1 + 0.02 * rng.normal(size=mode.shape), mode=mode), by="mode"
-    )
-    assert found.weights["mode 0"] == pytest.approx(SHARE, abs=1e-3)
 
 
 def test_chains_that_differ_in_labels_alone_are_one_mode(rng):

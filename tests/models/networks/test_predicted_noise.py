@@ -12,8 +12,7 @@ import onebasin as ob
 from onebasin.analysis.compare.comparable import unlike_weights
 from onebasin.analysis.diagnostics.invariants import invariants
 from onebasin.analysis.plots.bands import draw_regression
-from onebasin.analysis.predictive.heldout import predict_held_out
-from onebasin.analysis.predictive.predictions import Points, predict_points
+from onebasin.analysis.predictive.predictions import Points, predict_held_out, predict_points
 from onebasin.inference.runs.posterior import build
 from onebasin.posteriors.pointwise import network_groups
 from onebasin.posteriors.view import as_view
