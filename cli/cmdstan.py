@@ -33,8 +33,7 @@ def build(
     """Build CmdStan now rather than on first use (minutes, once per machine)."""
     from onebasin.stan.home.assemble import assemble
 
-    with console.stages() as report:
-        home = assemble(jobs=jobs, threads=threads, force=force, progress=report)
+    home = assemble(jobs=jobs, threads=threads, force=force, progress=console.say)
     number = ".".join(map(str, home.version))
     console.write_remark(f"CmdStan {number} is at {home.path}", "good")
 
@@ -45,8 +44,7 @@ def path(build: Build = True) -> None:
     from onebasin.stan.home.assemble import assemble
 
     if (folder := _assembled(build)) is None:
-        with console.stages() as report:
-            folder = assemble(progress=report).path
+        folder = assemble(progress=console.say).path
     typer.echo(folder)
 
 
@@ -61,8 +59,7 @@ def bridge_path(build: Build = True) -> None:
     from onebasin.stan.home.search import bridge_folder, bridge_home
 
     _assembled(build)
-    with console.stages() as report:
-        folder = bridge_folder(bridge_home(progress=report))
+    folder = bridge_folder(bridge_home(progress=console.say))
     typer.echo(folder)
 
 

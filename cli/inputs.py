@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from onebasin.base.errors import ArgumentError, StudyError
-from onebasin.base.processes.libraries import leave_dask_unloaded
 from onebasin.base.run_log import notice
 from onebasin.base.text import dotted
 
@@ -41,7 +40,6 @@ def read(
     """
     from onebasin.posteriors.view import view_of_files
 
-    leave_dask_unloaded()
     paths = [files] if isinstance(files, Path) else list(files)
     more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
 

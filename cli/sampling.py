@@ -118,7 +118,6 @@ def run(request: Request, *, force: bool, progress: bool, say: Say) -> xr.DataTr
 
     from onebasin.base.errors import PosteriorFileError
     from onebasin.base.files.writing import check_output, claim
-    from onebasin.base.processes.libraries import leave_dask_unloaded
     from onebasin.inference.contracts.engines import bound, chosen
     from onebasin.inference.runs.posterior import open_posterior
     from onebasin.posteriors.writing import NETCDF, format_of
@@ -127,7 +126,6 @@ def run(request: Request, *, force: bool, progress: bool, say: Say) -> xr.DataTr
     opened = inputs.opened(request.program, request.data, symmetry=request.exchangeable, **roles)
     refused: dict[str, Any] = {"error": PosteriorFileError, "argument": "--out"}
     with opened as target:
-        leave_dask_unloaded()
         check_output(request.out, force=True, inputs=request.inputs, **refused)
         if request.model is None and not request.asked:
             target = bound(target, None)

@@ -139,7 +139,7 @@ def _read(files: Sequence[Path], *, lazy: bool) -> xr.DataTree:
         chains = list(map(stan_csv.ChainFile.of, files))
         if not any(_says(chain, stan_csv.CHAIN_COLUMNS) for chain in chains):
             return stan_csv.read(chains)
-    return join([_read_one(file, lazy=lazy) for file in files], files, lazy=lazy)
+    return join([_read_one(file, lazy=True) for file in files], files)
 
 
 def _read_one(path: Path, *, lazy: bool) -> xr.DataTree:

@@ -37,12 +37,10 @@ from .home.directory import (
     build_environment,
     build_flags,
     building_lock,
-    check_whole,
     unfit_character,
 )
 from .home.errors import CmdStanNotFound, StanProgramError
 from .home.search import bridge_folder, bridge_home, build_interface, find_cmdstan
-from .interpreter.source import without_foreign_lines
 
 if TYPE_CHECKING:
     from cmdstanpy import CmdStanModel
@@ -164,15 +162,12 @@ def _stanc(staged: Path, path: Path, where: Home, option: str) -> str:
             check=False,
         )
     except OSError as error:
-        check_whole(where.path)
         raise CmdStanNotFound(
             f"{command[0]} does not run: {error.strerror}; build that CmdStan (`make build` in its folder), or set "
             "CMDSTAN to another."
         ) from error
     if done.returncode:
-        check_whole(where.path)
         words = in_own_names(done.stderr.strip(), path)
-        words = without_foreign_lines(words, path)
         raise StanProgramError(f"{shown(path.name)} does not parse:\n{words}")
     return done.stdout
 
@@ -334,7 +329,6 @@ def _fill(product: _Product, build: Path) -> None:
 
 def _make(product: _Product, build: Path, *variables: str) -> None:
     """Compile the C++ in a folder whose path make can take."""
-    check_whole(product.home.path)
     (build / f"{NAME}.hpp").write_bytes(product.translation.cpp)
     tool, path = os.environ.get("MAKE") or "make", product.path
     try:

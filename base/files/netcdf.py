@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import h5netcdf
-import h5py
 
 from ..errors import nearby
 from .pieces import loaded
@@ -43,7 +42,7 @@ def write_tree(tree: xr.DataTree, path: Path, *, new: bool = False) -> Path:
             for place, values in source.pieces():
                 target[place] = values
 
-    with sealing(path, new=new) as part, Sink(part) as file, NetCDF(file, "w") as whole:
+    with sealing(path, new=new) as part, Sink(part) as file, h5netcdf.File(file, "w") as whole:
         # As `DataTree.to_netcdf`, but with variables that stay in their files, and without looking for Dask.
         root = H5NetCDFStore(whole, mode="w")
         for node in tree.subtree:
@@ -114,72 +113,8 @@ def load_tree(path: Path) -> xr.DataTree:
 def open_tree(path: Path) -> xr.DataTree:
     """Open a NetCDF file of any groups, to be read piece by piece; closing the tree closes it."""
     import xarray as xr  # here: what reads no trees does without
-    from xarray.backends import CachingFileManager, H5NetCDFStore
 
-    manager = CachingFileManager(NetCDF, str(path.absolute()), mode="r")
-    with manager.acquire_context() as file:
-        stores = {name: H5NetCDFStore(manager, group=name) for name in _groups(file)}
-        groups = {name: xr.open_dataset(store, cache=False) for name, store in stores.items()}
-    tree = xr.DataTree.from_dict(groups)
-    tree.set_close(manager.close)
-    return tree
-
-
-def _groups(group: h5netcdf.Group) -> Iterator[str]:
-    yield group.name
-    for each in group.groups.values():
-        yield from _groups(each)
-
-
-class NetCDF(h5netcdf.File):
-    """A NetCDF file in an HDF5 file that remembers, which is closed with it."""
-
-    def __init__(self, place: Any, mode: str) -> None:
-        self._remembering = RememberingFile(place, mode)
-        super().__init__(self._remembering, mode, decode_vlen_strings=True)
-
-    def close(self) -> None:
-        """Close both."""
-        super().close()
-        self._remembering.close()
-
-
-class RememberingFile(h5py.File):
-    """A file that is read, or written as new, and remembers every object that was asked for by name.
-
-    h5netcdf looks an object up at each of its properties, a thousand times for a posterior of a dozen variables, which
-    is more than half of the time of opening or writing one. HDF5 looks through all of the file for the name of an
-    object that was opened by a reference, such as a dimension; here that object has its name already.
-    """
-
-    def __init__(self, place: Any, mode: str = "r") -> None:
-        self._known: dict[Any, Any] = {}  # objects by their names, and by their identifiers
-        # A NetCDF file keeps the order in which its parts were made.
-        super().__init__(place, mode, track_order=True if mode == "w" else None)
-
-    def __getitem__(self, name: Any) -> Any:
-        """Give an object by its name, or by a reference."""
-        if not isinstance(name, str):
-            found = super().__getitem__(name)
-            return self._known.get(found.id, found)
-        if name not in self._known:
-            found = super().__getitem__(name)
-            if isinstance(found, h5py.Group):
-                found = _Group(found.id)
-                found.known = self._known
-            self._known[name] = found
-            self._known.setdefault(found.id, found)
-        return self._known[name]
-
-
-class _Group(h5py.Group):
-    """A group of such a file, which remembers nothing from before something was deleted."""
-
-    known: dict[Any, Any]
-
-    def __delitem__(self, name: str) -> None:
-        super().__delitem__(name)
-        self.known.clear()
+    return xr.open_datatree(path, engine="h5netcdf", cache=False)
 
 
 class Sink(io.FileIO):

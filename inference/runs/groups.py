@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import numpy as np
 import xarray as xr
 
-from onebasin.base.files.pieces import pieces, stacked
+from onebasin.base.files.pieces import pieces
 from onebasin.base.precision import precision
 from onebasin.base.run_log import notice
 from onebasin.models.target import Named, Target
@@ -95,7 +95,7 @@ def _as_whole(values: Values) -> Values:
         return values.astype(np.int64) if _is_whole(values) else values
     if not all(_is_whole(rows.values) for chain in values for rows in pieces(chain)):
         return values
-    return xr.DataArray(stacked([values], np.int64), values.coords, name=values.name)
+    return values.astype(np.int64)
 
 
 def _is_whole(values: np.ndarray) -> bool:

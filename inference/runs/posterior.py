@@ -157,8 +157,8 @@ def open_posterior(path: Paths, *, lazy: bool = False) -> xr.DataTree:
         made with must agree, but for seed and number of chains. A pattern stands for the files that match, a folder for
         its CSV files.
     lazy : bool
-        Whether NetCDF is read as far as it is asked for, until the tree is closed; otherwise the posterior is read into
-        memory, as all other formats always are.
+        Whether a NetCDF file is read as far as it is asked for, until the tree is closed; otherwise the posterior is
+        read into memory, as other formats and several files always are.
 
     Returns
     -------

@@ -27,14 +27,12 @@ from onebasin.base.files.writing import is_running, sweep, unfinished, working_f
 from onebasin.base.processes.children import run_guarded
 
 from .directory import (
-    FIELD,
     MARKER,
     Home,
     Progress,
     build_environment,
     building_lock,
     check_home_path,
-    digests,
     read_home,
 )
 from .errors import HomeBuildError
@@ -315,7 +313,6 @@ def _build(partial: Path, target: Path, order: _Order) -> None:
         "toolchain": vars(order.toolchain),
         "httpstan": wheel.version,
         "stan": wheel.stan_version,
-        FIELD: digests(partial),
     }
     (partial / MARKER).write_text(json.dumps(facts, indent=2) + "\n")
 

@@ -10,7 +10,6 @@ import xarray as xr
 
 import onebasin as ob
 from onebasin.base.errors import PosteriorFileError
-from onebasin.base.files import pieces
 from onebasin.models.symmetry.evidence import Evidence
 
 
@@ -51,9 +50,8 @@ def files(tmp_path):
     return [ob.save(tree, tmp_path / f"{name}.nc") for name, tree in runs.items()]
 
 
-@pytest.mark.parametrize("lazy", [False, True])
-def test_chains_stand_in_the_order_of_the_files(files, lazy):
-    tree = ob.open_posterior(files, lazy=lazy)
+def test_chains_stand_in_the_order_of_the_files(files):
+    tree = ob.open_posterior(files)
     mu = [ob.open_posterior(path).posterior["mu"].values for path in files]
     np.testing.assert_array_equal(tree.posterior["mu"], np.concatenate(mu))
     assert list(tree.posterior["chain"]) == [0, 1, 2, 3]
@@ -64,17 +62,6 @@ def test_chains_stand_in_the_order_of_the_files(files, lazy):
         "log_prior": {"chain": 4, "draw": 20},
         "observed_data": {"obs": 3},
     }
-
-
-def test_large_runs_are_joined_without_being_read(files, monkeypatch, tmp_path):
-    monkeypatch.setattr(pieces, "PIECE", 50)
-    whole = ob.open_posterior(files)
-    with ob.open_posterior(files, lazy=True) as tree:
-        assert not tree.posterior["mu"].variable._in_memory
-        ob.save(tree, tmp_path / "joined.nc")
-    again = ob.open_posterior(tmp_path / "joined.nc")
-    for name, group in whole.children.items():
-        assert again[name].to_dataset().identical(group.to_dataset())
 
 
 def test_attributes_say_what_all_share_and_what_each_had(files):

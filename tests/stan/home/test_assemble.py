@@ -13,11 +13,11 @@ import pytest
 from filelock import FileLock
 
 from onebasin.stan.home.assemble import assemble, assembled_path, find_wheel
-from onebasin.stan.home.directory import MARKER, Home, check_whole
+from onebasin.stan.home.directory import MARKER, Home
 from onebasin.stan.home.errors import HomeBuildError, StanError
 from onebasin.stan.home.search import existing_cmdstan
 
-from .fake_homes import entries, make_cmdstan
+from .fake_homes import entries
 
 pytestmark = pytest.mark.usefixtures("empty_machine")
 
@@ -214,21 +214,3 @@ def test_assemble_does_not_inherit_an_outer_make(monkeypatch, fake_compiler):
     monkeypatch.setenv("MAKEFLAGS", "n")  # an outer `make --dry-run`
     assert (assemble().path / "build").is_dir()
     assert os.environ["MAKEFLAGS"] == "n"
-
-
-def test_a_damaged_home_is_known_before_it_compiles_anything(fake_compiler, tmp_path):
-    fake_compiler()
-    home = assemble().path
-    check_whole(home)
-    for name in ("bin/stanc", "build/default/engines.o", "makefile", MARKER):
-        good = (home / name).read_bytes()
-        (home / name).unlink()  # a link of the wheel's own file
-        (home / name).write_bytes(good[: len(good) // 2])
-        with pytest.raises(HomeBuildError, match=rf"\({re.escape(name)} is not what was built\)"):
-            check_whole(home)
-        (home / name).write_bytes(good)
-    check_whole(home)
-    (home / "make").mkdir()
-    (home / "make" / "local").write_text("CXXFLAGS += -g\n")  # what users may add
-    check_whole(home)
-    check_whole(make_cmdstan(tmp_path / "cmdstan"))  # somebody else's
