@@ -68,18 +68,6 @@ def test_read_idx_refuses_what_is_not_such_a_file(tmp_path, content, message):
         read_idx(path, num_axes=1)
 
 
-@pytest.mark.parametrize("broken", ["cut", "plain", "flipped"])
-def test_read_idx_refuses_broken_compression(tmp_path, broken):
-    whole = gzip.compress(idx_bytes((200,), bytes(range(200))))
-    middle = len(whole) // 2
-    flipped = whole[:middle] + bytes([whole[middle] ^ 0xFF]) + whole[middle + 1 :]
-    content = {"cut": whole[:middle], "plain": b"no gzip", "flipped": flipped}[broken]
-    path = tmp_path / "labels.gz"
-    path.write_bytes(content)
-    with pytest.raises(CorruptDataError, match="is not a whole gzip file"):
-        read_idx(path, num_axes=1)
-
-
 def test_mnist_scales_pixels_and_holds_the_test_images_out(mnist_folder):
     dataset = load_data("mnist", folder=mnist_folder)
     np.testing.assert_allclose(dataset.x[0], [0, 0.2, 0.4, 1], rtol=1e-15)
@@ -88,15 +76,6 @@ def test_mnist_scales_pixels_and_holds_the_test_images_out(mnist_folder):
     np.testing.assert_array_equal(dataset.held_out.y, [4])
     assert dataset.feature_names == ("pixel_0_0", "pixel_0_1", "pixel_1_0", "pixel_1_1")
     assert dataset.out_dim == 10
-
-
-def test_mnist_is_found_in_the_data_folder_then_in_the_cache(
-    mnist_folder, empty_places, monkeypatch
-):
-    with pytest.raises(MissingDataError):
-        load_data("mnist")
-    monkeypatch.setenv("ONEBASIN_DATA", str(mnist_folder.parent))
-    assert load_data("mnist", precision="float32").x.dtype == np.float32
 
 
 def test_cached_files_serve_where_the_data_folder_lacks_them(empty_places, monkeypatch):
@@ -117,32 +96,6 @@ def test_missing_files_are_named_with_the_variable_and_the_places(empty_places, 
     monkeypatch.setenv("ONEBASIN_DATA", str(empty_places / "mine"))
     with pytest.raises(MissingDataError, match=r"yacht\.data not found in .*mine/uci, .*put it in"):
         load_data("yacht")
-
-
-@pytest.mark.usefixtures("unchecked")
-def test_mnist_refuses_an_unknown_precision_and_labels_that_do_not_fit(mnist_folder):
-    with pytest.raises(ValueError, match="`precision` is 'float16'; it must be"):
-        load_data("mnist", folder=mnist_folder, precision="float16")
-    for labels, said in ([7, 0], r"3 images but .* 2 labels"), ([7, 0, 10], "holds the label 10"):
-        content = gzip.compress(idx_bytes((len(labels),), bytes(labels)))
-        (mnist_folder / "train-labels-idx1-ubyte.gz").write_bytes(content)
-        with pytest.raises(CorruptDataError, match=said):
-            load_data("mnist", folder=mnist_folder)
-
-
-def test_yacht_takes_the_last_column_as_target(tmp_path):
-    (tmp_path / "yacht.data").write_text(f"{YACHT_ROW}\n\n{YACHT_ROW}\n \n")
-    dataset = load_data("yacht", folder=tmp_path)
-    np.testing.assert_array_equal(dataset.x[1], [-2.3, 0.568, 4.78, 3.99, 3.17, 0.125])
-    np.testing.assert_array_equal(dataset.y, [[0.11], [0.11]])
-    assert dataset.feature_names[-1] == "froude_number"
-
-
-def test_airfoil_has_five_inputs(tmp_path):
-    (tmp_path / "airfoil.data").write_text("800 0 0.3048 71.3 0.00266337 126.201\n")
-    dataset = load_data("airfoil", folder=tmp_path)
-    np.testing.assert_array_equal(dataset.x, [[800, 0, 0.3048, 71.3, 0.00266337]])
-    assert dataset.y[0, 0] == 126.201
 
 
 @pytest.mark.parametrize(
