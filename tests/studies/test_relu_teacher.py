@@ -138,17 +138,3 @@ def test_draws_at_and_steps_across_the_seam_are_counted():
     assert row["at_seam"] == 0.25
     # Every fourth step goes across; the others go to and from the other side of the circle.
     assert row["crossings"] == pytest.approx(1000 * 10 / 39)
-
-
-@pytest.mark.stan
-@pytest.mark.slow
-def test_engines_agree_and_constrained_fits_are_made(onebasin, here):
-    answer = onebasin(
-        "study", "relu-teacher", "--parametrisations", "givens+ordered", "--json", "--out", "run"
-    )
-    assert answer.code == 0, answer.err
-    (agreement,) = answer.json["frames"]["engines"]
-    assert agreement["rhat"] < 1.05
-    assert agreement["beyond"] == 0
-    frames = answer.json["frames"]
-    assert len({row["key"] for row in (*frames["cells"], *frames["failures"])}) == 6
