@@ -23,7 +23,7 @@ endif
 # Images of containers forbid Python to keep what it compiled; hundreds of processes would compile all packages anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-all slow lint docs notebooks lab lock clean
+.PHONY: help demo test test-all slow lint docs pictures notebooks lab lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1 :: \2/' \
@@ -53,6 +53,12 @@ docs: $(DEV_STAMP) ## build the documentation into build/docs/html, and check it
 	@$(BIN)/sphinx-build $(SPHINX_FLAGS) . build/docs/html || { rm -rf build/docs/doctrees; exit 1; }
 	@$(BIN)/python -m pytest --quiet --no-header -m site tests/docs/test_site.py
 	@echo "Open build/docs/html/index.html"
+
+pictures: $(DEV_STAMP) ## make the pictures and reports of the documentation anew; needs Chromium
+	$(BIN)/python docs/gallery/mixture_before_after.py
+	$(BIN)/python docs/gallery/explanations.py
+	$(BIN)/python docs/gallery/pictures.py build/gallery
+	$(BIN)/python docs/gallery/make.py build/gallery
 
 notebooks: $(DEV_STAMP) ## run every notebook anew at full size, from its text into its .ipynb
 	$(BIN)/python -m notebooks.run

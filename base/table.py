@@ -23,7 +23,6 @@ Number = int | float | np.integer | np.floating
 EMPTY = "–"
 MOST = 12
 """Decimals at most, however close a number lies to its limit."""
-_GROUP = "\u202f"  # narrow no-break space
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -68,7 +67,7 @@ def is_number(value: object) -> bool:
 
 
 def _grouped(text: str) -> str:
-    return text.replace(",", _GROUP).replace("-", "−")
+    return text.replace("-", "−")
 
 
 Value = str | bool | int | float | np.integer | np.floating | None

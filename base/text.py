@@ -73,7 +73,7 @@ def pasteable(text: str) -> str:
     return shown(text)
 
 
-_GROUPS = re.compile(r"\[[^\]\n]*\]|(?<=\d)[,\N{NARROW NO-BREAK SPACE}](?=\d{3}(?!\d))")
+_GROUPS = re.compile(r"\[[^\]\n]*\]|(?<=\d),(?=\d{3}(?!\d))")
 """Signs between thousands, and indices, whose commas are none."""
 _POWERS = re.compile(r"(?<=\d)·10([⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)")
 _PLAIN = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")

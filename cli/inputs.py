@@ -63,7 +63,7 @@ def read(
 
 def start_in(options: Mapping[str, Any]) -> tuple[Path | None, dict[str, Any]]:
     """Take a file of initial values out of options: an `--init` that is no word of a method."""
-    from onebasin.inference.runs.initial import is_data
+    from onebasin.inference.runs.keywords import is_data
 
     rest = dict(options)
     if not rest.get("init") or not is_data(rest["init"]):

@@ -21,15 +21,12 @@ import re
 import shutil
 import subprocess
 import tempfile
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from filelock import FileLock, Timeout
-
-from onebasin.base.files.cache import make_user_cache, user_cache
-from onebasin.base.files.writing import sweep, working_folder
+from onebasin.base.files.cache import make_user_cache
+from onebasin.base.files.writing import working_folder
 from onebasin.base.processes.children import run_guarded
 from onebasin.base.text import shown
 
@@ -192,8 +189,6 @@ _CACHE = "programs"
 _SEAL = f"{NAME}.sha256"
 _OBJECT = f"{NAME}.o"
 _THREADS = "STAN_THREADS=true"
-_OURS = re.compile(r"[0-9a-f]{32}|.+-[0-9a-f]{16}", re.DOTALL)
-"""Names of entries; those that end in a shorter digest are of earlier versions, and are no longer read."""
 _SHOWN_LINES = 20
 
 
@@ -284,22 +279,6 @@ def _compiled(product: _Product, progress: Progress | None) -> Path:
                 report(f"compiling {name} (once; kept in the cache)")
             _compile(product)
     return entry / product.file
-
-
-def remove_compiled() -> int:
-    """Delete the compiled programs in the cache, and say how many there were.
-
-    One that is being compiled at this moment is left alone, and so is whatever else lies there.
-    """
-    removed = 0
-    sweep(user_cache(_CACHE))
-    for entry in user_cache(_CACHE).glob("*"):
-        if not _OURS.fullmatch(entry.name) or entry.is_symlink() or not entry.is_dir():
-            continue
-        with suppress(Timeout), FileLock(f"{entry}.lock", timeout=0):
-            removed += not (entry / _OBJECT).exists()  # which is no program yet
-            shutil.rmtree(entry, ignore_errors=True)
-    return removed
 
 
 def source_key(translation: Translation, where: Home) -> str:

@@ -18,7 +18,7 @@ from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Int, Num
+from jaxtyping import Float, Num
 
 from onebasin.models.symmetry.blocks import (
     Block,
@@ -80,22 +80,6 @@ def switching(alignment: Alignment, *, noise: bool = True, seed: int = 0) -> Swi
         yardstick="shuffled ones" if max(group.sizes, default=0) > 1 else "noise of the same size",
         distance=min(filter(math.isfinite, distances), default=float("nan")),
     )
-
-
-def labelling_numbers(element: Element) -> Int[np.ndarray, "chain draw"]:
-    """Number the labellings of draws, 0 for the one that most draws have, 1 for the next, ..."""
-    rows = _discrete(element)
-    _, first, inverse, counts = np.unique(
-        rows.reshape(-1, rows.shape[2]),
-        axis=0,
-        return_index=True,
-        return_inverse=True,
-        return_counts=True,
-    )
-    order = np.lexsort((first, -counts))
-    numbers = np.empty(len(order), np.int64)
-    numbers[order] = np.arange(len(order))
-    return numbers[inverse.reshape(rows.shape[:2])]
 
 
 def _discrete(element: Element) -> Num[np.ndarray, "chain draw entry"]:

@@ -29,8 +29,7 @@ from onebasin.models.symmetry.blocks import equal_modes
 from onebasin.models.symmetry.group import in_words
 from onebasin.posteriors import schema
 from onebasin.posteriors.draws import checked
-from onebasin.posteriors.network_groups import network_groups
-from onebasin.posteriors.pointwise import LIMIT_MB, check_limit
+from onebasin.posteriors.pointwise import LIMIT_MB, check_limit, network_groups
 from onebasin.posteriors.schema import SAMPLE_DIMS
 from onebasin.posteriors.view import View, as_view
 

@@ -1,4 +1,4 @@
-"""The course of chains: traces, ranks, autocorrelation, and growth of the effective sample size, a colour a chain.
+"""The course of chains: traces and ranks, one colour per chain.
 
 Rank histograms are those of Vehtari et al. 2021 (section 4.3): draws are ranked over all chains, ties get average
 ranks, and where chains agree every chain's histogram is flat. A long trace is drawn by the smallest and largest draw of
@@ -11,32 +11,41 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
-from onebasin.base.checks import check_count, checks_arguments
+from onebasin.base.checks import checks_arguments
 from onebasin.base.errors import ArgumentError
 from onebasin.base.table import format_number
 from onebasin.posteriors import schema
-from onebasin.posteriors.rhat_ess import diagnostics, mean_ranks, rhat
-from onebasin.posteriors.view import Posterior, as_view
+from onebasin.posteriors.rhat_ess import bulk_ess, mean_ranks, rhat
+from onebasin.posteriors.view import Posterior
 
-from ..diagnostics.measure import gather, measure
-from ..summaries.summary import power_of_two
-from .marginals import Quantity, chain_names, draw_curves, first_quantities
-from .style import MUTED, Picture, add_chain_legend, chain_colour, new_figure, shortened, style_axes
+from ..diagnostics.result import Diagnosis
+from .marginals import chain_names, draw_curves
+from .posteriors import Quantity, take
+from .style import (
+    INK,
+    MUTED,
+    Picture,
+    add_chain_legend,
+    chain_colour,
+    new_figure,
+    shortened,
+    style_axes,
+)
 
 LONGEST = 22  # characters of a name next to its trace
 POINTS_SHOWN = 400  # of a trace, whose panel is about 400 pixels wide
-TWO_LEVELS = 0.82
-"""Share of a chain's variance that lies between two levels from which on it is said to have two: 0.64 for a normal
-distribution, 0.75 for a uniform one."""
-SPELLED_OUT = 3
-"""Jumps of a chain up to which every one is told."""
 
 
 @checks_arguments
 def plot_traces(
-    posterior: Posterior, *, var_names: str | Sequence[str] | None = None, rows: int = 4
+    posterior: Posterior,
+    *,
+    var_names: str | Sequence[str] | None = None,
+    rows: int = 4,
+    align: bool = True,
+    diagnosis: Diagnosis | None = None,
 ) -> Picture:
     """Draw traces and rank histograms, chain by chain: of the log density, and of the worst parameters.
 
@@ -47,12 +56,18 @@ def plot_traces(
     var_names : str or sequence of str, optional
         The variables to draw; by default the log density and the parameters of largest R-hat.
     rows : int
-        How many quantities at most.
+        Maximum number of quantities.
+    align : bool
+        Whether to align draws where `diagnose` finds the posterior usable after alignment. A line over the panels
+        says which draws are shown.
+    diagnosis : Diagnosis, optional
+        The result of `diagnose` for this posterior, if you have it; it saves time.
 
     Returns
     -------
     matplotlib.figure.Figure
-        Where chains agree, every chain's rank histogram lies near the dashed line.
+        Where chains agree, every chain's rank histogram lies near the dashed line. Marks under a trace are divergent
+        transitions.
 
     Raises
     ------
@@ -63,67 +78,88 @@ def plot_traces(
     --------
     >>> figure = ob.plot.traces(posterior, rows=2)
     """
-    check_count("rows", rows)
-    view = as_view(posterior)
-    names = [var_names] if isinstance(var_names, str) else var_names
-    table = gather(view, measure(view, var_names=names)).table
-    worst = table.sort_values(["rhat", "ess_bulk"], ascending=[False, True], na_position="last")
-    draws = view.draws(names)
-    quantities = {}
-    lp = view.stat(schema.LP)
-    if names is None and lp is not None and np.isfinite(lp).all():
-        quantities[schema.LP] = lp
-    for name in (tuple(map(str, worst.index)) or draws.names)[: rows - len(quantities)]:
-        quantities[name] = draws.of(name)
-    return draw_traces(quantities).on_paper(traces_in_words(quantities))
+    drawn = take(posterior, var_names, rows, align=align, diagnosis=diagnosis, worst=True)
+    lp, diverging = (drawn.view.stat(name) for name in (schema.LP, schema.DIVERGING))
+    quantities = dict(drawn.values)
+    if var_names is None and lp is not None and np.isfinite(lp).all():
+        quantities = dict(list({schema.LP: lp, **quantities}.items())[:rows])
+    figure = draw_traces(quantities, None if diverging is None else diverging > 0)
+    return figure.on_paper(drawn.alt(traces_in_words(quantities)), drawn.labelling)
 
 
 @checks_arguments
 def plot_ranks(
-    posterior: Posterior, *, var_names: str | Sequence[str] | None = None, rows: int = 4
+    posterior: Posterior,
+    *,
+    var_names: str | Sequence[str] | None = None,
+    rows: int = 4,
+    align: bool = True,
+    diagnosis: Diagnosis | None = None,
 ) -> Picture:
     """Draw the distribution of each chain's ranks among all draws, as the difference from an even one.
 
     Parameters
     ----------
-    posterior : DataTree, path, or what a sampler returned
-        The posterior, in any form that `diagnose` takes.
-    var_names : str or sequence of str, optional
-        The variables to draw; by default the parameters.
-    rows : int
-        The number of scalar parameters at most.
+    posterior, var_names, rows, align, diagnosis
+        Same as in `traces`; by default the first parameters are drawn.
 
     Returns
     -------
     matplotlib.figure.Figure
-        A panel a parameter, with its R-hat. Chains that agree stay near zero.
+        One panel per parameter, with its R-hat and a grey band. If chains agree, all curves stay within the bands of
+        all panels in about 95 % of runs: the bands are those of Kolmogorov and Smirnov for as many independent draws
+        as the bulk ESS, corrected for the number of chains and panels (Bonferroni).
 
     Raises
     ------
     ValueError
         If a variable is unknown, a draw is not finite, or there is one chain.
 
+    References
+    ----------
+    Säilynoja, Bürkner and Vehtari 2022, Statistics and Computing 32 (differences of the ECDF of ranks).
+
     Examples
     --------
     >>> figure = ob.plot.ranks(posterior, var_names="mu")
     """
-    quantities = first_quantities(posterior, var_names, rows)
+    drawn = take(posterior, var_names, rows, align=align, diagnosis=diagnosis)
+    quantities = drawn.values
     if len(next(iter(quantities.values()))) < 2:
         raise ArgumentError(
             "`posterior` has one chain, and ranks compare chains: look at `ob.plot.traces`, or run more chains."
         )
     rhats = rhat(np.stack(list(quantities.values()))).tolist()
-    panels = {}
+    panels, x = {}, np.linspace(0, 1, 101)
     for (name, values), found in zip(quantities.items(), rhats, strict=True):
         ranks = mean_ranks(values.ravel()).reshape(values.shape) / values.size
-        x = np.linspace(0, 1, 101)
-        panels[f"{name}, R-hat {format_number(found, decimals=2)}"] = [
+        panels[f"{name}, R-hat {format_number(found, decimals=3)}"] = [
             (x, np.searchsorted(np.sort(chain), x, side="right") / chain.size - x)
             for chain in ranks
         ]
+    names = chain_names(quantities)
+    figure = draw_curves(
+        panels, names, columns=2, x_label="rank", y_label="ECDF − uniform", limit=0.0
+    )
+    for axes, width in zip(figure.axes, rank_bands(quantities), strict=False):
+        axes.axhspan(-width, width, color=MUTED, alpha=0.2, linewidth=0)
     told = ranks_in_words(quantities, dict(zip(quantities, rhats, strict=True)))
-    names, y_label = chain_names(quantities), "share below, less even"
-    return draw_curves(panels, names, x_label="rank", y_label=y_label).on_paper(told)
+    return figure.on_paper(drawn.alt(told), drawn.labelling)
+
+
+def rank_bands(quantities: Mapping[str, Quantity], level: float = 0.95) -> list[float]:
+    """Half the width of the band of each quantity; infinite where the ESS is not known.
+
+    A chain's ECDF of n independent draws differs from that of all m chains with the variance (1 - 1/m) / n of a
+    Brownian bridge, whose supremum exceeds c with a probability of about 2 exp(-2 c^2 n) (Kolmogorov).
+    """
+    chains = len(next(iter(quantities.values())))
+    found = bulk_ess(np.stack(list(quantities.values())))
+    each = (1 - level) / (chains * len(quantities))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        independent = np.minimum(found / chains, next(iter(quantities.values())).shape[1])
+        widths = np.sqrt(-np.log(each / 2) / 2 * (1 - 1 / chains) / independent)
+    return np.nan_to_num(widths, nan=np.inf).tolist()
 
 
 def rank_shares(
@@ -136,8 +172,10 @@ def rank_shares(
     return counts / (draws.shape[1] / bins)
 
 
-def draw_traces(quantities: Mapping[str, Float[np.ndarray, "chain draw"]]) -> Picture:
-    """Draw traces on the left and rank histograms on the right, a row a quantity, by its name."""
+def draw_traces(
+    quantities: Mapping[str, Quantity], diverging: Bool[np.ndarray, "chain draw"] | None = None
+) -> Picture:
+    """Draw traces on the left and rank histograms on the right, a row a quantity; mark what diverged below."""
     if not quantities:
         raise ArgumentError("`quantities` is empty: give the draws of at least one, by name.")
     rows = len(quantities)
@@ -155,6 +193,18 @@ def draw_traces(quantities: Mapping[str, Float[np.ndarray, "chain draw"]]) -> Pi
             colour, shown = chain_colour(chain), envelope(values)
             trace.plot(shown + 1, values[shown], color=colour, linewidth=0.6, alpha=0.75)
             ranks.stairs(heights, edges, baseline=None, color=colour, linewidth=1.2)
+        if diverging is not None and diverging.any():
+            places = np.flatnonzero(diverging.any(axis=0)) + 1
+            trace.plot(
+                places,
+                np.zeros(len(places)),
+                "|",
+                color=INK,
+                markersize=7,
+                transform=trace.get_xaxis_transform(),
+                clip_on=False,
+                label="divergent" if last else None,
+            )
         trace.set_xlim(1, max(draws.shape[1], 2))
         trace.locator_params(axis="y", nbins=4)
         ranks.set_xlim(0, draws.size)
@@ -184,42 +234,6 @@ def envelope(
     return np.unique(np.asarray(places, dtype=np.int64))
 
 
-def draw_autocorrelation(quantities: Mapping[str, Quantity], lags: int) -> Picture:
-    """Draw a panel a quantity, with the autocorrelation of every chain by lag."""
-    panels = {
-        name: [(np.arange(lags + 1), chain) for chain in autocorrelation(values, lags)]
-        for name, values in quantities.items()
-    }
-    return draw_curves(
-        panels, chain_names(quantities), x_label="lag", y_label="autocorrelation", limit=0.0
-    )
-
-
-def autocorrelation(values: Quantity, lags: int) -> Float[np.ndarray, "chain lag"]:
-    """Autocorrelation of each chain up to a lag; NaN of one that never moves."""
-    centred = values - values.mean(axis=1, keepdims=True)
-    size = np.abs(centred).max()
-    spectrum = np.abs(np.fft.rfft(centred / (size or 1.0), 2 * values.shape[1])) ** 2
-    found = np.fft.irfft(spectrum)[:, : lags + 1]
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return found / found[:, :1]
-
-
-def draw_growth(quantities: Mapping[str, Quantity], limit: float, *, points: int = 12) -> Picture:
-    """Draw a panel a quantity, with bulk and tail ESS of the first draws, more of them further right."""
-    panels = {}
-    for name, values in quantities.items():
-        ends = np.unique(np.linspace(4, values.shape[1], points).astype(int))
-        bulk, tail = [], []
-        for end in ends:
-            found = diagnostics(values[None, :, :end])
-            bulk.append(found.ess_bulk[0])
-            tail.append(found.ess_tail[0])
-        places = ends * len(values)
-        panels[name] = [(places, np.array(bulk)), (places, np.array(tail))]
-    return draw_curves(panels, ("bulk", "tail"), x_label="draws", y_label="ESS", limit=limit)
-
-
 def ranks_in_words(quantities: Mapping[str, Quantity], rhats: Mapping[str, float]) -> str:
     """Say of every quantity which chain's ranks lie furthest from even."""
     told = []
@@ -239,71 +253,16 @@ def ranks_in_words(quantities: Mapping[str, Quantity], rhats: Mapping[str, float
     return " ".join(told)
 
 
-def traces_in_words(
-    quantities: Mapping[str, Float[np.ndarray, "chain draw"]],
-    group: str = "chain",
-    *,
-    follow: bool = True,
-) -> str:
-    """Say of every quantity where each chain lies, and when it jumps if one draw follows from another."""
+def traces_in_words(quantities: Mapping[str, Quantity], group: str = "chain") -> str:
+    """Say of every quantity where the draws lie; where chains differ, the median of each."""
     sentences = []
     for name, values in quantities.items():
-        told = [chain_in_words(draws, follow=follow) for draws in values]
-        lows, highs = (np.quantile(values, q, axis=1) for q in (0.05, 0.95))
-        near = np.ptp(np.median(values, axis=1)) < 0.25 * np.median(highs - lows)
-        if len(set(told)) == 1 and len(told) > 1:
-            said = f"every {group} {told[0]}"
-        elif near and not any("level" in text or "until" in text for text in told):
-            span = f"{format_number(lows.min())} and {format_number(highs.max())}"
-            all_of = f"all {group}s mix" if len(told) > 1 else f"the {group} stays"
-            middle = format_number(float(np.median(values)))
-            said = f"{all_of} around {middle}, between {span} in 90 % of draws"
+        low, middle, high = np.quantile(values, [0.05, 0.5, 0.95], axis=1)
+        if len(values) > 1 and np.ptp(middle) >= 0.25 * np.median(high - low):
+            medians = ", ".join(map(format_number, middle.tolist()))
+            sentences.append(f"{name}: medians by {group} {medians}.")
         else:
-            said = "; ".join(f"{group} {k} {text}" for k, text in enumerate(told))
-        sentences.append(f"{name}: {said}.")
+            ends = f"{format_number(low.min())} and {format_number(high.max())}"
+            centre = format_number(float(np.median(values)))
+            sentences.append(f"{name}: around {centre}, between {ends} in 90 % of draws.")
     return " ".join(sentences)
-
-
-def chain_in_words(draws: Float[np.ndarray, " draw"], *, follow: bool = True) -> str:
-    """Say where one chain lies: around one level, or at two with jumps between them."""
-    if np.ptp(draws) == 0:
-        return f"never leaves {format_number(float(draws[0]))}"
-    low, high, share, upper = two_levels(draws)
-    jumps = np.flatnonzero(np.diff(upper.astype(int))) + 1
-    if not follow or share < TWO_LEVELS or not 0.02 < upper.mean() < 0.98:
-        ends = np.quantile(draws, [0.05, 0.95])
-        return (
-            f"stays around {format_number(float(np.median(draws)))} "
-            f"(90 % between {format_number(float(ends[0]))} and {format_number(float(ends[1]))})"
-        )
-    level = {False: format_number(low), True: format_number(high)}
-    if len(jumps) > SPELLED_OUT:
-        times = format_number(len(jumps))
-        return f"jumps {times} times between levels {level[False]} and {level[True]}"
-    steps = [f"sits at {level[bool(upper[0])]} until draw {jumps[0]}"]
-    for start, end in zip(jumps, [*jumps[1:], None], strict=True):
-        until = "from there on" if end is None else f"until draw {end}"
-        steps.append(f"at {level[bool(upper[start])]} {until}")
-    return ", ".join(steps)
-
-
-def two_levels(draws: Float[np.ndarray, " draw"]) -> tuple[float, float, float, np.ndarray]:
-    """Split one chain into two levels (2-means): both, the share of variance between them, which draws are up."""
-    unit = float(
-        power_of_two(np.abs(draws).max(keepdims=True))[0]
-    )  # squares of 1e200 are no doubles
-    draws = draws / unit
-    low, high = float(np.quantile(draws, 0.1)), float(np.quantile(draws, 0.9))
-    upper = draws > (low + high) / 2
-    for _ in range(20):
-        if upper.all() or not upper.any():
-            break
-        low, high = float(draws[~upper].mean()), float(draws[upper].mean())
-        again = draws > (low + high) / 2
-        if (again == upper).all():
-            break
-        upper = again
-    share = float(upper.mean())
-    total = float(draws.var())
-    between = share * (1 - share) * (high - low) ** 2
-    return low * unit, high * unit, between / total if total else 0.0, upper

@@ -1,39 +1,27 @@
-"""Marginal distributions and pairs: intervals, densities, prior and posterior, and quantities against each other.
-
-Parameters come in the model's order. Source of the pairs: Pourzanjani, Jiang and Petzold 2017, Figure 1 (left): W1[1,1]
-against W2[1], counted from 1.
-"""
+"""Marginal distributions: intervals, densities, prior and posterior, in the model's order."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import xarray as xr
-from jaxtyping import Bool, Float, Shaped
-from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from onebasin.base.checks import check_class, check_count, checks_arguments
 from onebasin.base.errors import ArgumentError
 from onebasin.base.table import format_number
-from onebasin.base.text import dotted
 from onebasin.posteriors import schema
 from onebasin.posteriors.draws import choose_variables, lay_out_columns, variable_of
-from onebasin.posteriors.rhat_ess import mean_ranks
-from onebasin.posteriors.view import Posterior, View, as_view
+from onebasin.posteriors.view import Posterior, as_view
 
-from .posteriors import Posteriors, titled, views_of
+from ..diagnostics.result import Diagnosis
+from .posteriors import Drawn, Posteriors, Quantity, take_several
 from .style import (
     ACCENT,
-    CHAIN_COLOURS,
     GRID,
     INK,
-    POINTS_TO_RASTERISE,
-    TEXT_SIZE,
     Picture,
-    add_chain_legend,
     add_legend,
     chain_colour,
     literal,
@@ -43,7 +31,6 @@ from .style import (
     style_axes,
 )
 
-Quantity = Float[np.ndarray, "chain draw"]
 Curve = tuple[np.ndarray, np.ndarray]
 """Places, and what is drawn over them."""
 WIDTH = 7.6
@@ -51,8 +38,6 @@ TINY = 1e-290
 """Range of numbers below which densities have no unit."""
 LONGEST, LONGEST_IN_FOREST = 26, 44
 """Characters of a name over a panel, and in a row."""
-COLOURED = len(CHAIN_COLOURS)
-"""Modes that have a colour of their own; lighter ones are grey."""
 
 
 def density(values: np.ndarray, *, bins: int = 256) -> Curve:
@@ -108,7 +93,8 @@ def draw_curves(
             axes.plot(x, y, color=chain_colour(number), linewidth=1.2)
         if limit is not None:
             axes.axhline(limit, color=INK, linewidth=0.8, linestyle=(0, (4, 3)))
-        axes.locator_params(nbins=4)
+        axes.locator_params(axis="y", nbins=4)
+        axes.locator_params(axis="x", nbins=3 if columns > 2 else 5)
         if not y_label:
             axes.set_ylim(bottom=0)
             axes.tick_params(left=False, labelleft=False)
@@ -131,42 +117,100 @@ def draw_densities(quantities: Mapping[str, Quantity]) -> Picture:
     return draw_curves(panels, chain_names(quantities))
 
 
-def draw_forest(quantities: Mapping[str, Quantity]) -> Picture:
-    """Draw medians and central 50 % and 90 % intervals, a row a quantity."""
-    figure = new_figure(WIDTH, 0.26 * len(quantities) + 0.5)
-    axes = style_axes(figure.subplots())
-    rows = np.arange(len(quantities))
-    ends = [np.quantile(v, [0.05, 0.25, 0.5, 0.75, 0.95]) for v in quantities.values()]
-    low, first, middle, last, high = np.transpose(ends)
-    axes.hlines(rows, low, high, color=ACCENT, linewidth=1.2)
-    axes.hlines(rows, first, last, color=ACCENT, linewidth=3.0)
-    axes.plot(middle, rows, "o", color=ACCENT, markerfacecolor="white", markersize=5)
-    axes.set_yticks(rows, [literal(shortened(name, LONGEST_IN_FOREST)) for name in quantities])
-    axes.set_ylim(len(quantities) - 0.4, -0.6)
-    axes.grid(axis="y", visible=False)
-    axes.grid(axis="x", color=GRID, linewidth=0.6)
+def draw_forest(posteriors: Mapping[str, Mapping[str, Quantity]]) -> Picture:
+    """Draw medians and central 50 % and 90 % intervals, a row a quantity, one colour a posterior.
+
+    Quantities of similar size share an axis; a quantity that would be a dot there has an axis of its own.
+    """
+    names = list(next(iter(posteriors.values())))
+    several = len(posteriors) > 1
+    ends = {
+        key: np.transpose([np.quantile(values[n], [0.05, 0.25, 0.5, 0.75, 0.95]) for n in names])
+        for key, values in posteriors.items()
+    }
+    stacked = np.stack(list(ends.values()))
+    panels = _axes_of(names, stacked[:, 0].min(axis=0), stacked[:, 4].max(axis=0))
+    row_height = 0.26 + 0.1 * (len(posteriors) - 1)
+    figure = new_figure(WIDTH, row_height * len(names) + 0.35 * len(panels) + 0.35)
+    grid = figure.subplots(
+        len(panels), 1, squeeze=False, height_ratios=[len(panel) for panel in panels]
+    )
+    for axes, panel in zip(grid.ravel(), panels, strict=True):
+        style_axes(axes)
+        rows = np.arange(len(panel))
+        for place, (low, first, middle, last, high) in enumerate(ends.values()):
+            colour, shift = chain_colour(place), (place - (len(ends) - 1) / 2) * 0.22
+            axes.hlines(rows + shift, low[panel], high[panel], color=colour, linewidth=1.2)
+            axes.hlines(rows + shift, first[panel], last[panel], color=colour, linewidth=3.0)
+            size = 4 if several else 5
+            axes.plot(middle[panel], rows + shift, "o", color=colour, mfc="white", markersize=size)
+        labels = [literal(shortened(names[k], LONGEST_IN_FOREST)) for k in panel]
+        axes.set_yticks(rows, labels)
+        axes.set_ylim(len(panel) - 0.4, -0.6)
+        axes.grid(axis="y", visible=False)
+        axes.grid(axis="x", color=GRID, linewidth=0.6)
+    kinds = [
+        Line2D([], [], color=INK if several else ACCENT, linewidth=width) for width in (3.0, 1.2)
+    ]
+    colours = [Line2D([], [], color=chain_colour(k), marker="o") for k in range(len(ends))]
+    keys = list(ends) if several else []
+    add_legend(figure, [*colours[: len(keys)], *kinds], [*keys, "50 %", "90 %"], columns=6)
     return figure
+
+
+APART = 12.0
+"""Ratio of an axis to an interval from which on the interval cannot be read."""
+
+
+def _axes_of(names: Sequence[str], low: np.ndarray, high: np.ndarray) -> list[np.ndarray]:
+    """Divide rows into panels, in their order, so that intervals can be read; entries of a variable stay together."""
+    of = [variable_of(name) for name in names]
+    groups = [
+        [k for k, each in enumerate(of) if each == variable] for variable in dict.fromkeys(of)
+    ]
+    panels: list[list[int]] = []
+    for group in groups:
+        both = [*panels[-1], *group] if panels else group
+        widths = (
+            [np.median(high[rows] - low[rows]) for rows in (panels[-1], group)] if panels else [0]
+        )
+        whole = high[both].max() - low[both].min()
+        if panels and whole <= APART * min(widths):
+            panels[-1] += group
+        else:
+            panels.append(group)
+    return [np.array(panel) for panel in panels]
 
 
 @checks_arguments
 def plot_forest(
-    posterior: Posterior, *, var_names: str | Sequence[str] | None = None, rows: int = 24
+    posteriors: Posteriors,
+    *,
+    var_names: str | Sequence[str] | None = None,
+    rows: int = 24,
+    align: bool = True,
+    diagnosis: Diagnosis | None = None,
 ) -> Picture:
     """Draw medians with the central 50 % and 90 % intervals of parameters, in the model's order.
 
     Parameters
     ----------
-    posterior : DataTree, path, or what a sampler returned
-        The posterior, in any form that `diagnose` takes; align it first if labels switch.
+    posteriors : DataTree, path, what a sampler returned, or a mapping of str to these
+        A posterior, in any form that `diagnose` takes, or several by name.
     var_names : str or sequence of str, optional
         The variables to draw; by default the parameters.
     rows : int
-        The number of scalar parameters at most.
+        Maximum number of scalar parameters.
+    align : bool
+        Whether to align draws where `diagnose` finds the posterior usable after alignment. Several posteriors then
+        have the labelling of the first. A line over the panels says which draws are shown.
+    diagnosis : Diagnosis, optional
+        The result of `diagnose`, if you have it, for one posterior or for the first; it saves time.
 
     Returns
     -------
     matplotlib.figure.Figure
-        A row a parameter, in the parameters' own unit.
+        One row per parameter, in the parameter's own unit; parameters of very different size have axes of their own.
 
     Raises
     ------
@@ -175,31 +219,34 @@ def plot_forest(
 
     Examples
     --------
-    >>> figure = ob.plot.forest(posterior)
+    >>> figure = ob.plot.forest({"NUTS": posterior, "again": posterior})
     """
-    quantities = first_quantities(posterior, var_names, rows)
-    return draw_forest(quantities).on_paper(intervals(quantities))
+    found = take_several(posteriors, var_names, rows, align=align, diagnosis=diagnosis)
+    first = next(iter(found.values()))
+    figure = draw_forest({name: drawn.values for name, drawn in found.items()})
+    return figure.on_paper(first.alt(_several_in_words(found)), first.labelling)
 
 
 @checks_arguments
 def plot_densities(
-    posterior: Posterior, *, var_names: str | Sequence[str] | None = None, rows: int = 12
+    posteriors: Posteriors,
+    *,
+    var_names: str | Sequence[str] | None = None,
+    rows: int = 12,
+    align: bool = True,
+    diagnosis: Diagnosis | None = None,
 ) -> Picture:
-    """Draw the marginal density of each parameter, one line a chain.
+    """Draw the marginal density of each parameter: one line per chain, or one per posterior if there are several.
 
     Parameters
     ----------
-    posterior : DataTree, path, or what a sampler returned
-        The posterior, in any form that `diagnose` takes.
-    var_names : str or sequence of str, optional
-        The variables to draw; by default the parameters.
-    rows : int
-        The number of scalar parameters at most.
+    posteriors, var_names, rows, align, diagnosis
+        Same as in `forest`.
 
     Returns
     -------
     matplotlib.figure.Figure
-        A panel a parameter. Where chains agree, their lines cover each other.
+        One panel per parameter. Where chains or posteriors agree, their lines cover each other.
 
     Raises
     ------
@@ -210,9 +257,22 @@ def plot_densities(
     --------
     >>> figure = ob.plot.densities(posterior, var_names="mu")
     """
-    quantities = first_quantities(posterior, var_names, rows)
-    told = f"Densities, chain by chain. {intervals(quantities)}"
-    return draw_densities(quantities).on_paper(told)
+    found = take_several(posteriors, var_names, rows, align=align, diagnosis=diagnosis)
+    first = next(iter(found.values()))
+    if len(found) == 1:
+        figure, lines = draw_densities(first.values), "chain by chain"
+    else:
+        curves = {n: [density(each.values[n]) for each in found.values()] for n in first.values}
+        figure, lines = draw_curves(curves, tuple(found)), "posterior by posterior"
+    told = f"Densities, {lines}. {_several_in_words(found)}"
+    return figure.on_paper(first.alt(told), first.labelling)
+
+
+def _several_in_words(found: Mapping[str, Drawn]) -> str:
+    """Say where medians and intervals lie in each posterior."""
+    if len(found) == 1:
+        return intervals(next(iter(found.values())).values)
+    return " ".join(f"{name}: {intervals(drawn.values)}" for name, drawn in found.items())
 
 
 @checks_arguments
@@ -239,7 +299,7 @@ def plot_prior(
     Returns
     -------
     matplotlib.figure.Figure
-        A panel a parameter, with both densities.
+        One panel per parameter, with both densities, each divided by its maximum.
 
     Raises
     ------
@@ -262,11 +322,16 @@ def plot_prior(
     shown = [name for name in draws.names if name in before.names][:rows]
     if not shown:
         raise ArgumentError("`prior` and `posterior` have no variable in common: give one model's.")
-    panels = {n: [density(of.of(n)) for of in (before, draws)] for n in shown}
+    panels = {n: [_to_one(density(of.of(n))) for of in (before, draws)] for n in shown}
     figure = draw_curves(panels, ("prior", "posterior"))
     spreads = ((name, before.of(name).std(), draws.of(name).std()) for name in shown)
     told = "; ".join(f"{n} {format_number(a)}, then {format_number(b)}" for n, a, b in spreads)
     return figure.on_paper(f"Densities before and after the data. Standard deviations: {told}.")
+
+
+def _to_one(curve: Curve) -> Curve:
+    """Divide a density by its maximum."""
+    return curve[0], curve[1] / (curve[1].max() or 1.0)
 
 
 def intervals_in_words(
@@ -291,186 +356,3 @@ def intervals(quantities: Mapping[str, Quantity]) -> str:
     """Say where the median of each quantity and 90 % of its draws lie."""
     ends = np.quantile(np.stack(list(quantities.values())), [0.05, 0.5, 0.95], axis=(1, 2))
     return intervals_in_words(list(quantities), *ends.tolist())
-
-
-def first_quantities(
-    posterior: Posterior, var_names: str | Sequence[str] | None, rows: int
-) -> dict[str, Quantity]:
-    """Draws of the first scalar parameters, by name."""
-    check_count("rows", rows)
-    view = as_view(posterior)
-    parameters = [name for name in view.variables if view.kinds.of.get(name) == "parameter"]
-    draws = view.draws(parameters or None if var_names is None else var_names)
-    return {name: draws.of(name) for name in draws.names[:rows]}
-
-
-@checks_arguments
-def plot_pair(
-    posteriors: Posteriors, first: str, second: str, *, share_axes: bool = True
-) -> Picture:
-    """Draw two scalar parameters against each other, chains in colours, for one or several posteriors.
-
-    Parameters
-    ----------
-    posteriors : DataTree, path, what a sampler returned, or a mapping of str to these
-        A posterior, or several by name.
-    first, second : str
-        Scalar parameters, such as ``W1[0,0]``: on the horizontal and on the vertical axis.
-    share_axes : bool
-        Whether all panels show the same ranges.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        A panel a posterior; divergent transitions are marked by crosses.
-
-    Raises
-    ------
-    ValueError
-        If a posterior lacks one of them.
-
-    Examples
-    --------
-    >>> figure = ob.plot.pair(posterior, "mu[0]", "mu[1]")
-    """
-    pairs, told = {}, []
-    for name, view in views_of(posteriors).items():
-        diverging = view.stat(schema.DIVERGING)
-        pair = pairs[name] = Pair(_draws_of(view, first), _draws_of(view, second), diverging)
-        ends = []
-        for entry, values in ((first, pair.first), (second, pair.second)):
-            low, high = np.quantile(values, [0.05, 0.95])
-            ends.append(f"{entry} lies between {format_number(low)} and {format_number(high)}")
-        r = rank_correlation(pair.first, pair.second)
-        ends.append(f"rank correlation {format_number(r, decimals=2)}")
-        if diverging is not None:
-            ends.append(f"divergences: {int(np.sum(diverging))}")
-        told.append(f"{name}: in 90 % of draws {ends[0]}, and {'; '.join(ends[1:])}.")
-    figure = draw_pairs(titled(pairs), x_label=first, y_label=second, share_axes=share_axes)
-    return figure.on_paper(" ".join(told))
-
-
-def _draws_of(view: View, entry: str) -> np.ndarray:
-    """Draws of one scalar parameter."""
-    spelt = variable_of(entry, view.variables)
-    variable = dotted(spelt)
-    entry = variable + entry[len(spelt) :]  # labels of places may have slashes
-    there = view.draws(variable) if variable in view.variables else None
-    if there is None or entry not in there.names:
-        known = ", ".join(there.names[:6] if there else view.variables[:6])
-        raise ArgumentError(
-            f"`{view.argument}` has no scalar parameter {entry!r}: choose one such as {known}."
-        )
-    return there.of(entry)
-
-
-def rank_correlation(first: np.ndarray, second: np.ndarray) -> float:
-    """Spearman's rank correlation; `scipy.stats`, which has it too, takes long to import."""
-    return float(np.corrcoef(mean_ranks(first.ravel()), mean_ranks(second.ravel()))[0, 1])
-
-
-@dataclass(frozen=True, eq=False)
-class Pair:
-    """The draws of two weights, and which of them diverged."""
-
-    first: Float[np.ndarray, "chain draw"]
-    second: Float[np.ndarray, "chain draw"]
-    diverging: Shaped[np.ndarray, "chain draw"] | None = None
-
-
-def draw_pairs(
-    pairs: Mapping[str, Pair],
-    *,
-    x_label: str = "W1[0,0]",
-    y_label: str = "W2[0,0]",
-    share_axes: bool = True,
-    columns: int = 3,
-) -> Picture:
-    """Draw two quantities against each other, a panel a posterior; axes that are not shared are labelled in each."""
-    figure, panels = new_panels(
-        pairs,
-        columns=columns,
-        panel_size=(2.75, 2.6) if len(pairs) > 1 else (4.6, 3.6),
-        margin=(0.4, 0.5),
-        x_label=x_label,
-        y_label=y_label,
-        share_axes=share_axes,
-    )
-    for axes, pair in zip(panels, pairs.values(), strict=True):
-        draw_points(axes, list(zip(pair.first, pair.second, strict=True)), chain_colour)
-        if pair.diverging is not None and (bad := pair.diverging.astype(bool)).any():
-            axes.plot(
-                pair.first[bad], pair.second[bad], "x", color=INK, markersize=5, label="divergent"
-            )
-            axes.legend(frameon=False, fontsize=TEXT_SIZE, labelcolor=INK)
-    add_chain_legend(figure, max(pair.first.shape[0] for pair in pairs.values()))
-    return figure
-
-
-def draw_points(
-    axes: Axes,
-    groups: Sequence[tuple[Float[np.ndarray, " _"], Float[np.ndarray, " _"]]],
-    colour: Callable[[int], str],
-) -> None:
-    """Draw groups of points, each in the colour of its number; where there are many, small and as an image."""
-    total = sum(len(first) for first, _ in groups)
-    for number, (first, second) in enumerate(groups):
-        axes.scatter(
-            first,
-            second,
-            s=9.0 if total <= 1000 else 4.0,
-            color=colour(number),
-            alpha=0.35,
-            linewidths=0,
-            rasterized=total > POINTS_TO_RASTERISE,
-        )
-    axes.grid(axis="x", visible=True, color=GRID, linewidth=0.6)
-    axes.locator_params(nbins=5)
-
-
-def draw_pair_grid(
-    quantities: Mapping[str, Quantity], diverging: Bool[np.ndarray, "chain draw"] | None
-) -> Picture:
-    """Draw quantities against each other below the diagonal, and their densities on it; what diverged is marked."""
-    count, names = len(quantities), [shortened(name, LONGEST) for name in quantities]
-    figure = new_figure(1.75 * count + 0.6, 1.5 * count + 0.4)
-    grid = figure.subplots(count, count, squeeze=False, sharex="col")
-    bad = np.zeros((1, 1), bool) if diverging is None else diverging
-    for row, values in enumerate(quantities.values()):
-        for column, others in enumerate(quantities.values()):
-            axes = style_axes(
-                grid[row, column],
-                x_label=names[column] if row == count - 1 else "",
-                y_label=names[row] if column == 0 < row else "",
-            )
-            axes.set_visible(column <= row)
-            axes.tick_params(labelbottom=row == count - 1, labelleft=column == 0 < row)
-            if column == row:
-                axes.plot(*density(values), color=ACCENT, linewidth=1.2)
-                axes.set_ylim(bottom=0)
-                axes.tick_params(left=False)
-            elif column < row:
-                draw_points(axes, [(others.ravel(), values.ravel())], chain_colour)
-                if bad.any():
-                    axes.plot(others[bad], values[bad], ".", color=CHAIN_COLOURS[5], markersize=4)
-            axes.locator_params(nbins=3)
-    return figure
-
-
-def draw_modes(
-    points: Mapping[str, Float[np.ndarray, "draw 2"]], *, x_label: str, y_label: str
-) -> Picture:
-    """Draw two quantities, one colour a mode, by its name in the legend, the heaviest mode first."""
-    figure = new_figure(4.6, 3.9)
-    axes = style_axes(figure.subplots(), x_label=x_label, y_label=y_label)
-    draw_points(axes, [(drawn[:, 0], drawn[:, 1]) for drawn in points.values()], _colour)
-    handles = [
-        Line2D([], [], color=_colour(number), marker="o", markersize=5, linestyle="none")
-        for number in range(min(len(points), COLOURED))
-    ]
-    add_legend(figure, handles, list(points)[:COLOURED], columns=2)
-    return figure
-
-
-def _colour(number: int) -> str:
-    return chain_colour(number) if number < COLOURED else GRID

@@ -1,14 +1,28 @@
-"""The posteriors that a plot was given: one, or several by name."""
+"""The posteriors that a plot or a page was given, their diagnoses, and the draws that are shown of them.
+
+Convention: where the answer is "usable after alignment", parameters that the symmetry moves are shown aligned, and all
+others as sampled. Otherwise everything is shown as sampled.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import xarray as xr
+from jaxtyping import Float
 
-from onebasin.base.errors import ArgumentError
+from onebasin.base.checks import check_count
+from onebasin.base.errors import ArgumentError, OnebasinError
+from onebasin.base.table import format_number
+from onebasin.posteriors import schema
+from onebasin.posteriors.draws import Draws
 from onebasin.posteriors.view import Posterior, View, as_view
+
+from ..diagnostics.result import Diagnosis
+from ..diagnostics.verdict import Verdict
 
 ALONE = "posterior"
 """Name of a single posterior that came without one."""
@@ -47,3 +61,194 @@ def _are_several(posteriors: Posteriors) -> bool:
         return False
     arrays = (np.ndarray, xr.DataArray)
     return not posteriors or not all(isinstance(value, arrays) for value in posteriors.values())
+
+
+_LARGE = 1e150
+"""Size of a number whose square is not finite, or nearly so."""
+Quantity = Float[np.ndarray, "chain draw"]
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """A posterior that a page is about, and what the page calls it."""
+
+    name: str
+    view: View
+    diagnosis: Diagnosis  # With the answer.
+
+    @property
+    def verdict(self) -> Verdict:
+        """The answer to whether it may be used."""
+        assert self.diagnosis.judgement is not None
+        return self.diagnosis.judgement
+
+    @cached_property
+    def moved(self) -> frozenset[str]:
+        """Parameters that the symmetry moves."""
+        aligned = self.diagnosis.aligned
+        return frozenset(map(str, aligned.aligned.parameters.index) if aligned else ())
+
+    @cached_property
+    def raw_draws(self) -> Draws:
+        """All parameters as they came; the diagnosis has laid them out already where it looked at all variables."""
+        asked = self.diagnosis.variables
+        whole = len(asked) >= len(self.view.variables)
+        return self.view.draws(None if whole else asked, finite=False)
+
+    @cached_property
+    def aligned_draws(self) -> Draws | None:
+        """The parameters that the symmetry moves, aligned."""
+        aligned = self.diagnosis.aligned
+        if aligned is None:
+            return None
+        view = as_view(aligned.alignment.posterior)
+        return view.draws(aligned.aligned.variables, finite=False)
+
+    def several(self, names: Iterable[str]) -> dict[str, Quantity]:
+        """Draws of some parameters, as they are shown; without those that never vary or have no finite squares."""
+        aligned = self.aligned_draws if self.diagnosis.is_shown_aligned else None
+        values = {
+            name: (aligned if aligned and name in self.moved else self.raw_draws).of(name)
+            for name in names
+        }
+        return {n: v for n, v in values.items() if np.abs(v).max() < _LARGE and np.ptp(v) > 0}
+
+    @cached_property
+    def worst(self) -> tuple[str, ...]:
+        """Parameters that decide, largest R-hat first and then smallest bulk ESS; others only where there are none."""
+        own = self.diagnosis.numbers.decisive
+        table = own if len(own) else self.diagnosis.shown
+        varying = table[np.isfinite(table["sd"]) & ~table.index.isin(self.diagnosis.constants)]
+        ranked = varying.sort_values(
+            ["rhat", "ess_bulk"], ascending=[False, True], na_position="last"
+        )
+        return tuple(map(str, ranked.index))
+
+    def stat(self, name: str) -> Quantity | None:
+        """A statistic of the draws that is finite throughout; None where there is none."""
+        values = self.view.stat(name)
+        return values if values is not None and np.isfinite(values).all() else None
+
+    @property
+    def diverging(self) -> np.ndarray | None:
+        """Which draws diverged; None where that was not recorded."""
+        values = self.view.stat(schema.DIVERGING)
+        return None if values is None else values > 0
+
+
+def listed(names: Sequence[str], *, most: int = 6) -> str:
+    """List names in code type, the first few where there are many."""
+    said = ", ".join(f"`{name}`" for name in names[:most])
+    rest = len(names) - most
+    return f"{said} and {format_number(rest)} more" if rest > 0 else said
+
+
+def thinned(values: np.ndarray, most: int) -> np.ndarray:
+    """Keep every k-th draw of each chain, k as small as leaves at most so many."""
+    return values[:, :: max(1, -(-values.shape[1] // most))]
+
+
+AS_SAMPLED = "as sampled"
+SWITCHED = "as sampled: labels switch"
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """Scalar quantities of a posterior as a plot shows them."""
+
+    view: View
+    values: dict[str, Quantity]  # draws by name
+    labelling: str  # "aligned", `SWITCHED`, `AS_SAMPLED` where it was asked for, or empty where labels do not matter
+    diagnosis: Diagnosis | None  # None where the posterior cannot be diagnosed
+
+    def alt(self, words: str) -> str:
+        """Put the labelling in front of a picture's text."""
+        return f"{self.labelling.capitalize()}. {words}" if self.labelling else words
+
+
+def take(
+    posterior: Posterior,
+    var_names: str | Sequence[str] | None,
+    rows: int,
+    *,
+    align: bool = True,
+    diagnosis: Diagnosis | None = None,
+    worst: bool = False,
+    entries: Sequence[str] = (),
+) -> Drawn:
+    """Take the draws of at most `rows` scalar quantities, aligned where `diagnose` shows them aligned.
+
+    They come in the model's order, or by R-hat and ESS (`worst`), or are these `entries` of `var_names`. Without
+    `var_names` they are parameters.
+    """
+    check_count("rows", rows)
+    view = as_view(posterior)
+    subject = _diagnosed(view, align, diagnosis)
+    parameters = [name for name in view.variables if view.kinds.of.get(name) == "parameter"]
+    draws = view.draws(parameters or None if var_names is None else var_names)
+    names = list(draws.names)
+    if worst and subject is not None:
+        order = {name: place for place, name in enumerate(subject.worst)}
+        names.sort(key=lambda name: order.get(name, len(order)))
+    names = list(dict.fromkeys(entries)) or names[:rows]
+    is_aligned = align and subject is not None and subject.diagnosis.is_shown_aligned
+    aligned = subject.aligned_draws if subject and is_aligned else None
+    moved = subject.moved if subject else frozenset()
+    values = {name: (aligned if aligned and name in moved else draws).of(name) for name in names}
+    if subject is None:
+        return Drawn(view, values, "" if align else AS_SAMPLED, None)
+    return Drawn(view, values, _labelling(subject, names, align), subject.diagnosis)
+
+
+def take_several(
+    posteriors: Posteriors,
+    var_names: str | Sequence[str] | None,
+    rows: int,
+    *,
+    align: bool = True,
+    diagnosis: Diagnosis | None = None,
+) -> dict[str, Drawn]:
+    """Take the same quantities of one posterior, or of several by name in the labelling of the first."""
+    views = views_of(posteriors)
+    (name, view), *others = views.items()
+    first = take(view, var_names, rows, align=align, diagnosis=diagnosis)
+    found = {name: first}
+    for name, view in others:
+        if first.labelling == "aligned":
+            from ..alignment import align as align_draws  # here: it loads JAX
+
+            assert first.diagnosis is not None and first.diagnosis.aligned is not None
+            rule = first.diagnosis.aligned.alignment
+            tree = align_draws(view, rule.symmetry, reference=rule).posterior
+            there = as_view(tree, view.argument).draws(None, finite=False)
+            labelling = "aligned"
+        else:
+            there, labelling = view.draws(None, finite=False), first.labelling
+        absent = [entry for entry in first.values if entry not in there.names]
+        if absent:
+            raise ArgumentError(
+                f"`{view.argument}` has no {absent[0]}: choose `var_names` that all posteriors have."
+            )
+        found[name] = Drawn(view, {n: there.of(n) for n in first.values}, labelling, None)
+    return found
+
+
+def _diagnosed(view: View, align: bool, diagnosis: Diagnosis | None) -> Subject | None:
+    """Return the posterior with its diagnosis; None where it cannot be diagnosed."""
+    from ..diagnostics.diagnose import diagnose  # here: it loads JAX
+
+    try:
+        return Subject(ALONE, view, diagnosis or diagnose(view, align=align))
+    except OnebasinError:
+        return None
+
+
+def _labelling(subject: Subject, names: Iterable[str], align: bool) -> str:
+    """Say in which labelling draws of these names are shown."""
+    diagnosis, moved = subject.diagnosis, not subject.moved.isdisjoint(names)
+    if not align:
+        return AS_SAMPLED
+    if diagnosis.is_shown_aligned:
+        return "aligned" if moved else ""
+    switched = diagnosis.aligned is not None and bool(diagnosis.aligned.alignment.relabelled.any())
+    return SWITCHED if (moved and switched) or diagnosis.verdict == "invariant" else ""

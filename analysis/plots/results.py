@@ -17,11 +17,18 @@ from matplotlib.ticker import MaxNLocator
 
 from onebasin.base.checks import check_class, checks_arguments
 from onebasin.base.errors import ArgumentError, ArgumentTypeError
-from onebasin.base.table import format_number
-from onebasin.posteriors.view import Posterior
+from onebasin.base.table import decimals_beside, format_number
+from onebasin.posteriors.leave_one_out import (
+    LogLikelihood,
+    leave_one_out,
+    names_of,
+    stored_log_likelihood,
+    why_none,
+)
+from onebasin.posteriors.view import Posterior, as_view
 
 from ..alignment.barriers import Barriers, barriers
-from ..compare.comparison import FLOOR, Comparison
+from ..compare.comparison import BASELINE, Comparison
 from ..summaries.variational import Elbo, elbo
 from .posteriors import Posteriors, named
 from .style import (
@@ -116,12 +123,12 @@ def plot_comparison(comparison: Comparison, *, measures: Sequence[str] | None = 
         raise ArgumentError(
             "`comparison` holds no number: compare with weights=True, or give `x` and `y`."
         )
-    rows = [str(name) for name in table.index if name != FLOOR]
+    rows = [str(name) for name in table.index if name != BASELINE]
     figure = _draw(table[chosen], rows, comparison.truth)
     told = []
     for name in chosen:
         values = table[name]
-        shown = {row: values[row] for row in rows} | {"the baseline": values.get(FLOOR)}
+        shown = {row: values[row] for row in rows} | {"the baseline": values.get(BASELINE)}
         numbers = [f"{row} {format_number(v)}" for row, v in shown.items() if pd.notna(v)]
         told.append(f"{MEASURES[name]}: {', '.join(numbers)}.")
     return figure.on_paper(f"Compared with {comparison.truth}. {' '.join(told)}")
@@ -142,7 +149,7 @@ def _draw(table: pd.DataFrame, rows: Sequence[str], truth: str) -> Picture:
         axes.set_yticks(range(len(rows)), [literal(shortened(n, LONGEST + 8)) for n in labels])
         axes.tick_params(axis="y", length=0, labelsize=TEXT_SIZE)
         axes.set_ylim(len(rows) - 0.5, -0.8)
-        own, limit = float(values.get(truth, np.nan)), float(values.get(FLOOR, np.nan))
+        own, limit = float(values.get(truth, np.nan)), float(values.get(BASELINE, np.nan))
         is_distance = bool(np.isnan(own))
         for place, name in enumerate(rows):
             hollow = is_distance and name == truth
@@ -430,7 +437,66 @@ def elbo_in_words(name: str, trace: ElboTrace) -> str:
     return f"{name}: the ELBO goes from {first} to {last} in {format_number(int(iteration[-1]))} iterations."
 
 
-def draw_khat(khat: Float[np.ndarray, " obs"], limit: float) -> Picture:
+@checks_arguments
+def plot_khat(loo: Any, *, var_name: str | None = None) -> Picture:
+    """Draw the Pareto k of every observation that was left out.
+
+    Parameters
+    ----------
+    loo : ELPDData or posterior
+        What `ob.loo` returned, or a posterior with the group `log_likelihood`.
+    var_name : str, optional
+        The observed variable of a posterior that has several.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        One point per observation. Estimates above the dashed limit cannot be trusted; the worst observations are named.
+
+    Raises
+    ------
+    ValueError
+        If there are no log likelihoods, or they are not finite.
+
+    References
+    ----------
+    Vehtari, Simpson, Gelman, Yao and Gabry 2024, JMLR 25(72) (Pareto k and its limit).
+
+    Examples
+    --------
+    >>> figure = ob.plot.khat(ob.loo(posterior))
+    """
+    if not hasattr(loo, "pareto_k"):
+        view = as_view(loo)
+        stored = stored_log_likelihood(view, var_name)
+        if stored is None:
+            raise ArgumentError(f"{why_none(view)}: give what `ob.loo` returned for its model.")
+        loo = leave_one_out(LogLikelihood.of(stored), view.posterior)
+    khat = np.nan_to_num(np.asarray(loo.pareto_k, float).ravel(), nan=np.inf)
+    names, limit = names_of(loo.pareto_k), float(loo.good_k)
+    told = khat_in_words(khat, names, limit)
+    return draw_khat(khat, limit, names).on_paper(told)
+
+
+def khat_in_words(khat: Float[np.ndarray, " obs"], names: Sequence[str], limit: float) -> str:
+    """Say which Pareto k is the largest, and how many are above the limit."""
+    worst, bad = int(khat.argmax()), int((khat > limit).sum())
+    places = decimals_beside(float(khat[worst]), (limit,), 2)
+    largest, most = (format_number(float(v), decimals=places) for v in (khat[worst], limit))
+    middle = format_number(float(np.median(khat)), decimals=2)
+    return (
+        f"The largest Pareto k is {largest} ({names[worst]}). {bad} of {khat.size} "
+        f"{'is' if bad == 1 else 'are'} above the limit {most}; the median is {middle}."
+    )
+
+
+KHAT_SHOWN = 0.7
+"""Pareto k up to which the axis goes at least."""
+NAMED = 6
+"""Observations above the limit that are named."""
+
+
+def draw_khat(khat: Float[np.ndarray, " obs"], limit: float, names: Sequence[str] = ()) -> Picture:
     """Draw the Pareto k of every observation, and the limit above which its estimate is not trusted."""
     figure = new_figure(7.6, 2.3)
     axes = style_axes(figure.subplots(), x_label="observation", y_label="Pareto k")
@@ -440,6 +506,17 @@ def draw_khat(khat: Float[np.ndarray, " obs"], limit: float) -> Picture:
         axes.plot(places[shown], khat[shown], ".", color=colour, markersize=4, rasterized=many)
     axes.axhline(limit, color=INK, linewidth=0.8, linestyle=(0, (4, 3)))
     axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
+    axes.set_ylim(top=max(axes.get_ylim()[1], 1.1 * max(limit, KHAT_SHOWN)))
+    above = np.flatnonzero(np.isfinite(khat) & (khat > limit))
+    for place in above[np.argsort(-khat[above])][: NAMED * bool(names)]:
+        axes.annotate(
+            literal(names[place]),
+            (place, khat[place]),
+            xytext=(4, 2),
+            textcoords="offset points",
+            fontsize=TEXT_SIZE - 1,
+            color=INK,
+        )
     return figure
 
 

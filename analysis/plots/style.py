@@ -24,7 +24,9 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import LayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
+from onebasin.base.table import format_number
 from onebasin.base.text import shown
 
 INK = "#2a2f36"
@@ -84,7 +86,8 @@ class Margins(LayoutEngine):
                 for side in (first, last)
             )
             start, end = before[0] + self.around, after[-1] + self.around
-            end += fig.legend_room if axis and isinstance(fig, Picture) else 0.0
+            if axis and isinstance(fig, Picture):
+                start, end = start + fig.head_room, end + fig.legend_room
             gap = float((after[:-1] + before[1:]).max(initial=0.0))
             each = max((length - start - end - gap * (count - 1)) / count, 0.2)
             ends = (
@@ -137,9 +140,19 @@ class Picture(Figure):
 
     alt: str = ""
     legend_room: float = 0.0  # Inches of the legend at the foot.
+    head_room: float = 0.0  # Inches of the line at the head.
 
-    def on_paper(self, alt: str) -> Picture:
-        """Give it an opaque ground, a margin and its text, for a place that knows neither; returns itself."""
+    def headed(self, text: str) -> Picture:
+        """Write a line over all panels, if there is any; returns itself."""
+        if text:
+            self.head_room = 0.06 + HIGH * TEXT_SIZE
+            below = 1 - 0.06 / self.get_figheight()
+            self.text(0.012, below, literal(text), va="top", fontsize=TEXT_SIZE, color=MUTED)
+        return self
+
+    def on_paper(self, alt: str, head: str = "") -> Picture:
+        """Give it an opaque ground, a margin, a line at its head and its text; returns itself."""
+        self.headed(head)
         self.patch.set_facecolor(PAPER)
         self.patch.set_alpha(1.0)
         self.set_layout_engine(Margins(MARGIN))
@@ -218,6 +231,17 @@ def style_axes(axes: Axes, *, title: str = "", x_label: str = "", y_label: str =
     axes.grid(axis="y", color=GRID, linewidth=0.6)
     axes.set_axisbelow(True)
     return axes
+
+
+def log_scale(axes: Axes, which: str) -> None:
+    """Give an axis ("x" or "y") a logarithmic scale whose few labels are plain numbers."""
+    axes.set(**{f"{which}scale": "log"})
+    axis = axes.xaxis if which == "x" else axes.yaxis
+    low, high = axis.get_view_interval()
+    few = high > 30 * low
+    axis.set_major_locator(LogLocator(subs=(1.0,) if few else (1.0, 2.0, 5.0), numticks=5))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: format_number(value, digits=1)))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def new_panels(

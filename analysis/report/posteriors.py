@@ -20,13 +20,12 @@ from onebasin.posteriors.view import Posterior, as_view
 from ..diagnostics.verdict import FLAGS, Extreme
 from ..page.page import AnswerCard, Report, Section, Stat
 from ..page.render import claimed, put, render, write
-from ..plots.posteriors import Posteriors, named
+from ..plots.posteriors import Posteriors, Subject, named
 from .provenance import definitions_of, describe_run, program_section
 from .sections.chains import chains, fits, sampler
 from .sections.parameters import labels, modes, parameters
 from .sections.predictions import predictions
 from .sections.several import one_of_several, several
-from .subject import Subject
 from .tables import cost_table
 
 if TYPE_CHECKING:

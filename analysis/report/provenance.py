@@ -15,7 +15,7 @@ from ..page.page import Code, Details, Provenance, Section
 from ..summaries.sampler import restarts_in_words, restarts_of
 
 if TYPE_CHECKING:
-    from .subject import Subject
+    from ..plots.posteriors import Subject
 
 _TEXT = (
     (schema.CREATED_AT, "Made"),

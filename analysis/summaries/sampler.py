@@ -140,9 +140,7 @@ def sampler_summary(view: View, draws: Draws) -> SamplerSummary:
         found["divergences"] = sum(found["divergences_per_chain"])
         found["divergence_share"] = float(diverging.mean())
     if (energy := recorded(view, schema.ENERGY)) is not None:
-        with np.errstate(divide="ignore", invalid="ignore"):  # a chain that stands still: 0 / 0
-            changes = np.square(np.diff(energy, axis=1)).mean(axis=1)
-            found["bfmi"] = _floats(changes / energy.var(axis=1, ddof=1))
+        found["bfmi"] = energy_bfmi(energy)
     if (lp := recorded(view, schema.LP)) is not None:
         with np.errstate(invalid="ignore"):  # both infinities in one chain
             found["lp_means"] = _floats(lp.mean(axis=1))
@@ -189,10 +187,10 @@ def starts_are_identical(view: View) -> bool:
 
 
 def restarts_in_words(restarts: tuple[tuple[int, ...], ...]) -> str:
-    """Name the chains that went on with a new random stream, and after which draws; empty where none did."""
+    """Name the chains that continued with a new random stream, and after which draws; empty where none did."""
     return ", ".join(
         f"chain {number} after {' and '.join(f'{draw:,}' for draw in draws)} draws"
-        for number, draws in enumerate(restarts, start=1)
+        for number, draws in enumerate(restarts)
         if draws
     )
 
@@ -294,3 +292,10 @@ def _seconds(view: View, name: str) -> float:
 
 def _floats(values: Float[np.ndarray, " chain"]) -> tuple[float, ...]:
     return tuple(float(value) for value in values)
+
+
+def energy_bfmi(energy: Float[np.ndarray, "chain draw"]) -> tuple[float, ...]:
+    """E-BFMI of each chain (Betancourt 2016, arXiv:1604.00695); NaN for a chain that stands still."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        changes = np.square(np.diff(energy, axis=1)).mean(axis=1)
+        return _floats(changes / energy.var(axis=1, ddof=1))

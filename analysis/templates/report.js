@@ -14,9 +14,9 @@
     return element;
   }
 
-  // "1 234.5", "−0.3", "1.2·10⁻⁵", "∞": as `format_number` writes them; NaN for all else.
+  // "1,234.5", "−0.3", "1.2·10⁻⁵", "∞": as `format_number` writes them; NaN for all else.
   function numberOf(text) {
-    const plain = text.replace(/[\u202f,]/g, "").replace(/−/g, "-").trim();
+    const plain = text.replace(/,/g, "").replace(/−/g, "-").trim();
     const power = plain.match(/^(-?[\d.]+)·10(⁻?)([⁰¹²³⁴-⁹]+)$/);
     if (power) {
       const digits = [...power[3]].map((c) => SUPERSCRIPTS.indexOf(c)).join("");
@@ -140,13 +140,18 @@
   // Copied numbers are plain ones: a spreadsheet takes "3261" and "-0.3" for numbers.
   document.addEventListener("copy", (event) => {
     const text = String(getSelection());
-    const plain = text.replace(/(\d)\u202f(?=\d)/g, "$1").replace(/−(?=[\d.])/g, "-");
+    const plain = text
+      .replace(/\[[^\]\n]*\]|(\d),(?=\d{3}(?!\d))/g, (found, digit) => digit ?? found)
+      .replace(/−(?=[\d.])/g, "-");
     if (plain === text) return;
     event.clipboardData.setData("text/plain", plain);
     event.preventDefault();
   });
 
   document.addEventListener("DOMContentLoaded", () => {
+    for (const picture of document.querySelectorAll("figure svg")) {
+      picture.addEventListener("click", () => picture.closest("figure").classList.toggle("large"));
+    }
     for (const table of document.querySelectorAll(".panel table")) {
       const rows = table.rows.length;
       const groups = [...table.querySelectorAll("tbody.group")].map(fold);

@@ -1,4 +1,4 @@
-"""Make the reports of the gallery, and pictures of their first screens: `python docs/gallery/make.py FOLDER`.
+"""Make the reports of the gallery, and pictures of their answers: `python docs/gallery/make.py FOLDER`.
 
 Six posteriors (one of them compared with others) are sampled and reported on as a user would, by the command line;
 the network is sampled in Python. Reports go beside this file, pictures to `docs/images`; posteriors stay in FOLDER.
@@ -13,7 +13,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 IMAGES = HERE.parent / "images"
 PROGRAMS = HERE.parents[1] / "notebooks" / "programs"
-SCREEN = {"width": 1280, "height": 800}
+SCREEN = {"width": 1000, "height": 800}
 REPORTS = {
     "mixture": ("A mixture whose labels switch", ["mixture"]),
     "item-response": ("An item-response model", ["item_response"]),
@@ -71,7 +71,7 @@ def sample_network(path: Path) -> None:
 
 
 def photograph(page: Path, picture: Path) -> None:
-    """Write a page's first screen as a PNG."""
+    """Write the answers at the head of a page as a PNG."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
@@ -80,7 +80,7 @@ def photograph(page: Path, picture: Path) -> None:
         )
         shown = chromium.new_page(viewport=SCREEN)
         shown.goto(page.resolve().as_uri())
-        shown.screenshot(path=picture)
+        shown.locator(".answers, .answer").first.screenshot(path=picture)
         chromium.close()
 
 

@@ -2,17 +2,15 @@
 
 A new method is a class made of `Method` in a file of its own, and a line in `methods.METHODS`; the command line,
 calibration and the documentation read it there. Its `run` turns a `Job` into a `Found`. A function of
-the same name, such as `nuts`, has the signature of a class made of the method's and of `Running`.
+the same name, such as `nuts`, has its fields and the arguments of `infer` as arguments, and describes them.
 """
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Concatenate
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from onebasin.base.settings import settings
 
@@ -22,9 +20,6 @@ if TYPE_CHECKING:
     from onebasin.base.progress import ProgressBars
     from onebasin.models.target import Target
     from onebasin.posteriors.pointwise import Values
-
-LIMIT_MB = 256.0
-"""The value of `posteriors.pointwise.LIMIT_MB`, whose imports are heavy."""
 
 
 @settings
@@ -154,53 +149,6 @@ def one_chain(
 
     groups = {} if variational is None else {"variational": variational}
     return Found(chain(draws), chain(stats), {"converged": int(converged)}, groups)
-
-
-@settings
-class Running:
-    """The arguments of `infer` that are the same for every method; `infer` describes them."""
-
-    engine: str | None = None
-    seed: int = 0
-    start: Any = None
-    adapt_from: Any = None
-    checkpoint: str | Path | None = None
-    client: Any = None
-    predictive_mb: float = LIMIT_MB
-    symmetry: bool = True
-    check_symmetry: bool = True
-    progress: bool | None = None
-
-
-RUNNING = tuple(field.name for field in fields(Running))
-
-
-def call(target: Target, method: type[Method], keywords: Mapping[str, Any]) -> xr.DataTree:
-    """Run a method by the keywords of its function; what runs it is imported by then only."""
-    runs = import_module("..runs.run", __package__)
-    tree: xr.DataTree = runs.run_by_keywords(target, method, keywords)
-    return tree
-
-
-def called_as[**P](
-    call: Callable[P, Method],
-) -> Callable[[Callable[..., xr.DataTree]], Callable[Concatenate[Target, P], xr.DataTree]]:
-    """Give a function of a target the keywords of a class made of a method's and of `Running`."""
-
-    def signed(
-        function: Callable[..., xr.DataTree],
-    ) -> Callable[Concatenate[Target, P], xr.DataTree]:
-        own = inspect.signature(function)
-        target = next(iter(own.parameters.values())).replace(
-            kind=inspect.Parameter.POSITIONAL_OR_KEYWORD
-        )
-        keywords = inspect.signature(call).parameters.values()
-        function.__signature__ = own.replace(  # type: ignore[attr-defined]
-            parameters=[target, *(p.replace(kind=p.KEYWORD_ONLY) for p in keywords)]
-        )
-        return function
-
-    return signed
 
 
 def as_dict(value: Any) -> Any:

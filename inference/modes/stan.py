@@ -23,8 +23,7 @@ from onebasin.stan.run import Output, ReadyProgram, make_ready, read, run
 from ..contracts.method import Found, Job, one_chain
 from ..mcmc.stan_start import SIGNIFICANT_FIGURES, find_optimum, parameters_of, seeds_of, write
 from .edge import at_optimum, no_peak, running_off
-from .laplace import Laplace
-from .optimize import Optimize
+from .optimize import Laplace, Optimize
 from .pathfinder import Pathfinder
 
 _ITERATION = re.compile(r"^iteration: (\d+)", re.MULTILINE)

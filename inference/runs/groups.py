@@ -15,8 +15,14 @@ from onebasin.base.precision import precision
 from onebasin.base.run_log import notice
 from onebasin.models.target import Named, Target
 from onebasin.posteriors import schema
-from onebasin.posteriors.network_groups import bytes_a_draw, network_groups
-from onebasin.posteriors.pointwise import DrawGroup, Values, labelled, why_left_out
+from onebasin.posteriors.pointwise import (
+    DrawGroup,
+    Values,
+    bytes_a_draw,
+    labelled,
+    network_groups,
+    why_left_out,
+)
 from onebasin.posteriors.schema import LOG_LIKELIHOOD, LOG_PRIOR, POSTERIOR_PREDICTIVE
 from onebasin.posteriors.view import GENERATED, PARAMETER
 from onebasin.stan.program import ProgramQuantities, definition, find_roles

@@ -23,8 +23,8 @@ from onebasin.models.data import Dataset
 from onebasin.posteriors import schema
 from onebasin.truth.problems.images import image_split
 
-from ..lab import Cell, Context
 from ..lab.run import sample
+from ..lab.study import Cell, Context
 from ..networks import halves, prior_draws, tree_of
 from . import design
 from .design import Distilling, RowSettings, network

@@ -14,7 +14,7 @@ from onebasin.models import BayesianNetwork
 from onebasin.posteriors import schema
 from onebasin.posteriors.view import as_view
 
-from ..lab import Cell, Frames, Outcomes, Row, frame_of
+from ..lab.study import Cell, Frames, Outcomes, Row, frame_of
 
 MAX_RHAT = 1.05
 """R-hat of f above which chains disagree: what they say of the posterior is not to be trusted."""

@@ -14,7 +14,7 @@ from onebasin.analysis.predictive.predictions import HeldOut, gap, predict_held_
 from onebasin.models import BayesianNetwork
 from onebasin.posteriors import schema
 
-from ..lab import Cell, Change, Frames, Outcomes, Row, Summary, find, frame_of, select
+from ..lab.study import Cell, Change, Frames, Outcomes, Row, Summary, find, frame_of, select
 from ..networks import MAX_RHAT, diagnosis_columns, from_tree
 from . import design
 from .activity import Moments, moments_of, unit_activity, weight_divergences

@@ -16,23 +16,6 @@ def test_without_empty_columns_drops_dashes_alone():
     assert table.without_empty_columns() == Table(("a", "c"), (("x", 0), ("y", None)))
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (True, "yes"),
-        (False, "no"),
-        (None, "–"),
-        ("", "–"),
-        (float("nan"), "–"),
-        ("`W1`", "`W1`"),
-        (1.23456, "1.23"),
-        (np.int64(12345), "12\u202f345"),
-    ],
-)
-def test_a_column_writes_every_kind_of_value(value, text):
-    assert Column("a").write(value) == text
-
-
 def test_a_table_keeps_units_flags_notes_and_bars():
     columns = (Column("cell"), Column("R-hat", decimals=2, unit="worst"))
     rows = (("a|b", TableCell(1.234, "bad", "`mu`")), ("c", TableCell(1.0, "good")))
@@ -55,12 +38,12 @@ def test_a_table_keeps_units_flags_notes_and_bars():
         (0.0123456, "0.0123"),
         (9.996, "10.0"),
         (123.456, "123"),
-        (12_345.6, "12\u202f346"),
+        (12_345.6, "12,346"),
         (1_234_567.0, "1.23·10⁶"),
         (0.0000123, "1.23·10⁻⁵"),
         (7, "7"),
-        (1_234_567, "1\u202f234\u202f567"),
-        (np.int64(-4000), "−4\u202f000"),
+        (1_234_567, "1,234,567"),
+        (np.int64(-4000), "−4,000"),
         (float("nan"), "–"),
         (None, "–"),
         (float("inf"), "∞"),
@@ -69,11 +52,3 @@ def test_a_table_keeps_units_flags_notes_and_bars():
 )
 def test_format_number_writes_three_digits(value, text):
     assert format_number(value) == text
-
-
-@pytest.mark.parametrize(
-    ("value", "decimals", "text"),
-    [(1.0004, 3, "1.000"), (399.6, 0, "400"), (0.0, 2, "0.00"), (2e6, 0, "2.00·10⁶")],
-)
-def test_format_number_writes_fixed_decimals(value, decimals, text):
-    assert format_number(value, decimals=decimals) == text

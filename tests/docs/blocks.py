@@ -12,6 +12,8 @@ comment                      meaning
 ``output: exact``            on a ``text`` block: the block before printed exactly this; a last line ``...``
                              leaves out the rest
 ``output: within X``         the same, but numbers may differ by X
+``output: part``             something before on the page printed this among other lines, broken anywhere; numbers may
+                             differ by a tenth, as other processors draw other chains
 ===========================  =================================================================
 
 A comment stands right above its block; several may.

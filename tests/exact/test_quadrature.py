@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import dirichlet, gamma, norm
 
 import onebasin as ob
-from onebasin.studies.permutation_invariant_vi.two_weights import Observations, solve, statistics
+from onebasin.studies.permutation_invariant_vi.two_weights import solve, statistics
 
 from .cases import ALL, NETWORKS, case
 from .mixtures import CONCENTRATION, COUNTS
@@ -85,7 +85,7 @@ def test_proportions_are_those_of_the_closed_form():
 def test_two_units_are_those_of_the_study():
     """Another quadrature of the same network: the likelihood by five numbers of the data."""
     target = case("free-two-units").target("free")
-    other = solve(statistics(Observations(target.x[:, 0], target.y[:, 0]), 1.0))
+    other = solve(statistics(target.x[:, 0], target.y[:, 0], 1.0))
     exact = case("free-two-units").exact
     assert exact.log_evidence == pytest.approx(other.log_evidence, abs=1e-5)
     apart = np.abs(np.diff(exact.values["W1"][:, 0], axis=1)[:, 0])

@@ -9,7 +9,6 @@ import pytest
 import xarray as xr
 
 import onebasin as ob
-from onebasin.analysis.report.provenance import describe_run
 from onebasin.base.errors import PosteriorFileError
 from onebasin.base.files import pieces
 from onebasin.models.symmetry.evidence import Evidence
@@ -98,11 +97,6 @@ def test_new_random_streams_are_those_of_each_run(files):
     assert json.loads(attrs["restarts"]) == [[], [], [5], []]
 
 
-def test_diagnose_takes_several_files_and_a_store_among_them(files, tmp_path):
-    store = ob.save(run(4), tmp_path / "four.zarr")
-    assert ob.diagnose([*files, store]).num_chains == 5
-
-
 @pytest.mark.parametrize(
     ("other", "says"),
     [
@@ -136,8 +130,3 @@ def test_a_group_of_other_draws_is_left_out(tmp_path):
     paths = [ob.save(run(1), tmp_path / "one.nc"), ob.save(thinned, tmp_path / "two.nc")]
     tree = ob.open_posterior(paths)
     assert "log_prior" not in tree.children and tree.posterior.sizes["chain"] == 2
-
-
-def test_a_report_says_which_runs_were_put_together(files):
-    facts = dict(describe_run("all", ob.open_posterior(files)).facts)
-    assert facts["Joined"] == "one.nc (seed 1); two.nc (seed 2); three.nc (seed 3)"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import combinations
 
 import numpy as np
 from matplotlib.ticker import MaxNLocator
@@ -14,20 +13,20 @@ from onebasin.posteriors.draws import variable_of
 from onebasin.posteriors.rhat_ess import bulk_ess
 from onebasin.posteriors.view import Posterior, as_view
 
-from ...page.page import Details, FigureItem, Part, Section
-from ...plots.chains import (
-    autocorrelation,
+from ...page.page import Details, FigureItem, Note, Part, Section
+from ...plots.chains import draw_traces, ranks_in_words, traces_in_words
+from ...plots.convergence import (
+    autocorrelation_in_words,
     draw_autocorrelation,
+    draw_energy,
     draw_growth,
-    draw_traces,
-    ranks_in_words,
-    traces_in_words,
+    energy_in_words,
 )
-from ...plots.marginals import density, draw_curves, draw_pair_grid, rank_correlation
+from ...plots.pairs import draw_pair_grid, is_wide, pairs_in_words
+from ...plots.posteriors import Quantity, Subject, listed
 from ...plots.results import draw_elbo, draw_loss, elbo_in_words
 from ...plots.style import ACCENT, CHAIN_COLOURS, new_panels
 from ...summaries.variational import elbo_trace
-from ..subject import Quantity, Subject, findings, listed
 
 WORST = 3
 """Parameters that are drawn, besides the log density."""
@@ -89,10 +88,13 @@ def _which(subject: Subject, quantities: Mapping[str, Quantity]) -> str:
 
 def _traced(subject: Subject, quantities: Mapping[str, Quantity]) -> FigureItem:
     rhats = {name: float(subject.diagnosis.shown["rhat"].get(name, np.nan)) for name in quantities}
+    diverging = subject.diverging
+    marked = diverging is not None and diverging[:MOST_CHAINS].any()
+    marks = " Marks under a trace are divergent transitions." if marked else ""
     return FigureItem(
-        draw_traces(quantities),
+        draw_traces(quantities, None if diverging is None else diverging[:MOST_CHAINS]),
         caption="Traces (left), chain by chain, and how often each chain's draws have a rank among all draws (right). "
-        "Chains that agree cover each other, and stay near the dashed line.",
+        f"Chains that agree cover each other, and stay near the dashed line.{marks}",
         alt=f"{traces_in_words(quantities)} {ranks_in_words(quantities, rhats)}",
     )
 
@@ -119,21 +121,6 @@ def _growth(subject: Subject, quantities: dict[str, Quantity]) -> FigureItem:
         f"It should grow in a straight line, above the limit of {limit:g} (dashed).",
         alt=" ".join(told),
     )
-
-
-def autocorrelation_in_words(quantities: Mapping[str, Quantity], *, most: int = LAGS) -> str:
-    """Say of every quantity at which lag its autocorrelation has fallen below a tenth."""
-    told, limit = [], 0.1
-    for name, values in quantities.items():
-        curves = autocorrelation(values, most)
-        mean = np.nan_to_num(curves, nan=1.0).mean(axis=0)  # of a chain that never moves
-        below = np.flatnonzero(mean < limit)
-        if len(below):
-            told.append(f"{name}: autocorrelation below {limit:g} from lag {below[0]} on.")
-        else:
-            last = format_number(float(mean[-1]), digits=2)
-            told.append(f"{name}: autocorrelation still {last} at lag {len(mean) - 1}.")
-    return " ".join(told)
 
 
 def sampler(subject: Subject) -> Section | None:
@@ -204,13 +191,15 @@ def _pairs(subject: Subject) -> FigureItem | None:
         kept[there[:: max(1, -(-len(there) // POINTS))]] = True
     shown = {name: values[:, kept] for name, values in quantities.items()}
     figure = draw_pair_grid(shown, None if diverging is None else diverging[:, kept])
+    logs = [name for name, values in quantities.items() if is_wide(values)]
+    scaled = f"; the scale of {listed(logs)} is logarithmic" if logs else ""
     marked = "Divergences were not recorded"
     if diverging is not None:
-        several = f"{format_number(int(diverging.sum()))} draws that diverged are marked in red"
+        several = f"{format_number(int(diverging.sum()))} draws that diverged are marked by crosses"
         marked = several if diverging.any() else "No draw diverged"
     return FigureItem(
         figure,
-        caption=f"{listed(list(quantities))} against each other, densities on the diagonal. {marked}.",
+        caption=f"{listed(list(quantities))} against each other, densities on the diagonal{scaled}. {marked}.",
         alt=pairs_in_words(quantities, diverging),
     )
 
@@ -219,42 +208,13 @@ def _energy(subject: Subject) -> FigureItem | None:
     energy = subject.stat(schema.ENERGY)
     if energy is None or not np.ptp(energy) or subject.diagnosis.sampler is None:
         return None
-    bfmi, limit = subject.diagnosis.sampler.bfmi, subject.diagnosis.limits.bfmi
-    told = ", ".join(format_number(value, decimals=2) for value in bfmi)
-    low = [k for k, value in enumerate(bfmi) if value < limit]
-    bad = f"below {limit:g} in chain {', '.join(map(str, low))}"
-    judged = bad if low else f"at least {limit:g} in every chain"
-    curves = [density(energy - energy.mean()), density(np.diff(energy, axis=1))]
+    judged = energy_in_words(subject.diagnosis.sampler.bfmi, subject.diagnosis.limits.bfmi)
     return FigureItem(
-        draw_curves(
-            {"energy": curves},
-            ("energy, less its mean", "its changes from draw to draw"),
-            columns=2,
-        ),
+        draw_energy(energy),
         caption="The energy and its changes from draw to draw. Where the changes spread much less than the energy "
-        f"itself, the tails are explored too slowly. E-BFMI by chain: {told}, {judged}.",
-        alt=f"E-BFMI by chain: {told}, {judged}.",
+        f"itself, the tails are explored too slowly. {judged}",
+        alt=judged,
     )
-
-
-def pairs_in_words(quantities: Mapping[str, Quantity], diverging: np.ndarray | None) -> str:
-    """Say how quantities go together, and where divergences lie."""
-    told = []
-    for first, second in combinations(quantities, 2):
-        r = rank_correlation(quantities[first], quantities[second])
-        told.append(f"{first} and {second}: rank correlation {format_number(r, decimals=2)}.")
-    if diverging is None or not diverging.any():
-        told.append("Divergences were not recorded." if diverging is None else "No draw diverged.")
-        return " ".join(told)
-    count, total = format_number(int(diverging.sum())), format_number(diverging.size)
-    sides = []
-    for name, values in quantities.items():
-        below = float((values[diverging] < np.median(values)).mean())
-        side, share = ("below", below) if below >= 0.5 else ("above", 1 - below)
-        median = format_number(float(np.median(values)))
-        sides.append(f"their {name} is in {100 * share:.0f} % {side} its median {median}")
-    told.append(f"{count} of {total} draws diverged; {'; '.join(sides)}.")
-    return " ".join(told)
 
 
 def fits(subject: Subject) -> Section | None:
@@ -301,4 +261,14 @@ def _loss(subject: Subject) -> FigureItem | None:
         alt=f"{members} members start between {format_number(float(np.nanmin(loss[:, 0])))} and "
         f"{format_number(float(np.nanmax(loss[:, 0])))} and end between {low} and {high} after "
         f"{format_number(loss.shape[1])} epochs.",
+    )
+
+
+def findings(subject: Subject) -> tuple[Note, ...]:
+    """Show what checks found and neither the answer nor its rows tell."""
+    return tuple(
+        Note(sentence, reason.flag)
+        for reason in subject.verdict.own_remarks
+        if reason.outcome in ("warned", "failed")
+        for sentence in reason.sentences
     )

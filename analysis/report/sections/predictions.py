@@ -17,9 +17,9 @@ from onebasin.posteriors.view import View
 
 from ...page.page import FigureItem, Note, Part, Section
 from ...plots.bands import PLACES, Curve, band_in_words, draw_predictive_bands, network_bands
-from ...plots.predictive import check_in_words, checks_of, draw_checks
-from ...plots.results import draw_khat
-from ..subject import Subject, listed
+from ...plots.posteriors import Subject, listed
+from ...plots.predictive_checks import check_in_words, checks_of, draw_checks
+from ...plots.results import draw_khat, khat_in_words
 
 MOST_VALUES = 2**22
 """Values of a group that are read at most; beyond, every k-th draw is taken."""
@@ -149,14 +149,14 @@ def _left_out(subject: Subject, name: str, variable: xr.DataArray) -> Iterator[P
         yield f"No PSIS-LOO of `{name}`: {error}"
         return
     khat, limit = np.nan_to_num(np.asarray(elpd.pareto_k).ravel(), nan=np.inf), float(elpd.good_k)
-    bad, worst = int((khat > limit).sum()), int(khat.argmax())
-    places = decimals_beside(float(khat[worst]), (limit,), 2)
+    bad, worst = int((khat > limit).sum()), float(khat.max())
+    places = decimals_beside(worst, (limit,), 2)
     rows: tuple[Row, ...] = (
         ("elpd", float(elpd.elpd), float(elpd.se)),
         ("effective parameters", float(elpd.p), None),
         ("observations", khat.size, None),
         (
-            TableCell("of them with k-hat above " + format_number(limit, decimals=places)),
+            TableCell("observations with k-hat > " + format_number(limit, decimals=places)),
             TableCell(bad, "warn" if bad else ""),
             None,
         ),
@@ -169,20 +169,10 @@ def _left_out(subject: Subject, name: str, variable: xr.DataArray) -> Iterator[P
         rows,
         f"Leave-one-out predictive density of `{name}`, in nats; larger is better.{part}",
     )
-    largest, most = (format_number(float(value), decimals=places) for value in (khat[worst], limit))
-    told = f"The largest Pareto k is {largest}, of `{names_of(elpd.elpd_i)[worst]}`"
-    none = "all lie below" if khat[worst] < limit else "none lies above"
-    yield FigureItem(
-        draw_khat(khat, limit),
-        caption=f"Pareto k of every observation of `{name}`. {told}; "
-        + (
-            f"{bad} {'lies' if bad == 1 else 'lie'} above {most}, where the estimate cannot be trusted."
-            if bad
-            else f"{none} {most}."
-        ),
-        alt=f"{told}. {bad} of {khat.size} lie above the limit {most}; the median is "
-        f"{format_number(float(np.median(khat)), decimals=2)}.",
-    )
+    names = names_of(elpd.elpd_i)
+    told = khat_in_words(khat, names, limit)
+    caption = f"Pareto k of every observation of `{name}`. {told}"
+    yield FigureItem(draw_khat(khat, limit, names), caption=caption, alt=told)
 
 
 _MATTERS = 0.05

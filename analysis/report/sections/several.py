@@ -12,8 +12,8 @@ from onebasin.posteriors.view import View
 
 from ...page.page import Details, FigureItem, Note, Part, Section
 from ...plots.marginals import density, draw_curves
+from ...plots.posteriors import Subject, listed, thinned
 from ...plots.style import CHAIN_COLOURS
-from ..subject import Subject, listed, thinned
 from ..tables import comparison_table, grouped_table, health_table, means_table
 from .chains import elbo_figure, traces
 from .predictions import bands

@@ -9,7 +9,6 @@ from scipy.optimize import brentq, minimize
 from scipy.stats import norm
 
 from onebasin.studies.permutation_invariant_vi.two_modes import (
-    LineThroughModes,
     curvature,
     divergence,
     mode,
@@ -61,7 +60,7 @@ def in_plane(mean, factor, alpha, sigma, nodes=60):
 
 @pytest.mark.parametrize(("alpha", "sigma", "mean", "sd"), [*CASES, WIDE])
 def test_divergence_is_that_of_the_densities(alpha, sigma, mean, sd):
-    found = divergence(LineThroughModes(alpha, sigma), mean, sd)
+    found = divergence(alpha / sigma, mean / sigma, sd / sigma)
     np.testing.assert_allclose(found, direct(alpha, sigma, mean, sd), rtol=1e-9, atol=1e-12)
 
 
@@ -69,31 +68,27 @@ def test_divergence_is_that_of_the_densities(alpha, sigma, mean, sd):
 def test_stationary_points_are_counted(ratio, others):
     # Besides the midpoint, at means above 0: where the slope along the mean changes its sign, among the sds that are
     # stationary at a mean. There is one such sd, but for a range of means at large ratios where all slopes agree.
-    mixture, sds = LineThroughModes(ratio), np.geomspace(0.3, 2 * ratio + 2, 80)
+    sds = np.geomspace(0.3, 2 * ratio + 2, 80)
     signs = []
     for mean in np.linspace(1e-3, 1.2 * ratio, 100):
-        slopes = np.array([slope(mixture, mean, sd)[1] for sd in sds])
+        slopes = np.array([slope(ratio, mean, sd)[1] for sd in sds])
         places = np.flatnonzero(np.diff(np.sign(slopes)))
-        assert len(places) == 1 or mean > vanishing().mean  # so that `saddle` finds the right one
+        assert len(places) == 1 or mean > vanishing()[0]  # so that `saddle` finds the right one
         found = [
-            brentq(lambda sd, at=mean: slope(mixture, at, sd)[1], *sds[k : k + 2]) for k in places
+            brentq(lambda sd, at=mean: slope(ratio, at, sd)[1], *sds[k : k + 2]) for k in places
         ]
-        (sign,) = {np.sign(slope(mixture, mean, sd)[0]) for sd in found}
+        (sign,) = {np.sign(slope(ratio, mean, sd)[0]) for sd in found}
         signs.append(sign)
     assert int((np.diff(signs) != 0).sum()) == others
-    assert (mode(mixture) is not None) == (others == 2) == (saddle(mixture) is not None)
+    assert (mode(ratio) is not None) == (others == 2) == (saddle(ratio) is not None)
 
 
 def test_vanishing_is_where_two_stationary_points_meet():
-    at = vanishing()
-    near, between = (
-        mode(LineThroughModes(at.alpha + 1e-8)),
-        saddle(LineThroughModes(at.alpha + 1e-8)),
-    )
-    np.testing.assert_allclose([near.mean, between.mean], at.mean, atol=1e-3)
-    mixture = LineThroughModes(at.alpha)
-    np.testing.assert_allclose(slope(mixture, at.mean, at.sd), 0, atol=1e-10)
-    np.testing.assert_allclose(np.linalg.det(curvature(mixture, at.mean, at.sd)), 0, atol=1e-10)
+    mean, sd, ratio = vanishing()
+    near, between = mode(ratio + 1e-8), saddle(ratio + 1e-8)
+    np.testing.assert_allclose([near.mean, between.mean], mean, atol=1e-3)
+    np.testing.assert_allclose(slope(ratio, mean, sd), 0, atol=1e-10)
+    np.testing.assert_allclose(np.linalg.det(curvature(ratio, mean, sd)), 0, atol=1e-10)
 
 
 def test_switching_is_where_the_best_gaussian_moves():
@@ -123,8 +118,8 @@ def test_fit_in_the_plane_is_the_fit_along_the_line():
     start = np.array([*(0.9 * alpha * DIRECTION + [0.05, -0.1]), 0.6, 0.1, 0.4])
     fit = minimize(jax.jit(objective), start, jac=jax.jit(jax.grad(objective)), tol=1e-10).x
     factor = np.array([[fit[2], 0], [fit[3], fit[4]]])
-    along = mode(LineThroughModes(alpha, sigma))
-    np.testing.assert_allclose(fit[:2], along.mean * DIRECTION, atol=1e-5)
+    along = mode(alpha / sigma)
+    np.testing.assert_allclose(fit[:2], sigma * along.mean * DIRECTION, atol=1e-5)
     across = np.eye(2) - np.outer(DIRECTION, DIRECTION)
-    wanted = along.sd**2 * np.outer(DIRECTION, DIRECTION) + sigma**2 * across
+    wanted = (sigma * along.sd) ** 2 * np.outer(DIRECTION, DIRECTION) + sigma**2 * across
     np.testing.assert_allclose(factor @ factor.T, wanted, atol=1e-5)

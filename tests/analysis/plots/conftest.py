@@ -24,11 +24,21 @@ def legend(figure: Figure) -> list[str]:
 @pytest.fixture(scope="session")
 def mixture() -> xr.DataTree:
     """Two components, undeclared; chains 1 and 2 have them the other way round, chain 3 from its middle on."""
+    return _switched(100)
+
+
+@pytest.fixture(scope="session")
+def long_mixture() -> xr.DataTree:
+    """The same with enough draws to be usable after alignment."""
+    return _switched(400)
+
+
+def _switched(draws: int) -> xr.DataTree:
     rng = np.random.default_rng(5)
-    chains, draws = 4, 100
+    chains = 4
     mu = np.array([-1.5, 1.8]) + 0.1 * rng.normal(size=(chains, draws, 2))
     theta = 0.3 + 0.02 * rng.normal(size=(chains, draws))
-    where = [(c, slice(None)) for c in SWITCHED] + [(3, slice(50, None))]
+    where = [(c, slice(None)) for c in SWITCHED] + [(3, slice(draws // 2, None))]
     for place in where:
         mu[place] = mu[place][:, ::-1].copy()
         theta[place] = 1 - theta[place]
@@ -37,9 +47,9 @@ def mixture() -> xr.DataTree:
             "posterior": xr.Dataset(
                 {"mu": (("chain", "draw", "k"), mu), "theta": (("chain", "draw"), theta)}
             ),
-            "sample_stats": xr.Dataset({"lp": (("chain", "draw"), rng.normal(size=(4, 100)))}),
+            "sample_stats": xr.Dataset({"lp": (("chain", "draw"), rng.normal(size=(4, draws)))}),
             "posterior_predictive": xr.Dataset(
-                {"y": (("chain", "draw", "n"), rng.normal(size=(4, 100, 40)))}
+                {"y": (("chain", "draw", "n"), rng.normal(size=(4, draws, 40)))}
             ),
             "observed_data": xr.Dataset({"y": ("n", rng.normal(size=40))}),
         }

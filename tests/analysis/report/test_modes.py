@@ -6,9 +6,9 @@ import xarray as xr
 
 from onebasin.analysis.diagnostics.diagnose import diagnose
 from onebasin.analysis.page.render import render
+from onebasin.analysis.plots.posteriors import Subject
 from onebasin.analysis.report import posterior_report
 from onebasin.analysis.report.sections.parameters import modes
-from onebasin.analysis.report.subject import Subject
 from onebasin.analysis.summaries.modes import modes_of
 from onebasin.models.symmetry import Exchangeable
 from onebasin.models.symmetry.blocks import to_json

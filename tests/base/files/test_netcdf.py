@@ -10,7 +10,7 @@ import xarray as xr
 
 import onebasin as ob
 from onebasin.base.files import netcdf
-from onebasin.base.files.hdf5 import RememberingFile, open_tree
+from onebasin.base.files.netcdf import RememberingFile, open_tree
 from onebasin.base.files.pieces import PIECE
 from onebasin.posteriors.writing import write_tree
 

@@ -14,7 +14,7 @@ import onebasin as ob
 from onebasin.inference.mcmc.chain_files import Gathered
 from onebasin.inference.runs.posterior import build
 from onebasin.posteriors import scratch
-from onebasin.posteriors.network_groups import network_groups
+from onebasin.posteriors.pointwise import network_groups
 
 
 def filled(folder: Path | None) -> Gathered:
@@ -88,7 +88,7 @@ def test_a_posterior_on_disk_is_that_in_memory(in_memory, tmp_path):
 @pytest.mark.usefixtures("everything_is_large")
 @pytest.mark.parametrize("likelihood", [ob.networks.Gaussian(0.5), ob.networks.Categorical()])
 def test_what_a_network_predicts_is_laid_down_too(tmp_path, monkeypatch, likelihood):
-    monkeypatch.setattr("onebasin.posteriors.network_groups.BLOCK", 20)
+    monkeypatch.setattr("onebasin.posteriors.pointwise.BLOCK", 20)
     rng = np.random.default_rng(0)
     model = ob.networks.BayesianNetwork(ob.networks.Network(1, (2,), 2), likelihood=likelihood)
     x = rng.normal(size=(4, 1))

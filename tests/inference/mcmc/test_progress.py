@@ -48,12 +48,12 @@ def test_a_bar_names_phase_step_size_and_divergences():
     bar.show(150, step_size=0.25, divergences=0, acceptance=0.876)
     bar.end(1.25, step_size=0.25, divergences=4, acceptance=0.8)
     assert seen.told == [
-        (0, "chain 2 warmup"),
-        (50, "chain 2 warmup   step 0.512, 3 divergent"),
-        (150, "chain 2 sampling step 0.25, accept 0.88, 0 divergent"),
-        (300, "chain 2 sampling step 0.25, accept 0.80, 4 divergent"),
+        (0, "chain 1 warmup"),
+        (50, "chain 1 warmup   step 0.512, 3 divergent"),
+        (150, "chain 1 sampling step 0.25, accept 0.88, 0 divergent"),
+        (300, "chain 1 sampling step 0.25, accept 0.80, 4 divergent"),
     ]
-    assert seen.noted == ["chain 2 is finished after 1.2 s: step 0.25, accept 0.80, 4 divergent"]
+    assert seen.noted == ["chain 1 is finished after 1.2 s: step 0.25, accept 0.80, 4 divergent"]
 
 
 def test_draws_of_cmdstan_are_counted_as_they_are_written(tmp_path):
@@ -66,9 +66,9 @@ def test_draws_of_cmdstan_are_counted_as_they_are_written(tmp_path):
     watch("Iteration: 130 / 200\nIteration: 140 / 200 [ 70%]  (Sampling)\n")
     watch("something else\n")
     assert [text for _, text in seen.told[1:]] == [
-        "chain 1 warmup",
-        "chain 1 sampling step 0.5, accept 1.00, 1 divergent",
-        "chain 1 sampling step 0.5, accept 0.83, 2 divergent",
+        "chain 0 warmup",
+        "chain 0 sampling step 0.5, accept 1.00, 1 divergent",
+        "chain 0 sampling step 0.5, accept 0.83, 2 divergent",
     ]
     assert seen.told[-1][0] == 140
 
@@ -99,7 +99,7 @@ def test_nothing_is_read_for_a_bar_that_nobody_sees(tmp_path):
     watch = ChainWatch(ChainBar(seen, 0, 1, 1), tmp_path, warmup=1)
     watch._look = lambda: pytest.fail("the draws are read")
     watch("Iteration: 1 / 2\n")
-    assert seen.told == [(0, "chain 1 warmup"), (1, "chain 1 sampling")]
+    assert seen.told == [(0, "chain 0 warmup"), (1, "chain 0 sampling")]
     watch = ChainWatch(ChainBar(Seen(moving=False), 0, 50, 50), tmp_path / "draws.csv", warmup=50)
     for iteration in range(1, 101):
         watch(f"Iteration: {iteration} / 100 (Sampling)\n")
@@ -121,7 +121,7 @@ def test_several_chains_have_a_bar_together_which_says_what_is_left(monkeypatch)
     first.show(400)
     second.show(400)
     assert seen.told[0] == (0, "2 chains")
-    assert seen.told[-2:] == [(800, "2 chains"), (400, "chain 2 sampling")]
+    assert seen.told[-2:] == [(800, "2 chains"), (400, "chain 1 sampling")]
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_a_line_of_a_chain_fits_into_80_columns(monkeypatch):
         now[0] += 5.0
         bar.show(10500, step_size=0.0123456, divergences=12, acceptance=0.876)
     lines = console.file.getvalue().splitlines()
-    assert any("chain 4 sampling step 0.0123, accept 0.88, 12 divergent" in s for s in lines)
+    assert any("chain 3 sampling step 0.0123, accept 0.88, 12 divergent" in s for s in lines)
     assert any(re.search(r" 4 chains, about \d+ s left", line) for line in lines)
     assert any(re.search(r"10500/11000\s*$", line) for line in lines)
 
@@ -186,7 +186,7 @@ def test_elsewhere_than_in_a_terminal_a_chain_is_a_line(engine, capfd):
         step = float(tree.sample_stats["step_size"][number, -1])
         divergent = int(tree.sample_stats["diverging"][number].sum())
         accept = float(tree.sample_stats["acceptance_rate"][number].mean())
-        (line,) = (line for line in lines if line.startswith(f"chain {number + 1} "))
+        (line,) = (line for line in lines if line.startswith(f"chain {number} "))
         assert line.endswith(f": step {step:.3g}, accept {accept:.2f}, {divergent} divergent")
 
 
@@ -227,5 +227,5 @@ def test_a_saved_notebook_holds_what_bars_said_last_and_nothing_else():
     assert output.output_type == "display_data"
     assert sorted(output.data) == ["text/plain"]
     first, second = output.data["text/plain"].splitlines()
-    assert re.search(r"chain 1 sampling step 0.5, 0 divergent .* 100/100$", first)
-    assert re.search(r"chain 2 sampling step 0.5, 1 divergent .* 100/100$", second)
+    assert re.search(r"chain 0 sampling step 0.5, 0 divergent .* 100/100$", first)
+    assert re.search(r"chain 1 sampling step 0.5, 1 divergent .* 100/100$", second)

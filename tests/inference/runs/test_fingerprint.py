@@ -16,7 +16,7 @@ import pytest
 from numpyro import distributions as dist
 
 from onebasin.inference import Nuts, infer
-from onebasin.inference.runs import provenance
+from onebasin.inference.runs import origin
 from onebasin.inference.runs.fingerprint import fingerprint
 from onebasin.models.target import Target
 from onebasin.stan import stan_program
@@ -94,11 +94,11 @@ def test_derivative_rule_counts():
 
 
 def test_other_versions_and_another_generator_of_random_numbers_are_another_run(monkeypatch):
-    before, known = of(normal()), provenance._version
+    before, known = of(normal()), origin._version
     for library in ("onebasin", "jax", "jaxlib", "numpyro"):
         with monkeypatch.context() as patch:
             patch.setattr(
-                provenance, "_version", lambda n, other=library: "9.9" if n == other else known(n)
+                origin, "_version", lambda n, other=library: "9.9" if n == other else known(n)
             )
             assert of(normal()) != before, library
     with jax.default_prng_impl("rbg"):

@@ -10,7 +10,7 @@ from scipy.special import log_softmax
 from scipy.stats import norm
 
 import onebasin as ob
-from onebasin.posteriors.network_groups import network_groups
+from onebasin.posteriors.pointwise import network_groups
 
 RNG = np.random.default_rng(4)
 X = RNG.normal(size=(12, 2))
@@ -52,7 +52,7 @@ def test_numbers_of_a_network(monkeypatch):
     standard = (replicated.values[..., 0] - output) / sigma
     assert abs(standard.mean()) < 5 / np.sqrt(standard.size)
     assert abs(standard.std() - 1) < 5 / np.sqrt(2 * standard.size)
-    monkeypatch.setattr("onebasin.posteriors.network_groups.BLOCK", 12 * 7)
+    monkeypatch.setattr("onebasin.posteriors.pointwise.BLOCK", 12 * 7)
     by_blocks = here()["log_likelihood"].values["y"]
     np.testing.assert_allclose(by_blocks, terms, rtol=1e-5)
 

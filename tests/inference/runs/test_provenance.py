@@ -8,18 +8,16 @@ import jax
 import numpy as np
 import pytest
 
-from onebasin.inference.runs import provenance
+from onebasin.inference.runs import origin
+from onebasin.inference.runs.origin import commit, machine, versions
 from onebasin.inference.runs.posterior import build
-from onebasin.inference.runs.provenance import commit, machine, versions
 from onebasin.models.target import Target
 from onebasin.stan.home.directory import Home
 from onebasin.stan.home.errors import CmdStanNotFound
 
 
 def test_versions_name_cmdstan_and_stand_without(monkeypatch):
-    monkeypatch.setattr(
-        provenance, "existing_cmdstan", lambda: Home(Path("/a"), (2, 37, 1), "conda")
-    )
+    monkeypatch.setattr(origin, "existing_cmdstan", lambda: Home(Path("/a"), (2, 37, 1), "conda"))
     assert versions()["stan"] == "2.37.1"
     assert {"python", "onebasin", "jax", "numpyro", "cmdstanpy", "arviz", "numpy"} < set(versions())
 
@@ -27,7 +25,7 @@ def test_versions_name_cmdstan_and_stand_without(monkeypatch):
         raise CmdStanNotFound("`/nowhere` (CMDSTAN) is not a directory.")
 
     for find in (lambda: None, misled):
-        monkeypatch.setattr(provenance, "existing_cmdstan", find)
+        monkeypatch.setattr(origin, "existing_cmdstan", find)
         assert "stan" not in versions()
 
 
@@ -46,8 +44,8 @@ def test_machine_names_the_device_that_computed(backend, monkeypatch):
 @pytest.mark.parametrize(
     ("place", "tracked", "own"),
     [
-        ("inference/runs/provenance.py", True, True),
-        ("inference/runs/provenance.py", False, False),
+        ("inference/runs/origin.py", True, True),
+        ("inference/runs/origin.py", False, False),
         ("env/site-packages/onebasin/inference/provenance.py", False, False),
         ("env/site-packages/onebasin/inference/provenance.py", True, False),
     ],
@@ -66,7 +64,7 @@ def test_commit_is_that_of_the_own_sources_alone(place, tracked, own, tmp_path, 
     git("init", "-q")
     git("add", place if tracked else "analysis.py")
     git("commit", "-qm", "Begin")
-    monkeypatch.setattr(provenance, "__file__", str(source))
+    monkeypatch.setattr(origin, "__file__", str(source))
     assert commit() == (git("rev-parse", "--short=12", "HEAD") if own else None)
 
 
@@ -74,5 +72,5 @@ def test_commit_of_another_repository_is_not_taken_from_the_environment(tmp_path
     before = commit()
     subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
     monkeypatch.setenv("GIT_DIR", str(tmp_path / ".git"))
-    monkeypatch.setenv("GIT_WORK_TREE", str(Path(provenance.__file__).resolve().parents[1]))
+    monkeypatch.setenv("GIT_WORK_TREE", str(Path(origin.__file__).resolve().parents[1]))
     assert commit() == before

@@ -14,7 +14,7 @@ from onebasin.analysis.diagnostics.invariants import invariants
 from onebasin.analysis.plots.bands import draw_regression
 from onebasin.analysis.predictive.predictions import Points, predict_held_out, predict_points
 from onebasin.inference.runs.posterior import build
-from onebasin.posteriors.network_groups import network_groups
+from onebasin.posteriors.pointwise import network_groups
 from onebasin.posteriors.view import as_view
 
 MODEL = ob.networks.BayesianNetwork(

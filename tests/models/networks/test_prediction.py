@@ -6,7 +6,7 @@ import pytest
 import xarray
 
 from onebasin.models import BayesianNetwork, Categorical, Gaussian, Network, predict
-from onebasin.posteriors.network_groups import network_groups
+from onebasin.posteriors.pointwise import network_groups
 
 MODEL = BayesianNetwork(Network(3, (4, 2), 2, "tanh", skip="orthogonal"))
 X = np.random.default_rng(1).normal(size=(6, 3))
