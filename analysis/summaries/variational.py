@@ -20,7 +20,7 @@ import pandas as pd
 import xarray as xr
 from jaxtyping import Float
 
-from onebasin.base.card import Card, Shown, Words, measured
+from onebasin.base.card import Card, Part, Shown, Words, measured
 from onebasin.base.errors import ArgumentError
 from onebasin.base.table import Flag, frame_table
 from onebasin.posteriors import schema
