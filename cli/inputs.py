@@ -178,17 +178,6 @@ def symmetry(words: Sequence[str] | None) -> Symmetry:
         raise StudyError(said) from error
 
 
-def inputs_at(path: Path) -> Any:
-    """Read a network's inputs, ``x`` of a JSON file."""
-    from onebasin.base.errors import ModelDataError
-    from onebasin.base.jsonable import read_json_file
-
-    values = read_json_file(path, error=ModelDataError, argument="--at")
-    if "x" not in values:
-        raise ModelDataError(f"`--at` is {path}, which has no `x`: give a row of inputs a point.")
-    return values["x"]
-
-
 def symmetry_of(words: Sequence[str] | None, view: View) -> Symmetry | None:
     """Return the symmetry that words declare of a posterior's variables; None without a word."""
     from onebasin.posteriors.schema import SAMPLE_DIMS

@@ -55,9 +55,6 @@ def diagnose(
         None, "Minimum ESS; by default 100 per chain, at most 400."
     ),
     bfmi_threshold: float = option(0.3, "Warn if E-BFMI is below this value."),
-    at: Path | None = option(
-        None, "Judge a network's predictions at these inputs, x in JSON.", metavar="NEW.json"
-    ),
     strict: bool = option(False, "Exit with 1 if the answer is not 'usable'.", "--strict"),
     details: ShowDetails = False,
     json: Json = False,
@@ -78,7 +75,6 @@ def diagnose(
             ess_threshold=ess_threshold,
             bfmi_threshold=bfmi_threshold,
             progress=progress,
-            x=None if at is None else inputs.inputs_at(at),
         )
     title = inputs.title(run)
     write_findings(str(title), diagnosis, name=title.stem, json=json, details=details or held_out)
@@ -394,7 +390,6 @@ def loo(
     runs: Runs,
     program: ProgramOf = None,
     data: DataOf = None,
-    by: str | None = option(None, "Compare and stack the parts of one posterior: chain or mode."),
     var_name: str | None = option(None, "The observed variable, where there are several."),
     observations: int | None = option(
         None, "Compute importance weights of so many observations alone."
@@ -409,22 +404,18 @@ def loo(
     from onebasin.inference.prediction.loo import loo as leave_out
 
     named = inputs.posteriors(runs)
-    if len(named) > 1 and (program or by or observations):
+    if len(named) > 1 and (program or observations):
         raise StudyError(
-            "`--program`, `--by` and `--observations` are of one posterior: give one file, or leave them out."
+            "`--program` and `--observations` are of one posterior: give one file, or leave them out."
         )
     views = {name: inputs.read(files) for name, files in named.items()}
-    if len(named) > 1 or by is not None:
-        given: Any = views if by is None else next(iter(views.values()))
-        found = compare_models(given, by=by, var_name=var_name)
+    if len(named) > 1:
+        found = compare_models(views, var_name=var_name)
         if json:
-            gain, error = found.gain()
             rows = found.table.to_dict(orient="index")
             said = {"answer": found.answer, "sentences": found.sentences}
             verdicts = {name: each.answer or None for name, each in found.judged.items()}
-            console.write_json(
-                {**said, "verdicts": verdicts, "models": rows, "gain": gain, "gain_se": error}
-            )
+            console.write_json({**said, "verdicts": verdicts, "models": rows})
             return
         for sentence in found.sentences:
             console.write_sentence(sentence)

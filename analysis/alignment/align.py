@@ -229,7 +229,6 @@ def align(
         source=view,
         symmetry=resolved.blocks,
         found=resolved.words,
-        found_few=resolved.few_places,
         rule=rule,
         element=whole_element(features, matched.swept.parts),
         target=AlignmentTarget(matched.reference, units),

@@ -1,24 +1,16 @@
-"""Coordinate descent over the blocks of a symmetry, for all draws at once.
+"""Coordinate descent over the blocks of a symmetry, for all draws at once, to a fixed or an estimated reference.
 
 One sweep gives every block its best element in turn, the others held. A block is settled while no block that shares
-a variable with it has moved since it was solved, and is passed over; a draw whose blocks are all settled is done. A
-single block is solved exactly; blocks that share a variable, or a permutation on two axes, end in a local optimum
-(Ainsworth, Hayase and Srinivasa 2023, algorithm 1), so that random starts are tried after the first one and each
-draw keeps its cheapest.
+a variable with it has moved since it was solved. A single block is solved exactly; blocks that share a variable end in
+a local optimum (Ainsworth, Hayase and Srinivasa 2023, algorithm 1), so that random starts may be tried.
 
-Alignment with a reference that is estimated from the aligned draws themselves.
+A mean or a diagonal Gaussian is estimated from the aligned draws themselves, and both are improved in turn: k-means
+with one cluster modulo the group, and Stephens's (2000) algorithm for a Gaussian. The mean is defined up to one element
+of the group, which is fixed so that the first start's components keep the labels they came with.
 
-All draws are matched with one of them, then the mean (or a diagonal Gaussian) of the aligned draws and the
-draws' elements are improved in turn, which lowers the total cost at every step: k-means with one
-cluster modulo the group, and Stephens's (2000) algorithm for a Gaussian. It ends in a local optimum, so
-several draws may be tried as the start; the cheapest end counts. The mean is defined up to one element of
-the group, which is fixed so that the first start's components keep the labels they came with.
-
-The first element of a draw does not depend on how the draw's components are numbered. Blocks are solved one after the
-other, each only on variables whose other axes are settled: the first hidden layer of a network by its incoming weights,
-the second by weights from units that are matched by then, and so on. Where a block has no such variable, components
-are compared by their sorted entries. Descent from here gives the same result for every labelling of the input, which a
-start at the labels as they came (Ainsworth, Hayase and Srinivasa 2023, algorithm 1) does not.
+The first element of a draw does not depend on how its components are numbered: blocks are solved one after the other,
+each only on variables whose other axes are settled, or by sorted entries where it has none. So descent gives the same
+result for every labelling of the input.
 """
 
 from __future__ import annotations

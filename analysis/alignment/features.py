@@ -1,39 +1,23 @@
 """Features that are matched: a posterior's weights, or the activations of a network's hidden units.
 
-Features are arrays (draw, *event) that the symmetry's blocks move, under a symmetry of their own: that
-of the weights without its scalings and rotations, which are divided out first, with counterparts as one array; or of
-activations, in which hidden layer l is one variable (obs, hidden) that its block permutes (and, with an odd
-activation, flips). Activations do not depend on the labels of earlier layers, so every layer is an assignment
-problem of its own (Ainsworth, Hayase and Srinivasa 2023, section 3.1). The squared distance of activations and
-minus their inner product have the same optimal assignment, as the sums of squares do not depend on it.
+Features are arrays (draw, *event) that the symmetry's blocks move, under a symmetry of their own: that of the weights
+without its scalings and rotations, which are divided out first; or of activations, in which hidden layer l is one
+variable (obs, hidden) that its block permutes, whatever the labels of earlier layers (Ainsworth, Hayase and Srinivasa
+2023, section 3.1).
 
-Units make neither the zero nor the size of a feature decide what is found. Every feature is taken about a centre and
-divided by a power of two near its spread: sums of squares neither overflow nor vanish, and differences of large
-products, by which costs are computed, lose no digits to an offset. A centre has to be left alone by the symmetry:
-entries that a block exchanges have one in common, those that change sign have zero, and what has complements stays as
-it is, between 0 and 1 about 1/2.
+Units: neither the zero nor the size of a feature decides what is found. Every feature is taken about a centre, which
+the symmetry leaves alone, and divided by a power of two near its spread, the root mean square about the mean of
+exchangeable entries (about 0 where signs may flip, about 1/2 where a value may become its complement).
 
-The spread is the root mean square about the mean of exchangeable entries, over all draws, which relabelling does not
-change; about 0 where signs may flip, about 1/2 where a value may become its complement.
+Gauges choose the factor by which a `Rescalable` block multiplies a unit's incoming weights and divides its outgoing
+ones: ``balanced``, |incoming| = |outgoing|, where the sum of squares is smallest on the orbit; ``unit``, |incoming| = 1
+(Pourzanjani, Jiang and Petzold 2017, section 3.2). Deep networks are balanced layer by layer until nothing changes. A
+unit with a norm of zero stays as it is. Scaling keeps the likelihood, not the prior.
 
-One representative of every orbit of positive scalings, before anything is matched.
-
-A `Rescalable` block leaves a network's function alone when a unit's incoming weights (and bias) are
-multiplied by a > 0 and its outgoing ones divided by it. Two gauges choose a:
-
-- ``balanced``: |incoming| = |outgoing| for every unit, where the sum of squares is smallest on the orbit
-  (of a normal prior with one scale, the most probable point);
-- ``unit``: |incoming| = 1 (Pourzanjani, Jiang and Petzold 2017, section 3.2).
-
-Neighbouring layers share a matrix, so deep networks are balanced layer by layer until nothing
-changes. A unit with a norm of zero stays as it is. Scaling keeps the likelihood, not the prior.
-
-Rotations make the loadings of every draw simple, before components are matched with one another. All rotations of
-loadings are equally probable, so that a rule has to choose one of each draw. Turning every draw to a
-common mean (Procrustes) makes draws as alike as they can be: rotations then differ from draw to draw by less than they
-do, and standard deviations are too small. Varimax looks at one draw alone; what it leaves open is the components' order
-and signs, which alignment finds as everywhere (Papastamoulis and Ntzoufras 2022, Statistics and Computing 32). Its
-optimum has to be clear: loadings that are nearly spherical have none.
+Rotations make the loadings of every draw simple (varimax), before components are matched. Turning every draw to a
+common mean (Procrustes) would make standard deviations too small; varimax looks at one draw alone and leaves open the
+components' order and signs (Papastamoulis and Ntzoufras 2022, Statistics and Computing 32). Its optimum has to be
+clear: loadings that are nearly spherical have none.
 """
 
 from __future__ import annotations

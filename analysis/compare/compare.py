@@ -1,10 +1,10 @@
 """Several posteriors of one model next to a chosen truth: predictions, and weights modulo symmetry.
 
-Convention: distances are to the truth, scores are against labels or targets. The row `floor` is the truth's second
+Convention: distances are to the truth, scores are against labels or targets. The row `baseline` is the truth's second
 half taken for a posterior of its own and compared with its first half (chains, or the draws of a single one): with half
 of the draws on either side it is noisier than the rows above it, and what lies near it cannot be told from the truth.
 In weight space only the half of the truth that had no part in labels and scales is compared; there
-the floor is that half halved again.
+the baseline is that half halved again.
 
 It deliberately weighs nothing up: a posterior may predict as the truth does and lie elsewhere, or the other way round.
 """
@@ -47,7 +47,7 @@ from .comparable import (
     shared_variables,
     unlike_weights,
 )
-from .comparison import FLOOR, MOMENTS, WEIGHTS, Account, Comparison
+from .comparison import BASELINE, MOMENTS, WEIGHTS, Account, Comparison
 from .distances import MomentComparison, compare_moments, rhat_of, two_sample
 
 Progress = Callable[[int, int], None]
@@ -129,7 +129,7 @@ def compare(
     >>> fit = ob.approximations.fit_gaussian(ob.align(posterior).posterior).sample(300, seed=1)
     >>> comparison = ob.compare({"NUTS": posterior, "Gaussian": fit}, truth="NUTS", permutations=99)
     >>> comparison.table.index.tolist()
-    ['NUTS', 'Gaussian', 'floor']
+    ['NUTS', 'Gaussian', 'baseline']
     """
     check_count("permutations", permutations, most=10**6)
     check_seed(seed)
@@ -148,7 +148,7 @@ def compare(
     if symmetry is None and model is None and not resolved.equal_modes:
         resolved = _of_another(views, judged) or resolved
     points = _points(views[truth], truth, x, y)
-    rows: Rows = {name: {} for name in (*views, FLOOR)}
+    rows: Rows = {name: {} for name in (*views, BASELINE)}
     if model is not None and points is not None:
         _predict(rows, views, truth, points, seed)
     frame, obstacles, shared = None, {}, None
@@ -242,9 +242,9 @@ def _check_names(posteriors: Mapping[str, Posterior], truth: str) -> None:
             f"`truth` is {truth!r}, which is none of the posteriors and no reference: choose one of "
             f"{', '.join(posteriors)}, or of the references {', '.join(references.names())}."
         )
-    if FLOOR in posteriors:
+    if BASELINE in posteriors:
         raise ArgumentError(
-            f"`posteriors` hold one named {FLOOR!r}, as the row of the truth's halves is: rename it."
+            f"`posteriors` hold one named {BASELINE!r}, as the row of the truth's halves is: rename it."
         )
 
 
@@ -266,7 +266,7 @@ def _predict(rows: Rows, views: Mapping[str, View], truth: str, points: Points, 
     model = views[truth].network
     assert model is not None
     first, second = halves(views[truth])
-    measured = dict(views) | {FLOOR: second}
+    measured = dict(views) | {BASELINE: second}
     predicted = {
         name: predict_points(view.network or model, view, points, seed=seed)
         for name, view in measured.items()
@@ -274,7 +274,7 @@ def _predict(rows: Rows, views: Mapping[str, View], truth: str, points: Points, 
     for name, ours in predicted.items():
         rows[name] |= ours.scores
         if name != truth:
-            whole = name != FLOOR
+            whole = name != BASELINE
             theirs = predicted[truth] if whole else predict_points(model, first, points, seed=seed)
             rows[name] |= distances(ours, theirs, classifier=model.is_classifier)
 
@@ -309,7 +309,7 @@ def _weigh(
     samples = {name: frame.sample(view) for name, view in aligned.items()}
     pairs = {name: (samples[truth], other) for name, other in samples.items() if name != truth}
     first, second = (frame.sample(half) for half in halves(aligned[truth]))
-    for name, pair in (pairs | {FLOOR: (first, second)}).items():
+    for name, pair in (pairs | {BASELINE: (first, second)}).items():
         rows[name] |= two_sample(*pair, permutations=permutations, seed=seed)._asdict()
         rows[name]["num_draws"] = len(pair[1])
     rows[truth]["num_draws"] = len(samples[truth])

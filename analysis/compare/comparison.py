@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from .comparable import Shared
 
 
-FLOOR = "floor"
+BASELINE = "baseline"
 """Name of the row of the truth against itself."""
 SMALL = 0.01
 """p-value up to which distributions are called different, of a posterior and of the truth's own halves."""
@@ -67,7 +67,7 @@ class Account:
         if "total_variation" in self.table:
             yield "Total variation is half the sum of absolute differences; Xiao et al. 2023, equation 2, is the sum."
         yield (
-            f"Baseline (`floor`): the distance between the two halves of `{truth}`. Values this small are noise."
+            f"Baseline (`baseline`): the distance between the two halves of `{truth}`. Values this small are noise."
         )
         if self.rule:
             yield f"{self.rule} Labels were fitted on the first half of `{truth}`."
@@ -137,15 +137,15 @@ class Account:
                 f"`{name}` has {count:.0f} nearly independent draws of its own, too few for a p-value: sample "
                 "longer, or see whether its chains mix."
             )
-        floor = table["energy_p"].iloc[-1]
-        if not np.isfinite(floor) and not few.any():
+        baseline = table["energy_p"].iloc[-1]
+        if not np.isfinite(baseline) and not few.any():
             yield (
                 f"Whether the chains of `{truth}` agree among themselves was not judged, since their halves have "
                 "no p-value: other p-values cannot be trusted; sample longer."
             )
-        if np.isfinite(floor) and floor <= SMALL:
+        if np.isfinite(baseline) and baseline <= SMALL:
             yield (
-                f"The chains of `{truth}` differ among themselves (p = {floor:.3f}): it has not mixed, and "
+                f"The chains of `{truth}` differ among themselves (p = {baseline:.3f}): it has not mixed, and "
                 "other p-values cannot be trusted."
             )
 
@@ -165,13 +165,13 @@ class Comparison(Shown):
     truth : str
         Name of the posterior that the others are compared with.
     table : DataFrame
-        One row a posterior, the truth first, and `floor` last. Columns of a classification: agreement, total_variation
+        One row per posterior, the truth first, `baseline` last. Columns of a classification: agreement, total_variation
         (halved), total_variation_sum (not), accuracy, log_score, calibration_error, brier,
         single_draw_accuracy, mutual_information. Of a regression: mean_distance (root mean square over points,
         in the truth's standard deviations of f), rmse, coverage_50, coverage_95, crps, log_score. Of
         parameters: max_abs_z, max_abs_d and verdict, of `compare_moments`. Always:
         energy and energy_p of `two_sample`, and num_draws, the draws that these
-        are of (for `floor`, of its second part). NaN where there is nothing to say.
+        are of (for `baseline`, of its second part). NaN where there is nothing to say.
     notes : tuple of str
         What was compared, in words.
     warnings : tuple of str
@@ -220,7 +220,7 @@ class Comparison(Shown):
 
     def _card(self) -> Card:
         table = self.table
-        shown = [*table.index.drop(FLOOR)[: MOST + 1], FLOOR]
+        shown = [*table.index.drop(BASELINE)[: MOST + 1], BASELINE]
         known = [name for name in _MEASURES if name in table and table[name].notna().any()]
         rows = tuple(
             (_MEASURES[name], *(number(table[name].loc[one]) for one in shown)) for name in known
@@ -268,15 +268,15 @@ _MEASURES = {
 def sentences(comparison: Comparison) -> Iterator[tuple[str, str]]:
     """Say of each posterior how it predicts and where its draws lie, next to the truth's own halves."""
     table = comparison.table
-    floor = table.loc[FLOOR]
+    baseline = table.loc[BASELINE]
     unmixed = any(found.unmixed for found in comparison.moments.values())
-    mixed = not (floor.get("energy_p", math.nan) <= SMALL or unmixed)
-    for name, row in table.drop(index=[comparison.truth, FLOOR]).iloc[:MOST].iterrows():
+    mixed = not (baseline.get("energy_p", math.nan) <= SMALL or unmixed)
+    for name, row in table.drop(index=[comparison.truth, BASELINE]).iloc[:MOST].iterrows():
         said = []
         for measure, text in PREDICTIONS.items():
             if measure in row and math.isfinite(row[measure]):
-                apart, baseline = number(row[measure], 2), number(floor[measure], 2)
-                said.append(f"{text.format(apart)}, the truth's own halves by {baseline}")
+                apart, halves = number(row[measure], 2), number(baseline[measure], 2)
+                said.append(f"{text.format(apart)}, the truth's own halves by {halves}")
                 break
         found = comparison.moments.get(str(name))
         said += [] if found is None else [_moments(found)]

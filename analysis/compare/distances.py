@@ -1,22 +1,15 @@
 """Differences of two posteriors: of their means, and whether two samples have one distribution.
 
-Convention of means: `d` is the difference of means over the pooled sd, `z` over its standard error. That is the larger
-of sqrt(mcse_a^2 + mcse_b^2) and of the one that both would have with the pooled sd: of very skewed laws, the smaller
-sample often lacks what lies far out, and its sd is then far too small. R-hat and ESS are a gate that comes first: a
-stuck chain inflates the Monte Carlo error, and then any difference passes as chance. A variational fit has no R-hat
-and passes on ESS; a single Markov chain has none either and does not pass. The verdict "differ" rests on z, with a
-Bonferroni bound for the number of means compared, so that two samples of one distribution are called different in at
-most `ERRORS` of all comparisons, whatever their size; and on ratios of sds that are surely outside `SPREADS`. Where
-|d| is above `D_BOUND` and |z| is not, there are too few draws: "undecided". `power` says how surely a shift would be
-seen.
+Means: `d` is the difference over the pooled sd, `z` over its standard error, the larger of sqrt(mcse_a^2 + mcse_b^2)
+and of the one that both would have with the pooled sd. R-hat and ESS are a gate that comes first: a stuck chain
+inflates the Monte Carlo error. A variational fit has no R-hat and passes on ESS; a single Markov chain does not pass.
+"differ" rests on z, with a Bonferroni bound for the number of means, and on ratios of sds that are surely outside
+`SPREADS`; where only |d| is above `D_BOUND` there are too few draws: "undecided". `power` says how surely a shift would
+be seen.
 
-Convention of tests: samples are (draw, param), variables already in the units that count. The energy distance is
-the squared one, 2 E|X - Y| - E|X - X'| - E|Y - Y'| (Székely and Rizzo 2013, equation 2.1; SciPy's, in one
-dimension, is its root). It is zero only where the distributions are equal, and is estimated without bias, so that a
-value below zero means nothing found. The p-value is by permutation of draws.
-
-Draws of a Markov chain are not exchangeable with one another, and permuting them rejects what is equal. So
-`thin` comes first: every k-th draw, by `stride`.
+Tests: samples are (draw, param), in the units that count. The energy distance is the squared one, 2 E|X - Y| -
+E|X - X'| - E|Y - Y'| (Székely and Rizzo 2013, equation 2.1), estimated without bias, so that a value below zero means
+nothing found. The p-value is by permutation of draws, which rejects equal Markov chains: so `thin` comes first.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Models, chains or modes compared by leave-one-out prediction, and stacked.
+"""Models compared by leave-one-out prediction, and stacked.
 
 Stacking gives the predictive densities of models the weights under which their mixture predicts best what was left out
-(Yao, Vehtari, Simpson and Gelman 2018, Bayesian Analysis 13). Chains that disagree are stacked in the same way (Yao,
-Vehtari and Gelman 2022, JMLR 23).
+(Yao, Vehtari, Simpson and Gelman 2018, Bayesian Analysis 13).
 """
 
 from __future__ import annotations
@@ -10,20 +9,17 @@ from __future__ import annotations
 import warnings
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 import xarray as xr
-from scipy.special import logsumexp
 
 from onebasin.base.card import Card, Shown, Words, in_brief, measured, number
 from onebasin.base.checks import checks_arguments, choose
 from onebasin.base.errors import ArgumentError
 from onebasin.base.run_log import notice
 from onebasin.base.table import Table, frame_table
-from onebasin.posteriors import schema
 from onebasin.posteriors.leave_one_out import (
     NAMED,
     LogLikelihood,
@@ -32,10 +28,8 @@ from onebasin.posteriors.leave_one_out import (
     stored_log_likelihood,
     why_none,
 )
-from onebasin.posteriors.rhat_ess import rhat
 from onebasin.posteriors.view import View, as_view
 
-from ..alignment import align
 from ..diagnostics.diagnose import Carried, carried
 
 if TYPE_CHECKING:
@@ -126,13 +120,9 @@ def _by_name(values: xr.DataArray, dims: tuple[Hashable, ...]) -> pd.Series:
     return pd.Series(flat.values, index if index is not None and index.is_unique else None)
 
 
-SHOWN = 5
-"""Observations that a card lists."""
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class ModelComparison(Shown):
-    """A comparison of models, or of the parts of one posterior; made by `ob.compare_models`.
+    """A comparison of models; made by `ob.compare_models`.
 
     Attributes
     ----------
@@ -140,16 +130,12 @@ class ModelComparison(Shown):
         As of `arviz_stats.compare`, not rounded: a row a model, the best first, in nats.
     loo : mapping of str to ELPDData
         What the comparison rests on.
-    pointwise : DataFrame
-        The log predictive density of each observation that is left out, in nats: a column a model, `stack` by the
-        weights, and `unweighted` with every model, or every draw of one posterior, counting the same.
     judged : mapping of str to Carried
         The verdict on each model's posterior, where it is at hand.
     """
 
     table: pd.DataFrame
     loo: Mapping[str, ELPDData]
-    pointwise: pd.DataFrame
     judged: Mapping[str, Carried] = field(default_factory=dict)
 
     @property
@@ -157,30 +143,10 @@ class ModelComparison(Shown):
         """The weight of each model, the best model first."""
         return self.table["weight"]
 
-    def gain(self, over: str = "unweighted") -> tuple[float, float]:
-        """Return by how much the stack predicts better.
-
-        Parameters
-        ----------
-        over : str
-            A model, or ``unweighted`` for their mixture without weights.
-
-        Returns
-        -------
-        tuple of float
-            The difference in elpd, summed over observations, and its standard error, in nats. The weights were chosen
-            for these observations, so that it is optimistic.
-
-        Raises
-        ------
-        ValueError
-            If there is no such model.
-        """
-        if over not in self.pointwise:
-            known = ", ".join(map(str, self.pointwise))
-            raise ArgumentError(f"`over` is {over!r}; choose among {known}.")
-        gap = (self.pointwise["stack"] - self.pointwise[over]).to_numpy()
-        return float(gap.sum()), float(np.sqrt(len(gap)) * gap.std(ddof=1))
+    @property
+    def observations(self) -> int:
+        """Observations that were left out one by one."""
+        return int(next(iter(self.loo.values())).elpd_i.size)
 
     @property
     def alike(self) -> tuple[str, ...]:
@@ -202,7 +168,7 @@ class ModelComparison(Shown):
             who = f"No difference can be seen between {in_brief(self.alike)}"
             said = f"{who} (at most {gap}, below two standard errors)."
             return f"{said} Worse: {rest}." if rest else said
-        few = ", which few observations make too small" if len(self.pointwise) < FEW else ""
+        few = ", which few observations make too small" if self.observations < FEW else ""
         times = f" ({number(value / error, 2)} standard errors{few})" if error > 0 else ""
         best, second = self.table.index[:2]
         return f"`{best}` predicts better than `{second}` by {gap}{times}."
@@ -217,18 +183,9 @@ class ModelComparison(Shown):
     def sentences(self) -> list[str]:
         """The findings, a sentence each, the answer first."""
         told = ", ".join(f"{name} {number(weight, 2)}" for name, weight in self.weights.items())
-        best = str(self.table.index[0])
-        gap = (self.pointwise["stack"] - self.pointwise["unweighted"]).to_numpy()
         bad = [name for name, word in self.table["diag_elpd"].items() if word]
         caution = " They rest on a difference that cannot be seen: choose no model by them."
-        said = [
-            *self.unusable,
-            self.answer,
-            f"Weights: {told}.{caution * (len(self.alike) > 1)}",
-            f"The stack predicts better than {best} alone by {measured(*self.gain(best))}.",
-            f"It predicts better than the mixture without weights by {measured(*self.gain())}: {int((gap > 0).sum())} "
-            f"of {len(gap)} observations are predicted better.",
-        ]
+        said = [*self.unusable, self.answer, f"Weights: {told}.{caution * (len(self.alike) > 1)}"]
         if bad:
             said.append(
                 f"Pareto k is too large for some observations of {', '.join(map(str, bad))}: give "
@@ -243,8 +200,6 @@ class ModelComparison(Shown):
         return frame_table(self.table, "Leave-one-out prediction, in nats", names)
 
     def _card(self) -> Card:
-        gap = self.pointwise["stack"] - self.pointwise["unweighted"]
-        most = gap.sort_values(ascending=False).head(SHOWN)
         heading = (
             "No difference can be seen" if self.alike[1:] else f"{self.alike[0]} predicts best"
         )
@@ -255,7 +210,6 @@ class ModelComparison(Shown):
                 *(Words(each, flag="bad") for each in self.sentences[:bad]),
                 *map(Words, self.sentences[bad:]),
                 self.summary,
-                frame_table(most.to_frame("nats"), "What the stack predicts better"),
             ),
             "bad" if bad else "",
         )
@@ -264,25 +218,20 @@ class ModelComparison(Shown):
 CLEAR, FEW = 2.0, 100
 """Standard errors from which on a difference is said to be seen; observations below which they come out too small
 (Sivula, Magnusson, Matamoros and Vehtari 2025)."""
-AGREE = 1.1
-"""R-hat of two chains up to which they are of one mode."""
 METHODS = ("stacking", "bb-pseudo-bma", "pseudo-bma")
 
 
 @checks_arguments
 def compare_models(
-    models: Any, *, by: str | None = None, var_name: str | None = None, method: str = "stacking"
+    models: Any, *, var_name: str | None = None, method: str = "stacking"
 ) -> ModelComparison:
     """Compare models by how well they predict observations that are left out, and give them weights.
 
     Parameters
     ----------
-    models : mapping of str to posterior or ELPDData; or a posterior
+    models : mapping of str to posterior or ELPDData
         Posteriors of one data set with the group `log_likelihood`, in any form that `ob.diagnose` takes, or what
-        `ob.loo` gives of them. With `by`, one posterior whose parts are compared.
-    by : {"chain", "mode"}, optional
-        Which parts of one posterior: every chain; or chains that agree once labels are aligned together, as one mode
-        (for a posterior of `ob.sample_modes`, its modes).
+        `ob.loo` gives of them.
     var_name : str, optional
         The observed variable, where there are several.
     method : {"stacking", "BB-pseudo-BMA", "pseudo-BMA"}
@@ -291,20 +240,19 @@ def compare_models(
     Returns
     -------
     ModelComparison
-        ArviZ's table of elpd, differences with standard errors and weights, in nats; and which observations the stack
-        predicts better.
+        ArviZ's table of elpd, differences with standard errors and weights, in nats, and the answer in words.
 
     Raises
     ------
     ValueError
-        If there are fewer than two models or parts, log likelihoods are missing or not finite, or the models are of
+        If there are fewer than two models, log likelihoods are missing or not finite, or the models are of
         different numbers of observations.
     TypeError
         If an argument is of another class.
 
     References
     ----------
-    Yao, Vehtari, Simpson and Gelman 2018, Bayesian Analysis 13(3). Yao, Vehtari and Gelman 2022, JMLR 23(79).
+    Yao, Vehtari, Simpson and Gelman 2018, Bayesian Analysis 13(3).
 
     Examples
     --------
@@ -314,35 +262,23 @@ def compare_models(
     """
     choose("method", method.lower(), METHODS)
     several = isinstance(models, Mapping) and not isinstance(models, xr.DataTree | xr.Dataset)
-    if by is None:
-        if not several or len(models) < 2:
+    if not several or len(models) < 2:
+        raise ArgumentError("`models` must map two names or more to posteriors.")
+    found, judged = {}, {}
+    for name, held in models.items():
+        if not (hasattr(held, "elpd") and hasattr(held, "elpd_i")):
+            view = as_view(held, f"models[{str(name)!r}]")
+            pointwise = LogLikelihood.of(_terms(view, var_name))
+            found[str(name)] = leave_one_out(pointwise, view.posterior)
+            judged[str(name)] = carried(view, None, "estimates", label_free=True)
+        elif held.elpd_i is not None:
+            found[str(name)] = held
+            judged |= {str(name): held.judged} if isinstance(held, Answered) else {}
+        else:
             raise ArgumentError(
-                "`models` must map two names or more to posteriors, or be one posterior with `by='chain'` or "
-                "`by='mode'`."
+                f"`models[{str(name)!r}]` has no values of single observations: give `ob.loo(posterior)`."
             )
-        found, judged = {}, {}
-        for name, held in models.items():
-            if not (hasattr(held, "elpd") and hasattr(held, "elpd_i")):
-                view = as_view(held, f"models[{str(name)!r}]")
-                pointwise = LogLikelihood.of(_terms(view, var_name))
-                found[str(name)] = leave_one_out(pointwise, view.posterior)
-                judged[str(name)] = carried(view, None, "estimates", label_free=True)
-            elif held.elpd_i is not None:
-                found[str(name)] = held
-                judged |= {str(name): held.judged} if isinstance(held, Answered) else {}
-            else:
-                raise ArgumentError(
-                    f"`models[{str(name)!r}]` has no values of single observations: give `ob.loo(posterior)`."
-                )
-        return _compared(found, method, judged=judged)
-    choose("by", by, ("chain", "mode"))
-    view = as_view(models)
-    if view.declares_equal_modes:
-        view = as_view(align(view).to_tree())
-    masks = _parts(view, by)
-    terms = _terms(view, var_name)
-    shares = {name: _part_of(view, terms, mask) for name, mask in masks.items()}
-    return _compared(shares, method, {name: int(mask.sum()) for name, mask in masks.items()})
+    return _compared(found, method, judged)
 
 
 def _terms(view: View, var_name: str | None) -> xr.DataArray:
@@ -354,53 +290,8 @@ def _terms(view: View, var_name: str | None) -> xr.DataArray:
     return terms
 
 
-def _parts(view: View, by: str) -> dict[str, np.ndarray]:
-    """Return which draws (chain, draw) are of each chain or mode."""
-    from scipy.sparse.csgraph import connected_components
-
-    chains, draws = view.num_chains, view.num_draws
-    stat = view.stat(schema.MODE)
-    if by == "mode" and stat is not None:
-        labels = stat
-    elif by == "mode":
-        # Chains are linked where every parameter has a small R-hat in both.
-        names = [name for name in view.variables if view.kinds.of.get(name) == "parameter"]
-        rows = np.moveaxis(view.draws(names or None).values, -1, 0)
-        linked = np.zeros((chains, chains), bool)
-        for first, second in combinations(range(chains), 2):
-            found = rhat(rows[:, [second, first]])
-            linked[second, first] = np.nanmax(found, initial=1.0) <= AGREE
-        modes = connected_components(linked, directed=False)[1]
-        labels = np.repeat(modes[:, None], draws, axis=1)
-    else:
-        labels = np.repeat(np.arange(chains)[:, None], draws, axis=1)
-    kinds = np.unique(labels)
-    if len(kinds) < 2:
-        one = "one chain" if chains == 1 else "chains that agree, modulo labels"
-        raise ArgumentError(
-            f"`{view.argument}` has {one}: there is nothing to stack"
-            + ("." if by == "chain" or chains == 1 else "; `by='chain'` compares its chains.")
-        )
-    return {f"{by} {int(kind)}": labels == kind for kind in kinds}
-
-
-def _part_of(view: View, terms: xr.DataArray, mask: np.ndarray) -> ELPDData:
-    """Leave observations out of the draws of one part."""
-    own = view.posterior
-    whole = mask.all(axis=1)
-    if (mask.any(axis=1) == whole).all():
-        return leave_one_out(LogLikelihood.of(terms.isel(chain=whole)), own.isel(chain=whole))
-    places = np.isin(own["draw"].values, terms["draw"].values)
-    some = terms.values[mask[:, places]][None]
-    lone = xr.DataArray(some, dims=terms.dims, name=terms.name)
-    return leave_one_out(LogLikelihood.of(lone), own, relative=1.0)
-
-
 def _compared(
-    found: Mapping[str, ELPDData],
-    method: str,
-    counts: Mapping[str, int] | None = None,
-    judged: Mapping[str, Carried] | None = None,
+    found: Mapping[str, ELPDData], method: str, judged: Mapping[str, Carried]
 ) -> ModelComparison:
     from arviz_stats import compare
 
@@ -413,12 +304,4 @@ def _compared(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what they say stands in the table
         table = compare(alike, method=method, round_to="none")
-    each = each[:, [list(found).index(name) for name in table.index]]
-    weights = np.clip(table["weight"].to_numpy(float), 0.0, None)
-    with np.errstate(divide="ignore"):
-        stack = logsumexp(each + np.log(weights / weights.sum()), axis=1)
-    columns = dict(zip(table.index, each.T, strict=True))
-    share = np.array([counts[name] if counts else 1 for name in table.index])
-    columns |= {"stack": stack, "unweighted": logsumexp(each + np.log(share / share.sum()), axis=1)}
-    pointwise = pd.DataFrame(columns, index=names_of(first))
-    return ModelComparison(table, dict(found), pointwise, judged or {})
+    return ModelComparison(table, dict(found), judged)

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from onebasin.base.card import Words
 from onebasin.base.checks import checks_arguments
@@ -22,7 +21,6 @@ from onebasin.posteriors.view import DensityAtDraws, Posterior, View, as_view
 from ..discovery.resolve import LeavesPosterior, resolve
 from .approximations import modulo, of_others
 from .causes import not_finite, stuck, unread_weights
-from .invariants import points_at
 from .judge import Case, of_chains, of_stopped
 from .labels import Labels, declared_blocks, diagnose_aligned, look_for_labels
 from .measure import Facts, gather, measure
@@ -48,7 +46,6 @@ def diagnose(
     bfmi_threshold: float = 0.3,
     progress: Callable[[int, int], None] | None = None,
     log_density: DensityAtDraws | None = None,
-    x: ArrayLike | None = None,
 ) -> Diagnosis:
     """Say whether a posterior may be used, why, and what to do.
 
@@ -76,9 +73,6 @@ def diagnose(
         Called with draws gone through and draws in all while draws are aligned.
     log_density : callable, optional
         As of `align`: draws are aligned only if that keeps it.
-    x : array (obs, in), optional
-        Inputs at which a network's predictions are judged one by one, in the units that it was conditioned on; by
-        default up to 50 of those that it was fitted to, which are all that the answer rests on.
 
     Returns
     -------
@@ -93,8 +87,7 @@ def diagnose(
         If `posterior` is no `DataTree`, and ArviZ cannot make it one.
     ValueError
         If it has no group `posterior`, fewer than 4 draws a chain or no draw that is finite, if `var_names` or
-        `symmetry` asks for what is not there, or a threshold makes no sense. If `x` is given and the posterior is not
-        of several chains of a network, or `x` does not fit it.
+        `symmetry` asks for what is not there, or a threshold makes no sense.
 
     References
     ----------
@@ -118,9 +111,7 @@ def diagnose(
     facts = gather(view, raw)
     options: dict[str, Any] = {"held_out": held_out, "progress": progress}
     aligned: AlignedDiagnosis | None = None
-    several = raw.has_chains and raw.num_chains > 1
-    points = None if x is None else points_at(view, x, limits, raw.num_chains if several else 0)
-    deciding, integers = raw.deciding, ()
+    deciding, integers, points = raw.deciding, (), None
     if cause := not_finite(facts) or unread_weights(facts):
         verdict = of_stopped(facts, cause)
     elif not (raw.has_chains and raw.sampler is not None and raw.sampler.sampled):
@@ -134,9 +125,8 @@ def diagnose(
         verdict = of_stopped(facts, *causes)
     else:
         labels = _labels(facts, given, align, **options)
-        case = Case(facts, labels, points)
-        points = points or case.points
-        verdict, aligned = of_chains(case), labels.aligned
+        case = Case(facts, labels)
+        verdict, aligned, points = of_chains(case), labels.aligned, case.points
         if verdict.answer in ("invariant", "partly") or labels.state == "overlap":
             deciding = tuple(name for name in deciding if name not in labels.variables)
         integers = () if case.is_sound or case.blames_labels else tuple(case.integers_apart.index)

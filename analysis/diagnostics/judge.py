@@ -88,7 +88,6 @@ class Case:
 
     before: Facts  # as its draws came
     labels: Labels
-    given: JudgedPoints | None = None  # a network's predictions at inputs of a user
 
     @property
     def after(self) -> Facts:
@@ -199,7 +198,7 @@ class Case:
             return None
         rows = chosen_inputs(len(view.x))
         outputs = self.labels.invariants
-        return JudgedPoints.of(outputs, rows, raw.limits, raw.num_chains, training=True)
+        return JudgedPoints.of(outputs, rows, raw.limits, raw.num_chains)
 
     @cached_property
     def few_points_disagree(self) -> bool:
@@ -293,8 +292,8 @@ def of_chains(case: Case) -> Verdict:
             "`ob.networks.score_predictions`, and see by `ob.networks.summarise_predictions` where they agree"
         )
         more.append(Reason("network", "not judged", fact))
-    if (points := case.given or case.points) and (case.given or answer != "partly"):
-        more.append(points.reason(used=answer != "unusable"))
+    if case.points and answer != "partly":
+        more.append(case.points.reason(used=answer != "unusable"))
     if case.modes is not None and case.modes.remark:
         more.append(Reason("modes", "not judged", case.modes.remark))
     return Verdict(answer, tuple(headline), rows, causes, words, tuple(more))

@@ -38,7 +38,7 @@ from onebasin.posteriors.view import Posterior, View, as_view
 from ..alignment import align, switching
 from ..alignment.features import UnclearRotation
 from ..alignment.switching import Separation, least_apart, one_labelling
-from ..discovery.candidates import Candidate, of_few_places
+from ..discovery.candidates import Candidate
 from ..discovery.companions import companions, nearly_exchangeable, ties_chains
 from ..discovery.discover import discover
 from ..discovery.resolve import LeavesPosterior, judged, resolve, with_quantities
@@ -91,11 +91,6 @@ class Labels:
     def words(self) -> tuple[str, ...]:
         """Texts to declare."""
         return () if self.reason else tuple(c.word for c in self.found)
-
-    @property
-    def few_places(self) -> tuple[Candidate, ...]:
-        """Give what draws alone show by the components alone that change places, where others do not."""
-        return () if self.facts.view.log_density else of_few_places(self.found)
 
     @property
     def symmetry(self) -> Symmetry:
@@ -472,13 +467,7 @@ def labels_remedy(
         return "Alignment does not bring the chains together: remove the other cause first."
     if not options:
         return f"Use {align}."
-    text = f"Use {align}. Declare them before the next run, by {options}, and they are checked on the log density."
-    if few := labels.few_places:
-        places = tuple(dict.fromkeys(str(place) for each in few for place in each.places))
-        declare = f"declare {spelt_options(tuple(each.word for each in few))}"
-        text += f" In these draws only the positions {listed(places, code=False)} change places: if the others differ"
-        text += f" in the model, {declare}."
-    return text
+    return f"Use {align}. Declare them before the next run, by {options}, and they are checked on the log density."
 
 
 def _command(labels: Labels) -> str:

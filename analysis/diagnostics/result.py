@@ -363,15 +363,8 @@ def _events(diagnosis: AlignedDiagnosis) -> Iterator[str]:
         if (one := one_labelling(diagnosis.alignment)) is not None and not one.improbable:
             yield one.sentence
     else:
-        share = diagnosis.switching.reassigned
-        lag = max((lag for lag, value in share.items() if math.isfinite(value)), default=None)
-        later = (
-            f"; {100 * share[lag]:.0f} % of the components have another place {lag} draws later"
-            if lag
-            else ""
-        )
         counts = f"{min(labellings)} to {max(labellings)} labellings a chain"
-        yield f"Labels changed within chains: {counts}{later}."
+        yield f"Labels changed within chains: {counts}."
     density = diagnosis.alignment.density
     if density is not None and density.compared:
         yield density.sentence

@@ -33,7 +33,7 @@ from onebasin.posteriors.draws import event_shapes
 from onebasin.posteriors.view import Posterior, View, as_view
 
 from ..summaries.judged_draws import deciding, every_few, looked_at
-from .candidates import MOST, Candidate, apart, families, numbers_in, of_few_places, with_tuples
+from .candidates import MOST, Candidate, apart, families, numbers_in, with_tuples
 from .companions import (
     companions,
     followers,
@@ -292,11 +292,6 @@ class Resolved:
     def words(self) -> tuple[str, ...]:
         """The words to declare a symmetry that was found; else empty."""
         return tuple(each.word for each in self.candidates if each.certain)
-
-    @property
-    def few_places(self) -> tuple[str, ...]:
-        """The words for the components alone that change places in the draws, where others do not; else empty."""
-        return tuple(each.word for each in of_few_places(self.candidates))
 
 
 def resolve(posterior: Posterior, given: Any = None, *, look: bool = False) -> Resolved:

@@ -1,17 +1,12 @@
 """Quality of a variational approximation: PSIS k-hat; its ELBO at the end, bounds around it, and convergence.
 
-Convention: the ELBO grows when better. `lp` and `log_q` are log densities of the same draw in the
-unconstrained space, each up to a constant, which k-hat does not see. Source of k-hat as a verdict
-on variational inference: Yao, Vehtari, Simpson and Gelman 2018, "Yes, but did it work?".
+Convention: numbers are in nats, and the larger an ELBO the better: a lower bound of the log evidence, without the
+constants that a program leaves out. `lp` and `log_q` are log densities of the same draw in the unconstrained space, up
+to constants, which k-hat does not see (Yao, Vehtari, Simpson and Gelman 2018, "Yes, but did it work?"). The average of
+q over a symmetry has the ELBO of q plus the information that the symmetry gains (Gelberg et al. 2024, Theorem 4.1).
 
-Convention: numbers are in nats, and the larger an ELBO the better. The ELBO of q is a lower bound of the log evidence
-(the log of the normalising constant of the density as it was stated: constants that a program leaves out are left out
-here). The average of q over a symmetry has the ELBO of q plus the information that the symmetry gains (Gelberg et al.
-2024, Theorem 4.1), of which there is a bound on either side.
-
-Source of the estimate at the end: of NumPyro's ADVI, `lp - log_q` of the fit's own draws, which has less variance than
-the trace's evaluations and is zero for an exact fit; of symmetrised VI, what it recorded; else (of Stan's ADVI, which
-normalises no `log_q`) the last evaluation, whose error follows from the spread of `lp`.
+The estimate at the end is, of NumPyro's ADVI, `lp - log_q` of the fit's own draws; of symmetrised VI, what it recorded;
+else (of Stan's ADVI, which normalises no `log_q`) the last evaluation, whose error follows from the spread of `lp`.
 """
 
 from __future__ import annotations
@@ -63,8 +58,6 @@ class VariationalSummary:
         Number of recorded values.
     converged : bool or None
         Whether the stopping criterion was met; None where not recorded.
-    failed_attempts : int
-        Runs that were tried and given up before the one that is kept.
     gradient_evaluations : int or None
         Gradients that the optimiser took.
     """
@@ -76,7 +69,6 @@ class VariationalSummary:
     elbo: float = NAN
     elbo_evaluations: int = 0
     converged: bool | None = None
-    failed_attempts: int = 0
     gradient_evaluations: int | None = None
 
 
@@ -97,7 +89,6 @@ def variational_summary(view: View) -> VariationalSummary:
         elbo=float(elbo[1][-1]) if elbo is not None and elbo[1].size else NAN,
         elbo_evaluations=0 if elbo is None else elbo[1].size,
         converged=None if converged is None else bool(converged),
-        failed_attempts=len(view.parsed(schema.ATTEMPTS) or ()),
         gradient_evaluations=None if gradients is None else int(gradients),
     )
 

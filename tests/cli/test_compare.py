@@ -40,7 +40,7 @@ def test_compare_shows_distances_scores_and_the_floor(onebasin, runs):
     assert answer.json["files"] == ["a.nc", "b.nc", "fit.nc"]
     assert answer.json["truth"] == "a"
     assert answer.json["kind"] == "regression"
-    assert set(found) == {"a", "b", "fit", "floor"}
+    assert set(found) == {"a", "b", "fit", "baseline"}
     assert found["b"]["mean_distance"] < 0.5
     assert found["b"]["energy_p"] > 1e-5
     given = onebasin(

@@ -60,7 +60,7 @@ def test_a_network_is_compared_in_its_predictions():
     found = ob.compare({"same": reference, "wide": wide}, truth="tanh-teacher", permutations=99)
     distance = found.table["mean_distance"]
     assert distance["same"] < 1e-6
-    assert distance["wide"] > 3 * distance["floor"]
+    assert distance["wide"] > 3 * distance["baseline"]
 
 
 @pytest.mark.full

@@ -10,11 +10,11 @@ import pytest
 import xarray as xr
 
 import onebasin as ob
-from onebasin.analysis.alignment import align, element_of
+from onebasin.analysis.alignment import align
 from onebasin.base.files import pieces
-from onebasin.models.symmetry.blocks import Complement, Exchangeable, Rescalable, from_json, to_json
+from onebasin.models.symmetry.blocks import Exchangeable, to_json
 
-from .conftest import CASES, dataset, equal, plant
+from .conftest import CASES, dataset, plant
 
 
 @pytest.fixture
@@ -61,8 +61,7 @@ def test_elements_travel_with_the_file(tree, tmp_path):
     with xr.open_datatree(path, engine="h5netcdf") as opened:
         read = opened.load()
     saved = read["alignment"].to_dataset()
-    symmetry = from_json(saved.attrs["symmetry"])
-    assert equal(element_of(saved, symmetry), found.element)
+    np.testing.assert_array_equal(saved["block0_permutation"], found.element[0].permutation)
     np.testing.assert_array_equal(saved["distance_after"], found.distance_after)
     np.testing.assert_array_equal(saved["reference_W1"], found.reference["W1"])
     np.testing.assert_array_equal(read["posterior"]["W1"], found.posterior["posterior"]["W1"])
@@ -90,15 +89,6 @@ def test_a_large_file_is_moved_a_piece_at_a_time_to_the_same_draws(tree, tmp_pat
         for name, group in expected.children.items():
             xr.testing.assert_identical(aligned[name].to_dataset(), group.to_dataset())
         aligned.close()
-
-
-def test_every_kind_of_part_is_read_back(rng):
-    symmetry = (Exchangeable({"W1": 1, "W2": 0}), Rescalable({"W1": 1}, {"W2": 0}), Complement("p"))
-    planted = plant(symmetry, {"W1": (2, 3), "W2": (3, 2), "p": ()}, rng)
-    found = align(planted.seen, symmetry)
-    assert equal(element_of(found.to_dataset(), symmetry), found.element)
-    with pytest.raises(ValueError, match="`dataset` lacks block1_factors"):
-        element_of(found.to_dataset().drop_vars("block1_factors"), symmetry)
 
 
 MIXTURE = (Exchangeable({"mu": 0, "sigma": 0}),)

@@ -6,23 +6,11 @@ import numpy as np
 import pytest
 
 from onebasin.analysis.alignment import align, switching
-from onebasin.analysis.alignment.switching import one_labelling, reassigned
+from onebasin.analysis.alignment.switching import one_labelling
 from onebasin.models.symmetry.blocks import Exchangeable
-from onebasin.models.symmetry.elements import Permuted
 from onebasin.models.symmetry.group import Group
 
 from .conftest import CASES, chain, dataset
-
-
-def test_fraction_of_parts_that_change_place():
-    orders = np.tile(np.arange(4), (1, 6, 1))
-    orders[0, 3:] = [1, 0, 2, 3]  # one exchange of two of four parts, once in five steps
-    assert reassigned((Permuted(orders),), 1) == pytest.approx(0.5 / 5)
-    assert reassigned((Permuted(orders),), 3) == pytest.approx(0.5)
-    assert np.isnan(reassigned((Permuted(orders),), 6))
-    signs = np.ones((1, 6, 4))
-    signs[0, 3:, 3] = -1
-    assert reassigned((Permuted(orders, signs),), 3) == pytest.approx(0.75)
 
 
 def test_chains_that_keep_their_labels(rng):
@@ -35,7 +23,6 @@ def test_chains_that_keep_their_labels(rng):
         for p in group.random(rng, (3, 1))
     )
     found = switching(align(dataset(group.act(by_chain, clean)), symmetry))
-    assert found.reassigned == {1: 0.0, 20: 0.0, 100: 0.0}
     assert found.labellings == (1, 1, 1)
     assert found.ratio < 0.05
     assert found.noise_ratio is not None
@@ -49,8 +36,6 @@ def test_noise_gains_as_much_as_noise(rng):
     # Alignment makes noise smaller too, and no more than it makes shuffled noise: measured 0.6 %.
     assert found.ratio < 0.9
     assert found.ratio == pytest.approx(found.noise_ratio, rel=0.03)
-    # A part keeps its place by chance only: once in six.
-    assert 0.6 < found.reassigned[1] < 0.9
 
 
 PARTS = (Exchangeable({"beta": 0}),)

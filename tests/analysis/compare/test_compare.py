@@ -9,7 +9,8 @@ import pytest
 from scipy.stats import norm
 
 from onebasin.analysis.compare.compare import compare
-from onebasin.analysis.compare.comparison import FLOOR
+from onebasin.analysis.compare.comparison import BASELINE
+from onebasin.analysis.diagnostics.diagnose import diagnose
 from onebasin.analysis.report import comparison_table
 from onebasin.base.table import Table
 from onebasin.models.networks.architecture import Network
@@ -63,10 +64,10 @@ def _outputs(tree, x):
 def test_the_floor_is_the_second_half_against_the_first(make):
     tree = make(REGRESSION, seed=1)
     table = compare({"one": tree, "two": tree}, truth="one", weights=False).table
-    floor = table.loc["floor"]
+    baseline = table.loc["baseline"]
     outputs = _outputs(tree, _data(REGRESSION, 0)[0]).reshape(2, -1, 20, 1)
     apart = (outputs[1].mean(0) - outputs[0].mean(0)) / outputs[0].std(0)
-    assert floor["mean_distance"] == pytest.approx(np.sqrt(np.mean(apart**2)))
+    assert baseline["mean_distance"] == pytest.approx(np.sqrt(np.mean(apart**2)))
     assert np.isnan(table.loc["one", "mean_distance"])
 
 
@@ -148,7 +149,7 @@ def test_the_result_is_strict_json_and_a_table(make):
     trees = {"one": make(CLASSES, seed=1), "two": make(CLASSES, seed=2)}
     found = compare(trees, truth="two", permutations=9)
     text = json.loads(json.dumps(found.to_dict(), allow_nan=False))
-    assert [row["posterior"] for row in text["posteriors"]] == ["two", "one", "floor"]
+    assert [row["posterior"] for row in text["posteriors"]] == ["two", "one", "baseline"]
     assert text["truth"] == "two"
     assert isinstance(comparison_table(found), Table)
     assert comparison_table(found).rows[0][0] == "two (truth)"
@@ -207,11 +208,20 @@ def fit(make_variational, rng):
 
 def test_of_the_truth_only_the_half_that_was_set_aside_is_compared(fit):
     table = compare({"a": fit(), "b": fit()}, truth="a", permutations=9).table
-    assert table["num_draws"].to_dict() == {"a": 200, "b": 400, FLOOR: 100}
+    assert table["num_draws"].to_dict() == {"a": 200, "b": 400, BASELINE: 100}
 
 
 def test_a_drift_within_the_truth_voids_the_other_p_values(fit):
-    # The floor holds the third quarter against the last.
+    # The baseline holds the third quarter against the last.
     assert compare({"a": fit(moved=2.0), "b": fit()}, truth="a").warnings
     found = compare({"a": fit(), "b": fit(moved=2.0)}, truth="a")
     assert found.warnings == ()
+
+
+def test_a_diagnosis_at_hand_is_what_a_comparison_says_of_a_posterior(make_mcmc, rng):
+    trees = {name: make_mcmc({"mu": rng.normal(size=(4, 100))}) for name in "ab"}
+    stuck = diagnose(make_mcmc({"mu": np.ones((4, 100))}))
+    found = compare(trees, permutations=9, diagnoses={"b": stuck})
+    (warning,) = (each for each in found.warnings if each.startswith("`b`: Do not use these draws"))
+    assert "Nothing moves" in warning
+    assert found.table.equals(compare(trees, permutations=9).table)

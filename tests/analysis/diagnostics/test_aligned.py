@@ -80,7 +80,6 @@ def test_signs_of_one_part_raise_no_false_alarm(rng, symmetry):
     assert found.raw.rhat.value > 1.5
     assert found.aligned.rhat.value < 1.05
     assert found.warnings == ()
-    assert found.switching.reassigned[20] == 0
     assert found.switching.ratio < 0.5 * found.switching.noise_ratio
 
 

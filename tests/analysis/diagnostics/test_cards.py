@@ -5,6 +5,7 @@ import pandas as pd
 
 import onebasin as ob
 from onebasin.analysis.diagnostics.diagnose import diagnose, summary
+from onebasin.analysis.report.tables import cost_table
 from onebasin.base.table import Table
 from onebasin.models.symmetry.blocks import Exchangeable
 
@@ -82,3 +83,6 @@ def test_what_to_do_can_be_pasted_where_the_posterior_is_a_file(make_mcmc, rng, 
     again = ob.align(tmp_path / "run.nc", diagnosis=found)
     assert again.element is found.aligned.alignment.element
     assert again.found == found.exchangeable == ("mu",)
+    raw, aligned = cost_table({"run": found}).cells
+    assert aligned[0].value == "run, aligned"
+    assert aligned[-1].value > 10 * raw[-1].value  # ESS of aligned draws for the same gradients

@@ -53,7 +53,7 @@ def test_dataset_leaves_the_callers_array_writeable():
     [
         ({"task": "ranking"}, "`task` is 'ranking'; it must be one of"),
         ({"x": np.zeros((0, 2))}, r"`x` has shape \(0, 2\).*at least one of each"),
-        ({"feature_names": ("a",)}, "`x` has 2 columns but `feature_names` names 1"),
+        ({"feature_names": ("a",)}, r"`x` has shape \(3, 2\).* the 1 `feature_names`"),
         ({"x": np.zeros((3, 2), dtype=int)}, "`x` has type int64; it must be floating point"),
         (
             {"x": np.array([[0, 1], [np.nan, 2], [3, np.inf]])},
