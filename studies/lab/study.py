@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from onebasin.analysis.diagnostics.result import Diagnosis
     from onebasin.models.target import Target
 
-    from ..options import Options
+    from .options import Options
 
 METHOD_WORDS = {"nuts": "NUTS", "mclmc": "MCLMC"}
 METHOD_WORDS |= {"meanfield": "mean-field ADVI", "fullrank": "full-rank ADVI"}

@@ -10,8 +10,8 @@ from onebasin.inference import Advi, Nuts
 from onebasin.inference.runs.posterior import build
 from onebasin.models import BayesianNetwork, Gaussian, Network
 from onebasin.models.data import Dataset, load_data
+from onebasin.studies.lab.options import Options
 from onebasin.studies.lab.study import Frames, Outcomes, find, rows_of, select
-from onebasin.studies.options import Options
 from onebasin.studies.relu_teacher import STUDY, design
 from onebasin.studies.relu_teacher.design import TeacherConfig, configure, target
 from onebasin.studies.relu_teacher.measures import agree

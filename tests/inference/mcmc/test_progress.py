@@ -122,8 +122,9 @@ def test_a_line_of_a_chain_fits_into_80_columns(monkeypatch):
     with ProgressBars(True) as bars:
         bars.expect(chains=4, warmup=1000, draws=10000)
         bar = bars.chain(3, warmup=1000, draws=10000)
-        bar.show(10000)
-        time.sleep(0.01)
+        for done in (9000, 10000):
+            bar.show(done)
+            time.sleep(0.01)
         bar.show(10500, step_size=0.0123456, divergences=12, acceptance=0.876)
     lines = console.file.getvalue().splitlines()
     assert any("chain 3 sampling step 0.0123, accept 0.88, 12 divergent" in s for s in lines)

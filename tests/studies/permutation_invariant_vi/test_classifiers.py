@@ -10,9 +10,9 @@ import xarray as xr
 
 from onebasin.models import BayesianNetwork, Categorical, Network
 from onebasin.models.symmetry.blocks import Exchangeable
+from onebasin.studies.lab.options import Options
 from onebasin.studies.lab.study import frame_of
 from onebasin.studies.networks import from_tree
-from onebasin.studies.options import Options
 from onebasin.studies.permutation_invariant_vi import design
 from onebasin.studies.permutation_invariant_vi.classifiers import (
     hold_against,
