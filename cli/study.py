@@ -78,7 +78,7 @@ def study(
     quieten_stan()
     from onebasin.base.run_log import NAME, logged_to, story, telling
     from onebasin.studies.lab import run
-    from onebasin.studies.lab.options import Options
+    from onebasin.studies.options import Options
     from onebasin.studies.registry import find_study
 
     if scheduler is not None and workers is not None:

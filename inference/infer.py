@@ -70,9 +70,10 @@ def infer(
         another model, data, settings or seed are left alone. Draws of more than 32 MB stay on disk, next to the folder,
         until the posterior is closed; its method `load` takes them into memory.
     client : distributed.Client or str, optional
-        A Dask cluster on whose workers chains of NUTS, HMC and MCLMC run, or the address of its scheduler. The draws
-        are those of the same seed at home. All machines need the same versions; the model goes with its data. If
-        workers see the folder `checkpoint`, chains of a worker that dies resume there on another one.
+        A Dask cluster whose workers do the work, or the address of its scheduler: chains of NUTS, HMC and MCLMC and
+        the interpreter's paths of Pathfinder on all of them, any other method as a whole on one. The draws are those of
+        the same seed at home. All machines need the same versions; the model goes with its data. If workers see the
+        folder `checkpoint`, chains of a worker that dies resume there on another one.
     predictive_mb : float
         Megabytes that the groups `log_likelihood`, `posterior_predictive` and `log_prior` may take together; beyond
         them every second, third, ... draw is kept there, and 0 leaves the groups out. Quantities that a Stan program

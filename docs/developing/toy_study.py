@@ -9,7 +9,7 @@ import numpyro.distributions as dist
 from onebasin.inference import Nuts
 from onebasin.models.target import Target
 from onebasin.studies.lab import study as lab
-from onebasin.studies.lab.options import Options
+from onebasin.studies.options import Options
 
 SIZES = {"few": 25, "many": 100}
 

@@ -34,7 +34,7 @@ class Method:
     resumes: ClassVar[bool] = False  # takes a `checkpoint`
     takes_start: ClassVar[bool] = False  # takes initial values
     takes_adaptation: ClassVar[bool] = False  # takes step size and metric of an earlier run
-    takes_client: ClassVar[bool] = False  # runs chains on the workers of a cluster
+    takes_client: ClassVar[bool] = False  # divides its work among workers; else one has all of it
     correlated: ClassVar[bool] = False  # chains are autocorrelated; draws of a fit are independent
     gives_posterior: ClassVar[bool] = True  # draws approximate the posterior: no point estimates
     by_jax: ClassVar[bool] = False  # moves by JAX on either definition, NumPyro's where both are
@@ -107,7 +107,7 @@ class Job[M: Method]:
     given: Any = None  # starts, metric and step size of chains, where they are given (`mcmc.given`)
     # The earlier run of which chains take step size and metric, as the user gave it.
     adapt_from: Any = None
-    client: Any = None  # the cluster whose workers run chains, or the address of its scheduler
+    client: Any = None  # the cluster whose workers do the work, or the address of its scheduler
 
 
 @dataclass(frozen=True)

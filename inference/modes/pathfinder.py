@@ -27,6 +27,7 @@ class Pathfinder(Method):
         "stanli": "onebasin.inference.modes.stan:pathfinder",
         "cmdstan": "onebasin.inference.modes.stan:pathfinder",
     }
+    takes_client: ClassVar[bool] = True
     later: ClassVar = ("weights",)
     for_calibration: ClassVar = {"weights": False}
 

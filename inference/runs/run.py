@@ -20,11 +20,12 @@ from onebasin.posteriors.scratch import close_with
 from onebasin.posteriors.storable import check_amount
 
 from ..contracts.engines import DEFINED, LIBRARIES, bound, chosen, definition_of, found_at
-from ..contracts.method import Job, Method, weighs
+from ..contracts.method import Found, Job, Method, weighs
 from . import declared
 from .initial import initial_values
 from .origin import origin_of
 from .posterior import add_warmup, build
+from .spread import spread
 
 WEIGHTS = "onebasin.inference.fits.approximate:weighted"
 """The function that gives an approximation importance weights."""
@@ -82,9 +83,11 @@ def run(
         origin = origin_of(target, definition, bars.say)
         job = Job(target, method, engine, seed, bars, implementation, start, kept)
         job = replace(job, adapt_from=adapt_from, client=client)
-        found = method.run(job)
-        if weighs(method, is_network=target.is_network):
-            found = found_at(WEIGHTS)(job, found)
+        away = None if method.takes_client else client
+        if away is not None:
+            job = replace(job, bars=cast(Any, None), client=None)
+        what = f"The model {target.name!r}"
+        (found,) = spread(away, bars, what, _worked, {method.name: (job,)})
     how = {
         "engine": engine,
         **library,
@@ -116,6 +119,15 @@ def run(
     return tree
 
 
+def _worked(bars: ProgressBars, job: Job[Any]) -> Found:
+    """Do the method's own work, and weigh its draws."""
+    job = replace(job, bars=bars)
+    found = job.method.run(job)
+    if weighs(job.method, is_network=job.target.is_network):
+        found = found_at(WEIGHTS)(job, found)
+    return replace(found, proposals=None)
+
+
 def _library(target: Target, asked: str | None, engine: str, definition: str) -> dict[str, str]:
     """Describe the library that evaluates a Stan program: the interpreter's build, or why it is not the interpreter."""
     if definition != "stan" or engine not in DEFINED:
@@ -134,10 +146,14 @@ def _check_arguments(
     method: Method, *, start: Any, adapt_from: Any, checkpoint: Path | None, client: Any
 ) -> None:
     """Refuse arguments that a method has no use for."""
-    if client is not None and not (method.takes_client and method.keeps):
-        what = f"{method.name} with `save_warmup`" if method.takes_client else method.name
+    if client is not None and getattr(method, "save_warmup", False):
         raise ArgumentError(
-            f"`client` is given, but {what} runs in one process; leave it out, or use `nuts`, `hmc` or `mclmc`."
+            f"`client` is given, but {method.name} with `save_warmup` runs in this process; leave one of them out."
+        )
+    if client is not None and checkpoint is not None and not method.takes_client:
+        raise ArgumentError(
+            f"`checkpoint` is given, but {method.name} on a `client` keeps nothing before it ends; leave one of them "
+            "out."
         )
     if start is not None and not method.takes_start:
         raise ArgumentError(

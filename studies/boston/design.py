@@ -14,9 +14,9 @@ from onebasin.truth.problems.relu_networks import (
     relu_network,
 )
 
-from ..lab.options import Options
 from ..lab.study import Cell
 from ..networks import check_number
+from ..options import Options
 
 NAME = "boston"
 HIDDEN = 50

@@ -11,8 +11,8 @@ from onebasin.models import BayesianNetwork, NetworkTarget
 from onebasin.models.symmetry.blocks import Exchangeable, Symmetry, blocks_of
 from onebasin.truth.problems.images import Images, classifier, image_split
 
-from ..lab.options import Options
 from ..lab.study import Cell
+from ..options import Options
 
 NAME = "compact-representation"
 

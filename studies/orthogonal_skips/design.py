@@ -25,10 +25,10 @@ from onebasin.models import (
 from onebasin.models.data import Dataset
 from onebasin.models.data.synthetic import sinc
 
-from ..lab.options import Options
 from ..lab.run import sample
 from ..lab.study import Cell, Context, Row, frame_of
 from ..networks import check_number, to_tree
+from ..options import Options
 
 NAME = "orthogonal-skips"
 MADE, NUMPYRO = "analysis", "numpyro"

@@ -8,8 +8,8 @@ from onebasin.models import BayesianNetwork, NetworkTarget
 from onebasin.models.symmetry.blocks import Exchangeable, blocks_of
 from onebasin.truth.problems.images import Images, classifier, image_split
 
-from ..lab.options import Options
 from ..lab.study import Cell
+from ..options import Options
 from . import two_modes, two_weights
 from .two_modes import InterpolationSettings
 from .two_weights import TwoWeightSettings

@@ -16,9 +16,9 @@ from onebasin.truth.problems.relu_networks import (
     teacher_data,
 )
 
-from ..lab.options import Options
 from ..lab.study import Cell
 from ..networks import check_number
+from ..options import Options
 
 NAME = "relu-teacher"
 QUICK = Nuts(chains=2, warmup=200, draws=200)

@@ -17,9 +17,9 @@ from onebasin.base.errors import StudyError
 from onebasin.base.files.writing import FIELD
 from onebasin.base.table import table_to_markdown
 from onebasin.studies.lab import run
-from onebasin.studies.lab.options import Options
 from onebasin.studies.lab.run import RESULTS, read_results
 from onebasin.studies.lab.study import Frames, Study, tables_of, where
+from onebasin.studies.options import Options
 from onebasin.studies.registry import STUDIES, find_study
 from onebasin.truth.problems.relu_networks import boston_split
 

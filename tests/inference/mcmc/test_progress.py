@@ -1,15 +1,11 @@
 """What is told of chains on their way: phase, step size, divergences, time; bars in terminals, few lines elsewhere."""
 
-import io
-import re
-import time
 from types import SimpleNamespace
 
 import pytest
-from rich.console import Console
 
 import onebasin as ob
-from onebasin.base.progress import ChainBar, ProgressBars, _moves, in_words
+from onebasin.base.progress import ChainBar, ProgressBars, _moves
 from onebasin.inference.mcmc.stan_progress import BUFFERED, ChainWatch, NotWritten
 
 from ..known import known_target
@@ -89,18 +85,6 @@ def test_a_program_whose_draws_reach_no_file_is_stopped(tmp_path):
         watch(f"Iteration: {iteration + waiting + 1} / 99999 (Sampling)\n")
 
 
-def test_nothing_is_read_for_a_bar_that_nobody_sees(tmp_path):
-    """Nor alarms a slow chain, which prints many lines before its program's buffer of 8 KB is written for once."""
-    seen = Seen(moving=False)
-    watch = ChainWatch(ChainBar(seen, 0, 1, 1), tmp_path, warmup=1)
-    watch._look = lambda: pytest.fail("the draws are read")
-    watch("Iteration: 1 / 2\n")
-    assert seen.told == [(0, "chain 0 warmup"), (1, "chain 0 sampling")]
-    watch = ChainWatch(ChainBar(Seen(moving=False), 0, 50, 50), tmp_path / "draws.csv", warmup=50)
-    for iteration in range(1, 101):
-        watch(f"Iteration: {iteration} / 100 (Sampling)\n")
-
-
 @pytest.mark.parametrize(
     ("environment", "terminal", "moves"),
     [
@@ -113,23 +97,6 @@ def test_nothing_is_read_for_a_bar_that_nobody_sees(tmp_path):
 )
 def test_bars_move_only_where_somebody_sees_them(environment, terminal, moves):
     assert _moves(terminal, environment) is moves
-
-
-def test_a_line_of_a_chain_fits_into_80_columns(monkeypatch):
-    console = Console(width=80, force_terminal=True, file=io.StringIO(), color_system=None)
-    monkeypatch.setattr("onebasin.base.progress.Console", lambda **_: console)
-    monkeypatch.setattr("onebasin.base.progress._moves", lambda *_: True)
-    with ProgressBars(True) as bars:
-        bars.expect(chains=4, warmup=1000, draws=10000)
-        bar = bars.chain(3, warmup=1000, draws=10000)
-        for done in (9000, 10000):
-            bar.show(done)
-            time.sleep(0.01)
-        bar.show(10500, step_size=0.0123456, divergences=12, acceptance=0.876)
-    lines = console.file.getvalue().splitlines()
-    assert any("chain 3 sampling step 0.0123, accept 0.88, 12 divergent" in s for s in lines)
-    assert any(re.search(r" 4 chains, about \d+ s left", line) for line in lines)
-    assert any(re.search(r"10500/11000\s*$", line) for line in lines)
 
 
 @pytest.mark.parametrize(("seconds", "lines"), [(180.0, 9), (1.0, 0)])
@@ -166,44 +133,3 @@ def test_elsewhere_than_in_a_terminal_a_chain_is_a_line(engine, capfd):
         accept = float(tree.sample_stats["acceptance_rate"][number].mean())
         (line,) = (line for line in lines if line.startswith(f"chain {number} "))
         assert line.endswith(f": step {step:.3g}, accept {accept:.2f}, {divergent} divergent")
-
-
-@pytest.mark.parametrize(
-    ("seconds", "words"), [(0.4, "0 s"), (90, "90 s"), (150, "2 min"), (7800, "2 h 10 min")]
-)
-def test_times_are_said_as_people_do(seconds, words):
-    assert in_words(seconds) == words
-
-
-CELL = """
-import threading
-from onebasin.base.progress import ProgressBars
-with ProgressBars(True) as bars:
-    def run(number):
-        chain = bars.chain(number, warmup=50, draws=50)
-        for done in range(101):
-            chain.show(done, step_size=0.5, divergences=number)
-        chain.end(1.0, step_size=0.5, divergences=number)
-    bars.say("compiling")
-    run(0)
-    other = threading.Thread(target=run, args=(1,))
-    other.start(); other.join()
-"""
-
-
-@pytest.mark.full
-def test_a_saved_notebook_holds_what_bars_said_last_and_nothing_else():
-    import nbformat  # here: it takes seconds, and every worker imports this file
-    from nbclient import NotebookClient
-
-    sources = (CELL, "with ProgressBars(True): pass")
-    cells = [nbformat.v4.new_code_cell(source) for source in sources]
-    notebook = nbformat.v4.new_notebook(cells=cells)
-    NotebookClient(notebook, timeout=120).execute()
-    (output,) = notebook.cells[0].outputs
-    assert notebook.cells[1].outputs == []
-    assert output.output_type == "display_data"
-    assert sorted(output.data) == ["text/plain"]
-    first, second = output.data["text/plain"].splitlines()
-    assert re.search(r"chain 0 sampling step 0.5, 0 divergent .* 100/100$", first)
-    assert re.search(r"chain 1 sampling step 0.5, 1 divergent .* 100/100$", second)

@@ -73,26 +73,6 @@ def test_fingerprint_sees_all_that_a_numpyro_model_computes():
     assert len({of(normal()), *found.values()}) == len(others) + 1, found
 
 
-def test_derivative_rule_counts():
-    def scaled(scale: float) -> Callable[[Any], Any]:
-        @jax.custom_jvp
-        def same(x: Any) -> Any:
-            return x
-
-        same.defjvp(lambda primal, tangent: (primal[0], scale * tangent[0]))
-        return same
-
-    def target(scale: float) -> Target:
-        def model() -> None:
-            mu = numpyro.sample("mu", dist.Normal(0.0, 1.0))
-            numpyro.factor("f", -(scaled(scale)(mu) ** 2))
-
-        return Target("normal", numpyro_model=model)
-
-    assert of(target(1.0)) == of(target(1.0))
-    assert of(target(1.0)) != of(target(2.0))
-
-
 def test_other_versions_and_another_generator_of_random_numbers_are_another_run(monkeypatch):
     before, known = of(normal()), origin._version
     for library in ("onebasin", "jax", "jaxlib", "numpyro"):

@@ -70,16 +70,3 @@ def test_labels_of_a_network():
     expected = np.exp(terms)
     error = np.sqrt((expected * (1 - expected)).sum()) / expected.size
     assert abs((replicated == LABELS.y).mean() - expected.mean()) < 5 * error
-
-
-def test_the_limit_holds_for_networks():
-    draws = drawn(REGRESSION, 240)
-    here = partial(network_groups, REGRESSION, draws, NUMBERS.x, NUMBERS.y, seed=0)
-    found = here(limit_mb=0.03)
-    sizes = {name: group.values["y"].nbytes for name, group in found.items()}
-    assert set(sizes) == {"log_likelihood", "posterior_predictive"}
-    assert 0.015e6 < sum(sizes.values()) <= 0.03e6
-    dataset = found["log_likelihood"].to_dataset()
-    assert list(dataset["draw"].values[:2]) == [0, dataset.attrs["every"]]
-    assert here(limit_mb=0) is None
-    assert here(limit_mb=0.005) is None

@@ -1,17 +1,12 @@
 """What is said of how a result was made is true of it."""
 
-import json
 import subprocess
 from pathlib import Path
 
-import jax
-import numpy as np
 import pytest
 
 from onebasin.inference.runs import origin
-from onebasin.inference.runs.origin import commit, machine, versions
-from onebasin.inference.runs.posterior import build
-from onebasin.models.target import Target
+from onebasin.inference.runs.origin import commit, versions
 from onebasin.stan.home.directory import Home
 from onebasin.stan.home.errors import CmdStanNotFound
 
@@ -27,18 +22,6 @@ def test_versions_name_cmdstan_and_stand_without(monkeypatch):
     for find in (lambda: None, misled):
         monkeypatch.setattr(origin, "existing_cmdstan", find)
         assert "stan" not in versions()
-
-
-@pytest.mark.parametrize("backend", ["cpu", "gpu"])
-def test_machine_names_the_device_that_computed(backend, monkeypatch):
-    monkeypatch.setattr(jax, "default_backend", lambda: backend)
-    assert machine().endswith(f"device {backend}")
-    assert machine("stan").endswith("device cpu")
-    draws = {"mu": np.zeros((1, 4))}
-    for engine, device in (("numpyro", backend), ("stan", "cpu")):
-        tree = build(Target("toy"), draws, {"lp": draws["mu"]}, {"engine": engine})
-        assert tree.attrs["machine"].endswith(f"device {device}")
-        assert json.loads(tree.attrs["versions"])["numpyro"] == versions()["numpyro"]
 
 
 @pytest.mark.parametrize(
@@ -66,11 +49,3 @@ def test_commit_is_that_of_the_own_sources_alone(place, tracked, own, tmp_path, 
     git("commit", "-qm", "Begin")
     monkeypatch.setattr(origin, "__file__", str(source))
     assert commit() == (git("rev-parse", "--short=12", "HEAD") if own else None)
-
-
-def test_commit_of_another_repository_is_not_taken_from_the_environment(tmp_path, monkeypatch):
-    before = commit()
-    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
-    monkeypatch.setenv("GIT_DIR", str(tmp_path / ".git"))
-    monkeypatch.setenv("GIT_WORK_TREE", str(Path(origin.__file__).resolve().parents[1]))
-    assert commit() == before

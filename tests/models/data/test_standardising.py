@@ -44,21 +44,6 @@ def test_split_is_decided_by_the_seed(boston):
     assert not np.array_equal(first, other)
 
 
-@pytest.mark.parametrize(
-    ("fraction", "seed", "message"),
-    [
-        *((at, 0, r"is .* must lie between 0 and 1") for at in (0, 1, -0.1, float("nan"))),
-        (0.1, 0, "gives 0 of 2 observations to the test part"),
-        (0.5, -1, "`seed` must be a whole number from 0 to 4294967295; got -1"),
-    ],
-)
-def test_split_refuses_fractions_that_leave_a_part_empty_and_negative_seeds(
-    fraction, seed, message
-):
-    with pytest.raises(ValueError, match=message):
-        split(toy([[0], [1]], [[0], [1]]), test_fraction=fraction, seed=seed)
-
-
 def test_own_split_takes_the_test_points_that_belong_to_the_data(boston):
     dataset = load_data("relu-teacher")
     parts = own_split(dataset)

@@ -8,34 +8,16 @@ from scipy.stats import multivariate_normal
 
 from onebasin.studies.permutation_invariant_vi.two_modes import (
     DIRECTION,
-    MEASURES,
     Descent,
-    InterpolationSettings,
     bracket,
     descend,
     divergence_in_plane,
-    grid,
     midpoint,
     mode,
-    run,
     sampled_divergence,
-    vanishing,
 )
 
 pytestmark = pytest.mark.full
-
-SMALL = InterpolationSettings(
-    sigmas=(0.25, 1.0, 2.0),
-    points=6,
-    descent=Descent(50, 0.1, 500),
-    ratios=(1.0, 2.0, 2.3, 2.5, 3.0),
-    seeds=2,
-)
-
-
-@pytest.fixture(scope="module")
-def results():
-    return {name: frame.to_dict("records") for name, frame in run(SMALL).items()}
 
 
 def test_sampled_divergence_is_the_mean_log_ratio(rng):
@@ -73,17 +55,6 @@ def test_descents_end_where_quadrature_says():
         assert all(0 < value < 0.03 for value in excess)
 
 
-def test_noise_raises_the_threshold():
-    # An optimum is there from 2.412 on; measured at 2.45, 16 descents of each: all stay, and none.
-    ratios = np.full(16, 2.45)
-    stay = []
-    for how in (Descent(50, 0.1, 1_000), Descent(5, 0.2, 500)):
-        means, _ = descend(jax.random.key(1), ratios, how)
-        stay.append((np.linalg.norm(means, axis=1) > ratios / 2).mean())
-    assert stay[0] > 0.9
-    assert stay[1] < 0.3
-
-
 @pytest.mark.parametrize(
     ("stayed", "wanted"),
     [
@@ -97,21 +68,3 @@ def test_noise_raises_the_threshold():
 def test_bracket_encloses_the_threshold(stayed, wanted):
     found = bracket(np.array(stayed, float), np.array([1.0, 2.0, 3.0, 4.0]))
     np.testing.assert_array_equal(found, wanted)
-
-
-def test_run_covers_every_case(results):
-    ratios = grid(SMALL)
-    assert set(SMALL.ratios) <= set(ratios)
-    assert [(row["sigma"], row["ratio"]) for row in results["descents"]] == [
-        (sigma, ratio) for sigma in SMALL.sigmas for ratio in SMALL.ratios
-    ]
-    assert {len(row[name]) for row in results["descents"] for name in MEASURES} == {SMALL.seeds}
-    above = list(ratios[ratios > vanishing()[2]])
-    there = {"midpoint": list(ratios), "mode": above, "saddle": above}
-    assert len(results["optima"]) == 3 * len(SMALL.sigmas)
-    for row in results["optima"]:
-        assert row["ratio"] == there[row["branch"]]
-        for name in MEASURES:
-            assert len(row[name]) == len(row["ratio"])
-            assert np.isfinite(row[name]).all()
-    assert [(row["low"], row["high"]) for row in results["thresholds"]] == [(2.3, 2.5)] * 3
