@@ -210,7 +210,7 @@ def _cmdstan(build: bool, progress: Callable[[str], None]) -> Check:
 def _files(compiles: bool) -> Iterator[Check]:
     """Look at extras, the cache and data sets; CmdStan needs a cache, others take longer without."""
     from onebasin.models import data
-    from onebasin.models.data.folders import VARIABLE
+    from onebasin.models.data.recorded import VARIABLE
 
     there = [extra for extra, package in EXTRAS.items() if is_installed(package)]
     missing = [extra for extra in EXTRAS if extra not in there]

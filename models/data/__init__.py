@@ -10,8 +10,8 @@ from .dataset import Dataset as Dataset
 from .dataset import Task as Task
 from .dataset import Truth as Truth
 from .dataset import Units as Units
-from .folders import CorruptDataError as CorruptDataError
-from .folders import MissingDataError as MissingDataError
+from .recorded import CorruptDataError as CorruptDataError
+from .recorded import MissingDataError as MissingDataError
 from .splitting import Split as Split
 from .splitting import StandardisedSplit as StandardisedSplit
 from .splitting import Standardiser as Standardiser

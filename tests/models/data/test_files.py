@@ -1,4 +1,4 @@
-"""Data read from files: MNIST's IDX files and UCI tables, against files made by hand."""
+"""MNIST's IDX files, against files made by hand."""
 
 import gzip
 import struct
@@ -7,10 +7,7 @@ import numpy as np
 import pytest
 
 from onebasin.models.data import CorruptDataError, MissingDataError, load_data
-from onebasin.models.data.images import read_idx
-from onebasin.models.data.uci import read_table
-
-YACHT_ROW = "-2.3 0.568 4.78 3.99 3.17 0.125 0.11"
+from onebasin.models.data.recorded import read_idx
 
 
 def idx_bytes(shape: tuple[int, ...], values: bytes, *, magic: bytes = b"\x00\x00\x08") -> bytes:
@@ -52,13 +49,13 @@ def test_read_idx_keeps_shape_and_order(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", r"starts with the bytes \(none\)"),
-        (idx_bytes((2,), b"ab", magic=b"\x00\x00\x0d"), "00 00 0d 01; .*starts with 00 00 08 01"),
-        (idx_bytes((2, 1), b"ab"), "00 00 08 02; .* with 1 axes starts with 00 00 08 01"),
-        (idx_bytes((2,), b"")[:6], "ends within its header"),
+        (b"", "no IDX file of unsigned bytes with 1 axes"),
+        (idx_bytes((2,), b"ab", magic=b"\x00\x00\x0d"), "no IDX file"),
+        (idx_bytes((2, 1), b"ab"), "no IDX file"),
+        (idx_bytes((2,), b"")[:6], "no IDX file"),
         (idx_bytes((3,), b"ab"), "holds 2 values; its header states 3 = 3"),
         (idx_bytes((1,), b"ab"), "holds 2 values; its header states 1 = 1"),
-        (b"<html>not found</html>", "starts with the bytes 3c 68 74 6d"),
+        (b"<html>not found</html>", "no IDX file"),
     ],
 )
 def test_read_idx_refuses_what_is_not_such_a_file(tmp_path, content, message):
@@ -78,39 +75,17 @@ def test_mnist_scales_pixels_and_holds_the_test_images_out(mnist_folder):
     assert dataset.out_dim == 10
 
 
-def test_cached_files_serve_where_the_data_folder_lacks_them(empty_places, monkeypatch):
+def test_cached_files_serve_where_the_data_folder_lacks_them(
+    empty_places, mnist_folder, monkeypatch
+):
     import platformdirs
 
-    monkeypatch.setenv("ONEBASIN_DATA", str(empty_places))
+    monkeypatch.setenv("ONEBASIN_DATA", str(empty_places / "mine"))
+    with pytest.raises(MissingDataError, match=r"t10k-labels.* not found in .*mine/mnist, .*put "):
+        load_data("mnist")
     cache = empty_places / "the-cache"
     monkeypatch.setattr(platformdirs, "user_cache_dir", lambda app: str(cache / app))
-    folder = cache / "onebasin" / "data" / "uci"
-    folder.mkdir(parents=True)
-    (folder / "yacht.data").write_text(YACHT_ROW)
-    assert load_data("yacht").num_obs == 1
-
-
-def test_missing_files_are_named_with_the_variable_and_the_places(empty_places, monkeypatch):
-    with pytest.raises(MissingDataError, match=r"t10k-labels.* not found .*ONEBASIN_DATA"):
-        load_data("mnist")
-    monkeypatch.setenv("ONEBASIN_DATA", str(empty_places / "mine"))
-    with pytest.raises(MissingDataError, match=r"yacht\.data not found in .*mine/uci, .*put it in"):
-        load_data("yacht")
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("1 2 3\n1 2\n", "line 2: 2 columns; every row must have 3"),
-        ("1 2 3\n\n1 2 3 4\n", "line 3: 4 columns"),
-        ("1 2 three\n", "line 1: could not convert string to float: 'three'"),
-        ("1 nan 3\n", "line 1: '1 nan 3' is not finite"),
-        ("1 2 inf\n", "is not finite"),
-        ("\n \n", "holds no rows"),
-    ],
-)
-def test_read_table_names_the_line_at_fault(tmp_path, text, message):
-    path = tmp_path / "table"
-    path.write_text(text)
-    with pytest.raises(CorruptDataError, match=message):
-        read_table(path, num_columns=3)
+    folder = cache / "onebasin" / "data" / "mnist"
+    folder.parent.mkdir(parents=True)
+    mnist_folder.rename(folder)
+    assert load_data("mnist").num_obs == 3
