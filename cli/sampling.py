@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from onebasin import inference
 from onebasin.base.errors import NameTaken, StudyError, WriteError, check_seed
 from onebasin.inference.contracts.method import LIMIT_MB, Method
-from onebasin.models.numpyro_file import ModelFile, model_file_in
+from onebasin.models.numpyro_target import ModelFile, model_file_in
 from onebasin.posteriors import schema
 
 from . import inputs

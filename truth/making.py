@@ -44,12 +44,12 @@ from onebasin.inference import log_density
 from onebasin.inference.density.numpyro import NumpyroDensity
 from onebasin.inference.density.symmetry import TOLERANCE
 from onebasin.inference.runs import provenance
-from onebasin.inference.runs.origin import origin_of
 from onebasin.inference.runs.posterior import build
+from onebasin.inference.runs.provenance import origin_of
 from onebasin.models import Symmetry, Target
 from onebasin.models.symmetry import words
 from onebasin.models.symmetry.blocks import Block, axes_of, discrete, equal_modes, to_json
-from onebasin.models.symmetry.canonical import canonical, ordered_by
+from onebasin.models.symmetry.closest import canonical, ordered_by
 from onebasin.models.symmetry.elements import Permuted, Swapped
 from onebasin.models.symmetry.group import Group
 from onebasin.models.symmetry.plain import plain_view

@@ -17,7 +17,7 @@ from jaxtyping import Float
 from onebasin.base.errors import ArgumentError
 from onebasin.models.symmetry.blocks import Rotation, axes_of
 from onebasin.models.symmetry.elements import Rotated
-from onebasin.models.symmetry.varimax import (
+from onebasin.models.symmetry.rotation import (
     Curvature,
     Loadings,
     Rotations,

@@ -24,11 +24,10 @@ from onebasin.models.target import Target
 from ..contracts.method import Method
 from ..runs import checkpoint
 from ..runs.fingerprint import fingerprint
-from .family import Family, Quantity
-from .inferring import After, Own, Way, followed, method_of, way_of
+from .compiled import After, Own, Way, followed, method_of, way_of
+from .family import Family, Quantity, Simulation, SimulationDraws, simulated, target_of
 from .quantities import Looking, Ranked, rank
 from .result import Calibration
-from .simulated import Simulation, SimulationDraws, simulated, target_of
 
 Arrays = dict[str, np.ndarray]
 MEASURES = Ranked._fields

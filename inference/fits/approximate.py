@@ -37,8 +37,17 @@ from ..density.network import density_of, numpyro_density_of
 from ..density.stan_vectors import StanVectors
 from .dadvi import Dadvi
 from .drift import drift
-from .gaussian import NormalFit, Points, Vector, cholesky, moments
-from .peaks import FULL, Peak, find_peaks, smoothed_peak
+from .gaussian import (
+    FULL,
+    NormalFit,
+    Peak,
+    Points,
+    Vector,
+    cholesky,
+    find_peaks,
+    moments,
+    smoothed_peak,
+)
 from .weighting import BENT_SIZE, DEAD, LOST, ROUNDS, Weighted, weigh
 
 AT_ONCE = 60

@@ -29,8 +29,7 @@ from ..mcmc.given import Start
 from .approximate import gaussians
 from .dadvi import Dadvi
 from .drift import MovedChains, transition
-from .gaussian import NormalFit, Points, Vector, moments
-from .peaks import ITERATIONS, WALL
+from .gaussian import ITERATIONS, WALL, NormalFit, Points, Vector, moments
 from .weighting import Weighted, weigh
 
 LARGEST = 60

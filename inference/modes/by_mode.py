@@ -23,8 +23,7 @@ from onebasin.posteriors.rhat_ess import rhat
 from ..contracts.method import Found, Job
 from ..density.counted import in_double
 from ..fits.weighting import resampled
-from .basins import Basin, Regions, Walks, first_basins, full_basins
-from .bridge import LogIntegral, log_integral
+from .basins import Basin, LogIntegral, Regions, Walks, first_basins, full_basins, log_integral
 from .optima import Folding, Points, find_tops, highest_evidence, unseen
 from .sample_modes import Modes
 

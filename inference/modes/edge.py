@@ -15,8 +15,7 @@ import numpy as np
 from onebasin.posteriors import schema
 
 from ..contracts.method import Found, one_chain
-from ..fits.gaussian import Matrix, Vector
-from ..fits.peaks import NEAR, square_root
+from ..fits.gaussian import NEAR, Matrix, Vector, square_root
 
 MOST = 100
 """Coordinates up to which ends are looked at."""

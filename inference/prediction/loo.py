@@ -6,10 +6,13 @@ Bürkner and Vehtari 2021, Statistics and Computing 31(2)).
 
 from __future__ import annotations
 
+import tempfile
 import warnings
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,11 +21,15 @@ import xarray as xr
 from onebasin.analysis.compare.models import answered
 from onebasin.analysis.diagnostics.diagnose import carried
 from onebasin.base.checks import check_count, check_seed, checks_arguments
-from onebasin.base.errors import ArgumentError
+from onebasin.base.errors import ArgumentError, WriteError
+from onebasin.base.precision import precision
 from onebasin.base.run_log import notice
+from onebasin.models.target import Target
 from onebasin.posteriors import schema
 from onebasin.posteriors.leave_one_out import (
     LogLikelihood,
+    at_once,
+    chosen,
     efficiency,
     leave_one_out,
     leave_some_out,
@@ -32,10 +39,180 @@ from onebasin.posteriors.leave_one_out import (
 from onebasin.posteriors.view import Posterior, View, as_view
 
 from .models import Model, model_of
-from .terms import Terms, computed_terms, terms_of
 
 if TYPE_CHECKING:
     from arviz_stats.utils import ELPDData, ELPDDataLOO
+
+
+BLOCK = 2**23
+"""Bytes of log likelihoods that are computed at once."""
+LARGE = 2**25
+"""Bytes of all log likelihoods from which on they are on disk."""
+
+
+class NumpyroTerms:
+    """Log likelihoods and log density of a NumPyro model or a network, at many draws."""
+
+    def __init__(self, target: Target) -> None:
+        from ..density.counted import in_double
+        from ..density.network import numpyro_density_of
+        from ..runs.groups_numpyro import Sites
+
+        with precision("float64"):
+            density, sites = numpyro_density_of(target), Sites.of(target)
+        if not sites.observed:
+            raise ArgumentError(
+                f"The model {target.name} observes no data, so that no observation can be left out."
+            )
+        self.names = density.names
+        self._sums = target.is_network
+        self._at = in_double(sites.log_likelihood)
+        self._unconstrain = in_double(density.unconstrain)
+        self.constrain = in_double(density.constrain)
+        self.log_density = in_double(density.log_density)
+
+    def at(self, values: Mapping[str, Any]) -> dict[str, np.ndarray]:
+        """Return the log likelihoods (draw, obs...) at values (draw, ...), by the data that they are of."""
+        terms: dict[str, np.ndarray] = self._at({name: values[name] for name in self.names})
+        if self._sums:  # a network's observation is a row, whatever its outputs
+            terms = {n: t.reshape(*t.shape[:2], -1).sum(axis=-1) for n, t in terms.items()}
+        return terms
+
+    def unconstrain(self, values: Mapping[str, Any]) -> np.ndarray:
+        """Return the unconstrained vectors (draw, param) of values."""
+        vectors: np.ndarray = self._unconstrain({name: values[name] for name in self.names})
+        return vectors
+
+
+class StanTerms:
+    """The same of a Stan program that computes `log_lik`; methods are those of `NumpyroTerms`."""
+
+    def __init__(self, target: Target, progress: Callable[[str], None] | None) -> None:
+        from onebasin.stan.library import open_library
+        from onebasin.stan.program import definition
+
+        self._target, self._program = target, definition(target)
+        self._library = open_library(self._program, progress=progress)
+        self.names = tuple(self._library.variables())
+
+    @cached_property
+    def _own(self) -> dict[str, str]:
+        from onebasin.stan.program import find_roles
+
+        from ..runs.groups import arrays_of
+
+        every = self._library.variables(include_tp=True, include_gq=True)
+        shapes = {name: shape for name, shape in every.items() if name not in self.names}
+        found = find_roles(self._program.roles, arrays_of(self._program.data), shapes)
+        if not found.log_likelihood:
+            raise ArgumentError(
+                f"The program {self._target.name} does not compute the log likelihood of each observation: add a "
+                "generated quantity `log_lik`, or name yours by `stan_program(..., log_likelihood=...)`."
+            )
+        return found.log_likelihood
+
+    def at(self, values: Mapping[str, Any]) -> dict[str, np.ndarray]:
+        """Return the log likelihoods (draw, obs...) at values (draw, ...), by the data that they are of."""
+        rows = self._library.constrain(self.unconstrain(values), include_tp=True, include_gq=True)
+        found = self._library.unpack(rows, include_tp=True, include_gq=True)
+        return {of: found[own] for of, own in self._own.items()}
+
+    def unconstrain(self, values: Mapping[str, Any]) -> np.ndarray:
+        """Return the unconstrained vectors (draw, param) of values."""
+        return self._library.unconstrain(self._library.pack({n: values[n] for n in self.names}))
+
+    def constrain(self, vectors: np.ndarray) -> dict[str, np.ndarray]:
+        """Return the values (draw, ...) of unconstrained vectors."""
+        return self._library.unpack(self._library.constrain(vectors))
+
+    def log_density(self, vectors: np.ndarray) -> np.ndarray:
+        """Return the log density (draw,) of unconstrained vectors, up to one constant."""
+        return np.asarray(self._library.log_density(vectors))
+
+
+Terms = NumpyroTerms | StanTerms
+
+
+def terms_of(target: Target, progress: Callable[[str], None] | None = None) -> Terms:
+    """Return the log likelihoods of a target, by its NumPyro model where it has one."""
+    if target.numpyro_model is not None:
+        return NumpyroTerms(target)
+    return StanTerms(target, progress)
+
+
+@contextmanager
+def computed_terms(
+    terms: Terms, draws: Mapping[str, np.ndarray], var_name: str | None
+) -> Iterator[LogLikelihood]:
+    """Compute the log likelihoods (nats) of one variable at all draws; on disk meanwhile where they are many.
+
+    `draws` are the variables of the model, arrays (chain, draw, ...); `var_name` is the data whose log likelihoods are
+    meant, the only ones by default. The result is valid inside the context.
+    """
+    if lost := [name for name in terms.names if name not in draws]:
+        raise ArgumentError(
+            f"`posterior` lacks {', '.join(lost)} of the model; give a posterior of this model."
+        )
+    size = next(iter(draws[name] for name in terms.names)).shape[:2]
+    flat = {name: draws[name].reshape(-1, *draws[name].shape[2:]) for name in terms.names}
+    found = terms.at({name: values[:1] for name, values in flat.items()})
+    one = chosen(found, var_name)[0]
+    name = var_name or next(iter(found))
+    axes = tuple(f"{name}_dim_{place}" for place in range(one.ndim))
+    samples = int(np.prod(size))
+    step = min(samples, max(1, BLOCK // max(one.nbytes, 1)))
+    with closing(_Columns(samples, one.size)) as columns:
+        for first in range(0, samples, step):
+            # The last block begins earlier rather than to be shorter: another length would be compiled again.
+            first = min(first, samples - step)
+            part = {n: values[first : first + step] for n, values in flat.items()}
+            columns.put(first, terms.at(part)[name].reshape(step, -1))
+        like = xr.DataArray(one, dims=axes, name=name)
+
+        def read(first: int, last: int) -> np.ndarray:
+            return columns.read(first, last).reshape(*size, -1)
+
+        yield LogLikelihood(name, size, like, read).seen(one)
+
+
+class _Columns:
+    """A matrix that is written some rows at a time and read some columns at a time; on disk where it is large."""
+
+    def __init__(self, rows: int, columns: int) -> None:
+        self._rows, self._columns = rows, columns
+        self._file = tempfile.SpooledTemporaryFile(max_size=LARGE)  # noqa: SIM115 - closed by `close`
+        width = at_once(rows)
+        self._firsts = range(0, columns, width)
+        self._width = width
+
+    def close(self) -> None:
+        """Remove it."""
+        self._file.close()
+
+    def put(self, first: int, values: np.ndarray) -> None:
+        """Write rows from `first` on."""
+        try:
+            for start in self._firsts:
+                part = values[:, start : start + self._width]
+                self._file.seek(8 * (self._rows * start + first * part.shape[1]))
+                self._file.write(np.ascontiguousarray(part, np.float64).data)
+        except OSError as error:
+            folder = Path(tempfile.gettempdir())
+            raise WriteError(
+                folder,
+                f"{folder} has no room for {8 * self._rows * self._columns / 1e9:.1f} GB of log likelihoods "
+                f"({error.strerror}); set TMPDIR to a folder on another disk.",
+            ) from error
+
+    def read(self, first: int, last: int) -> np.ndarray:
+        """Read columns from `first` to before `last`."""
+        parts = []
+        for start in self._firsts[first // self._width : -(-last // self._width)]:
+            count = min(self._width, self._columns - start)
+            self._file.seek(8 * self._rows * start)
+            block = np.frombuffer(self._file.read(8 * self._rows * count)).reshape(self._rows, -1)
+            parts.append(block[:, max(first - start, 0) : last - start])
+        return np.concatenate(parts, axis=1) if len(parts) > 1 else parts[0]
 
 
 def matched(

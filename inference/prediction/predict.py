@@ -285,7 +285,7 @@ def _of_stan(
 
     from ..density.evaluate import generated_quantities
     from ..runs.groups import arrays_of, axes_of
-    from ..runs.origin import with_axes
+    from ..runs.provenance import with_axes
 
     program = definition(target)
     info = declarations(program, progress)
@@ -322,7 +322,7 @@ def _of_pymc(
     """Let PyMC draw what its model observes, and compute deterministics; the model's data are put back."""
     import pymc
 
-    from ..runs.origin import with_axes
+    from ..runs.provenance import with_axes
 
     model = target.pymc_model
     held = {each.name: each for each in model.data_vars}

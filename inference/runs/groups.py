@@ -21,7 +21,7 @@ from onebasin.posteriors.schema import LOG_LIKELIHOOD, LOG_PRIOR, POSTERIOR_PRED
 from onebasin.posteriors.view import GENERATED, PARAMETER
 from onebasin.stan.program import ProgramQuantities, definition, find_roles
 
-from .origin import NOWHERE, Origin, with_axes
+from .provenance import NOWHERE, Origin, with_axes
 
 if TYPE_CHECKING:
     from onebasin.models.networks.bayesian import NetworkTarget

@@ -22,8 +22,7 @@ from onebasin.posteriors.writing import format_of, write_tree
 from ..contracts.engines import definition_of
 from ..contracts.method import Found
 from .groups import beside
-from .origin import NOWHERE, Origin
-from .provenance import machine, versions
+from .provenance import NOWHERE, Origin, machine, versions
 
 
 def build(

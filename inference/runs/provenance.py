@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import platform
 import subprocess
+import textwrap
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+
+from onebasin.models.data.hash import data_sha256
+from onebasin.models.numpyro_target import NumpyroTarget
+from onebasin.models.target import Named, Target
+from onebasin.posteriors import schema
+from onebasin.posteriors.view import GENERATED, PARAMETER, TRANSFORMED, is_named_as_generated
 from onebasin.stan.home.errors import CmdStanNotFound
 from onebasin.stan.home.search import existing_cmdstan
 
@@ -84,3 +97,133 @@ def _processor() -> str:
             if line.startswith("model name"):
                 return line.partition(":")[2].strip()
     return platform.processor() or platform.machine()
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The origin of draws."""
+
+    # Text of the Stan program or of the NumPyro model's function, and what it is called; empty
+    # where there is none, as for a network, which describes itself.
+    program: str = ""
+    program_name: str = ""
+    data_sha256: str = ""  # hash of the data; empty where none are known
+    # Of variables, where the program tells them before it runs.
+    kinds: Mapping[str, str] = field(default_factory=dict)
+    # Axes of variables and of observed data, where they have names.
+    dims: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    # Of a NumPyro model, axes and array of what its sites observe, and of the numbers and arrays
+    # among its other arguments.
+    observed: Mapping[str, Named] = field(default_factory=dict)
+    constant: Mapping[str, Named] = field(default_factory=dict)
+
+    def attributes(self, variables: Iterable[str]) -> dict[str, Any]:
+        """The root attributes of a posterior that holds these variables."""
+        kinds = {name: self.kinds.get(name, PARAMETER) for name in variables}
+        said = {
+            schema.PROGRAM: self.program,
+            schema.PROGRAM_NAME: self.program_name,
+            schema.DATA_SHA256: self.data_sha256,
+        }
+        return {schema.KINDS: kinds} | said
+
+
+NOWHERE = Origin()
+"""The origin of draws without a model."""
+
+
+def origin_of(target: Target, engine: str, progress: Callable[[str], None] | None = None) -> Origin:
+    """Read what a target is made of, before a run.
+
+    A target without a definition for the engine raises ValueError, and a program that does not parse StanError.
+    """
+    if target.is_network:
+        named = target.inputs | target.outputs
+        digest = data_sha256({name: values for name, (_, values) in named.items()})
+        return Origin(data_sha256=digest, dims=target.dims)
+    if engine != "stan":
+        return _of_numpyro(target)
+    from onebasin.stan.interpreter.source import full_text
+    from onebasin.stan.program import check_roles, definition
+    from onebasin.stan.run import declarations
+
+    program = definition(target)
+    info = declarations(program, progress)
+    check_roles(program.roles, info.derived, program.path.name)
+    kinds = dict.fromkeys(info.parameters, PARAMETER)
+    kinds |= dict.fromkeys(info.transformed, TRANSFORMED)
+    kinds |= dict.fromkeys(info.generated, GENERATED)
+    return Origin(
+        full_text(program.path, info.includes),
+        program.path.name,
+        data_sha256(program.data),
+        kinds,
+        target.dims,
+    )
+
+
+def _of_numpyro(target: Target) -> Origin:
+    from onebasin.base.precision import precision
+
+    from ..density.numpyro import is_observation, sites_of
+    from .groups_numpyro import plate_dims
+
+    with precision("float64"):  # whatever the run's, as in fingerprints
+        sites = sites_of(target, data=True)
+        seen = {
+            name: np.asarray(site["value"]) for name, site in sites.items() if is_observation(site)
+        }
+        dims = plate_dims(sites, target.dims)
+    given = dict(target.data) if isinstance(target, NumpyroTarget) else {}
+    # The function that states the model: handlers and partial functions are taken off.
+    model: Any = target.numpyro_model
+    while (
+        inner := getattr(model, "__wrapped__", None)
+        or getattr(model, "func", None)
+        or (getattr(model, "fn", None))
+    ):
+        model = inner
+    name = getattr(model, "__qualname__", "") or type(model).__qualname__
+    text = ""
+    with suppress(OSError, TypeError):  # it was typed at a prompt, or is no function
+        source, file = textwrap.dedent(inspect.getsource(model)), inspect.getsourcefile(model)
+        text, name = source, f"{Path(file).name}:{name}" if file else name
+    return Origin(
+        text,
+        name,
+        data_sha256(given or seen),
+        {
+            name: GENERATED if is_named_as_generated(name) else TRANSFORMED
+            for name, site in sites.items()
+            if site["type"] == "deterministic"
+        },
+        dims,
+        with_axes(seen, dims),
+        with_axes(unobserved(given, seen.values()), dims),
+    )
+
+
+def unobserved(data: Mapping[str, Any], seen: Iterable[np.ndarray]) -> dict[str, np.ndarray]:
+    """The numbers and arrays among a model's arguments, without those that its sites observe."""
+    seen, found = list(seen), {}
+    for name, value in data.items():
+        if isinstance(value, bool | int | float) or hasattr(value, "__array__"):
+            array = np.asarray(value)
+            if array.dtype.kind in "biuf" and not any(
+                np.array_equal(array, each, equal_nan=True) for each in seen
+            ):
+                found[name] = array
+    return found
+
+
+def with_axes(
+    arrays: Mapping[str, np.ndarray], dims: Mapping[str, tuple[str, ...]]
+) -> dict[str, Named]:
+    """Arrays with their axes: named ones, or those that ArviZ would give them."""
+    named = {}
+    for name, array in arrays.items():
+        axes = tuple(dims.get(name, ()))
+        if len(axes) != array.ndim:
+            axes = tuple(f"{name}_dim_{place}" for place in range(array.ndim))
+        named[name] = (axes, array)
+    return named

@@ -24,8 +24,8 @@ from ..contracts.engines import DEFINED, LIBRARIES, bound, chosen, definition_of
 from ..contracts.method import LIMIT_MB, RUNNING, Found, Job, Method, weighs
 from . import declared
 from .initial import initial_values, is_data
-from .origin import origin_of
 from .posterior import add_warmup, build
+from .provenance import origin_of
 from .spread import spread
 
 WEIGHTS = "onebasin.inference.fits.approximate:weighted"

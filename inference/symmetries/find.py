@@ -15,7 +15,7 @@ from onebasin.base.precision import precision
 from onebasin.models.target import check_target
 
 from ..density.changes import spread_draws
-from . import separate, stages, sticks
+from . import separate, stages
 from .measuring import BudgetedDensity, SearchedDensity, points_of, searched
 from .result import FoundSymmetry
 from .search import SEARCHED, VERIFIED_AT, Search, random_probes
@@ -183,4 +183,4 @@ def _all_stages(s: Search) -> None:
     s.stage("parts within groups", lambda: stages.by_group(s))
     s.stage("parameters declared one by one", lambda: separate.exchanged(s))
     s.stage("rotations", lambda: stages.rotating(s))
-    s.stage("weights broken off a stick", lambda: sticks.nearly(s))
+    s.stage("weights broken off a stick", lambda: stages.nearly(s))

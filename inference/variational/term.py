@@ -21,10 +21,17 @@ import jax.numpy as jnp
 
 from onebasin.base.errors import ArgumentError
 
-from ..mutual_information.estimators import exact, infonce, information
-from ..mutual_information.interval import Chain, Interval, from_values, layered_interval, sides
-from ..mutual_information.messages import training_marginals
-from ..mutual_information.permanent import check_size
+from ..mutual_information.estimators import (
+    Chain,
+    Interval,
+    exact,
+    from_values,
+    infonce,
+    information,
+    layered_interval,
+    sides,
+)
+from ..mutual_information.permanent import check_size, training_marginals
 from ..mutual_information.ratios import LogRatios
 from .gaussians import Draws, MeanField, Parameters
 from .layout import Element, PartColumns, SymmetryLayout

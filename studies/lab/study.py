@@ -135,7 +135,7 @@ class Context:
 class Study:
     """A paper's experiment."""
 
-    configure: Callable[[Options], Any]
+    configure: Callable[[Any], Any]
     """From `Options` to the study's own settings, a frozen dataclass."""
     cells: Callable[[Any], tuple[Cell, ...]]
     """From those settings to the cells, in the order in which they should run; inputs come first."""

@@ -8,7 +8,7 @@ import pytest
 
 import onebasin as ob
 from onebasin.cli.calibrate import _known_families
-from onebasin.inference.calibration.simulated import simulated
+from onebasin.inference.calibration.family import simulated
 
 
 @pytest.mark.parametrize("name", ["net-givens", "mixture-2"])

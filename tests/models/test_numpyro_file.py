@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from onebasin.inference.runs.posterior import open_posterior
-from onebasin.models.numpyro_file import ModelFile, loaded, model_file_in
+from onebasin.models.numpyro_target import ModelFile, loaded, model_file_in
 
 MODEL = """
 import numpyro

@@ -14,7 +14,7 @@ from onebasin.base.precision import precision
 from onebasin.inference.density.numpyro import NumpyroDensity, NumpyroValues
 from onebasin.inference.runs.posterior import build, open_posterior
 from onebasin.models import Exchangeable
-from onebasin.models.transforms.distributions import OrderedNormal
+from onebasin.models.transforms.transforms import OrderedNormal
 from onebasin.posteriors.references import FOLDER
 from onebasin.truth.making import make, one_copy
 from onebasin.truth.problems import PROBLEMS

@@ -8,7 +8,7 @@ import onebasin as ob
 from onebasin.analysis.alignment import switching
 from onebasin.analysis.diagnostics.invariants import invariants
 from onebasin.analysis.plots.labels import in_plain_view
-from onebasin.models.symmetry.canonical import canonical
+from onebasin.models.symmetry.closest import canonical
 from onebasin.models.symmetry.words import as_symmetry
 
 from ..conftest import dataset

@@ -6,7 +6,7 @@ import pytest
 
 import onebasin as ob
 from onebasin.base.progress import ChainBar, ProgressBars, _moves
-from onebasin.inference.mcmc.stan_progress import BUFFERED, ChainWatch, NotWritten
+from onebasin.inference.mcmc.stan import BUFFERED, ChainWatch, NotWritten
 
 from ..known import known_target
 

@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from onebasin.inference.fits.weighting import resampled
-from onebasin.inference.modes.bridge import LogIntegral, log_integral
+from onebasin.inference.modes.basins import LogIntegral, log_integral
 from onebasin.inference.modes.by_mode import weigh
 
 CHAINS, DRAWS = 4, 400

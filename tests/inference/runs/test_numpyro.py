@@ -14,8 +14,8 @@ from scipy.stats import norm
 import onebasin as ob
 from onebasin.base.errors import ModelDataError
 from onebasin.inference.runs.fingerprint import fingerprint
-from onebasin.inference.runs.origin import origin_of
 from onebasin.inference.runs.posterior import build
+from onebasin.inference.runs.provenance import origin_of
 
 Y = np.array([28.0, 8, -3, 7, -1, 1, 18, 12])
 SIGMA = np.array([15.0, 10, 16, 11, 9, 11, 10, 18])

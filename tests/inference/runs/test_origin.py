@@ -8,7 +8,7 @@ import numpyro
 import pytest
 from numpyro import distributions as dist
 
-from onebasin.inference.runs.origin import origin_of
+from onebasin.inference.runs.provenance import origin_of
 from onebasin.models import Target
 from onebasin.models.data.hash import data_sha256
 from onebasin.stan import stan_program

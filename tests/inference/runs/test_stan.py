@@ -3,8 +3,8 @@
 import numpy as np
 
 import onebasin as ob
-from onebasin.inference.runs.origin import Origin
 from onebasin.inference.runs.posterior import build
+from onebasin.inference.runs.provenance import Origin
 from onebasin.posteriors.view import GENERATED, TRANSFORMED
 
 KINDS = {"lprior": TRANSFORMED, "log_lik": GENERATED, "y_rep": GENERATED, "y_hat": GENERATED}

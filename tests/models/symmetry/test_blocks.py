@@ -20,7 +20,7 @@ from onebasin.models import (
 )
 from onebasin.models.networks.architecture import ACTIVATIONS, Activation
 from onebasin.models.symmetry.elements import Permuted, Scaled
-from onebasin.models.transforms.distributions import UnitColumns
+from onebasin.models.transforms.transforms import UnitColumns
 
 X = np.random.default_rng(1).normal(size=(9, 3))
 PRIOR = NormalPrior(1.3, 0.6)
