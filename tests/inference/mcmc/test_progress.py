@@ -4,11 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
-import onebasin as ob
 from onebasin.base.progress import ChainBar, ProgressBars, _moves
 from onebasin.inference.mcmc.stan import BUFFERED, ChainWatch, NotWritten
-
-from ..known import known_target
 
 HEADER = "# method = sample\nlp__,accept_stat__,stepsize__,treedepth__,n_leapfrog__,divergent__,energy__,x\n"
 
@@ -123,37 +120,8 @@ def test_bars_move_only_where_somebody_sees_them(environment, terminal, moves):
     assert _moves(terminal, environment) is moves
 
 
-@pytest.mark.parametrize(("seconds", "lines"), [(180.0, 9), (1.0, 0)])
-def test_long_runs_write_few_lines_where_no_bar_moves(monkeypatch, seconds, lines):
-    """Every slice of a run of two hours is looked at; the lines are those of tenths. Short runs write none."""
-    now, seen = _clock(monkeypatch), Seen(moving=False)
-    seen.expect(chains=1, warmup=1000, draws=1000)
-    bar = seen.chain(0, warmup=1000, draws=1000)
-    for done in range(50, 2001, 50):
-        now[0] += seconds
-        bar.show(done)
-    assert len(seen.noted) == lines
-    said = "1 chain: 1,000 of 2,000 iterations after 60 min, about 60 min left"
-    assert not lines or seen.noted[4] == said
-
-
 def _clock(monkeypatch) -> list[float]:
     now = [1000.0]
     clock = SimpleNamespace(monotonic=lambda: now[0])
     monkeypatch.setattr("onebasin.base.progress.time", clock)
     return now
-
-
-@pytest.mark.parametrize("engine", ["numpyro", pytest.param("stan", marks=pytest.mark.stan)])
-def test_elsewhere_than_in_a_terminal_a_chain_is_a_line(engine, capfd):
-    settings = ob.Nuts(chains=2, warmup=60, draws=60)
-    capfd.readouterr()
-    tree = ob.infer(known_target(engine), engine=engine, method=settings, progress=True)
-    lines = [line for line in capfd.readouterr().err.splitlines() if line.startswith("chain ")]
-    assert len(lines) == 2
-    for number in range(2):
-        step = float(tree.sample_stats["step_size"][number, -1])
-        divergent = int(tree.sample_stats["diverging"][number].sum())
-        accept = float(tree.sample_stats["acceptance_rate"][number].mean())
-        (line,) = (line for line in lines if line.startswith(f"chain {number + 1} "))
-        assert line.endswith(f": step {step:.3g}, accept {accept:.2f}, {divergent} divergent")
