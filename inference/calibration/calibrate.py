@@ -30,8 +30,7 @@ from .quantities import Looking, Ranked, rank
 from .result import Calibration
 
 Arrays = dict[str, np.ndarray]
-MEASURES = Ranked._fields
-"""Numbers that are kept of a truth's rank."""
+MEASURES = Ranked._fields  # Numbers that are kept of a truth's rank.
 
 
 @checks_arguments
@@ -241,8 +240,7 @@ def _judged(
     return way, Looking(like.symmetry, family.quantities)
 
 
-Make = Callable[[Sequence[int]], Iterator[tuple[int, Arrays]]]
-"""Makes the groups of some numbers."""
+Make = Callable[[Sequence[int]], Iterator[tuple[int, Arrays]]]  # Makes the groups of some numbers.
 
 
 def _groups(

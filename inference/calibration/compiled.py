@@ -65,13 +65,11 @@ def traced(family: Family, like: Target, data: Data) -> NumpyroDensity:
     return density
 
 
-Stacked = Mapping[str, np.ndarray]
-"""Data of simulations along a leading axis."""
+Stacked = Mapping[str, np.ndarray]  # Data of simulations along a leading axis.
 Points = Float[Array, "simulation chain param"] | Float[np.ndarray, "simulation chain param"]
 
 
-AT_ONCE = 25
-"""Simulations that are inferred by a call."""
+AT_ONCE = 25  # Simulations that are inferred by a call.
 SIDE_BY_SIDE = 50_000
 """Operations of a gradient up to which trees of simulations grow side by side.
 
@@ -488,5 +486,4 @@ def _densities(family: Family, engine: str) -> Densities:
     ]
 
 
-POINTWISE = "log_lik"
-"""A Stan program's name for the log likelihood of each observation."""
+POINTWISE = "log_lik"  # A Stan program's name for the log likelihood of each observation.

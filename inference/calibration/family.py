@@ -89,17 +89,14 @@ def target_of(family: Family, simulation: Simulation) -> Target:
 
 Values = dict[str, np.ndarray]
 """Value of every variable: of one point, or of several along a leading axis."""
-Data = Mapping[str, Any]
-"""Simulated data by name."""
+Data = Mapping[str, Any]  # Simulated data by name.
 Simulate = Callable[[np.random.Generator], tuple[Mapping[str, Any], Data]]
 """From a generator to parameters of the prior and data that follow from them."""
 Quantity = Callable[[Values, Data], Any]
 """From values (point, ...) and data to numbers (point,) or (point, number)."""
-Stated = Callable[[], None]
-"""A NumPyro model without arguments."""
+Stated = Callable[[], None]  # A NumPyro model without arguments.
 
-PREDICTED = 3
-"""Inputs at which a network's outputs are looked at."""
+PREDICTED = 3  # Inputs at which a network's outputs are looked at.
 
 
 @dataclass(frozen=True)

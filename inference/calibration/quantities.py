@@ -36,8 +36,7 @@ from .family import Data, Quantity, Values
 
 MOST_POINTS = 200
 """Points at which the ECDF is looked at; as many as there are numbers, where those are fewer."""
-SEEN = 0.9
-"""Probability with which an error is seen that is said to be seen."""
+SEEN = 0.9  # Probability with which an error is seen that is said to be seen.
 
 Cdf = Callable[[np.ndarray], np.ndarray]
 
@@ -159,16 +158,14 @@ def _leaves(count: int, gamma: float, cdf: Cdf | None = None) -> float:
     return float(np.clip(1 - chance[0] / np.exp(log_all), 0.0, 1.0))
 
 
-MOST_ENTRIES = 6
-"""Entries of one variable that are looked at, spread evenly over it."""
+MOST_ENTRIES = 6  # Entries of one variable that are looked at, spread evenly over it.
 LOG_LIKELIHOOD, LP = "log likelihood", "lp"
 """Log density of the data given the parameters, and of both, on the constrained scale."""
 
 SLACK = 0.2
 """By what draws taken may be fewer than the effective ones, in draws for each: ESS is estimated."""
 
-Numbers = dict[str, np.ndarray]
-"""Test quantity to numbers (point,)."""
+Numbers = dict[str, np.ndarray]  # Test quantity to numbers (point,).
 LogDensities = Mapping[str, Float[np.ndarray, " point"]]
 
 

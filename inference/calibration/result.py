@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 
 ALPHA = 0.05
 """Probability of calling a method wrong that is right, over all quantities of a run together."""
-FEWEST = 50
-"""Simulations without which nothing is said."""
+FEWEST = 50  # Simulations without which nothing is said.
 MOST_UNUSABLE = 0.1
 """Share of simulations that may fail or not converge before the others are no answer."""
 LARGEST_RHAT, SMALLEST_ESS = 1.1, 30.0

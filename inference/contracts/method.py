@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from onebasin.models.target import Target
     from onebasin.posteriors.pointwise import Values
 
-LIMIT_MB = 256.0
-"""The value of `posteriors.pointwise.LIMIT_MB`, whose imports are heavy."""
+LIMIT_MB = 256.0  # The value of `posteriors.pointwise.LIMIT_MB`, whose imports are heavy.
 
 
 @settings

@@ -149,28 +149,22 @@ def cholesky(covariance: Matrix) -> Matrix | None:
     return sds[:, None] * factor
 
 
-FULL = 200
-"""Coordinates up to which the whole curvature is computed."""
+FULL = 200  # Coordinates up to which the whole curvature is computed.
 APART = 1.5
 """Standard deviations, by the curvature of either, from which on two optima are distinct."""
 REACHES = (4.0, 8.0, 12.0, 24.0)
 """Standard deviations of an optimum, a coordinate, at which other optima are sought."""
 DIRECTIONS, ALIKE = 64, 0.5
 """Directions in which they are sought, and the cosine from which on two of them lead to the same place."""
-BELOW = 25.0
-"""Nats below the highest Laplace evidence from which on an optimum is left out."""
-MOST = 8
-"""Optima that are kept."""
+BELOW = 25.0  # Nats below the highest Laplace evidence from which on an optimum is left out.
+MOST = 8  # Optima that are kept.
 ITERATIONS = {"maxiter": 200, "maxfun": 400}
-GIVEN_UP = 4
-"""Climbs after which no further one is tried where none has ended at a peak."""
-NEAR = 0.5
-"""Standard deviations within which a climb has to end."""
+GIVEN_UP = 4  # Climbs after which no further one is tried where none has ended at a peak.
+NEAR = 0.5  # Standard deviations within which a climb has to end.
 ROUGH, ROUGH_SD, ROUGH_STEPS = 10, 0.1, 200
 """Fixed draws of a rough fit, its standard deviations at the start, and its most evaluations."""
 WALL = 1e100
-FLOOR = 1e-10
-"""Share of the largest curvature that the smallest of a peak has at least."""
+FLOOR = 1e-10  # Share of the largest curvature that the smallest of a peak has at least.
 BENT = 1e-2
 """The curvature that is taken instead, in units of the diagonal, where it is none of a peak."""
 

@@ -52,8 +52,7 @@ from .hmc import Hmc
 from .nuts import Nuts
 from .optimum import BestOptimum
 
-State = Any
-"""A pytree of arrays and random keys."""
+State = Any  # A pytree of arrays and random keys.
 
 
 # Leaf by leaf, every shape would be compiled by itself.

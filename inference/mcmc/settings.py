@@ -16,8 +16,7 @@ from ..contracts.method import Method
 if TYPE_CHECKING:
     from ..contracts.method import Found, Job
 
-FIT = "onebasin.inference.fits.begin:sampled"
-"""The function that runs chains from a fit."""
+FIT = "onebasin.inference.fits.begin:sampled"  # The function that runs chains from a fit.
 GIVEN = "onebasin.inference.mcmc.starts:start_of"
 """The function that makes a start of what users give."""
 

@@ -46,8 +46,7 @@ _STEP, _DIVERGENT, _ACCEPT = b"stepsize__", b"divergent__", b"accept_stat__"
 
 BUFFERED = 2**18
 """Bytes of draws that may wait in a program's buffers: where more of them have not come to the file, none will."""
-FEWEST_BYTES = 2
-"""Bytes of a number in a file of draws, with its comma."""
+FEWEST_BYTES = 2  # Bytes of a number in a file of draws, with its comma.
 
 
 class NotWritten(StanRunError):

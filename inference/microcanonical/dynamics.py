@@ -63,17 +63,13 @@ try:
 except ImportError as error:
     raise InferenceError(lacks("MCLMC", "mclmc")) from error
 
-FIRST_VARIANCE = 0.5
-"""Variance of the energy error per parameter that the warmup begins with."""
-MEMORY = 150
-"""Steps whose energy errors count for the step size."""
+FIRST_VARIANCE = 0.5  # Variance of the energy error per parameter that the warmup begins with.
+MEMORY = 150  # Steps whose energy errors count for the step size.
 TRUST = 1.5
 """Distance from the variance asked for, in factors e of the step size, within which a step's error is used."""
-CAUTION = 0.8
-"""Factor of a step size at which a step was not finite."""
+CAUTION = 0.8  # Factor of a step size at which a step was not finite.
 LENGTH = 0.5
-ADJUSTED_LENGTH = 1.0
-"""Length of the momentum's memory, in roots of the number of parameters."""
+ADJUSTED_LENGTH = 1.0  # Length of the momentum's memory, in roots of the number of parameters.
 FEWEST_SHRUNK = 5.0
 """Draws that the unit metric counts for in addition to the variances of the warmup."""
 
@@ -301,8 +297,7 @@ class Adjusted:
         return moved, self.tuner.by_acceptance(tuning, acceptance), said
 
 
-MOST_STEPS = 1000
-"""Most steps of an adjusted trajectory, whatever step size a warmup comes upon."""
+MOST_STEPS = 1000  # Most steps of an adjusted trajectory, whatever step size a warmup comes upon.
 
 
 def _number_of_steps(key: jax.Array, mean: jax.Array) -> jax.Array:
@@ -381,12 +376,9 @@ def _either(which: jax.Array, first: Tuning, second: Tuning) -> Tuning:
     return chosen
 
 
-ROWS = 50
-"""Draws of a slice."""
-WARMUP_ROW = 500
-"""Iterations of the warmup between looks at the clock."""
-BEGINS = 2**31
-"""Number of the iteration, above all others, whose key the first momentum has."""
+ROWS = 50  # Draws of a slice.
+WARMUP_ROW = 500  # Iterations of the warmup between looks at the clock.
+BEGINS = 2**31  # Number of the iteration, above all others, whose key the first momentum has.
 
 
 class Microcanonical:

@@ -159,18 +159,14 @@ def _ess(values: Float[np.ndarray, "chain draw"]) -> float:
     return min(found, float(values.size)) if math.isfinite(found) and found > 0 else 1.0
 
 
-PILOT_WARMUP, PILOT_DRAWS = 300, 200
-"""Iterations of the short chains."""
+PILOT_WARMUP, PILOT_DRAWS = 300, 200  # Iterations of the short chains.
 AT_TOP = 4.0
 """Standard deviations by the optimum's curvature, root mean square over coordinates, that its chain must get to."""
 LIGHT = 10.0
 """Nats of Laplace's log evidence below the highest from which on an optimum may be left: it holds next to nothing."""
-AGREE = 1.2
-"""R-hat of two chains, in every coordinate, up to which they are of one basin."""
-STRAYS = 0.05
-"""Share of a basin's draws in another's region from which on the two are one."""
-SWEEPS = 15
-"""Improvements of the centre that draws are folded to, at most."""
+AGREE = 1.2  # R-hat of two chains, in every coordinate, up to which they are of one basin.
+STRAYS = 0.05  # Share of a basin's draws in another's region from which on the two are one.
+SWEEPS = 15  # Improvements of the centre that draws are folded to, at most.
 
 
 @dataclass(frozen=True, eq=False)

@@ -34,10 +34,8 @@ from onebasin.base.errors import ArgumentError
 
 from .ratios import LogRatios, Matrices, by_draw
 
-Matrix = Float[Array, "part part_bis"]
-"""A number of every pair of parts, or of rows and columns."""
-MAX_PARTS = 14
-"""Largest matrix: time and memory grow as 2^H H (padded: H^2 C(H, H/2))."""
+Matrix = Float[Array, "part part_bis"]  # A number of every pair of parts, or of rows and columns.
+MAX_PARTS = 14  # Largest matrix: time and memory grow as 2^H H (padded: H^2 C(H, H/2)).
 
 
 @jax.custom_vjp
@@ -101,8 +99,7 @@ def _tables(num_parts: int) -> tuple[np.ndarray, np.ndarray]:
     return before, last
 
 
-BALANCING = 10
-"""Times that the marginals that train are scaled to row and column sums of one."""
+BALANCING = 10  # Times that the marginals that train are scaled to row and column sums of one.
 
 
 def marginals(matrix: Matrix, *, sweeps: int = 25) -> Matrix:

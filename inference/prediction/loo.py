@@ -44,10 +44,8 @@ if TYPE_CHECKING:
     from arviz_stats.utils import ELPDData, ELPDDataLOO
 
 
-BLOCK = 2**23
-"""Bytes of log likelihoods that are computed at once."""
-LARGE = 2**25
-"""Bytes of all log likelihoods from which on they are on disk."""
+BLOCK = 2**23  # Bytes of log likelihoods that are computed at once.
+LARGE = 2**25  # Bytes of all log likelihoods from which on they are on disk.
 
 
 class NumpyroTerms:

@@ -128,8 +128,7 @@ class Origin:
         return {schema.KINDS: kinds} | said
 
 
-NOWHERE = Origin()
-"""The origin of draws without a model."""
+NOWHERE = Origin()  # The origin of draws without a model.
 
 
 def origin_of(target: Target, engine: str, progress: Callable[[str], None] | None = None) -> Origin:

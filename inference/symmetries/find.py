@@ -26,10 +26,8 @@ if TYPE_CHECKING:
     from onebasin.models.reading.read import ReadSymmetry
     from onebasin.models.target import Target
 
-EVALUATIONS, SECONDS = 100_000, 8.0
-"""Limits of a search."""
-DRAWS = 6
-"""Draws of a given posterior at which the log density is compared."""
+EVALUATIONS, SECONDS = 100_000, 8.0  # Limits of a search.
+DRAWS = 6  # Draws of a given posterior at which the log density is compared.
 FIRST = ("live", "undecided", "incomplete", "near", "harmless")
 
 

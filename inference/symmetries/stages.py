@@ -43,8 +43,7 @@ from .result import (
 from .search import Axes, Search, StackedSearch, random_probes
 from .spaces import Space, search
 
-FEW_PARTS = 2
-"""Parts beyond the first two that a set is tried on where it is harmless."""
+FEW_PARTS = 2  # Parts beyond the first two that a set is tried on where it is harmless.
 
 
 def interchangeable(s: Search, length: int, axes: Axes) -> Iterator[FoundBlock]:

@@ -37,11 +37,9 @@ from .gaussians import Draws, MeanField, Parameters
 from .layout import Element, PartColumns, SymmetryLayout
 from .symmetrised import Symmetrised
 
-MAX_EXACT = 12
-"""Up to so many parts "auto" takes the exact permanent in training."""
+MAX_EXACT = 12  # Up to so many parts "auto" takes the exact permanent in training.
 
-MAX_ELEMENTS = 5040
-"""Largest group whose elements are all applied to a draw."""
+MAX_ELEMENTS = 5040  # Largest group whose elements are all applied to a draw.
 
 Term = Callable[[Parameters, jax.Array, jax.Array], jax.Array]
 """A function of the parameters, a key and draws (draw, param), to a scalar."""

@@ -27,10 +27,8 @@ from .group import Group
 from .plain import plain_view
 from .rotation import Rotation, varimax
 
-ENUMERATED = 1000
-"""Elements that are all tried."""
-SWEEPS = 20
-"""Over blocks that share variables, at most."""
+ENUMERATED = 1000  # Elements that are all tried.
+SWEEPS = 20  # Over blocks that share variables, at most.
 STARTS = 10
 """Random elements from which several blocks are assigned too: what comes first can lead astray."""
 

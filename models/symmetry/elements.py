@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Bool
 
-_LONG = 256
-"""From so many entries a draw on, one `take` a draw is faster than one for all."""
+_LONG = 256  # From so many entries a draw on, one `take` a draw is faster than one for all.
 
 
 def take(values: Any, permutation: np.ndarray, axis: int) -> Any:
@@ -92,8 +91,7 @@ def _beside(components: Any, values: Any, axis: int) -> Any:
     return components.reshape(shape)
 
 
-Shapes = Mapping[str, tuple[int, ...]]
-"""The shape of each variable in one draw."""
+Shapes = Mapping[str, tuple[int, ...]]  # The shape of each variable in one draw.
 
 
 class Permuted(NamedTuple):

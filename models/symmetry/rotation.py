@@ -43,15 +43,12 @@ FEW, PLANES = 12, 2_016
 """Steps at most by the `Curvature` of other loadings, and planes (of 64 components) up to which it is found."""
 LEVEL = 0.001
 """Curvature that is added to that of every plane, relative to the median one, where some planes are flat."""
-LARGE = 0.7
-"""Angle in radians by which a draw turns at most in a step."""
+LARGE = 0.7  # Angle in radians by which a draw turns at most in a step.
 FLAT = 0.02
 """Curvature that a plane of two components is given at least, relative to that of two simple ones of their size."""
-SURE = 1e-4
-"""Relative gain of the criterion that rounding cannot make."""
+SURE = 1e-4  # Relative gain of the criterion that rounding cannot make.
 _ROUNDS = 24
-_CACHE = 2**19
-"""Bytes of loadings that are climbed with at a time, which a core keeps at hand."""
+_CACHE = 2**19  # Bytes of loadings that are climbed with at a time, which a core keeps at hand.
 _TOGETHER = 16
 """So many times as much goes together by one `Curvature`, whose inverse is larger than loadings."""
 

@@ -164,8 +164,7 @@ class _ColumnTransform(ParameterFreeTransform):
 
     domain = real_matrix
     codomain: UnitColumnsConstraint
-    extra_rows = 0
-    """Rows of the unconstrained array minus rows of W."""
+    extra_rows = 0  # Rows of the unconstrained array minus rows of W.
 
     def forward_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """Shape of the matrix, from that of the unconstrained array."""
