@@ -55,6 +55,8 @@ docs: $(DEV_STAMP) ## build the documentation into build/docs/html, and check it
 	@echo "Open build/docs/html/index.html"
 
 pictures: $(DEV_STAMP) ## make the pictures and reports of the documentation anew; needs Chromium
+	$(BIN)/python docs/gallery/mixture_before_after.py
+	$(BIN)/python docs/gallery/explanations.py
 	$(BIN)/python docs/gallery/pictures.py build/gallery
 	$(BIN)/python docs/gallery/make.py build/gallery
 

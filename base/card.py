@@ -29,6 +29,8 @@ MOST = 12
 """Names that a line lists."""
 WIDTH = 88
 """Columns of the text."""
+NARROW = 80
+"""Columns of a table, if closer ones will do."""
 
 
 @dataclass(frozen=True)
@@ -126,15 +128,20 @@ def _lines(part: Part) -> Iterator[str]:
             lead += f"{shown(row.name):<{width}}  "
             yield from _wrapped(row.text, lead, " " * len(lead))
     else:
-        yield f"{shown(part.caption)}:"
-        # Names to the left and numbers to the right.
-        rows = [[column.name for column in part.headings], *part.texts]
-        texts = [[pasteable(text.replace("`", "")) for text in row] for row in rows]
-        widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
-        for name, *cells in texts:
-            line = [f"{name:<{widths[0]}}"]
-            line += [f"{cell:>{width}}" for cell, width in zip(cells, widths[1:], strict=True)]
-            yield f"  {'  '.join(line)}".rstrip()
+        yield from table_lines(part)
+
+
+def table_lines(table: Table) -> Iterator[str]:
+    """Write a table as text: names to the left and numbers to the right, closer together where lines would be long."""
+    yield f"{shown(table.caption)}:"
+    rows = [[column.name for column in table.headings], *table.texts]
+    texts = [[pasteable(text.replace("`", "")) for text in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
+    gap = "  " if sum(widths) + 2 * len(widths) <= NARROW else " "
+    for name, *cells in texts:
+        line = [f"{name:<{widths[0]}}"]
+        line += [f"{cell:>{width}}" for cell, width in zip(cells, widths[1:], strict=True)]
+        yield f"{gap}{gap.join(line)}".rstrip()
 
 
 def _wrapped(text: str, first: str = "", rest: str = "") -> list[str]:

@@ -203,12 +203,7 @@ def checks_arguments[F: Callable[..., Any]](function: F) -> F:
     def call(*given: Any, **named: Any) -> Any:
         if not kinds:  # at the first call: annotations may name what is imported later
             kinds.update(_kinds(function))
-        try:
-            bound = signature.bind(*given, **named)
-        except TypeError as error:
-            raise ArgumentTypeError(
-                _misfit(function.__name__, signature, given, named) or f"{error}."
-            ) from None
+        bound = _bound(function.__name__, signature, given, named)
         several = {name for name, p in signature.parameters.items() if p.kind is p.VAR_POSITIONAL}
         pairs = ((n, v if n in several else (v,)) for n, v in bound.arguments.items())
         for name, value in ((name, value) for name, values in pairs for value in values):
@@ -228,11 +223,44 @@ def checks_arguments[F: Callable[..., Any]](function: F) -> F:
     return call  # type: ignore[return-value]
 
 
-def no_argument(name: str, of: str, known: Sequence[str], meant: Sequence[str] = ()) -> str:
+def checks_names[F: Callable[..., Any]](function: F) -> F:
+    """Raise `ArgumentTypeError` for an argument that a function does not have, or that is missing."""
+    signature = inspect.signature(function)
+
+    @wraps(function)
+    def call(*given: Any, **named: Any) -> Any:
+        _bound(function.__name__, signature, given, named)
+        return function(*given, **named)
+
+    return call  # type: ignore[return-value]
+
+
+ELSEWHERE = {
+    "draws": ("num_samples", "iter_sampling"),
+    "warmup": ("num_warmup", "iter_warmup", "tune"),
+    "chains": ("num_chains",),
+    "target_acceptance": ("adapt_delta", "target_accept", "target_accept_prob"),
+    "max_tree_depth": ("max_treedepth",),
+    "init": ("inits",),
+}
+"""Names of arguments in NumPyro, cmdstanpy and PyMC, by ours."""
+
+
+def no_argument(name: str, of: str, known: Sequence[str]) -> str:
     """Say that a function has no such argument, which it has, and which was probably meant."""
+    meant = [ours for ours, theirs in ELSEWHERE.items() if name in theirs and ours in known]
     near = meant or get_close_matches(name, known, n=1)
     hint = f" Did you mean `{near[0]}`?" if near else ""
     return f"`{name}` is no argument of {of}; it takes {', '.join(known)}.{hint}"
+
+
+def _bound(
+    name: str, signature: inspect.Signature, given: Sequence[Any], named: Mapping[str, Any]
+) -> inspect.BoundArguments:
+    try:
+        return signature.bind(*given, **named)
+    except TypeError as error:
+        raise ArgumentTypeError(_misfit(name, signature, given, named) or f"{error}.") from None
 
 
 def _misfit(

@@ -206,11 +206,6 @@ def error_in_words(error: Exception) -> str:
     return text if isinstance(error, OnebasinError) and text else f"{type(error).__name__}: {text}"
 
 
-def made_from(key: str, why: str) -> str:
-    """Say that a cell of a study has no posterior since one that it is made from has none."""
-    return f"made from {key}, which failed: {why}"
-
-
 def nearby(path: Path) -> str:
     """Ask for the file with nearly the name of one that is missing, as a sentence to add; empty where there is none."""
     try:

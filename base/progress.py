@@ -95,7 +95,7 @@ class ProgressBars:
 
     def taken(self, number: int) -> None:
         """Count a chain that was finished before."""
-        record(f"chain {number + 1} was finished before")
+        record(f"chain {number} was finished before")
         if self._chains is not None:
             self._chains.begin(number, self._chains.iterations)
 
@@ -224,7 +224,7 @@ class ChainBar:
         self, bars: ProgressBars, number: int, warmup: int, draws: int, done: int = 0
     ) -> None:
         self._bars, self._warmup, self._total = bars, warmup, warmup + draws
-        self._number, self._name = number, f"chain {number + 1}"
+        self._number, self._name = number, f"chain {number}"
         self._phase = self._phase_at(done)
         again = f" again after {done:,} of {self._total:,} iterations" if done else ""
         record(f"{self._name} begins{again}: {self._phase}")

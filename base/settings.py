@@ -1,9 +1,9 @@
 """Settings: frozen dataclasses that pydantic checks when they are made, refused in words of our own.
 
 A field's type says what is allowed: one of those below, a `Literal` of words, or either of them or `None`. Values are
-checked and never converted, so that what is recorded is what was given. The meaning of a field stands in the class's
-docstring under "Parameters", of an inherited field in that of its own class; `descriptions` reads it there, for the
-options of the command line.
+checked and never converted, so that what is recorded is what was given. The meaning of a method's field stands in the
+docstring of the method's function under "Parameters"; `descriptions` reads it there, for the options of the command
+line.
 
 Docstrings are in NumPy's form: a section is a title underlined by hyphens; an entry is a line that is not indented,
 with its meaning indented below it.
@@ -13,9 +13,8 @@ from __future__ import annotations
 
 import inspect
 import re
-import sys
 from collections.abc import Callable
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING, fields
 from dataclasses import dataclass as plain_dataclass
 from functools import wraps
 from typing import Annotated, Any, Literal, dataclass_transform, get_args, get_origin
@@ -123,15 +122,13 @@ def given_or_default[T](given: T | None, kind: type[T], *, taker: str) -> T:
     return given
 
 
-def descriptions(cls: type) -> dict[str, str]:
-    """The meaning of every field in one line, from the class's docstring; empty where `python -OO` keeps none."""
-    if sys.flags.optimize > 1:
-        return {field.name: "" for field in fields(cls)}
-    documented: dict[str, str] = {}
-    for base in reversed(cls.__mro__):
-        documented |= entries(base.__doc__, "Parameters") if is_dataclass(base) else {}
-    meanings = {name: entry.partition("\n")[2] for name, entry in documented.items()}
-    return {field.name: " ".join(meanings[field.name].split()) for field in fields(cls)}
+def descriptions(function: Callable[..., Any]) -> dict[str, str]:
+    """Return the meaning of each argument in one line, from a function's docstring; nothing under `python -OO`."""
+    meanings = {
+        name: entry.partition("\n")[2]
+        for name, entry in entries(function.__doc__, "Parameters").items()
+    }
+    return {name: " ".join(meaning.split()) for name, meaning in meanings.items()}
 
 
 def _refusal(cls: Any, error: ValidationError) -> Exception:

@@ -22,8 +22,8 @@ from pathlib import Path
 import numpy as np
 
 from onebasin import Target, save
+from onebasin.inference.runs.origin import machine, versions
 from onebasin.inference.runs.posterior import build
-from onebasin.inference.runs.provenance import machine, versions
 
 ARVIZ = """
 import sys, xarray as xr, arviz as az

@@ -24,7 +24,7 @@ import numpy as np
 from arviz_stats.base import array_stats
 
 import onebasin as ob
-from onebasin.inference.runs.provenance import machine, package_versions, versions
+from onebasin.inference.runs.origin import machine, package_versions, versions
 from onebasin.models import NetworkTarget, Target
 from onebasin.models.data import own_split, split, standardise
 from onebasin.posteriors import schema

@@ -28,24 +28,24 @@ def calibrate(
         str,
         argument(
             "MODEL",
-            "PROGRAM.stan with --simulator; MODEL.py:NAME, a NumPyro model, with --observed; or the name of a family "
-            "of the suite's own, such as mixture-2 or net-givens.",
+            "PROGRAM.stan with --simulator; MODEL.py:NAME, a NumPyro model, with --observed; or the name of a built-in "
+            "family, such as mixture-2 or net-givens.",
         ),
     ],
     data: Annotated[
         Path | None,
         argument(
-            "[DATA.json]", "Of a NumPyro model, the arguments that are not observed, as JSON."
+            "[DATA.json]", "For a NumPyro model, the arguments that are not observed, as JSON."
         ),
     ] = None,
     simulator: str | None = option(
         None,
-        "Of a Stan program: a function of a numpy Generator that returns parameters and data, two dicts.",
+        "For a Stan program: a function of a numpy Generator that returns parameters and data, two dicts.",
         metavar="FILE.py:NAME",
     ),
     observed: str | None = option(
         None,
-        "Of a NumPyro model: arguments that are observed, with commas between them. Given None, the model draws "
+        "For a NumPyro model: arguments that are observed, with commas between them. Given None, the model draws "
         "them.",
     ),
     method: str = option(
@@ -53,16 +53,20 @@ def calibrate(
         "A method that gives a posterior: nuts, hmc, mclmc, modes, meanfield, fullrank, dadvi, symmetrised, "
         "laplace or pathfinder.",
     ),
-    engine: str | None = option(None, "numpyro, stan or nutpie; by default the model's own."),
+    engine: str | None = option(
+        None, "numpyro, stanli, cmdstan or nutpie; by default the model's own."
+    ),
     exchangeable: list[str] | None = option(
-        None, "Components of a model of yours that are interchangeable, as of `sample`."
+        None, "Interchangeable components of your model, as in `sample`."
     ),
     simulations: int = option(200, "Number of simulated data sets."),
     seed: Seed = 0,
     chains: int | None = option(None, "Chains of each posterior; by default 2."),
     warmup: int | None = option(None, "Warmup of each chain; by default 500."),
     draws: int | None = option(None, "Draws of each chain or fit."),
-    workers: int | None = option(None, "Groups of simulations at once; as many as cores."),
+    workers: int | None = option(
+        None, "Number of groups of simulations at once; by default one per core."
+    ),
     scheduler: Scheduler = None,
     out: Path | None = option(
         None, "Folder for ranks; repeat the command to resume.", metavar="DIR"
@@ -119,7 +123,7 @@ def calibrate(
         sds = [Column(name, decimals=2, unit="sd") for name in ("shift", "spread")]
         more = len(found.off) - len(rows)
         others = f"; {more} more: --json" if more else ""
-        caption = f"Truths around posterior means, 0 and 1 if right{others}"
+        caption = f"Shift and spread of the true values relative to the posterior (0 and 1 if calibrated){others}"
         console.write_table(Table(("quantity", "outside", Column("p", 2), *sds), rows, caption))
 
 

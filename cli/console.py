@@ -21,7 +21,6 @@ from onebasin.base.text import MARKS, pasteable, shown
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.progress import Progress
     from rich.text import Text
 
     from onebasin.base.card import Card
@@ -61,48 +60,15 @@ def complain(message: str, *, lines: bool = False) -> None:
 
 
 @contextmanager
-def _progress(*columns: Any, transient: bool = False) -> Iterator[Progress | None]:
-    """Give bars on stderr, where that is a terminal."""
+def alignment_bar() -> Iterator[Callable[[int, int], None] | None]:
+    """Show how far an alignment is; yields what takes draws gone through and draws in all, None without a terminal."""
     if not is_terminal():
         yield None
         return
     from rich.console import Console
     from rich.progress import Progress
 
-    with Progress(*columns, console=Console(stderr=True), transient=transient) as progress:
-        yield progress
-
-
-@contextmanager
-def stages() -> Iterator[Callable[[str], None]]:
-    """Show the stages of something that takes minutes, each with its time; yields what begins one, by its name."""
-    from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    text = TextColumn("{task.description}", markup=False)
-    with _progress(SpinnerColumn(finished_text="✓"), text, TimeElapsedColumn()) as progress:
-        if progress is None:
-            yield say
-            return
-
-        def finish() -> None:
-            for task in progress.task_ids:
-                progress.update(task, total=1, completed=1)
-
-        def begin(stage: str) -> None:
-            finish()
-            progress.add_task(shown(stage), total=None)
-
-        yield begin
-        finish()
-
-
-@contextmanager
-def alignment_bar() -> Iterator[Callable[[int, int], None] | None]:
-    """Show how far an alignment is; yields what takes draws gone through and draws in all, None without a terminal."""
-    with _progress(transient=True) as progress:
-        if progress is None:
-            yield None
-            return
+    with Progress(console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("aligning draws", total=None)
         yield lambda done, total: progress.update(task, completed=done, total=total)
 

@@ -18,10 +18,8 @@ from onebasin.base.text import Flag
 
 from .options import Json, option
 
-MIN_PYTHON = (3, 12)
 _DATA = "data: "
 """Prefix of the names of checks of data sets."""
-_PROGRAM = "#include <vector>\nint main() {}\n"
 _JAX_DEVICES = ("JAX_PLATFORMS", "JAX_PLATFORM_NAME", "CUDA_VISIBLE_DEVICES")
 """Variables by which somebody chooses JAX's device."""
 
@@ -50,7 +48,7 @@ def doctor(
     json: Json = False,
     build: bool = option(False, "Assemble CmdStan now if there is none.", "--build/--no-build"),
 ) -> None:
-    """Show what this machine has, tried out; the exit code is 0 if models run and all that was set up works."""
+    """Show which engines and packages work on this machine; exit with 0 if models run and all that you set up works."""
     from . import console
 
     prepare_jax()
@@ -64,8 +62,7 @@ def doctor(
         if not details:
             here = sum(check.ok for check in sets)
             detail = f"{here} of {len(sets)} are here: onebasin doctor --details lists them"
-            told = [c for c in checks if c not in sets and not (c.name == "make" and c.ok)]
-            rows = [*told, Check("data sets", True, detail)]
+            rows = [*(c for c in checks if c not in sets), Check("data sets", True, detail)]
         console.write_rows([(check.flag, check.name, check.detail) for check in rows])
         for check in rows:
             if check.remedy:
@@ -85,9 +82,8 @@ def examine(*, build: bool, progress: Callable[[str], None]) -> list[Check]:
 
     With `build` a CmdStan is assembled where none is found; `progress` is called with a line before what takes long.
     """
-    compiling = list(_compilers(build, progress))
-    compiles = any(check.name == "CmdStan" and check.ok for check in compiling)
-    return [*_without_compiler(), *compiling, *_files(compiles)]
+    cmdstan = _cmdstan(build, progress)
+    return [*_without_compiler(), cmdstan, *_files(cmdstan.ok)]
 
 
 def working_engines(checks: list[Check]) -> dict[str, bool]:
@@ -100,11 +96,7 @@ def working_engines(checks: list[Check]) -> dict[str, bool]:
 
 
 def _without_compiler() -> Iterator[Check]:
-    good = sys.version_info >= MIN_PYTHON
-    needed = ".".join(map(str, MIN_PYTHON))
-    detail = f"{platform.python_version()} at {sys.executable}"
-    remedy = "" if good else f"Install Python {needed} or newer."
-    yield Check("Python", good, detail, remedy, "numpyro")
+    yield Check("Python", True, f"{platform.python_version()} at {sys.executable}")
     yield _jax()
     try:
         import numpyro
@@ -142,75 +134,39 @@ def _jax() -> Check:
     return Check("JAX", good, f"{jax.__version__}, {devices}, {precision}", remedy, "numpyro")
 
 
-def _compilers(build: bool, progress: Callable[[str], None]) -> Iterator[Check]:
-    """Look at CmdStan and its tools; say in one line that it is optional where nobody has set it up."""
-    from onebasin import stan
-    from onebasin.stan.home.directory import cannot_run
-    from onebasin.stan.home.errors import HomeBuildError
-    from onebasin.stan.home.toolchain import find_toolchain, find_wheel, how_to_install
-
-    try:
-        wanted = build or stan.existing_cmdstan() is not None
-    except stan.StanError:  # a wrong CMDSTAN, which somebody has set
-        wanted = True
-    wheel: Check
-    try:
-        found = find_wheel()
-        wheel = Check("httpstan", True, f"{found.version}, with Stan {found.stan_version}")
-    except HomeBuildError as error:
-        if not wanted:
-            detail = "not installed, and optional: `--engine cmdstan` and programs that stanli refuses need it"
-            yield Check("CmdStan", False, detail, f"To have CmdStan, {how_to_install()}.")
-            return
-        wheel = Check("httpstan", False, "not usable", str(error))
-    try:
-        tools = find_toolchain()
-    except HomeBuildError as error:
-        yield Check("C++ compiler, make", False, "not found", str(error), "cmdstan")
-    else:
-        compiler = f"{tools.compiler} {tools.version} ({tools.kind})"
-        compiling = [*tools.compiler.split(), "-std=c++17", "-fsyntax-only", "-x", "c++", "-"]
-        for name, what, command, stdin in (
-            ("C++ compiler", compiler, compiling, _PROGRAM),
-            ("make", tools.make, [tools.make, "--version"], ""),
-        ):
-            why = cannot_run(command, stdin=stdin)
-            remedy = f"`{what.split()[0]}` {why}: reinstall it." if why else ""
-            yield Check(name, not why, what, remedy, "cmdstan")
-    yield wheel
-    yield _cmdstan(build, progress)
-
-
 def _cmdstan(build: bool, progress: Callable[[str], None]) -> Check:
+    """Look at CmdStan with its compiler; it is optional where nobody has set it up."""
     from onebasin import stan
-    from onebasin.stan.home import directory
-    from onebasin.stan.home.assemble import default_cache
-    from onebasin.stan.home.directory import check_home_path
-    from onebasin.stan.home.toolchain import find_toolchain, find_wheel
+    from onebasin.stan.home import assemble, directory
 
     try:
         found = stan.find_cmdstan(progress=progress) if build else stan.existing_cmdstan()
         if found is None:
-            find_toolchain(), find_wheel()
-            check_home_path(default_cache(), "where it would be assembled")
+            assemble.find_parts()
+            directory.check_home_path(assemble.default_cache(), "where it would be assembled")
+            detail = "none yet; it will be assembled on first use, or now with --build"
+            return Check("CmdStan", True, detail, engine="cmdstan")
+        number = ".".join(map(str, found.version))
+        tools = assemble.find_toolchain()
+        broken = directory.fault(found)
+        if not found.supports_jacobian_statement:
+            broken = f"CmdStan {number} is too old for the networks: 2.36 or newer is needed."
+        where = f"{number} at {found.path} ({found.origin}), {tools.compiler} {tools.version}"
+        return Check("CmdStan", not broken, where, broken, "cmdstan")
     except stan.StanError as error:
-        return Check("CmdStan", False, "not found", str(error), "cmdstan")
-    if found is None:
-        detail = "none yet; it will be assembled on first use, or now with --build"
-        return Check("CmdStan", True, detail, engine="cmdstan")
-    number = ".".join(map(str, found.version))
-    if not found.supports_jacobian_statement:
-        remedy = f"CmdStan {number} is too old for the networks: 2.36 or newer is needed."
-        return Check("CmdStan", False, f"{number} at {found.path}", remedy, "cmdstan")
-    broken = directory.fault(found)
-    where = f"{number} at {found.path} ({found.origin})"
-    return Check("CmdStan", not broken, where, broken, "cmdstan")
+        if build or os.environ.get("CMDSTAN") or is_installed("httpstan"):
+            return Check("CmdStan", False, "not usable", str(error), "cmdstan")
+    detail = (
+        "not installed, and optional: `--engine cmdstan` and programs that stanli rejects need it"
+    )
+    remedy = f"To have CmdStan, {assemble.how_to_install()}."
+    return Check("CmdStan", False, detail, remedy)
 
 
 def _files(compiles: bool) -> Iterator[Check]:
     """Look at extras, the cache and data sets; CmdStan needs a cache, others take longer without."""
     from onebasin.models import data
-    from onebasin.models.data.folders import VARIABLE
+    from onebasin.models.data.files import VARIABLE
 
     there = [extra for extra, package in EXTRAS.items() if is_installed(package)]
     missing = [extra for extra in EXTRAS if extra not in there]

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from onebasin.base.errors import ArgumentError, StudyError
-from onebasin.base.processes.libraries import leave_dask_unloaded
 from onebasin.base.run_log import notice
 from onebasin.base.text import dotted
 
@@ -41,7 +40,6 @@ def read(
     """
     from onebasin.posteriors.view import view_of_files
 
-    leave_dask_unloaded()
     paths = [files] if isinstance(files, Path) else list(files)
     more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
 
@@ -63,7 +61,7 @@ def read(
 
 def start_in(options: Mapping[str, Any]) -> tuple[Path | None, dict[str, Any]]:
     """Take a file of initial values out of options: an `--init` that is no word of a method."""
-    from onebasin.inference.runs.initial import is_data
+    from onebasin.inference.runs.keywords import is_data
 
     rest = dict(options)
     if not rest.get("init") or not is_data(rest["init"]):
@@ -178,17 +176,6 @@ def symmetry(words: Sequence[str] | None) -> Symmetry:
     except ValueError as error:
         said = str(error).replace("`exchangeable`", "`--exchangeable`", 1)
         raise StudyError(said) from error
-
-
-def inputs_at(path: Path) -> Any:
-    """Read a network's inputs, ``x`` of a JSON file."""
-    from onebasin.base.errors import ModelDataError
-    from onebasin.base.jsonable import read_json_file
-
-    values = read_json_file(path, error=ModelDataError, argument="--at")
-    if "x" not in values:
-        raise ModelDataError(f"`--at` is {path}, which has no `x`: give a row of inputs a point.")
-    return values["x"]
 
 
 def symmetry_of(words: Sequence[str] | None, view: View) -> Symmetry | None:

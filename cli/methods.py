@@ -13,7 +13,7 @@ from onebasin.base.errors import StudyError
 from onebasin.base.settings import descriptions
 from onebasin.inference.contracts.engines import ENGINES, named, takes
 from onebasin.inference.contracts.method import Method
-from onebasin.inference.methods import METHODS, WORDS, method_named
+from onebasin.inference.methods import FUNCTIONS, METHODS, WORDS, method_named
 
 from .options import described, keyword
 
@@ -38,7 +38,12 @@ def setting_options(methods: Mapping[str, type[Method]]) -> list[inspect.Paramet
         annotations = [cls.__pydantic_fields__[name].annotation for cls in held.values()]
         literals = [get_args(a) for a in annotations if get_origin(a) is Literal]
         words = tuple(dict.fromkeys(word for each in literals for word in each))
-        meaning = descriptions(next(iter(held.values())))[name].partition(". ")[0].rstrip(".")
+        meaning = (
+            descriptions(FUNCTIONS[next(iter(held.values()))])
+            .get(name, "")
+            .partition(". ")[0]
+            .rstrip(".")
+        )
         scope = "" if len(held) == len(methods) else f" For {', '.join(held)}."
         allowed = f" One of {', '.join(words)}." if words else ""
         text = f"{meaning}.{allowed}{scope} By default {_defaults(name, held)}."

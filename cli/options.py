@@ -38,7 +38,7 @@ Json = Annotated[bool, described("Write JSON instead of text.", "--json")]
 ShowDetails = Annotated[
     bool, described("Show all rows, every number and every check.", "--details")
 ]
-Progress = Annotated[bool, described("Show bars while it runs.")]
+Progress = Annotated[bool, described("Show progress bars.")]
 Force = Annotated[bool, described("Replace an existing file.", "--force")]
 Scheduler = Annotated[
     str | None,
@@ -48,7 +48,7 @@ Scheduler = Annotated[
     ),
 ]
 Seed = Annotated[int, described("Random seed.")]
-Quick = Annotated[bool, described("Run it small, in minutes.", "--quick")]
+Quick = Annotated[bool, described("Run a small version, in minutes.", "--quick")]
 Record = Annotated[bool, described("Write the numbers to studies/results.", "--record")]
 Build = Annotated[
     bool, described("Assemble CmdStan first if it is not there.", "--build/--no-build")
@@ -60,7 +60,8 @@ Program = Annotated[
     ),
 ]
 Data = Annotated[
-    Path | None, argument("[DATA.json]", "Its data, as JSON; a function's arguments by name.")
+    Path | None,
+    argument("[DATA.json]", "Data of the model, as JSON; a function's arguments by name."),
 ]
 Run = Annotated[
     list[Path], argument("RUN.nc", f"{POSTERIOR} Several are runs or chains of one posterior.")
@@ -83,10 +84,12 @@ ProgramOf = Annotated[
         metavar="PROGRAM.stan",
     ),
 ]
-DataOf = Annotated[Path | None, described("Its data.", "--data", metavar="DATA.json")]
+DataOf = Annotated[
+    Path | None, described("Data of that model, as JSON.", "--data", metavar="DATA.json")
+]
 Var = Annotated[
     list[str] | None,
-    described("Use these variables alone: mu,sigma, or --var repeated. By default all parameters."),
+    described("Use only these variables: mu,sigma, or --var repeated. By default all parameters."),
 ]
 
 

@@ -1,14 +1,20 @@
-"""`onebasin diagnose`, `align`, `compare`, `report` and `convert`: what is done with posterior files."""
+"""`onebasin diagnose`, `align`, `compare`, `predict`, `loo`, `report` and `convert`: commands on posterior files."""
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from onebasin.base.errors import StudyError, check_seed
-from onebasin.base.processes.libraries import leave_jax_unloaded, prepare_jax_if_used
+from onebasin.base.processes.libraries import (
+    leave_jax_unloaded,
+    prepare_jax,
+    prepare_jax_if_used,
+    quieten_stan,
+)
 
 from . import console, inputs
 from .options import (
@@ -23,6 +29,7 @@ from .options import (
     Seed,
     ShowDetails,
     Var,
+    argument,
     described,
     option,
 )
@@ -43,13 +50,12 @@ def diagnose(
     held_out: bool = option(
         False, "Fit the reference on half of the chains, judge the others.", "--held-out"
     ),
-    rhat_max: float = option(1.01, "Warn of R-hat above this."),
-    ess_threshold: float | None = option(None, "Least ESS; by default 100 a chain, 400 at most."),
-    bfmi_threshold: float = option(0.3, "Warn of E-BFMI below this."),
-    at: Path | None = option(
-        None, "Judge a network's predictions at these inputs, x in JSON.", metavar="NEW.json"
+    rhat_max: float = option(1.01, "Warn if R-hat exceeds this value."),
+    ess_threshold: float | None = option(
+        None, "Minimum ESS; by default 100 per chain, at most 400."
     ),
-    strict: bool = option(False, "Exit with 1 where the answer is not 'usable'.", "--strict"),
+    bfmi_threshold: float = option(0.3, "Warn if E-BFMI is below this value."),
+    strict: bool = option(False, "Exit with 1 if the answer is not 'usable'.", "--strict"),
     details: ShowDetails = False,
     json: Json = False,
 ) -> None:
@@ -69,7 +75,6 @@ def diagnose(
             ess_threshold=ess_threshold,
             bfmi_threshold=bfmi_threshold,
             progress=progress,
-            x=None if at is None else inputs.inputs_at(at),
         )
     title = inputs.title(run)
     write_findings(str(title), diagnosis, name=title.stem, json=json, details=details or held_out)
@@ -87,8 +92,8 @@ def align(
     data: DataOf = None,
     reference: str = option("gaussian", "gaussian, mean, draw, or another posterior file."),
     cost: str = option("weights", "weights, or activations of a network."),
-    restarts: int = option(1, "Random starts; the best result is kept."),
-    max_sweeps: int = option(15, "Sweeps at most, from each start."),
+    restarts: int = option(1, "Number of random starts; the best result is kept."),
+    max_sweeps: int = option(15, "Maximum number of sweeps from each start."),
     seed: Seed = 0,
     force: Force = False,
     details: ShowDetails = False,
@@ -197,8 +202,6 @@ def convert(
     console.write_remark(f"wrote {out}", "good")
 
 
-_LEFT_OUT = ("of sd", "MCSE", "median", "tail ESS", "95 %", "5 %", "bulk ESS", "sd")
-"""Columns that are left out where a terminal is narrow, in this order."""
 _TAILS = "Tail ESS is that of the 5 % and 95 % quantiles; `az.summary` takes its own interval's, 11 % and 89 %."
 
 
@@ -209,7 +212,9 @@ def write_findings(
     if json:
         console.write_json({**diagnosis.to_dict(), "file": file})
         return
-    console.write_card(diagnosis.card(whole=details), left_out=_LEFT_OUT)
+    from onebasin.analysis.diagnostics.measured import LEFT_OUT
+
+    console.write_card(diagnosis.card(whole=details), left_out=LEFT_OUT)
     if not details:
         console.write_sentence("More: --details")
         return
@@ -261,7 +266,7 @@ def compare(
     exchangeable: Exchangeable = None,
     var: Var = None,
     weights: bool = option(True, "Also compare draws in weight space.", "--weights/--no-weights"),
-    permutations: int = option(PERMUTATIONS, "Permutations behind each p-value."),
+    permutations: int = option(PERMUTATIONS, "Number of permutations for each p-value."),
     seed: Seed = 0,
     details: ShowDetails = False,
     json: Json = False,
@@ -286,7 +291,7 @@ def compare(
     against = views[name] if name in views else as_view(references.open_reference(name))
     if points and against.network is None:
         raise StudyError(
-            f"`--points` is {points}, but {name} is of no network that could predict there; leave it out."
+            f"`--points` is {points}, which needs network posteriors, and {name} is not one: omit --points."
         )
     with console.alignment_bar() as progress:
         comparison = compare_trees(
@@ -334,3 +339,104 @@ def _read_points(path: Path) -> tuple[np.ndarray, np.ndarray | None]:
         there = ", ".join(held) or "nothing"
         raise StudyError(f"`--points` is {path}, which holds {there} and no array x; {remedy}.")
     return held["x"], held.get("y")
+
+
+def predict(
+    run: Run,
+    new: Annotated[
+        Path, argument("NEW.json", "New data by name, as JSON; a network's inputs as x.")
+    ],
+    program: ProgramOf = None,
+    data: DataOf = None,
+    out: Path | None = option(
+        None, f"Write the posterior with the predictions: {WRITTEN}.", "--out", "-o"
+    ),
+    prob: float = option(0.9, "Probability of the intervals."),
+    seed: Seed = 0,
+    force: Force = False,
+    json: Json = False,
+) -> None:
+    """Predict at new data with the draws of a posterior, and show mean, sd and interval of every prediction."""
+    prepare_jax()
+    quieten_stan()
+    from onebasin.base.table import frame_table
+    from onebasin.inference.prediction.models import read_new_data
+    from onebasin.inference.prediction.predict import predict as predict_at
+    from onebasin.posteriors.writing import write_tree
+
+    fresh = read_new_data(new)
+    with ExitStack() as files:
+        if out is not None:
+            files.enter_context(inputs.claimed(out, [*inputs.files_of(run), new], force=force))
+        model = inputs.model(program, data, files)
+        view = inputs.read(run)
+        found: Any = predict_at(view, fresh, model=model, seed=seed, progress=console.say)
+        table = found.intervals(prob)
+        if out is not None:  # once everything else has gone well
+            write_tree(found.tree, out, new=not force)
+    if json:
+        rows = {str(name): row for name, row in table.to_dict(orient="index").items()}
+        said = {"file": str(inputs.title(run)), "data": str(new), "sentence": found.judged.sentence}
+        console.write_json(said | {"verdict": found.judged.answer or None, "predictions": rows})
+    else:
+        for words in found.judged.words:
+            console.write_remark(words.text, words.flag)
+        console.write_table(frame_table(table, f"Predictions of {inputs.title(run)} at {new}"))
+    if out is not None:
+        console.say(f"wrote {out}")
+
+
+def loo(
+    runs: Runs,
+    program: ProgramOf = None,
+    data: DataOf = None,
+    var_name: str | None = option(None, "The observed variable, where there are several."),
+    observations: int | None = option(
+        None, "Compute importance weights of so many observations alone."
+    ),
+    seed: Seed = 0,
+    json: Json = False,
+) -> None:
+    """Estimate how well a model predicts each observation that is left out; compare and stack several models."""
+    prepare_jax()
+    quieten_stan()
+    from onebasin.analysis.compare.models import compare_models
+    from onebasin.inference.prediction.loo import loo as leave_out
+
+    named = inputs.posteriors(runs)
+    if len(named) > 1 and (program or observations):
+        raise StudyError(
+            "`--program` and `--observations` are of one posterior: give one file, or leave them out."
+        )
+    views = {name: inputs.read(files) for name, files in named.items()}
+    if len(named) > 1:
+        found = compare_models(views, var_name=var_name)
+        if json:
+            rows = found.table.to_dict(orient="index")
+            said = {"answer": found.answer, "sentences": found.sentences}
+            verdicts = {name: each.answer or None for name, each in found.judged.items()}
+            console.write_json({**said, "verdicts": verdicts, "models": rows})
+            return
+        for sentence in found.sentences:
+            console.write_sentence(sentence)
+        console.write_table(found.summary)
+        return
+    with ExitStack() as files:
+        estimate: Any = leave_out(
+            next(iter(views.values())),
+            model=inputs.model(program, data, files),
+            var_name=var_name,
+            observations=observations,
+            seed=seed,
+            progress=console.say,
+        )
+    if not json:
+        for line in repr(estimate).splitlines():
+            console.write_sentence(line)
+        return
+    said = {"verdict": estimate.answer, "sentences": estimate.sentences}
+    numbers = {name: float(getattr(estimate, name)) for name in ("elpd", "se", "p", "good_k")}
+    bad = int((estimate.pareto_k > estimate.good_k).sum())
+    console.write_json(
+        said | numbers | {"observations": int(estimate.n_data_points), "above_good_k": bad}
+    )

@@ -30,8 +30,7 @@ from .calibrate import calibrate
 from .demo import demo
 from .doctor import doctor
 from .options import with_options
-from .posteriors import align, compare, convert, diagnose, report
-from .predict import loo, predict
+from .posteriors import align, compare, convert, diagnose, loo, predict, report
 from .sample import sample, sample_with_settings
 from .spelling import Command, CommandError, CommandGroup, command_line, message_of, usage
 from .study import study
@@ -107,10 +106,11 @@ def _show_version(wanted: bool) -> None:
 
 def options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show it.")
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
     ] = False,
     debug: Annotated[
-        bool, typer.Option("--debug", help="Show where an error comes from; goes anywhere.")
+        bool, typer.Option("--debug", help="Show where an error comes from; may appear anywhere.")
     ] = False,
 ) -> None:
     """Take the options that all commands share."""

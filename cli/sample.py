@@ -47,7 +47,7 @@ def sample(
     program: Program,
     data: Data = None,
     out: Path | None = option(None, "Posterior to write; by default PROGRAM.nc."),
-    method: str = option("nuts", "The method."),
+    method: str = option("nuts", "Name of the method."),
     engine: str | None = option(
         None, "numpyro, stanli, cmdstan or nutpie; by default that of the program or model."
     ),
@@ -216,8 +216,8 @@ def _by_data(name: str, words: Sequence[str]) -> dict[str, str]:
         of, equals, quantity = word.rpartition("=")
         if not quantity or (equals and not of):
             raise StudyError(
-                f"`{_SPELT[name]}` is {word!r}; give a quantity's name, such as log_lik, or data and the quantity "
-                "that is of them, such as y=log_lik."
+                f"`{_SPELT[name]}` is {word!r}; give a quantity's name, such as log_lik, or a pair DATA=QUANTITY, "
+                "such as y=log_lik."
             )
         if of in found:
             both = f"{found[of]} and {quantity}"

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from onebasin import inference
 from onebasin.base.errors import NameTaken, StudyError, WriteError, check_seed
-from onebasin.inference.contracts.method import LIMIT_MB, Method
+from onebasin.inference.contracts.method import Method
+from onebasin.inference.runs.keywords import LIMIT_MB
 from onebasin.models.numpyro_file import ModelFile, model_file_in
 from onebasin.posteriors import schema
 
@@ -21,7 +22,6 @@ from . import inputs
 if TYPE_CHECKING:
     import xarray as xr
 
-    from onebasin.inference.runs.declared import SymmetryTrial
     from onebasin.models.symmetry.blocks import Symmetry
     from onebasin.models.target import Target
 
@@ -118,7 +118,6 @@ def run(request: Request, *, force: bool, progress: bool, say: Say) -> xr.DataTr
 
     from onebasin.base.errors import PosteriorFileError
     from onebasin.base.files.writing import check_output, claim
-    from onebasin.base.processes.libraries import leave_dask_unloaded
     from onebasin.inference.contracts.engines import bound, chosen
     from onebasin.inference.runs.posterior import open_posterior
     from onebasin.posteriors.writing import NETCDF, format_of
@@ -127,7 +126,6 @@ def run(request: Request, *, force: bool, progress: bool, say: Say) -> xr.DataTr
     opened = inputs.opened(request.program, request.data, symmetry=request.exchangeable, **roles)
     refused: dict[str, Any] = {"error": PosteriorFileError, "argument": "--out"}
     with opened as target:
-        leave_dask_unloaded()
         check_output(request.out, force=True, inputs=request.inputs, **refused)
         if request.model is None and not request.asked:
             target = bound(target, None)
@@ -172,7 +170,7 @@ ROLES = ("log_likelihood", "posterior_predictive", "observed")
 def _logged(request: Request) -> Iterator[None]:
     """Tell the run's log what was asked for, what is met meanwhile, and how it ends."""
     from onebasin.base.run_log import logged_to, story
-    from onebasin.inference.runs.provenance import versions
+    from onebasin.inference.runs.origin import versions
 
     settings = {"method": request.method.word, "seed": request.seed, **request.method.recorded()}
     was_there = request.log.exists()
@@ -191,7 +189,6 @@ def _sample(
     """Draw and write; what breaks off says what is kept."""
     from onebasin.base.files.netcdf import write_tree
 
-    trial = _check_symmetry(request, target, say)
     # of the files as they are now, whatever becomes of them
     mark = _fingerprint(request, target, say)
     try:
@@ -206,11 +203,8 @@ def _sample(
             client=request.scheduler,
             predictive_mb=request.groups.get("predictive_mb", LIMIT_MB),
             symmetry=request.find,
-            check_symmetry=False,  # checked above, in words of this command
             progress=progress,
         )
-        if trial is not None:
-            tree.attrs[schema.SYMMETRY_EVIDENCE] = trial.at_draws(tree).to_json()
         tree.attrs[schema.FINGERPRINT] = mark or ""
         tree.attrs[schema.COMMAND] = request.command
         write_tree(tree, request.out, new=not force)
@@ -264,24 +258,3 @@ def _meant(engine: str, target: Target, say: Say) -> Symmetry:
     return inputs.as_meant(
         target.symmetry, {name: value.shape[1:] for name, value in point.items()}
     )
-
-
-def _check_symmetry(request: Request, target: Target, say: Say) -> SymmetryTrial | None:
-    """Refuse what the program does not declare, or its density does not have, before anything is sampled."""
-    if not request.exchangeable:
-        return None
-    from onebasin.inference.runs import declared
-
-    if request.model is None:
-        from onebasin.stan.program import definition
-        from onebasin.stan.run import declarations
-
-        known = declarations(definition(target), say)
-        names = (*known.parameters, *known.derived)
-        for name in (name for block in request.exchangeable for name in block.variables):
-            if name not in names:
-                raise StudyError(
-                    f"`--exchangeable` names {name}, which {request.program.name} does not declare; "
-                    f"it has: {', '.join(names)}."
-                )
-    return declared.begin(target, engine=request.engine, seed=request.seed, progress=False)

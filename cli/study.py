@@ -18,7 +18,7 @@ from .options import Json, Progress, Quick, Record, Scheduler, Seed, argument, o
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from onebasin.studies.lab import Frames, Study
+    from onebasin.studies.lab.study import Frames, Study
     from onebasin.studies.registry import StudyEntry
 
 
@@ -42,33 +42,33 @@ def study(
         None, "numpyro, stan or both.", autocompletion=lambda: ["numpyro", "stan", "both"]
     ),
     seed: Seed = 0,
-    chains: int | None = option(None, "Chains of NUTS."),
+    chains: int | None = option(None, "Number of chains of NUTS."),
     warmup: int | None = option(None, "Warmup of a chain."),
-    draws: int | None = option(None, "Draws kept, a chain."),
+    draws: int | None = option(None, "Draws kept of each chain."),
     dtype: str | None = option(None, "float64 or float32: precision of the NumPyro engine."),
     splits: int | None = option(None, "Splits into training and test part."),
     datasets: int | None = option(None, "Data sets, where they are drawn."),
-    parametrisations: str | None = option(None, "Some of the study's, separated by commas."),
-    problems: str | None = option(None, "Some of the study's, separated by commas."),
+    parametrisations: str | None = option(None, "Some of those of the study, separated by commas."),
+    problems: str | None = option(None, "Some of those of the study, separated by commas."),
     only: str | None = option(
         None,
         "Cells to run, by their keys: split03.*,split*.stan; in addition to those in the folder.",
     ),
     show: bool = option(
-        False, "Run nothing: show what is recorded, or what the folder of --out holds.", "--show"
+        False, "Run nothing: show the recorded numbers, or those in the folder of --out.", "--show"
     ),
     out: Path | None = option(None, "The run's folder; runs/NAME-HASH of the settings."),
-    force: bool = option(False, "Begin again in a folder that holds something else.", "--force"),
+    force: bool = option(False, "Start again in a folder that holds something else.", "--force"),
     record: Record = False,
     scheduler: Scheduler = None,
     workers: int | None = option(
         None, "Cells made at once on this machine, each on one core.", min=1
     ),
-    retries: int = option(1, "Tries more of a cell that an error breaks off.", min=0),
+    retries: int = option(1, "Number of further tries for a cell that fails.", min=0),
     json: Json = False,
     progress: Progress = True,
 ) -> None:
-    """Repeat a paper's experiment and show its numbers next to those that the paper prints."""
+    """Repeat a paper's experiment and show its numbers next to the printed ones."""
     if list_:
         _write_list(json)
         return
@@ -77,8 +77,9 @@ def study(
     prepare_jax()
     quieten_stan()
     from onebasin.base.run_log import NAME, logged_to, story, telling
-    from onebasin.studies.lab import Options, run
-    from onebasin.studies.lab.study import find_study
+    from onebasin.studies.lab import run
+    from onebasin.studies.options import Options
+    from onebasin.studies.registry import find_study
 
     if scheduler is not None and workers is not None:
         raise UsageError("`--workers` does not apply with --scheduler, which has workers.")
@@ -106,27 +107,27 @@ def study(
         )
     )
     command = ["onebasin", *sys.argv[1:]]
-    opened = run.open_run(out, study=name, config=config, command=command, force=force)
+    folder = run.opened(out, study=name, config=config, command=command, force=force)
+    say = telling(console.say)
 
     def kept() -> str:
         return f"finished cells are kept in {opened.path}: repeat the command to resume"
 
-    say = telling(console.say)
-    made = {"versions": opened.record["versions"], "settings": opened.record["config"]}
-    log = opened.path / NAME
-    with interruption_says(kept), opened.held(), logged_to(log), story(context.obj or "", **made):
-        outcomes = run.run_cells(
-            chosen,
-            config,
-            opened,
-            patterns=words_in(only),
-            progress=progress,
-            say=say,
-            scheduler=scheduler,
-            workers=workers,
-            retries=retries,
-        )
-        frames = run.finish(chosen, config, opened, outcomes)
+    with folder as opened, logged_to(opened.path / NAME), interruption_says(kept):
+        made = {"versions": opened.record["versions"], "settings": opened.record["config"]}
+        with story(context.obj or "", **made):
+            outcomes = run.run_cells(
+                chosen,
+                config,
+                opened,
+                patterns=words_in(only),
+                progress=progress,
+                say=say,
+                scheduler=scheduler,
+                workers=workers,
+                retries=retries,
+            )
+            frames = run.finish(chosen, config, opened, outcomes)
     if record:
         path = run.recorded(name, size)
         path.parent.mkdir(exist_ok=True)
@@ -153,7 +154,7 @@ def _write_findings(
     study: Study, frames: Frames, folder: Path | None = None, *, json: bool
 ) -> None:
     """Write the tables, or all numbers as JSON."""
-    from onebasin.studies.lab.tables import tables_of
+    from onebasin.studies.lab.study import tables_of
 
     if json:
         tables = [{"caption": one.caption, "rows": one.rows(frames)} for one in study.tables]

@@ -15,10 +15,10 @@ def symmetry(
     program: Program,
     data: Data = None,
     draws: Path | None = option(
-        None, "A posterior of it, some of whose draws are tried too.", metavar="RUN.nc"
+        None, "Also check the symmetry at draws of this posterior.", metavar="RUN.nc"
     ),
     seed: Seed = 0,
-    seconds: float = option(8.0, "How long it may take, without compiling."),
+    seconds: float = option(8.0, "Time limit in seconds, without compiling."),
     json: Json = False,
 ) -> None:
     """Find which components, signs and complements leave a model's log density unchanged, and what to declare."""

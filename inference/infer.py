@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from onebasin.base.errors import ArgumentTypeError
 
-from .contracts.method import LIMIT_MB, Method
+from .contracts.method import Method
+from .runs.keywords import LIMIT_MB, made, with_start
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -44,9 +45,9 @@ def infer(
         Such as `ob.Nuts(draws=500)`, or its name: "nuts", "hmc", "mclmc", "modes", "advi", "dadvi", "symmetrised",
         "pathfinder", "laplace", "optimize" or "ensemble".
     engine : str, optional
-        Whose definition of the model is used, and by what: "numpyro" is JAX in this process, "stan" CmdStan's
-        executable, "nutpie" the package of that name; by default the engine that the target has a definition for,
-        NumPyro where it has both. The posterior has the same groups and names either way.
+        The program that runs the method: "numpyro" is JAX in this process, "stanli" interprets a Stan program,
+        "cmdstan" compiles it, and "nutpie" is the package of that name. By default NumPyro if the target has a NumPyro
+        model, else stanli, or CmdStan for a program that stanli rejects. Groups and names are always the same.
     seed : int
         From 0 to 2^32 - 1, for everything that is random. The same call with the same seed gives the same draws, bit
         by bit, on the same machine and versions; a chain depends on the seed and its number alone.
@@ -69,9 +70,10 @@ def infer(
         another model, data, settings or seed are left alone. Draws of more than 32 MB stay on disk, next to the folder,
         until the posterior is closed; its method `load` takes them into memory.
     client : distributed.Client or str, optional
-        A Dask cluster on whose workers chains of NUTS, HMC and MCLMC run, or the address of its scheduler. The draws
-        are those of the same seed at home. All machines need the same versions; the model goes with its data. If
-        workers see the folder `checkpoint`, chains of a worker that dies resume there on another one.
+        A Dask cluster whose workers do the work, or the address of its scheduler: chains of NUTS, HMC and MCLMC and
+        the interpreter's paths of Pathfinder on all of them, any other method as a whole on one. The draws are those of
+        the same seed at home. All machines need the same versions; the model goes with its data. If workers see the
+        folder `checkpoint`, chains of a worker that dies resume there on another one.
     predictive_mb : float
         Megabytes that the groups `log_likelihood`, `posterior_predictive` and `log_prior` may take together; beyond
         them every second, third, ... draw is kept there, and 0 leaves the groups out. Quantities that a Stan program
@@ -98,10 +100,10 @@ def infer(
     Raises
     ------
     TypeError
-        If `target` is no target, `method` no method, or a keyword is none of its fields.
+        If `target` is not a Target, `method` not a Method, or a keyword not one of its fields.
     ValueError
         If a word is unknown, a value is not allowed, the seed is out of range, the engine does not have the method, the
-        method does not take an argument, or the target has no definition for the engine.
+        method does not take an argument, or the target has no model for the engine.
     SymmetryError
         If the log density does not have the declared symmetry. A contradiction that only draws show is recorded in the
         attribute `symmetry_evidence` and reported in a notice.
@@ -124,7 +126,7 @@ def infer(
     (2, 300, 2)
     """
     from .methods import method_named
-    from .runs.run import made, run, with_start
+    from .runs.run import run
 
     fields = with_start({**fields, "start": start})
     start = fields.pop("start")

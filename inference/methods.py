@@ -2,42 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from onebasin.base.checks import choose
 
 from .contracts.method import Method
-from .fits.dadvi import Dadvi
-from .mcmc.hmc import Hmc
-from .mcmc.nuts import Nuts
-from .microcanonical.mclmc import Mclmc
-from .modes.laplace import Laplace
-from .modes.optimize import Optimize
-from .modes.pathfinder import Pathfinder
-from .modes.sample_modes import Modes
-from .training.ensemble import Ensemble
-from .variational.advi import Advi
-from .variational.symmetrised import Symmetrised
+from .fits.dadvi import Dadvi, dadvi
+from .mcmc.nuts import Hmc, Nuts, hmc, nuts
+from .microcanonical.mclmc import Mclmc, mclmc
+from .modes.optimize import Laplace, Optimize, laplace, optimize
+from .modes.pathfinder import Pathfinder, pathfinder
+from .modes.sample_modes import Modes, sample_modes
+from .runs.keywords import made
+from .training.ensemble import Ensemble, ensemble
+from .variational.advi import Advi, advi
+from .variational.symmetrised import Symmetrised, symmetrised_vi
 
-METHODS: Mapping[str, type[Method]] = {
-    method.name: method
-    for method in (
-        Nuts,
-        Hmc,
-        Mclmc,
-        Modes,
-        Advi,
-        Dadvi,
-        Symmetrised,
-        Pathfinder,
-        Laplace,
-        Optimize,
-        Ensemble,
-    )
+if TYPE_CHECKING:
+    import xarray as xr
+
+FUNCTIONS: Mapping[type[Method], Callable[..., xr.DataTree]] = {
+    Nuts: nuts,
+    Hmc: hmc,
+    Mclmc: mclmc,
+    Modes: sample_modes,
+    Advi: advi,
+    Dadvi: dadvi,
+    Symmetrised: symmetrised_vi,
+    Pathfinder: pathfinder,
+    Laplace: laplace,
+    Optimize: optimize,
+    Ensemble: ensemble,
 }
-"""A new method is a line here."""
+"""Every method and its function; a new method is a line here."""
+
+METHODS: Mapping[str, type[Method]] = {method.name: method for method in FUNCTIONS}
 
 WORDS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     **{name: (name, {}) for name in METHODS},
@@ -52,8 +53,6 @@ def method_named(word: str, given: Mapping[str, Any] | None = None) -> Method:
 
     A word or a value that is not allowed raises ValueError, a field that the method does not have TypeError.
     """
-    from .runs.run import made
-
     name, fixed = WORDS[choose("method", word, WORDS)]
     return made(METHODS[name], {**fixed, **(given or {})})
 

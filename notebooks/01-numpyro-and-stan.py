@@ -51,9 +51,9 @@ print(text[text.index("parameters {") :])
 # ## Sampled twice
 
 # %%
-settings = ob.Nuts(warmup=draws, draws=draws)
 posteriors = {
-    engine: ob.infer(target, settings, engine=engine, seed=2) for engine in ("numpyro", "stan")
+    engine: ob.nuts(target, warmup=draws, draws=draws, engine=engine, seed=2)
+    for engine in ("numpyro", "stan")
 }
 
 # %% [markdown]
@@ -124,7 +124,7 @@ comparison = ob.compare(posteriors, truth="numpyro", x=grid)
 comparison
 
 # %% [markdown]
-# `floor` is one half of NumPyro's draws against the other half: as near as two runs of the *same*
+# `baseline` is one half of NumPyro's draws against the other half: as near as two runs of the *same*
 # sampler come. Stan's distance from NumPyro is not above it by more than noise.
 
 # %% tags=["remove-cell"]

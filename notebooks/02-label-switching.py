@@ -35,8 +35,7 @@ print(program.read_text())
 
 # %%
 target = ob.stan_program(program, "programs/mixture.json")
-settings = ob.Nuts(warmup=draws, draws=draws)
-posterior = ob.infer(target, settings, seed=1, symmetry=False)
+posterior = ob.nuts(target, warmup=draws, draws=draws, seed=1, symmetry=False)
 
 # %% [markdown]
 # ## Found
@@ -132,7 +131,7 @@ except ob.OnebasinError as refusal:
 y = np.array(json.loads(Path("programs/mixture.json").read_text())["y"])
 closer = np.where(y < 0, y + 1.9, y - 1.9)
 overlapping = ob.stan_program(program, {"N": len(y), "y": closer}, symmetry="mu,sigma,1-theta")
-mixing = ob.infer(overlapping, settings, seed=1)
+mixing = ob.nuts(overlapping, warmup=draws, draws=draws, seed=1)
 verdict = ob.diagnose(mixing)
 verdict
 

@@ -31,8 +31,7 @@ print(Path("programs/item_response.stan").read_text())
 
 # %%
 target = ob.stan_program("programs/item_response.stan", "programs/item_response.json")
-settings = ob.Nuts(warmup=draws, draws=draws)
-posterior = ob.infer(target, settings, seed=1, symmetry=False)
+posterior = ob.nuts(target, warmup=draws, draws=draws, seed=1, symmetry=False)
 diagnosis = ob.diagnose(posterior)
 diagnosis
 

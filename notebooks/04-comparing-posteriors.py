@@ -9,7 +9,6 @@
 # posterior, is taken care of.
 
 # %%
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -58,14 +57,16 @@ target
 # Static HMC with long trajectories. The verdict comes first, and it is not "usable":
 
 # %%
-settings = ob.Hmc(
+warmup = 1000 if full else 150
+hmc = ob.hmc(
+    target,
     chains=chains,
-    warmup=1000 if full else 150,
+    warmup=warmup,
     draws=draws,
     trajectory_length=3.0,
     target_acceptance=0.9,
+    seed=1,
 )
-hmc = ob.infer(target, settings, seed=1)
 verdict = ob.diagnose(hmc)
 verdict
 
@@ -91,18 +92,14 @@ if full:
 #   HMC.
 
 # %%
-advi = ob.Advi(iterations=iterations, gradient_samples=5, learning_rate=0.05)
-symmetrised = ob.Symmetrised(steps=iterations // 2, learning_rate=0.02)
-ensemble = ob.networks.Ensemble(members=30, epochs=epochs, learning_rate=0.02)
-nuts = ob.Nuts(chains=chains, warmup=1000 if full else 150, draws=draws // 2)
-
+advi = {"iterations": iterations, "gradient_samples": 5, "learning_rate": 0.05}
 posteriors = {
     "HMC": hmc,
-    "NUTS": ob.infer(target, nuts, seed=2),
-    "mean-field ADVI": ob.infer(target, replace(advi, family="meanfield"), seed=1),
-    "full-rank ADVI": ob.infer(target, replace(advi, family="fullrank"), seed=1),
-    "symmetrised VI": ob.infer(target, symmetrised, seed=1),
-    "ensemble": ob.infer(target, ensemble, seed=1),
+    "NUTS": ob.nuts(target, chains=chains, warmup=warmup, draws=draws // 2, seed=2),
+    "mean-field ADVI": ob.advi(target, family="meanfield", **advi, seed=1),
+    "full-rank ADVI": ob.advi(target, family="fullrank", **advi, seed=1),
+    "symmetrised VI": ob.symmetrised_vi(target, steps=iterations // 2, learning_rate=0.02, seed=1),
+    "ensemble": ob.networks.ensemble(target, members=30, epochs=epochs, learning_rate=0.02, seed=1),
 }
 
 in_one_labelling = ob.align(hmc)
@@ -152,7 +149,7 @@ comparison
 # %% [markdown]
 # How to read it: the *distance of means* is how far mean predictions lie from HMC's, in HMC's
 # standard deviations. The *energy distance* is that of the draws of weights: 0 and less mean that
-# nothing was found. `floor` is one half of HMC against the other; what is near it cannot be told
+# nothing was found. `baseline` is one half of HMC against the other; what is near it cannot be told
 # from the truth. Only NUTS is. The scores (RMSE, CRPS, log score, coverage) are of noisy test
 # points: they ask whether predictions are good, not whether they are the posterior's. Full-rank
 # ADVI scores as well as the truth does, which says nothing for it as a posterior.
@@ -164,10 +161,10 @@ ob.plot.comparison(comparison)
 # %% tags=["remove-cell"]
 table = comparison.table
 if full:
-    assert table.loc["NUTS", "mean_distance"] < 3 * table.loc["floor", "mean_distance"]
+    assert table.loc["NUTS", "mean_distance"] < 3 * table.loc["baseline", "mean_distance"]
     assert table.loc["NUTS", "energy_p"] > 0.05
-    others = table.drop(["HMC", "NUTS", "floor"])
-    assert (others["mean_distance"] > 3 * table.loc["floor", "mean_distance"]).all()
+    others = table.drop(["HMC", "NUTS", "baseline"])
+    assert (others["mean_distance"] > 3 * table.loc["baseline", "mean_distance"]).all()
     assert (others["energy_p"] < 0.05).all()
     assert abs(table.loc["full-rank ADVI", "log_score"] - table.loc["HMC", "log_score"]) < 0.05
 
@@ -239,9 +236,9 @@ if full:
     sds = {n: float(p.posterior["W1"][..., 0, 2].std()) for n, p in aligned.items()}
     assert max(sds[n] for n in ("mean-field ADVI", "symmetrised VI")) < 0.2 * sds["HMC"]
     assert sds["full-rank ADVI"] < 0.8 * sds["HMC"]
-    assert table["mean_distance"].drop(["NUTS", "floor"]).idxmin() == "ensemble"
+    assert table["mean_distance"].drop(["NUTS", "baseline"]).idxmin() == "ensemble"
     assert (widths["in the gap"].drop(["HMC", "NUTS"]) - 1).abs().idxmin() == "Gaussian distilled"
-    assert table["energy"].drop(["NUTS", "floor"]).idxmin() == "Gaussian by moments"
+    assert table["energy"].drop(["NUTS", "baseline"]).idxmin() == "Gaussian by moments"
 
 # %% [markdown]
 # ## What each gets wrong

@@ -30,13 +30,13 @@ seeds = (1, 2, 3, 4, 5)
 print(Path("programs/schools_centred.stan").read_text())
 
 # %% [markdown]
-# A Stan file and a JSON file make a target; `ob.nuts` samples it with CmdStan; `ob.diagnose` judges
-# what came.
+# A Stan file and a JSON file make a target. `ob.nuts` samples it with the interpreter stanli, which
+# needs no compiler. `ob.diagnose` judges the draws.
 
 # %%
-settings = ob.Nuts(warmup=draws, draws=draws)
+settings = {"warmup": draws, "draws": draws}
 centred_target = ob.stan_program("programs/schools_centred.stan", "programs/schools.json")
-centred = ob.infer(centred_target, settings, seed=1)
+centred = ob.nuts(centred_target, **settings, seed=1)
 ob.diagnose(centred)
 
 # %% [markdown]
@@ -101,8 +101,8 @@ plot_funnel(ax, centred, "centred")
 # less?
 
 # %%
-careful_settings = ob.Nuts(warmup=draws, draws=draws, target_acceptance=0.99)
-careful = ob.infer(centred_target, careful_settings, seed=1)
+careful_settings = settings | {"target_acceptance": 0.99}
+careful = ob.nuts(centred_target, **careful_settings, seed=1)
 ob.diagnose(careful)
 
 # %% [markdown]
@@ -123,7 +123,7 @@ print(Path("programs/schools.stan").read_text())
 
 # %%
 target = ob.stan_program("programs/schools.stan", "programs/schools.json")
-non_centred = ob.infer(target, settings, seed=1)
+non_centred = ob.nuts(target, **settings, seed=1)
 ob.diagnose(non_centred)
 
 # %%
@@ -150,7 +150,7 @@ ways = {
 }
 small, verdicts = {}, {}
 for name, (what, how) in ways.items():
-    again = [ob.infer(what, how, seed=seed) for seed in seeds]
+    again = [ob.nuts(what, **how, seed=seed) for seed in seeds]
     verdicts[name] = [ob.diagnose(run).verdict for run in again]
     small[name] = [float((run.posterior["tau"] < 1).mean()) for run in again]
     cells = (f"{p:.2f} {v}" for p, v in zip(small[name], verdicts[name], strict=True))

@@ -1,13 +1,11 @@
-"""Networks as scikit-learn estimators: fit, predict with standard deviations, judge, keep small.
+"""Networks as scikit-learn estimators: fit, predict with standard deviations, judge.
 
 Inputs, and the targets of a regression, are standardised by the training data; predictions are in their own units.
 """
 
 from __future__ import annotations
 
-import copy
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from jaxtyping import Float
@@ -21,9 +19,6 @@ from .models.networks.bayesian import BayesianNetwork
 from .models.networks.likelihood import Categorical, Gaussian
 from .models.networks.prediction import mean_and_sd, predict
 
-if TYPE_CHECKING:
-    from .analysis.gaussian.distillation import DistillationSettings
-
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
     from sklearn.utils import check_random_state
@@ -32,15 +27,11 @@ try:
 except ImportError as error:
     raise InferenceError(lacks("An estimator", "sklearn")) from error
 
-_GAUSSIAN_DRAWS = 250
-"""Draws of the single Gaussian that predictions average over."""
-
 
 class _NetworkEstimator(BaseEstimator):
-    """The shared part of both estimators: standardised inputs, the posterior, its verdict, and the single Gaussian."""
+    """The shared part of both estimators: standardised inputs, the posterior and its verdict."""
 
     _verdict: str | None
-    _gaussian: tuple[Any, Any, Any] | None
 
     def __init__(
         self,
@@ -67,7 +58,7 @@ class _NetworkEstimator(BaseEstimator):
         self._x_mean, self._x_scale = x.mean(0), _scale(x)
         target = self.model_.condition(self._inputs(x), y)
         self.posterior_ = infer(target, method, seed=seed, predictive_mb=0, progress=False)
-        self._verdict = self._gaussian = None
+        self._verdict = None
 
     def _inputs(self, x: np.ndarray) -> np.ndarray:
         return np.asarray((x - self._x_mean) / self._x_scale)
@@ -76,15 +67,6 @@ class _NetworkEstimator(BaseEstimator):
         check_is_fitted(self, "model_")
         return self._inputs(validate_data(self, x, dtype="float64", reset=False))
 
-    def _draws(self) -> Any:
-        """The posterior's draws, or those of the single Gaussian, the same at every call."""
-        if self._gaussian is None:
-            return self.posterior_
-        from .analysis.gaussian.distillation import weights_of
-
-        mean, sd, rest = self._gaussian
-        return rest | weights_of(mean, sd, _GAUSSIAN_DRAWS, seed=0)
-
     @property
     def verdict_(self) -> str | None:
         """The verdict of `ob.diagnose` on the posterior: ``usable``, ``unusable``, ...; made on demand."""
@@ -92,55 +74,8 @@ class _NetworkEstimator(BaseEstimator):
         if self._verdict is None:
             from .analysis.diagnostics.diagnose import diagnose
 
-            self._check_draws()
             self._verdict = diagnose(self.posterior_).verdict
         return self._verdict
-
-    def _check_draws(self) -> None:
-        if self._gaussian is not None:
-            raise ArgumentError(
-                "This estimator is compact: its draws are gone. Ask the one that it was made of."
-            )
-
-    def compact(
-        self, x: Any = None, *, settings: DistillationSettings | None = None, seed: int = 0
-    ) -> Any:
-        """Return a copy that keeps one diagonal Gaussian in place of the draws, and predicts nearly as they do.
-
-        A pickle of it takes less than 1 MB for up to 50,000 weights. Its verdict is that of the draws.
-
-        Parameters
-        ----------
-        x : array (obs, in), optional
-            Inputs at which the Gaussian learns to predict; by default those of the training.
-        settings : DistillationSettings, optional
-            As of `ob.approximations.distil`, which learns the Gaussian.
-        seed : int
-            Of the distillation.
-
-        Raises
-        ------
-        NotFittedError
-            Before `fit`.
-        ArgumentError
-            If the copy is of a copy that has no draws.
-        """
-        from .analysis.gaussian.distillation import distil
-
-        check_is_fitted(self, "model_")
-        self._check_draws()
-        data = self.posterior_["constant_data"]["x"].values
-        inputs = data if x is None else self._checked(x)
-        fit = distil(self.posterior_, inputs, settings=settings, seed=seed)
-        small = copy.copy(self)
-        del small.posterior_
-        with suppress(ArgumentError):  # too few draws to judge
-            small._verdict = self.verdict_
-        drawn = fit.sample(_GAUSSIAN_DRAWS, seed=seed, predictive_mb=0)["posterior"].dataset
-        rest = {str(n): drawn[n].values for n in drawn.data_vars if str(n) not in fit.mean}
-        mean, sd = ({n: np.float32(v) for n, v in of.items()} for of in (fit.mean, fit.sd))
-        small._gaussian = mean, sd, rest
-        return small
 
 
 class BayesianRegressor(RegressorMixin, _NetworkEstimator):
@@ -268,7 +203,7 @@ class BayesianRegressor(RegressorMixin, _NetworkEstimator):
     def _normals(self, x: Any) -> tuple[np.ndarray, np.ndarray]:
         """Mean and standard deviation that each draw predicts, (draw, obs, out), in the units of `y`."""
         inputs = self._checked(x)  # first: it refuses what is not fitted
-        mean, sd = mean_and_sd(self.model_, self._draws(), inputs)
+        mean, sd = mean_and_sd(self.model_, self.posterior_, inputs)
         sd = np.broadcast_to(sd, mean.shape)
         shape = (-1, *mean.shape[2:])
         return (
@@ -344,7 +279,7 @@ class BayesianClassifier(ClassifierMixin, _NetworkEstimator):
             Means over draws, columns in the order of `classes_`.
         """
         inputs = self._checked(X)
-        logits = predict(self.model_, self._draws(), inputs)
+        logits = predict(self.model_, self.posterior_, inputs)
         return np.asarray(softmax(logits, axis=-1).mean((0, 1)), np.float64)
 
     def predict(self, X: Any) -> np.ndarray:

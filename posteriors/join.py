@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onebasin.base.errors import FormatError
-from onebasin.base.files.pieces import is_read_later, loaded, pieces
+from onebasin.base.files.pieces import loaded, pieces
 from onebasin.models.symmetry.evidence import Evidence
 
 from . import schema
@@ -44,12 +44,11 @@ _OWN = (schema.SEED, schema.COMMAND, schema.CREATED_AT, schema.MACHINE, schema.W
 """Attributes that a run has for itself."""
 
 
-def join(trees: Sequence[xr.DataTree], paths: Sequence[Path], *, lazy: bool) -> xr.DataTree:
-    """Put runs together, their chains in the order of the files.
+def join(trees: Sequence[xr.DataTree], paths: Sequence[Path]) -> xr.DataTree:
+    """Put runs together in memory, their chains in the order of the files.
 
-    The paths are for messages and for the attribute `joined`. If `lazy`, large variables stay in the files until they
-    are asked for. What are no runs of one model by one method with equal settings is refused, and a chain that comes
-    twice.
+    The paths are for messages and for the attribute `joined`. What are no runs of one model by one method with equal
+    settings is refused, and a chain that comes twice.
     """
     import xarray as xr
 
@@ -71,8 +70,6 @@ def join(trees: Sequence[xr.DataTree], paths: Sequence[Path], *, lazy: bool) -> 
     tree.attrs = _attributes(runs, paths)
     for run in trees:
         close_with(tree, run)
-    if lazy:
-        return tree
     with tree:
         return loaded(tree)
 
@@ -146,8 +143,6 @@ def _chains(datasets: Sequence[xr.Dataset]) -> xr.Dataset | None:
     """One group of all runs; None where they keep other draws of it."""
     import xarray as xr
 
-    from onebasin.base.files.pieces import stacked
-
     alike = all(
         dataset.sizes["draw"] == datasets[0].sizes["draw"]
         and set(dataset.data_vars) == set(datasets[0].data_vars)
@@ -156,17 +151,8 @@ def _chains(datasets: Sequence[xr.Dataset]) -> xr.Dataset | None:
     )
     if not alike:
         return None
-    large = {
-        name: stacked([dataset[name].transpose("chain", ...) for dataset in datasets])
-        for name in datasets[0].data_vars
-        if any(is_read_later(dataset[name]) for dataset in datasets)
-    }
-    held = [
-        dataset.assign({name: ("chain", np.zeros(dataset.sizes["chain"])) for name in large})
-        for dataset in datasets
-    ]
-    joined = xr.concat(held, dim="chain", join="override", combine_attrs="drop_conflicts")
-    return joined.assign(large).assign_coords(chain=np.arange(joined.sizes["chain"]))
+    joined = xr.concat(datasets, dim="chain", join="override", combine_attrs="drop_conflicts")
+    return joined.assign_coords(chain=np.arange(joined.sizes["chain"]))
 
 
 def _attributes(runs: Sequence[xr.DataTree], paths: Sequence[Path]) -> dict[str, Any]:

@@ -138,8 +138,8 @@ def _read(files: Sequence[Path], *, lazy: bool) -> xr.DataTree:
     if all(map(is_csv, files)):
         chains = list(map(stan_csv.ChainFile.of, files))
         if not any(_says(chain, stan_csv.CHAIN_COLUMNS) for chain in chains):
-            return stan_csv.read(chains, lazy=lazy)
-    return join([_read_one(file, lazy=lazy) for file in files], files, lazy=lazy)
+            return stan_csv.read(chains)
+    return join([_read_one(file, lazy=True) for file in files], files)
 
 
 def _read_one(path: Path, *, lazy: bool) -> xr.DataTree:
@@ -175,7 +175,7 @@ def _read_one(path: Path, *, lazy: bool) -> xr.DataTree:
             if _says(table, (*stan_csv.CHAIN_COLUMNS, *stan_csv.ORDER_COLUMNS)):
                 table.check()
                 return tables.read_csv(table)
-            return stan_csv.read([table], lazy=lazy)
+            return stan_csv.read([table])
     tree = netcdf.read_tree(path, None, error=PosteriorFileError, writer=_WRITER, lazy=lazy)
     return _with_draws(tree, path)
 

@@ -210,22 +210,26 @@ def known(
     log_ratio: LogWeights,
     log_weight: LogWeights,
     beside: Float[np.ndarray, " draw"] | None = None,
+    *,
+    with_khats: bool = True,
 ) -> Known:
     """Measure how well weighted draws know each entry of a quantity (draw, ...), NaN where an entry is still.
 
     Errors are those of weighted averages; with `beside`, other weights of the same draws, those of the differences from
-    averages by these.
+    averages by these. Without k-hats, which take most of the time, all of them are NaN.
     """
     flat, weights = values.reshape(len(values), -1), np.exp(log_weight)
-    tails = tails_of(values, log_ratio, log_weight)
     khats, errors = (np.full((3, flat.shape[1]), np.nan) for _ in range(2))
-    khats[:2], index = [tails.mean, tails.square], np.full(flat.shape[1], np.nan)
+    index = np.full(flat.shape[1], np.nan)
+    if with_khats:
+        tails = tails_of(values, log_ratio, log_weight)
+        khats[:2] = tails.mean, tails.square
     share = (weights if beside is None else weights - beside)[:, None] ** 2
     if beside is None:  # the square of a draw without weight may be infinite
         used = weights > 0
         flat, weights, log_ratio, share = flat[used], weights[used], log_ratio[used], share[used]
     # k-hat is NaN of still entries, and where the largest ratios are alike.
-    varies = ~np.isposinf(tails.mean) & (np.ptp(flat, axis=0) > 0)
+    varies = ~np.isposinf(khats[0]) & (np.ptp(flat, axis=0) > 0)
     for place in np.flatnonzero(varies):
         apart = flat[:, place] - weights @ flat[:, place]
         low, high = quantiles(flat[:, place], weights)
@@ -236,7 +240,8 @@ def known(
         ends_off = _quantile_errors(flat[:, place], weights, found[2:])
         scale = (weights @ apart**2) ** 0.5
         errors[:, place] = np.nan_to_num([*found[:2], ends_off / scale], nan=np.inf)
-        khats[2, place] = max(_khat(np.where(end, log_ratio, -np.inf)) for end in ends.T)
+        if with_khats:
+            khats[2, place] = max(_khat(np.where(end, log_ratio, -np.inf)) for end in ends.T)
         index[place] = _tail_index(np.abs(apart), weights)
     return Known(khats, errors, index)
 

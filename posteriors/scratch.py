@@ -15,21 +15,21 @@ from contextlib import ExitStack, contextmanager, suppress
 from functools import cached_property
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import xarray as xr
 
 from onebasin.base.errors import WriteError
-from onebasin.base.files.hdf5 import Sink
+from onebasin.base.files.netcdf import Sink
 from onebasin.base.files.sizes import ClaimError, in_words
 from onebasin.base.files.writing import temporary_folder
 
-from .pointwise import Values
 from .schema import SAMPLE_DIMS
 from .storable import axes_of
 
-if TYPE_CHECKING:
-    import xarray as xr
+type Values = np.ndarray | xr.DataArray
+"""Draws (chain, draw, ...) in memory; or in a file, where they stay until they are asked for."""
 
 Shapes = Mapping[str, Mapping[str, tuple[tuple[int, ...], np.dtype]]]
 """The variables of every group, with the shape of one draw and the type."""
@@ -116,7 +116,7 @@ class Scratch:
 
         It is read as it is asked for, until the tree is closed, if `lazy`; otherwise into memory.
         """
-        from onebasin.base.files.hdf5 import load_tree, open_tree
+        from onebasin.base.files.netcdf import load_tree, open_tree
 
         try:
             self._open.close()

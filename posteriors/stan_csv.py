@@ -1,4 +1,4 @@
-"""CmdStan's CSV files, one a chain of one run: read a block at a time into a scratch, whatever their size.
+"""CmdStan's CSV files, one a chain of one run: read a block at a time.
 
 Fields end at commas, semicolons or tabs, as the header shows. A byte order mark is skipped, gzip is unpacked, and NA or
 an empty field is NaN, TRUE is 1. Comments (`#`) tell the run's settings. Rows of warmup are left out, and so is the
@@ -13,7 +13,7 @@ import gzip
 import hashlib
 import re
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -26,11 +26,10 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from onebasin.base.errors import ArgumentError, FormatError
-from onebasin.base.files.sizes import ClaimError
+from onebasin.base.files.sizes import in_words, memory
 
 from . import schema
-from .scratch import Scratch
-from .storable import Entries, gather, storable_names
+from .storable import Entries, dataset_of, gather, storable_names
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -142,57 +141,6 @@ _HEAD = 1 << 20
 """Bytes of rows by which two tables are told apart."""
 
 
-@dataclass(frozen=True)
-class Survey:
-    """The shape, header and comments of a table, without its numbers."""
-
-    path: Path  # The file.
-    columns: tuple[str, ...]  # Their names; empty where there are none.
-    rows: int  # Number of rows.
-    comments: tuple[str, ...] = ()  # Lines of comment, without their ``#``.
-    rows_before: Mapping[str, int] = field(default_factory=dict)  # Of a comment.
-    cut: bool = False  # The last row has too few fields or too many.
-    ended: bool = True  # The last line ends as lines do.
-    digest: str = ""  # Of the first rows.
-    delimiter: str = ","  # The sign at which its fields end.
-
-    @classmethod
-    def of(cls, path: Path) -> Self:
-        """Go through a table once, line by line; what is no text is refused with a `ValueError`."""
-        comments: list[str] = []
-        before: dict[str, int] = {}
-        header, last, line, rows = b"", b"", b"\n", -1
-        seen, digest = 0, hashlib.sha256()
-        with open_table(path) as file:
-            for line in file:
-                if line.startswith(b"#"):
-                    comments.append(line[1:].decode().strip())
-                    before.setdefault(comments[-1], max(rows, 0))
-                elif not line.isspace():
-                    if rows < 0:
-                        header = line
-                    elif seen < _HEAD:
-                        digest.update(line)
-                        seen += len(line)
-                    last, rows = line, rows + 1
-        text = header.decode().strip("\r\n ")
-        # Fields end at the sign that the header has most of, a comma in doubt.
-        bare = re.sub(r'"[^"]*"|\[[^\]]*\]|\([^)]*\)', "", text)
-        delimiter = max(",;\t", key=bare.count)
-        names = next(csv.reader([text], delimiter=delimiter), []) if header else []
-        return cls(
-            path,
-            tuple(name.strip() for name in names),
-            max(rows, 0),
-            tuple(comments),
-            before,
-            rows > 0 and last.count(delimiter.encode()) + 1 != len(names),
-            line.endswith(b"\n"),
-            digest.hexdigest(),
-            delimiter,
-        )
-
-
 GZIP = b"\x1f\x8b"
 _BOM = b"\xef\xbb\xbf"
 _WORDS = dict.fromkeys(("", "na", "n/a", "null"), float("nan")) | {"true": 1.0, "false": 0.0}
@@ -211,12 +159,7 @@ def open_table(path: Path) -> Iterator[BufferedReader | gzip.GzipFile]:
         yield file
 
 
-def rows_at_once(width: int) -> int:
-    """Return the number of rows of a table of this width that are parsed at once."""
-    return max(1, NUMBERS // max(width, 1))
-
-
-def blocks(table: Survey) -> Iterator[np.ndarray]:
+def blocks(table: ChainFile) -> Iterator[np.ndarray]:
     """Read the rows after the header, about `NUMBERS` numbers at a time, each as its text says to the last bit.
 
     A row of too few or too many numbers is refused, and so is a field that is no number; the message says where.
@@ -225,7 +168,7 @@ def blocks(table: Survey) -> Iterator[np.ndarray]:
     with open_table(table.path) as raw, TextIOWrapper(raw, encoding="utf-8") as file:
         lines = (line for line in file if not line.startswith("#") and not line.isspace())
         next(lines, None)
-        while lines_read := list(islice(lines, rows_at_once(width))):
+        while lines_read := list(islice(lines, max(1, NUMBERS // max(width, 1)))):
             try:
                 found = np.loadtxt(lines_read, delimiter=table.delimiter, comments=None, ndmin=2)
             except ValueError:  # fields may be missing
@@ -238,7 +181,7 @@ def blocks(table: Survey) -> Iterator[np.ndarray]:
             rows += len(lines_read)
 
 
-def _row(line: str, table: Survey, number: int) -> list[float]:
+def _row(line: str, table: ChainFile, number: int) -> list[float]:
     fields = [field.strip().strip('"') for field in line.rstrip("\r\n").split(table.delimiter)]
     if len(fields) != len(table.columns):
         raise ArgumentError(
@@ -289,16 +232,61 @@ _MEANINGLESS = {"advi-meanfield": ("lp__",), "advi-fullrank": ("lp__",)}
 
 
 @dataclass(frozen=True)
-class ChainFile(Survey):
-    """One file: what is in it, and which of its rows are draws."""
+class ChainFile:
+    """One file: its shape, header and comments, without its numbers; and which of its rows are draws."""
+
+    path: Path  # The file.
+    columns: tuple[str, ...]  # Their names; empty where there are none.
+    rows: int  # Number of rows.
+    comments: tuple[str, ...] = ()  # Lines of comment, without their ``#``.
+    rows_before: Mapping[str, int] = field(default_factory=dict)  # Of a comment.
+    cut: bool = False  # The last row has too few fields or too many.
+    ended: bool = True  # The last line ends as lines do.
+    digest: str = ""  # Of the first rows.
+    delimiter: str = ","  # The sign at which its fields end.
 
     @classmethod
     def of(cls, path: Path) -> Self:
-        """Go through a file once; refuse what is no text."""
+        """Go through a file once, line by line; refuse what is no text."""
         try:
-            return super().of(path)
+            return cls._surveyed(path)
         except (ValueError, EOFError, BadGzipFile, zlib.error) as error:
             raise FormatError(path, "is no text, as CSV files are") from error
+
+    @classmethod
+    def _surveyed(cls, path: Path) -> Self:
+        comments: list[str] = []
+        before: dict[str, int] = {}
+        header, last, line, rows = b"", b"", b"\n", -1
+        seen, digest = 0, hashlib.sha256()
+        with open_table(path) as file:
+            for line in file:
+                if line.startswith(b"#"):
+                    comments.append(line[1:].decode().strip())
+                    before.setdefault(comments[-1], max(rows, 0))
+                elif not line.isspace():
+                    if rows < 0:
+                        header = line
+                    elif seen < _HEAD:
+                        digest.update(line)
+                        seen += len(line)
+                    last, rows = line, rows + 1
+        text = header.decode().strip("\r\n ")
+        # Fields end at the sign that the header has most of, a comma in doubt.
+        bare = re.sub(r'"[^"]*"|\[[^\]]*\]|\([^)]*\)', "", text)
+        delimiter = max(",;\t", key=bare.count)
+        names = next(csv.reader([text], delimiter=delimiter), []) if header else []
+        return cls(
+            path,
+            tuple(name.strip() for name in names),
+            max(rows, 0),
+            tuple(comments),
+            before,
+            rows > 0 and last.count(delimiter.encode()) + 1 != len(names),
+            line.endswith(b"\n"),
+            digest.hexdigest(),
+            delimiter,
+        )
 
     @cached_property
     def header(self) -> Header:
@@ -352,53 +340,32 @@ class ChainFile(Survey):
             ) from error
 
 
-def read(files: Sequence[ChainFile], *, lazy: bool) -> xr.DataTree:
-    """Read the chains of one posterior, a file each."""
+def read(files: Sequence[ChainFile]) -> xr.DataTree:
+    """Read the chains of one posterior, a file each; draws that memory cannot hold are refused beforehand."""
+    import xarray as xr
+
     for file in files:
         file.check()
     check_together(files)
-    draws = files[0].draws
-    told = attributes([file.header for file in files], draws)
-
-    def rows() -> Iterator[tuple[int, np.ndarray]]:
-        for number, file in enumerate(files):
-            skip = file.skipped
-            for table in file.tables():
-                yield number, table[skip:]
-                skip = max(0, skip - len(table))
-
-    return collect(files[0], layout(files[0]), (len(files), draws), rows(), told, lazy=lazy)
-
-
-def collect(
-    file: ChainFile,
-    columns: Layout,
-    size: tuple[int, int],
-    rows: Iterable[tuple[int, np.ndarray]],
-    attributes: Mapping[str, Any],
-    *,
-    lazy: bool,
-) -> xr.DataTree:
-    """Lay rows, some at a time with the number of their chain, down as a posterior of so many chains and draws."""
-    kinds = {
-        group: {name: (entries.shape, kind) for name, (entries, kind) in held.items()}
+    size, columns = (len(files), files[0].draws), layout(files[0])
+    if (needed := 8 * size[0] * size[1] * len(files[0].columns)) > (most := memory()):
+        words = f"holds {in_words(needed)} of draws, more than the {in_words(most)} of memory here"
+        raise FormatError(files[0].path, f"{words}: thin them")
+    arrays = {
+        group: {n: np.empty((*size, *e.shape), kind) for n, (e, kind) in held.items()}
         for group, held in columns.items()
     }
-    try:
-        scratch = Scratch(*size, kinds, rows=rows_at_once(len(file.columns)))
-    except ClaimError as error:
-        raise FormatError(file.path, str(error)) from None
-    done = [0] * size[0]
-    try:
-        for chain, table in rows:
+    for chain, file in enumerate(files):
+        done = -file.skipped
+        for table in file.tables():
+            kept, first = table[max(0, -done) :], max(0, done)
             for group, held in columns.items():
                 for name, (entries, _) in held.items():
-                    scratch.put(group, name, chain, done[chain], entries.take(table))
-            done[chain] += len(table)
-    except BaseException:
-        scratch.remove()
-        raise
-    return scratch.tree(attributes, lazy=lazy)
+                    arrays[group][name][chain, first : first + len(kept)] = entries.take(kept)
+            done += len(table)
+    tree = xr.DataTree.from_dict({g: dataset_of(held, "path") for g, held in arrays.items()})
+    tree.attrs = attributes([file.header for file in files], size[1])
+    return tree
 
 
 Layout = dict[str, dict[str, tuple[Entries, np.dtype]]]

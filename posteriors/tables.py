@@ -8,7 +8,6 @@ real numbers, no names of axes, no attributes, no other group.
 
 from __future__ import annotations
 
-from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -72,8 +71,7 @@ def _tree(frame: pd.DataFrame, path: Path) -> xr.DataTree:
 def groups_of(frame: pd.DataFrame, argument: str) -> dict[str, xr.Dataset]:
     """Give a table's columns as groups of arrays (chain, draw, ...); messages call it `argument`.
 
-    Without a column of chains it is a single one. Where draws have several rows, columns that are the same in every
-    draw are axes.
+    Without a column of chains it is a single one.
     """
     frame = _flat(frame)
     name, value = (next((n for n in of if n in frame), None) for of in (_NAMES, _VALUES))
@@ -88,37 +86,27 @@ def groups_of(frame: pd.DataFrame, argument: str) -> dict[str, xr.Dataset]:
     if not len(frame) or np.isnan(chain).any():
         what = "does not say of every row which chain it is of" if len(frame) else "holds no draws"
         raise ArgumentError(f"`{argument}` {what}.")
-    axes = _axes(frame.drop(columns=[*counting]), np.stack([chain, order]))
-    sizes = [len(labels) for _, labels in axes.values()]
-    each = np.unique(chain, return_counts=True)[1] // prod(sizes)
+    each = np.unique(chain, return_counts=True)[1]
     if len(set(each.tolist())) > 1:
         raise ArgumentError(
             f"`{argument}` has chains of {min(each)} and of {max(each)} draws, and all need equally many."
         )
-    inner = (codes for codes, _ in reversed(axes.values()))
-    rows = np.lexsort([*inner, order, chain])
-    rows = rows.reshape(len(each), -1, *sizes)
-    numbers = order[rows].reshape(*rows.shape[:2], -1)[..., 0]
-    if (numbers[:, 1:] == numbers[:, :-1]).any():
+    rows = np.lexsort([order, chain]).reshape(len(each), -1)
+    if (order[rows][:, 1:] == order[rows][:, :-1]).any():
         raise ArgumentError(
             f"`{argument}` has several draws of one number in a chain: give each chain a number of its own in a "
-            "column `.chain`."
+            "column `.chain`, and every entry of a variable a column of its own."
         )
-    columns = {n: _numbers(frame[n], argument)[rows] for n in frame if n not in {*counting, *axes}}
+    columns = {n: _numbers(frame[n], argument)[rows] for n in frame if n not in counting}
     stats: dict[str, np.ndarray] = {}
     for n in [n for n in columns if n.endswith("__")]:
         stat = STATS.get(n, n.removesuffix("__"))
-        stats[stat] = _narrowed(columns.pop(n), [*axes])[1].astype(TYPES.get(stat, np.float64))
+        stats[stat] = columns.pop(n).astype(TYPES.get(stat, np.float64))
     if not columns:
         raise ArgumentError(f"`{argument}` holds no variables, only what its sampler did.")
-    held = {n: _narrowed(v, [*axes]) for n, v in storable_names(columns, argument).items()}
-    others = {n: ((*schema.SAMPLE_DIMS, *along), v) for n, (along, v) in held.items() if along}
-    used = {dim for along, _ in held.values() for dim in along}
-    labels = {axis: labels for axis, (_, labels) in axes.items() if axis in used}
-    labels |= {d: np.arange(n) for d, n in zip(schema.SAMPLE_DIMS, rows.shape, strict=False)}
-    scalars = gathered({n: v for n, (along, v) in held.items() if not along})
-    draws = dataset_of(scalars, argument).assign(others).assign_coords(labels)
-    groups = {schema.POSTERIOR: draws}
+    draws = dataset_of(gathered(storable_names(columns, argument)), argument)
+    numbers = {dim: np.arange(n) for dim, n in zip(schema.SAMPLE_DIMS, rows.shape, strict=True)}
+    groups = {schema.POSTERIOR: draws.assign_coords(numbers)}
     return groups | ({schema.SAMPLE_STATS: dataset_of(stats, argument)} if stats else {})
 
 
@@ -145,45 +133,6 @@ def _flat(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.set_axis(names, axis="columns")
 
 
-def _axes(frame: pd.DataFrame, draws: np.ndarray) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Find columns that tell the rows of a draw apart, and are the same in every draw: places, and their labels.
-
-    `draws` has the number of the chain and of the draw (2, row). There are none where a draw has one row.
-    """
-    import pandas as pd
-
-    rows = np.lexsort(draws[::-1])
-    begins = np.append(True, (np.diff(draws[:, rows]) != 0).any(axis=0))
-    several = np.diff(np.flatnonzero(begins), append=len(rows))
-    if several[0] == 1 or (several != several[0]).any():
-        return {}
-    of_draw = rows.reshape(-1, several[0])
-    found: dict[str, tuple[np.ndarray, np.ndarray]] = {}
-    cell, cells = np.zeros(len(rows), int), 1
-    for name in frame:
-        codes, labels = pd.factorize(frame[name])
-        each = np.sort(codes[of_draw], axis=1)
-        if each[0, 0] < 0 or len(labels) > several[0] or (each != each[0]).any():
-            continue
-        joint = cell * len(labels) + codes
-        if (finer := len(np.unique(joint[of_draw[0]]))) > cells:
-            cell, cells = joint, finer
-            labels = np.asarray(labels)
-            found[name] = codes, labels.astype(str) if labels.dtype == object else labels
-    return found if cells == several[0] == prod(len(ls) for _, ls in found.values()) else {}
-
-
-def _narrowed(values: np.ndarray, axes: list[str]) -> tuple[list[str], np.ndarray]:
-    """Take the axes off (chain, draw, ...) along which nothing varies, and name those that stay."""
-    along = list(axes)
-    for place, axis in reversed([*enumerate(axes, 2)]):
-        first = values.take([0], place)
-        if ((values == first) | (np.isnan(values) & np.isnan(first))).all():
-            values = values.take(0, place)
-            along.remove(axis)
-    return along, values
-
-
 def _numbers(column: Any, argument: str) -> np.ndarray:
     try:
         return np.asarray(column, np.float64)
@@ -207,9 +156,7 @@ def _widened(frame: pd.DataFrame, name: str, value: str, argument: str) -> pd.Da
     twice = frame.duplicated([*counting, name]).any()
     wide = frame.iloc[:0] if twice else frame.pivot(index=counting, columns=name, values=value)
     if twice or wide.size != len(frame):
-        raise ArgumentError(
-            f"`{argument}` lacks some variable in some draw, or has it twice: write one each."
-        )
+        raise ArgumentError(f"`{argument}` must have every variable exactly once in every draw.")
     return wide[list(frame[name].unique())].reset_index()
 
 

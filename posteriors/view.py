@@ -298,7 +298,7 @@ class View:
             return read(self.tree.attrs)
         except ValueError as error:
             raise ArgumentError(
-                f"`{self.argument}` has an attribute '{name}' that describes none; got "
+                f"attribute '{name}' of `{self.argument}` does not describe a network; got "
                 f"{str(self.attribute(name))[:60]!r}: delete the attribute, or take the posterior as it was made."
             ) from error
 

@@ -29,7 +29,7 @@ from .data import check_numbers, lacking
 from .home.errors import CmdStanNotFound, StanDataError, StanError, StanProgramError
 from .home.search import missing
 from .interpreter.runtime import InterpreterMissing, load
-from .interpreter.source import full_text, included_files, without_foreign_lines
+from .interpreter.source import full_text, included_files
 
 _OWN = re.compile(r"^stanli (?:\w+): ")
 _ABSENT = re.compile(r"^absent: (.+)$")
@@ -138,7 +138,6 @@ def _refusal(path: Path, data: Mapping[str, Any], done: Finished) -> Refused:
         raise lacking(absent[1], shown(path.name), data)
     if any(word in words for word in _PARSING) or "included itself" in words:
         words = words.replace("'string'", f"'{shown(path.name)}'")
-        words = without_foreign_lines(words, path)
         raise StanProgramError(f"{shown(path.name)} does not parse:\n{words}")
     if _SIZE in line:
         held = {name: np.asarray(value) for name, value in data.items()}

@@ -21,15 +21,12 @@ import re
 import shutil
 import subprocess
 import tempfile
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from filelock import FileLock, Timeout
-
-from onebasin.base.files.cache import make_user_cache, user_cache
-from onebasin.base.files.writing import sweep, working_folder
+from onebasin.base.files.cache import make_user_cache
+from onebasin.base.files.writing import working_folder
 from onebasin.base.processes.children import run_guarded
 from onebasin.base.text import shown
 
@@ -40,12 +37,10 @@ from .home.directory import (
     build_environment,
     build_flags,
     building_lock,
-    check_whole,
     unfit_character,
 )
 from .home.errors import CmdStanNotFound, StanProgramError
 from .home.search import bridge_folder, bridge_home, build_interface, find_cmdstan
-from .interpreter.source import without_foreign_lines
 
 if TYPE_CHECKING:
     from cmdstanpy import CmdStanModel
@@ -167,15 +162,12 @@ def _stanc(staged: Path, path: Path, where: Home, option: str) -> str:
             check=False,
         )
     except OSError as error:
-        check_whole(where.path)
         raise CmdStanNotFound(
             f"{command[0]} does not run: {error.strerror}; build that CmdStan (`make build` in its folder), or set "
             "CMDSTAN to another."
         ) from error
     if done.returncode:
-        check_whole(where.path)
         words = in_own_names(done.stderr.strip(), path)
-        words = without_foreign_lines(words, path)
         raise StanProgramError(f"{shown(path.name)} does not parse:\n{words}")
     return done.stdout
 
@@ -192,8 +184,6 @@ _CACHE = "programs"
 _SEAL = f"{NAME}.sha256"
 _OBJECT = f"{NAME}.o"
 _THREADS = "STAN_THREADS=true"
-_OURS = re.compile(r"[0-9a-f]{32}|.+-[0-9a-f]{16}", re.DOTALL)
-"""Names of entries; those that end in a shorter digest are of earlier versions, and are no longer read."""
 _SHOWN_LINES = 20
 
 
@@ -286,22 +276,6 @@ def _compiled(product: _Product, progress: Progress | None) -> Path:
     return entry / product.file
 
 
-def remove_compiled() -> int:
-    """Delete the compiled programs in the cache, and say how many there were.
-
-    One that is being compiled at this moment is left alone, and so is whatever else lies there.
-    """
-    removed = 0
-    sweep(user_cache(_CACHE))
-    for entry in user_cache(_CACHE).glob("*"):
-        if not _OURS.fullmatch(entry.name) or entry.is_symlink() or not entry.is_dir():
-            continue
-        with suppress(Timeout), FileLock(f"{entry}.lock", timeout=0):
-            removed += not (entry / _OBJECT).exists()  # which is no program yet
-            shutil.rmtree(entry, ignore_errors=True)
-    return removed
-
-
 def source_key(translation: Translation, where: Home) -> str:
     """Give the digest of all that decides what a program does: its text with all includes, CmdStan's version, flags."""
     digest = hashlib.sha256(translation.cpp)
@@ -355,7 +329,6 @@ def _fill(product: _Product, build: Path) -> None:
 
 def _make(product: _Product, build: Path, *variables: str) -> None:
     """Compile the C++ in a folder whose path make can take."""
-    check_whole(product.home.path)
     (build / f"{NAME}.hpp").write_bytes(product.translation.cpp)
     tool, path = os.environ.get("MAKE") or "make", product.path
     try:

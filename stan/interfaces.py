@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import json
 import weakref
-from abc import ABC, abstractmethod
 from ctypes import POINTER, c_bool, c_char, c_char_p, c_int, c_uint, c_void_p
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,10 +26,10 @@ type Signatures = dict[str, tuple[type | None, tuple[type, ...]]]
 """The types of functions' results and arguments."""
 
 
-class Opened(ABC):
-    """A loaded library; a base class for the kinds of libraries.
+class Opened:
+    """A loaded library; a base class for the kinds of libraries, which add functions of their own.
 
-    A handle is the address of a model: a program with its data.
+    A handle is the address of a model: a program with its data. The seeds of random numbers are below 2**32.
     """
 
     functions: ClassVar[Signatures] = {
@@ -54,34 +53,6 @@ class Opened(ABC):
         for name, (result, arguments) in self.functions.items():
             function = getattr(self._library, name)
             function.restype, function.argtypes = result, arguments
-
-    @abstractmethod
-    def construct(self, data: str, seed: int, report: ctypes._FuncPointer) -> int:
-        """Construct a model from data as JSON and return its handle; data that it refuses are a `StanDataError`.
-
-        `seed` (below 2**32) is for random numbers in the block `transformed data`. `report`, a `PRINT`, receives the
-        text that the program prints; the caller keeps it alive.
-        """
-
-    @abstractmethod
-    def variables(
-        self, handle: int, include_tp: bool, include_gq: bool
-    ) -> dict[str, tuple[int, ...]]:
-        """Return the shape of each variable."""
-
-    @abstractmethod
-    def rng(self, seed: int, chain: int) -> int:
-        """Construct the random number generator of a seed (below 2**32) and a chain, and return its address."""
-
-    @abstractmethod
-    def density_handles(
-        self, handle: int, propto: bool, jacobian: bool
-    ) -> tuple[int, int | None, bool, bool]:
-        """Return how to evaluate a kind of log density of a model.
-
-        That is the handle of the model that has it, that of a model whose log density has to be subtracted from it, if
-        any, and the values of `propto` and `jacobian` to pass to both. All handles live until `destruct(handle)`.
-        """
 
     def destruct(self, handle: int) -> None:
         """Free a model."""
@@ -140,7 +111,11 @@ class Interface(Opened):
         self.stan_version: str = self._library.onebasin_stan_version().decode()
 
     def construct(self, data: str, seed: int, report: ctypes._FuncPointer) -> int:
-        """Construct a model; see `Opened.construct`."""
+        """Construct a model from data as JSON and return its handle; data that it refuses are a `StanDataError`.
+
+        `seed` is for random numbers in the block `transformed data`. `report`, a `PRINT`, receives the text that the
+        program prints; the caller keeps it alive.
+        """
         error = c_char_p()
         handle = self._library.onebasin_construct(data.encode(), seed, report, ctypes.byref(error))
         if not handle:
@@ -162,14 +137,18 @@ class Interface(Opened):
     def density_handles(
         self, handle: int, propto: bool, jacobian: bool
     ) -> tuple[int, int | None, bool, bool]:
-        """Return the model itself, which has all kinds of log density."""
+        """Return how to evaluate a kind of log density: here the model itself has all kinds.
+
+        That is the handle of the model that has it, that of a model whose log density has to be subtracted from it, if
+        any, and the values of `propto` and `jacobian` to pass to both. All handles live until `destruct(handle)`.
+        """
         return handle, None, propto, jacobian
 
 
 class StanGenerator:
     """A stream of random numbers for generated quantities; used by one thread at a time."""
 
-    def __init__(self, interface: Opened, seed: int, chain: int) -> None:
+    def __init__(self, interface: Interface | Interpreted, seed: int, chain: int) -> None:
         self.handle = interface.rng(seed % 2**32, chain)
         weakref.finalize(self, interface.end_rng, self.handle)
 
@@ -228,7 +207,7 @@ class Interpreted(Opened):
         self._constructed: dict[int, _Constructed] = {}
 
     def construct(self, data: str, seed: int, report: ctypes._FuncPointer) -> int:
-        """Construct a model; see `Opened.construct`. The latest `report` receives what all models print."""
+        """Construct a model; see `Interface.construct`. The latest `report` receives what all models print."""
         _REPORTS[id(report)] = report
         self._library.bs_set_print_callback(_HAND_ON, None)
         try:
@@ -267,7 +246,7 @@ class Interpreted(Opened):
     def density_handles(
         self, handle: int, propto: bool, jacobian: bool
     ) -> tuple[int, int | None, bool, bool]:
-        """Return the models whose log densities give a kind of log density; see `Opened.density_handles`."""
+        """Return the models whose log densities give a kind of log density; see `Interface.density_handles`."""
         model = handle if propto else self._other(handle, "with constants")
         return model, None if jacobian else self._other(handle, "jacobian"), True, True
 

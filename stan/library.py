@@ -22,15 +22,13 @@ from onebasin.models.target import Target
 
 from .compile import compile_library, in_own_names
 from .home.errors import StanDataError, StanRunError
-from .interfaces import PRINT, Interface, Interpreted, Opened, StanGenerator
+from .interfaces import PRINT, Interface, Interpreted, StanGenerator
 from .native.library import FUNCTIONS, Entry, load
 from .program import StanProgram, definition, stan_program
 from .run import write_data
 from .trial import check_survives
 
 _LOG = logging.getLogger("onebasin.printed")
-STEP = 6.0554544523933429e-06
-"""The step of finite differences, as in `native/calls.c`: the third root of the rounding of a double."""
 
 
 class StanLibrary:
@@ -43,7 +41,7 @@ class StanLibrary:
 
     Parameters
     ----------
-    interface : Opened
+    interface : Interface or Interpreted
         The loaded library.
     path : Path
         The program, as it is called in messages.
@@ -57,7 +55,7 @@ class StanLibrary:
 
     def __init__(
         self,
-        interface: Opened,
+        interface: Interface | Interpreted,
         path: Path,
         data: str,
         *,
@@ -190,42 +188,6 @@ class StanLibrary:
         entry = self.density_entry(propto=propto, jacobian=jacobian)
         self._call("gradients", entry, len(rows), rows, values, gradients)
         return values.reshape(lead)[()], gradients.reshape(*lead, self.dim)
-
-    def log_density_hessian(
-        self, point: ArrayLike, *, propto: bool = True, jacobian: bool = True
-    ) -> tuple[float, np.ndarray, np.ndarray]:
-        """Evaluate the log density, its gradient and its Hessian, by differences of gradients, at one point.
-
-        Parameters
-        ----------
-        point : array, (dim,)
-            Where.
-        propto, jacobian : bool
-            As of `log_density`.
-
-        Returns
-        -------
-        float
-            The log density.
-        array, (dim,)
-            Its gradient.
-        array, (dim, dim)
-            Its Hessian.
-
-        Raises
-        ------
-        StanRunError
-            Also where the program rejects the point or one of its neighbours.
-        """
-        centre = self._rows("point", np.asarray(point, dtype=float).ravel(), self.dim)[0]
-        steps = np.diag(STEP * np.maximum(1.0, np.abs(centre[0])))
-        rows = np.concatenate([centre, centre + steps, centre - steps])
-        values, gradients = np.empty(len(rows)), np.empty_like(rows)
-        entry = self.density_entry(propto=propto, jacobian=jacobian)
-        self._call("gradients", entry, len(rows), rows, values, gradients, reject=True)
-        ahead, behind = np.split(gradients[1:], 2)
-        slopes = (ahead - behind) / (2 * steps.diagonal()[:, None])
-        return float(values[0]), gradients[0], 0.5 * (slopes + slopes.T)
 
     def constrain(
         self,
@@ -385,14 +347,14 @@ class StanLibrary:
         addresses = map(self._interface.address, FUNCTIONS)
         return Entry(model, minus, self.dim, count, *flags, self._interface.lenient, *addresses)
 
-    def _call(self, name: str, entry: Entry, *arguments: Any, reject: bool = False) -> None:
-        """Call a function of `calls.c`. Values show rejected points, unless those are to `reject` the whole call."""
+    def _call(self, name: str, entry: Entry, *arguments: Any) -> None:
+        """Call a function of `calls.c`; values show rejected points."""
         error = ctypes.c_char_p()
         function = getattr(self._native, f"onebasin_{name}")
         passed = (a.ctypes.data if isinstance(a, np.ndarray) else a for a in arguments)
         code = function(ctypes.byref(entry), *passed, ctypes.byref(error))
         words = in_own_names(self._interface.take(error), self._path)
-        if code < 0 or (code and reject):
+        if code < 0:
             raise StanRunError(f"{shown(self._path.stem)} fails:\n{words}")
 
 
@@ -490,7 +452,7 @@ def open_library(
     if not isinstance(program, StanProgram):
         program = definition(stan_program(program, data))
     choice = program.chosen(engine)
-    interface: Opened
+    interface: Interface | Interpreted
     if choice.accepted is not None:
         interface, info = Interpreted(choice.accepted), choice.accepted.info
     else:

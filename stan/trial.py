@@ -16,8 +16,8 @@ from onebasin.base.processes.children import ending, run_guarded
 from onebasin.base.text import shown
 
 from .home.errors import StanRunError
-from .interpreter.check import trial_points
 from .interpreter.driver import bound_memory
+from .interpreter.model import trial_points
 
 _PRINT = ctypes.CFUNCTYPE(None, ctypes.POINTER(ctypes.c_char), ctypes.c_int)
 

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from onebasin.base.checks import choose
+
+if TYPE_CHECKING:
+    from .lab.study import Study
 
 
 @dataclass(frozen=True)
@@ -48,3 +55,10 @@ STUDIES: Mapping[str, StudyEntry] = MappingProxyType(
         ),
     }
 )
+
+
+def find_study(name: str) -> Study:
+    """Load a study by name; refuses one that there is not, and lists those that there are."""
+    choose("NAME", name, STUDIES)
+    study: Study = import_module(STUDIES[name].module, __package__).STUDY
+    return study

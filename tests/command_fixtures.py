@@ -21,7 +21,7 @@ from onebasin.inference.mcmc.chain_files import ChainPlace, Gathered, Standing
 from onebasin.inference.runs.posterior import build
 from onebasin.models import NetworkTarget
 from onebasin.stan.home.search import find_cmdstan
-from onebasin.studies.lab import Cell, Outcomes
+from onebasin.studies.lab.study import Cell, Outcomes
 
 NORMAL = """
 data { int<lower=1> n; vector[n] y; }

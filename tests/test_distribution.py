@@ -179,14 +179,3 @@ def test_installed_wheel_works_without_its_source_and_beside_others(installed, c
     _run(installed / "python", "-c", SMOKE.replace("@VERSION", VERSION), cwd=crowded)
     assert "<table" in (crowded / "report.html").read_text()
     assert '"rhat"' in _run(installed / "onebasin", "diagnose", "run.nc", "--json", cwd=crowded)
-
-
-def test_installed_command_answers(installed, crowded):
-    assert "diagnose" in _run(installed / "onebasin", "--help", cwd=crowded)
-    assert _run(installed / "onebasin", "--version", cwd=crowded).strip() == VERSION
-
-
-def test_pystan_is_found_whoever_is_imported_first(installed, crowded):
-    for order in ("onebasin, stan", "stan, onebasin"):
-        script = f"import {order}; import onebasin.stan; assert stan.mine == 'stan'"
-        _run(installed / "python", "-c", script, cwd=crowded)

@@ -1,7 +1,5 @@
 """Networks as scikit-learn estimators: its own checks, and that predictions are those of the posterior."""
 
-import pickle
-
 import numpy as np
 import pytest
 from scipy.special import logsumexp
@@ -54,19 +52,6 @@ def test_predictions_are_those_of_the_draws_in_the_units_of_the_targets(fitted, 
 
 def test_the_verdict_is_that_of_the_posterior(fitted):
     assert fitted.verdict_ == ob.diagnose(fitted.posterior_).verdict
-
-
-def test_a_compact_copy_predicts_nearly_as_the_draws_do_and_is_small(fitted, data):
-    x, _ = data
-    short = ob.approximations.DistillationSettings(iterations=500, points=500, batch_size=64)
-    small = pickle.loads(pickle.dumps(fitted.compact(settings=short, seed=1)))
-    assert len(pickle.dumps(small)) < 1e6
-    assert small.verdict_ == fitted.verdict_
-    (mean, sd), (exact, spread) = (each.predict(x, return_std=True) for each in (small, fitted))
-    assert np.abs(mean - exact).mean() < 0.25 * spread.mean()
-    assert 0.7 < sd.mean() / spread.mean() < 1.4
-    with pytest.raises(ob.OnebasinError, match="draws are gone"):
-        small.compact()
 
 
 def test_classes_keep_their_labels(data):

@@ -154,15 +154,6 @@ def test_imported_packages_are_declared(project):
                     )
 
 
-def test_python_versions_agree(project):
-    assert (ROOT / ".python-version").read_text().strip() == "3.12"
-    assert project["requires-python"] == ">=3.12"
-    tools = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]
-    assert tools["ruff"]["target-version"] == "py312"
-    assert tools["mypy"]["python_version"] == "3.12"
-    assert re.search(r"^MIN_PYTHON := 3\.12$", (ROOT / "Makefile").read_text(), re.MULTILINE)
-
-
 def test_version_is_written_once(project):
     version = project["version"]
     assert importlib.metadata.version("onebasin") == version
@@ -189,69 +180,3 @@ def test_installed_interpreter_is_one_that_was_compared_with_cmdstan(project):
     assert asked.specifier.contains(version)
     records = (ROOT / "benchmarks" / "interpreter" / "record").rglob("*")
     assert any(version in path.name for path in records), f"no record of stanli {version}"
-
-
-MACOS = [f"macosx_{major}_0" for major in (15, 14, 13, 12, 11)]
-LINUX = [f"manylinux_2_{minor}" for minor in (34, 31, 28, 27, 24, 17, 12, 5)]
-PLATFORMS = {
-    ("linux", "x86_64"): [f"{name}_x86_64" for name in (*LINUX, "manylinux2014")],
-    ("linux", "aarch64"): [f"{name}_aarch64" for name in (*LINUX, "manylinux2014")],
-    ("darwin", "arm64"): [f"{name}_{kind}" for name in MACOS for kind in ("arm64", "universal2")],
-    ("darwin", "x86_64"): [
-        f"{name}_{kind}"
-        for name in (*MACOS, "macosx_10_15", "macosx_10_13", "macosx_10_12", "macosx_10_9")
-        for kind in ("x86_64", "universal2")
-    ],
-    ("win32", "AMD64"): ["win_amd64"],
-}
-"""Tags of wheels by `sys_platform` and `platform_machine`."""
-WITHOUT = {("darwin", "x86_64"): {"jaxlib"}}
-"""Packages without a wheel on a platform: JAX has left Macs with Intel processors."""
-
-
-def pins(system: str, machine: str) -> list[str]:
-    """Return the pins of the base lock that hold on a platform."""
-    where = {
-        "sys_platform": system,
-        "platform_machine": machine,
-        "platform_system": {"linux": "Linux", "darwin": "Darwin", "win32": "Windows"}[system],
-        "os_name": "nt" if system == "win32" else "posix",
-        "python_version": "3.12",
-        "python_full_version": "3.12.0",
-        "platform_python_implementation": "CPython",
-        "implementation_name": "cpython",
-    }
-    lines = (ROOT / "requirements.lock").read_text().replace("\\\n", "").splitlines()
-    held = [Requirement(line.split(" --hash=")[0]) for line in lines if not line.startswith("#")]
-    return [
-        f"{each.name}{each.specifier}"
-        for each in held
-        if (each.marker is None or each.marker.evaluate(where))
-        and each.name not in WITHOUT.get((system, machine), set())
-    ]
-
-
-def pip(*words: str) -> subprocess.CompletedProcess[str]:
-    """Run pip to its end."""
-    command = [sys.executable, "-m", "pip", *words]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
-
-
-@pytest.fixture(scope="module")
-def index() -> None:
-    """Skip where pip reaches no package index."""
-    asked = ("install", "--dry-run", "--ignore-installed", "--no-deps", "--retries=0", "stanio")
-    done = pip(*asked)
-    if done.returncode:
-        pytest.skip("pip reaches no package index")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("platform", PLATFORMS, ids="-".join)
-def test_every_locked_package_has_a_wheel(index, tmp_path, platform):
-    tags = [f"--platform={tag}" for tag in PLATFORMS[platform]]
-    how = ("--only-binary=:all:", "--no-deps", "--python-version=3.12", "--implementation=cp")
-    done = pip(
-        "install", "--quiet", "--dry-run", f"--target={tmp_path}", *how, *tags, *pins(*platform)
-    )
-    assert done.returncode == 0, done.stderr

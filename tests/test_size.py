@@ -16,7 +16,7 @@ LIMITS = {
     "analysis": 21_674,
     "inference": 21_455,
     "truth": 1_363,
-    "studies": 5_483,
+    "studies": 5_346,
     "cli": 3_145,
     "onebasin": 439,
     "tests": 42_602,

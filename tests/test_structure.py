@@ -39,6 +39,13 @@ def files(package: str, root: Path = ROOT) -> list[Path]:
     return sorted((root / package).rglob("*.py"))
 
 
+def imported_by_name(node: ast.AST) -> str:
+    """Return the module that `import_module` imports; "" of anything else, and of a name that is computed."""
+    if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
+        return next((str(a.value) for a in node.args[:1] if isinstance(a, ast.Constant)), "")
+    return ""
+
+
 def imported(tree: ast.AST) -> Iterator[tuple[int, str]]:
     """Yield line and module of every import wherever it stands, with the dots of relative ones."""
     for node in ast.walk(tree):
@@ -48,9 +55,8 @@ def imported(tree: ast.AST) -> Iterator[tuple[int, str]]:
             yield from ((node.lineno, f"onebasin.{alias.name}") for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             yield node.lineno, "." * node.level + (node.module or "")
-        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
-            names = [arg.value for arg in node.args[:1] if isinstance(arg, ast.Constant)]
-            yield from ((node.lineno, str(name)) for name in names)
+        elif name := imported_by_name(node):
+            yield node.lineno, name
 
 
 def upward(package: str, root: Path = ROOT) -> list[str]:
@@ -75,7 +81,8 @@ def upward(package: str, root: Path = ROOT) -> list[str]:
 def circle(package: Path, *, folders: bool) -> str:
     """Return a circle of a package's files, or of its folders (its loose files are one), as an arrow; "" without one.
 
-    Imports inside functions and under `TYPE_CHECKING` count: postponing one hides a circle and does not open it.
+    Imports inside functions and under `TYPE_CHECKING` count, and those by `import_module`: postponing one hides a
+    circle and does not open it. Places of implementations, which `engines` finds by their names, are data.
     """
     known = {}
     for path in sorted(package.rglob("*.py")):
@@ -91,12 +98,19 @@ def circle(package: Path, *, folders: bool) -> str:
         here = [part for part in name.split(".") if part]
         inside = here if path.name == "__init__.py" else here[:-1]
         for statement in ast.walk(parsed(path)):
-            if not isinstance(statement, ast.ImportFrom) or not statement.level:
+            names = [""]
+            if isinstance(statement, ast.ImportFrom):
+                names = [alias.name for alias in statement.names]
+                module = "." * statement.level + (statement.module or "")
+            else:
+                module = imported_by_name(statement)
+            module = re.sub(rf"^onebasin\.{package.name}\b", "." * (len(inside) + 1), module)
+            level = len(module) - len(module.lstrip("."))
+            if not level:
                 continue
-            base = inside[: len(inside) - statement.level + 1]
-            start = ".".join([*base, *(statement.module or "").split(".")]).strip(".")
-            for alias in statement.names:
-                full = f"{start}.{alias.name}".strip(".")
+            start = ".".join([*inside[: len(inside) - level + 1], module.lstrip(".")]).strip(".")
+            for imports in names:
+                full = f"{start}.{imports}".strip(".")
                 target = full if full in known else start
                 if not folders or (name and target):  # a package's face only hands names on
                     graph[node(name)] |= {node(target)} - {node(name)}
@@ -134,7 +148,14 @@ def test_a_planted_import_is_found(tmp_path, package, source):
     assert len(upward(package, tmp_path)) == 1
 
 
-@pytest.mark.parametrize("text", ["from .b import y", "def f():\n    from . import b"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from .b import y",
+        "def f():\n    from . import b",
+        "def f():\n    import_module('.b', __package__)",
+    ],
+)
 def test_a_planted_circle_is_found(tmp_path, text):
     """Of two folders whose files make none, and of two files."""
     for case in ("folders", "files"):

@@ -17,12 +17,11 @@ import json
 import math
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from statistics import NormalDist
 from typing import Any
 
-import jax
 import numpy as np
 import pandas as pd
 import xarray as xr
@@ -33,31 +32,20 @@ from onebasin.analysis.alignment import align
 from onebasin.analysis.alignment.reference import AlignmentTarget
 from onebasin.analysis.discovery.resolve import resolve
 from onebasin.analysis.summaries.judged_draws import deciding, rhat_of_entries
-from onebasin.base.errors import StudyError
 from onebasin.base.files.netcdf import write_tree
 from onebasin.base.files.writing import replacing
 from onebasin.base.jsonable import json_safe
-from onebasin.base.precision import precision
 from onebasin.base.processes.libraries import prepare_jax, quieten_stan
 from onebasin.base.run_log import notice
-from onebasin.inference import log_density
-from onebasin.inference.density.numpyro import NumpyroDensity
-from onebasin.inference.density.symmetry import TOLERANCE
-from onebasin.inference.runs import provenance
-from onebasin.inference.runs.origin import origin_of
-from onebasin.inference.runs.posterior import build
-from onebasin.models import Symmetry, Target
+from onebasin.inference.runs import origin
 from onebasin.models.symmetry import words
-from onebasin.models.symmetry.blocks import Block, axes_of, discrete, equal_modes, to_json
-from onebasin.models.symmetry.canonical import canonical, ordered_by
-from onebasin.models.symmetry.elements import Permuted, Swapped
-from onebasin.models.symmetry.group import Group
-from onebasin.models.symmetry.plain import plain_view
+from onebasin.models.symmetry.blocks import to_json
 from onebasin.posteriors import schema
-from onebasin.posteriors.draws import Draws, event_shapes
+from onebasin.posteriors.draws import Draws
 from onebasin.posteriors.references import FOLDER, names
 from onebasin.posteriors.view import View, as_view
 
+from .labelling import Labelling, one_copy
 from .problems import PROBLEMS, Problem
 
 DRAWS = 1000
@@ -66,156 +54,6 @@ NUM_DRAWS, RHAT, LAG1, EFMI, MIN_CHAINS = 10_000, 1.01, 0.05, 0.2, 4
 """posteriordb's criteria."""
 BY_THINNING = ("ess_within_bounds", "abs_mean_lag1_ac_below_0_05", "r_hat_below_1_01")
 """Checks that more thinning can fix."""
-Arrays = dict[str, np.ndarray]
-
-
-# The canonical labelling: centres and scales, fixed once, with which every draw is matched.
-
-
-@dataclass(frozen=True, eq=False)
-class Labelling:
-    """Replace a draw by the one of its equal copies that minimises sum(((x - centre) / scale)^2) over moved entries.
-
-    Centres and scales are the moments of the diagonal Gaussian that `align` fits to the first half of the chains,
-    rounded to five digits and in canonical order. They are part of the reference: the draws of another seed are matched
-    with the same numbers.
-    """
-
-    centre: Mapping[str, np.ndarray]  # (*event) of every variable that the symmetry moves.
-    scale: Mapping[str, np.ndarray]
-    canonical: str  # The order of the centres, in words.
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the labelling as the file's information records it."""
-        return {
-            "rule": "Every draw is replaced by the one of its equal copies that minimises the sum, over all entries "
-            "that the symmetry moves, of ((value - centre) / scale)^2; centre and scale are fixed numbers, fitted to "
-            "the first half of the chains of the first reference.",
-            "canonical": self.canonical,
-            "centre": {name: value.tolist() for name, value in self.centre.items()},
-            "scale": {name: value.tolist() for name, value in self.scale.items()},
-        }
-
-    @classmethod
-    def from_json(cls, said: Mapping[str, Any]) -> Labelling:
-        """Read it back."""
-        centre, scale = (
-            {name: np.asarray(value, np.float64) for name, value in said[word].items()}
-            for word in ("centre", "scale")
-        )
-        return cls(centre, scale, str(said["canonical"]))
-
-    @classmethod
-    def fitted(cls, view: View, symmetry: Symmetry) -> Labelling:
-        """Fit centres and scales to the first half of the chains."""
-        half = view.part("chain", slice(0, max(1, view.num_chains // 2)))
-        target = align(half, symmetry, restarts=2).target
-        centre = {name: np.array(value, np.float64) for name, value in target.centre.items()}
-        scale = {
-            name: np.broadcast_to(
-                target.units.unit[name] / np.sqrt(np.asarray(target.reference.weight[name])),
-                centre[name].shape,
-            ).copy()
-            for name in centre
-        }
-        said = []
-        for block in plain_view(discrete(symmetry), event_shapes(view.posterior)).blocks:
-            centre, scale, rule = _ordered(block, centre, scale)
-            said.append(rule)
-        for arrays in (centre, scale):
-            for name, values in arrays.items():
-                rounded = [float(f"{value:.4e}") for value in values.ravel()]
-                arrays[name] = np.array(rounded).reshape(values.shape)
-        return cls(centre, scale, "; ".join(said))
-
-
-def _ordered(block: Block[Any], centre: Arrays, scale: Arrays) -> tuple[Arrays, Arrays, str]:
-    """Move centres and scales by one element: signs first, then places."""
-    if not block.axes:  # whole variables that change sign or become complements
-        name = (*block.flipped, *block.complemented)[0]
-        values = centre[name].ravel()
-        if block.flipped:
-            turn = values[np.abs(values).argmax()] < 0
-            said = f"the sign of {', '.join(block.flipped)} by which the largest centre of {name} is positive"
-        else:
-            turn = values.mean() > 0.5
-            said = f"{', '.join(block.complemented)} by which the mean of {name}'s centres is at most 1/2"
-        return _moved(block, Swapped(np.array([turn])), centre), scale, said
-    name = (*block.flipped, *block.axes)[0]
-    axis = axes_of(block.axes[name])[0]
-    rows = np.moveaxis(centre[name], axis, 0).reshape(centre[name].shape[axis], -1)
-    signs = None
-    said = f"places of {', '.join(block.axes)} in increasing order of the mean of {name}'s centres"
-    if block.flipped:
-        largest = np.take_along_axis(rows, np.abs(rows).argmax(axis=1)[:, None], axis=1)[:, 0]
-        signs = np.where(largest < 0, -1.0, 1.0)
-        rows = rows * signs[:, None]
-        said = f"signs by which the largest centre of each part of {name} is positive, then {said}"
-    order = np.argsort(rows.mean(axis=1), kind="stable")
-    part = Permuted(order[None], None if signs is None else signs[order][None])
-    scaled = block.of_variances(part)
-    return _moved(block, part, centre), _moved(*scaled, scale) if scaled else scale, said
-
-
-def _moved(block: Block[Any], part: Any, values: Arrays) -> Arrays:
-    """Move one point, its variables without axes of draws."""
-    moved = block.act({name: value[None] for name, value in values.items()}, *part)
-    return {name: np.asarray(value)[0] for name, value in moved.items()}
-
-
-# One copy of a posterior: draws of a model with a symmetry as draws of the same model with its components in order.
-
-
-def one_copy(
-    run: xr.DataTree, sampled: Target, target: Target
-) -> tuple[xr.DataTree, dict[str, Any]]:
-    """Put every draw of `sampled` in order, as a posterior of `target`, which has the same variables; say how.
-
-    Let G be the finite group of the first model's symmetry, let both have normalised priors p and q, and the same
-    likelihood. Points in order have probability 1 / |G| under p. So if q = |G| p at all of them, q has no mass
-    elsewhere, and drawing from the second posterior is drawing from the first and putting components in order. That is
-    checked at every draw: it is a `StudyError` if it does not hold. Chains so run where there is no wall at equal
-    biases. `lp` is that of the target, every other statistic that of the chains.
-    """
-    symmetry = equal_modes(sampled.symmetry)
-    posterior = run[schema.POSTERIOR].to_dataset()
-    lead = (posterior.sizes["chain"], posterior.sizes["draw"])
-    values = {
-        str(name): array.values.reshape(-1, *array.shape[2:])
-        for name, array in posterior.data_vars.items()
-    }
-    moved = canonical(symmetry, values)
-    draws = {n: v.reshape(*lead, *v.shape[1:]) for n, v in moved.items()}
-    stats = {str(n): a.values for n, a in run[schema.SAMPLE_STATS].to_dataset().data_vars.items()}
-    with precision("float64"):
-        # With the Jacobian of the target's own charts, as a chain of it would record.
-        density = NumpyroDensity.of(target)
-        vectors = jax.vmap(density.unconstrain)({name: moved[name] for name in density.names})
-        lp = np.asarray(jax.jit(jax.vmap(density.log_density))(vectors), np.float64)
-    stats[schema.LP] = lp.reshape(lead)
-    tree = build(target, draws, stats, {}, origin=origin_of(target, "numpyro"), predictive_mb=0)
-    tree.attrs = {**run.attrs, **tree.attrs}
-    difference = (log_density(target, tree) - log_density(sampled, tree)).values
-    log_copies = Group(symmetry, {n: v.shape[1:] for n, v in moved.items()}).log_order
-    if not np.all(np.abs(difference - log_copies) <= TOLERANCE):
-        raise StudyError(
-            f"`quotient_of` of {target.name} is {sampled.name}, but at draws of that model with their components in "
-            f"order the log densities differ by {difference.min():.6g} to {difference.max():.6g} nats instead of "
-            f"{log_copies:.6g}, the logarithm of the number of equal copies; state the two with the same likelihood, "
-            "and with priors that are normalised."
-        )
-    increasing = [ordered_by(block, moved) for block in symmetry if block.axes]
-    unlike = [(moved[n] != v).reshape(len(v), -1).any(axis=1) for n, v in values.items()]
-    return tree, {
-        "rule": f"Every draw of {sampled.name} is replaced by the one of its equal copies in which "
-        f"{' and '.join(increasing)} increases.",
-        "of": sampled.name,
-        "symmetry": [words.spell(block) for block in symmetry],
-        "increasing": increasing,
-        "share_moved": round(float(np.any(unlike, axis=0).mean()), 5),
-        "log_copies": float(log_copies),
-        "log_density_difference": [float(difference.min()), float(difference.max())],
-    }
 
 
 # The criteria.
@@ -400,8 +238,8 @@ def make(
         "keywords": list(problem.keywords),
         "added_by": "onebasin.truth.making",
         "added_date": schema.now()[:10],
-        "versions": provenance.versions(),
-        "machine": provenance.machine(engine),
+        "versions": origin.versions(),
+        "machine": origin.machine(engine),
     }
     tree.attrs[schema.SYMMETRY] = to_json(symmetry)
     _write(folder, problem.name, tree, variables, every, tables, info)

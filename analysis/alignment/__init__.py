@@ -3,12 +3,11 @@
 - `align` moves every draw to a reference and returns an `Alignment`;
 - `switching` measures how much components change places within chains, and whether alignment brought
   draws closer than it brings noise;
-- `element_of` reads saved elements back.
 """
 
 from .align import align
-from .alignment import Alignment, element_of
+from .alignment import Alignment
 from .reference import AlignmentRule
 from .switching import Switching, switching
 
-__all__ = ["Alignment", "AlignmentRule", "Switching", "align", "element_of", "switching"]
+__all__ = ["Alignment", "AlignmentRule", "Switching", "align", "switching"]

@@ -33,8 +33,7 @@ from onebasin.posteriors.draws import event_shapes
 from onebasin.posteriors.view import DensityAtDraws, Posterior, View, as_view
 
 from ..discovery.companions import nearly_exchangeable
-from ..discovery.density import LISTED, advice, check_left_behind
-from ..discovery.resolve import Resolved, resolve
+from ..discovery.resolve import LISTED, Resolved, advice, check_left_behind, resolve
 from .alignment import Alignment
 from .descent import Matched, MatchingProblem, iterate, match
 from .draws import MAX_BYTES, Arrays, take, workers
@@ -76,6 +75,7 @@ def align(
     progress: Progress | None = None,
     log_density: DensityAtDraws | None = None,
     apply: Callable[[Any, Any], Any] | None = None,
+    diagnosis: Any = None,
 ) -> Alignment:
     """Align a posterior's draws, or trained networks of any architecture.
 
@@ -124,6 +124,9 @@ def align(
         has to stay the same up to rounding.
     apply : callable, optional
         Of networks: from a network's parameters and `x` to its outputs, which the symmetry has to leave unchanged.
+    diagnosis : Diagnosis, optional
+        The result of `ob.diagnose` for this posterior, if it is at hand. It holds the alignment by these defaults, and
+        the symmetry of the draws, which is then not searched for again.
 
     Returns
     -------
@@ -182,8 +185,11 @@ def align(
         max_sweeps=max_sweeps,
         seed=seed,
     )
+    done = None if diagnosis is None or symmetry is not None else diagnosis.aligned
+    if done is not None and not scales and replace(done.alignment.rule, scales={}) == rule:
+        return replace(done.alignment, found=diagnosis.exchangeable)
     view = as_view(posterior, log_density=log_density)
-    resolved = choose_symmetry(view, symmetry)
+    resolved = choose_symmetry(view, done.alignment.symmetry if done else symmetry)
     activations = choose_inputs(view, cost, x)
     with workers(threads) as team:
         find = partial(
@@ -223,7 +229,6 @@ def align(
         source=view,
         symmetry=resolved.blocks,
         found=resolved.words,
-        found_few=resolved.few_places,
         rule=rule,
         element=whole_element(features, matched.swept.parts),
         target=AlignmentTarget(matched.reference, units),

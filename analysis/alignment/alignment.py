@@ -2,8 +2,7 @@
 
 Convention: arrays of elements are (chain, draw, component); entry j of a permutation is the component, as
 numbered in the draw as it came, that has become component j. Draws are moved in memory where they are there, else a
-piece at a time from their file to a scratch. `Alignment.to_dataset` is a group for the posterior's file, `element_of`
-reads it back.
+piece at a time from their file to a scratch. `Alignment.to_dataset` is a group for the posterior's file.
 
 Integers that are numbers of components, as allocations are, get the numbers of the new places. No block names them:
 they take values, not places. Which variables they are is read from the draws: their values are numbers of components,
@@ -14,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import product
 from math import prod
 from operator import itemgetter
@@ -36,8 +35,7 @@ from onebasin.posteriors.draws import event_shapes
 from onebasin.posteriors.scratch import Scratch, close_with
 from onebasin.posteriors.view import View
 
-from ..discovery.density import DensityCheck, compare_densities, spelt
-from ..discovery.resolve import resolve
+from ..discovery.resolve import DensityCheck, compare_densities, resolve, spelt
 from .draws import workers
 from .reference import AlignmentRule, AlignmentTarget
 
@@ -60,8 +58,6 @@ class Alignment(Shown):
         How; `text` says it in plain words.
     found : tuple of str
         Words of the symmetry's blocks where nothing declared it and the draws themselves showed it; else empty.
-    found_few : tuple of str
-        The same for the components alone that change places in the draws, where others do not.
     element : Element
         One group element a draw, leading axes (chain, draw).
     target : AlignmentTarget
@@ -85,7 +81,6 @@ class Alignment(Shown):
     distance_before: PerDraw
     distance_after: PerDraw
     found: tuple[str, ...] = ()
-    found_few: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
@@ -114,9 +109,6 @@ class Alignment(Shown):
             )
             if self.density:
                 return told
-            if self.found_few:
-                few = " and ".join(f"`{word}`" for word in self.found_few)
-                told += f" If only the components that change places here are alike, declare {few}."
             return f"{told} The alignment itself was not checked: no log density is at hand."
         if self.density is not None and self.density.unchecked:
             return self.density.sentence
@@ -307,20 +299,6 @@ def _filed(variables: Mapping[str, xr.DataArray], group: Group, element: Element
         scratch.remove()
         raise
     return scratch.tree({}, lazy=True)
-
-
-def element_of(dataset: xr.Dataset, symmetry: Symmetry) -> Element:
-    """Read the elements back from what `Alignment.to_dataset` made."""
-
-    def array(place: int, word: str) -> np.ndarray:
-        name = f"block{place}_{word}"
-        if name not in dataset:
-            raise ArgumentError(
-                f"`dataset` lacks {name}; give the group `alignment` that was saved with this symmetry."
-            )
-        return dataset[name].values
-
-    return tuple(block.read_part(partial(array, place)) for place, block in enumerate(symmetry))
 
 
 LOOKED_AT = 200

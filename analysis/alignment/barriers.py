@@ -1,18 +1,13 @@
 """Trained networks, and draws of a network: aligned one to another, transpositions, and the loss between them.
 
-Convention: weights and biases are arrays (network, ...) by variable. Alignment is that of Git Re-Basin (Ainsworth,
-Hayase and Srinivasa 2023): whole units in their own scale, by permutations, and by changes of sign where the
-activation is odd, which no transposition counts; scalings stay as they are. A permutation of n components with c
-cycles is a product of n - c transpositions and of no fewer (Xiao, Liu and Bamler 2023, section 2, "NoT").
+Networks are arrays (network, ...) by variable. Alignment is that of Git Re-Basin (Ainsworth, Hayase and Srinivasa
+2023): whole units in their own scale, by permutations, and by changes of sign where the activation is odd, which no
+transposition counts. A permutation of n components with c cycles is a product of n - c transpositions and of no fewer
+(Xiao, Liu and Bamler 2023, section 2).
 
-At t between 0 and 1 the weights are (1 - t) first + t second (Xiao, Liu and Bamler 2023, Figure 2, whose text
-writes lambda - 1 for 1 - lambda). The barrier is the largest excess of the loss over the straight line between
-the losses of the ends (Frankle et al. 2020; Ainsworth, Hayase and Srinivasa 2023, definition 2.1, there
-halfway between the ends' losses): 0 where the loss is convex along the line. Weights enter as they are: aligned
-or not is the caller's choice, and comparing both is the purpose.
-
-Pairs of draws come from different chains where there are several. The loss is the mean negative log likelihood of
-the data, in nats; noise that was inferred is the same all along the line, so that a barrier is the weights' own.
+At t between 0 and 1 the weights are (1 - t) first + t second. The barrier is the largest excess of the loss over the
+straight line between the losses of the ends (Frankle et al. 2020): 0 where the loss is convex along the line. The loss
+is the mean negative log likelihood of the data, in nats; noise that was inferred is the same all along the line.
 """
 
 from __future__ import annotations

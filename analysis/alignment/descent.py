@@ -1,28 +1,16 @@
-"""Coordinate descent over the blocks of a symmetry, for all draws at once.
+"""Coordinate descent over the blocks of a symmetry, for all draws at once, to a fixed or an estimated reference.
 
 One sweep gives every block its best element in turn, the others held. A block is settled while no block that shares
-a variable with it has moved since it was solved, and is passed over; a draw whose blocks are all settled is done. A
-single block is solved exactly; blocks that share a variable, or a permutation on two axes, end in a local optimum
-(Ainsworth, Hayase and Srinivasa 2023, algorithm 1), so that random starts are tried after the first one and each
-draw keeps its cheapest.
+a variable with it has moved since it was solved. A single block is solved exactly; blocks that share a variable end in
+a local optimum (Ainsworth, Hayase and Srinivasa 2023, algorithm 1), so that random starts may be tried.
 
-Alignment with a reference that is estimated from the aligned draws themselves.
+A mean or a diagonal Gaussian is estimated from the aligned draws themselves, and both are improved in turn: k-means
+with one cluster modulo the group, and Stephens's (2000) algorithm for a Gaussian. The mean is defined up to one element
+of the group, which is fixed so that the first start's components keep the labels they came with.
 
-All draws are matched with one of them, then the mean (or a diagonal Gaussian) of the aligned draws and the
-draws' elements are improved in turn, which lowers the total cost at every step: k-means with one
-cluster modulo the group, and Stephens's (2000) algorithm for a Gaussian. It ends in a local optimum, so
-several draws may be tried as the start; the cheapest end counts. The mean is defined up to one element of
-the group, which is fixed so that the first start's components keep the labels they came with.
-
-Where a variable's other axis is moved by one other block (a
-network's weights between two hidden layers), the reference is moved back instead of the draws being moved: then
-whole rows of one matrix are copied, and not columns of every draw.
-
-The first element of a draw does not depend on how the draw's components are numbered. Blocks are solved one after the
-other, each only on variables whose other axes are settled: the first hidden layer of a network by its incoming weights,
-the second by weights from units that are matched by then, and so on. Where a block has no such variable, components
-are compared by their sorted entries. Descent from here gives the same result for every labelling of the input, which a
-start at the labels as they came (Ainsworth, Hayase and Srinivasa 2023, algorithm 1) does not.
+The first element of a draw does not depend on how its components are numbered: blocks are solved one after the other,
+each only on variables whose other axes are settled, or by sorted entries where it has none. So descent gives the same
+result for every labelling of the input.
 """
 
 from __future__ import annotations
@@ -31,7 +19,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -43,7 +31,7 @@ from onebasin.models.symmetry.group import Group
 from .draws import Arrays, Parts, Workers, bare, copy, move, put, take
 from .features import Features
 from .reference import AlignmentReference, AlignmentRule, Moments, about, distance
-from .solving import ELEMENTS_AT_ONCE, method, of_one_variance, single_numbers, solve
+from .solving import ELEMENTS_AT_ONCE, method, solve
 
 Flags = Bool[np.ndarray, "draw block"]
 Values = Mapping[str, np.ndarray]
@@ -90,27 +78,8 @@ def solve_among(
     reference: AlignmentReference,
 ) -> Part:
     """Solve one block, or what it does to some of its variables, the others where they are; draws are as they came."""
-    turns = _turns(symmetry, place, block, values, parts)
-    moved = [name for name in block.variables if name not in turns]
-    seen = dict(values) | move(values, symmetry, parts, moved, without=place)
-    return solve(seen, block, parts[place], reference, turns)
-
-
-def _turns(
-    symmetry: Symmetry, place: int, block: Block, values: Values, parts: Parts
-) -> dict[str, Permuted]:
-    """Undo how one other block moved the other axis of a block's variables."""
-    if method(block, {name: values[name].shape[1:] for name in block.variables}) != "assignment":
-        return {}
-    turns = {}
-    for name in block.variables:
-        movers = [p for p, b in enumerate(symmetry) if p != place and name in b.variables]
-        if values[name].ndim == 3 and len(movers) == 1:
-            mover, part = symmetry[movers[0]], parts[movers[0]]
-            if name in mover.axes and len(axes_of(mover.axes[name])) == 1:
-                back = cast(Permuted, mover.inverse(part, None))
-                turns[name] = back if name in mover.flipped else Permuted(back.permutation)
-    return turns
+    seen = dict(values) | move(values, symmetry, parts, block.variables, without=place)
+    return solve(seen, block, parts[place], reference)
 
 
 def first_parts(
@@ -233,9 +202,8 @@ class MatchingProblem:
     def _stretch(self) -> int:
         """Draws between two reports, by what an assignment and the rest of a sweep take."""
         shapes = self.features.shapes
-        matched = [b for b in self.symmetry if not single_numbers(b, shapes)]
         each = sum(math.prod(shape) for shape in shapes.values())  # in moves of one number
-        for block in matched:
+        for block in self.symmetry:
             size = block.size(shapes)
             if method(block, shapes) == "enumeration":
                 each += min(ELEMENTS_AT_ONCE, round(math.exp(min(block.log_order(size), 10.0))))
@@ -284,7 +252,8 @@ def sweep(
     if before and same:
         settled[:] = before.settled
     active = ~settled.all(axis=1)
-    for chunk, values in problem.workers.ahead(features.read, features.chunks):
+    for chunk in features.chunks:
+        values = features.read(chunk)
         rows = np.arange(chunk.start, chunk.stop)
         if not active[rows].all():
             values = {name: v[active[rows]] for name, v in values.items()}
@@ -431,4 +400,4 @@ def _estimate(
 ) -> AlignmentReference:
     if problem.rule.reference == "mean":
         return about(moments.mean(), scales)
-    return moments.gaussian(scales, of_one_variance(problem.symmetry, problem.features.shapes))
+    return moments.gaussian(scales)

@@ -160,35 +160,14 @@ class Workers:
         chunks: Sequence[slice],
         function: Callable[[slice, slice, V], T],
     ) -> Iterator[T]:
-        """Call a function with the rows of pieces, their places in a chunk, and what was read of it, in order.
-
-        No thread waits for the others at the end of a chunk: the next one has been begun.
-        """
-        begun: Iterator[T] = iter(())
-        for chunk, values in self.ahead(read, chunks):
+        """Call a function with the rows of pieces, their places in a chunk, and what was read of it, in order."""
+        for chunk in chunks:
+            values = read(chunk)
 
             def piece(within: slice, values: V = values, first: int = chunk.start) -> T:
                 return function(slice(first + within.start, first + within.stop), within, values)
 
-            following = self.over(chunk.stop - chunk.start, piece)
-            yield from begun
-            begun = following
-        yield from begun
-
-    def ahead[T](
-        self, read: Callable[[slice], T], chunks: Sequence[slice]
-    ) -> Iterator[tuple[slice, T]]:
-        """Read chunks in order, each in a thread of its own while the one before is worked on."""
-        if self.pool is None or len(chunks) < 2:
-            yield from ((chunk, read(chunk)) for chunk in chunks)
-            return
-        with ThreadPoolExecutor(1) as reader:
-            coming = [reader.submit(read, chunks[0])]
-            for chunk, following in zip(chunks, (*chunks[1:], None), strict=True):
-                found = coming.pop().result()
-                if following is not None:
-                    coming.append(reader.submit(read, following))
-                yield chunk, found
+            yield from self.over(chunk.stop - chunk.start, piece)
 
 
 @contextmanager

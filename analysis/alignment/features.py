@@ -1,32 +1,23 @@
 """Features that are matched: a posterior's weights, or the activations of a network's hidden units.
 
-Features are arrays (draw, *event) that the symmetry's blocks move, under a symmetry of their own: that
-of the weights without its scalings and rotations, which are divided out first, with counterparts as one array; or of
-activations, in which hidden layer l is one variable (obs, hidden) that its block permutes (and, with an odd
-activation, flips). Activations do not depend on the labels of earlier layers, so every layer is an assignment
-problem of its own (Ainsworth, Hayase and Srinivasa 2023, section 3.1). The squared distance of activations and
-minus their inner product have the same optimal assignment, as the sums of squares do not depend on it.
+Features are arrays (draw, *event) that the symmetry's blocks move, under a symmetry of their own: that of the weights
+without its scalings and rotations, which are divided out first; or of activations, in which hidden layer l is one
+variable (obs, hidden) that its block permutes, whatever the labels of earlier layers (Ainsworth, Hayase and Srinivasa
+2023, section 3.1).
 
-Units make neither the zero nor the size of a feature decide what is found. Every feature is taken about a centre and
-divided by a power of two near its spread: sums of squares neither overflow nor vanish, and differences of large
-products, by which costs are computed, lose no digits to an offset. A centre has to be left alone by the symmetry:
-entries that a block exchanges have one in common, those that change sign have zero, and what has complements stays as
-it is, between 0 and 1 about 1/2.
+Units: neither the zero nor the size of a feature decides what is found. Every feature is taken about a centre, which
+the symmetry leaves alone, and divided by a power of two near its spread, the root mean square about the mean of
+exchangeable entries (about 0 where signs may flip, about 1/2 where a value may become its complement).
 
-The spread is the root mean square about the mean of exchangeable entries, over all draws, which relabelling does not
-change; about 0 where signs may flip, about 1/2 where a value may become its complement.
+Gauges choose the factor by which a `Rescalable` block multiplies a unit's incoming weights and divides its outgoing
+ones: ``balanced``, |incoming| = |outgoing|, where the sum of squares is smallest on the orbit; ``unit``, |incoming| = 1
+(Pourzanjani, Jiang and Petzold 2017, section 3.2). Deep networks are balanced layer by layer until nothing changes. A
+unit with a norm of zero stays as it is. Scaling keeps the likelihood, not the prior.
 
-One representative of every orbit of positive scalings, before anything is matched.
-
-A `Rescalable` block leaves a network's function alone when a unit's incoming weights (and bias) are
-multiplied by a > 0 and its outgoing ones divided by it. Two gauges choose a:
-
-- ``balanced``: |incoming| = |outgoing| for every unit, where the sum of squares is smallest on the orbit
-  (of a normal prior with one scale, the most probable point);
-- ``unit``: |incoming| = 1 (Pourzanjani, Jiang and Petzold 2017, section 3.2).
-
-Neighbouring layers share a matrix, so deep networks are balanced layer by layer until nothing
-changes. A unit with a norm of zero stays as it is. Scaling keeps the likelihood, not the prior.
+Rotations make the loadings of every draw simple (varimax), before components are matched. Turning every draw to a
+common mean (Procrustes) would make standard deviations too small; varimax looks at one draw alone and leaves open the
+components' order and signs (Papastamoulis and Ntzoufras 2022, Statistics and Computing 32). Its optimum has to be
+clear: loadings that are nearly spherical have none.
 """
 
 from __future__ import annotations
@@ -66,11 +57,139 @@ from onebasin.posteriors.view import View
 
 from ..summaries.summary import power_of_two
 from .draws import Arrays, DrawReader, Parts, Workers
-from .rotations import find_rotations
 
 if TYPE_CHECKING:
     from onebasin.models.networks.architecture import Network
     from onebasin.models.networks.bayesian import BayesianNetwork
+
+
+from onebasin.models.symmetry.varimax import (
+    Curvature,
+    Loadings,
+    Rotations,
+    criterion,
+    nearest_rotation,
+    refine,
+)
+
+from ..discovery.sorting import procrustes
+
+CLEAR = 15.0
+"""Degrees by which draws may turn about the mean in the plane of two components; 26 say that every angle is equal."""
+ELSEWHERE = 0.2
+"""Share of draws whose best optimum may be another than the one near the mean."""
+STARTS = 10
+"""Random starts of the mean's loadings, besides the one that they have."""
+BETTER = 1e-6
+"""Relative gain of the criterion above which an optimum is another one."""
+_LEAST, _MOST, _WORK = 16, 200, 5e7
+
+
+class UnclearRotation(ArgumentError):
+    """Loadings for which varimax has no clear optimum; `reason` says so in a sentence, without the argument."""
+
+    def __init__(self, argument: str, reason: str) -> None:
+        super().__init__(
+            f"`{argument}` cannot be aligned by a rotation. {reason} Use what no rotation changes, such as L L' of "
+            "loadings L; or fix the rotation in the model: loadings with zeros above a positive diagonal."
+        )
+        self.reason = reason
+
+
+def find_rotations(reader: DrawReader, block: Rotation, team: Workers) -> Rotated:
+    """Find the rotations that make the loadings of all draws simple, all of them near one another."""
+
+    def one(row: int) -> Loadings:
+        draw = reader.read_one(row)
+        return _loadings({name: values[None] for name, values in draw.items()}, block)
+
+    size, rows = one(0).shape[1:]
+    count = int(np.clip(_WORK / (size**2 * rows), _LEAST, _MOST))
+    chosen = np.unique(np.linspace(0, reader.total - 1, count).round().astype(int))
+    some = np.concatenate([one(int(row)) for row in chosen])
+    # The mean of draws that are turned to one another, at the best optimum of some random starts; its components are
+    # in order of size, with positive sums of cubes.
+    mean = procrustes(some)[0].mean(axis=0)
+    starts = np.concatenate([np.eye(len(mean))[None], _random(STARTS, len(mean))])
+    every = np.broadcast_to(mean, (len(starts), *mean.shape))
+    turns = _shared(every, starts, team)
+    best = refine(mean[None], turns[[criterion(turns @ mean).argmax()]])[0] @ mean
+    best = best[np.argsort(-np.square(best).sum(axis=1), kind="stable")]
+    mean = np.asarray(best * np.where((best**3).sum(axis=1, keepdims=True) < 0, -1, 1))
+    near = Curvature.at(mean)
+
+    def simple(draws: Loadings) -> Rotations:
+        towards = mean.astype(draws.dtype) @ np.swapaxes(draws, 1, 2)
+        return refine(draws, nearest_rotation(towards), near)
+
+    if reason := why_unclear(some, simple(some), mean, block.loadings, team):
+        raise UnclearRotation(reader.argument, reason)
+
+    def piece(_: slice, within: slice, values: Arrays) -> Rotations:
+        draws = {block.loadings: _of_size_one(values[block.loadings][within])}
+        return simple(_loadings(draws, block, np.float32))
+
+    own = replace(reader, names=(block.loadings,))  # which reads no scores
+    return Rotated(np.concatenate(list(team.through(own.read, reader.chunks, piece))))
+
+
+def _loadings(draws: Arrays, block: Rotation, dtype: type = np.float64) -> Loadings:
+    """Loadings (draw, component, row) of draws (draw, *event)."""
+    (axis,) = axes_of(block.axes[block.loadings])
+    front = np.moveaxis(draws[block.loadings], axis + 1, 1)
+    return np.ascontiguousarray(front.reshape(*front.shape[:2], -1), dtype)
+
+
+def why_unclear(
+    draws: Loadings,
+    turns: Rotations,
+    mean: Float[np.ndarray, "component row"],
+    loadings: str,
+    team: Workers,
+) -> str:
+    """Say why draws do not agree about the rotation, in a sentence; empty where they do.
+
+    Loadings (draw, component, row) are as they came, `turns` what makes them simple near a mean.
+    """
+    simple = turns @ draws
+    about = nearest_rotation(simple.mean(axis=0) @ np.swapaxes(simple, 1, 2))
+    sines = (about - np.swapaxes(about, 1, 2)) / 2
+    angles = np.degrees(np.arcsin(np.clip(np.abs(sines), 0, 1)))
+    degrees = np.sqrt((angles**2).mean(axis=0))  # in the plane of two components
+    if (worst := float(degrees.max(initial=0.0))) > CLEAR:
+        open_ = int((degrees > CLEAR).any(axis=0).sum())
+        return (
+            f"Varimax has no clear optimum: in the plane of two components of {loadings} the draws turn by "
+            f"{worst:.0f} degrees about their mean ({CLEAR:.0f} are allowed, 26 are no information). This concerns "
+            f"{open_} of {len(degrees)} components. Their loadings are nearly spherical, there are more "
+            "components than the data tell apart, or the variable that was named first holds no loadings."
+        )
+    best = criterion(_shared(draws, _random(len(draws), draws.shape[1]), team) @ draws)
+    elsewhere = float((best > criterion(simple) * (1 + BETTER)).mean())
+    if elsewhere > ELSEWHERE:
+        return (
+            f"Varimax has no clear optimum: for {elsewhere:.0%} of the draws of {loadings} it is another one "
+            f"than near the mean ({ELSEWHERE:.0%} are allowed)."
+        )
+    return ""
+
+
+def _of_size_one(draws: np.ndarray) -> np.ndarray:
+    """Divide draws (draw, *event) by their largest entries, so that squares are floats."""
+    axes = tuple(range(1, draws.ndim))
+    largest = np.maximum(draws.max(axes, keepdims=True), -draws.min(axes, keepdims=True))
+    return np.asarray(draws / np.where(largest > 0, largest, 1))
+
+
+def _shared(loadings: Loadings, starts: Rotations, team: Workers) -> Rotations:
+    """Climb from random starts, which takes a hundred steps, in single precision."""
+    single = _of_size_one(loadings).astype(np.float32)
+    climbed = team.over(len(starts), lambda within: refine(single[within], starts[within]))
+    return np.concatenate(list(climbed))
+
+
+def _random(count: int, size: int) -> Rotations:
+    return Rotation({"any": 0}).random(np.random.default_rng(0), (count,), size).matrix
 
 
 _STEPS = 64

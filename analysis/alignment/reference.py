@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
@@ -32,7 +32,6 @@ from jaxtyping import Float
 from onebasin.base.checks import check_count, check_seed, choose
 from onebasin.base.errors import ArgumentError
 from onebasin.models.symmetry.blocks import Block, Rotation, Symmetry, axes_of, blocks_of
-from onebasin.models.symmetry.elements import Permuted
 
 from .draws import Arrays
 from .features import GAUGES, FeatureUnits
@@ -72,7 +71,7 @@ def distance(
 class Term(NamedTuple):
     """A factor that a variable (or its square) is multiplied by.
 
-    `target` is (place, rest), or (rest, place) in one piece where the variable's other axis has been moved.
+    `target` is (place, rest).
     """
 
     name: str
@@ -90,15 +89,11 @@ class Targets(NamedTuple):
 
 
 def targets(
-    values: Mapping[str, np.ndarray],
-    block: Block,
-    reference: AlignmentReference,
-    turned: Collection[str] = (),
+    values: Mapping[str, np.ndarray], block: Block, reference: AlignmentReference
 ) -> Targets:
     """Prepare a reference for `cost_matrices`, in the precision of the draws (draw, *event).
 
-    Every variable has one axis in the block, which permutes; of those in `turned`, `cost_matrices` will be given a
-    turn.
+    Every variable has one axis in the block, which permutes.
     """
     terms, constant = [], np.zeros(1)
     for name, places in block.axes.items():
@@ -114,20 +109,18 @@ def targets(
             factors.append((weight, False, True))
         for factor, signed, square in factors:
             target = _by_place(factor.astype(values[name].dtype), axis)
-            target = np.ascontiguousarray(target.T) if name in turned else target
             terms.append(Term(name, axis, target, signed, square))
     return Targets(tuple(terms), constant[:, None])
 
 
 def cost_matrices(
-    values: Mapping[str, np.ndarray], aim: Targets, turns: Mapping[str, Permuted] | None = None
+    values: Mapping[str, np.ndarray], aim: Targets
 ) -> tuple[
     Float[np.ndarray, "draw place component"], Float[np.ndarray, "draw place component"] | None
 ]:
     """Return costs of component i (column) at place j (row), less what does not depend on the assignment; and signs.
 
-    `turns` are of those variables (draw, *event) with two axes whose other axis has been moved since, and undo that: of
-    entries as they came. With flips each pair of components takes the better sign, which is in the signs; they are None
+    With flips each pair of components takes the better sign, which is in the signs; they are None
     without.
     """
     fixed: list[_Factors] = []
@@ -136,13 +129,6 @@ def cost_matrices(
         drawn, target = values[term.name], term.target
         rows = np.moveaxis(drawn**2 if term.square else drawn, term.axis + 1, -1)
         rows = rows if rows.ndim == 3 else rows.reshape(len(rows), -1, rows.shape[-1])
-        if turns and term.name in turns:
-            # Moving the reference the other way: whole rows of one matrix, not columns of every draw.
-            turn = turns[term.name]
-            target = np.take(target, turn.permutation, axis=0)
-            if turn.signs is not None and not term.square:
-                target *= turn.signs.astype(target.dtype)[:, :, None]
-            target = target.transpose(0, 2, 1)
         (signed if term.signed else fixed).append((target, rows))
     like = values[aim.terms[0].name]
     ones = np.ones_like(like, shape=(len(like), 1, len(aim.constant)))
@@ -157,18 +143,10 @@ def cost_matrices(
 
 _Factors = tuple[np.ndarray, np.ndarray]
 """(place, rest) or (draw, place, rest) of the reference, and (draw, rest, component) of the draws."""
-_THIN = 32
-"""So many rows are added up faster in one matrix product than in several."""
 
 
 def _product(factors: list[_Factors]) -> np.ndarray:
     """Sum of matrix products (draw, place, component)."""
-    thin = [pair for pair in factors if pair[0].ndim == 2 and pair[0].shape[1] <= _THIN]
-    if len(thin) > 1:
-        factors = [pair for pair in factors if not any(pair is other for other in thin)]
-        dtype = thin[0][1].dtype
-        target = np.concatenate([pair[0] for pair in thin], 1, dtype=dtype)
-        factors.append((target, np.concatenate([pair[1] for pair in thin], 1)))
     total = np.matmul(*factors[0])
     for more in factors[1:]:
         total += np.matmul(*more).astype(total.dtype, copy=False)
@@ -218,13 +196,10 @@ class Moments:
         """Means."""
         return {n: np.asarray(self.shift[n] + s / self.count) for n, s in self.first.items()}
 
-    def gaussian(
-        self, scales: Mapping[str, float], of_one_variance: Collection[str] = ()
-    ) -> AlignmentReference:
+    def gaussian(self, scales: Mapping[str, float]) -> AlignmentReference:
         """Diagonal Gaussian: half the distance in its standard deviations, plus their logarithms.
 
-        All entries of a variable `of_one_variance` have their mean variance. Source: Stephens 2000, Dealing with label
-        switching in mixture models, JRSS B 62(4), section 4.
+        Source: Stephens 2000, Dealing with label switching in mixture models, JRSS B 62(4), section 4.
         """
         weight, logs = {}, 0.0
         for name, scale in scales.items():
@@ -232,9 +207,8 @@ class Moments:
             variance = np.maximum(self.second[name] / self.count - gap**2, 0.0)
             least = max(1e-6 * float(variance.mean()), 1e-12 * min(scale, 1.0) ** 2)
             variance = np.maximum(variance, least)
-            shared = np.asarray(variance.mean()) if name in of_one_variance else variance
-            weight[name] = np.asarray(1 / shared)
-            logs += float(np.log(np.broadcast_to(shared, variance.shape)).sum())
+            weight[name] = np.asarray(1 / variance)
+            logs += float(np.log(variance).sum())
         return AlignmentReference(self.mean(), weight, offset=0.5 * logs, factor=0.5)
 
 

@@ -1,8 +1,7 @@
 """The best element of one block for many draws, given what all other blocks do.
 
-Four ways, by block:
+Three ways, by block:
 
-- components that are single numbers, at places of one weight: by order of size, exact at any size;
 - each variable moves along one axis: a linear assignment problem, exact at any size;
 - a permutation on two axes of one array, or complements: a quadratic one. Every element is tried
   where the block has at most 5040 (7 components without flips), which is exact;
@@ -10,17 +9,10 @@ Four ways, by block:
   the best exchange of two places, or change of one sign, is made while there is one that does: a local optimum, which
   is why such draws are matched from several starts.
 
-Order of size: a component x costs w (x - m)^2 at a place of centre m. With one weight for all places the cheapest
-assignment gives the k-th smallest component to the k-th smallest centre: exchanging any two that are in order changes
-the cost by 2 w (x - x')(m - m') >= 0 (the rearrangement inequality; optimal transport on a line). Where signs may
-change, the same holds for absolute values. Weights of their own, as the places of a diagonal Gaussian have, break the
-argument: a wide place may be worth an exchange. Up to 128 components the assignment problem is then solved as it is
-anywhere else; beyond, the Gaussian has one variance for all places of the block, and order is exact again.
-
 Linear assignment: costs are (draw, place, component), and an assignment's entry j is the component that takes place j.
 A draw's assignment is kept unless another is better by more than rounding, so that equal costs never make it move.
 Certificate: where the cheapest places of all components are different, they are the optimum. The rest goes to
-`scipy.optimize.linear_sum_assignment` (Crouse 2016), large problems with prices on the components.
+`scipy.optimize.linear_sum_assignment` (Crouse 2016).
 """
 
 from __future__ import annotations
@@ -28,13 +20,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from itertools import combinations
-from operator import itemgetter
 from typing import cast
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from onebasin.models.symmetry.blocks import Block, Exchangeable, Symmetry, axes_of
+from onebasin.models.symmetry.blocks import Block, Exchangeable, axes_of
 from onebasin.models.symmetry.elements import Part, Permuted, Shapes, choose, on_arrays
 from onebasin.models.symmetry.group import Group
 
@@ -48,25 +39,15 @@ _CACHE = 2**20
 Values = Mapping[str, np.ndarray]
 
 
-def solve(
-    values: Values,
-    block: Block,
-    part: Part,
-    reference: AlignmentReference,
-    turns: Mapping[str, Permuted] | None = None,
-) -> Part:
+def solve(values: Values, block: Block, part: Part, reference: AlignmentReference) -> Part:
     """Return the best part of an element of an `Exchangeable` or `Complement` block for draws (draw, *event).
 
-    The block's variables are as all other blocks have moved them, save those in `turns`: how another block moves a
-    variable that is given as it came (only for an assignment problem). `part` is where the draws are.
+    The block's variables are as all other blocks have moved them. `part` is where the draws are.
     """
     shapes = {name: values[name].shape[1:] for name in block.variables}
     way = method(block, shapes)
-    plain = all(np.ndim(reference.weight[name]) == 0 for name in block.axes)
-    if way == "assignment" and plain and single_numbers(block, shapes):
-        return in_order(values, block, cast(Permuted, part), reference)
     if way == "assignment":
-        return _assign(values, block, cast(Permuted, part), reference, turns)
+        return _assign(values, block, cast(Permuted, part), reference)
     if way == "exchange":
         return _exchange(values, block, cast(Permuted, part), reference)
     return _enumerate(values, block, reference)
@@ -83,21 +64,16 @@ def method(block: Block, shapes: Shapes) -> str:
 
 
 def _assign(
-    values: Values,
-    block: Block,
-    part: Permuted,
-    reference: AlignmentReference,
-    turns: Mapping[str, Permuted] | None,
+    values: Values, block: Block, part: Permuted, reference: AlignmentReference
 ) -> Permuted:
     total, size = part.permutation.shape
-    aim = targets(values, block, reference, turns or ())
+    aim = targets(values, block, reference)
     step = max(1, _CACHE // (8 * size**2))
     assigned = []
     for first in range(0, total, step):
         rows = slice(first, first + step)
         draws = {name: values[name][rows] for name in block.axes}
-        turned = {n: on_arrays(turn, itemgetter(rows)) for n, turn in (turns or {}).items()}
-        costs, signs = cost_matrices(draws, aim, turned)
+        costs, signs = cost_matrices(draws, aim)
         best = assign(costs, part.permutation[rows])
         if signs is None:
             assigned.append(Permuted(best))
@@ -198,55 +174,11 @@ def _axis_by_axis(
             mean[key], weight[key], axes[key] = reference.mean[name], reference.weight[name], axis
             flips += [key] * (name in block.flipped)
     alone = Exchangeable(axes, tuple(flips) or False)
-    return _assign(seen, alone, part, AlignmentReference(mean, weight), None)
+    return _assign(seen, alone, part, AlignmentReference(mean, weight))
 
 
 MOST_EXCHANGED = 64
 """Components up to which exchanges of two of them are tried."""
-MOST_MATCHED = 128
-"""Components up to which places have variances of their own."""
-
-
-def single_numbers(block: Block, shapes: Shapes) -> bool:
-    """Tell whether each component of a block is one number, which no other variable belongs to."""
-    return set(block.variables) == set(block.axes) and [len(shapes[n]) for n in block.axes] == [1]
-
-
-def of_one_variance(symmetry: Symmetry, shapes: Shapes) -> frozenset[str]:
-    """Variables that are so many single numbers that a Gaussian has one variance for all of them."""
-    blocks = [block for block in symmetry if single_numbers(block, shapes)]
-    return frozenset(n for b in blocks for n in b.axes if shapes[n][0] > MOST_MATCHED)
-
-
-def in_order(
-    values: Mapping[str, np.ndarray], block: Block, part: Permuted, reference: AlignmentReference
-) -> Permuted:
-    """Return the best part of an element for draws (draw, component) of a block whose components are single numbers.
-
-    As `solve` does, with one weight for all places; draws leave `part` only for what is cheaper by more than rounding.
-    """
-    (name,) = block.axes
-    mean, draws, flips = reference.mean[name], values[name], name in block.flipped
-    sizes, centre = (np.abs(draws), np.abs(mean)) if flips else (draws, mean)
-    # The k-th smallest component gets the k-th smallest place, where that is cheaper than what is.
-    places, present = np.argsort(centre, kind="stable"), part.permutation
-    placed = np.take_along_axis(sizes, present, axis=1)
-    open_rows = np.flatnonzero((np.diff(placed[:, places], axis=1) < 0).any(axis=1))
-    ordered = np.empty((len(open_rows), len(places)), np.intp)
-    ordered[:, places] = np.argsort(sizes[open_rows], axis=1)
-    before = np.square(placed[open_rows] - centre).sum(axis=1)
-    after = np.square(np.take_along_axis(sizes[open_rows], ordered, axis=1) - centre).sum(axis=1)
-    better = after < before - 8 * np.finfo(sizes.dtype).eps * (before + after)
-    best = present.copy()
-    best[open_rows[better]] = ordered[better]
-    if not flips:
-        return Permuted(best)
-    same = np.take_along_axis(draws, best, axis=1) * mean >= 0
-    return Permuted(best, np.where(same, 1.0, -1.0))
-
-
-_PRICED = 256
-_SOFTNESS = 0.15
 
 
 def assign(
@@ -261,7 +193,7 @@ def assign(
 
         # Rows are places: their constants, which costs hold, do not matter to SciPy, and those of columns
         # do (measured on independent draws of 512 units: 10 ms, and 24 with rows and columns exchanged).
-        best[row] = linear_sum_assignment(_priced(costs[row]))[1]
+        best[row] = linear_sum_assignment(costs[row])[1]
     before, after = _taken(costs, present), _taken(costs, best)
     rounding = 8 * np.finfo(costs.dtype).eps * (np.abs(before) + np.abs(after)).sum(axis=1)
     better = after.sum(axis=1) < before.sum(axis=1) - rounding
@@ -270,22 +202,3 @@ def assign(
 
 def _taken(costs: np.ndarray, assigned: np.ndarray) -> np.ndarray:
     return np.take_along_axis(costs, assigned[:, :, None], axis=2)[:, :, 0].astype(np.float64)
-
-
-def _priced(costs: Float[np.ndarray, "place component"]) -> np.ndarray:
-    """Take a price off every component, by how many places it is cheap for, which changes no assignment's rank.
-
-    SciPy searches a path for every place, through components that others want too; with prices that keep them
-    from wanting the same ones, paths are shorter. One step of softened bidding costs less than it saves from
-    about 256 components on (512 components of independent draws: 9 ms became 6.5).
-    """
-    if len(costs) < _PRICED:
-        return costs
-    level = costs.mean(axis=0)
-    gap = (costs - level).astype(np.float32)
-    width = _SOFTNESS * float(gap[0].std()) or 1.0
-    gap -= gap.min(axis=1, keepdims=True)
-    gap *= -1 / width
-    wanted = np.exp(gap, out=gap)
-    mass = (1 / wanted.sum(axis=1)) @ wanted
-    return costs - (level - width * np.log(mass + 1e-3)).astype(np.float64)

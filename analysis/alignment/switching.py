@@ -13,13 +13,12 @@ G^(1 - C). Where that is small and they did, something fixed the labels, or the 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Int, Num
+from jaxtyping import Float, Num
 
 from onebasin.models.symmetry.blocks import (
     Block,
@@ -49,9 +48,6 @@ _MIXED = 400
 class Switching:
     """Effects of alignment on a posterior."""
 
-    reassigned: dict[int, float]
-    """Lag to the fraction of components whose place or sign differs between draws of one chain that lag apart, over all
-    chains and blocks; NaN where chains are too short."""
     labellings: tuple[int, ...]  # Different elements in each chain.
     ratio: float
     """Variance of the aligned draws, summed over variables, over that of the same draws under random elements."""
@@ -67,51 +63,23 @@ class Switching:
         return asdict(self)
 
 
-def switching(
-    alignment: Alignment, *, lags: Sequence[int] = (1, 20, 100), noise: bool = True, seed: int = 0
-) -> Switching:
+def switching(alignment: Alignment, *, noise: bool = True, seed: int = 0) -> Switching:
     """Measure switching of labels, and the gain of alignment by weights in comparison with its gain on noise.
 
     A `ratio` close to `noise_ratio` says that draws are no closer to one mode than noise is. Aligning noise, shuffled
-    draws, takes as long as the alignment did; shuffled components have no activations to be aligned by. `lags` are
-    distances between draws of one chain.
+    draws, takes as long as the alignment did; shuffled components have no activations to be aligned by.
     """
     aligned, moving = _canonical(alignment)
     group = Group(moving, {name: values.shape[2:] for name, values in aligned.items()})
     rng = np.random.default_rng(seed)
     distances = [_distance(block, aligned) for block in moving]
     return Switching(
-        reassigned={lag: reassigned(alignment.element, lag) for lag in lags},
         labellings=tuple(len(np.unique(c, axis=0)) for c in _discrete(alignment.element)),
         ratio=_ratio(alignment, aligned, group, rng),
         noise_ratio=_noise_ratio(alignment, aligned, group, rng) if noise else None,
         yardstick="shuffled ones" if max(group.sizes, default=0) > 1 else "noise of the same size",
         distance=min(filter(math.isfinite, distances), default=float("nan")),
     )
-
-
-def reassigned(element: Element, lag: int) -> float:
-    """Fraction of components with another place or sign `lag` draws later in the same chain."""
-    labels = [labels_of(part) for part in element]
-    changes = [(each[:, lag:] != each[:, :-lag]).any(axis=3) for each in labels]
-    flat = np.concatenate([change.ravel() for change in changes])
-    return float(flat.mean()) if flat.size else float("nan")
-
-
-def labelling_numbers(element: Element) -> Int[np.ndarray, "chain draw"]:
-    """Number the labellings of draws, 0 for the one that most draws have, 1 for the next, ..."""
-    rows = _discrete(element)
-    _, first, inverse, counts = np.unique(
-        rows.reshape(-1, rows.shape[2]),
-        axis=0,
-        return_index=True,
-        return_inverse=True,
-        return_counts=True,
-    )
-    order = np.lexsort((first, -counts))
-    numbers = np.empty(len(order), np.int64)
-    numbers[order] = np.arange(len(order))
-    return numbers[inverse.reshape(rows.shape[:2])]
 
 
 def _discrete(element: Element) -> Num[np.ndarray, "chain draw entry"]:

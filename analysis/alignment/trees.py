@@ -99,7 +99,7 @@ class AlignedNetworks(Alignment):
         Whether the last sweep moved nothing.
     distance_before, distance_after : ndarray
         Squared distances to the reference, (1, network).
-    found, found_few : tuple of str
+    found : tuple of str
         Empty: nothing is looked for in draws.
     layouts : dict of str to TreeLayout
         The trees as they were given, by name.

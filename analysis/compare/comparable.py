@@ -1,17 +1,14 @@
 """Variables of posteriors that can be compared, in one labelling and one scale.
 
-A CSV numbers entries from 0 and an engine from 1, where a model with named coordinates says `mu[a]`: entries of equal
-shapes correspond by place. Only where an axis has the same labels in another order do they correspond by label.
+Entries of equal shapes correspond by place, as a CSV numbers them from 0 and an engine from 1; only where an axis has
+the same labels in another order do they correspond by label.
 
-A posterior that chooses its labels by some draws is pulled towards those draws: the distance between them
-comes out too small, below zero on average where both are of one distribution. Likewise scales that one of two samples
-had no part in choosing favour neither. So the reference posterior is halved (chains, or the draws of a single one): the
-first half gives the reference (the Gaussian of its aligned draws, `analysis.alignment`: by the mean alone, parts of
-unlike spread are taken for one another) and the standard deviations; only the second is compared, aligned with that
-reference as every other posterior is.
+A posterior that chooses its labels or scales by some draws is pulled towards those draws. So the reference posterior is
+halved (chains, or the draws of a single one): the first half gives the reference (the Gaussian of its aligned draws)
+and the standard deviations; only the second is compared, aligned with that reference as every other posterior is.
 
-Convention: positive scalings (`Rescalable`) are left out, as no symmetry of a posterior. An entry that never varies in
-the first half, up to rounding, has scale 1; it is compared by its distance from what it is there, as a share of that.
+Positive scalings (`Rescalable`) are left out, as no symmetry of a posterior. An entry that never varies in the first
+half has scale 1, and is compared by its distance from what it is there, as a share of that.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Several posteriors of one model next to a chosen truth: predictions, and weights modulo symmetry.
 
-Convention: distances are to the truth, scores are against labels or targets. The row `floor` is the truth's second
+Convention: distances are to the truth, scores are against labels or targets. The row `baseline` is the truth's second
 half taken for a posterior of its own and compared with its first half (chains, or the draws of a single one): with half
 of the draws on either side it is noisier than the rows above it, and what lies near it cannot be told from the truth.
 In weight space only the half of the truth that had no part in labels and scales is compared; there
-the floor is that half halved again.
+the baseline is that half halved again.
 
 It deliberately weighs nothing up: a posterior may predict as the truth does and lie elsewhere, or the other way round.
 """
@@ -47,7 +47,7 @@ from .comparable import (
     shared_variables,
     unlike_weights,
 )
-from .comparison import FLOOR, MOMENTS, WEIGHTS, Account, Comparison
+from .comparison import BASELINE, MOMENTS, WEIGHTS, Account, Comparison
 from .distances import MomentComparison, compare_moments, rhat_of, two_sample
 
 Progress = Callable[[int, int], None]
@@ -72,6 +72,7 @@ def compare(
     permutations: int = 499,
     seed: int = 0,
     progress: Progress | None = None,
+    diagnoses: Mapping[str, Any] | None = None,
 ) -> Comparison:
     """Compare posteriors with one of them: in prediction, and in weight space modulo symmetry.
 
@@ -102,6 +103,8 @@ def compare(
         Of permutations, and of the noise of predictions.
     progress : callable, optional
         Called with draws gone through and draws in all, of each alignment.
+    diagnoses : mapping of str to Diagnosis, optional
+        The results of `ob.diagnose` for some of these posteriors, if they are at hand; the others are diagnosed here.
 
     Returns
     -------
@@ -119,15 +122,14 @@ def compare(
     References
     ----------
     Székely and Rizzo 2013, Energy statistics, Journal of Statistical Planning and Inference 143(8), equation 2.1
-    (energy distance). Gretton, Borgwardt, Rasch, Schölkopf and Smola 2012, A kernel two-sample test, JMLR 13 (maximum
-    mean discrepancy, permutation p-values). Gneiting and Raftery 2007, JASA 102(477) (scores).
+    (energy distance). Gneiting and Raftery 2007, JASA 102(477) (scores).
 
     Examples
     --------
     >>> fit = ob.approximations.fit_gaussian(ob.align(posterior).posterior).sample(300, seed=1)
     >>> comparison = ob.compare({"NUTS": posterior, "Gaussian": fit}, truth="NUTS", permutations=99)
     >>> comparison.table.index.tolist()
-    ['NUTS', 'Gaussian', 'floor']
+    ['NUTS', 'Gaussian', 'baseline']
     """
     check_count("permutations", permutations, most=10**6)
     check_seed(seed)
@@ -140,12 +142,13 @@ def compare(
     views = {name: as_view(posterior, f"posteriors[{name!r}]") for name, posterior in named.items()}
     check_comparable(views, truth)
     model = views[truth].network
-    judged = {n: carried(v, None, "draws", label_free=False) for n, v in views.items()}
+    at_hand = diagnoses or {}
+    judged = {n: carried(v, at_hand.get(n), "draws", label_free=False) for n, v in views.items()}
     resolved = resolve(views[truth], symmetry)
     if symmetry is None and model is None and not resolved.equal_modes:
         resolved = _of_another(views, judged) or resolved
     points = _points(views[truth], truth, x, y)
-    rows: Rows = {name: {} for name in (*views, FLOOR)}
+    rows: Rows = {name: {} for name in (*views, BASELINE)}
     if model is not None and points is not None:
         _predict(rows, views, truth, points, seed)
     frame, obstacles, shared = None, {}, None
@@ -200,7 +203,6 @@ def compare(
         caveat=resolved.caveat if aligned_by and resolved.source != "found" else "",
         found=resolved.caveat if aligned_by and resolved.source == "found" else "",
         permutations=permutations if weights else 0,
-        half=not is_reference,
         shared=shared,
         obstacles=obstacles,
         labels=labels,
@@ -209,7 +211,7 @@ def compare(
         copies=[n for n, v in views.items() if n != truth and share_draws(v, views[truth])],
     )
     told = tuple(account.notes()), tuple(account.warnings())
-    return Comparison(kind, truth, table, *told, moments, frame)
+    return Comparison(kind, truth, table, *told, moments, not is_reference, frame)
 
 
 def _of_another(views: Mapping[str, View], judged: Mapping[str, Carried]) -> Resolved | None:
@@ -240,9 +242,9 @@ def _check_names(posteriors: Mapping[str, Posterior], truth: str) -> None:
             f"`truth` is {truth!r}, which is none of the posteriors and no reference: choose one of "
             f"{', '.join(posteriors)}, or of the references {', '.join(references.names())}."
         )
-    if FLOOR in posteriors:
+    if BASELINE in posteriors:
         raise ArgumentError(
-            f"`posteriors` hold one named {FLOOR!r}, as the row of the truth's halves is: rename it."
+            f"`posteriors` hold one named {BASELINE!r}, as the row of the truth's halves is: rename it."
         )
 
 
@@ -264,7 +266,7 @@ def _predict(rows: Rows, views: Mapping[str, View], truth: str, points: Points, 
     model = views[truth].network
     assert model is not None
     first, second = halves(views[truth])
-    measured = dict(views) | {FLOOR: second}
+    measured = dict(views) | {BASELINE: second}
     predicted = {
         name: predict_points(view.network or model, view, points, seed=seed)
         for name, view in measured.items()
@@ -272,7 +274,7 @@ def _predict(rows: Rows, views: Mapping[str, View], truth: str, points: Points, 
     for name, ours in predicted.items():
         rows[name] |= ours.scores
         if name != truth:
-            whole = name != FLOOR
+            whole = name != BASELINE
             theirs = predicted[truth] if whole else predict_points(model, first, points, seed=seed)
             rows[name] |= distances(ours, theirs, classifier=model.is_classifier)
 
@@ -307,7 +309,7 @@ def _weigh(
     samples = {name: frame.sample(view) for name, view in aligned.items()}
     pairs = {name: (samples[truth], other) for name, other in samples.items() if name != truth}
     first, second = (frame.sample(half) for half in halves(aligned[truth]))
-    for name, pair in (pairs | {FLOOR: (first, second)}).items():
+    for name, pair in (pairs | {BASELINE: (first, second)}).items():
         rows[name] |= two_sample(*pair, permutations=permutations, seed=seed)._asdict()
         rows[name]["num_draws"] = len(pair[1])
     rows[truth]["num_draws"] = len(samples[truth])

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from .comparable import Shared
 
 
-FLOOR = "floor"
+BASELINE = "baseline"
 """Name of the row of the truth against itself."""
 SMALL = 0.01
 """p-value up to which distributions are called different, of a posterior and of the truth's own halves."""
@@ -47,7 +47,6 @@ class Account:
     rule: str  # By which draws were aligned, in words.
     caveat: str  # What nobody has checked of the symmetry.
     permutations: int  # 0 where draws were not compared.
-    half: bool  # Whether means are those of the truth's second half.
     shared: Shared | None  # Variables; None where they were chosen or are a network's weights.
     obstacles: Mapping[str, str]  # Why the weights of some posteriors were not compared, by name.
     labels: Mapping[str, tuple[str, ...]]  # Words of a symmetry that chains show, by posterior.
@@ -68,10 +67,8 @@ class Account:
         if "total_variation" in self.table:
             yield "Total variation is half the sum of absolute differences; Xiao et al. 2023, equation 2, is the sum."
         yield (
-            f"Baseline (`floor`): the distance between the two halves of `{truth}`. Values this small are noise."
+            f"Baseline (`baseline`): the distance between the two halves of `{truth}`. Values this small are noise."
         )
-        if "max_abs_z" in self.table and self.half:
-            yield f"Means of `{truth}` are those of its second half."
         if self.rule:
             yield f"{self.rule} Labels were fitted on the first half of `{truth}`."
         if self.caveat:
@@ -83,7 +80,8 @@ class Account:
             )
             tests = int(self.table["energy_p"].notna().sum())
             yield (
-                f"p-values are by {self.permutations} permutations, each for itself; there are {tests} of each kind."
+                f"p-values use {self.permutations} permutations each and are not corrected for multiple testing "
+                f"({tests} test{'s' * (tests > 1)} of each kind)."
             )
         if self.shared is not None and self.shared.only_in:
             sides: dict[str, list[str]] = {}
@@ -103,12 +101,11 @@ class Account:
             yield f"`{name}`: {why}"
         if self.own_points and self.points is not None:
             yield "The points are training data, where scores are optimistic; give other points to see predictions."
-        ours = self.targets[truth]
-        other = [f"`{name}` ({target})" for name, target in self.targets.items() if target != ours]
-        if other and self.points is None:  # the data of networks have been compared
+        targets = dict.fromkeys(self.targets.values())
+        if len(targets) > 1 and self.points is None:  # the data of networks have been compared
             yield (
-                f"Targets have other names than that of `{truth}` ({ours}): "
-                f"{', '.join(other)}. Are they the same model of the same data?"
+                f"The posteriors come from targets with different names ({in_brief([*targets])}). Are they the same "
+                "model of the same data?"
             )
         for name in self.copies:
             yield (
@@ -140,20 +137,20 @@ class Account:
                 f"`{name}` has {count:.0f} nearly independent draws of its own, too few for a p-value: sample "
                 "longer, or see whether its chains mix."
             )
-        floor = table["energy_p"].iloc[-1]
-        if not np.isfinite(floor) and not few.any():
+        baseline = table["energy_p"].iloc[-1]
+        if not np.isfinite(baseline) and not few.any():
             yield (
                 f"Whether the chains of `{truth}` agree among themselves was not judged, since their halves have "
                 "no p-value: other p-values cannot be trusted; sample longer."
             )
-        if np.isfinite(floor) and floor <= SMALL:
+        if np.isfinite(baseline) and baseline <= SMALL:
             yield (
-                f"The chains of `{truth}` differ among themselves (p = {floor:.3f}): it has not mixed, and "
+                f"The chains of `{truth}` differ among themselves (p = {baseline:.3f}): it has not mixed, and "
                 "other p-values cannot be trusted."
             )
 
 
-WEIGHTS = ("energy", "energy_p", "mmd", "mmd_p", "num_draws")
+WEIGHTS = ("energy", "energy_p", "num_draws")
 MOMENTS = ("max_abs_z", "max_abs_d", "verdict")
 
 
@@ -168,19 +165,21 @@ class Comparison(Shown):
     truth : str
         Name of the posterior that the others are compared with.
     table : DataFrame
-        One row a posterior, the truth first, and `floor` last. Columns of a classification: agreement, total_variation
+        One row per posterior, the truth first, `baseline` last. Columns of a classification: agreement, total_variation
         (halved), total_variation_sum (not), accuracy, log_score, calibration_error, brier,
         single_draw_accuracy, mutual_information. Of a regression: mean_distance (root mean square over points,
         in the truth's standard deviations of f), rmse, coverage_50, coverage_95, crps, log_score. Of
         parameters: max_abs_z, max_abs_d and verdict, of `compare_moments`. Always:
-        energy, energy_p, mmd, mmd_p of `two_sample`, and num_draws, the draws that these
-        are of (for `floor`, of its second part). NaN where there is nothing to say.
+        energy and energy_p of `two_sample`, and num_draws, the draws that these
+        are of (for `baseline`, of its second part). NaN where there is nothing to say.
     notes : tuple of str
         What was compared, in words.
     warnings : tuple of str
         What to beware of, in words.
     moments : mapping of str to MomentComparison
         Means of each posterior compared with the truth's, parameter by parameter; empty for networks.
+    halved : bool
+        Whether the truth's means are those of the second half of its chains only.
     frame : CommonFrame, optional
         Variables, labelling and scale in which draws were compared; None where only predictions were.
     """
@@ -191,6 +190,7 @@ class Comparison(Shown):
     notes: tuple[str, ...]
     warnings: tuple[str, ...]
     moments: Mapping[str, MomentComparison] = field(default_factory=dict)
+    halved: bool = False
     frame: CommonFrame | None = None
 
     @property
@@ -220,7 +220,7 @@ class Comparison(Shown):
 
     def _card(self) -> Card:
         table = self.table
-        shown = [*table.index.drop(FLOOR)[: MOST + 1], FLOOR]
+        shown = [*table.index.drop(BASELINE)[: MOST + 1], BASELINE]
         known = [name for name in _MEASURES if name in table and table[name].notna().any()]
         rows = tuple(
             (_MEASURES[name], *(number(table[name].loc[one]) for one in shown)) for name in known
@@ -268,15 +268,15 @@ _MEASURES = {
 def sentences(comparison: Comparison) -> Iterator[tuple[str, str]]:
     """Say of each posterior how it predicts and where its draws lie, next to the truth's own halves."""
     table = comparison.table
-    floor = table.loc[FLOOR]
+    baseline = table.loc[BASELINE]
     unmixed = any(found.unmixed for found in comparison.moments.values())
-    mixed = not (floor.get("energy_p", math.nan) <= SMALL or unmixed)
-    for name, row in table.drop(index=[comparison.truth, FLOOR]).iloc[:MOST].iterrows():
+    mixed = not (baseline.get("energy_p", math.nan) <= SMALL or unmixed)
+    for name, row in table.drop(index=[comparison.truth, BASELINE]).iloc[:MOST].iterrows():
         said = []
         for measure, text in PREDICTIONS.items():
             if measure in row and math.isfinite(row[measure]):
-                apart, baseline = number(row[measure], 2), number(floor[measure], 2)
-                said.append(f"{text.format(apart)}, the truth's own halves by {baseline}")
+                apart, halves = number(row[measure], 2), number(baseline[measure], 2)
+                said.append(f"{text.format(apart)}, the truth's own halves by {halves}")
                 break
         found = comparison.moments.get(str(name))
         said += [] if found is None else [_moments(found)]
@@ -325,11 +325,15 @@ def _moments(found: MomentComparison) -> str:
 def _draws(row: pd.Series, mixed: bool) -> str:
     p = row.get("energy_p", math.nan)
     if not math.isfinite(p):
-        return "" if not math.isfinite(row.get("energy", math.nan)) else "draws could not be tested"
+        return (
+            ""
+            if not math.isfinite(row.get("energy", math.nan))
+            else "the joint distributions could not be tested"
+        )
     if not mixed:
-        return "draws are not judged, for the truth's own chains differ"
+        return "the joint distributions are not compared, because the truth's own chains differ"
     if p <= SMALL:
-        return f"draws lie elsewhere (energy test, p = {number(p, 2)})"
+        return f"the joint distributions differ (energy test, p = {number(p, 2)})"
     if p <= WEAK:
-        return f"draws may lie elsewhere (energy test, p = {number(p, 2)})"
-    return f"the energy test does not tell draws apart (p = {number(p, 2)})"
+        return f"the joint distributions may differ (energy test, p = {number(p, 2)})"
+    return f"the joint distributions are not seen to differ (energy test, p = {number(p, 2)})"

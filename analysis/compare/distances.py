@@ -1,24 +1,15 @@
 """Differences of two posteriors: of their means, and whether two samples have one distribution.
 
-Convention of means: `d` is the difference of means over the pooled sd, `z` over its standard error. That is the larger
-of sqrt(mcse_a^2 + mcse_b^2) and of the one that both would have with the pooled sd: of very skewed laws, the smaller
-sample often lacks what lies far out, and its sd is then far too small. R-hat and ESS are a gate that comes first: a
-stuck chain inflates the Monte Carlo error, and then any difference passes as chance. A variational fit has no R-hat
-and passes on ESS; a single Markov chain has none either and does not pass. The verdict "differ" rests on z, with a
-Bonferroni bound for the number of means compared, so that two samples of one distribution are called different in at
-most `ERRORS` of all comparisons, whatever their size; and on ratios of sds that are surely outside `SPREADS`. Where
-|d| is above `D_BOUND` and |z| is not, there are too few draws: "undecided". `power` says how surely a shift would be
-seen.
+Means: `d` is the difference over the pooled sd, `z` over its standard error, the larger of sqrt(mcse_a^2 + mcse_b^2)
+and of the one that both would have with the pooled sd. R-hat and ESS are a gate that comes first: a stuck chain
+inflates the Monte Carlo error. A variational fit has no R-hat and passes on ESS; a single Markov chain does not pass.
+"differ" rests on z, with a Bonferroni bound for the number of means, and on ratios of sds that are surely outside
+`SPREADS`; where only |d| is above `D_BOUND` there are too few draws: "undecided". `power` says how surely a shift would
+be seen.
 
-Convention of tests: samples are (draw, param), variables already in the units that count. The energy distance is
-the squared one, 2 E|X - Y| - E|X - X'| - E|Y - Y'| (Székely and Rizzo 2013, equation 2.1; SciPy's, in one
-dimension, is its root); the discrepancy is squared too (Gretton et al. 2012, equation 3 and lemma 6), with the
-kernel exp(-|x - y|^2 / (2 h^2)) and h the median distance between pooled draws. Both are zero only where
-the distributions are equal, and are estimated without bias, so that a value below zero means nothing
-found. The p-value is by permutation of draws.
-
-Draws of a Markov chain are not exchangeable with one another, and permuting them rejects what is equal. So
-`thin` comes first: every k-th draw, by `stride`.
+Tests: samples are (draw, param), in the units that count. The energy distance is the squared one, 2 E|X - Y| -
+E|X - X'| - E|Y - Y'| (Székely and Rizzo 2013, equation 2.1), estimated without bias, so that a value below zero means
+nothing found. The p-value is by permutation of draws, which rejects equal Markov chains: so `thin` comes first.
 """
 
 from __future__ import annotations
@@ -292,46 +283,33 @@ _BATCH = 64
 
 
 class TwoSample(NamedTuple):
-    """The squared distances of two samples, without bias, with p-values; NaN with fewer than 10 draws of either.
+    """The squared energy distance of two samples, without bias, with its p-value.
 
-    p-values are at least 1 / (permutations + 1).
+    The p-value is at least 1 / (permutations + 1); NaN with fewer than 10 draws of either.
     """
 
     energy: float
     energy_p: float
-    mmd: float
-    mmd_p: float
 
 
 def two_sample(a: Sample, b: Other, *, permutations: int = 499, seed: int = 0) -> TwoSample:
-    """Compare two samples of independent draws (draw, param) by both distances, with p-values by permutation."""
+    """Compare two samples of independent draws (draw, param) by their energy distance and permutations."""
     a, b = _checked(a, b)
-    distances, unit = _distances(np.concatenate([a, b]))
-    width = float(np.median(distances[np.triu_indices(len(distances), 1)]))
-    width = width or 1.0  # where most draws are equal, any width serves
-    kernel = np.exp(-0.5 * np.square(distances / width))
-    np.fill_diagonal(kernel, 0)
-    pairs = np.stack([distances, -kernel])
-    labels = np.zeros((1, len(distances)))
+    pairs, unit = _distances(np.concatenate([a, b]))
+    labels = np.zeros((1, len(pairs)))
     labels[0, : len(a)] = 1
-    observed = _statistics(pairs, labels)[:, 0]
-    p_values = np.full(2, np.nan)
-    if min(len(a), len(b)) >= MIN_DRAWS:
-        # The share of relabellings, the one found among them, with a statistic as large.
-        rng = np.random.default_rng(seed)
-        pooled = pairs.shape[1]
-        rounding = 1e-12 * np.abs(pairs).max(axis=(1, 2))
-        as_large = np.ones(2)
-        for start in range(0, permutations, _BATCH):
-            batch = min(_BATCH, permutations - start)
-            labels = np.zeros((batch, pooled))
-            chosen = rng.permuted(np.tile(np.arange(pooled), (batch, 1)), axis=1)[:, : len(a)]
-            np.put_along_axis(labels, chosen, 1.0, axis=1)
-            as_large += (_statistics(pairs, labels) >= (observed - rounding)[:, None]).sum(axis=1)
-        p_values = as_large / (permutations + 1)
-        p_values = np.where(np.isfinite(observed), p_values, np.nan)
-    energy, mmd = map(float, observed)
-    return TwoSample(unit * energy, float(p_values[0]), mmd, float(p_values[1]))
+    observed = float(_energies(pairs, labels)[0])
+    if min(len(a), len(b)) < MIN_DRAWS or not np.isfinite(observed):
+        return TwoSample(unit * observed, NAN)
+    # The share of relabellings, the one found among them, with a distance as large up to rounding.
+    rng, as_large, least = np.random.default_rng(seed), 1, observed - 1e-12 * pairs.max()
+    for start in range(0, permutations, _BATCH):
+        batch = min(_BATCH, permutations - start)
+        labels = np.zeros((batch, len(pairs)))
+        chosen = rng.permuted(np.tile(np.arange(len(pairs)), (batch, 1)), axis=1)[:, : len(a)]
+        np.put_along_axis(labels, chosen, 1.0, axis=1)
+        as_large += int((_energies(pairs, labels) >= least).sum())
+    return TwoSample(unit * observed, as_large / (permutations + 1))
 
 
 def energy_distance(a: Sample, b: Other) -> float:
@@ -376,16 +354,16 @@ def _distances(points: Float[np.ndarray, "pooled param"]) -> tuple[Pairs, float]
     return (out + out.T) / 2, unit
 
 
-def _statistics(
-    pairs: Float[np.ndarray, "statistic pooled pooled"], labels: Float[np.ndarray, "batch pooled"]
-) -> Float[np.ndarray, "statistic batch"]:
+def _energies(
+    pairs: Pairs, labels: Float[np.ndarray, "batch pooled"]
+) -> Float[np.ndarray, " batch"]:
     """Twice the mean between samples less the means within, for rows of labels 1 (first) and 0."""
     first = labels[0].sum()
     second = labels.shape[1] - first
     within_first = ((labels @ pairs) * labels).sum(axis=-1)
     rows = pairs.sum(axis=-1)
-    touching = rows @ labels.T
+    touching = labels @ rows
     between = touching - within_first
-    within_second = rows.sum(axis=-1, keepdims=True) - touching - between
+    within_second = rows.sum() - touching - between
     inside = within_first / (first * (first - 1)) + within_second / (second * (second - 1))
-    return 2 * between / (first * second) - inside
+    return np.asarray(2 * between / (first * second) - inside)

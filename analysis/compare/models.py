@@ -1,29 +1,25 @@
-"""Models, chains or modes compared by leave-one-out prediction, and stacked.
+"""Models compared by leave-one-out prediction, and stacked.
 
 Stacking gives the predictive densities of models the weights under which their mixture predicts best what was left out
-(Yao, Vehtari, Simpson and Gelman 2018, Bayesian Analysis 13). Chains that disagree are stacked in the same way (Yao,
-Vehtari and Gelman 2022, JMLR 23).
+(Yao, Vehtari, Simpson and Gelman 2018, Bayesian Analysis 13).
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 import xarray as xr
-from scipy.special import logsumexp
 
 from onebasin.base.card import Card, Shown, Words, in_brief, measured, number
-from onebasin.base.checks import check_count, check_seed, checks_arguments, choose
+from onebasin.base.checks import checks_arguments, choose
 from onebasin.base.errors import ArgumentError
 from onebasin.base.run_log import notice
 from onebasin.base.table import Table, frame_table
-from onebasin.posteriors import schema
 from onebasin.posteriors.leave_one_out import (
     NAMED,
     LogLikelihood,
@@ -32,10 +28,8 @@ from onebasin.posteriors.leave_one_out import (
     stored_log_likelihood,
     why_none,
 )
-from onebasin.posteriors.rhat_ess import rhat
 from onebasin.posteriors.view import View, as_view
 
-from ..alignment import align
 from ..diagnostics.diagnose import Carried, carried
 
 if TYPE_CHECKING:
@@ -95,49 +89,40 @@ def paired(found: Mapping[str, ELPDData]) -> np.ndarray:
 
     Numbers from 0 in order are places, not names.
     """
-    first, *others = found
-    base = found[first].elpd_i
-    columns = [base.values.ravel()]
-    own = _labels(base)
-    for name in others:
-        each = found[name].elpd_i
-        if each.size != base.size:
-            told = ", ".join(f"{n} of {one.elpd_i.size}" for n, one in found.items())
+    dims = next(iter(found.values())).elpd_i.dims
+    each = {name: _by_name(one.elpd_i, dims) for name, one in found.items()}
+    (first, base), *others = each.items()
+    if len({column.size for column in each.values()}) > 1:
+        told = ", ".join(f"{name} of {column.size}" for name, column in each.items())
+        raise ArgumentError(
+            f"`models` are of different numbers of observations ({told}): compare models of one data set."
+        )
+    columns = [base.to_numpy()]
+    for name, own in others:
+        places = any(isinstance(column.index, pd.RangeIndex) for column in (base, own))
+        lacks = [] if places else [str(label) for label in base.index.difference(own.index)]
+        if lacks:
             raise ArgumentError(
-                f"`models` are of different numbers of observations ({told}): compare models of one data set."
+                f"`models` are of different observations: {name} lacks {in_brief(lacks, NAMED)} of {first}. "
+                "Compare models of one data set, with the same names (coordinates) of observations."
             )
-        if {*each.dims} == {*base.dims}:
-            each = each.transpose(*base.dims)
-        labels, values = _labels(each), each.values.ravel()
-        if own is not None and labels is not None and own != labels:
-            if {*own} != {*labels}:
-                there = [str(x) for x in own if x not in {*labels}]
-                raise ArgumentError(
-                    f"`models` are of different observations: {name} lacks {in_brief(there, NAMED)} of {first}. "
-                    "Compare models of one data set, with the same names (coordinates) of observations."
-                )
-            places = {label: place for place, label in enumerate(labels)}
-            values = values[[places[label] for label in own]]
-        columns.append(values)
+        columns.append((own if places else own.reindex(base.index)).to_numpy())
     return np.stack(columns, axis=1)
 
 
-def _labels(values: Any) -> list[Any] | None:
-    """Name the observations; None where they have only places, or some share a name."""
+def _by_name(values: xr.DataArray, dims: tuple[Hashable, ...]) -> pd.Series:
+    """Give densities by the names of the observations; by places where these are numbers, or some share a name."""
+    values = values.transpose(*dims) if {*values.dims} == {*dims} else values
     flat = values.stack(obs=values.dims) if values.ndim != 1 else values
     axes = [values.indexes.get(dim) for dim in values.dims]
     named = any(a is not None and list(a) != list(range(len(a))) for a in axes)
-    labels = list(flat.indexes[flat.dims[0]]) if named else None
-    return labels if labels is not None and len({*labels}) == len(labels) else None
-
-
-SHOWN = 5
-"""Observations that a card lists."""
+    index = flat.indexes[flat.dims[0]] if named else None
+    return pd.Series(flat.values, index if index is not None and index.is_unique else None)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ModelComparison(Shown):
-    """A comparison of models, or of the parts of one posterior; made by `ob.compare_models`.
+    """A comparison of models; made by `ob.compare_models`.
 
     Attributes
     ----------
@@ -145,22 +130,12 @@ class ModelComparison(Shown):
         As of `arviz_stats.compare`, not rounded: a row a model, the best first, in nats.
     loo : mapping of str to ELPDData
         What the comparison rests on.
-    pointwise : DataFrame
-        The log predictive density of each observation that is left out, in nats: a column a model, `stack` by the
-        weights, and `unweighted` with every model, or every draw of one posterior, counting the same.
-    view : View or None
-        The posterior, with its labels aligned, whose parts were compared.
-    masks : mapping of str to array (chain, draw), or None
-        Which draws are of each part.
     judged : mapping of str to Carried
         The verdict on each model's posterior, where it is at hand.
     """
 
     table: pd.DataFrame
     loo: Mapping[str, ELPDData]
-    pointwise: pd.DataFrame
-    view: View | None = None
-    masks: Mapping[str, np.ndarray] | None = None
     judged: Mapping[str, Carried] = field(default_factory=dict)
 
     @property
@@ -168,79 +143,10 @@ class ModelComparison(Shown):
         """The weight of each model, the best model first."""
         return self.table["weight"]
 
-    def gain(self, over: str = "unweighted") -> tuple[float, float]:
-        """Return by how much the stack predicts better.
-
-        Parameters
-        ----------
-        over : str
-            A model, or ``unweighted`` for their mixture without weights.
-
-        Returns
-        -------
-        tuple of float
-            The difference in elpd, summed over observations, and its standard error, in nats. The weights were chosen
-            for these observations, so that it is optimistic.
-
-        Raises
-        ------
-        ValueError
-            If there is no such model.
-        """
-        if over not in self.pointwise:
-            known = ", ".join(map(str, self.pointwise))
-            raise ArgumentError(f"`over` is {over!r}; choose among {known}.")
-        gap = (self.pointwise["stack"] - self.pointwise[over]).to_numpy()
-        return float(gap.sum()), float(np.sqrt(len(gap)) * gap.std(ddof=1))
-
-    def to_tree(self, *, draws: int = 1000, seed: int = 0) -> xr.DataTree:
-        """Draw the stack's posterior: draws of the parts in proportion to their weights.
-
-        Parameters
-        ----------
-        draws : int
-            How many.
-        seed : int
-            Of the choice.
-
-        Returns
-        -------
-        DataTree
-            One chain of the groups that have all draws, for `ob.predict` and plots. The draws are independent choices
-            among those that there are.
-
-        Raises
-        ------
-        ValueError
-            If separate models were compared, whose parameters are not the same.
-        """
-        check_count("draws", draws)
-        check_seed(seed)
-        if self.view is None or self.masks is None:
-            raise ArgumentError("Separate models have no common posterior: predict with each one.")
-        rng = np.random.default_rng(seed)
-        weights = np.clip(self.weights.to_numpy(float), 0.0, None)
-        counts = rng.multinomial(draws, weights / weights.sum())
-        parts = [
-            rng.choice(np.flatnonzero(self.masks[name]), count)
-            for name, count in zip(self.table.index, counts, strict=True)
-        ]
-        chain, draw = np.divmod(np.concatenate(parts), self.view.num_draws)
-        at = {
-            d: xr.DataArray(p, dims="draw")
-            for d, p in zip(schema.SAMPLE_DIMS, (chain, draw), strict=True)
-        }
-        groups: dict[str, xr.Dataset] = {}
-        for name, node in self.view.tree.children.items():
-            held = node.to_dataset()
-            if name in (schema.POSTERIOR, *schema.DRAW_GROUPS) and schema.EVERY not in held.attrs:
-                held = held.drop_vars(schema.SAMPLE_DIMS, errors="ignore").isel(at)
-                groups[name] = held.expand_dims(chain=[0]).transpose(*schema.SAMPLE_DIMS, ...)
-            elif name in schema.DATA_GROUPS:
-                groups[name] = held
-        tree = xr.DataTree.from_dict(groups)
-        tree.attrs = dict(self.view.tree.attrs)
-        return tree
+    @property
+    def observations(self) -> int:
+        """Observations that were left out one by one."""
+        return int(next(iter(self.loo.values())).elpd_i.size)
 
     @property
     def alike(self) -> tuple[str, ...]:
@@ -262,7 +168,7 @@ class ModelComparison(Shown):
             who = f"No difference can be seen between {in_brief(self.alike)}"
             said = f"{who} (at most {gap}, below two standard errors)."
             return f"{said} Worse: {rest}." if rest else said
-        few = ", which few observations make too small" if len(self.pointwise) < FEW else ""
+        few = ", which few observations make too small" if self.observations < FEW else ""
         times = f" ({number(value / error, 2)} standard errors{few})" if error > 0 else ""
         best, second = self.table.index[:2]
         return f"`{best}` predicts better than `{second}` by {gap}{times}."
@@ -277,18 +183,9 @@ class ModelComparison(Shown):
     def sentences(self) -> list[str]:
         """The findings, a sentence each, the answer first."""
         told = ", ".join(f"{name} {number(weight, 2)}" for name, weight in self.weights.items())
-        best = str(self.table.index[0])
-        gap = (self.pointwise["stack"] - self.pointwise["unweighted"]).to_numpy()
         bad = [name for name, word in self.table["diag_elpd"].items() if word]
         caution = " They rest on a difference that cannot be seen: choose no model by them."
-        said = [
-            *self.unusable,
-            self.answer,
-            f"Weights: {told}.{caution * (len(self.alike) > 1)}",
-            f"The stack predicts better than {best} alone by {measured(*self.gain(best))}.",
-            f"It predicts better than the mixture without weights by {measured(*self.gain())}: {int((gap > 0).sum())} "
-            f"of {len(gap)} observations are predicted better.",
-        ]
+        said = [*self.unusable, self.answer, f"Weights: {told}.{caution * (len(self.alike) > 1)}"]
         if bad:
             said.append(
                 f"Pareto k is too large for some observations of {', '.join(map(str, bad))}: give "
@@ -303,8 +200,6 @@ class ModelComparison(Shown):
         return frame_table(self.table, "Leave-one-out prediction, in nats", names)
 
     def _card(self) -> Card:
-        gap = self.pointwise["stack"] - self.pointwise["unweighted"]
-        most = gap.sort_values(ascending=False).head(SHOWN)
         heading = (
             "No difference can be seen" if self.alike[1:] else f"{self.alike[0]} predicts best"
         )
@@ -315,7 +210,6 @@ class ModelComparison(Shown):
                 *(Words(each, flag="bad") for each in self.sentences[:bad]),
                 *map(Words, self.sentences[bad:]),
                 self.summary,
-                frame_table(most.to_frame("nats"), "What the stack predicts better"),
             ),
             "bad" if bad else "",
         )
@@ -324,25 +218,20 @@ class ModelComparison(Shown):
 CLEAR, FEW = 2.0, 100
 """Standard errors from which on a difference is said to be seen; observations below which they come out too small
 (Sivula, Magnusson, Matamoros and Vehtari 2025)."""
-AGREE = 1.1
-"""R-hat of two chains up to which they are of one mode."""
 METHODS = ("stacking", "bb-pseudo-bma", "pseudo-bma")
 
 
 @checks_arguments
 def compare_models(
-    models: Any, *, by: str | None = None, var_name: str | None = None, method: str = "stacking"
+    models: Any, *, var_name: str | None = None, method: str = "stacking"
 ) -> ModelComparison:
     """Compare models by how well they predict observations that are left out, and give them weights.
 
     Parameters
     ----------
-    models : mapping of str to posterior or ELPDData; or a posterior
+    models : mapping of str to posterior or ELPDData
         Posteriors of one data set with the group `log_likelihood`, in any form that `ob.diagnose` takes, or what
-        `ob.loo` gives of them. With `by`, one posterior whose parts are compared.
-    by : {"chain", "mode"}, optional
-        Which parts of one posterior: every chain; or chains that agree once labels are aligned together, as one mode
-        (for a posterior of `ob.sample_modes`, its modes).
+        `ob.loo` gives of them.
     var_name : str, optional
         The observed variable, where there are several.
     method : {"stacking", "BB-pseudo-BMA", "pseudo-BMA"}
@@ -351,20 +240,19 @@ def compare_models(
     Returns
     -------
     ModelComparison
-        ArviZ's table of elpd, differences with standard errors and weights, in nats; and which observations the stack
-        predicts better.
+        ArviZ's table of elpd, differences with standard errors and weights, in nats, and the answer in words.
 
     Raises
     ------
     ValueError
-        If there are fewer than two models or parts, log likelihoods are missing or not finite, or the models are of
+        If there are fewer than two models, log likelihoods are missing or not finite, or the models are of
         different numbers of observations.
     TypeError
         If an argument is of another class.
 
     References
     ----------
-    Yao, Vehtari, Simpson and Gelman 2018, Bayesian Analysis 13(3). Yao, Vehtari and Gelman 2022, JMLR 23(79).
+    Yao, Vehtari, Simpson and Gelman 2018, Bayesian Analysis 13(3).
 
     Examples
     --------
@@ -374,35 +262,23 @@ def compare_models(
     """
     choose("method", method.lower(), METHODS)
     several = isinstance(models, Mapping) and not isinstance(models, xr.DataTree | xr.Dataset)
-    if by is None:
-        if not several or len(models) < 2:
+    if not several or len(models) < 2:
+        raise ArgumentError("`models` must map two names or more to posteriors.")
+    found, judged = {}, {}
+    for name, held in models.items():
+        if not (hasattr(held, "elpd") and hasattr(held, "elpd_i")):
+            view = as_view(held, f"models[{str(name)!r}]")
+            pointwise = LogLikelihood.of(_terms(view, var_name))
+            found[str(name)] = leave_one_out(pointwise, view.posterior)
+            judged[str(name)] = carried(view, None, "estimates", label_free=True)
+        elif held.elpd_i is not None:
+            found[str(name)] = held
+            judged |= {str(name): held.judged} if isinstance(held, Answered) else {}
+        else:
             raise ArgumentError(
-                "`models` must map two names or more to posteriors, or be one posterior with `by='chain'` or "
-                "`by='mode'`."
+                f"`models[{str(name)!r}]` has no values of single observations: give `ob.loo(posterior)`."
             )
-        found, judged = {}, {}
-        for name, held in models.items():
-            if not (hasattr(held, "elpd") and hasattr(held, "elpd_i")):
-                view = as_view(held, f"models[{str(name)!r}]")
-                pointwise = LogLikelihood.of(_terms(view, var_name))
-                found[str(name)] = leave_one_out(pointwise, view.posterior)
-                judged[str(name)] = carried(view, None, "estimates", label_free=True)
-            elif held.elpd_i is not None:
-                found[str(name)] = held
-                judged |= {str(name): held.judged} if isinstance(held, Answered) else {}
-            else:
-                raise ArgumentError(
-                    f"`models[{str(name)!r}]` has no values of single observations: give `ob.loo(posterior)`."
-                )
-        return _compared(found, method, judged=judged)
-    choose("by", by, ("chain", "mode"))
-    view = as_view(models)
-    if view.declares_equal_modes:
-        view = as_view(align(view).to_tree())
-    masks = _parts(view, by)
-    terms = _terms(view, var_name)
-    shares = {name: _part_of(view, terms, mask) for name, mask in masks.items()}
-    return _compared(shares, method, view, masks)
+    return _compared(found, method, judged)
 
 
 def _terms(view: View, var_name: str | None) -> xr.DataArray:
@@ -414,54 +290,8 @@ def _terms(view: View, var_name: str | None) -> xr.DataArray:
     return terms
 
 
-def _parts(view: View, by: str) -> dict[str, np.ndarray]:
-    """Return which draws (chain, draw) are of each chain or mode."""
-    from scipy.sparse.csgraph import connected_components
-
-    chains, draws = view.num_chains, view.num_draws
-    stat = view.stat(schema.MODE)
-    if by == "mode" and stat is not None:
-        labels = stat
-    elif by == "mode":
-        # Chains are linked where every parameter has a small R-hat in both.
-        names = [name for name in view.variables if view.kinds.of.get(name) == "parameter"]
-        rows = np.moveaxis(view.draws(names or None).values, -1, 0)
-        linked = np.zeros((chains, chains), bool)
-        for first, second in combinations(range(chains), 2):
-            found = rhat(rows[:, [second, first]])
-            linked[second, first] = np.nanmax(found, initial=1.0) <= AGREE
-        modes = connected_components(linked, directed=False)[1]
-        labels = np.repeat(modes[:, None], draws, axis=1)
-    else:
-        labels = np.repeat(np.arange(chains)[:, None], draws, axis=1)
-    kinds = np.unique(labels)
-    if len(kinds) < 2:
-        one = "one chain" if chains == 1 else "chains that agree, modulo labels"
-        raise ArgumentError(
-            f"`{view.argument}` has {one}: there is nothing to stack"
-            + ("." if by == "chain" or chains == 1 else "; `by='chain'` compares its chains.")
-        )
-    return {f"{by} {int(kind)}": labels == kind for kind in kinds}
-
-
-def _part_of(view: View, terms: xr.DataArray, mask: np.ndarray) -> ELPDData:
-    """Leave observations out of the draws of one part."""
-    own = view.posterior
-    whole = mask.all(axis=1)
-    if (mask.any(axis=1) == whole).all():
-        return leave_one_out(LogLikelihood.of(terms.isel(chain=whole)), own.isel(chain=whole))
-    places = np.isin(own["draw"].values, terms["draw"].values)
-    some = terms.values[mask[:, places]][None]
-    lone = xr.DataArray(some, dims=terms.dims, name=terms.name)
-    return leave_one_out(LogLikelihood.of(lone), own, relative=1.0)
-
-
 def _compared(
-    found: Mapping[str, ELPDData],
-    method: str,
-    view: View | None = None,
-    masks: Mapping[str, np.ndarray] | None = None,
-    judged: Mapping[str, Carried] | None = None,
+    found: Mapping[str, ELPDData], method: str, judged: Mapping[str, Carried]
 ) -> ModelComparison:
     from arviz_stats import compare
 
@@ -474,15 +304,4 @@ def _compared(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what they say stands in the table
         table = compare(alike, method=method, round_to="none")
-    each = each[:, [list(found).index(name) for name in table.index]]
-    weights = np.clip(table["weight"].to_numpy(float), 0.0, None)
-    with np.errstate(divide="ignore"):
-        stack = logsumexp(each + np.log(weights / weights.sum()), axis=1)
-    columns = dict(zip(table.index, each.T, strict=True))
-    counts = np.array([1 if masks is None else masks[name].sum() for name in table.index])
-    columns |= {
-        "stack": stack,
-        "unweighted": logsumexp(each + np.log(counts / counts.sum()), axis=1),
-    }
-    pointwise = pd.DataFrame(columns, index=names_of(first))
-    return ModelComparison(table, dict(found), pointwise, view, masks, judged or {})
+    return ModelComparison(table, dict(found), judged)

@@ -36,9 +36,17 @@ from onebasin.posteriors.pareto import (
 
 from ..summaries.judged_draws import rhat_of_entries
 from ..summaries.variational import KHAT_OF_DISTINCT, log_ratios
-from .answers import SORTED, cannot_tell, labels_move, labels_remedy, overlap, stay, use_label_free
 from .checks import OTHERS
-from .labels import Labels
+from .labels import (
+    SORTED,
+    Labels,
+    cannot_tell,
+    labels_move,
+    labels_remedy,
+    overlap,
+    stay,
+    use_label_free,
+)
 from .measure import Facts
 from .verdict import (
     LABELS,
@@ -194,7 +202,8 @@ def _of_plain(facts: Facts, log_ratio: Float[np.ndarray, " draw"]) -> Verdict:
         flat = facts.values[name].reshape(count, -1)
         lacks = known(flat, log_ratio, log_weight, plain).lacks((np.inf if even else limit,) * 3)
         # Where weights agree, the draws' own number still has to show the sd: a long tail's does not.
-        lacks[1] |= known(flat, log_ratio, np.log(plain)).lacks((np.inf,) * 3)[1]
+        alone = known(flat, log_ratio, np.log(plain), with_khats=False)
+        lacks[1] |= alone.lacks((np.inf,) * 3)[1]
         entries += len(own)
         for place, entry in enumerate(own):
             before, after = (_described(flat[:, place], w) for w in (plain, weights))

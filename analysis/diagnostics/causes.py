@@ -1,19 +1,16 @@
 """Causes that keep a posterior from being used, each with its condition and its sentence.
 
-Stuck: a Metropolis chain repeats its draws honestly, with runs as long as its share of repeats makes them; so a run is
-judged by that share. One entry may honestly be narrow in one chain, where labels are permuted, and so the spread is
-that of a whole variable.
+Stuck: a Metropolis chain repeats its draws honestly, so a run is judged by the chain's share of repeats, and a narrow
+chain by the spread of a whole variable, as labels may be permuted.
 
 Funnels: a scale goes with the spread of a vector, so that no step size suits both of its ends. Every centred
-hierarchical model has such a pair, and most are sampled well; what makes it a cause are divergences where the vector is
-narrow, energies that hardly move, or a scale that is not explored. Betancourt and Girolami 2015, Hamiltonian Monte
-Carlo for hierarchical models.
+hierarchical model has such a pair; it is a cause where divergences lie where the vector is narrow, energies hardly
+move, or the scale is not explored. Betancourt and Girolami 2015, Hamiltonian Monte Carlo for hierarchical models.
 
 Modes: chains are settled, each in a place of its own.
 
-Ridges: slow parameters of which a sum, a difference or a product is known far better than each of them. All skills of a
-Bradley-Terry model may rise together, `a` may grow where `b` in `a * b` shrinks: the prior alone tells them apart.
-Chains cross such a ridge fast and go along it slowly.
+Ridges: slow parameters of which a sum, a difference or a product is known far better than each of them, as `a` may
+grow where `b` in `a * b` shrinks. Chains cross such a ridge fast and go along it slowly.
 """
 
 from __future__ import annotations

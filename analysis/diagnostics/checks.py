@@ -9,7 +9,8 @@ identities, whose misses bound how far means and variances are off (`inference/m
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -19,7 +20,7 @@ from onebasin.posteriors.pareto import MIN_DRAWS_FOR_KHAT
 
 from ..summaries.sampler import SamplerSummary, restarts_in_words
 from ..summaries.variational import VariationalSummary
-from .result import Diagnosis
+from .measured import Measured
 from .verdict import (
     NOT_RECORDED,
     PREDICTIONS,
@@ -51,10 +52,18 @@ COLUMNS = {"R-hat": "rhat", "bulk ESS": "ess_bulk", "tail ESS": "ess_tail"}
 """Checks of parameters, and the column of each."""
 OTHERS = "Compare their predictions with those of MCMC by `compare`."
 """Advice on draws of which nothing tells how far they are from the posterior."""
+SAMPLER_CHECKS = ("moving chains", "divergences", "tree depth", "E-BFMI", BIAS)
+BLAMES = {
+    "funnel": ("divergences", "E-BFMI"),
+    "divergences": ("divergences",),
+    "step-size": (BIAS,),
+    "stuck": ("moving chains",),
+}
+"""Checks of the sampler that a cause rests on: a number that is warned of forbids use there."""
 _STEPS = "Lower `energy_variance`, warm up longer, or use `adjusted=True`."
 
 
-def check(diagnosis: Diagnosis) -> tuple[Reason, ...]:
+def check(diagnosis: Measured) -> tuple[Reason, ...]:
     """Judge a posterior by every check that applies to it."""
     sampler, fit = diagnosis.sampler, diagnosis.variational
     checks = [_varying(diagnosis), *_broken(diagnosis), *_heavy_tails(diagnosis)]
@@ -90,9 +99,16 @@ def check(diagnosis: Diagnosis) -> tuple[Reason, ...]:
     return tuple(checks)
 
 
-def notes(
-    diagnosis: Diagnosis, checks: Sequence[Reason], left_out: Sequence[Reason]
-) -> Iterator[Reason]:
+def blamed(checks: tuple[Reason, ...], causes: tuple[Reason, ...]) -> tuple[Reason, ...]:
+    """Fail the checks that a cause rests on."""
+    names = {name for cause in causes for name in BLAMES.get(cause.name, ())}
+    return tuple(
+        replace(c, outcome="failed") if c.name in names and c.outcome == "warned" else c
+        for c in checks
+    )
+
+
+def notes(diagnosis: Measured, checks: Sequence[Reason]) -> Iterator[Reason]:
     """Say which diagnostics do not apply to a posterior, what could not be judged and why, and what is left out."""
     if (fit := diagnosis.variational) is not None:
         yield Reason(
@@ -107,7 +123,7 @@ def notes(
     yield from (found for found in checks if found.outcome == "not judged")
     if diagnosis.symmetry_caveat:
         yield Reason("symmetry", "not judged", diagnosis.symmetry_caveat)
-    yield from left_out
+    yield from besides(diagnosis)
 
 
 _WHY = {
@@ -117,11 +133,11 @@ _WHY = {
 }
 
 
-def besides(diagnosis: Diagnosis, decided: Collection[str] = ()) -> Iterator[Reason]:
-    """Name the quantities that are not used for the verdict, but for those that `decided`; say how draws came about."""
+def besides(diagnosis: Measured) -> Iterator[Reason]:
+    """Name the quantities that are not used for the verdict, and say how draws came about."""
     of, limit, table = diagnosis.kinds.of, diagnosis.limits.deciding_rhat, diagnosis.shown
-    for reason, every in diagnosis.left_out.items():
-        if not (names := tuple(name for name in every if name not in decided)):
+    for reason, names in diagnosis.left_out.items():
+        if not names:
             continue
         guessed = reason == "generated" and {*diagnosis.kinds.guessed} & {*names}
         guess = ", as their names say" if guessed else ""
@@ -154,7 +170,7 @@ def besides(diagnosis: Diagnosis, decided: Collection[str] = ()) -> Iterator[Rea
         )
 
 
-def remarks(diagnosis: Diagnosis, checks: Sequence[Reason], verdict: Verdict) -> Iterator[Reason]:
+def remarks(diagnosis: Measured, checks: Sequence[Reason], verdict: Verdict) -> Iterator[Reason]:
     """Name what was warned of and the verdict does not tell, and what could not be judged."""
     said = " ".join(
         reason.in_short + reason.sentence
@@ -185,7 +201,7 @@ def remarks(diagnosis: Diagnosis, checks: Sequence[Reason], verdict: Verdict) ->
         yield Reason("symmetry", "not judged", diagnosis.symmetry_caveat)
 
 
-def _varying(diagnosis: Diagnosis) -> Reason:
+def _varying(diagnosis: Measured) -> Reason:
     """Pass where anything varies: entries that never do (a unit, a triangle of zeros) are structure."""
     if len(diagnosis.constants) < len(diagnosis.parameters):
         return Reason("varying parameters", "passed")
@@ -198,7 +214,7 @@ def _varying(diagnosis: Diagnosis) -> Reason:
     )
 
 
-def _broken(diagnosis: Diagnosis) -> Iterator[Reason]:
+def _broken(diagnosis: Measured) -> Iterator[Reason]:
     """Name entries that are finite in some draws, not in all or in none."""
     if broken := diagnosis.broken:
         name = max(broken, key=lambda name: broken[name])
@@ -212,7 +228,7 @@ def _broken(diagnosis: Diagnosis) -> Iterator[Reason]:
         )
 
 
-def _heavy_tails(diagnosis: Diagnosis) -> Iterator[Reason]:
+def _heavy_tails(diagnosis: Measured) -> Iterator[Reason]:
     heavy = {n: khats for n, khats in diagnosis.heavy_tails.items() if diagnosis.decides(n)}
     if no_mean := tuple(name for name, (mean, _) in heavy.items() if mean > NO_MEAN):
         khat = max(heavy[name][0] for name in no_mean)
@@ -247,7 +263,7 @@ def _moving(sampler: SamplerSummary) -> Reason:
     )
 
 
-def _rhat(diagnosis: Diagnosis) -> Reason:
+def _rhat(diagnosis: Measured) -> Reason:
     name, limits = "R-hat", diagnosis.limits
     if not diagnosis.has_chains:
         return Reason(
@@ -299,7 +315,7 @@ def slightly_high(outcome: Outcome, many: str) -> Reason:
     return Reason("R-hat", outcome, fact, remedy="Draw more if you need them precisely.")
 
 
-def _defined(diagnosis: Diagnosis, name: str) -> Reason:
+def _defined(diagnosis: Measured, name: str) -> Reason:
     """Pass where all parameters that vary have a finite number in a column."""
     known = [*diagnosis.constants, *diagnosis.broken]
     numbers = diagnosis.shown[COLUMNS[name]].drop(index=known)
@@ -314,7 +330,7 @@ def _defined(diagnosis: Diagnosis, name: str) -> Reason:
     )
 
 
-def _log_density(diagnosis: Diagnosis, sampler: SamplerSummary) -> Reason:
+def _log_density(diagnosis: Measured, sampler: SamplerSummary) -> Reason:
     name, limits = "log density", diagnosis.limits
     if bad := sampler.not_finite.get("lp"):
         return _not_finite(name, "failed", "log density `lp`", bad, diagnosis)
@@ -353,7 +369,7 @@ def _log_density(diagnosis: Diagnosis, sampler: SamplerSummary) -> Reason:
     return Reason(name, "passed")
 
 
-def _ess(diagnosis: Diagnosis, word: str) -> Reason:
+def _ess(diagnosis: Measured, word: str) -> Reason:
     bulk, limit = word == "Bulk", diagnosis.min_ess
     name, column = f"{word.lower()} ESS", "ess_bulk" if bulk else "ess_tail"
     outcome = diagnosis.numbers.worst_outcome(column)
@@ -371,13 +387,14 @@ def _ess(diagnosis: Diagnosis, word: str) -> Reason:
     )
 
 
-def _divergences(diagnosis: Diagnosis, sampler: SamplerSummary) -> Reason:
+def _divergences(diagnosis: Measured, sampler: SamplerSummary) -> Reason:
     name = "divergences"
     if sampler.divergences is None:
         return _not_recorded(name, "Divergences were")
     if not sampler.divergences:
         return _complete(diagnosis, sampler, name, "diverging")
-    share = f"{percent(sampler.divergence_share)}; by chain {_each(sampler.divergences_per_chain)}"
+    chains = _by_chain(sampler.divergences_per_chain)
+    share = "; ".join(filter(None, (percent(sampler.divergence_share), chains)))
     return Reason(
         name,
         diagnosis.limits.outcome("diverging", sampler.divergence_share),
@@ -387,7 +404,7 @@ def _divergences(diagnosis: Diagnosis, sampler: SamplerSummary) -> Reason:
     )
 
 
-def _tree_depth(diagnosis: Diagnosis, sampler: SamplerSummary) -> Reason:
+def _tree_depth(diagnosis: Measured, sampler: SamplerSummary) -> Reason:
     name, cut = "tree depth", sampler.reached_max_treedepth
     if cut is None:
         none = sampler.deepest_tree is None
@@ -405,7 +422,7 @@ def _tree_depth(diagnosis: Diagnosis, sampler: SamplerSummary) -> Reason:
     )
 
 
-def _bfmi(diagnosis: Diagnosis, sampler: SamplerSummary) -> Reason:
+def _bfmi(diagnosis: Measured, sampler: SamplerSummary) -> Reason:
     name, limits = "E-BFMI", diagnosis.limits
     if bad := sampler.not_finite.get("energy"):
         return _not_finite(name, "failed", "`energy`", bad, diagnosis)
@@ -430,7 +447,7 @@ def _bfmi(diagnosis: Diagnosis, sampler: SamplerSummary) -> Reason:
     return Reason(name, "not judged" if missing else "passed")
 
 
-def _complete(diagnosis: Diagnosis, sampler: SamplerSummary, name: str, statistic: str) -> Reason:
+def _complete(diagnosis: Measured, sampler: SamplerSummary, name: str, statistic: str) -> Reason:
     """Pass where a count has looked at all draws."""
     bad = sampler.not_finite.get(statistic)
     if not bad:
@@ -439,9 +456,10 @@ def _complete(diagnosis: Diagnosis, sampler: SamplerSummary, name: str, statisti
 
 
 def _not_finite(
-    name: str, outcome: Outcome, what: str, per_chain: tuple[int, ...], diagnosis: Diagnosis
+    name: str, outcome: Outcome, what: str, per_chain: tuple[int, ...], diagnosis: Measured
 ) -> Reason:
-    draws = f"{sum(per_chain)} of {diagnosis.total_draws} draws (by chain {_each(per_chain)})"
+    chains = f" ({_by_chain(per_chain)})" if len(per_chain) > 1 else ""
+    draws = f"{sum(per_chain)} of {diagnosis.total_draws} draws{chains}"
     remedy = "Find out where the model or the sampler loses it before using these draws."
     return Reason(name, outcome, f"The {what} is not finite in {draws}", remedy=remedy)
 
@@ -450,8 +468,10 @@ def _not_recorded(name: str, what: str) -> Reason:
     return Reason(name, "not judged", f"{what} not recorded", remedy=NOT_RECORDED)
 
 
-def _each(counts: Sequence[int]) -> str:
-    return ", ".join(map(str, counts))
+def _by_chain(counts: Sequence[int]) -> str:
+    """Give the count of each chain: ``26, 11, 12 and 9 in chains 0-3``; nothing of one chain."""
+    each = listed([*map(str, counts)], len(counts), code=False)
+    return f"{each} in chains 0-{len(counts) - 1}" if len(counts) > 1 else ""
 
 
 def _step_size_bias(sampler: SamplerSummary) -> Reason:

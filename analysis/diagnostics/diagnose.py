@@ -8,10 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from onebasin.base.card import Words
 from onebasin.base.checks import checks_arguments
@@ -20,18 +18,15 @@ from onebasin.base.table import Flag
 from onebasin.models.symmetry.blocks import Symmetry, equal_modes
 from onebasin.posteriors.view import DensityAtDraws, Posterior, View, as_view
 
-from ..discovery.density import LeavesPosterior
-from ..discovery.resolve import resolve
-from .answers import blamed, of_chains, of_stopped
+from ..discovery.resolve import LeavesPosterior, resolve
 from .approximations import modulo, of_others
 from .causes import not_finite, stuck, unread_weights
-from .checks import besides, check, notes, remarks
-from .invariants import points_at
-from .judge import Case
+from .judge import Case, of_chains, of_stopped
 from .labels import Labels, declared_blocks, diagnose_aligned, look_for_labels
 from .measure import Facts, gather, measure
+from .measured import ParameterTable
 from .result import AlignedDiagnosis, Diagnosis
-from .verdict import PER_CHAIN, Limits, said_once
+from .verdict import PER_CHAIN, Limits
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,7 +46,6 @@ def diagnose(
     bfmi_threshold: float = 0.3,
     progress: Callable[[int, int], None] | None = None,
     log_density: DensityAtDraws | None = None,
-    x: ArrayLike | None = None,
 ) -> Diagnosis:
     """Say whether a posterior may be used, why, and what to do.
 
@@ -79,9 +73,6 @@ def diagnose(
         Called with draws gone through and draws in all while draws are aligned.
     log_density : callable, optional
         As of `align`: draws are aligned only if that keeps it.
-    x : array (obs, in), optional
-        Inputs at which a network's predictions are judged one by one, in the units that it was conditioned on; by
-        default up to 50 of those that it was fitted to, which are all that the answer rests on.
 
     Returns
     -------
@@ -96,8 +87,7 @@ def diagnose(
         If `posterior` is no `DataTree`, and ArviZ cannot make it one.
     ValueError
         If it has no group `posterior`, fewer than 4 draws a chain or no draw that is finite, if `var_names` or
-        `symmetry` asks for what is not there, or a threshold makes no sense. If `x` is given and the posterior is not
-        of several chains of a network, or `x` does not fit it.
+        `symmetry` asks for what is not there, or a threshold makes no sense.
 
     References
     ----------
@@ -121,9 +111,7 @@ def diagnose(
     facts = gather(view, raw)
     options: dict[str, Any] = {"held_out": held_out, "progress": progress}
     aligned: AlignedDiagnosis | None = None
-    several = raw.has_chains and raw.num_chains > 1
-    points = None if x is None else points_at(view, x, limits, raw.num_chains if several else 0)
-    deciding, integers = raw.deciding, ()
+    deciding, integers, points = raw.deciding, (), None
     if cause := not_finite(facts) or unread_weights(facts):
         verdict = of_stopped(facts, cause)
     elif not (raw.has_chains and raw.sampler is not None and raw.sampler.sampled):
@@ -137,32 +125,25 @@ def diagnose(
         verdict = of_stopped(facts, *causes)
     else:
         labels = _labels(facts, given, align, **options)
-        case = Case(facts, labels, points)
-        points = points or case.points
-        verdict, aligned = of_chains(case), labels.aligned
+        case = Case(facts, labels)
+        verdict, aligned, points = of_chains(case), labels.aligned, case.points
         if verdict.answer in ("invariant", "partly") or labels.state == "overlap":
             deciding = tuple(name for name in deciding if name not in labels.variables)
         integers = () if case.is_sound or case.blames_labels else tuple(case.integers_apart.index)
     caveat = raw.symmetry_caveat
     if aligned is not None and resolve(view, aligned.alignment.symmetry).in_file:
         caveat = aligned.alignment.unchecked
-    found = replace(
-        raw,
-        aligned=aligned,
-        deciding=deciding,
-        points=points,
-        judgement=verdict,
-        symmetry_caveat=caveat,
-    )
-    # The checks are judged by what the answer rests on; then comes what it leaves open.
-    checks = blamed(check(found), verdict.causes)
-    left_out = tuple(besides(found, integers))
-    open_ = (*remarks(found, checks, verdict), *verdict.remarks)
+    # Single integers that decide are not left out.
+    every = raw.left_out.items()
+    left_out = {why: tuple(n for n in names if n not in integers) for why, names in every}
     return replace(
-        found,
-        checks=checks,
-        judgement=replace(verdict, remarks=open_, besides=left_out),
-        notes=said_once(notes(found, checks, left_out)),
+        raw,
+        answered=verdict,
+        aligned=aligned,
+        points=points,
+        deciding=deciding,
+        left_out=left_out,
+        symmetry_caveat=caveat,
     )
 
 
@@ -173,7 +154,7 @@ def summary(
     var_names: str | Sequence[str] | None = None,
     symmetry: Symmetry | str | Sequence[str] | None = None,
 ) -> pd.DataFrame:
-    """Return the table that `diagnose` prints, every row and digit of it.
+    """Return the table that `diagnose` prints. It prints in the same way, and holds every row and digit.
 
     Parameters
     ----------
@@ -200,7 +181,8 @@ def summary(
     >>> ob.summary(posterior, var_names="theta").index.tolist()
     ['theta']
     """
-    return diagnose(posterior, var_names=var_names, symmetry=symmetry).shown
+    diagnosis = diagnose(posterior, var_names=var_names, symmetry=symmetry)
+    return ParameterTable(diagnosis.shown, diagnosis.numbers)
 
 
 def _labels(facts: Facts, given: Symmetry | None, align: bool, **options: Any) -> Labels:
@@ -214,10 +196,6 @@ def _labels(facts: Facts, given: Symmetry | None, align: bool, **options: Any) -
         if given is not None:
             raise
         return Labels("partial", facts, blocks, reason=refusal.reason)
-
-
-KNOWN: WeakKeyDictionary[View, Diagnosis] = WeakKeyDictionary()
-"""Diagnoses of posteriors that were made already."""
 
 
 @dataclass(frozen=True)
@@ -242,9 +220,8 @@ def carried(view: View, diagnosis: Any, results: str, *, label_free: bool) -> Ca
             f"`diagnosis` is a {type(diagnosis).__name__}; give what `ob.diagnose` returned of this posterior."
         )
     try:
-        if (found := diagnosis or KNOWN.get(view)) is None:
-            # No prediction of a network depends on its labels.
-            found = KNOWN[view] = diagnose(view, align=view.network is None)
+        # No prediction of a network depends on its labels.
+        found = diagnosis or diagnose(view, align=view.network is None)
     except OnebasinError as error:
         return Carried("", f"The posterior could not be judged: {error}", "warn")
     answer = found.verdict or ""

@@ -21,9 +21,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 from jaxtyping import Float, Int
-from numpy.typing import ArrayLike
 
-from onebasin.base.errors import ArgumentError
 from onebasin.base.jsonable import json_safe
 from onebasin.base.table import Column, Flag, Table, TableCell
 from onebasin.models.symmetry.blocks import (
@@ -39,7 +37,6 @@ from onebasin.posteriors import schema
 from onebasin.posteriors.draws import ROUNDING, Draws, checked, entry_names
 from onebasin.posteriors.view import Posterior, View, as_view
 
-from ..predictive.predictions import summarise_predictions
 from ..summaries.summary import power_of_two
 from .verdict import Limits, Reason, in_rhat
 
@@ -284,18 +281,11 @@ class JudgedPoints:
     """
 
     table: pd.DataFrame
-    training: bool  # whether inputs are those that the network was fitted to
     limits: tuple[float, float]  # the largest R-hat and the smallest bulk ESS of a usable point
 
     @classmethod
     def of(
-        cls,
-        outputs: pd.DataFrame,
-        rows: Int[np.ndarray, " obs"],
-        limits: Limits,
-        chains: int,
-        *,
-        training: bool,
+        cls, outputs: pd.DataFrame, rows: Int[np.ndarray, " obs"], limits: Limits, chains: int
     ) -> JudgedPoints | None:
         """Judge points by `rhat` and `ess_bulk` of their outputs, ``output[obs,out]``; None where there are none.
 
@@ -310,7 +300,7 @@ class JudgedPoints:
         each = known.assign(usable=usable).groupby(place.dropna().astype(int).to_numpy())
         worst = each.agg({"rhat": "max", "ess_bulk": "min", "usable": "all"})
         worst.index = pd.Index(rows[worst.index], name="input")
-        return cls(worst, training, (most, least))
+        return cls(worst, (most, least))
 
     @property
     def bad(self) -> pd.DataFrame:
@@ -332,8 +322,7 @@ class JudgedPoints:
     @property
     def good_in_words(self) -> str:
         """Say how many points can be used, of how many."""
-        which = "training inputs" if self.training else "given inputs"
-        return f"{len(self.table) - len(self.bad)} of {len(self.table)} {which}"
+        return f"{len(self.table) - len(self.bad)} of {len(self.table)} training inputs"
 
     @property
     def _worst(self) -> tuple[str, str]:
@@ -350,7 +339,7 @@ class JudgedPoints:
             "failed",
             f"Chains disagree on predictions at {where}, and agree at {self.good_in_words}",
             remedy="The function may have several states at these inputs, which many chains from random starts weigh "
-            "best; judge your own inputs by `diagnose(posterior, x=...)`, or `onebasin diagnose --at NEW.json`.",
+            "best; see by `ob.networks.summarise_predictions(posterior, x)` how chains agree at your own inputs.",
         )
 
     def reason(self, name: str = "predictions by point", *, used: bool = True) -> Reason:
@@ -365,7 +354,7 @@ class JudgedPoints:
 
     def as_table(self, answer: str | None, *, whole: bool = False) -> Table:
         """Tabulate points, those that cannot be used first; they are marked as bad where they forbid use."""
-        flag: Flag = "bad" if answer == "unusable" and self.training else "warn"
+        flag: Flag = "bad" if answer == "unusable" else "warn"
         rest = self.table[self.table["usable"]]
         rows = pd.concat([self.bad, rest])[: None if whole else TABLE_ROWS]
         most, least = self.limits
@@ -382,28 +371,18 @@ class JudgedPoints:
             )
             for number, row in zip(rows.index, rows.itertuples(), strict=True)
         )
-        which = "training inputs" if self.training else "given inputs"
         left = len(self.table) - len(rows)
         more = f"; {left} more can be used" if left and len(self.bad) <= TABLE_ROWS else ""
-        return Table(columns, cells, f"Predictions by point, at {len(self.table)} {which}{more}")
+        return Table(
+            columns, cells, f"Predictions by point, at {len(self.table)} training inputs{more}"
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain types for JSON: counts, and a row a point."""
         return json_safe(
             {
-                "inputs": "training" if self.training else "given",
                 "count": len(self.table),
                 "usable": int(self.table["usable"].sum()),
                 "points": self.table.reset_index().to_dict("records"),
             }
         )
-
-
-def points_at(view: View, x: ArrayLike, limits: Limits, chains: int) -> JudgedPoints | None:
-    """Judge a network's predictions at inputs (obs, in), by its several Markov chains; 0 where it has none."""
-    if view.network is not None and chains < 2:
-        raise ArgumentError(
-            f"`x` is given, but `{view.argument}` is not of several chains, which predictions are judged by; omit `x`."
-        )
-    outputs = summarise_predictions(view, x)
-    return JudgedPoints.of(outputs, np.arange(np.shape(x)[0]), limits, chains, training=False)

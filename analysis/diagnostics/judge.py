@@ -1,4 +1,4 @@
-"""The order in which causes decide about Markov chains whose draws are finite and move.
+"""The order in which causes decide about Markov chains, and the verdict in words: answer, rows, causes, remarks.
 
 Labels come first, modulo which the posterior may be sound; then what keeps it from being sound, most likely cause
 first: a funnel, too few draws, modes. The limits were set on simulated posteriors whose answers are known; `benchmarks`
@@ -7,16 +7,22 @@ measures what they come to.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+import numpy as np
 import pandas as pd
 
+from ..alignment.switching import one_labelling
+from ..discovery.resolve import advice
 from ..summaries.modes import ModesSummary, modes_of
 from ..summaries.sampler import Heights
 from .causes import (
     Funnel,
     Ridge,
+    draw_more,
     find_funnel,
     funnel_cause,
     funnel_reason,
@@ -25,13 +31,51 @@ from .causes import (
     modes_cause,
     ridge_of,
     short_cause,
+    times_as_many,
 )
-from .checks import BIAS, is_gross
+from .checks import BIAS, SAMPLER_CHECKS, blamed, bounds, is_gross, slightly_high
 from .invariants import JudgedPoints, chosen_inputs
-from .labels import Labels
+from .labels import (
+    SORTED,
+    UNSEEN,
+    Labels,
+    cannot_tell,
+    labels_move,
+    labels_remedy,
+    overlap,
+    stay,
+    use_label_free,
+)
 from .measure import Facts
-from .verdict import Answer, Extreme, Limits, Reason
+from .result import Diagnosis
+from .verdict import (
+    LABELS,
+    PREDICTIONS,
+    SAMPLER,
+    Answer,
+    Extreme,
+    Limits,
+    Outcome,
+    Reason,
+    Verdict,
+    capital,
+    digits,
+    in_rhat,
+    listed,
+    worst_of,
+)
 
+MEANS, SPREADS = 0.1, 1.1
+"""Components are equal if their means differ by less than this share of their sd, and their sds by this factor."""
+MOST_PARTS = 64
+"""Variables with more components are no labels' ones."""
+_STOPPED = {
+    "not-finite": "draws are not finite",
+    "stuck": "a chain stands still",
+    "copies": "chains are copies of one another",
+    "resampled": "few draws are distinct",
+    "weighted": "weights of the draws were not used",
+}
 _WEIGHTS = (
     "Take more `draws` (and `chains`), which make the error of bridge sampling smaller, or sample more of the modes "
     "(`most`); until then use each mode by itself, by the statistic `mode`."
@@ -44,7 +88,6 @@ class Case:
 
     before: Facts  # as its draws came
     labels: Labels
-    given: JudgedPoints | None = None  # a network's predictions at inputs of a user
 
     @property
     def after(self) -> Facts:
@@ -155,7 +198,7 @@ class Case:
             return None
         rows = chosen_inputs(len(view.x))
         outputs = self.labels.invariants
-        return JudgedPoints.of(outputs, rows, raw.limits, raw.num_chains, training=True)
+        return JudgedPoints.of(outputs, rows, raw.limits, raw.num_chains)
 
     @cached_property
     def few_points_disagree(self) -> bool:
@@ -214,3 +257,294 @@ class Case:
         if sampler is None or self.limits.outcome("diverging", diverging.mean()) != "failed":
             return ()
         return tuple(check for check in raw.checks if check.name == "divergences")
+
+
+def of_stopped(facts: Facts, *causes: Reason) -> Verdict:
+    """Draws that are not finite or few, chains that stand still or are copies: nothing else is looked at."""
+    first, last = causes[0], causes[-1]
+    broken = last.name in ("not-finite", "weighted")
+    rows = (
+        Reason(LABELS, "not judged", f"Not judged: {_STOPPED[last.name]}"),
+        replace(first, name=PREDICTIONS),
+        _sampler(facts.raw, causes) if broken else replace(last, name=SAMPLER),
+    )
+    return Verdict("unusable", (_do_not_use(first),), rows, causes)
+
+
+def of_chains(case: Case) -> Verdict:
+    """Markov chains whose draws are finite and move."""
+    labels, answer, raw = case.labels, case.answer, case.before.raw
+    slow = tuple(_slow_invariants(case)) if answer != "invariant" else ()
+    switched = (_labels_cause(labels, case),) if labels.state in ("switch", "overlap") else ()
+    causes = switched if answer in ("aligned", "invariant") else (*case.causes, *switched, *slow)
+    if labels.state == "partial" and case.keeps_heights:
+        own = _labels_cause(labels, case)
+        causes = (own, *case.causes) if case.blames_labels else (*case.causes, own)
+    headline = list(_headline(case, answer, causes))
+    if case.modes is not None:
+        headline.append(Reason("modes", "not judged", case.modes.sentence))
+    rows = (_labels_row(labels, raw, case), _predictions_row(case, answer), _sampler(raw, causes))
+    words = labels.words if answer != "unusable" or case.keeps_heights else ()
+    more = [*_alike_parts(case.before)] if answer == "usable" and labels.state == "none" else []
+    if answer == "unusable" and raw.method == "mclmc" and case.before.view.network:
+        fact = (
+            "As an ensemble over modes the chains may still predict well: score them by "
+            "`ob.networks.score_predictions`, and see by `ob.networks.summarise_predictions` where they agree"
+        )
+        more.append(Reason("network", "not judged", fact))
+    if case.points and answer != "partly":
+        more.append(case.points.reason(used=answer != "unusable"))
+    if case.modes is not None and case.modes.remark:
+        more.append(Reason("modes", "not judged", case.modes.remark))
+    return Verdict(answer, tuple(headline), rows, causes, words, tuple(more))
+
+
+def _do_not_use(cause: Reason, besides: str = "") -> Reason:
+    return Reason("answer", "failed", f"Do not use it. {cause.evidence}{besides}")
+
+
+def _headline(case: Case, answer: Answer, causes: tuple[Reason, ...]) -> Iterator[Reason]:
+    labels, raw = case.labels, case.before.raw
+    if answer == "unusable":
+        switches = labels.state == "switch" and case.keeps_heights
+        besides = f" Besides, labels of {listed(labels.variables)} switch" if switches else ""
+        yield _do_not_use(causes[0], besides)
+        return
+    if answer == "usable":
+        yield from _usable(case)
+    elif answer == "aligned":
+        yield Reason("answer", "passed", _aligned(case))
+    elif answer == "partly" and case.points is not None:
+        good, bad = case.points.good_in_words, case.points.bad_in_words
+        fact = f"You may use predictions at {good}, and no single weights. Do not use predictions at {bad}"
+        yield Reason("answer", "warned", fact)
+    else:
+        yield Reason("answer", "warned", use_label_free(overlap(labels)))
+    for check in raw.checks:
+        if check.name in SAMPLER_CHECKS and check.outcome in ("failed", "warned"):
+            yield check
+    if raw.outcome_of(BIAS) == "not judged":
+        known = bounds(raw.sampler)
+        may = "may have a bias" if known else "have a bias"
+        fact = f"Its draws {may} of the step size, which agreement between chains does not show"
+        yield Reason(BIAS, "not judged", f"{fact}: {known}" if known else fact)
+
+
+def _aligned(case: Case) -> str:
+    labels, limits = case.labels, case.before.raw.numbers.limits_of("rhat")
+    before, after = case.before.worst_rhat.value, case.after.worst_rhat.value
+    falls = f"R-hat falls from {in_rhat(before, limits)} to {in_rhat(after, limits)}"
+    names = listed(labels.variables)
+    if labels.rotated:
+        return (
+            f"{names} rotate, and label-free quantities agree between chains: use these first. Aligned means of "
+            f"simple structure (varimax) may be used too; {falls}"
+        )
+    move = "moves" if len(labels.variables) == 1 else "move"
+    move += " together" if len(labels.variables) > 1 and len(labels.symmetry) == 1 else ""
+    declare = f" (declare {listed(labels.words)})" if labels.words else ""
+    moved = f"{'at least ' if labels.found else ''}{names} {move}{declare}"
+    if before > case.limits.deciding_rhat:
+        who = "Chains agree" if case.before.raw.num_chains > 1 else "The chain's halves agree"
+        return f"{who} once labels are aligned: {moved}. Use aligned means; {falls}"
+    return (
+        f"Every R-hat is good, yet labels switch all the time: {moved}, so that the mean of one component is an "
+        "average over all components. Use aligned means"
+    )
+
+
+def _usable(case: Case) -> Iterator[Reason]:
+    facts, raw = case.before, case.before.raw
+    worst, least, limits = facts.worst_rhat, facts.least_ess, raw.limits
+    if math.isnan(worst.value) and math.isnan(least.value):
+        yield Reason("answer", "not judged", "There is nothing to judge: no parameter varies")
+        return
+    rhat = in_rhat(worst.value, raw.numbers.limits_of("rhat"))
+    ess = f"at least {least.value:,.0f} effective draws"
+    fact = f"You may use it: R-hat is at most {rhat}, and there are {ess}"
+    if raw.num_chains == 1:
+        fact = (
+            f"You may use it as far as one chain can tell: its halves agree (R-hat at most {rhat}) and there are "
+            f"{ess}, but modes that it did not meet cannot be seen"
+        )
+    yield Reason("answer", limits.outcome("rhat", worst.value), fact)
+    if above := int((facts.table["rhat"] > limits.rhat).sum()):
+        many = f"{limits.rhat:g} for {above} of {len(facts.table)} parameters"
+        yield slightly_high("warned", f"{many} (worst {rhat}, `{worst.parameter}`)")
+    tail = Extreme.of(raw.parameters["ess_tail"].reindex(facts.table.index), smallest=True)
+    if limits.outcome("ess_tail", tail.value, raw.num_chains) == "warned":
+        own = f"`{tail.parameter}` has a tail ESS of {digits(tail.value, (raw.min_ess,))}"
+        yield Reason("tail ESS", "warned", f"Its tails are rough: {own}")
+    if case.labels.state == "stay":
+        fact = "All chains have one labelling of the declared symmetry"
+        yield Reason("labels", "passed", fact)
+    if raw.num_chains > 1 and (missing := _missing(raw)):
+        fact = f"{capital(missing)} could not be judged, for nothing of the kind was recorded"
+        yield Reason("sampler", "not judged", fact)
+
+
+def _slow_invariants(case: Case) -> Iterator[Reason]:
+    """Name the slowest label-free quantity, where these are all that could be used and are known by too few draws."""
+    table, raw = case.labels.invariants, case.before.raw
+    if case.labels.state != "overlap" or case.causes or case.invariants_agree or table.empty:
+        return
+    least, rhat = Extreme.of(table["ess_bulk"], smallest=True), Extreme.of(table["rhat"]).value
+    if least.value < raw.min_ess:
+        times = times_as_many(least.value, raw.min_ess, rhat, raw.limits.deciding_rhat)
+        fact = f"`{least.parameter}` has {least.value:.0f} effective draws of {raw.total_draws}"
+        yield Reason("short", "failed", fact, remedy=draw_more(times))
+
+
+def _labels_cause(labels: Labels, case: Case) -> Reason:
+    if labels.state == "partial":
+        fact = f"{labels_move(labels)}. {labels.reason} To move only some of these parameters would leave the posterior"
+        remedy = (
+            f"{advice(labels.facts.view)} If other quantities that differ do not belong to the components, the chains "
+            "disagree about them: sample again, longer or from other starting points."
+        )
+        return Reason("labels", "failed", f"{fact}, so nothing was aligned", remedy=remedy)
+    before, after, shown = case.before.worst_rhat.value, case.after.worst_rhat.value, ""
+    if before > case.limits.deciding_rhat and not (labels.turning or labels.near):
+        limits = case.before.raw.numbers.limits_of("rhat")
+        came = f"R-hat {in_rhat(before, limits)} as the draws came"
+        shown = f": {came}, {in_rhat(after, limits)} with labels aligned"
+    elif labels.found:
+        kept = f"{labels.found[0].gain.beside_noise:.2f} of what it would leave of noise"
+        shown = f" at every draw: alignment leaves {kept}"
+    remedy = labels_remedy(labels, case.answer, heights=case.keeps_heights, sorts=case.is_sorted)
+    outcome: Outcome = "failed" if case.answer == "unusable" else "warned"
+    return Reason("labels", outcome, f"{labels_move(labels)}{shown}", remedy=remedy)
+
+
+def _labels_row(labels: Labels, raw: Diagnosis, case: Case) -> Reason:
+    if not labels.looked:
+        return Reason(LABELS, "not judged", "Labels were not looked at")
+    state, names = labels.state, listed(labels.variables)
+    if not labels.rotated and state == "none":  # a rotation is told whatever the state
+        if raw.num_chains == 1:
+            fact = (
+                "No labels switch within the chain; that others would have the same cannot be seen"
+            )
+            return Reason(LABELS, "not judged", fact)
+        if not case.is_open:
+            return Reason(LABELS, "passed", UNSEEN)
+        close = "components that are close, or scalars of their own, may still do"
+        return Reason(LABELS, "not judged", f"{UNSEEN}; while chains disagree, {close}")
+    if not labels.rotated and state == "stay":
+        one = one_labelling(labels.aligned.alignment) if labels.aligned is not None else None
+        return Reason(LABELS, "passed", stay(labels, one.sentence if one is not None else ""))
+    outcome: Outcome = "failed" if case.answer == "unusable" else "warned"
+    apart = "alignment does not bring the chains together"
+    sorts = case.answer != "invariant" and case.is_sorted
+    if state in ("switch", "partial") and not case.keeps_heights:
+        differ = f"Chains differ in the labels of {names}, and in their log densities"
+        return Reason(LABELS, outcome, f"{differ}, which labels do not explain")
+    if labels.unclear_pair:
+        fact = cannot_tell(labels)
+    elif labels.near:
+        fact = f"Labels of {names} switch, and alignment does not keep the posterior"
+    elif labels.rotated:
+        how = "; varimax and matching align them" if sorts else f", and {apart}"
+        fact = f"The components of {names} rotate{how}"
+    elif state == "switch":
+        fact = SORTED if sorts else f"Labels of {names} switch, and {apart}"
+    elif state == "partial":
+        fact = f"Labels of {names} switch, with more than alignment can move"
+    elif labels.turning:
+        fact = f"The components of {listed(labels.turning)} turn into one another, which no labels sort"
+    else:
+        fact = cannot_tell(labels)
+    return Reason(LABELS, outcome, fact)
+
+
+def _predictions_row(case: Case, answer: Answer) -> Reason:
+    facts, raw, heights = case.before, case.before.raw, case.heights
+    if answer == "partly" and case.points is not None:
+        return case.points.reason(PREDICTIONS)
+    (lp, lp_ess), limits = facts.lp_numbers, raw.numbers.limits_of("rhat")
+    unlike = heights is not None and heights.unlike
+    apart = f"; {heights.apart()}" if heights and unlike and answer == "unusable" else ""
+    alike = heights is not None and not unlike
+    if facts.lp_is_bad and not (alike and len(case.identified.bad_rhat)):
+        fact = f"The log density is poorly estimated: `lp` has only {lp_ess:.0f} effective draws"
+        if lp > case.limits.deciding_rhat:
+            fact = f"Log densities do not agree: R-hat of `lp` {in_rhat(lp, limits)}"
+        return Reason(PREDICTIONS, "failed", f"{fact}{apart}")
+    if case.labels.aligned is not None or case.labels.state in ("overlap", "partial"):
+        worst = case.worst_invariant
+        if math.isnan(worst.value):
+            fact = "Neither `lp` nor other quantities without labels are there"
+            return Reason(PREDICTIONS, "not judged", fact)
+        rhat = in_rhat(worst.value, limits)
+        if worst.value > case.limits.deciding_rhat:
+            fact = f"Label-free quantities disagree between chains (R-hat up to {rhat}, `{worst.parameter}`)"
+            return Reason(PREDICTIONS, "failed", f"{fact}{apart}")
+        fact = f"Label-free quantities agree between chains (R-hat at most {rhat})"
+        if answer == "unusable":
+            until = "but are not reliable until the cause below is removed"
+            return Reason(PREDICTIONS, "failed", f"{fact}, {until}{apart}")
+        own = raw.limits.outcome("rhat", worst.value)
+        return Reason(PREDICTIONS, own, f"{fact}{apart}")
+    if answer == "unusable":
+        fact = "Parameters are not reliable, nor is what is computed of them"
+        return Reason(PREDICTIONS, "failed", f"{fact}{apart}")
+    if raw.num_chains == 1:
+        fact = "One chain agrees with its halves; with others it could not be compared"
+        return Reason(PREDICTIONS, "not judged", fact)
+    density = (
+        "" if math.isnan(lp) else f" and the log density (R-hat of `lp` {in_rhat(lp, limits)})"
+    )
+    own = raw.limits.outcome("rhat", facts.worst_rhat.value)
+    return Reason(PREDICTIONS, own, f"Chains agree about all parameters{density}")
+
+
+def _sampler(raw: Diagnosis, causes: tuple[Reason, ...]) -> Reason:
+    """Judge what the sampler recorded about itself."""
+    own = tuple(check for check in raw.checks if check.name in SAMPLER_CHECKS)
+    checks = blamed(own, causes)
+    found = [check for check in checks if check.outcome in ("failed", "warned")]
+    if found:
+        text = " ".join(f"{check.fact}." for check in found)
+        return Reason(SAMPLER, worst_of(check.outcome for check in found), text)
+    biased = next((c for c in checks if c.name == BIAS and c.outcome == "not judged"), None)
+    if biased is not None:
+        return replace(biased, name=SAMPLER)
+    if missing := _missing(raw):
+        return Reason(SAMPLER, "not judged", f"{capital(missing)} could not be judged")
+    if not checks or raw.sampler is None:
+        return Reason(SAMPLER, "not judged", "Nothing was recorded of the sampler")
+    sound = ["No divergences"]
+    if raw.outcome_of("tree depth") == "passed":
+        sound[0] += ", no tree at its limit"
+    if raw.sampler.bfmi:
+        bfmi = digits(raw.sampler.min_bfmi, (raw.limits.bfmi,), 2)
+        sound.append(f"E-BFMI is at least {bfmi}")
+    return Reason(SAMPLER, "passed", "; ".join(filter(None, [*sound, bounds(raw.sampler)])))
+
+
+def _missing(raw: Diagnosis) -> str:
+    """Names of checks for which nothing was recorded."""
+    names = [
+        check.name
+        for check in raw.checks
+        if check.outcome == "not judged"
+        and check.name in (*SAMPLER_CHECKS, "log density")
+        and check.name != BIAS
+    ]
+    return listed(names, len(names), code=False)
+
+
+def _alike_parts(facts: Facts) -> Iterator[Reason]:
+    """Name vectors whose entries have one and the same posterior."""
+    for name, drawn in facts.values.items():
+        if drawn.ndim == 3 and 2 <= drawn.shape[2] <= MOST_PARTS:
+            rows = facts.raw.parameters.reindex(list(facts.names[name]))
+            mean, sd = rows["mean"].to_numpy(), rows["sd"].to_numpy()
+            known = np.isfinite(mean).all() and sd.min() > 0
+            if known and np.ptp(mean) < MEANS * sd.min() and sd.max() < SPREADS * sd.min():
+                yield Reason(
+                    "labels",
+                    "not judged",
+                    f"`{name}[0..{drawn.shape[2] - 1}]` have one and the same posterior: if they are labels of a "
+                    "mixture, their means say nothing about any one component",
+                )

@@ -8,11 +8,12 @@ reference fitted on half of the chains can be compared with the other half.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
+from pathlib import Path
+from shlex import quote
 from typing import Any, Literal
 
 import numpy as np
@@ -30,35 +31,25 @@ from onebasin.models.symmetry.blocks import (
 )
 from onebasin.models.symmetry.group import Group
 from onebasin.models.symmetry.plain import plain_view
-from onebasin.posteriors.draws import Draws, event_shapes, variable_of
+from onebasin.models.symmetry.words import in_shell, spell, spelt_options
+from onebasin.posteriors.draws import Draws, event_shapes
 from onebasin.posteriors.view import Posterior, View, as_view
 
 from ..alignment import align, switching
-from ..alignment.rotations import UnclearRotation
+from ..alignment.features import UnclearRotation
 from ..alignment.switching import Separation, least_apart, one_labelling
-from ..discovery.candidates import Candidate, of_few_places
+from ..discovery.candidates import Candidate
 from ..discovery.companions import companions, nearly_exchangeable, ties_chains
-from ..discovery.density import LeavesPosterior
 from ..discovery.discover import discover
-from ..discovery.resolve import judged, resolve, with_quantities
+from ..discovery.resolve import LeavesPosterior, judged, resolve, with_quantities
 from ..summaries.summary import rhats, summary
 from .invariants import invariants
 from .measure import Facts, gather, measure
-from .result import AlignedDiagnosis, Diagnosis
-from .verdict import Extreme
+from .result import APART, AlignedDiagnosis, Diagnosis
+from .verdict import Answer, Extreme, ended, listed
 
 MIXED = 1000
 """Draws of a chain, at most, whose labels are mixed again."""
-APART = 1.2
-"""R-hat above which chains are taken to disagree."""
-NATS = 20.0
-"""Difference of chains' mean log densities that makes the lower mode negligible."""
-SHRINKS = 0.9
-"""Aligned over raw standard deviation below which alignment is said to shrink the spread."""
-TOLD_APART = 4.0
-"""Standard deviations between components from which on hardly a draw is given to the wrong one."""
-LIKE_NOISE = 0.95
-"""Ratio of the gain on draws to the gain on shuffled draws above which the two are the same."""
 ALIKE = 4.0
 """Monte Carlo errors by which means of components may differ where all have one and the same posterior."""
 CLEAR, CLEAR_PAIR = 0.4, 0.33
@@ -100,11 +91,6 @@ class Labels:
     def words(self) -> tuple[str, ...]:
         """Texts to declare."""
         return () if self.reason else tuple(c.word for c in self.found)
-
-    @property
-    def few_places(self) -> tuple[Candidate, ...]:
-        """Give what draws alone show by the components alone that change places, where others do not."""
-        return () if self.facts.view.log_density else of_few_places(self.found)
 
     @property
     def symmetry(self) -> Symmetry:
@@ -323,7 +309,7 @@ def diagnose_aligned(
     aligned = measure(aligned_view, var_names=moved, limits=raw.limits)
     integers = [name for name in alignment.allocations if name in raw.variables]
     before = raw.parameters["sd"].reindex(aligned.parameters.index)
-    found = AlignedDiagnosis(
+    return AlignedDiagnosis(
         raw=raw,
         aligned=aligned,
         alignment=alignment,
@@ -338,7 +324,6 @@ def diagnose_aligned(
         numbered=summary(aligned_view.draws(integers)) if integers else pd.DataFrame(),
         caveat=alignment.caveat,
     )
-    return replace(found, sentences=tuple(_events(found)), warnings=tuple(_cautions(found)))
 
 
 def _basins(draws: Draws) -> tuple[tuple[int, ...], ...]:
@@ -378,118 +363,6 @@ def _held_out(view: View, symmetry: Symmetry, moved: list[str], options: dict[st
     return measure(judged.posterior, var_names=moved).rhat
 
 
-def _events(diagnosis: AlignedDiagnosis) -> Iterator[str]:
-    yield diagnosis.alignment.text
-    labellings = diagnosis.switching.labellings
-    if diagnosis.alignment.rotates:
-        yield "Every draw had a rotation of its own."
-    elif max(labellings, default=1) == 1:
-        yield "Labels never changed within a chain."
-        if (one := one_labelling(diagnosis.alignment)) is not None and not one.improbable:
-            yield one.sentence
-    else:
-        share = diagnosis.switching.reassigned
-        lag = max((lag for lag, value in share.items() if math.isfinite(value)), default=None)
-        later = (
-            f"; {100 * share[lag]:.0f} % of the components have another place {lag} draws later"
-            if lag
-            else ""
-        )
-        counts = f"{min(labellings)} to {max(labellings)} labellings a chain"
-        yield f"Labels changed within chains: {counts}{later}."
-    density = diagnosis.alignment.density
-    if density is not None and density.compared:
-        yield density.sentence
-    else:
-        status = resolve(diagnosis.alignment.source, diagnosis.alignment.symmetry).status
-        yield from filter(None, (status, density.sentence if density else ""))
-    raw, aligned, fixed = diagnosis.raw.rhat, diagnosis.aligned.rhat, diagnosis.invariant_rhat
-    if math.isnan(raw.value) or math.isnan(aligned.value):
-        why = " ".join(diagnosis.raw.notes[:1]) or "nothing that moved varies."
-        yield f"R-hat cannot be compared before and after: {why}"
-        return
-    held_out = f", {diagnosis.held_out_rhat.value:.3f} held out" if diagnosis.held_out_rhat else ""
-    free = f", {fixed.value:.3f} of label-free quantities" if fixed.parameter else ""
-    yield f"Worst R-hat: {raw.value:.3f} raw, {aligned.value:.3f} aligned{held_out}{free}."
-
-
-def _cautions(diagnosis: AlignedDiagnosis) -> Iterator[str]:
-    limit = diagnosis.raw.limits.rhat
-    rotates = diagnosis.alignment.rotates
-    if rotates:
-        yield (
-            "Varimax chose the rotation, not the data: loadings and scores are those of simple structure. Quantities "
-            "that no rotation changes, such as L L' of loadings L, need no such choice."
-        )
-    if len(diagnosis.basins) > 1:
-        groups = "; ".join(", ".join(map(str, group)) for group in diagnosis.basins)
-        yield (
-            f"{len(diagnosis.basins)} groups of chains stay apart after alignment ({groups}): modes that "
-            "the symmetry does not join." + _heights(diagnosis)
-        )
-    elif _far(diagnosis):
-        yield "The chains' log densities lie far apart." + _heights(diagnosis)
-    one = one_labelling(diagnosis.alignment)
-    if one is not None and one.improbable:
-        yield one.sentence
-    # Variables that no block moves, and whose chains disagree although those of the moved ones agree.
-    rhat = diagnosis.raw.parameters["rhat"].drop(index=diagnosis.aligned.parameters.index)
-    left: list[str] = []
-    if diagnosis.aligned.rhat.value <= APART < diagnosis.raw.rhat.value:
-        known, numbered = diagnosis.raw.kinds.of, diagnosis.alignment.allocations
-        names = dict.fromkeys(variable_of(name, known) for name in rhat[rhat > APART].index)
-        left = [name for name in names if name not in numbered]
-    if left:
-        differ, it = ("differs", "it") if len(left) == 1 else ("differ", "them")
-        yield (
-            f"{', '.join(left)} still {differ} between chains, and alignment did not move {it}: if indexed by "
-            f"component, declare {it} with the components."
-        )
-    if not diagnosis.alignment.converged:
-        yield (
-            f"The alignment still moved components in its last of {diagnosis.alignment.sweeps} sweeps: give "
-            "more with `max_sweeps`."
-        )
-    if diagnosis.raw.rhat.value <= limit and diagnosis.shrinkage < SHRINKS and not rotates:
-        yield (
-            f"R-hat is good without alignment ({diagnosis.raw.rhat.value:.3f}), which only shrinks the spread "
-            f"(to {diagnosis.shrinkage:.2f} of the raw standard deviation): either every chain visits all "
-            "labellings, or the components are equal without being modes. Use the raw draws for what does "
-            "not depend on labels."
-        )
-    overlap = max(diagnosis.switching.labellings, default=1) > 1
-    overlap &= not diagnosis.switching.distance > TOLD_APART
-    noise = diagnosis.switching.noise_ratio
-    if noise is not None and diagnosis.switching.ratio > LIKE_NOISE * noise:
-        yield (
-            f"Alignment brings the draws hardly closer than it brings {diagnosis.switching.yardstick} (to "
-            f"{diagnosis.switching.ratio:.2f} and {noise:.2f} of their variance): one mode a labelling is not "
-            "what this posterior looks like."
-        )
-    elif overlap:
-        yield (
-            "Components overlap, so that aligned means and standard deviations depend on the rule of the "
-            "alignment, which is stored with them; compare invariants where that matters."
-        )
-
-
-def _far(diagnosis: AlignedDiagnosis) -> bool:
-    """Tell whether the lower mode is negligible, and not for Monte Carlo errors alone."""
-    heights = diagnosis.raw.heights
-    return heights is not None and heights.unlike and heights.gap[0] > NATS
-
-
-def _heights(diagnosis: AlignedDiagnosis) -> str:
-    heights = diagnosis.raw.heights
-    if heights is None:
-        return ""
-    means = ", ".join(f"{mean:.1f}" for mean in heights.means)
-    if not heights.unlike:
-        return f" Mean log density by chain: {means}, equal within Monte Carlo errors."
-    negligible = " Chains far below the highest sit in negligible modes: start from an optimum."
-    return f" Mean log density by chain: {means}." + negligible * _far(diagnosis)
-
-
 def declared_blocks(facts: Facts, given: Symmetry | None) -> Symmetry:
     """Choose the blocks to divide out: those given, else those declared, as far as all of their variables are there."""
     view = facts.view
@@ -516,3 +389,118 @@ def mixed_again(values: Mapping[str, np.ndarray], blocks: Symmetry) -> View:
     group = Group(blocks, {name: drawn.shape[2:] for name, drawn in own.items()})
     random = group.random(np.random.default_rng(0), next(iter(own.values())).shape[:2])
     return as_view(group.act(random, own))
+
+
+UNSEEN, SORTED = "No label switching seen", "Labels switch; alignment sorts them"
+"""Rows about labels."""
+
+
+def use_label_free(why: str) -> str:
+    """Say that only label-free quantities may be used, and why."""
+    return f"Use only label-free quantities: predictions, densities, sums over components. {why}"
+
+
+def overlap(labels: Labels) -> str:
+    """Say in a sentence why alignment does not tell which component is which."""
+    names, only = listed(labels.variables), "alignment can only sort them, not tell which is which."
+    found = next((candidate for candidate in labels.found if not candidate.certain), None)
+    if labels.turning:
+        if labels.unclear:
+            return ended(labels.unclear)
+        return f"Components of {listed(labels.turning)} turn into one another: {only}"
+    if found is not None and found.size > 1:
+        first, second = found.closest
+        apart = f" ({first} and {second} are {found.distance:.1f} sds apart)"
+        return f"Components of {names} overlap{apart if first != second else ''}: {only}"
+    if (pair := labels.unclear_pair) and pair.turned:
+        return (
+            f"Component {pair.first} of `{pair.turned}` is like noise that alignment has sorted: there are more "
+            "components than the data need. Fit one fewer."
+        )
+    if pair:
+        return (
+            f"Aligned draws do not tell components {pair.first} and {pair.second} of {names} apart: they overlap, or "
+            "there are more components than the data need."
+        )
+    if labels.near:
+        return (
+            f"Labels of {names} are at most nearly exchangeable: the likelihood has none, but the weights are broken "
+            "off a stick, which has an order. No alignment keeps the posterior. Tell the heavy components apart by a "
+            "rule of your own, such as the order of their means."
+        )
+    if labels.state == "switch":
+        agree = "while label-free quantities agree."
+        return f"Alignment does not bring the chains' {names} together, {agree}"
+    return f"Labels of {names} switch, and the components overlap: {only}"
+
+
+def labels_remedy(
+    labels: Labels, answer: Answer, *, heights: bool = True, sorts: bool = True
+) -> str:
+    """Say what to do about labels: only what was tried, and works.
+
+    `heights`: the log density agrees between chains. `sorts`: alignment brings them together.
+    """
+    options = spelt_options(labels.words) if labels.words else ""
+    align = f"aligned draws: `ob.align(posterior)`, or `{_command(labels)}`"
+    if labels.turning:
+        declare = f"or declare the rotation by {options} and align by it; "
+        return (
+            f"Use what no rotation changes, such as L L' of loadings L; "
+            f"{declare if options and not labels.unclear else ''}or fix the rotation in the model: loadings with "
+            "zeros above a positive diagonal."
+        )
+    if labels.rotated and answer == "aligned":
+        return (
+            f"Use what no rotation changes, such as L L' of loadings L. For the components use {align}; varimax "
+            "chooses their rotation, not the data."
+        )
+    if labels.state == "overlap" or answer in ("invariant", "partly"):
+        look = f"To look at the components all the same, align them by {options}. "
+        return (
+            f"{look if options else ''}Use label-free quantities, or tell the components apart in the model: an order, "
+            "different priors."
+        )
+    if answer != "aligned" and not heights:
+        return "The chains' log densities differ, which labels do not explain: remove the other cause first."
+    if answer != "aligned" and not sorts:
+        return "Alignment does not bring the chains together: remove the other cause first."
+    if not options:
+        return f"Use {align}."
+    return f"Use {align}. Declare them before the next run, by {options}, and they are checked on the log density."
+
+
+def _command(labels: Labels) -> str:
+    """Write the command that aligns a posterior; whole where it comes from one file."""
+    view = labels.facts.view
+    if not view.folders or not Path(view.argument).exists():
+        return "onebasin align"
+    given = labels.declared
+    given = () if not given or resolve(view, given).in_file else given
+    options = "".join(f" --exchangeable {in_shell(spell(block))}" for block in given)
+    return f"onebasin align {quote(view.argument)}{options} --out aligned.nc"
+
+
+def labels_move(labels: Labels) -> str:
+    """Say what the labels do, by the kind of blocks that move them."""
+    names, together = listed(labels.variables), len(labels.variables) > 1
+    if turning := labels.turning or labels.rotated:
+        return f"The components of {listed(turning)} turn into one another"
+    whole = labels.symmetry and not any(block.axes for block in labels.symmetry)
+    if whole and all(block.flipped for block in labels.symmetry):
+        return f"{names} change sign together" if together else f"{names} changes sign"
+    if whole and all(set(block.variables) == set(block.complemented) for block in labels.symmetry):
+        return f"{names} or 1 minus {'them' if together else 'it'} cannot be told apart"
+    return f"The components of {names} change places"
+
+
+def stay(labels: Labels, caveat: str = "") -> str:
+    """Say that no label switches."""
+    fact = f"All draws have one labelling of {listed(labels.variables)}."
+    return f"{fact} {caveat}" if caveat else fact
+
+
+def cannot_tell(labels: Labels) -> str:
+    """Say that labels switch and overlap."""
+    names = listed(labels.variables)
+    return f"Labels of {names} switch, and alignment cannot tell the components apart"

@@ -36,9 +36,9 @@ from ..summaries.sampler import (
 )
 from ..summaries.summary import bulk_ess, tabulate
 from ..summaries.variational import variational_summary
-from .checks import NO_MEAN, NO_SD, besides, check, notes
+from .checks import NO_MEAN, NO_SD
 from .result import Diagnosis
-from .verdict import Extreme, Limits, said_once
+from .verdict import Extreme, Limits
 
 
 def measure(
@@ -67,7 +67,7 @@ def measure(
     ess = Extreme.of(table["ess_bulk"], smallest=True)
     seconds = sampler.sampling_seconds if sampler else None
     gradients = sampler.gradient_evaluations if sampler else None
-    diagnosis = Diagnosis(
+    return Diagnosis(
         target=str(view.attribute(schema.TARGET, "")),
         engine=str(view.attribute(schema.ENGINE, "")),
         method=str(view.attribute(schema.METHOD, "")),
@@ -97,9 +97,6 @@ def measure(
         ess_per_second=NAN if not seconds else ess.value / seconds,
         ess_per_gradient=NAN if not gradients else ess.value / gradients,
     )
-    checks = check(diagnosis)
-    said = said_once(notes(diagnosis, checks, tuple(besides(diagnosis))))
-    return replace(diagnosis, checks=checks, notes=said)
 
 
 def _limit_ess(table: pd.DataFrame, most: float) -> None:

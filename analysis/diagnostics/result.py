@@ -7,34 +7,24 @@ None or NaN; in JSON every number that is not finite becomes null.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from onebasin.base.card import Card, Part, Shown, Words, in_brief
+from onebasin.base.card import Card, Part, Shown, Words
 from onebasin.base.jsonable import json_safe
-from onebasin.base.table import Table, TableCell, Value, decimals_beside, format_number
 from onebasin.posteriors.draws import variable_of
-from onebasin.posteriors.view import Kinds
 
-from ..summaries.judged_draws import Recurring
-from ..summaries.sampler import NAN, Heights, SamplerSummary, compare_heights
+from ..alignment.switching import one_labelling
+from ..discovery.resolve import resolve
+from ..summaries.sampler import SamplerSummary
 from ..summaries.variational import VariationalSummary
-from .verdict import (
-    FLAGS,
-    Extreme,
-    Limits,
-    Outcome,
-    Reason,
-    Verdict,
-    card_of,
-    in_words,
-    said_once,
-    worst_of,
-)
+from .checks import besides, blamed, check, notes, remarks
+from .measured import ROWS, Measured
+from .verdict import Extreme, Outcome, Reason, Verdict, card_of, in_words, said_once, worst_of
 
 if TYPE_CHECKING:
     from ..alignment import Alignment, Switching
@@ -47,114 +37,20 @@ _OF_SAMPLER = (
 )
 
 
-DECIMALS = {"rhat": 3, "ess_bulk": 0, "ess_tail": 0}
-"""Decimals of the columns of a table that are judged."""
-COLUMNS = {
-    "mean": "mean",
-    "sd": "sd",
-    "q5": "5 %",
-    "median": "median",
-    "q95": "95 %",
-    "mcse_mean": "MCSE",
-    "mcse_sd": "of sd",
-    "rhat": "R-hat",
-    "ess_bulk": "bulk ESS",
-    "ess_tail": "tail ESS",
-}
-"""Headings of a table of parameters."""
-ROWS = 40
-"""Rows of a table, at most."""
-_ORDER = ("parameter", "transformed", "generated")
-
-
-@dataclass(frozen=True, eq=False)
-class Numbers:
-    """A table of parameters whose numbers are judged."""
-
-    table: pd.DataFrame  # a row a parameter, with `rhat`, `ess_bulk` and `ess_tail`
-    limits: Limits
-    chains: int
-    deciding: frozenset[str]  # entries that the answer rests on; others are warned of at most
-    others_decide: bool = False  # quantities that are not in the table, such as invariants
-    kinds: Mapping[str, str] = field(default_factory=dict)  # of variables
-
-    @cached_property
-    def decisive(self) -> pd.DataFrame:
-        """Rows that the answer rests on."""
-        return self.table[self.table.index.isin(self.deciding)]
-
-    def outcome(self, column: str, value: float, entry: str) -> Outcome:
-        """Judge one number of a quantity: its ``rhat``, ``ess_bulk`` or ``ess_tail``."""
-        known = entry in self.table.index
-        decides = entry in self.deciding if known else self.others_decide
-        return self.limits.outcome(column, value, self.chains, decides=decides)
-
-    def worst_outcome(self, column: str) -> Outcome:
-        """Return the gravest outcome of a column."""
-        rest = self.table.drop(index=self.decisive.index)
-        found = (Extreme.of(t[column], smallest=column != "rhat") for t in (self.decisive, rest))
-        return worst_of(
-            self.outcome(column, worst.value, worst.parameter) for worst in found if worst.parameter
-        )
-
-    def limits_of(self, column: str) -> tuple[float, ...]:
-        """Return the limits of a column; empty where its numbers are not judged."""
-        if column == "rhat":
-            return self.limits.rhat, self.limits.deciding_rhat
-        return (self.limits.least_ess(self.chains),) if column in DECIMALS else ()
-
-    def written(self, column: str, value: float) -> str:
-        """Write a number, with as many digits as tell it from its limits."""
-        if column not in DECIMALS or math.isnan(value):
-            return format_number(value, digits=3)
-        places = decimals_beside(value, self.limits_of(column), DECIMALS[column])
-        return format_number(value, decimals=places)
-
-    def in_order(
-        self, table: pd.DataFrame, caption: str, most: int | None = ROWS
-    ) -> tuple[Part, ...]:
-        """Tabulate at most so many rows in the model's order, scalars first; a variable has all of its rows, or none.
-
-        Numbers that do not pass are marked. Where rows are left out, words say how many, and the worst numbers of all.
-        """
-        variables: dict[str, list[str]] = {}
-        for entry in table.index:
-            variables.setdefault(variable_of(entry, self.kinds), []).append(entry)
-        shown: list[str] = []
-        left: list[str] = []
-        kind = {name: _ORDER.index(self.kinds.get(name, "parameter")) for name in variables}
-        for name in sorted(variables, key=lambda name: (kind[name], variables[name] != [name])):
-            if most is None or len(shown) + len(variables[name]) <= most:
-                shown += variables[name]
-            else:
-                left.append(name)
-        if not shown and left:
-            shown = variables[left[0]][:most]
-        known = [column for column in COLUMNS if table[column].notna().any()]
-        cells = tuple(
-            (f"`{name}`", *(self._cell(column, row[column], name) for column in known))
-            for name, row in table.loc[shown].to_dict("index").items()
-        )
-        found = Table(("", *(COLUMNS[column] for column in known)), cells, caption)
-        return (found, self._rest(table, len(table) - len(shown), left)) if left else (found,)
-
-    def _cell(self, column: str, value: float, entry: str) -> Value | TableCell:
-        outcome = self.outcome(column, value, entry) if column in DECIMALS else "passed"
-        marked = not math.isnan(value) and outcome != "passed"
-        return TableCell(self.written(column, value), FLAGS[outcome] if marked else "")
-
-    def _rest(self, table: pd.DataFrame, count: int, left: list[str]) -> Words:
-        """Say how many rows are left out, and the worst numbers of all rows."""
-        columns = {c: Extreme.of(table[c], smallest=c != "rhat") for c in DECIMALS}
-        found = [(c, each.value, each.parameter) for c, each in columns.items() if each.parameter]
-        worst = ", ".join(f"{COLUMNS[c]} {self.written(c, v)} (`{name}`)" for c, v, name in found)
-        said = f" Worst of all {len(table)}: {worst}." if worst else ""
-        outcome = worst_of(self.outcome(*each) for each in found)
-        return Words(f"{count} more ({in_brief(left)}).{said}", flag=FLAGS[outcome])
+APART = 1.2
+"""R-hat above which chains are taken to disagree."""
+NATS = 20.0
+"""Difference of chains' mean log densities that makes the lower mode negligible."""
+SHRINKS = 0.9
+"""Aligned over raw standard deviation below which alignment is said to shrink the spread."""
+TOLD_APART = 4.0
+"""Standard deviations between components from which on hardly a draw is given to the wrong one."""
+LIKE_NOISE = 0.95
+"""Ratio of the gain on draws to the gain on shuffled draws above which the two are the same."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Diagnosis(Shown):
+class Diagnosis(Measured, Shown):
     """Everything that the diagnostics say about one posterior.
 
     Attributes
@@ -203,67 +99,35 @@ class Diagnosis(Shown):
         Variables that the answer rests on.
     left_out : mapping of str to tuple of str
         Those that are not used for it, by reason: ``generated``, ``transformed``, ``integer``.
-    checks : tuple of Reason
-        Every check that applies, with what came of it: passed, warned, failed or not judged.
-    notes : tuple of str
-        Sentences: what does not apply here or could not be judged, and why.
-    judgement : Verdict or None
-        Whether the posterior may be used, and why; None where only numbers were asked for.
+    answered : Verdict or None
+        The answer without what it leaves open, which `judgement` adds; None where only numbers were asked for.
     aligned : AlignedDiagnosis or None
         The diagnosis modulo the symmetry that is declared or was found; None where there is none.
     points : JudgedPoints or None
         A network's predictions by point, with a `table`; None of other posteriors, and of one chain.
     """
 
-    target: str
-    engine: str
-    method: str
-    num_chains: int
-    num_draws: int
-    parameters: pd.DataFrame
-    rhat: Extreme = field(default_factory=Extreme)
-    ess_bulk: Extreme = field(default_factory=Extreme)
-    ess_tail: Extreme = field(default_factory=Extreme)
-    constants: tuple[str, ...] = ()
-    undefined: tuple[str, ...] = ()
-    broken: Mapping[str, int] = field(default_factory=dict)
-    heavy_tails: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    kinds: Kinds = field(default_factory=lambda: Kinds({}))
-    sampler: SamplerSummary | None = None
-    variational: VariationalSummary | None = None
-    ess_per_second: float = NAN
-    ess_per_gradient: float = NAN
-    wall_time: float = NAN
-    symmetric: bool = False
-    symmetry_caveat: str = ""
-    has_chains: bool = True
-    angles: tuple[str, ...] = ()
-    recurring: Recurring | None = None
-    density_heights: Heights | None = None
-    limits: Limits = field(default_factory=Limits)
-    deciding: tuple[str, ...] = ()
-    left_out: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    checks: tuple[Reason, ...] = ()
-    notes: tuple[str, ...] = ()
-    judgement: Verdict | None = None
+    answered: Verdict | None = None  # without what it leaves open
     aligned: AlignedDiagnosis | None = None
     points: JudgedPoints | None = None
 
-    @property
-    def variables(self) -> tuple[str, ...]:
-        """Names of the variables that were looked at."""
-        entries = (*self.parameters.index, *self.undefined)
-        return tuple(dict.fromkeys(variable_of(entry, self.kinds.of) for entry in entries))
+    @cached_property
+    def checks(self) -> tuple[Reason, ...]:
+        """Every check that applies, with what came of it: passed, warned, failed or not judged."""
+        return blamed(check(self), self.answered.causes if self.answered else ())
 
-    @property
-    def total_draws(self) -> int:
-        """Draws of all chains."""
-        return self.num_chains * self.num_draws
+    @cached_property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences: what does not apply here or could not be judged, and why."""
+        return said_once(notes(self, self.checks))
 
-    @property
-    def min_ess(self) -> float:
-        """Smallest ESS that passes."""
-        return self.limits.least_ess(self.num_chains)
+    @cached_property
+    def judgement(self) -> Verdict | None:
+        """The answer to whether the posterior may be used, and why; None where only numbers were asked for."""
+        if self.answered is None:
+            return None
+        open_ = (*remarks(self, self.checks, self.answered), *self.answered.remarks)
+        return replace(self.answered, remarks=open_, besides=tuple(besides(self)))
 
     @property
     def is_shown_aligned(self) -> bool:
@@ -281,50 +145,20 @@ class Diagnosis(Shown):
             table.loc[rows, aligned.columns] = aligned.loc[rows]
         return table
 
-    def decides(self, entry: str) -> bool:
-        """Tell whether the answer rests on an entry.
-
-        Parameters
-        ----------
-        entry : str
-            Such as ``mu[0]``.
-
-        Returns
-        -------
-        bool
-            Whether its variable is among those that decide.
-        """
-        return variable_of(entry, self.kinds.of) in self.deciding
-
-    @cached_property
-    def numbers(self) -> Numbers:
-        """The numbers of `shown` with their outcomes, which everything that shows or judges them takes."""
-        deciding = frozenset(filter(self.decides, self.shown.index))
-        own = (self.shown, self.limits, self.num_chains, deciding)
-        return Numbers(*own, self.verdict in ("invariant", "unusable"), self.kinds.of)
-
-    @cached_property
-    def heights(self) -> Heights | None:
-        """Mean log densities of the chains; None where there are not two to compare."""
-        sampler = self.sampler
-        if self.density_heights or sampler is None or len(sampler.lp_errors) < 2:
-            return self.density_heights
-        return compare_heights(sampler.lp_means, sampler.lp_errors)
-
     @property
     def verdict(self) -> str | None:
         """The answer, as `Verdict` has it; None where only numbers were asked for."""
-        return self.judgement.answer if self.judgement else None
+        return self.answered.answer if self.answered else None
 
     @property
     def causes(self) -> tuple[str, ...]:
         """Causes that keep it from being usable as it is, most likely first."""
-        return tuple(cause.name for cause in self.judgement.causes) if self.judgement else ()
+        return tuple(cause.name for cause in self.answered.causes) if self.answered else ()
 
     @property
     def exchangeable(self) -> tuple[str, ...]:
         """Texts to declare with ``--exchangeable``, one a block."""
-        return self.judgement.exchangeable if self.judgement else ()
+        return self.answered.exchangeable if self.answered else ()
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -382,6 +216,7 @@ class Diagnosis(Shown):
             rows = rows[~rows.index.duplicated()]
         many = f"{self.num_chains} chains of " if self.num_chains > 1 else ""
         caption += f": {many}{self.num_draws} draws"
+        table: tuple[Part, ...]
         table = self.numbers.in_order(rows, caption, None if whole else ROWS)
         table += (self.points.as_table(self.verdict, whole=True),) if whole and self.points else ()
         return card_of(self.judgement, self.checks, table)
@@ -461,8 +296,6 @@ class AlignedDiagnosis(Shown):
         Integers that number components, by the numbers of the new places.
     caveat : str
         What nobody has checked of the symmetry, in a sentence; empty where nothing is left.
-    sentences, warnings : tuple of str
-        What happened, and what to beware of, in words.
     """
 
     raw: Diagnosis
@@ -476,8 +309,16 @@ class AlignedDiagnosis(Shown):
     held_out_rhat: Extreme | None = None
     numbered: pd.DataFrame = field(default_factory=pd.DataFrame)
     caveat: str = ""
-    sentences: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
+
+    @cached_property
+    def sentences(self) -> tuple[str, ...]:
+        """The events of the alignment, in words."""
+        return tuple(_events(self))
+
+    @cached_property
+    def warnings(self) -> tuple[str, ...]:
+        """Cautions, in words."""
+        return tuple(_cautions(self))
 
     @property
     def invariant_rhat(self) -> Extreme:
@@ -510,3 +351,108 @@ class AlignedDiagnosis(Shown):
                 "warnings": self.warnings,
             }
         )
+
+
+def _events(diagnosis: AlignedDiagnosis) -> Iterator[str]:
+    yield diagnosis.alignment.text
+    labellings = diagnosis.switching.labellings
+    if diagnosis.alignment.rotates:
+        yield "Every draw had a rotation of its own."
+    elif max(labellings, default=1) == 1:
+        yield "Labels never changed within a chain."
+        if (one := one_labelling(diagnosis.alignment)) is not None and not one.improbable:
+            yield one.sentence
+    else:
+        counts = f"{min(labellings)} to {max(labellings)} labellings a chain"
+        yield f"Labels changed within chains: {counts}."
+    density = diagnosis.alignment.density
+    if density is not None and density.compared:
+        yield density.sentence
+    else:
+        status = resolve(diagnosis.alignment.source, diagnosis.alignment.symmetry).status
+        yield from filter(None, (status, density.sentence if density else ""))
+    raw, aligned, fixed = diagnosis.raw.rhat, diagnosis.aligned.rhat, diagnosis.invariant_rhat
+    if math.isnan(raw.value) or math.isnan(aligned.value):
+        why = " ".join(diagnosis.raw.notes[:1]) or "nothing that moved varies."
+        yield f"R-hat cannot be compared before and after: {why}"
+        return
+    held_out = f", {diagnosis.held_out_rhat.value:.3f} held out" if diagnosis.held_out_rhat else ""
+    free = f", {fixed.value:.3f} of label-free quantities" if fixed.parameter else ""
+    yield f"Worst R-hat: {raw.value:.3f} raw, {aligned.value:.3f} aligned{held_out}{free}."
+
+
+def _cautions(diagnosis: AlignedDiagnosis) -> Iterator[str]:
+    limit = diagnosis.raw.limits.rhat
+    rotates = diagnosis.alignment.rotates
+    if rotates:
+        yield (
+            "Varimax chose the rotation, not the data: loadings and scores are those of simple structure. Quantities "
+            "that no rotation changes, such as L L' of loadings L, need no such choice."
+        )
+    if len(diagnosis.basins) > 1:
+        groups = "; ".join(", ".join(map(str, group)) for group in diagnosis.basins)
+        yield (
+            f"{len(diagnosis.basins)} groups of chains stay apart after alignment ({groups}): modes that "
+            "the symmetry does not join." + _heights(diagnosis)
+        )
+    elif _far(diagnosis):
+        yield "The chains' log densities lie far apart." + _heights(diagnosis)
+    one = one_labelling(diagnosis.alignment)
+    if one is not None and one.improbable:
+        yield one.sentence
+    # Variables that no block moves, and whose chains disagree although those of the moved ones agree.
+    rhat = diagnosis.raw.parameters["rhat"].drop(index=diagnosis.aligned.parameters.index)
+    left: list[str] = []
+    if diagnosis.aligned.rhat.value <= APART < diagnosis.raw.rhat.value:
+        known, numbered = diagnosis.raw.kinds.of, diagnosis.alignment.allocations
+        names = dict.fromkeys(variable_of(name, known) for name in rhat[rhat > APART].index)
+        left = [name for name in names if name not in numbered]
+    if left:
+        differ, it = ("differs", "it") if len(left) == 1 else ("differ", "them")
+        yield (
+            f"{', '.join(left)} still {differ} between chains, and alignment did not move {it}: if indexed by "
+            f"component, declare {it} with the components."
+        )
+    if not diagnosis.alignment.converged:
+        yield (
+            f"The alignment still moved components in its last of {diagnosis.alignment.sweeps} sweeps: give "
+            "more with `max_sweeps`."
+        )
+    if diagnosis.raw.rhat.value <= limit and diagnosis.shrinkage < SHRINKS and not rotates:
+        yield (
+            f"R-hat is good without alignment ({diagnosis.raw.rhat.value:.3f}), which only shrinks the spread "
+            f"(to {diagnosis.shrinkage:.2f} of the raw standard deviation): either every chain visits all "
+            "labellings, or the components are equal without being modes. Use the raw draws for what does "
+            "not depend on labels."
+        )
+    overlap = max(diagnosis.switching.labellings, default=1) > 1
+    overlap &= not diagnosis.switching.distance > TOLD_APART
+    noise = diagnosis.switching.noise_ratio
+    if noise is not None and diagnosis.switching.ratio > LIKE_NOISE * noise:
+        yield (
+            f"Alignment brings the draws hardly closer than it brings {diagnosis.switching.yardstick} (to "
+            f"{diagnosis.switching.ratio:.2f} and {noise:.2f} of their variance): one mode a labelling is not "
+            "what this posterior looks like."
+        )
+    elif overlap:
+        yield (
+            "Components overlap, so that aligned means and standard deviations depend on the rule of the "
+            "alignment, which is stored with them; compare invariants where that matters."
+        )
+
+
+def _far(diagnosis: AlignedDiagnosis) -> bool:
+    """Tell whether the lower mode is negligible, and not for Monte Carlo errors alone."""
+    heights = diagnosis.raw.heights
+    return heights is not None and heights.unlike and heights.gap[0] > NATS
+
+
+def _heights(diagnosis: AlignedDiagnosis) -> str:
+    heights = diagnosis.raw.heights
+    if heights is None:
+        return ""
+    means = ", ".join(f"{mean:.1f}" for mean in heights.means)
+    if not heights.unlike:
+        return f" Mean log density by chain: {means}, equal within Monte Carlo errors."
+    negligible = " Chains far below the highest sit in negligible modes: start from an optimum."
+    return f" Mean log density by chain: {means}." + negligible * _far(diagnosis)

@@ -123,12 +123,6 @@ class Candidate:
         return self.slots[0].size
 
 
-def of_few_places(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
-    """Give certain candidates of whole variables by the components alone that change places, where others do not."""
-    whole = (each for each in candidates if each.certain and not each.places)
-    return tuple(few for each in whole if (few := each.few_places) is not None)
-
-
 MOST = 40
 """Parameters of one shape that are paired at most."""
 NEAR = 0.5

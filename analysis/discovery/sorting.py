@@ -1,22 +1,16 @@
 """Components brought into one order, draw by draw, and how much that gains over the same on noise.
 
-Each component has a mean and a variance of every feature over the draws; a draw's element is the one under which its
-components are likeliest (Stephens 2000, section 4), means and variances are taken again, and so on until no draw
-moves. Noise is Gaussian with the components' own covariance over features, all components alike: sorting brings it
-closer too, and by how much is the yardstick. It is sorted once, where the draws leave clearly less; otherwise three
-times, of which the least counts, as a local optimum would let noise look bad.
+A draw's element is the one under which its components are likeliest, given means and variances over draws (Stephens
+2000, section 4); these are taken again until no draw moves. Noise is Gaussian with the components' own covariance over
+features, all components alike: sorting brings it closer too, and by how much is the yardstick.
 
 Convention of a `Gain`: total V is the mean square of the features, before B their variance over the draws as they
 came, after A the variance of the sorted draws. Three numbers decide: ``gain`` A / B, ``switching`` B / V (near 1 where
 labels change all the time) and ``beside_noise`` (A / V) / (A0 / V0), A0 and V0 those of noise.
 
-Components that nothing identifies turn into one another: no order and no signs sort them; rotations do (Procrustes:
-Gower 1975, Psychometrika 40). A rotation brings any draws closer than an order with signs does, and by how much is
-known from Gaussian draws with the moments of the sorted ones: only where rotations gain far more than on those,
-components turn.
-
-An element moves components and changes signs, so that it leaves the mean square of a slot's features over draws and
-components. Its variance after it follows from the means of the moved features alone: one matrix product for all slots.
+Components that nothing identifies turn into one another: rotations sort them (Procrustes: Gower 1975, Psychometrika
+40), no order and no signs do. Components turn only where rotations gain far more than on Gaussian draws with the
+moments of the sorted ones.
 """
 
 from __future__ import annotations

@@ -22,15 +22,14 @@ from jaxtyping import Bool, Float
 from scipy.linalg import solve_triangular
 
 from onebasin.base.card import Card, FactList, Part, Shown, Words, number
-from onebasin.base.checks import check_count, check_positive, check_seed
+from onebasin.base.checks import check_count, check_seed
 from onebasin.base.errors import ArgumentError
 from onebasin.base.table import Table
 from onebasin.models.symmetry.blocks import equal_modes
 from onebasin.models.symmetry.group import in_words
 from onebasin.posteriors import schema
 from onebasin.posteriors.draws import checked
-from onebasin.posteriors.network_groups import network_groups
-from onebasin.posteriors.pointwise import LIMIT_MB, check_limit
+from onebasin.posteriors.pointwise import LIMIT_MB, check_limit, network_groups
 from onebasin.posteriors.schema import SAMPLE_DIMS
 from onebasin.posteriors.view import View, as_view
 
@@ -157,36 +156,22 @@ def _floats(array: xr.DataArray, argument: str) -> xr.DataArray:
 
 
 MOST = 10
-"""Parameters, or variables, of a table."""
+"""Parameters of a table."""
 
 
 def parameter_table(mean: Mapping[str, np.ndarray], sd: Mapping[str, np.ndarray]) -> Table:
-    """Every parameter where they are few, else the range of each variable."""
-    if size_of(mean) <= MOST:
-        places = [(name, place) for name in mean for place in np.ndindex(np.shape(mean[name]))]
-        rows = tuple(
-            (
-                f"`{name}[{','.join(map(str, place))}]`" if place else f"`{name}`",
-                number(mean[name][place]),
-                number(sd[name][place]),
-            )
-            for name, place in places
+    """Tabulate the first parameters."""
+    places = [(name, place) for name in mean for place in np.ndindex(np.shape(mean[name]))]
+    rows = tuple(
+        (
+            f"`{name}[{','.join(map(str, place))}]`" if place else f"`{name}`",
+            number(mean[name][place]),
+            number(sd[name][place]),
         )
-        return Table(("", "mean", "sd"), rows, "parameters")
-    names = list(mean)[:MOST]
-    more = f", {MOST} of {len(mean)} variables" if len(mean) > MOST else ""
-    ranges = []
-    for name in names:
-        shape = f" ({', '.join(map(str, np.shape(mean[name])))})" if np.shape(mean[name]) else ""
-        ranges.append((f"`{name}{shape}`", _range(mean[name]), _range(sd[name])))
-    return Table(
-        ("", "mean", "sd"), tuple(ranges), f"smallest to largest entry of each variable{more}"
+        for name, place in places[:MOST]
     )
-
-
-def _range(values: np.ndarray) -> str:
-    low, high = float(np.min(values)), float(np.max(values))
-    return number(low) if low == high else f"{number(low)} to {number(high)}"
+    more = f", {MOST} of {len(places):,}" if len(places) > MOST else ""
+    return Table(("", "mean", "sd"), rows, f"parameters{more}")
 
 
 def size_of(values: Mapping[str, np.ndarray]) -> int:
@@ -338,13 +323,7 @@ class GaussianFit(Shown):
         return mean, sd
 
     def sample(
-        self,
-        num_draws: int,
-        *,
-        seed: int = 0,
-        chains: int = 1,
-        temperature: float = 1.0,
-        predictive_mb: float = LIMIT_MB,
+        self, num_draws: int, *, seed: int = 0, chains: int = 1, predictive_mb: float = LIMIT_MB
     ) -> xr.DataTree:
         """Draw independent samples.
 
@@ -356,8 +335,6 @@ class GaussianFit(Shown):
             Chains get streams of their own from it; chain 0 is the same whatever their number.
         chains : int
             Number of chains.
-        temperature : float
-            By what the covariance (of the logarithms, where there are some) is multiplied.
         predictive_mb : float
             Megabytes that a network's log likelihoods and predictions may take, as in `inference.nuts`; 0 for none.
 
@@ -370,18 +347,16 @@ class GaussianFit(Shown):
         Raises
         ------
         ValueError
-            If a number is not a count, or the temperature not positive and finite.
+            If a number is not a count.
         """
         check_count("num_draws", num_draws)
         check_count("chains", chains)
         check_seed(seed)
-        check_positive("temperature", temperature)
         streams = [np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(chains)]
         u = np.stack([rng.standard_normal((num_draws, self.layout.size)) for rng in streams])
         u = u if self._root is None else u @ self._root.T
-        rows = self.loc + math.sqrt(temperature) * self.scale * u
-        facts = {"num_draws": num_draws, "chains": chains, "temperature": float(temperature)}
-        tree = self._tree(rows, facts, seed=seed, temperature=temperature)
+        rows = self.loc + self.scale * u
+        tree = self._tree(rows, {"num_draws": num_draws, "chains": chains}, seed=seed)
         limit = check_limit(predictive_mb)
         drawn = {
             str(name): values.values for name, values in tree[schema.POSTERIOR].data_vars.items()
@@ -394,10 +369,10 @@ class GaussianFit(Shown):
         """The mean as a posterior of one chain with one draw, for its predictions."""
         mean, _ = self._natural_moments
         rows = self.layout.take_logs(mean[None, None, :])
-        return self._tree(rows, {"point": "mean"}, seed=0, temperature=1.0)
+        return self._tree(rows, {"point": "mean"}, seed=0)
 
     def log_density(
-        self, draws: Draws, *, jacobian: bool = True, temperature: float = 1.0
+        self, draws: Draws, *, jacobian: bool = True
     ) -> Float[np.ndarray, "chain draw"]:
         """Evaluate the normalised log density.
 
@@ -407,8 +382,6 @@ class GaussianFit(Shown):
             The fitted variables, (chain, draw, ...); others are ignored.
         jacobian : bool
             Whether the density is over values; otherwise over the logarithms of positive variables.
-        temperature : float
-            By what the covariance is multiplied.
 
         Returns
         -------
@@ -420,22 +393,19 @@ class GaussianFit(Shown):
         TypeError
             If `draws` are of another type.
         ValueError
-            If a variable is missing or has another shape, or the temperature is not positive.
+            If a variable is missing or has another shape.
         """
-        check_positive("temperature", temperature)
         plain = isinstance(draws, Mapping) and not isinstance(draws, xr.DataTree)
         values = self.layout.values(draws if plain else as_view(draws, "draws").posterior)
         outside = (values[..., self.layout.is_log] <= 0).any(axis=-1)
         taken = self.layout.take_logs(values)
-        log_density = self._log_density(taken, temperature, jacobian=jacobian)
+        log_density = self._log_density(taken, jacobian=jacobian)
         log_density[outside & ~np.isnan(values).any(axis=-1)] = -np.inf
         return log_density
 
-    def _log_density(
-        self, rows: Rows, temperature: float, *, jacobian: bool
-    ) -> Float[np.ndarray, "chain draw"]:
-        u = (rows - self.loc) / (math.sqrt(temperature) * self.scale)
-        width = float(np.log(self.scale).sum()) + 0.5 * self.layout.size * math.log(temperature)
+    def _log_density(self, rows: Rows, *, jacobian: bool) -> Float[np.ndarray, "chain draw"]:
+        u = (rows - self.loc) / self.scale
+        width = float(np.log(self.scale).sum())
         if self._root is not None:
             flat = u.reshape(-1, self.layout.size).T
             u = solve_triangular(self._root, flat, lower=True, check_finite=False).T.reshape(
@@ -446,12 +416,10 @@ class GaussianFit(Shown):
         log_density = -0.5 * (squares + self.layout.size * math.log(2 * math.pi)) - width
         return log_density + self.layout.log_jacobian(rows) if jacobian else log_density
 
-    def _tree(
-        self, rows: Rows, facts: Mapping[str, Any], *, seed: int, temperature: float
-    ) -> xr.DataTree:
+    def _tree(self, rows: Rows, facts: Mapping[str, Any], *, seed: int) -> xr.DataTree:
         dims = schema.SAMPLE_DIMS
         posterior = self.layout.to_dataset(self.layout.take_exponentials(rows))
-        log_q = self._log_density(rows, temperature, jacobian=False)
+        log_q = self._log_density(rows, jacobian=False)
         stats = xr.Dataset({schema.LOG_Q: (dims, log_q)}, {dim: posterior[dim] for dim in dims})
         groups = {schema.POSTERIOR: posterior, schema.SAMPLE_STATS: stats, **self.data}
         tree = xr.DataTree.from_dict(groups)

@@ -21,7 +21,6 @@ from onebasin.posteriors.rhat_ess import bulk_ess, mean_ranks, rhat
 from onebasin.posteriors.view import Posterior
 
 from ..diagnostics.result import Diagnosis
-from ..summaries.summary import power_of_two
 from .marginals import chain_names, draw_curves
 from .posteriors import Quantity, take
 from .style import (
@@ -37,11 +36,6 @@ from .style import (
 
 LONGEST = 22  # characters of a name next to its trace
 POINTS_SHOWN = 400  # of a trace, whose panel is about 400 pixels wide
-TWO_LEVELS = 0.82
-"""Share of a chain's variance that lies between two levels from which on it is said to have two: 0.64 for a normal
-distribution, 0.75 for a uniform one."""
-SPELLED_OUT = 3
-"""Jumps of a chain up to which every one is told."""
 
 
 @checks_arguments
@@ -259,71 +253,16 @@ def ranks_in_words(quantities: Mapping[str, Quantity], rhats: Mapping[str, float
     return " ".join(told)
 
 
-def traces_in_words(
-    quantities: Mapping[str, Float[np.ndarray, "chain draw"]],
-    group: str = "chain",
-    *,
-    follow: bool = True,
-) -> str:
-    """Say of every quantity where each chain lies, and when it jumps if one draw follows from another."""
+def traces_in_words(quantities: Mapping[str, Quantity], group: str = "chain") -> str:
+    """Say of every quantity where the draws lie; where chains differ, the median of each."""
     sentences = []
     for name, values in quantities.items():
-        told = [chain_in_words(draws, follow=follow) for draws in values]
-        lows, highs = (np.quantile(values, q, axis=1) for q in (0.05, 0.95))
-        near = np.ptp(np.median(values, axis=1)) < 0.25 * np.median(highs - lows)
-        if len(set(told)) == 1 and len(told) > 1:
-            said = f"every {group} {told[0]}"
-        elif near and not any("level" in text or "until" in text for text in told):
-            span = f"{format_number(lows.min())} and {format_number(highs.max())}"
-            all_of = f"all {group}s mix" if len(told) > 1 else f"the {group} stays"
-            middle = format_number(float(np.median(values)))
-            said = f"{all_of} around {middle}, between {span} in 90 % of draws"
+        low, middle, high = np.quantile(values, [0.05, 0.5, 0.95], axis=1)
+        if len(values) > 1 and np.ptp(middle) >= 0.25 * np.median(high - low):
+            medians = ", ".join(map(format_number, middle.tolist()))
+            sentences.append(f"{name}: medians by {group} {medians}.")
         else:
-            said = "; ".join(f"{group} {k} {text}" for k, text in enumerate(told))
-        sentences.append(f"{name}: {said}.")
+            ends = f"{format_number(low.min())} and {format_number(high.max())}"
+            centre = format_number(float(np.median(values)))
+            sentences.append(f"{name}: around {centre}, between {ends} in 90 % of draws.")
     return " ".join(sentences)
-
-
-def chain_in_words(draws: Float[np.ndarray, " draw"], *, follow: bool = True) -> str:
-    """Say where one chain lies: around one level, or at two with jumps between them."""
-    if np.ptp(draws) == 0:
-        return f"never leaves {format_number(float(draws[0]))}"
-    low, high, share, upper = two_levels(draws)
-    jumps = np.flatnonzero(np.diff(upper.astype(int))) + 1
-    if not follow or share < TWO_LEVELS or not 0.02 < upper.mean() < 0.98:
-        ends = np.quantile(draws, [0.05, 0.95])
-        return (
-            f"stays around {format_number(float(np.median(draws)))} "
-            f"(90 % between {format_number(float(ends[0]))} and {format_number(float(ends[1]))})"
-        )
-    level = {False: format_number(low), True: format_number(high)}
-    if len(jumps) > SPELLED_OUT:
-        times = format_number(len(jumps))
-        return f"jumps {times} times between levels {level[False]} and {level[True]}"
-    steps = [f"sits at {level[bool(upper[0])]} until draw {jumps[0]}"]
-    for start, end in zip(jumps, [*jumps[1:], None], strict=True):
-        until = "from there on" if end is None else f"until draw {end}"
-        steps.append(f"at {level[bool(upper[start])]} {until}")
-    return ", ".join(steps)
-
-
-def two_levels(draws: Float[np.ndarray, " draw"]) -> tuple[float, float, float, np.ndarray]:
-    """Split one chain into two levels (2-means): both, the share of variance between them, which draws are up."""
-    unit = float(
-        power_of_two(np.abs(draws).max(keepdims=True))[0]
-    )  # squares of 1e200 are no doubles
-    draws = draws / unit
-    low, high = float(np.quantile(draws, 0.1)), float(np.quantile(draws, 0.9))
-    upper = draws > (low + high) / 2
-    for _ in range(20):
-        if upper.all() or not upper.any():
-            break
-        low, high = float(draws[~upper].mean()), float(draws[upper].mean())
-        again = draws > (low + high) / 2
-        if (again == upper).all():
-            break
-        upper = again
-    share = float(upper.mean())
-    total = float(draws.var())
-    between = share * (1 - share) * (high - low) ** 2
-    return low * unit, high * unit, between / total if total else 0.0, upper

@@ -1,11 +1,11 @@
-"""Interchangeable components as they came and aligned: traces, a row a variable, one colour a component.
+"""Interchangeable components as sampled and aligned: traces, a row a variable, one colour a component.
 
 A row is a variable, and has one line for every component of its block, the entry at the component's place (on the
 diagonal where a block moves two axes of one variable) and at one place along the other axes; of a block that changes
 whole variables, some entries of its own. What disagrees most between chains is taken, as it came.
 
 The horizontal axis goes through the draws of the first chain, then of the second, ...; a rule stands between chains.
-All columns of a row share their vertical axis, so that what moved can be seen. Labellings are strips, one a chain.
+All columns of a row share their vertical axis, so that what moved can be seen.
 """
 
 from __future__ import annotations
@@ -17,16 +17,13 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from matplotlib.axes import Axes
-from matplotlib.colors import BoundaryNorm, ListedColormap
 from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from onebasin.base.checks import check_count, checks_arguments
 from onebasin.base.errors import ArgumentError
-from onebasin.base.table import format_number
 from onebasin.models.symmetry.blocks import Block, Symmetry, axes_of
 from onebasin.models.symmetry.plain import PlainView, plain_view
 from onebasin.posteriors.draws import event_shapes
@@ -39,8 +36,6 @@ from ..discovery.resolve import resolve
 from ..summaries.judged_draws import rhat_of_entries
 from .chains import envelope, traces_in_words
 from .style import (
-    CHAIN_COLOURS,
-    GRID,
     INK,
     MUTED,
     TEXT_SIZE,
@@ -303,7 +298,7 @@ def plot_labels(
     rows: int = 3,
     components: int | None = None,
 ) -> Picture:
-    """Draw interchangeable components as they came: where labels switch, colours change places.
+    """Draw interchangeable components as sampled: where labels switch, colours change places.
 
     Parameters
     ----------
@@ -359,7 +354,7 @@ def plot_aligned(
     rows: int = 3,
     components: int | None = None,
 ) -> Picture:
-    """Draw interchangeable components as they came and aligned, side by side.
+    """Draw interchangeable components as sampled and aligned, side by side.
 
     Parameters
     ----------
@@ -378,7 +373,7 @@ def plot_aligned(
     Returns
     -------
     matplotlib.figure.Figure
-        On the left the draws as they came, on the right aligned, with the largest R-hat of all that moves.
+        On the left the draws as sampled, on the right aligned, with the largest R-hat of all that moves.
 
     Raises
     ------
@@ -397,14 +392,14 @@ def plot_aligned(
 
 
 def draw_aligned(alignment: Alignment, chosen: Sequence[Row] | None = None) -> tuple[Picture, str]:
-    """Draw rows as they came and aligned, by default three; the text says in words what is seen."""
+    """Draw rows as sampled and aligned, by default three; the text says in words what is seen."""
     view = alignment.source
     chosen = _chosen(view, alignment.symmetry, None, 3, None) if chosen is None else chosen
     after = as_view(alignment.posterior).posterior
     moved = dict.fromkeys(name for block in alignment.symmetry for name in block.variables)
     comparable = not (view.is_variational or view.is_ensemble)
     columns = {}
-    for what, dataset in (("As they came", view.posterior), ("Aligned", after)):
+    for what, dataset in (("As sampled", view.posterior), ("Aligned", after)):
         worst = -np.inf  # R-hat of all that moves
         for name in moved if comparable else ():
             values = dataset[name].transpose("chain", "draw", ...).values
@@ -465,67 +460,10 @@ LINES = 4
 
 
 def lines_in_words(row: Row, values: Lines, kind: DrawKind) -> str:
-    """Say where the lines of one row lie, and which of them jump where one draw follows from another."""
+    """Say where the lines of one row lie."""
     lines = {label: values[..., k] for k, label in enumerate(row.labels[:LINES])}
     if len(row.labels) == 1:
         lines = {row.title: values[..., 0]}
     more = f" And {len(row.labels) - LINES} more." if len(row.labels) > LINES else ""
-    told = traces_in_words(lines, kind.group, follow=kind.follow)
+    told = traces_in_words(lines, kind.group)
     return f"{row.title}: {told}{more}" if len(lines) > 1 else told
-
-
-NAMED = 6
-"""Labellings that have a colour of their own; rarer ones share one."""
-STRIP = 700
-"""Columns of a strip; in a longer chain each stands for several draws, and shows the most frequent labelling."""
-
-
-def draw_labellings(numbers: Int[np.ndarray, "chain draw"]) -> Picture:
-    """Draw the labelling of every draw: 0 is the most frequent one, 1 the next, ..."""
-    chains, draws = numbers.shape
-    known = min(int(numbers.max()) + 1, NAMED)
-    colours = [*CHAIN_COLOURS[:known], GRID]
-    strips = np.minimum(numbers, known)
-    if draws > STRIP:
-        edges = np.linspace(0, draws, STRIP + 1).astype(int)
-        counts = [np.add.reduceat(strips == k, edges[:-1], axis=1) for k in range(known + 1)]
-        strips = np.stack(counts).argmax(axis=0)
-    figure = new_figure(7.6, 0.28 * min(chains, 16) + 1.0)
-    axes = figure.subplots()
-    axes.imshow(
-        strips,
-        cmap=ListedColormap(colours),
-        norm=BoundaryNorm(np.arange(len(colours) + 1) - 0.5, len(colours)),
-        aspect="auto",
-        interpolation="nearest",
-        extent=(0, draws, chains - 0.5, -0.5),
-    )
-    style_axes(axes, x_label="draw", y_label="chain")
-    axes.grid(visible=False)
-    axes.set_yticks(range(chains) if chains <= 16 else [0, chains - 1])
-    axes.set_yticks(np.arange(1, chains) - 0.5, minor=True)
-    axes.grid(axis="y", which="minor", color="#ffffff", linewidth=2)
-    axes.tick_params(axis="y", which="minor", length=0)
-    names = [f"labelling {number}" for number in range(known)]
-    shown = names if numbers.max() < NAMED else [*names, "rarer ones"]
-    add_legend(figure, [Patch(color=c) for c in colours[: len(shown)]], shown, columns=4)
-    return figure
-
-
-def labellings_in_words(numbers: Int[np.ndarray, "chain draw"]) -> str:
-    """Say which labelling every chain keeps, or when it switches."""
-    told = []
-    for chain, row in enumerate(numbers):
-        jumps = np.flatnonzero(np.diff(row)) + 1
-        if not len(jumps):
-            told.append(f"chain {chain} keeps labelling {row[0]}")
-        elif len(jumps) <= 3:
-            steps = ", ".join(f"to {row[jump]} at draw {jump}" for jump in jumps)
-            told.append(f"chain {chain} starts in labelling {row[0]} and switches {steps}")
-        else:
-            seen_ones = len(np.unique(row))
-            told.append(
-                f"chain {chain} switches {format_number(len(jumps))} times among {format_number(seen_ones)} labellings"
-            )
-    total = format_number(int(numbers.max()) + 1)
-    return f"{total} labelling{'s' if numbers.max() else ''} in all: {'; '.join(told)}."

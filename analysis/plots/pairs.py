@@ -25,7 +25,7 @@ from onebasin.posteriors.rhat_ess import mean_ranks
 from onebasin.posteriors.view import View
 
 from ..diagnostics.result import Diagnosis
-from .marginals import Curve, density
+from .marginals import Curve, density, intervals
 from .posteriors import Drawn, Posteriors, Quantity, take, titled, views_of
 from .style import (
     ACCENT,
@@ -100,14 +100,9 @@ def plot_pair(
         drawn = take(view, None, MATRIX, align=align, diagnosis=diagnosis, worst=True)
     values = drawn.values
     diverging = view.stat(schema.DIVERGING)
-    figure = draw_pair_grid(values, None if diverging is None else diverging > 0)
-    told = []
-    for (first, one), (second, other) in combinations(values.items(), 2):
-        r = format_number(rank_correlation(one, other), decimals=2)
-        told.append(f"{first} and {second}: rank correlation {r}.")
-    if diverging is not None:
-        told.append(f"Divergences: {int(np.sum(diverging))}.")
-    return figure.on_paper(drawn.alt(" ".join(told)), drawn.labelling)
+    diverging = None if diverging is None else diverging > 0
+    told = pairs_in_words(values, diverging)
+    return draw_pair_grid(values, diverging).on_paper(drawn.alt(told), drawn.labelling)
 
 
 LONGEST = 22
@@ -140,17 +135,11 @@ def _two(
         drawn = _scalars(view, (first, second), align=align, diagnosis=diagnosis)
         labelling = labelling or drawn.labelling
         diverging = view.stat(schema.DIVERGING)
+        diverging = None if diverging is None else diverging > 0
         one, other = (drawn.values[_entry(view, entry)] for entry in (first, second))
-        pair = pairs[name] = Pair(one, other, diverging)
-        ends = []
-        for entry, values in ((first, pair.first), (second, pair.second)):
-            low, high = np.quantile(values, [0.05, 0.95])
-            ends.append(f"{entry} lies between {format_number(low)} and {format_number(high)}")
-        r = rank_correlation(pair.first, pair.second)
-        ends.append(f"rank correlation {format_number(r, decimals=2)}")
-        if diverging is not None:
-            ends.append(f"divergences: {int(np.sum(diverging))}")
-        told.append(f"{name}: in 90 % of draws {ends[0]}, and {'; '.join(ends[1:])}.")
+        pairs[name] = Pair(one, other, diverging)
+        words = f"{intervals({first: one, second: other})} {pairs_in_words({first: one, second: other}, diverging)}"
+        told.append(f"{name}: {words}" if len(views) > 1 else words)
     figure = draw_pairs(titled(pairs), x_label=first, y_label=second, share_axes=share_axes)
     words = f"{labelling.capitalize()}. " * bool(labelling) + " ".join(told)
     return figure.on_paper(words, labelling)
@@ -168,6 +157,26 @@ def _entry(view: View, entry: str) -> str:
             f"`{view.argument}` has no scalar parameter {entry!r}: choose one such as {known}."
         )
     return entry
+
+
+def pairs_in_words(quantities: Mapping[str, Quantity], diverging: np.ndarray | None) -> str:
+    """Say how quantities go together, and where divergences lie."""
+    told = []
+    for first, second in combinations(quantities, 2):
+        r = rank_correlation(quantities[first], quantities[second])
+        told.append(f"{first} and {second}: rank correlation {format_number(r, decimals=2)}.")
+    if diverging is None or not diverging.any():
+        told.append("Divergences were not recorded." if diverging is None else "No draw diverged.")
+        return " ".join(told)
+    count, total = format_number(int(diverging.sum())), format_number(diverging.size)
+    sides = []
+    for name, values in quantities.items():
+        below = float((values[diverging] < np.median(values)).mean())
+        side, share = ("below", below) if below >= 0.5 else ("above", 1 - below)
+        median = format_number(float(np.median(values)))
+        sides.append(f"their {name} is in {100 * share:.0f} % {side} its median {median}")
+    told.append(f"{count} of {total} draws diverged; {'; '.join(sides)}.")
+    return " ".join(told)
 
 
 def rank_correlation(first: np.ndarray, second: np.ndarray) -> float:

@@ -28,7 +28,7 @@ from onebasin.posteriors.leave_one_out import (
 from onebasin.posteriors.view import Posterior, as_view
 
 from ..alignment.barriers import Barriers, barriers
-from ..compare.comparison import FLOOR, Comparison
+from ..compare.comparison import BASELINE, Comparison
 from ..summaries.variational import Elbo, elbo
 from .posteriors import Posteriors, named
 from .style import (
@@ -58,7 +58,6 @@ MEASURES = {
     "mean_distance": "distance of mean predictions (sds)",
     "max_abs_d": "largest difference of means (sds)",
     "energy": "energy distance of draws",
-    "mmd": "maximum mean discrepancy",
     "log_score": "log score (nats)",
     "rmse": "RMSE (units of y)",
     "crps": "CRPS (units of y)",
@@ -124,12 +123,12 @@ def plot_comparison(comparison: Comparison, *, measures: Sequence[str] | None = 
         raise ArgumentError(
             "`comparison` holds no number: compare with weights=True, or give `x` and `y`."
         )
-    rows = [str(name) for name in table.index if name != FLOOR]
+    rows = [str(name) for name in table.index if name != BASELINE]
     figure = _draw(table[chosen], rows, comparison.truth)
     told = []
     for name in chosen:
         values = table[name]
-        shown = {row: values[row] for row in rows} | {"the baseline": values.get(FLOOR)}
+        shown = {row: values[row] for row in rows} | {"the baseline": values.get(BASELINE)}
         numbers = [f"{row} {format_number(v)}" for row, v in shown.items() if pd.notna(v)]
         told.append(f"{MEASURES[name]}: {', '.join(numbers)}.")
     return figure.on_paper(f"Compared with {comparison.truth}. {' '.join(told)}")
@@ -150,7 +149,7 @@ def _draw(table: pd.DataFrame, rows: Sequence[str], truth: str) -> Picture:
         axes.set_yticks(range(len(rows)), [literal(shortened(n, LONGEST + 8)) for n in labels])
         axes.tick_params(axis="y", length=0, labelsize=TEXT_SIZE)
         axes.set_ylim(len(rows) - 0.5, -0.8)
-        own, limit = float(values.get(truth, np.nan)), float(values.get(FLOOR, np.nan))
+        own, limit = float(values.get(truth, np.nan)), float(values.get(BASELINE, np.nan))
         is_distance = bool(np.isnan(own))
         for place, name in enumerate(rows):
             hollow = is_distance and name == truth

@@ -1,19 +1,13 @@
 """Scores of predictions: how far off, how sure, how well calibrated, and how far classifiers' draws disagree.
 
-Convention of regressions: draws are (chain, draw, obs, out) from the posterior predictive, noise included, in the
-same units as `y` (obs, out); chains are pooled only inside a score. Intervals are central, between
-quantiles, ends included. Log scores are means over observations in nats, by logsumexp. A value that
-is not finite propagates. Deliberately lacking: proper weighting of unequal chains.
+Regressions: draws are (chain, draw, obs, out) from the posterior predictive, noise included, in the units of `y`
+(obs, out); chains are pooled only inside a score. Intervals are central; log scores are means over observations in
+nats. A value that is not finite propagates.
 
-Convention of classifiers: logits and probabilities of draws are (chain, draw, obs, out), probabilities averaged over
-draws are (obs, out), classes on the last axis; labels (obs,) count from 0; averages are over observations. The
-confidence of a prediction is the probability of its most probable class. A value that is not finite propagates.
-
-Sources: Xiao, Liu and Bamler 2023, "A compact representation for Bayesian neural networks by removing permutation
-symmetry", equations 1 and 2. Their equation 2 sums absolute differences over classes, from 0 to 2; the numbers in
-their Table 1 are half of that, which is the usual total variation, from 0 to 1. So `total_variation` asks which.
-Guo, Pleiss, Sun and Weinberger 2017, "On calibration of modern neural networks", equation 3, for the expected
-calibration error; Brier 1950 for the score, here the sum over classes, from 0 to 2.
+Classifiers: logits and probabilities of draws are (chain, draw, obs, out), averaged over draws (obs, out), classes on
+the last axis; labels (obs,) count from 0. Sources: Xiao, Liu and Bamler 2023, equations 1 and 2, whose equation 2 sums
+absolute differences over classes, from 0 to 2, while their Table 1 has half of that: `total_variation` asks which. Guo,
+Pleiss, Sun and Weinberger 2017, equation 3 (expected calibration error); Brier 1950, summed over classes, from 0 to 2.
 """
 
 from __future__ import annotations

@@ -12,7 +12,8 @@ from onebasin.base.table import Column, Flag, Row, RowGroup, Table, TableCell, V
 from onebasin.posteriors.draws import variable_of
 
 from ..compare.comparison import Comparison
-from ..diagnostics.result import DECIMALS, AlignedDiagnosis, Diagnosis
+from ..diagnostics.measured import DECIMALS
+from ..diagnostics.result import AlignedDiagnosis, Diagnosis
 from ..diagnostics.verdict import FLAGS, Extreme, Outcome
 from ..summaries.sampler import NAN
 
@@ -35,8 +36,6 @@ _COMPARED = {
     "max_abs_d": Column("|d|", decimals=2, unit="largest"),
     "energy": Column("energy", digits=2, unit="squared"),
     "energy_p": Column("p", decimals=3),
-    "mmd": Column("MMD", digits=2, unit="squared"),
-    "mmd_p": Column("p", decimals=3),
     "num_draws": Column("draws", decimals=0, unit="of these"),
 }
 
@@ -87,8 +86,11 @@ def cost_table(diagnoses: Mapping[str, Diagnosis], *, caption: str = "") -> Tabl
     rows = []
     for name, diagnosis in diagnoses.items():
         numbers = diagnosis.summary()
-        per_gradient = 1000 * diagnosis.ess_per_gradient
-        rows.append((name, *(numbers[column] for column in shown), per_gradient))
+        costs = [*(numbers[column] for column in shown), 1000 * diagnosis.ess_per_gradient]
+        rows.append((name, *costs))
+        if diagnosis.is_shown_aligned:
+            times = diagnosis.shown["ess_bulk"].min() / diagnosis.ess_bulk.value
+            rows.append((f"{name}, aligned", *costs[:-2], *(times * each for each in costs[-2:])))
     return Table(columns, tuple(rows), caption).without_empty_columns()
 
 
@@ -165,7 +167,8 @@ def means_table(comparison: Comparison) -> Table | None:
         if r in shown
     )
     more = f"; the {MEANS} of {len(table)} parameters furthest apart" if len(table) > MEANS else ""
-    return Table(tuple(columns), rows, f"means and sds side by side{more}")
+    half = f" ({comparison.truth}: second half of its chains only)" if comparison.halved else ""
+    return Table(tuple(columns), rows, f"Posterior means and sds{half}{more}")
 
 
 def _worst(table: pd.DataFrame) -> tuple[float, float, float]:

@@ -187,10 +187,10 @@ def starts_are_identical(view: View) -> bool:
 
 
 def restarts_in_words(restarts: tuple[tuple[int, ...], ...]) -> str:
-    """Name the chains that went on with a new random stream, and after which draws; empty where none did."""
+    """Name the chains that continued with a new random stream, and after which draws; empty where none did."""
     return ", ".join(
         f"chain {number} after {' and '.join(f'{draw:,}' for draw in draws)} draws"
-        for number, draws in enumerate(restarts, start=1)
+        for number, draws in enumerate(restarts)
         if draws
     )
 

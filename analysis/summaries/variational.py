@@ -1,17 +1,12 @@
 """Quality of a variational approximation: PSIS k-hat; its ELBO at the end, bounds around it, and convergence.
 
-Convention: the ELBO grows when better. `lp` and `log_q` are log densities of the same draw in the
-unconstrained space, each up to a constant, which k-hat does not see. Source of k-hat as a verdict
-on variational inference: Yao, Vehtari, Simpson and Gelman 2018, "Yes, but did it work?".
+Convention: numbers are in nats, and the larger an ELBO the better: a lower bound of the log evidence, without the
+constants that a program leaves out. `lp` and `log_q` are log densities of the same draw in the unconstrained space, up
+to constants, which k-hat does not see (Yao, Vehtari, Simpson and Gelman 2018, "Yes, but did it work?"). The average of
+q over a symmetry has the ELBO of q plus the information that the symmetry gains (Gelberg et al. 2024, Theorem 4.1).
 
-Convention: numbers are in nats, and the larger an ELBO the better. The ELBO of q is a lower bound of the log evidence
-(the log of the normalising constant of the density as it was stated: constants that a program leaves out are left out
-here). The average of q over a symmetry has the ELBO of q plus the information that the symmetry gains (Gelberg et al.
-2024, Theorem 4.1), of which there is a bound on either side.
-
-Source of the estimate at the end: of NumPyro's ADVI, `lp - log_q` of the fit's own draws, which has less variance than
-the trace's evaluations and is zero for an exact fit; of symmetrised VI, what it recorded; else (of Stan's ADVI, which
-normalises no `log_q`) the last evaluation, whose error follows from the spread of `lp`.
+The estimate at the end is, of NumPyro's ADVI, `lp - log_q` of the fit's own draws; of symmetrised VI, what it recorded;
+else (of Stan's ADVI, which normalises no `log_q`) the last evaluation, whose error follows from the spread of `lp`.
 """
 
 from __future__ import annotations
@@ -19,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal, SupportsFloat
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -28,7 +23,7 @@ from jaxtyping import Float
 
 from onebasin.base.card import Card, Part, Shown, Words, measured, number
 from onebasin.base.errors import ArgumentError
-from onebasin.base.table import Flag, Table
+from onebasin.base.table import Flag, frame_table
 from onebasin.posteriors import schema
 from onebasin.posteriors.pareto import khat_limit, pareto_khat
 from onebasin.posteriors.view import Posterior, View, as_view
@@ -63,8 +58,6 @@ class VariationalSummary:
         Number of recorded values.
     converged : bool or None
         Whether the stopping criterion was met; None where not recorded.
-    failed_attempts : int
-        Runs that were tried and given up before the one that is kept.
     gradient_evaluations : int or None
         Gradients that the optimiser took.
     """
@@ -76,7 +69,6 @@ class VariationalSummary:
     elbo: float = NAN
     elbo_evaluations: int = 0
     converged: bool | None = None
-    failed_attempts: int = 0
     gradient_evaluations: int | None = None
 
 
@@ -97,7 +89,6 @@ def variational_summary(view: View) -> VariationalSummary:
         elbo=float(elbo[1][-1]) if elbo is not None and elbo[1].size else NAN,
         elbo_evaluations=0 if elbo is None else elbo[1].size,
         converged=None if converged is None else bool(converged),
-        failed_attempts=len(view.parsed(schema.ATTEMPTS) or ()),
         gradient_evaluations=None if gradients is None else int(gradients),
     )
 
@@ -298,8 +289,8 @@ class Elbo(Shown):
             "" if self.log_group_order is None else f" of at most {number(self.log_group_order, 4)}"
         )
         lower, upper = row["information_lower"], row["information_upper"]
-        exact = self._is_exact.iloc[self.best]
-        gain = number(lower, 4) if exact else f"between {number(lower, 4)} and {number(upper, 4)}"
+        ends = tuple(dict.fromkeys((number(lower, 4), number(upper, 4))))
+        gain = f"between {' and '.join(ends)}" if len(ends) > 1 else ends[0]
         return (
             f"Averaging over the symmetry gains {gain} nats{most}: without it the ELBO is "
             f"{measured(row['elbo'], row['elbo_mcse'])}."
@@ -308,40 +299,10 @@ class Elbo(Shown):
     def _card(self) -> Card:
         parts: list[Part] = [Words(sentence) for sentence in self.sentences]
         heading, flag = _HEADINGS[self.state]
-        return Card(f"Variational fit: {heading}", (*parts, self._shown_table()), flag)
-
-    def _shown_table(self) -> Table:
-        columns = {"elbo": "ELBO", "elbo_mcse": "error"}
-        if self.is_symmetrised:
-            columns |= _bounded("information", "gain", apart=not self._is_exact.all())
-            columns |= _bounded("symmetrised_elbo", "symmetrised", apart=not self._is_exact.all())
-        columns |= {"converged": "rule met"}
-        order = self._lower.sort_values(ascending=False).index
-
-        def cell(name: str, value: SupportsFloat) -> str:
-            if name == "converged":
-                return "yes" if value else "no"
-            return number(value, 2 if name.endswith("mcse") else 5)
-
-        rows = tuple(
-            (f"fit {fit}", *(cell(name, self.table[name].loc[fit]) for name in columns))
-            for fit in order[:LAST]
-        )
+        best_first = self.table.loc[self._lower.sort_values(ascending=False).index[:LAST]]
         more = f", {LAST} of {len(self.table)}" if len(self.table) > LAST else ""
-        return Table(("", *columns.values()), rows, f"nats at the end, best fit first{more}")
-
-    @property
-    def _is_exact(self) -> pd.Series:
-        """Tell whether the two bounds of the information lie within their errors."""
-        upper, lower = self.table["information_upper"], self.table["information_lower"]
-        error = self.table["information_lower_mcse"] + self.table["information_upper_mcse"]
-        return upper - lower <= np.maximum(error, 1e-6 * upper.abs())
-
-
-def _bounded(name: str, said: str, *, apart: bool) -> dict[str, str]:
-    """Columns of two bounds, or of one where they are the same."""
-    lower, upper = f"{name}_lower", f"{name}_upper"
-    return {lower: f"{said} ≥", upper: f"{said} ≤"} if apart else {lower: said}
+        caption = f"fits by number, in nats at the end, best first{more}"
+        return Card(f"Variational fit: {heading}", (*parts, frame_table(best_first, caption)), flag)
 
 
 def elbo(posterior: Posterior) -> Elbo:

@@ -1,16 +1,23 @@
-"""Trees of datasets in NetCDF files: written whole or not at all, read into memory."""
+"""Trees of datasets in NetCDF files: written whole or not at all, even on a full disk; read into memory or lazily."""
 
 from __future__ import annotations
 
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import h5netcdf
+
 from ..errors import nearby
-from .seal import Seal, examine, sealing
+from .pieces import loaded
 from .sizes import ClaimError, check_hdf5
+from .writing import Seal, examine, sealing
 
 if TYPE_CHECKING:
     import xarray as xr
+
 
 _PIECE: Final = 2**24
 """Bytes that are read at a time where nothing is kept."""
@@ -25,7 +32,6 @@ def write_tree(tree: xr.DataTree, path: Path, *, new: bool = False) -> Path:
     from xarray.backends import H5NetCDFStore
     from xarray.backends.common import ArrayWriter
 
-    from .hdf5 import NetCDF, Sink
     from .pieces import Later, left_in_files
 
     class ByPieces(ArrayWriter):
@@ -36,7 +42,7 @@ def write_tree(tree: xr.DataTree, path: Path, *, new: bool = False) -> Path:
             for place, values in source.pieces():
                 target[place] = values
 
-    with sealing(path, new=new) as part, Sink(part) as file, NetCDF(file, "w") as whole:
+    with sealing(path, new=new) as part, Sink(part) as file, h5netcdf.File(file, "w") as whole:
         # As `DataTree.to_netcdf`, but with variables that stay in their files, and without looking for Dask.
         root = H5NetCDFStore(whole, mode="w")
         for node in tree.subtree:
@@ -55,8 +61,6 @@ def read_tree(
     for. A file that does not exist, is damaged or no NetCDF file, or has no such group is refused with `error`; the
     message says that `writer` writes such files.
     """
-    from .hdf5 import load_tree, open_tree
-
     wanted = f"`path` must name a file that {writer} wrote, and {path}"
     if not path.is_file():
         what = "is a folder" if path.is_dir() else "does not exist or is no file"
@@ -98,3 +102,78 @@ def _go_through(tree: xr.DataTree) -> None:
                 for first in range(0, length, step):
                     place = (row, slice(first, first + step)) if variable.ndim > 1 else ()
                     _ = variable[place].values
+
+
+def load_tree(path: Path) -> xr.DataTree:
+    """Read a NetCDF file of any groups into memory."""
+    with open_tree(path) as opened:
+        return loaded(opened)
+
+
+def open_tree(path: Path) -> xr.DataTree:
+    """Open a NetCDF file of any groups, to be read piece by piece; closing the tree closes it."""
+    import xarray as xr  # here: what reads no trees does without
+
+    return xr.open_datatree(path, engine="h5netcdf", cache=False)
+
+
+class Sink(io.FileIO):
+    """A new file that HDF5 can be given to write: it survives a full disk, which HDF5 does not.
+
+    HDF5 that cannot write (no room, a quota, a broken disk) cannot close its file either, and crashes the process at
+    the end. A `Sink` takes every write, keeps the first error to itself and raises it when it is closed, after HDF5 has
+    closed its file in peace.
+    """
+
+    _error: OSError | None = None
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, "w+")
+
+    def readinto(self, buffer: Any) -> int:
+        """Read; what could not be written reads as zeros, for HDF5 to go on."""
+        view = memoryview(buffer).cast("B")
+        read = super().readinto(view)
+        if self._error is not None:
+            view[read:] = bytes(len(view) - read)
+            read += len(view) - read
+        return read
+
+    def write(self, data: Any) -> int:
+        """Write all of it, or remember why not."""
+        view = memoryview(data).cast("B")
+        end, done = self.tell() + len(view), 0
+        while self._error is None and done < len(view):
+            with self._remembering():
+                done += super().write(view[done:])
+        self.seek(end)
+        return len(view)
+
+    def truncate(self, size: int | None = None) -> int:
+        """Set the size, or remember why not."""
+        wanted = self.tell() if size is None else size
+        with self._remembering():
+            super().truncate(wanted)
+        return wanted
+
+    def close(self) -> None:
+        """Close the file.
+
+        Raises
+        ------
+        OSError
+            The first error that a write met.
+        """
+        if self.closed:
+            return
+        with self._remembering():
+            super().close()
+        if self._error is not None:
+            raise self._error
+
+    @contextmanager
+    def _remembering(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            self._error = self._error or error

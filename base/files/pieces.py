@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import product
 from math import prod
 from typing import Any
 
 import numpy as np
 import xarray as xr
-from xarray.backends import BackendArray
-from xarray.core.indexing import (
-    ExplicitIndexer,
-    IndexingSupport,
-    LazilyIndexedArray,
-    explicit_indexing_adapter,
-)
 
 PIECE: int = 2**22
 """Bytes that are read and written at a time; what is no larger is taken whole."""
@@ -50,35 +43,6 @@ def loaded(tree: xr.DataTree) -> xr.DataTree:
         for variable in node.variables.values():
             variable.load()
     return tree
-
-
-def stacked(parts: Sequence[xr.DataArray], dtype: np.typing.DTypeLike | None = None) -> xr.Variable:
-    """Put variables one behind the other along their first axis, as one type, without reading them."""
-    return xr.Variable(parts[0].dims, LazilyIndexedArray(_Stacked(parts, dtype)), parts[0].attrs)
-
-
-class _Stacked(BackendArray):
-    """Variables one behind the other, as xarray asks for the arrays of a file."""
-
-    def __init__(self, parts: Sequence[xr.DataArray], dtype: np.typing.DTypeLike | None) -> None:
-        self.rows = [(part.variable, row) for part in parts for row in range(len(part))]
-        self.shape = (len(self.rows), *parts[0].shape[1:])
-        self.dtype = np.dtype(dtype or np.result_type(*(part.dtype for part in parts)))
-
-    def __getitem__(self, key: ExplicitIndexer) -> Any:
-        """Read some of it."""
-        return explicit_indexing_adapter(key, self.shape, IndexingSupport.OUTER, self._read)
-
-    def _read(self, key: tuple[Any, ...]) -> np.ndarray:
-        first, *others = key
-        chosen = np.arange(self.shape[0])[first]
-        taken = [self._row(number, others) for number in np.atleast_1d(chosen).tolist()]
-        made = np.stack(taken) if taken else self._row(0, others)[None][:0]
-        return made if np.ndim(chosen) else made[0]
-
-    def _row(self, number: int, others: Sequence[Any]) -> np.ndarray:
-        variable, row = self.rows[number]
-        return variable[(row, *others)].values.astype(self.dtype, copy=False)
 
 
 class Later:

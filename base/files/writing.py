@@ -1,4 +1,13 @@
-"""Write files so that they appear whole or not at all, and check outputs before the work begins.
+"""Write files so that they appear whole or not at all; lock and seal them; check outputs before the work begins.
+
+A lock is a hidden file that is held by `flock`: next to an output (``.run.nc.lock``), inside a folder (``.lock``). The
+kernel releases it when its holder ends, however it ends, so that a killed process blocks nobody. It tells who holds it,
+which a lock of `filelock` cannot, as that empties the file first. Where a file system has no locks, nothing is locked,
+which a notice says once; nor is it on Windows.
+
+A seal is the SHA-256 of a file in the file itself. A binary file ends in the mark and the digest of all bytes before
+it; readers of HDF5 and zip archives pass over them. A JSON object has a field for it. A file without a seal is not
+ours, or older, or cut short, which is no fault by itself.
 
 Unfinished files and temporary folders are named after their target and the process that makes them:
 ``.run.nc.onebasin-MACHINE-PID-SERIAL``. `sweep` removes those of ended processes; those of processes at work and of
@@ -7,22 +16,96 @@ other machines stay, and so does every other file.
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import json
 import os
 import re
 import secrets
+import shlex
 import shutil
 import socket
 import stat
+import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from datetime import UTC, datetime
+from enum import Enum
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
-from ..errors import NameTaken, WriteError
-from .locks import locked
+from ..errors import InUse, NameTaken, WriteError
+from ..jsonable import json_safe, json_text
+from ..run_log import notice
+
+if sys.platform != "win32":
+    import fcntl
+
+_NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)
+_LONGEST_COMMAND = 200
+
+
+@contextmanager
+def locked(path: Path, *, argument: str, alongside: bool = False) -> Iterator[None]:
+    """Hold the lock of a file that is to be written, in a folder that exists, or of a folder that is there.
+
+    Messages call it `argument`. With `alongside` the lock lies next to it even where it is a folder, as that of an
+    output does. It is `InUse`, at once, if somebody else holds it; the message says who.
+    """
+    inside = path.is_dir() and not alongside
+    place = path / ".lock" if inside else path.with_name(f".{path.name}.lock")
+    descriptor = None if sys.platform == "win32" else _acquire(place, path, argument)
+    try:
+        yield
+    finally:
+        if descriptor is not None:
+            # While it is held: who opened it to wait finds it gone, and makes another (see `_acquire`).
+            with suppress(OSError):
+                place.unlink()
+            os.close(descriptor)
+
+
+def _acquire(place: Path, path: Path, argument: str) -> int | None:
+    """Open and lock; None where the file system has no locks."""
+    while True:
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        descriptor = os.open(place, flags, 0o666)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            by = os.pread(descriptor, 1 << 12, 0).decode(errors="replace") or "another process"
+            os.close(descriptor)
+            if error.errno in _NO_LOCKS:
+                place.unlink(missing_ok=True)
+                _say_there_are_none(place.parent)
+                return None
+            raise InUse(
+                f"`{argument}` is {path}, which {by} is writing; wait until it has ended, or give another name."
+            ) from None
+        with suppress(FileNotFoundError):
+            if os.path.samestat(os.lstat(place), os.fstat(descriptor)):
+                with suppress(OSError):  # a full disk; the lock holds without a name too
+                    os.ftruncate(descriptor, 0)
+                    os.pwrite(descriptor, _own_name().encode(errors="replace"), 0)
+                return descriptor
+        os.close(descriptor)  # its last holder has deleted it meanwhile
+
+
+def _own_name() -> str:
+    words = shlex.join([Path(sys.argv[0] or "python").name, *sys.argv[1:]])[:_LONGEST_COMMAND]
+    since = datetime.now(UTC).isoformat(timespec="seconds")
+    return f"process {os.getpid()} (`{words}` on {socket.gethostname()}, since {since})"
+
+
+@cache
+def _say_there_are_none(folder: Path) -> None:
+    """Say once of a folder that its file system has no locks."""
+    notice(
+        f"the file system of {folder} has no locks: see to it that no two commands write the same file there"
+    )
+
 
 _NAME = re.compile(
     r"\..*\.onebasin-(?P<machine>[0-9a-f]{8})-(?P<pid>[0-9]+)-[0-9a-f]{8}", re.DOTALL
@@ -265,3 +348,88 @@ def _unwritable(path: Path, argument: str, reason: OSError) -> str:
         f"`{argument}` is {path}, but its folder cannot be written to: {reason.strerror or reason}; "
         "name a file in a folder of yours."
     )
+
+
+FIELD = "sha256"
+"""The field of a JSON object that is its seal."""
+
+_MARK = b"\x89seal\r\n\x1a"
+_DIGEST_SIZE = hashlib.sha256().digest_size
+_CHUNK = 1 << 20
+
+
+class Seal(Enum):
+    """The content of a file's seal."""
+
+    SEALED = "sealed"
+    UNSEALED = "unsealed"
+    DAMAGED = "damaged"
+
+
+@contextmanager
+def sealing(path: Path, *, new: bool = False) -> Iterator[Path]:
+    """Put a file in the place of `path` once it is written, with its seal; see `writing.replacing`."""
+    with replacing(path, new=new) as part:
+        yield part
+        seal(part)
+
+
+def seal(path: Path) -> None:
+    """Append the trailer to a file that has none."""
+    with path.open("r+b") as file:
+        digest = _digest(file, path.stat().st_size)
+        file.seek(0, os.SEEK_END)
+        file.write(_MARK + digest)
+
+
+def examine(path: Path) -> Seal:
+    """Compare a file with its trailer, a chunk at a time."""
+    with path.open("rb") as file:
+        end = os.fstat(file.fileno()).st_size - len(_MARK) - _DIGEST_SIZE
+        if end < 0:
+            return Seal.UNSEALED
+        file.seek(end)
+        trailer = file.read()
+        if not trailer.startswith(_MARK):
+            return Seal.UNSEALED
+        file.seek(0)
+        return Seal.SEALED if _MARK + _digest(file, end) == trailer else Seal.DAMAGED
+
+
+def seal_json(value: Mapping[str, Any]) -> dict[str, Any]:
+    """Give what JSON can say of an object its seal, as the last field."""
+    content = {name: entry for name, entry in value.items() if name != FIELD}
+    text = json.dumps(content, sort_keys=True)
+    return {**content, FIELD: hashlib.sha256(text.encode()).hexdigest()}
+
+
+def examine_json(value: Any) -> Seal:
+    """Hold an object that was read from JSON against its seal."""
+    if not isinstance(value, Mapping) or FIELD not in value:
+        return Seal.UNSEALED
+    return Seal.SEALED if seal_json(value)[FIELD] == value[FIELD] else Seal.DAMAGED
+
+
+def write_sealed(path: Path, value: Mapping[str, Any]) -> None:
+    """Write an object as JSON, with its seal; numbers that are not finite become null."""
+    with replacing(path) as part:
+        part.write_text(f"{json_text(seal_json(json_safe(value)))}\n", encoding="utf-8")
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Read an object; a damaged or missing file says nothing."""
+    with suppress(OSError, ValueError):
+        value = json.loads(path.read_text(encoding="utf-8"))
+        return value if isinstance(value, dict) else {}
+    return {}
+
+
+def _digest(file: BinaryIO, end: int) -> bytes:
+    """SHA-256 of a file's bytes before `end`."""
+    digest = hashlib.sha256()
+    while left := end - file.tell():
+        chunk = file.read(min(_CHUNK, left))
+        if not chunk:  # cut short while it was read
+            break
+        digest.update(chunk)
+    return digest.digest()

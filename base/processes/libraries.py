@@ -59,19 +59,6 @@ def leave_jax_unloaded() -> None:
         sys.modules.pop("jax", None)
 
 
-def leave_dask_unloaded() -> None:
-    """Answer xarray's question for Dask's class of arrays without loading it, which takes a quarter of a second.
-
-    What xarray asks it for, masks and the display of Dask arrays, no command needs.
-    """
-    from xarray.namedarray.pycompat import array_type
-
-    if "dask" not in sys.modules:
-        sys.modules["dask"] = None  # type: ignore[assignment] # as if it were not installed
-        array_type("dask")  # which xarray remembers
-        del sys.modules["dask"]
-
-
 def quieten_stan() -> None:
     """Keep cmdstanpy's own log off the terminal; what goes wrong comes as an error."""
     logger = logging.getLogger("cmdstanpy")

@@ -8,7 +8,8 @@ import numpyro.distributions as dist
 
 from onebasin.inference import Nuts
 from onebasin.models.target import Target
-from onebasin.studies import lab
+from onebasin.studies.lab import study as lab
+from onebasin.studies.options import Options
 
 SIZES = {"few": 25, "many": 100}
 
@@ -22,7 +23,7 @@ class Config:
     nuts: Nuts
 
 
-def configure(options: lab.Options) -> Config:
+def configure(options: Options) -> Config:
     """Make settings from what the command line was given."""
     options.refuse("toy", "splits", "full", "engine")
     problems = options.labels("problems", SIZES, tuple(SIZES))

@@ -15,7 +15,6 @@ from matplotlib.figure import Figure
 import onebasin as ob
 from onebasin.models.symmetry import Group
 from onebasin.studies.permutation_invariant_vi.two_modes import (
-    LineThroughModes,
     midpoint,
     mode,
     saddle,
@@ -124,13 +123,10 @@ def seam() -> Figure:
 def two_modes() -> Figure:
     """Where one Gaussian lies by reverse KL between two modes, and what it pays there."""
     alphas = np.linspace(0.2, 4, 77)
-    fold, even = vanishing().alpha, switching()
-    middle = [midpoint(LineThroughModes(a)) for a in alphas]
+    fold, even = vanishing()[2], switching()
+    middle = [midpoint(a) for a in alphas]
     beyond = np.concatenate([[fold + 1e-4], alphas[alphas > fold + 0.01]])
-    near, between = (
-        [mode(LineThroughModes(a)) for a in beyond],
-        [saddle(LineThroughModes(a)) for a in beyond],
-    )
+    near, between = ([mode(a) for a in beyond], [saddle(a) for a in beyond])
     figure, (left, right) = panels(2)
     left.plot(alphas, 0 * alphas, color=BLUE, label="midway")
     left.plot(beyond, [o.mean for o in near], color=ORANGE, label="near a mode")

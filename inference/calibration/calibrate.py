@@ -15,7 +15,7 @@ import numpy as np
 from onebasin.base.checks import check_class, check_count, check_path, check_seed, checks_arguments
 from onebasin.base.cores import available_cores
 from onebasin.base.errors import ArgumentError, RunCancelled
-from onebasin.base.files.locks import locked
+from onebasin.base.files.writing import locked
 from onebasin.base.processes.tasks import connected, run_tasks, succeeded
 from onebasin.base.progress import ProgressBars
 from onebasin.models.symmetry.blocks import to_json

@@ -29,9 +29,8 @@ from ..contracts.density import Values
 from ..contracts.method import Method, weighs
 from ..density.network import NetworkDensity, numpyro_density_of
 from ..density.numpyro import NumpyroDensity
-from ..mcmc.hmc import Hmc
 from ..mcmc.numpyro import bounded, chain_starts, kernel_of, points_to_climb_from
-from ..mcmc.nuts import Nuts
+from ..mcmc.nuts import Hmc, Nuts
 from ..mcmc.optimum import BestOptimum
 from ..microcanonical.mclmc import Mclmc
 from ..variational.advi import Advi

@@ -2,17 +2,15 @@
 
 A new method is a class made of `Method` in a file of its own, and a line in `methods.METHODS`; the command line,
 calibration and the documentation read it there. Its `run` turns a `Job` into a `Found`. A function of
-the same name, such as `nuts`, has the signature of a class made of the method's and of `Running`.
+the same name, such as `nuts`, has its fields and the arguments of `infer` as arguments, and describes them.
 """
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Concatenate
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from onebasin.base.settings import settings
 
@@ -22,9 +20,6 @@ if TYPE_CHECKING:
     from onebasin.base.progress import ProgressBars
     from onebasin.models.target import Target
     from onebasin.posteriors.pointwise import Values
-
-LIMIT_MB = 256.0
-"""The value of `posteriors.pointwise.LIMIT_MB`, whose imports are heavy."""
 
 
 @settings
@@ -39,7 +34,7 @@ class Method:
     resumes: ClassVar[bool] = False  # takes a `checkpoint`
     takes_start: ClassVar[bool] = False  # takes initial values
     takes_adaptation: ClassVar[bool] = False  # takes step size and metric of an earlier run
-    takes_client: ClassVar[bool] = False  # runs chains on the workers of a cluster
+    takes_client: ClassVar[bool] = False  # divides its work among workers; else one has all of it
     correlated: ClassVar[bool] = False  # chains are autocorrelated; draws of a fit are independent
     gives_posterior: ClassVar[bool] = True  # draws approximate the posterior: no point estimates
     by_jax: ClassVar[bool] = False  # moves by JAX on either definition, NumPyro's where both are
@@ -112,7 +107,7 @@ class Job[M: Method]:
     given: Any = None  # starts, metric and step size of chains, where they are given (`mcmc.given`)
     # The earlier run of which chains take step size and metric, as the user gave it.
     adapt_from: Any = None
-    client: Any = None  # the cluster whose workers run chains, or the address of its scheduler
+    client: Any = None  # the cluster whose workers do the work, or the address of its scheduler
 
 
 @dataclass(frozen=True)
@@ -154,53 +149,6 @@ def one_chain(
 
     groups = {} if variational is None else {"variational": variational}
     return Found(chain(draws), chain(stats), {"converged": int(converged)}, groups)
-
-
-@settings
-class Running:
-    """The arguments of `infer` that are the same for every method; `infer` describes them."""
-
-    engine: str | None = None
-    seed: int = 0
-    start: Any = None
-    adapt_from: Any = None
-    checkpoint: str | Path | None = None
-    client: Any = None
-    predictive_mb: float = LIMIT_MB
-    symmetry: bool = True
-    check_symmetry: bool = True
-    progress: bool | None = None
-
-
-RUNNING = tuple(field.name for field in fields(Running))
-
-
-def call(target: Target, method: type[Method], keywords: Mapping[str, Any]) -> xr.DataTree:
-    """Run a method by the keywords of its function; what runs it is imported by then only."""
-    runs = import_module("..runs.run", __package__)
-    tree: xr.DataTree = runs.run_by_keywords(target, method, keywords)
-    return tree
-
-
-def called_as[**P](
-    call: Callable[P, Method],
-) -> Callable[[Callable[..., xr.DataTree]], Callable[Concatenate[Target, P], xr.DataTree]]:
-    """Give a function of a target the keywords of a class made of a method's and of `Running`."""
-
-    def signed(
-        function: Callable[..., xr.DataTree],
-    ) -> Callable[Concatenate[Target, P], xr.DataTree]:
-        own = inspect.signature(function)
-        target = next(iter(own.parameters.values())).replace(
-            kind=inspect.Parameter.POSITIONAL_OR_KEYWORD
-        )
-        keywords = inspect.signature(call).parameters.values()
-        function.__signature__ = own.replace(  # type: ignore[attr-defined]
-            parameters=[target, *(p.replace(kind=p.KEYWORD_ONLY) for p in keywords)]
-        )
-        return function
-
-    return signed
 
 
 def as_dict(value: Any) -> Any:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from onebasin.base.checks import checks_names
 from onebasin.base.settings import Count, Positive, settings
 
-from ..contracts.method import Method, Running, call, called_as
+from ..contracts.method import Method
+from ..runs.keywords import LIMIT_MB, run_by_keywords
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import xarray as xr
 
     from onebasin.models.target import Target
@@ -16,28 +20,7 @@ if TYPE_CHECKING:
 
 @settings
 class Dadvi(Method):
-    """Fit a Gaussian by maximising the ELBO of fixed draws; there is no step size and no learning rate.
-
-    Parameters
-    ----------
-    family : {"auto", "fullrank", "meanfield"}
-        Full covariance; or independent coordinates, whose covariance is then the linear response of the fit. "auto":
-        full rank up to 200 parameters.
-    fixed_draws : int or None
-        Standard normal draws of the ELBO, antithetic, so that an odd number counts as one more; None for the larger of
-        60 and, in full rank, 4 a parameter.
-    starts : int
-        Random points from which to search for optima; the Gaussian with the highest ELBO is kept.
-    iterations : int
-        Most evaluations of the ELBO of each Gaussian.
-    init_radius : float
-        Starting points are uniform within +-init_radius in the unconstrained space, every other one within three times
-        that.
-    draws : int
-        Draws taken from the fitted Gaussian.
-    weights : bool or None
-        Correct the approximation by importance weights, and resample the draws by them. By default if weights are worth
-        anything; not of networks.
+    """Fit a Gaussian by maximising the ELBO of fixed draws; `dadvi` describes the fields.
 
     Examples
     --------
@@ -61,23 +44,58 @@ class Dadvi(Method):
     weights: bool | None = None
 
 
-@settings
-class _DadviCall(Running, Dadvi):
-    """The keywords of `dadvi`."""
-
-
-@called_as(_DadviCall)
-def dadvi(target: Target, **keywords: Any) -> xr.DataTree:
+@checks_names
+def dadvi(
+    target: Target,
+    *,
+    family: Literal["auto", "fullrank", "meanfield"] = "auto",
+    fixed_draws: int | None = None,
+    starts: int = 16,
+    iterations: int = 60,
+    init_radius: float = 2.0,
+    draws: int = 1000,
+    weights: bool | None = None,
+    engine: str | None = None,
+    seed: int = 0,
+    start: Any = None,
+    adapt_from: Any = None,
+    checkpoint: str | Path | None = None,
+    client: Any = None,
+    predictive_mb: float = LIMIT_MB,
+    symmetry: bool = True,
+    check_symmetry: bool = True,
+    progress: bool | None = None,
+) -> xr.DataTree:
     """Fit a Gaussian in the unconstrained space by maximising the ELBO of fixed draws.
 
-    Keywords are the fields of `Dadvi` and the arguments of `infer`. The objective has no noise, so that L-BFGS
-    maximises it, in coordinates whitened by the curvature at an optimum: a fit takes 5 to 20 iterations, and its result
-    depends on the seed by the draws alone. By JAX, on a NumPyro model or on a Stan program's library in this process.
+    The objective has no noise, so that L-BFGS maximises it, in coordinates whitened by the curvature at an optimum: a
+    fit takes 5 to 20 iterations, and its result depends on the seed by the draws alone. By JAX, on a NumPyro model or
+    on a Stan program's library in this process.
 
     Parameters
     ----------
     target : Target
         The model conditioned on data.
+    family : {"auto", "fullrank", "meanfield"}
+        Full covariance; or independent coordinates, whose covariance is then the linear response of the fit. "auto":
+        full rank up to 200 parameters.
+    fixed_draws : int or None
+        Standard normal draws of the ELBO, antithetic, so that an odd number counts as one more; None for the larger of
+        60 and, in full rank, 4 a parameter.
+    starts : int
+        Random points from which to search for optima; the Gaussian with the highest ELBO is kept.
+    iterations : int
+        Maximum number of evaluations of the ELBO for each Gaussian.
+    init_radius : float
+        Starting points are uniform within +-init_radius in the unconstrained space, every other one within three times
+        that.
+    draws : int
+        Draws taken from the fitted Gaussian.
+    weights : bool or None
+        Correct the approximation by importance weights, and resample the draws by them. By default if weights are worth
+        anything; not of networks.
+    engine, seed, start, adapt_from, checkpoint, client, predictive_mb, symmetry, check_symmetry, progress : Any
+        As in `infer`.
 
     Returns
     -------
@@ -109,4 +127,4 @@ def dadvi(target: Target, **keywords: Any) -> xr.DataTree:
     >>> fit["posterior"]["mu"].shape, fit["variational"]["scale_tril"].shape
     ((1, 200, 2), (3, 3))
     """
-    return call(target, Dadvi, keywords)
+    return run_by_keywords(Dadvi, locals())

@@ -132,9 +132,9 @@ def moments(
 
 def cholesky(covariance: Matrix) -> Matrix | None:
     """Return the lower factor of a covariance; None where it has none."""
-    sds = np.sqrt(np.diag(covariance))
-    if not (np.isfinite(covariance).all() and (sds > 0).all()):
+    if not (np.isfinite(covariance).all() and (np.diag(covariance) > 0).all()):
         return None
+    sds = np.sqrt(np.diag(covariance))
     try:
         factor = np.linalg.cholesky(covariance / np.outer(sds, sds))
     except np.linalg.LinAlgError:

@@ -20,7 +20,7 @@ import numpy as np
 import xarray as xr
 
 from onebasin.base.errors import InferenceError, RunCancelled
-from onebasin.base.files.seal import Seal, examine
+from onebasin.base.files.writing import Seal, examine
 from onebasin.base.run_log import notice
 from onebasin.posteriors import schema
 from onebasin.posteriors.pointwise import Values

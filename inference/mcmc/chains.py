@@ -21,8 +21,7 @@ import numpy as np
 
 from onebasin.base.cores import available_cores
 from onebasin.base.errors import InferenceError
-from onebasin.base.files.locks import locked
-from onebasin.base.files.writing import working_folder
+from onebasin.base.files.writing import locked, working_folder
 from onebasin.base.processes.tasks import connected
 from onebasin.posteriors import schema
 
@@ -30,7 +29,7 @@ from ..contracts.engines import ENGINES, LIBRARIES, definition_of
 from ..contracts.method import Found, Job
 from ..runs.checkpoint import check_folder
 from ..runs.fingerprint import fingerprint
-from ..runs.provenance import package_versions
+from ..runs.origin import package_versions
 from .chain_files import ChainPlace, Gathered, RunChain, Standing, run_places
 
 if TYPE_CHECKING:

@@ -39,8 +39,7 @@ from ..density.network import density_of
 from ..density.stan_vectors import Density, StanVectors
 from .chain_files import ChainPlace
 from .given import kernel_places, reordered, stan_places
-from .hmc import Hmc
-from .nuts import Nuts
+from .nuts import Hmc, Nuts
 from .optimum import BestOptimum
 from .sliced import Runner, Walk, rows
 

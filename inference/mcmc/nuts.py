@@ -1,28 +1,96 @@
-"""The no-U-turn sampler (Hoffman and Gelman 2014, with multinomial sampling) on any engine."""
+"""NUTS (Hoffman and Gelman 2014, with multinomial sampling) and static HMC on any engine: settings and functions."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+import math
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from onebasin.base.settings import Count, settings
+from onebasin.base.checks import checks_names
+from onebasin.base.cores import available_cores
+from onebasin.base.errors import ArgumentError
+from onebasin.base.settings import Count, Positive, Probability, WholeNumber, settings
 
-from ..contracts.method import Running, call, called_as
-from .settings import Chains
+from ..contracts.engines import CMDSTAN, found_at
+from ..contracts.method import Method
+from ..runs.keywords import LIMIT_MB, run_by_keywords
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import xarray as xr
 
     from onebasin.models.target import Target
 
+    from ..contracts.method import Found, Job
+
+
+FIT = "onebasin.inference.fits.begin:sampled"
+"""The function that runs chains from a fit."""
+GIVEN = "onebasin.inference.mcmc.starts:start_of"
+"""The function that makes a start of what users give."""
+
+
+@settings
+class Chains(Method):
+    """Settings of NUTS and of static HMC; `nuts` describes the fields."""
+
+    resumes: ClassVar[bool] = True
+    takes_start: ClassVar[bool] = True
+    takes_adaptation: ClassVar[bool] = True
+    takes_client: ClassVar[bool] = True
+    correlated: ClassVar[bool] = True
+    later: ClassVar[tuple[str, ...]] = ("thin", "threads_per_chain", "adapt", "save_warmup")
+    stan_by_jax: ClassVar[bool] = True
+    engines: ClassVar = {
+        "numpyro": "onebasin.inference.mcmc.numpyro:NumpyroChains",
+        "stanli": "onebasin.inference.mcmc.stan:StanChains",
+        "cmdstan": "onebasin.inference.mcmc.stan:StanChains",
+    }
+    for_calibration: ClassVar = {"chains": 2, "warmup": 500, "draws": 500}
+
+    chains: Count = 4
+    warmup: WholeNumber = 1000
+    draws: Count = 1000
+    target_acceptance: Probability = 0.8
+    metric: Literal["diag", "dense", "unit"] = "diag"
+    init_radius: Positive = 2.0
+    init: Literal["random", "optimum", "pathfinder", "fit"] = "random"
+    init_starts: Count = 10
+    thin: Count = 1
+    threads_per_chain: Count = 1
+    adapt: bool = True
+    save_warmup: bool = False
+    dtype: Literal["float64", "float32"] = "float64"
+
+    @property
+    def keeps(self) -> bool:
+        """Tell whether chains are kept as they go."""
+        return not self.save_warmup
+
+    def run(self, job: Job[Any]) -> Found:
+        """Run the chains."""
+        from .chains import sample
+
+        if self.threads_per_chain > 1 and job.engine != CMDSTAN.name:
+            raise ArgumentError(
+                f"`threads_per_chain` is {self.threads_per_chain}, but engine={job.engine!r} computes a chain in one "
+                "thread; use engine='cmdstan' with a program that has `reduce_sum`, or leave it out."
+            )
+        if job.given is None and (job.start is not None or job.adapt_from is not None):
+            job = replace(job, given=found_at(GIVEN)(job))
+        at_once = max(1, available_cores() // self.threads_per_chain)
+        run = partial(sample, thin=self.thin, at_once=at_once)
+        if self.init == "fit":
+            found: Found = found_at(FIT)(job, run)
+            return found
+        return run(job)
+
 
 @settings
 class Nuts(Chains):
-    """Sample with the no-U-turn sampler; `Chains` describes the fields that it shares with `Hmc`.
-
-    Parameters
-    ----------
-    max_tree_depth : int
-        A trajectory has at most 2^max_tree_depth - 1 leapfrog steps.
+    """Sample with the no-U-turn sampler; `nuts` describes the fields.
 
     Examples
     --------
@@ -35,24 +103,83 @@ class Nuts(Chains):
     max_tree_depth: Count = 10
 
 
-@settings
-class _NutsCall(Running, Nuts):
-    """The keywords of `nuts`."""
-
-    init: Any = "random"
-
-
-@called_as(_NutsCall)
-def nuts(target: Target, **keywords: Any) -> xr.DataTree:
+@checks_names
+def nuts(
+    target: Target,
+    *,
+    chains: int = 4,
+    warmup: int = 1000,
+    draws: int = 1000,
+    target_acceptance: float = 0.8,
+    metric: Literal["diag", "dense", "unit"] = "diag",
+    init_radius: float = 2.0,
+    init: Any = "random",
+    init_starts: int = 10,
+    thin: int = 1,
+    threads_per_chain: int = 1,
+    adapt: bool = True,
+    save_warmup: bool = False,
+    dtype: Literal["float64", "float32"] = "float64",
+    max_tree_depth: int = 10,
+    engine: str | None = None,
+    seed: int = 0,
+    start: Any = None,
+    adapt_from: Any = None,
+    checkpoint: str | Path | None = None,
+    client: Any = None,
+    predictive_mb: float = LIMIT_MB,
+    symmetry: bool = True,
+    check_symmetry: bool = True,
+    progress: bool | None = None,
+) -> xr.DataTree:
     """Sample a target's posterior with NUTS.
 
-    Keywords are the fields of `Nuts` and the arguments of `infer`. The engine "nutpie" samples a NumPyro model or a
-    Stan program with a metric that it adapts by gradients.
+    The engine "nutpie" samples a NumPyro model or a Stan program with a metric that it adapts by gradients.
 
     Parameters
     ----------
     target : Target
         The model conditioned on data.
+    chains : int
+        Independent chains.
+    warmup : int
+        Iterations of adaptation of each chain.
+    draws : int
+        Draws kept of each chain.
+    target_acceptance : float
+        Target of the mean acceptance probability, in (0, 1).
+    metric : {"diag", "dense", "unit"}
+        Shape of the inverse mass matrix.
+    init_radius : float
+        Starting points are uniform within +-init_radius in the unconstrained space.
+    init : {"random", "optimum", "pathfinder", "fit"}
+        Start of each chain: a word, a JSON file of values, or a posterior to draw from. A random point, also called
+        "uniform"; the best optimum of the log density (in the unconstrained space, with the Jacobian) that L-BFGS finds
+        from several of them; or a draw of Pathfinder along the way from a random point to an optimum. Functions take
+        values and posteriors themselves, too: `infer` describes them, as its `start`. Optima keep chains out of modes
+        that hold next to no probability; but chains that all start at the same optimum tell R-hat little about other
+        modes. "fit": at draws of a weighted fit (`dadvi`), with its covariance as the metric and without warmup, one
+        chain in four at a random point; if the fit's weights are bad, as "random", with all of the warmup.
+    init_starts : int
+        Points from which each chain searches for an optimum.
+    thin : int
+        Iterations for each draw that is kept. Of the iterations between, statistics count the steps, the worst tree
+        depth and divergences.
+    threads_per_chain : int
+        Threads of `reduce_sum` for each chain of CmdStan. Draws then agree up to rounding, and the program is compiled
+        for it.
+    adapt : bool
+        Adapt step size and metric in the warmup. Without it, its iterations only bring a chain to where the
+        posterior is.
+    save_warmup : bool
+        Whether the draws of the warmup are kept too, every iteration of it, in the groups `warmup_posterior` and
+        `warmup_sample_stats`. Such a run keeps nothing before it ends, and cannot be resumed.
+    dtype : {"float64", "float32"}
+        Precision of the NumPyro engine, and of its draws; Stan always has float64.
+    max_tree_depth : int
+        A trajectory has at most 2^max_tree_depth - 1 leapfrog steps.
+    engine, seed, start, adapt_from, checkpoint, client, predictive_mb, symmetry, check_symmetry, progress : Any
+        As in `infer`.
 
     Returns
     -------
@@ -85,4 +212,96 @@ def nuts(target: Target, **keywords: Any) -> xr.DataTree:
     >>> int(posterior["sample_stats"]["diverging"].sum())
     0
     """
-    return call(target, Nuts, keywords)
+    return run_by_keywords(Nuts, locals())
+
+
+@settings
+class Hmc(Chains):
+    """Sample with static HMC; `hmc` describes the fields.
+
+    Examples
+    --------
+    >>> ob.Hmc(trajectory_length=3.0).chains
+    4
+    """
+
+    name: ClassVar[str] = "hmc"
+    engines: ClassVar = {name: place for name, place in Chains.engines.items() if name != "stanli"}
+    numpyro_alone: ClassVar[frozenset[str]] = frozenset({"dtype", "max_steps"})
+
+    trajectory_length: Positive = math.pi / 2
+    max_steps: Count = 10_000
+
+
+@checks_names
+def hmc(
+    target: Target,
+    *,
+    chains: int = 4,
+    warmup: int = 1000,
+    draws: int = 1000,
+    target_acceptance: float = 0.8,
+    metric: Literal["diag", "dense", "unit"] = "diag",
+    init_radius: float = 2.0,
+    init: Any = "random",
+    init_starts: int = 10,
+    thin: int = 1,
+    threads_per_chain: int = 1,
+    adapt: bool = True,
+    save_warmup: bool = False,
+    dtype: Literal["float64", "float32"] = "float64",
+    trajectory_length: float = math.pi / 2,
+    max_steps: int = 10_000,
+    engine: str | None = None,
+    seed: int = 0,
+    start: Any = None,
+    adapt_from: Any = None,
+    checkpoint: str | Path | None = None,
+    client: Any = None,
+    predictive_mb: float = LIMIT_MB,
+    symmetry: bool = True,
+    check_symmetry: bool = True,
+    progress: bool | None = None,
+) -> xr.DataTree:
+    """Sample a target's posterior with static HMC: trajectories of a fixed integration time.
+
+    Parameters
+    ----------
+    target : Target
+        The model conditioned on data.
+    chains, warmup, draws, target_acceptance, metric, init_radius, init, init_starts, thin : Any
+        As in `nuts`.
+    threads_per_chain, adapt, save_warmup, dtype : Any
+        As in `nuts`.
+    trajectory_length : float
+        Integration time of every trajectory; steps are trajectory_length / step_size. The default is a quarter of a
+        Gaussian's period in the adapted metric, after which its position is independent of the last. NumPyro's and
+        CmdStan's own default, 2 pi, is a whole period: a Gaussian is back where it began, and chains hardly move.
+    max_steps : int
+        Largest number of leapfrog steps of a trajectory, which then ends early (NumPyro). Without a bound, one
+        unlucky step size of the warmup can take hours. Stan has no bound.
+    engine, seed, start, adapt_from, checkpoint, client, predictive_mb, symmetry, check_symmetry, progress : Any
+        As in `infer`.
+
+    Returns
+    -------
+    DataTree
+        As of `nuts`, but for `tree_depth`. CmdStan does not say which transitions of static HMC diverged, so that the
+        Stan engine's has no `diverging` either.
+
+    Raises
+    ------
+    TypeError, ValueError, SymmetryError, InferenceError, InUse, WriteError, StanError
+        As `infer`.
+
+    References
+    ----------
+    Neal 2011, MCMC using Hamiltonian dynamics, section 5.3.2.
+
+    Examples
+    --------
+    >>> run = ob.hmc(target, chains=2, warmup=100, draws=50, trajectory_length=2.0, seed=1)
+    >>> run["sample_stats"]["n_steps"].shape
+    (2, 50)
+    """
+    return run_by_keywords(Hmc, locals())

@@ -228,7 +228,7 @@ class _StanChain:
         runner, number, state = self._runner, self._place.number, self._standing.state
         draws, wanted = self._standing.draws, runner.settings.draws
         notice(
-            f"chain {number + 1} goes on after {draws:,} of {wanted:,} draws: from its last draw, with its step size "
+            f"chain {number} continues after {draws:,} of {wanted:,} draws: from its last draw, with its step size "
             "and metric, and with a new random stream"
         )
         seed = seed_of(runner.job.seed, number, self._program)

@@ -7,30 +7,25 @@ a piece at a time, and are never in memory as a whole.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple, cast, override
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from onebasin.base.cores import available_cores
 from onebasin.base.files.writing import working_folder
-from onebasin.base.processes.task_process import tell
-from onebasin.base.processes.tasks import run_tasks, succeeded
-from onebasin.base.progress import ChainBar, ProgressBars
-from onebasin.base.run_log import record
+from onebasin.base.progress import ProgressBars
 
 from ..contracts.method import Job
 from ..runs import checkpoint
 from ..runs.checkpoint import chain_folder, state_file
+from ..runs.spread import spread
 from .chain_files import ChainPlace, Gathered, run_places
 
 MOST_TOGETHER = 8
 """Chains that one process runs at most: what it compiles serves all of them, what it loses are these."""
-TELL_SECONDS = 0.5
-"""Least time between two reports of a chain."""
 
 
 class Ended(NamedTuple):
@@ -59,9 +54,8 @@ def run_on_workers(
         job, bars=cast(Any, None), client=None, start=None, adapt_from=None, checkpoint=None
     )
     tasks = {name: (sent, numbers, folder.absolute(), mark) for name, numbers in names.items()}
-    what, hear = f"The model {job.target.name!r}", _Hearing(job)
-    for key, found in run_tasks(run_group, tasks, client, what=what, hear=hear, say=job.bars.say):
-        for number, ended in succeeded(key, found).items():
+    for found in spread(client, job.bars, f"The model {job.target.name!r}", run_group, tasks):
+        for number, ended in found.items():
             place = by_number[number]
             assert place.folder is not None, "chains of workers have one"
             if ended.files is not None:
@@ -73,7 +67,9 @@ def run_on_workers(
             place.standing = replace(place.standing, start=ended.start)
 
 
-def run_group(job: Job[Any], numbers: Sequence[int], folder: Path, mark: str) -> dict[int, Ended]:
+def run_group(
+    bars: ProgressBars, job: Job[Any], numbers: Sequence[int], folder: Path, mark: str
+) -> dict[int, Ended]:
     """Run some chains of a job in this process, in the folder if this machine sees it."""
 
     def seen(number: int) -> bool:
@@ -88,7 +84,7 @@ def run_group(job: Job[Any], numbers: Sequence[int], folder: Path, mark: str) ->
         draws = job.method.draws
         missing = [p for p in places if (p.standing.draws if p.standing else -1) < draws]
         if missing:
-            implementation = job.implementation(replace(job, bars=_TellingBars(), folder=own))
+            implementation = job.implementation(replace(job, bars=bars, folder=own))
             run_places(implementation, missing, available_cores())
         return {p.number: Ended(None if shared else _files(p.folder), p.start) for p in places}
 
@@ -101,66 +97,3 @@ def _files(folder: Path | None) -> dict[str, bytes]:
 def _name(numbers: Sequence[int]) -> str:
     first, last = numbers[0] + 1, numbers[-1] + 1
     return f"chain {first}" if first == last else f"chains {first} to {last}"
-
-
-class _TellingBars(ProgressBars):
-    """Tells the progress of chains to whoever started this process."""
-
-    def __init__(self) -> None:
-        super().__init__(False)
-
-    @override
-    def chain(self, number: int, *, warmup: int, draws: int, done: int = 0) -> ChainBar:
-        return _TellingBar(self, number, warmup, draws, done)
-
-    @override
-    def say(self, message: str) -> None:
-        tell(says=message)
-
-
-class _TellingBar(ChainBar):
-    """Tells how far a chain is, now and then."""
-
-    moving = True
-
-    def __init__(
-        self, bars: ProgressBars, number: int, warmup: int, draws: int, done: int = 0
-    ) -> None:
-        self._number, self._told_at = number, time.monotonic()
-        tell(chain=number, done=done, warmup=warmup, draws=draws)
-
-    @override
-    def show(self, done: int, **facts: float | None) -> None:
-        if time.monotonic() - self._told_at >= TELL_SECONDS:
-            self._told_at = time.monotonic()
-            tell(chain=self._number, done=done, facts=facts)
-
-    @override
-    def end(self, seconds: float, **facts: float | None) -> None:
-        tell(chain=self._number, seconds=seconds, facts=facts)
-
-
-class _Hearing:
-    """Shows what processes tell of their chains."""
-
-    def __init__(self, job: Job[Any]) -> None:
-        self._bars, self._shown = job.bars, dict[int, ChainBar]()
-
-    def __call__(self, key: str, told: Mapping[str, Any]) -> None:
-        match dict(told):
-            case {"chain": number, "done": done, "warmup": warmup, "draws": draws}:
-                if number in self._shown:  # a second try
-                    self._shown[number].show(done)
-                else:
-                    bars = self._bars
-                    self._shown[number] = bars.chain(number, warmup=warmup, draws=draws, done=done)
-            case {"chain": number, "seconds": seconds, "facts": facts}:
-                self._shown[number].end(seconds, **facts)
-            case {"chain": number, "done": done, "facts": facts}:
-                self._shown[number].show(done, **facts)
-            case {"again": why}:
-                self._bars.say(f"{key}: {why}; tried again")
-            case {"says": line}:
-                self._bars.say(line)
-            case {"records": line}:
-                record(line)

@@ -6,13 +6,17 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from onebasin.base.checks import checks_names
 from onebasin.base.settings import Count, Positive, Probability, WholeNumber, settings
 from onebasin.posteriors import schema
 
 from ..contracts.engines import definition_of
-from ..contracts.method import Method, Running, call, called_as
+from ..contracts.method import Method
+from ..runs.keywords import LIMIT_MB, run_by_keywords
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import xarray as xr
 
     from onebasin.models.target import Target
@@ -28,10 +32,99 @@ _WHERE = "onebasin.inference.microcanonical.runner:MclmcRunner"
 
 @settings
 class Mclmc(Method):
-    """Sample by microcanonical Langevin Monte Carlo.
+    """Sample by microcanonical Langevin Monte Carlo; `mclmc` describes the fields.
+
+    Examples
+    --------
+    >>> ob.Mclmc(adjusted=True).target_acceptance
+    0.9
+    """
+
+    name: ClassVar[str] = "mclmc"
+    resumes: ClassVar[bool] = True
+    takes_client: ClassVar[bool] = True
+    correlated: ClassVar[bool] = True
+    by_jax: ClassVar[bool] = True
+    engines: ClassVar = dict.fromkeys(("numpyro", "stanli", "cmdstan"), _WHERE)
+    for_calibration: ClassVar = {"chains": 2, "warmup": 2000, "draws": 500}
+
+    chains: Count = 4
+    warmup: Count = 5000
+    draws: Count = 1000
+    thin: Count = 10
+    adjusted: bool = False
+    energy_variance: Positive | None = None
+    target_acceptance: Probability = 0.9
+    length: Positive | None = None
+    metric: Literal["auto", "diag", "unit"] = "auto"
+    start_steps: WholeNumber = 200
+    learning_rate: Positive = 5e-3
+    init_radius: Positive = 2.0
+    dtype: Literal["float64", "float32"] = "float64"
+
+    def run(self, job: Job[Any]) -> Found:
+        """Run the chains, and estimate the bias of their steps."""
+        from ..mcmc.chains import sample
+        from ..runs.origin import package_versions
+
+        # Of a Stan program JAX too, which a NumPyro model's fingerprint has in it.
+        jax = ("jax", "jaxlib") if definition_of(job.target, job.engine) == "stan" else ()
+        found = sample(job, package_versions("blackjax", *jax), GRADIENTS)
+        return found if self.adjusted else replace(found, finish=partial(self._finish, job.target))
+
+    def _finish(self, target: Target, posterior: xr.DataTree) -> None:
+        """Record what gradients at the draws say of the bias of their steps."""
+        from onebasin.base.precision import precision
+
+        from ..density.network import density_of
+        from .step_bias import Identities
+
+        with precision(self.dtype):
+            found = Identities(density_of(target)).of(posterior)
+        if found is not None:
+            posterior.attrs[schema.STEIN_IDENTITIES] = schema.encode(found)
+
+
+@checks_names
+def mclmc(
+    target: Target,
+    *,
+    chains: int = 4,
+    warmup: int = 5000,
+    draws: int = 1000,
+    thin: int = 10,
+    adjusted: bool = False,
+    energy_variance: float | None = None,
+    target_acceptance: float = 0.9,
+    length: float | None = None,
+    metric: Literal["auto", "diag", "unit"] = "auto",
+    start_steps: int = 200,
+    learning_rate: float = 0.005,
+    init_radius: float = 2.0,
+    dtype: Literal["float64", "float32"] = "float64",
+    engine: str | None = None,
+    seed: int = 0,
+    start: Any = None,
+    adapt_from: Any = None,
+    checkpoint: str | Path | None = None,
+    client: Any = None,
+    predictive_mb: float = LIMIT_MB,
+    symmetry: bool = True,
+    check_symmetry: bool = True,
+    progress: bool | None = None,
+) -> xr.DataTree:
+    """Sample a target's posterior with microcanonical Langevin Monte Carlo, by JAX.
+
+    The log density is that of a NumPyro model, or of a Stan program by its library in this process.
+
+    The momentum has length one, whatever the density, and is forgotten little by little; a step costs two gradients and
+    none is rejected, so that a chain goes far for its gradients. Its step size leaves a bias in the draws, which
+    `energy_variance` governs and `adjusted` removes.
 
     Parameters
     ----------
+    target : Target
+        The model conditioned on data.
     chains : int
         Independent chains, each from a start of its own.
     warmup : int
@@ -66,78 +159,8 @@ class Mclmc(Method):
         ensemble's members (`Ensemble.init` "he").
     dtype : {"float64", "float32"}
         Precision of the chains and of their draws.
-
-    Examples
-    --------
-    >>> ob.Mclmc(adjusted=True).target_acceptance
-    0.9
-    """
-
-    name: ClassVar[str] = "mclmc"
-    resumes: ClassVar[bool] = True
-    takes_client: ClassVar[bool] = True
-    correlated: ClassVar[bool] = True
-    by_jax: ClassVar[bool] = True
-    engines: ClassVar = dict.fromkeys(("numpyro", "stanli", "cmdstan"), _WHERE)
-    for_calibration: ClassVar = {"chains": 2, "warmup": 2000, "draws": 500}
-
-    chains: Count = 4
-    warmup: Count = 5000
-    draws: Count = 1000
-    thin: Count = 10
-    adjusted: bool = False
-    energy_variance: Positive | None = None
-    target_acceptance: Probability = 0.9
-    length: Positive | None = None
-    metric: Literal["auto", "diag", "unit"] = "auto"
-    start_steps: WholeNumber = 200
-    learning_rate: Positive = 5e-3
-    init_radius: Positive = 2.0
-    dtype: Literal["float64", "float32"] = "float64"
-
-    def run(self, job: Job[Any]) -> Found:
-        """Run the chains, and estimate the bias of their steps."""
-        from ..mcmc.chains import sample
-        from ..runs.provenance import package_versions
-
-        # Of a Stan program JAX too, which a NumPyro model's fingerprint has in it.
-        jax = ("jax", "jaxlib") if definition_of(job.target, job.engine) == "stan" else ()
-        found = sample(job, package_versions("blackjax", *jax), GRADIENTS)
-        return found if self.adjusted else replace(found, finish=partial(self._finish, job.target))
-
-    def _finish(self, target: Target, posterior: xr.DataTree) -> None:
-        """Record what gradients at the draws say of the bias of their steps."""
-        from onebasin.base.precision import precision
-
-        from ..density.network import density_of
-        from .step_bias import Identities
-
-        with precision(self.dtype):
-            found = Identities(density_of(target)).of(posterior)
-        if found is not None:
-            posterior.attrs[schema.STEIN_IDENTITIES] = schema.encode(found)
-
-
-@settings
-class _MclmcCall(Running, Mclmc):
-    """The keywords of `mclmc`."""
-
-
-@called_as(_MclmcCall)
-def mclmc(target: Target, **keywords: Any) -> xr.DataTree:
-    """Sample a target's posterior with microcanonical Langevin Monte Carlo, by JAX.
-
-    The log density is that of a NumPyro model, or of a Stan program by its library in this process.
-
-    The momentum has length one, whatever the density, and is forgotten little by little; a step costs two gradients and
-    none is rejected, so that a chain goes far for its gradients. Its step size leaves a bias in the draws, which
-    `Mclmc.energy_variance` governs and `Mclmc.adjusted` removes. Keywords are the fields of
-    `Mclmc` and the arguments of `infer`.
-
-    Parameters
-    ----------
-    target : Target
-        The model conditioned on data.
+    engine, seed, start, adapt_from, checkpoint, client, predictive_mb, symmetry, check_symmetry, progress : Any
+        As in `infer`.
 
     Returns
     -------
@@ -178,4 +201,4 @@ def mclmc(target: Target, **keywords: Any) -> xr.DataTree:
     >>> posterior["posterior"]["W1"].shape
     (2, 200, 1, 2)
     """
-    return call(target, Mclmc, keywords)
+    return run_by_keywords(Mclmc, locals())

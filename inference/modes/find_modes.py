@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -16,6 +17,7 @@ from onebasin.base.progress import ProgressBars
 from onebasin.base.table import Table
 from onebasin.models.target import Target, check_target
 
+from ..runs.spread import spread
 from .optima import Folding, find_tops, unseen
 
 SHOWN = 10
@@ -97,6 +99,7 @@ def find_modes(
     starts: int = 40,
     init_radius: float = 2.0,
     seed: int = 0,
+    client: Any = None,
     progress: bool | None = None,
 ) -> FoundModes:
     """Find the optima of a target's log density from many random points, modulo its symmetry.
@@ -115,6 +118,8 @@ def find_modes(
         They are uniform within +-init_radius in the unconstrained space.
     seed : int
         Of these points.
+    client : distributed.Client or str, optional
+        A Dask cluster, one of whose workers does the work, or the address of its scheduler.
     progress : bool, optional
         Whether to show progress; by default in terminals and notebooks.
 
@@ -153,20 +158,22 @@ def find_modes(
     check_count("starts", starts, most=10**6)
     check_positive("init_radius", init_radius)
     check_seed(seed)
-    with precision("float64"), ProgressBars(progress) as bars:
+    how = {"find_modes": (target, starts, float(init_radius), seed)}
+    with ProgressBars(progress) as bars:
+        (found,) = spread(client, bars, f"The model {target.name!r}", _found, how)
+    return found
+
+
+def _found(
+    bars: ProgressBars, target: Target, starts: int, init_radius: float, seed: int
+) -> FoundModes:
+    with precision("float64"):
         folding = Folding.of(target, bars.say)
-        tops, failed = find_tops(folding, bars, starts, float(init_radius), seed)
-        optima = tuple(
-            Optimum(
-                top.starts,
-                top.height,
-                top.log_evidence,
-                {
-                    name: np.asarray(value)
-                    for name, value in folding.density.constrain(jnp.asarray(top.vector)).items()
-                },
-            )
-            for top in tops
-        )
+        tops, failed = find_tops(folding, bars, starts, init_radius, seed)
+        optima = []
+        for top in tops:
+            values = folding.density.constrain(jnp.asarray(top.vector))
+            arrays = {name: np.asarray(value) for name, value in values.items()}
+            optima.append(Optimum(top.starts, top.height, top.log_evidence, arrays))
     counts = [optimum.starts for optimum in optima]
-    return FoundModes(optima, starts, failed, unseen(counts, starts))
+    return FoundModes(tuple(optima), starts, failed, unseen(counts, starts))

@@ -27,8 +27,7 @@ from ..mcmc.optimum import BestOptimum, OptimiserEnd
 from ..variational.gaussians import FullRank, log_diagonal
 from ..variational.result import draw_fit
 from .edge import at_optimum, no_peak, running_off
-from .laplace import Laplace
-from .optimize import Optimize
+from .optimize import Laplace, Optimize
 
 NEWTON_STEPS = 5
 EXACT = {"maxfun": 10**9, "ftol": 0.0, "gtol": 1e-9, "maxls": 50}

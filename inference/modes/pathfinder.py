@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from onebasin.base.checks import checks_names
 from onebasin.base.settings import Count, Positive, settings
 
-from ..contracts.method import Method, Running, call, called_as
+from ..contracts.method import Method
+from ..runs.keywords import LIMIT_MB, run_by_keywords
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import xarray as xr
 
     from onebasin.models.target import Target
@@ -16,27 +20,7 @@ if TYPE_CHECKING:
 
 @settings
 class Pathfinder(Method):
-    """Run Pathfinder (Zhang et al. 2022), with Stan's defaults.
-
-    Parameters
-    ----------
-    paths : int
-        Paths of L-BFGS, each from a starting point of its own; with one, nothing is resampled.
-    draws : int
-        Draws kept, resampled from those of all paths by Pareto smoothed importance weights.
-    path_draws : int
-        Draws of each path, before they are resampled.
-    iterations : int
-        Most steps of L-BFGS of a path.
-    elbo_samples : int
-        Monte Carlo draws of an evaluation of the ELBO.
-    history : int
-        Steps by which the curvature is estimated.
-    init_radius : float
-        Starting points are uniform within +-init_radius in the unconstrained space.
-    weights : bool or None
-        Correct the approximation by importance weights, and resample the draws by them. By default if weights are worth
-        anything; not of networks.
+    """Run Pathfinder (Zhang et al. 2022), with Stan's defaults; `pathfinder` describes the fields.
 
     Examples
     --------
@@ -49,6 +33,7 @@ class Pathfinder(Method):
         "stanli": "onebasin.inference.modes.stan:pathfinder",
         "cmdstan": "onebasin.inference.modes.stan:pathfinder",
     }
+    takes_client: ClassVar[bool] = True
     later: ClassVar = ("weights",)
     for_calibration: ClassVar = {"weights": False}
 
@@ -62,22 +47,56 @@ class Pathfinder(Method):
     weights: bool | None = None
 
 
-@settings
-class _PathfinderCall(Running, Pathfinder):
-    """The keywords of `pathfinder`."""
+@checks_names
+def pathfinder(
+    target: Target,
+    *,
+    paths: int = 4,
+    draws: int = 1000,
+    path_draws: int = 1000,
+    iterations: int = 1000,
+    elbo_samples: int = 25,
+    history: int = 5,
+    init_radius: float = 2.0,
+    weights: bool | None = None,
+    engine: str | None = None,
+    seed: int = 0,
+    start: Any = None,
+    adapt_from: Any = None,
+    checkpoint: str | Path | None = None,
+    client: Any = None,
+    predictive_mb: float = LIMIT_MB,
+    symmetry: bool = True,
+    check_symmetry: bool = True,
+    progress: bool | None = None,
+) -> xr.DataTree:
+    """Fit Gaussians along the optimisation paths, and draw from the best of each.
 
-
-@called_as(_PathfinderCall)
-def pathfinder(target: Target, **keywords: Any) -> xr.DataTree:
-    """Fit Gaussians along the ways to optima, and draw from the best of each.
-
-    Keywords are the fields of `Pathfinder` and the arguments of `infer`. By CmdStan's `pathfinder`: the target needs a
-    Stan program of its own, or is a network.
+    By CmdStan's `pathfinder`: the target needs a Stan program of its own, or is a network.
 
     Parameters
     ----------
     target : Target
         The model conditioned on data.
+    paths : int
+        Paths of L-BFGS, each from a starting point of its own; with one, nothing is resampled.
+    draws : int
+        Draws kept, resampled from those of all paths by Pareto smoothed importance weights.
+    path_draws : int
+        Draws of each path, before they are resampled.
+    iterations : int
+        Maximum number of L-BFGS iterations per path.
+    elbo_samples : int
+        Monte Carlo draws of an evaluation of the ELBO.
+    history : int
+        Steps by which the curvature is estimated.
+    init_radius : float
+        Starting points are uniform within +-init_radius in the unconstrained space.
+    weights : bool or None
+        Correct the approximation by importance weights, and resample the draws by them. By default if weights are worth
+        anything; not of networks.
+    engine, seed, start, adapt_from, checkpoint, client, predictive_mb, symmetry, check_symmetry, progress : Any
+        As in `infer`.
 
     Returns
     -------
@@ -104,4 +123,4 @@ def pathfinder(target: Target, **keywords: Any) -> xr.DataTree:
     >>> draws["posterior"]["theta"].shape
     (1, 200, 8)
     """
-    return call(target, Pathfinder, keywords)
+    return run_by_keywords(Pathfinder, locals())

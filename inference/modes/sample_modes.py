@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from onebasin.base.checks import checks_names
 from onebasin.base.settings import Count, Positive, Probability, Several, settings
 
-from ..contracts.method import Method, Running, call, called_as
+from ..contracts.method import Method
 from ..mcmc.nuts import Nuts
+from ..runs.keywords import LIMIT_MB, run_by_keywords
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import xarray as xr
 
     from onebasin.models.target import Target
@@ -19,29 +23,7 @@ _WHERE = "onebasin.inference.modes.by_mode:sampled"
 
 @settings
 class Modes(Method):
-    """Sample mode by mode.
-
-    Parameters
-    ----------
-    starts : int
-        Random points from which to search for optima. They are uniform within +-init_radius in the unconstrained space.
-    most : int
-        Largest number of modes to sample, by log evidence. Short chains estimate it; the result says how far the others
-        lie below.
-    chains : int
-        Chains of each mode, and of the posterior that is made of them.
-    warmup : int
-        Iterations of adaptation of each chain.
-    draws : int
-        Draws kept of each chain.
-    target_acceptance : float
-        Target of the mean acceptance probability, in (0, 1).
-    metric : {"diag", "dense", "unit"}
-        Shape of the inverse mass matrix.
-    max_tree_depth : int
-        A trajectory has at most 2^max_tree_depth - 1 leapfrog steps.
-    init_radius : float
-        Starting points are uniform within +-init_radius in the unconstrained space.
+    """Sample mode by mode; `sample_modes` describes the fields.
 
     Examples
     --------
@@ -76,25 +58,63 @@ class Modes(Method):
         )
 
 
-@settings
-class _ModesCall(Running, Modes):
-    """The keywords of `sample_modes`."""
-
-
-@called_as(_ModesCall)
-def sample_modes(target: Target, **keywords: Any) -> xr.DataTree:
+@checks_names
+def sample_modes(
+    target: Target,
+    *,
+    starts: int = 40,
+    most: int = 8,
+    chains: int = 4,
+    warmup: int = 1000,
+    draws: int = 1000,
+    target_acceptance: float = 0.8,
+    metric: Literal["diag", "dense", "unit"] = "diag",
+    max_tree_depth: int = 10,
+    init_radius: float = 2.0,
+    engine: str | None = None,
+    seed: int = 0,
+    start: Any = None,
+    adapt_from: Any = None,
+    checkpoint: str | Path | None = None,
+    client: Any = None,
+    predictive_mb: float = LIMIT_MB,
+    symmetry: bool = True,
+    check_symmetry: bool = True,
+    progress: bool | None = None,
+) -> xr.DataTree:
     """Sample a posterior mode by mode: chains in every mode that is found, weighed by bridge sampling.
 
     For posteriors whose chains settle in different modes and never cross. Optima are sought from many random points; a
     short chain from each distinct one, modulo the declared symmetry, shows which of them share a basin; NUTS samples
     every basin; bridge sampling gives the integral of the density over each, all copies that the symmetry makes
     included, with a standard error; and the draws are taken from the basins by their shares. By JAX, on a NumPyro model
-    or on a Stan program's library in this process. Keywords are the fields of `Modes` and the arguments of `infer`.
+    or on a Stan program's library in this process.
 
     Parameters
     ----------
     target : Target
         The model conditioned on data.
+    starts : int
+        Random points from which to search for optima. They are uniform within +-init_radius in the unconstrained space.
+    most : int
+        Largest number of modes to sample, by log evidence. Short chains estimate it; the result says how far the others
+        lie below.
+    chains : int
+        Chains of each mode, and of the posterior that is made of them.
+    warmup : int
+        Iterations of adaptation of each chain.
+    draws : int
+        Draws kept of each chain.
+    target_acceptance : float
+        Target of the mean acceptance probability, in (0, 1).
+    metric : {"diag", "dense", "unit"}
+        Shape of the inverse mass matrix.
+    max_tree_depth : int
+        A trajectory has at most 2^max_tree_depth - 1 leapfrog steps.
+    init_radius : float
+        Starting points are uniform within +-init_radius in the unconstrained space.
+    engine, seed, start, adapt_from, checkpoint, client, predictive_mb, symmetry, check_symmetry, progress : Any
+        As in `infer`.
 
     Returns
     -------
@@ -134,4 +154,4 @@ def sample_modes(target: Target, **keywords: Any) -> xr.DataTree:
     >>> posterior["modes"]["weight"].shape, posterior["posterior"]["mu"].shape
     ((1,), (4, 300, 2))
     """
-    return call(target, Modes, keywords)
+    return run_by_keywords(Modes, locals())

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
+from dataclasses import replace
+from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import xarray as xr
 
 from onebasin.base.errors import InferenceError, OnebasinError
 from onebasin.base.files.writing import working_folder
+from onebasin.base.progress import ProgressBars
 from onebasin.posteriors import schema
 from onebasin.stan import command
 from onebasin.stan.choice import STANLI
@@ -22,9 +25,9 @@ from onebasin.stan.run import Output, ReadyProgram, make_ready, read, run
 
 from ..contracts.method import Found, Job, one_chain
 from ..mcmc.stan_start import SIGNIFICANT_FIGURES, find_optimum, parameters_of, seeds_of, write
+from ..runs.spread import spread
 from .edge import at_optimum, no_peak, running_off
-from .laplace import Laplace
-from .optimize import Optimize
+from .optimize import Laplace, Optimize
 from .pathfinder import Pathfinder
 
 _ITERATION = re.compile(r"^iteration: (\d+)", re.MULTILINE)
@@ -111,7 +114,8 @@ def laplace(job: Job[Laplace]) -> Found:
         height = float(best.method["lp__"][-1])
         if variable := _edge(job, ready, best, jacobian=True):
             raise InferenceError(f"{no_peak(job.target.name, variable, height)}.")
-        files = _files(ready, folder)
+        output = folder / "draws.csv"
+        files = command.Files(data=ready.data, output=output, digits=SIGNIFICANT_FIGURES)
         mode = write(folder, parameters_of(ready, best))
         arguments = command.laplace(files, mode, seed=job.seed, draws=s.draws)
         bar = job.bars.add("draws", s.draws)
@@ -121,39 +125,37 @@ def laplace(job: Job[Laplace]) -> Found:
                 job.bars.move(bar, int(numbers[-1]))
 
         try:
-            output = read(files.output, printed=run(ready, arguments, folder, watch=watch))
+            read_in = read(output, printed=run(ready, arguments, folder, watch=watch))
         except StanRunError as error:
             if _NO_PEAK not in str(error):
                 raise
             raise InferenceError(f"{no_peak(job.target.name, None, height)}.") from error
-    stats = {"lp": output.method["log_p__"], "log_q": output.method["log_q__"]}
-    draws = name_draws(job.target, output.variables)
+    stats = {"lp": read_in.method["log_p__"], "log_q": read_in.method["log_q__"]}
+    draws = name_draws(job.target, read_in.variables)
     return one_chain(draws, stats, converged=converged)
 
 
 def pathfinder(job: Job[Pathfinder]) -> Found:
-    """Run all paths, and resample their draws where there are several."""
+    """Run all paths, and resample their draws where there are several.
+
+    The interpreter has no run of several: each is a run of its own, by the random stream that CmdStan's path has.
+    """
     s = job.method
-    several = s.paths > 1
-    with working_folder("pathfinder") as folder:
-        ready = make_ready(job.target, folder, engine=job.engine, progress=job.bars.say)
-        if several and job.engine == STANLI:
-            output, own = _paths_apart(job, ready, folder)
-        else:
-            files = _files(ready, folder)
-            start = command.CommandStart(seed=job.seed, init=s.init_radius)
-            arguments = _path_arguments(job, files, start, several=several)
-            output, own = read(files.output, printed=run(ready, arguments, folder)), []
-            for path in sorted(folder.glob("draws_path_*.csv")):
-                with suppress(StanRunError):  # a path that failed has no draws
-                    method = read(path).method
-                    own.append(method["lp__"] - method["lp_approx__"])
+    several, apart = s.paths > 1, s.paths > 1 and job.engine == STANLI
+    sent = replace(job, bars=cast(Any, None), client=None)
+    tasks = {f"path {n}": (sent, n) for n in range(1, s.paths + 1)} if apart else {"paths": (sent,)}
+    what = f"The model {job.target.name!r}"
+    ended = sorted(spread(job.client, job.bars, what, _run_paths, tasks), key=itemgetter(0))
+    found = [output for _, output, _ in ended if isinstance(output, Output)]
+    if not found:
+        raise cast(StanRunError, ended[-1][1])
+    ratios = [ratio for *_, own in ended for ratio in own if ratio.size]
+    output = _resampled(found, np.concatenate(ratios), job) if apart else found[0]
     stats = {
         "lp": output.method["lp__"],
         "log_q": output.method["lp_approx__"],
         "path": output.method["path__"].astype(np.int64),
     }
-    ratios = [ratio for ratio in own if ratio.size]
     group = {schema.LOG_RATIO: ("path_draw", np.concatenate(ratios))} if ratios else None
     return one_chain(
         name_draws(job.target, output.variables),
@@ -163,72 +165,62 @@ def pathfinder(job: Job[Pathfinder]) -> Found:
     )
 
 
-def _paths_apart(
-    job: Job[Pathfinder], ready: ReadyProgram, folder: Path
-) -> tuple[Output, list[np.ndarray]]:
-    """Run one path after the other, and resample all draws by Pareto smoothed importance weights.
+def _run_paths(
+    bars: ProgressBars, job: Job[Pathfinder], number: int = 0
+) -> tuple[int, Output | StanRunError, list[np.ndarray]]:
+    """Run the path of a number, or all of them; return the number, the draws and each path's `lp - log_q`.
 
-    The interpreter has no run of several paths. Path n uses the random stream of chain n, as CmdStan's does.
+    One path that fails gives its error.
     """
-    s, found, failure = job.method, [], StanRunError("No path was run.")
-    for number in range(1, s.paths + 1):
+    s, several = job.method, job.method.paths > 1 and not number
+    with working_folder("pathfinder") as folder:
+        ready = make_ready(job.target, folder, engine=job.engine, progress=bars.say)
         files = command.Files(
-            data=ready.data, output=folder / f"draws_path_{number}.csv", digits=SIGNIFICANT_FIGURES
+            data=ready.data, output=folder / "draws.csv", digits=SIGNIFICANT_FIGURES
         )
-        start = command.CommandStart(seed=job.seed, chain=number, init=s.init_radius)
-        arguments = _path_arguments(job, files, start, several=False, draws=s.path_draws)
+        start = command.CommandStart(seed=job.seed, chain=number or None, init=s.init_radius)
+        draws = s.path_draws if number else s.draws
+        arguments = command.pathfinder(
+            files,
+            start,
+            paths=s.paths if several else 1,
+            draws=draws,
+            path_draws=s.path_draws if several else draws,
+            iterations=s.iterations,
+            elbo_samples=s.elbo_samples,
+            history=s.history,
+            save_paths=several,
+        )
         try:
-            part = read(files.output, printed=run(ready, arguments, folder))
+            output = read(files.output, printed=run(ready, arguments, folder))
         except StanRunError as error:
-            failure = error
-            continue
-        part.method["path__"][:] = number
-        found.append(part)
-    if not found:
-        raise failure
+            if not number:
+                raise
+            return number, error, []
+        parts = [output] if number else []
+        for path in sorted(folder.glob("draws_path_*.csv")):
+            with suppress(StanRunError):  # a path that failed has no draws
+                parts.append(read(path))
+    if number:
+        output.method["path__"][:] = number
+    return number, output, [part.method["lp__"] - part.method["lp_approx__"] for part in parts]
+
+
+def _resampled(found: list[Output], log_ratio: np.ndarray, job: Job[Pathfinder]) -> Output:
+    """Draw rows with replacement by their Pareto smoothed importance weights."""
     from arviz_stats.base import array_stats
 
-    ratios = [part.method["lp__"] - part.method["lp_approx__"] for part in found]
-    log_ratio = np.concatenate(ratios)
-    # Rows are drawn with replacement by their Pareto smoothed importance weights; psislw takes log likelihoods, whose
-    # weights are the inverse.
+    # psislw takes log likelihoods, whose weights are the inverse.
     log_weights = np.asarray(array_stats.psislw(-log_ratio)[0])
     weights = np.exp(log_weights - log_weights.max())
     rng = np.random.default_rng([job.seed, len(log_ratio)])
-    rows = rng.choice(len(log_ratio), size=s.draws, p=weights / weights.sum())
+    rows = rng.choice(len(log_ratio), size=job.method.draws, p=weights / weights.sum())
 
     def joined(kind: str) -> dict[str, np.ndarray]:
         first = getattr(found[0], kind)
         return {n: np.concatenate([getattr(part, kind)[n] for part in found])[rows] for n in first}
 
-    return Output(joined("method"), joined("variables"), ()), ratios
-
-
-def _path_arguments(
-    job: Job[Pathfinder],
-    files: command.Files,
-    start: command.CommandStart,
-    *,
-    several: bool,
-    draws: int | None = None,
-) -> list[str]:
-    s = job.method
-    draws = s.draws if draws is None else draws
-    return command.pathfinder(
-        files,
-        start,
-        paths=s.paths if several else 1,
-        draws=draws,
-        path_draws=s.path_draws if several else draws,
-        iterations=s.iterations,
-        elbo_samples=s.elbo_samples,
-        history=s.history,
-        save_paths=several,
-    )
-
-
-def _files(ready: ReadyProgram, folder: Path) -> command.Files:
-    return command.Files(data=ready.data, output=folder / "draws.csv", digits=SIGNIFICANT_FIGURES)
+    return Output(joined("method"), joined("variables"), ())
 
 
 def _search(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -142,7 +141,7 @@ def loo(
     ----------
     posterior : DataTree, path, or what a sampler returned
         A posterior, in any form that `ob.diagnose` takes. Log likelihoods come from its group `log_likelihood`; where
-        it has none, they are computed from the model, on disk where they are many.
+        it has none, they are computed from the model.
     model : Target, callable, path or str, optional
         The model, as of `ob.predict`. Needed where the group is missing, but of networks; and for moment matching.
         It has to give the log likelihoods that the group has.
@@ -197,23 +196,23 @@ def loo(
     if stored is not None:
         if terms is not None:
             _check_same(terms, view, stored)
-        source: Any = nullcontext(LogLikelihood.of(stored))
+        log_likelihood = LogLikelihood.of(stored)
     else:
         assert terms is not None
-        source = computed_terms(terms, {n: view.values(n) for n in view.variables}, var_name)
-    with source as log_likelihood:
-        if observations is not None:
-            if observations > (total := log_likelihood.count):
-                raise ArgumentError(
-                    f"`observations` is {observations}, and there are {total}: ask for fewer."
-                )
-            some = np.random.default_rng(seed).choice(total, observations, replace=False)
-            found: Any = leave_some_out(log_likelihood, view.posterior, np.sort(some))
-        else:
-            found = leave_one_out(log_likelihood, view.posterior)
-            few = bool((found.pareto_k > found.good_k).any())
-            if few and terms is not None and model is not None and moment_match:
-                found = matched(view, terms, log_likelihood, found)
+        draws = {name: view.values(name) for name in view.variables}
+        log_likelihood = computed_terms(terms, draws, var_name)
+    if observations is not None:
+        if observations > (total := log_likelihood.count):
+            raise ArgumentError(
+                f"`observations` is {observations}, and there are {total}: ask for fewer."
+            )
+        some = np.random.default_rng(seed).choice(total, observations, replace=False)
+        found: Any = leave_some_out(log_likelihood, view.posterior, np.sort(some))
+    else:
+        found = leave_one_out(log_likelihood, view.posterior)
+        few = bool((found.pareto_k > found.good_k).any())
+        if few and terms is not None and model is not None and moment_match:
+            found = matched(view, terms, log_likelihood, found)
     judged = carried(view, diagnosis, "estimates", label_free=True)
     remedy = "Give `model` (`--program` of the command) for moment matching." * (model is None)
     return answered(found, log_likelihood, judged, remedy)

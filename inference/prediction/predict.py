@@ -237,7 +237,7 @@ def _as_predictions(
 
 
 def _of_network(network: Any, view: View, new: Mapping[str, Any], seed: int) -> Found:
-    from onebasin.posteriors.network_groups import network_groups
+    from onebasin.posteriors.pointwise import network_groups
 
     if set(new) - {schema.OUTPUTS} != {schema.INPUTS}:
         raise ModelDataError(

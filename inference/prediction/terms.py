@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Mapping
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from onebasin.base.errors import ArgumentError, WriteError
+from onebasin.base.errors import ArgumentError
 from onebasin.base.precision import precision
 from onebasin.models.target import Target
-from onebasin.posteriors.leave_one_out import LogLikelihood, at_once, chosen
+from onebasin.posteriors.leave_one_out import LogLikelihood, chosen
+from onebasin.posteriors.schema import SAMPLE_DIMS
 
 BLOCK = 2**23
 """Bytes of log likelihoods that are computed at once."""
-LARGE = 2**25
-"""Bytes of all log likelihoods from which on they are on disk."""
 
 
 class NumpyroTerms:
@@ -113,14 +109,13 @@ def terms_of(target: Target, progress: Callable[[str], None] | None = None) -> T
     return StanTerms(target, progress)
 
 
-@contextmanager
 def computed_terms(
     terms: Terms, draws: Mapping[str, np.ndarray], var_name: str | None
-) -> Iterator[LogLikelihood]:
-    """Compute the log likelihoods (nats) of one variable at all draws; on disk meanwhile where they are many.
+) -> LogLikelihood:
+    """Compute the log likelihoods (nats) of one variable at all draws, some draws at a time.
 
     `draws` are the variables of the model, arrays (chain, draw, ...); `var_name` is the data whose log likelihoods are
-    meant, the only ones by default. The result is valid inside the context.
+    meant, the only ones by default.
     """
     if lost := [name for name in terms.names if name not in draws]:
         raise ArgumentError(
@@ -129,60 +124,14 @@ def computed_terms(
     size = next(iter(draws[name] for name in terms.names)).shape[:2]
     flat = {name: draws[name].reshape(-1, *draws[name].shape[2:]) for name in terms.names}
     found = terms.at({name: values[:1] for name, values in flat.items()})
-    one = chosen(found, var_name)[0]
-    name = var_name or next(iter(found))
-    axes = tuple(f"{name}_dim_{place}" for place in range(one.ndim))
+    one, name = chosen(found, var_name)[0], var_name or next(iter(found))
     samples = int(np.prod(size))
     step = min(samples, max(1, BLOCK // max(one.nbytes, 1)))
-    with closing(_Columns(samples, one.size)) as columns:
-        for first in range(0, samples, step):
-            # The last block begins earlier rather than to be shorter: another length would be compiled again.
-            first = min(first, samples - step)
-            part = {n: values[first : first + step] for n, values in flat.items()}
-            columns.put(first, terms.at(part)[name].reshape(step, -1))
-        like = xr.DataArray(one, dims=axes, name=name)
-
-        def read(first: int, last: int) -> np.ndarray:
-            return columns.read(first, last).reshape(*size, -1)
-
-        yield LogLikelihood(name, size, like, read).seen(one)
-
-
-class _Columns:
-    """A matrix that is written some rows at a time and read some columns at a time; on disk where it is large."""
-
-    def __init__(self, rows: int, columns: int) -> None:
-        self._rows, self._columns = rows, columns
-        self._file = tempfile.SpooledTemporaryFile(max_size=LARGE)  # noqa: SIM115 - closed by `close`
-        width = at_once(rows)
-        self._firsts = range(0, columns, width)
-        self._width = width
-
-    def close(self) -> None:
-        """Remove it."""
-        self._file.close()
-
-    def put(self, first: int, values: np.ndarray) -> None:
-        """Write rows from `first` on."""
-        try:
-            for start in self._firsts:
-                part = values[:, start : start + self._width]
-                self._file.seek(8 * (self._rows * start + first * part.shape[1]))
-                self._file.write(np.ascontiguousarray(part, np.float64).data)
-        except OSError as error:
-            folder = Path(tempfile.gettempdir())
-            raise WriteError(
-                folder,
-                f"{folder} has no room for {8 * self._rows * self._columns / 1e9:.1f} GB of log likelihoods "
-                f"({error.strerror}); set TMPDIR to a folder on another disk.",
-            ) from error
-
-    def read(self, first: int, last: int) -> np.ndarray:
-        """Read columns from `first` to before `last`."""
-        parts = []
-        for start in self._firsts[first // self._width : -(-last // self._width)]:
-            count = min(self._width, self._columns - start)
-            self._file.seek(8 * self._rows * start)
-            block = np.frombuffer(self._file.read(8 * self._rows * count)).reshape(self._rows, -1)
-            parts.append(block[:, max(first - start, 0) : last - start])
-        return np.concatenate(parts, axis=1) if len(parts) > 1 else parts[0]
+    every = np.empty((samples, *one.shape))
+    for first in range(0, samples, step):
+        # The last block begins earlier rather than to be shorter: another length would be compiled again.
+        first = min(first, samples - step)
+        part = {n: values[first : first + step] for n, values in flat.items()}
+        every[first : first + step] = terms.at(part)[name]
+    axes = (*SAMPLE_DIMS, *(f"{name}_dim_{place}" for place in range(one.ndim)))
+    return LogLikelihood.of(xr.DataArray(every.reshape(*size, *one.shape), dims=axes, name=name))

@@ -19,9 +19,8 @@ import numpy as np
 
 from onebasin.base.checks import check_path
 from onebasin.base.errors import InferenceError
-from onebasin.base.files.seal import Seal, examine, sealing
 from onebasin.base.files.sizes import read_arrays
-from onebasin.base.files.writing import sweep
+from onebasin.base.files.writing import Seal, examine, sealing, sweep
 from onebasin.base.run_log import notice
 
 MARK = "fingerprint"

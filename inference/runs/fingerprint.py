@@ -23,7 +23,7 @@ from onebasin.models.target import Target
 
 from ..contracts.engines import ENGINES, bound, definition_of, named
 from ..contracts.method import as_dict
-from .provenance import package_versions
+from .origin import package_versions
 
 NUMPYRO_VERSIONS = ("onebasin", "jax", "jaxlib", "numpyro", "numpy", "optax", "scipy")
 STAN_VERSIONS = ("onebasin",)

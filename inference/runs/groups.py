@@ -10,13 +10,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import numpy as np
 import xarray as xr
 
-from onebasin.base.files.pieces import pieces, stacked
+from onebasin.base.files.pieces import pieces
 from onebasin.base.precision import precision
 from onebasin.base.run_log import notice
 from onebasin.models.target import Named, Target
 from onebasin.posteriors import schema
-from onebasin.posteriors.network_groups import bytes_a_draw, network_groups
-from onebasin.posteriors.pointwise import DrawGroup, Values, labelled, why_left_out
+from onebasin.posteriors.pointwise import (
+    DrawGroup,
+    Values,
+    bytes_a_draw,
+    labelled,
+    network_groups,
+    why_left_out,
+)
 from onebasin.posteriors.schema import LOG_LIKELIHOOD, LOG_PRIOR, POSTERIOR_PREDICTIVE
 from onebasin.posteriors.view import GENERATED, PARAMETER
 from onebasin.stan.program import ProgramQuantities, definition, find_roles
@@ -89,7 +95,7 @@ def _as_whole(values: Values) -> Values:
         return values.astype(np.int64) if _is_whole(values) else values
     if not all(_is_whole(rows.values) for chain in values for rows in pieces(chain)):
         return values
-    return xr.DataArray(stacked([values], np.int64), values.coords, name=values.name)
+    return values.astype(np.int64)
 
 
 def _is_whole(values: np.ndarray) -> bool:

@@ -14,11 +14,6 @@ from onebasin.base.text import dotted
 from onebasin.posteriors.view import View, as_view
 
 
-def is_data(word: str) -> bool:
-    """Tell whether a text is the name of a file and no word of a method."""
-    return bool(Path(word).suffix) or Path(word).exists()
-
-
 def initial_values(
     given: Any, chains: int, seed: int
 ) -> tuple[list[Mapping[str, Any]], View | None]:

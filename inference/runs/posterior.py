@@ -22,8 +22,7 @@ from onebasin.posteriors.writing import format_of, write_tree
 from ..contracts.engines import definition_of
 from ..contracts.method import Found
 from .groups import beside
-from .origin import NOWHERE, Origin
-from .provenance import machine, versions
+from .origin import NOWHERE, Origin, machine, versions
 
 
 def build(
@@ -158,8 +157,8 @@ def open_posterior(path: Paths, *, lazy: bool = False) -> xr.DataTree:
         made with must agree, but for seed and number of chains. A pattern stands for the files that match, a folder for
         its CSV files.
     lazy : bool
-        Whether NetCDF and CmdStan's files are read as far as they are asked for, until the tree is closed; otherwise
-        the posterior is read into memory, as Zarr and tables always are.
+        Whether a NetCDF file is read as far as it is asked for, until the tree is closed; otherwise the posterior is
+        read into memory, as other formats and several files always are.
 
     Returns
     -------

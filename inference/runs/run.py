@@ -4,28 +4,28 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
 import xarray as xr
 
-from onebasin.base.checks import check_path, check_seed, checks_arguments, no_argument
-from onebasin.base.errors import ArgumentError, ArgumentTypeError
+from onebasin.base.checks import check_path, check_seed, checks_arguments
+from onebasin.base.errors import ArgumentError
 from onebasin.base.progress import ProgressBars
 from onebasin.models.target import Target, check_target
 from onebasin.posteriors import schema
-from onebasin.posteriors.pointwise import check_limit
+from onebasin.posteriors.pointwise import LIMIT_MB, check_limit
 from onebasin.posteriors.scratch import close_with
 from onebasin.posteriors.storable import check_amount
 
 from ..contracts.engines import DEFINED, LIBRARIES, bound, chosen, definition_of, found_at
-from ..contracts.method import LIMIT_MB, RUNNING, Job, Method, weighs
+from ..contracts.method import Found, Job, Method, weighs
 from . import declared
-from .initial import initial_values, is_data
+from .initial import initial_values
 from .origin import origin_of
 from .posterior import add_warmup, build
+from .spread import spread
 
 WEIGHTS = "onebasin.inference.fits.approximate:weighted"
 """The function that gives an approximation importance weights."""
@@ -83,9 +83,11 @@ def run(
         origin = origin_of(target, definition, bars.say)
         job = Job(target, method, engine, seed, bars, implementation, start, kept)
         job = replace(job, adapt_from=adapt_from, client=client)
-        found = method.run(job)
-        if weighs(method, is_network=target.is_network):
-            found = found_at(WEIGHTS)(job, found)
+        away = None if method.takes_client else client
+        if away is not None:
+            job = replace(job, bars=cast(Any, None), client=None)
+        what = f"The model {target.name!r}"
+        (found,) = spread(away, bars, what, _worked, {method.name: (job,)})
     how = {
         "engine": engine,
         **library,
@@ -117,6 +119,15 @@ def run(
     return tree
 
 
+def _worked(bars: ProgressBars, job: Job[Any]) -> Found:
+    """Do the method's own work, and weigh its draws."""
+    job = replace(job, bars=bars)
+    found = job.method.run(job)
+    if weighs(job.method, is_network=job.target.is_network):
+        found = found_at(WEIGHTS)(job, found)
+    return replace(found, proposals=None)
+
+
 def _library(target: Target, asked: str | None, engine: str, definition: str) -> dict[str, str]:
     """Describe the library that evaluates a Stan program: the interpreter's build, or why it is not the interpreter."""
     if definition != "stan" or engine not in DEFINED:
@@ -131,56 +142,18 @@ def _library(target: Target, asked: str | None, engine: str, definition: str) ->
     return {schema.ENGINE_NOTE: choice.reason} if choice.reason else {}
 
 
-def run_by_keywords(target: Target, method: type[Method], given: Mapping[str, Any]) -> xr.DataTree:
-    """Run a method by the keywords of its function: fields of its class, and arguments of `infer`."""
-    given = with_start(given)
-    how = {name: value for name, value in given.items() if name in RUNNING}
-    return run(target, made(method, {n: v for n, v in given.items() if n not in how}), **how)
-
-
-def with_start(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Give initial values that came as `init` under the name `start`; words of `init` are fields of methods."""
-    rest = dict(given)
-    init = rest.get("init")
-    if init is None or (isinstance(init, str) and not is_data(init)):
-        return rest
-    if rest.get("start") is not None:
-        raise ArgumentError("`init` and `start` both give initial values; give one of them.")
-    rest["start"] = rest.pop("init")
-    return rest
-
-
-ELSEWHERE = {
-    "draws": ("num_samples", "iter_sampling"),
-    "warmup": ("num_warmup", "iter_warmup", "tune"),
-    "chains": ("num_chains",),
-    "target_acceptance": ("adapt_delta", "target_accept", "target_accept_prob"),
-    "max_tree_depth": ("max_treedepth",),
-    "init": ("inits",),
-}
-"""Names of arguments in NumPyro, cmdstanpy and PyMC, by ours."""
-
-
-def made(method: type[Method], given: Mapping[str, Any]) -> Method:
-    """Make a method of its fields."""
-    known = [field.name for field in fields(method)]
-    if given.get("init") == "uniform":
-        given = {**given, "init": "random"}
-    for name in given:
-        if name not in known:
-            meant = [ours for ours, theirs in ELSEWHERE.items() if name in theirs and ours in known]
-            raise ArgumentTypeError(no_argument(name, method.name, [*known, *RUNNING], meant))
-    return method(**given)
-
-
 def _check_arguments(
     method: Method, *, start: Any, adapt_from: Any, checkpoint: Path | None, client: Any
 ) -> None:
     """Refuse arguments that a method has no use for."""
-    if client is not None and not (method.takes_client and method.keeps):
-        what = f"{method.name} with `save_warmup`" if method.takes_client else method.name
+    if client is not None and getattr(method, "save_warmup", False):
         raise ArgumentError(
-            f"`client` is given, but {what} runs in one process; leave it out, or use `nuts`, `hmc` or `mclmc`."
+            f"`client` is given, but {method.name} with `save_warmup` runs in this process; leave one of them out."
+        )
+    if client is not None and checkpoint is not None and not method.takes_client:
+        raise ArgumentError(
+            f"`checkpoint` is given, but {method.name} on a `client` keeps nothing before it ends; leave one of them "
+            "out."
         )
     if start is not None and not method.takes_start:
         raise ArgumentError(

@@ -11,12 +11,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from onebasin.base.checks import checks_names
 from onebasin.base.errors import ArgumentError
 from onebasin.base.settings import Count, Positive, settings
 
-from ..contracts.method import Method, Running, call, called_as
+from ..contracts.method import Method
+from ..runs.keywords import LIMIT_MB, run_by_keywords
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import xarray as xr
 
     from onebasin.models.target import Target
@@ -75,16 +79,7 @@ def check_batches(target: Target, batch_size: int | None) -> None:
 
 @settings
 class Ensemble(Train, Method):
-    """Train a deep ensemble; `Train` describes the fields that it shares with `train`.
-
-    Parameters
-    ----------
-    members : int
-        Networks, each trained from a start of its own.
-    init : {"he", "prior"}
-        Where training starts: free weights ~ N(0, 2 / inputs of the unit) (He et al. 2015), free biases zero, the
-        noise at the scale of its prior and what is constrained drawn from its prior; or everything drawn from the
-        prior. N(0, 1) weights on many inputs saturate a wide network, so that "prior" then trains slowly.
+    """Train a deep ensemble; `ensemble` describes the fields.
 
     Examples
     --------
@@ -116,22 +111,47 @@ class Ensemble(Train, Method):
         check_batches(target, self.batch_size)
 
 
-@settings
-class _EnsembleCall(Running, Ensemble):
-    """The keywords of `ensemble`."""
-
-
-@called_as(_EnsembleCall)
-def ensemble(target: Target, **keywords: Any) -> xr.DataTree:
+@checks_names
+def ensemble(
+    target: Target,
+    *,
+    epochs: int = 1000,
+    batch_size: int | None = None,
+    learning_rate: float = 0.01,
+    schedule: Literal["constant", "cosine"] = "cosine",
+    objective: Literal["posterior", "likelihood"] = "posterior",
+    dtype: Literal["float64", "float32"] = "float64",
+    members: int = 10,
+    init: Literal["he", "prior"] = "he",
+    engine: str | None = None,
+    seed: int = 0,
+    start: Any = None,
+    adapt_from: Any = None,
+    checkpoint: str | Path | None = None,
+    client: Any = None,
+    predictive_mb: float = LIMIT_MB,
+    symmetry: bool = True,
+    check_symmetry: bool = True,
+    progress: bool | None = None,
+) -> xr.DataTree:
     """Train a deep ensemble of a network on the NumPyro engine.
 
-    Keywords are the fields of `Ensemble` and the arguments of `infer`. A member depends on the seed and its number
-    alone.
+    A member depends on the seed and its number alone.
 
     Parameters
     ----------
     target : NetworkTarget
         Network and data: `BayesianNetwork.condition(x, y)`.
+    epochs, batch_size, learning_rate, schedule, objective, dtype : Any
+        As in `Train`.
+    members : int
+        Networks, each trained from a start of its own.
+    init : {"he", "prior"}
+        Where training starts: free weights ~ N(0, 2 / inputs of the unit) (He et al. 2015), free biases zero, the
+        noise at the scale of its prior and what is constrained drawn from its prior; or everything drawn from the
+        prior. N(0, 1) weights on many inputs saturate a wide network, so that "prior" then trains slowly.
+    engine, seed, start, adapt_from, checkpoint, client, predictive_mb, symmetry, check_symmetry, progress : Any
+        As in `infer`.
 
     Returns
     -------
@@ -163,4 +183,4 @@ def ensemble(target: Target, **keywords: Any) -> xr.DataTree:
     >>> members["posterior"]["W1"].shape, members["training"]["loss"].shape
     ((1, 4, 1, 2), (4, 200))
     """
-    return call(target, Ensemble, keywords)
+    return run_by_keywords(Ensemble, locals())

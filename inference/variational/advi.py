@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from onebasin.base.checks import checks_names
 from onebasin.base.settings import Count, NonNegative, Positive, Share, settings
 
-from ..contracts.method import Method, Running, call, called_as
+from ..contracts.method import Method
+from ..runs.keywords import LIMIT_MB, run_by_keywords
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import xarray as xr
 
     from onebasin.models.target import Target
@@ -16,47 +20,7 @@ if TYPE_CHECKING:
 
 @settings
 class Advi(Method):
-    """Fit a Gaussian by automatic differentiation variational inference (Kucukelbir et al. 2017).
-
-    Parameters
-    ----------
-    family : {"meanfield", "fullrank"}
-        Diagonal or full covariance.
-    iterations : int
-        Largest number of gradient steps.
-    gradient_samples : int
-        Monte Carlo draws of a gradient.
-    elbo_samples : int
-        Monte Carlo draws of an evaluation of the ELBO.
-    evaluate_every : int
-        Gradient steps between evaluations of the ELBO.
-    tolerance : float
-        Relative change of the ELBO at which the optimiser stops; 0 for never (NumPyro). The mean or the median over the
-        last evaluations counts.
-    draws : int
-        Draws taken from the fitted approximation.
-    learning_rate : float
-        Adam's first step size (NumPyro); Stan searches its own.
-    schedule : {"exponential", "cosine", "constant"}
-        Schedule of the step size: down to a hundredth, to zero along half a cosine, or constant (NumPyro).
-    anneal : float
-        Share of the iterations over which the weight of the prior's divergence rises from 0 to 1 (NumPyro). Until then
-        the stopping rule waits.
-    batch_size : int or None
-        Observations in each gradient, drawn again without replacement for every pass over the data and weighted up to
-        all of them; `None` for all. Networks on the NumPyro engine only. The ELBO is always that of all data.
-    init : {"random", "he"}
-        Where the mean starts without a `start`: uniform within +-2 in the unconstrained space; or, of a network
-        (NumPyro), with free weights as He et al. 2015 have it.
-    init_scale : float
-        Standard deviation at the start, in every direction (NumPyro); Stan starts at 1.
-    trace_parameters : bool
-        Whether means and standard deviations are recorded at every evaluation too (NumPyro).
-    dtype : {"float64", "float32"}
-        Precision of the NumPyro engine.
-    weights : bool or None
-        Correct the approximation by importance weights, and resample the draws by them. By default if weights are worth
-        anything; not of networks.
+    """Fit a Gaussian by automatic differentiation variational inference; `advi` describes the fields.
 
     Examples
     --------
@@ -107,24 +71,84 @@ class Advi(Method):
         return self.family
 
 
-@settings
-class _AdviCall(Running, Advi):
-    """The keywords of `advi`."""
-
-    init: Any = "random"
-
-
-@called_as(_AdviCall)
-def advi(target: Target, **keywords: Any) -> xr.DataTree:
+@checks_names
+def advi(
+    target: Target,
+    *,
+    family: Literal["meanfield", "fullrank"] = "meanfield",
+    iterations: int = 10_000,
+    gradient_samples: int = 10,
+    elbo_samples: int = 100,
+    evaluate_every: int = 100,
+    tolerance: float = 0.001,
+    draws: int = 1000,
+    learning_rate: float = 0.02,
+    schedule: Literal["exponential", "cosine", "constant"] = "exponential",
+    anneal: float = 0.0,
+    batch_size: int | None = None,
+    init: Any = "random",
+    init_scale: float = 0.1,
+    trace_parameters: bool = False,
+    dtype: Literal["float64", "float32"] = "float64",
+    weights: bool | None = None,
+    engine: str | None = None,
+    seed: int = 0,
+    start: Any = None,
+    adapt_from: Any = None,
+    checkpoint: str | Path | None = None,
+    client: Any = None,
+    predictive_mb: float = LIMIT_MB,
+    symmetry: bool = True,
+    check_symmetry: bool = True,
+    progress: bool | None = None,
+) -> xr.DataTree:
     """Fit a Gaussian in the unconstrained space by maximising the ELBO.
 
-    Keywords are the fields of `Advi` and the arguments of `infer`. By our own Gaussian families with Adam in NumPyro,
-    or by Stan's own algorithm.
+    By our own Gaussian families with Adam in NumPyro, or by Stan's own algorithm.
 
     Parameters
     ----------
     target : Target
         The model conditioned on data.
+    family : {"meanfield", "fullrank"}
+        Diagonal or full covariance.
+    iterations : int
+        Largest number of gradient steps.
+    gradient_samples : int
+        Monte Carlo draws of a gradient.
+    elbo_samples : int
+        Monte Carlo draws of an evaluation of the ELBO.
+    evaluate_every : int
+        Gradient steps between evaluations of the ELBO.
+    tolerance : float
+        Relative change of the ELBO at which the optimiser stops; 0 for never (NumPyro). The mean or the median over the
+        last evaluations counts.
+    draws : int
+        Draws taken from the fitted approximation.
+    learning_rate : float
+        Adam's first step size (NumPyro); Stan searches its own.
+    schedule : {"exponential", "cosine", "constant"}
+        Schedule of the step size: down to a hundredth, to zero along half a cosine, or constant (NumPyro).
+    anneal : float
+        Share of the iterations over which the weight of the prior's divergence rises from 0 to 1 (NumPyro). Until then
+        the stopping rule waits.
+    batch_size : int or None
+        Observations in each gradient, drawn again without replacement for every pass over the data and weighted up to
+        all of them; `None` for all. Networks on the NumPyro engine only. The ELBO is always that of all data.
+    init : {"random", "he"}
+        Where the mean starts without a `start`: uniform within +-2 in the unconstrained space; or, of a network
+        (NumPyro), with free weights as He et al. 2015 have it.
+    init_scale : float
+        Standard deviation at the start, in every direction (NumPyro); Stan starts at 1.
+    trace_parameters : bool
+        Whether means and standard deviations are recorded at every evaluation too (NumPyro).
+    dtype : {"float64", "float32"}
+        Precision of the NumPyro engine.
+    weights : bool or None
+        Correct the approximation by importance weights, and resample the draws by them. By default if weights are worth
+        anything; not of networks.
+    engine, seed, start, adapt_from, checkpoint, client, predictive_mb, symmetry, check_symmetry, progress : Any
+        As in `infer`.
 
     Returns
     -------
@@ -161,4 +185,4 @@ def advi(target: Target, **keywords: Any) -> xr.DataTree:
     >>> fit["posterior"]["mu"].shape, fit["variational"]["loc"].shape
     ((1, 200, 2), (3,))
     """
-    return call(target, Advi, keywords)
+    return run_by_keywords(Advi, locals())

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from onebasin.base.checks import checks_names
 from onebasin.base.errors import ArgumentError
 from onebasin.base.settings import Count, NonNegative, Positive, Share, settings
 
-from ..contracts.method import Method, Running, call, called_as
+from ..contracts.method import Method
+from ..runs.keywords import LIMIT_MB, run_by_keywords
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import xarray as xr
 
     from onebasin.models.target import Target
@@ -17,57 +21,7 @@ if TYPE_CHECKING:
 
 @settings
 class Symmetrised(Method):
-    """Fit a Gaussian whose average over the target's symmetry approximates the posterior.
-
-    Parameters
-    ----------
-    mutual_information : {"auto", "none", "exact", "fractional", "infonce"}
-        Estimator of the mutual information in training. "auto": "exact" up to 12 components, else "fractional"; for
-        symmetries that couple components, "exact" in groups of at most 5,040 elements, else "infonce". "none" trains
-        the plain ELBO. "exact" and "fractional" (marginals of fractional messages) need separate components; "infonce"
-        is the paper's.
-    fits : int
-        Approximations to train together, each from its own start; each is a chain of the result. Fit i depends on the
-        seed and i alone, but for when training ends early, which is when all have settled.
-    steps : int
-        Largest number of steps of Adam.
-    learning_rate : float
-        Its first step size.
-    schedule : {"cosine", "constant"}
-        Schedule of the step size: to zero along half a cosine, or constant.
-    anneal : float
-        Share of the steps, from 0 to 1, over which the weight of the divergence from the prior rises from 0 to 1; until
-        then the stopping rule waits.
-    batch_size : int or None
-        Observations in each gradient; networks only. `None` for all.
-    samples : int
-        Draws from q of each gradient.
-    information_draws : int
-        Draws from q for a step's gradient of the mutual information; few do.
-    permutations : int
-        K of "infonce", the identity included.
-    sweeps : int
-        Sweeps of the messages of "fractional".
-    init : {"he", "random"}
-        Where the means start: a network's free weights as He et al. 2015 have it, for training that is not lost from
-        the start; or uniform within +-2 in the unconstrained space, which all other models take.
-    init_scale : float
-        Standard deviations at the start.
-    evaluate_every : int
-        Steps between evaluations of the traces.
-    elbo_samples : int
-        Draws of such an evaluation.
-    tolerance : float
-        Training ends early when the mean or the median relative change of the symmetrised ELBO over the last ten
-        evaluations is below it for every fit; 0 for never.
-    report_draws : int
-        Draws of q for the numbers at the end.
-    report_permutations : int
-        Permutations of each of these draws.
-    draws : int
-        Draws kept of each fit.
-    dtype : {"float64", "float32"}
-        Precision.
+    """Fit a Gaussian whose average over the symmetry approximates the posterior; `symmetrised_vi` describes the fields.
 
     Examples
     --------
@@ -125,27 +79,104 @@ class Symmetrised(Method):
         check_batches(target, self.batch_size)
         if self.anneal and engine == "stan":
             raise ArgumentError(
-                f"`anneal` is {self.anneal}, which weighs the prior, but {target.name!r} is a Stan program, which does "
-                "not tell it from the likelihood; use 0."
+                f"`anneal` is {self.anneal}, which needs the prior apart from the likelihood, and the Stan program "
+                f"{target.name!r} does not provide that; use anneal=0."
             )
 
 
-@settings
-class _SymmetrisedCall(Running, Symmetrised):
-    """The keywords of `symmetrised_vi`."""
-
-
-@called_as(_SymmetrisedCall)
-def symmetrised_vi(target: Target, **keywords: Any) -> xr.DataTree:
+@checks_names
+def symmetrised_vi(
+    target: Target,
+    *,
+    mutual_information: Literal["auto", "none", "exact", "fractional", "infonce"] = "auto",
+    fits: int = 1,
+    steps: int = 10_000,
+    learning_rate: float = 0.01,
+    schedule: Literal["constant", "cosine"] = "cosine",
+    anneal: float = 0.0,
+    batch_size: int | None = None,
+    samples: int = 8,
+    information_draws: int = 2,
+    permutations: int = 10,
+    sweeps: int = 15,
+    init: Any = "he",
+    init_scale: float = 0.05,
+    evaluate_every: int = 500,
+    elbo_samples: int = 20,
+    tolerance: float = 0.0001,
+    report_draws: int = 200,
+    report_permutations: int = 50,
+    draws: int = 1000,
+    dtype: Literal["float64", "float32"] = "float64",
+    engine: str | None = None,
+    seed: int = 0,
+    start: Any = None,
+    adapt_from: Any = None,
+    checkpoint: str | Path | None = None,
+    client: Any = None,
+    predictive_mb: float = LIMIT_MB,
+    symmetry: bool = True,
+    check_symmetry: bool = True,
+    progress: bool | None = None,
+) -> xr.DataTree:
     """Fit a Gaussian q whose average over the target's symmetry, q^G, approximates the posterior, by JAX.
 
-    The log density is that of a NumPyro model, or of a Stan program by its library in this process. Keywords are the
-    fields of `Symmetrised` and the arguments of `infer`; the symmetry is always checked.
+    The log density is that of a NumPyro model, or of a Stan program by its library in this process. The symmetry is
+    always checked.
 
     Parameters
     ----------
     target : Target
         The model conditioned on data, with at least one `ob.Exchangeable` or `ob.Complement` block.
+    mutual_information : {"auto", "none", "exact", "fractional", "infonce"}
+        Estimator of the mutual information in training. "auto": "exact" up to 12 components, else "fractional"; for
+        symmetries that couple components, "exact" in groups of at most 5,040 elements, else "infonce". "none" trains
+        the plain ELBO. "exact" and "fractional" (marginals of fractional messages) need separate components; "infonce"
+        is the paper's.
+    fits : int
+        Approximations to train together, each from its own start; each is a chain of the result. Fit i depends on the
+        seed and i alone, but for when training ends early, which is when all have settled.
+    steps : int
+        Largest number of steps of Adam.
+    learning_rate : float
+        Its first step size.
+    schedule : {"cosine", "constant"}
+        Schedule of the step size: to zero along half a cosine, or constant.
+    anneal : float
+        Share of the steps, from 0 to 1, over which the weight of the divergence from the prior rises from 0 to 1; until
+        then the stopping rule waits.
+    batch_size : int or None
+        Observations in each gradient; networks only. `None` for all.
+    samples : int
+        Draws from q of each gradient.
+    information_draws : int
+        Draws from q for a step's gradient of the mutual information; few do.
+    permutations : int
+        K of "infonce", the identity included.
+    sweeps : int
+        Sweeps of the messages of "fractional".
+    init : {"he", "random"}
+        Where the means start: a network's free weights as He et al. 2015 have it, for training that is not lost from
+        the start; or uniform within +-2 in the unconstrained space, which all other models take.
+    init_scale : float
+        Standard deviations at the start.
+    evaluate_every : int
+        Steps between evaluations of the traces.
+    elbo_samples : int
+        Draws of such an evaluation.
+    tolerance : float
+        Training ends early when the mean or the median relative change of the symmetrised ELBO over the last ten
+        evaluations is below it for every fit; 0 for never.
+    report_draws : int
+        Draws of q for the numbers at the end.
+    report_permutations : int
+        Permutations of each of these draws.
+    draws : int
+        Draws kept of each fit.
+    dtype : {"float64", "float32"}
+        Precision.
+    engine, seed, start, adapt_from, checkpoint, client, predictive_mb, symmetry, check_symmetry, progress : Any
+        As in `infer`.
 
     Returns
     -------
@@ -190,4 +221,4 @@ def symmetrised_vi(target: Target, **keywords: Any) -> xr.DataTree:
     >>> bool(0.6 < gain < np.log(2) + 1e-6)
     True
     """
-    return call(target, Symmetrised, keywords)
+    return run_by_keywords(Symmetrised, locals())

@@ -10,8 +10,12 @@ from .dataset import Dataset as Dataset
 from .dataset import Task as Task
 from .dataset import Truth as Truth
 from .dataset import Units as Units
-from .folders import CorruptDataError as CorruptDataError
-from .folders import MissingDataError as MissingDataError
+from .files import CorruptDataError as CorruptDataError
+from .files import MissingDataError as MissingDataError
+from .load import TABLE as TABLE
+from .load import Loader as Loader
+from .load import load_data as load_data
+from .load import missing as missing
 from .splitting import Split as Split
 from .splitting import StandardisedSplit as StandardisedSplit
 from .splitting import Standardiser as Standardiser
@@ -21,7 +25,3 @@ from .splitting import standardise as standardise
 from .synthetic import AbsoluteValue as AbsoluteValue
 from .synthetic import ReluTeacher as ReluTeacher
 from .synthetic import Sinc as Sinc
-from .table import TABLE as TABLE
-from .table import Loader as Loader
-from .table import load_data as load_data
-from .table import missing as missing

@@ -5,7 +5,7 @@ integer labels `y (obs)` for classification. Arrays of a data set are read-only.
 """
 
 from dataclasses import dataclass, replace
-from typing import Literal, Protocol, cast, get_args, runtime_checkable
+from typing import Literal, Protocol, get_args, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -81,35 +81,30 @@ class Dataset(Shown):
         """Check that the parts fit together, and make the arrays read-only."""
         if self.task not in get_args(Task):
             raise ArgumentError(f"`task` is {self.task!r}; it must be one of {get_args(Task)}")
-        if self.x.ndim != 2 or self.x.shape[0] == 0 or self.x.shape[1] == 0:
+        if self.x.ndim != 2 or not self.x.size or self.x.shape[1] != len(self.feature_names):
             raise ArgumentError(
-                f"`x` has shape {self.x.shape}; it must be (obs, in) with at least one of each"
-            )
-        if self.x.shape[1] != len(self.feature_names):
-            raise ArgumentError(
-                f"`x` has {self.x.shape[1]} columns but `feature_names` names {len(self.feature_names)}: "
-                "give one name per column"
+                f"`x` has shape {self.x.shape}; it must be (obs, in), with at least one of each and a column for each "
+                f"of the {len(self.feature_names)} `feature_names`"
             )
         _check_finite("x", self.x)
+        classes, wanted = len(self.target_names), (self.num_obs, len(self.target_names))
         if self.task == "regression":
-            if self.y.ndim != 2 or self.y.shape != (self.num_obs, len(self.target_names)):
+            if self.y.shape != wanted:
                 raise ArgumentError(
-                    f"`y` has shape {self.y.shape}; with {self.num_obs} rows of `x` and {len(self.target_names)} "
-                    f"`target_names` it must be {(self.num_obs, len(self.target_names))} (regression)"
+                    f"`y` has shape {self.y.shape}; with {self.num_obs} rows of `x` and {classes} `target_names` it "
+                    f"must be {wanted} (regression)"
                 )
             _check_finite("y", self.y)
-        else:
-            if self.y.shape != (self.num_obs,) or not np.issubdtype(self.y.dtype, np.integer):
-                raise ArgumentError(
-                    f"`y` has shape {self.y.shape} and type {self.y.dtype}; with {self.num_obs} rows of `x` it must be "
-                    f"integer labels of shape {(self.num_obs,)} (classification)"
-                )
-            low, high = cast(int, self.y.min()), cast(int, self.y.max())
-            if low < 0 or high >= len(self.target_names):
-                raise ArgumentError(
-                    f"`y` has labels from {low} to {high}; with {len(self.target_names)} `target_names` they "
-                    f"must lie in 0 to {len(self.target_names) - 1}"
-                )
+        elif self.y.shape != wanted[:1] or not np.issubdtype(self.y.dtype, np.integer):
+            raise ArgumentError(
+                f"`y` has shape {self.y.shape} and type {self.y.dtype}; with {self.num_obs} rows of `x` it must be "
+                f"integer labels of shape {wanted[:1]} (classification)"
+            )
+        elif (low := int(self.y.min())) < 0 or self.y.max() >= classes:
+            raise ArgumentError(
+                f"`y` has labels from {low} to {int(self.y.max())}; with {classes} `target_names` they must lie in 0 "
+                f"to {classes - 1}"
+            )
         for field in ("x", "y"):
             view = getattr(self, field).view()
             view.flags.writeable = False

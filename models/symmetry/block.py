@@ -204,13 +204,6 @@ class Block[P: Part](ABC):
     def inverse(self, part: P, beside: np.ndarray | None) -> P:
         """The part that undoes one; `beside` as in `compose`, of the inverse."""
 
-    def read_part(self, read: Callable[[str], np.ndarray]) -> P:
-        """Rebuild a part from its arrays, which are asked for by name."""
-        like = self.identity((), 1)
-        items = like._asdict().items()
-        arrays: Any = [None if v is None else read(name).astype(v.dtype) for name, v in items]
-        return type(like)(*arrays)
-
     def of_variances(self, part: P) -> tuple[Block[Any], Part] | None:
         """Return how variances move: a block and its part, without signs and complements; None if they stay."""
         return None

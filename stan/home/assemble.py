@@ -1,4 +1,4 @@
-"""Put a CmdStan home together from the httpstan wheel, in the user's cache; list and remove such homes.
+"""Put a CmdStan home together from the httpstan wheel, in the user's cache.
 
 The wheel ships Stan's C++ headers, the libraries they need and ``stanc``. To these come a makefile and a command-line
 driver of our own (``stan/cmdstan``). The wheel's files are hard-linked into the home (copied where the cache is on
@@ -6,16 +6,18 @@ another file system), so that it outlives the environment the wheel was installe
 that it was made from (Stan, wheel, compiler, sources, flags); a change of any of these gives another folder.
 """
 
+from __future__ import annotations
+
 import errno
 import hashlib
 import json
 import os
 import platform
-import re
 import shutil
+import subprocess
 import sys
-from contextlib import suppress
 from dataclasses import dataclass
+from importlib import metadata, util
 from pathlib import Path
 
 from onebasin.base.cores import available_cores
@@ -25,38 +27,127 @@ from onebasin.base.files.writing import is_running, sweep, unfinished, working_f
 from onebasin.base.processes.children import run_guarded
 
 from .directory import (
-    FIELD,
     MARKER,
     Home,
     Progress,
     build_environment,
     building_lock,
     check_home_path,
-    digests,
     read_home,
-    read_marker,
 )
 from .errors import HomeBuildError
-from .toolchain import Toolchain, Wheel, find_parts, find_toolchain, find_wheel
 
-PART = "cmdstan"
-"""The folder of the user's cache in which they are."""
-
-_OURS = re.compile(r"cmdstan-.+-httpstan-.+-[0-9a-f]{10}")
-"""Names that `folder_name` gives; whatever else lies in the cache is somebody else's."""
+_PACKAGES = (
+    "`g++ make` (Debian, Ubuntu), `gcc-c++ make` (Fedora), `gxx make` (conda), or run "
+    "`xcode-select --install` (macOS)"
+)
 
 
 @dataclass(frozen=True)
-class AssembledHome:
-    """One home in the cache."""
+class Toolchain:
+    """The compiler and make that a home is built with."""
 
-    path: Path
-    stan: str
-    httpstan: str
-    compiler: str  # With its kind, as ``gcc 12.2.0``.
-    flag_sets: tuple[str, ...]  # Those that have a driver, as ``default`` or ``threads``.
-    size: int  # Bytes on disk; files shared with the wheel by a hard link count in full.
-    current: bool  # It belongs to the present compiler and wheel, so that it would be used now.
+    compiler: str
+    kind: str
+    version: str
+    make: str
+
+
+@dataclass(frozen=True)
+class Wheel:
+    """The installed httpstan wheel."""
+
+    folder: Path
+    version: str
+    stan_version: str
+
+
+def find_toolchain() -> Toolchain:
+    """Find the C++ compiler (``CXX``, else g++, clang++, c++) and GNU make (``MAKE``, else make)."""
+    if platform.system() == "Windows":
+        raise HomeBuildError(
+            "onebasin cannot assemble CmdStan on Windows: run `install_cmdstan --compiler`, or use WSL."
+        )
+    names = [os.environ["CXX"]] if os.environ.get("CXX") else ["g++", "clang++", "c++"]
+    compiler = next((name for name in names if shutil.which(name.split()[0])), None)
+    make = os.environ.get("MAKE") or "make"
+    missing = [" or ".join(names)] if compiler is None else []
+    if not shutil.which(make):
+        missing.append(make)
+    if missing or compiler is None:
+        raise HomeBuildError(
+            f"Not found: {' and '.join(missing)}. CmdStan needs a C++17 compiler and GNU make: install {_PACKAGES}."
+        )
+    words = compiler.split()
+    kind = "clang" if "clang" in _first_words([*words, "--version"]).lower() else "gcc"
+    flag = "-dumpversion" if kind == "clang" else "-dumpfullversion"
+    return Toolchain(compiler, kind, _first_words([*words, flag]).strip(), make)
+
+
+def find_wheel() -> Wheel:
+    """Find the installed httpstan wheel, without importing it, and all in it that a home is made from."""
+    spec = util.find_spec("httpstan")
+    if spec is None or spec.origin is None:
+        raise HomeBuildError(f"CmdStan is not installed: {how_to_install()}.")
+    advice = "Install it again with `pip install --force-reinstall httpstan`."
+    folder = Path(spec.origin).parent
+    for needed in ("stanc", "lib", "include/stan/version.hpp", "include/stan/services"):
+        if not (folder / needed).exists():
+            raise HomeBuildError(f"The package httpstan in `{folder}` has no {needed}. {advice}")
+    header = (folder / "include/stan/version.hpp").read_text()
+    numbers = [
+        next(line.split()[-1] for line in header.splitlines() if line.startswith(f"#define {word}"))
+        for word in ("STAN_MAJOR", "STAN_MINOR", "STAN_PATCH")
+    ]
+    return Wheel(folder, metadata.version("httpstan"), ".".join(numbers))
+
+
+def find_parts() -> tuple[Toolchain, Wheel]:
+    """Find all that a home is assembled with and from; the message names all that is missing."""
+    try:
+        wheel = find_wheel()
+    except HomeBuildError as error:
+        if util.find_spec("httpstan") is not None or not _has_wheels() or compiler_and_make():
+            raise
+        raise HomeBuildError(
+            f"CmdStan is not installed: {how_to_install()}, and install {_PACKAGES}."
+        ) from error
+    return find_toolchain(), wheel
+
+
+def how_to_install() -> str:
+    """Say how CmdStan is installed on this platform, as the end of a sentence."""
+    if _has_wheels():
+        return "run `pip install 'onebasin[cmdstan]'`"
+    if platform.system() == "Windows":
+        return "run `install_cmdstan --compiler`"
+    return "run `install_cmdstan`, which needs a C++17 compiler and GNU make"
+
+
+def compiler_and_make() -> bool:
+    """Tell whether a compiler and make are on the path."""
+    try:
+        find_toolchain()
+    except HomeBuildError:
+        return False
+    return True
+
+
+def _has_wheels() -> bool:
+    """Tell whether httpstan has wheels for this platform; pyproject.toml has the same rule."""
+    return (platform.system(), platform.machine()) in (("Linux", "x86_64"), ("Darwin", "arm64"))
+
+
+def _first_words(command: list[str]) -> str:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise HomeBuildError(f"`{' '.join(command)}` does not run: {error}.") from error
+    return done.stdout
+
+
+PART = "cmdstan"
+"""The folder of the user's cache in which they are."""
 
 
 def default_cache() -> Path:
@@ -96,56 +187,6 @@ def sources() -> Path:
 def is_complete(path: Path) -> bool:
     """Tell whether a folder is a home whose build came to its end."""
     return os.path.isfile(path / MARKER)  # unlike Path.is_file, false where it may not look
-
-
-def assembled_homes() -> list[AssembledHome]:
-    """List the homes in the cache whose build was completed, in the order of their names."""
-    current = assembled_path()
-    homes = []
-    for path in sorted(default_cache().glob("cmdstan-*")):
-        facts = read_marker(path) if is_complete(path) else None
-        if not facts or not {"toolchain", "stan", "httpstan"} <= facts.keys():  # it is damaged
-            continue
-        builds = sorted((path / "build").iterdir()) if (path / "build").is_dir() else []
-        tools = facts["toolchain"]
-        home = AssembledHome(
-            path=path,
-            stan=facts["stan"],
-            httpstan=facts["httpstan"],
-            compiler=f"{tools['kind']} {tools['version']}",
-            flag_sets=tuple(folder.name for folder in builds if (folder / "engines.o").exists()),
-            size=sum(file.stat().st_size for file in path.rglob("*") if file.is_file()),
-            current=path == current,
-        )
-        homes.append(home)
-    return homes
-
-
-def remove(*, keep_current: bool = False) -> list[Path]:
-    """Delete assembled homes with their logs, and what killed builds left; return the folders that are gone.
-
-    Programs that were compiled with a home stop working, since they load a library from there. A home that somebody is
-    building at this moment is left alone; `keep_current` spares the one of the present compiler and wheel.
-    """
-    from filelock import FileLock, Timeout
-
-    root = default_cache()
-    spared = assembled_path() if keep_current else None
-    names = {entry.name.lstrip(".").removesuffix(".lock") for entry in root.glob("*.lock")}
-    names |= {entry.name for entry in root.glob("cmdstan-*") if entry.is_dir()}
-    removed: list[Path] = []
-    for name in sorted(filter(_OURS.fullmatch, names)):
-        if root / name == spared:
-            continue
-        # The lock stays: somebody may have opened it to wait, and would then hold a file that is no more.
-        with suppress(Timeout), FileLock(root / f"{name}.lock", timeout=0):
-            folders = [root / name, *sorted(root.glob(f".{name}.*"))]
-            gone = [folder for folder in folders if folder.is_dir() and not folder.is_symlink()]
-            for folder in gone:
-                shutil.rmtree(folder)
-            (root / f"{name}.log").unlink(missing_ok=True)
-            removed += gone
-    return removed
 
 
 _FREE_BYTES = 1_500_000_000
@@ -272,7 +313,6 @@ def _build(partial: Path, target: Path, order: _Order) -> None:
         "toolchain": vars(order.toolchain),
         "httpstan": wheel.version,
         "stan": wheel.stan_version,
-        FIELD: digests(partial),
     }
     (partial / MARKER).write_text(json.dumps(facts, indent=2) + "\n")
 

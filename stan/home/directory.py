@@ -1,8 +1,4 @@
-"""A CmdStan directory: its place and version, whether it is whole, and the environment of a build with it.
-
-A makefile with a version makes a folder a CmdStan directory; a copy that broke off, a release that was never built and
-an assembly that lost a file have one too. The digests of an assembled home lie in its marker: of the translator, the
-tools, the libraries and the objects of the driver. Not of the headers: they are read again at every compilation.
+"""A CmdStan directory: its place and version, whether it works, and the environment of a build with it.
 
 Everything that `make`, `stanc` and the compiler are started with comes from here. The environment goes through but for
 what an outer `make` left in it for its own children, and for what would change how a program is translated: `MAKEFLAGS`
@@ -13,8 +9,6 @@ program does, they are part of its key in the cache (`build_flags`).
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import re
 import string
@@ -23,9 +17,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-from .errors import CmdStanNotFound, HomeBuildError
+from .errors import CmdStanNotFound
 
 Origin = Literal["CMDSTAN", "cmdstanpy default", "conda", "assembled"]
 Progress = Callable[[str], None]
@@ -79,17 +73,6 @@ def read_home(path: Path, origin: Origin) -> Home:
     if os.path.isfile(path / MARKER):
         origin = "assembled"  # `activate` has set CMDSTAN to our own
     return Home(path.absolute(), (major, minor, patch), origin)
-
-
-def read_marker(path: Path) -> dict[str, Any] | None:
-    """Read the marker of a home of our own; empty where there is none, None where it is damaged."""
-    try:
-        facts = json.loads((path / MARKER).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError):
-        return None
-    return facts if isinstance(facts, dict) else None
 
 
 @contextmanager
@@ -170,11 +153,6 @@ def check_home_path(path: Path, origin: str) -> None:
         )
 
 
-FIELD = "files"
-"""The marker's field for the digests; homes of earlier versions do not have it."""
-
-_PATTERNS = ("bin/*", "lib/*", "driver/*", "build/**/*.o", "makefile")
-
 TIMEOUT = 60.0
 """Seconds that a tool may take to say its version."""
 
@@ -210,27 +188,3 @@ def cannot_run(command: Sequence[str], *, stdin: str = "") -> str:
         words = (done.stderr or done.stdout).strip().splitlines()
         return f"ends with code {done.returncode}" + (f" ({words[0][:120]})" if words else "")
     return ""
-
-
-def digests(home: Path) -> dict[str, str]:
-    """Give the SHA-256 of each file that a home is run from, by its place in the home."""
-    files = sorted({path for pattern in _PATTERNS for path in home.glob(pattern) if path.is_file()})
-    return {path.relative_to(home).as_posix(): _digest(path) for path in files}
-
-
-def check_whole(home: Path) -> None:
-    """Refuse an assembled home with a file that is not what it was when it was built; others say nothing of theirs."""
-    facts = read_marker(home)
-    found = None if facts is None else facts.get(FIELD, {})
-    for name, digest in (found if isinstance(found, dict) else {MARKER: ""}).items():
-        path = home / name
-        if not path.is_file() or _digest(path) != digest:
-            raise HomeBuildError(
-                f"The CmdStan home {home} is damaged ({name} is not what was built); build it again with "
-                "`onebasin cmdstan build --force`."
-            )
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

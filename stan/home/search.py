@@ -19,10 +19,9 @@ from pathlib import Path
 
 from onebasin.base.files.writing import sweep, working_folder
 
-from .assemble import assemble, assembled_path, is_complete, run_make
+from .assemble import assemble, assembled_path, find_parts, find_toolchain, is_complete, run_make
 from .directory import Home, Origin, Progress, building_lock, read_home
 from .errors import CmdStanNotFound, HomeBuildError
-from .toolchain import find_parts, find_toolchain
 
 _FOLDER = re.compile(r"^cmdstan-(\d+)\.(\d+)\.(\d+)(?:-rc(\d+))?$")
 

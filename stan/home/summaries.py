@@ -25,20 +25,20 @@ LARGEST_RHAT = 1.01499
 
 
 @dataclass(frozen=True)
-class _Draws:
+class _ChainDraws:
     names: tuple[str, ...]
     values: rhat_ess.Rows  # (column, chain, draw)
     depths: tuple[int, ...]  # Tree-depth limit of each chain.
     seconds: float  # Sampling time of all chains; NaN if a file does not say it.
 
 
-def _read(paths: Sequence[str]) -> _Draws:
+def _read(paths: Sequence[str]) -> _ChainDraws:
     files = [ChainFile.of(Path(path)) for path in paths]
     for file in files:
         file.check()
     check_together(files)
     values = [np.concatenate(list(file.tables()))[file.skipped :] for file in files]
-    return _Draws(
+    return _ChainDraws(
         files[0].columns,
         np.moveaxis(np.stack(values), -1, 0),
         tuple(file.header.count("max_depth") or 10 for file in files),
@@ -84,22 +84,11 @@ def stansummary(arguments: Sequence[str]) -> int:
     parser.add_argument("-p", "--percentiles", default="5,50,95", help="by default 5,50,95")
     parser.add_argument("-s", "--sig_figs", type=int, choices=range(1, 19), metavar="1..18")
     parser.add_argument("-c", "--csv_filename", help="file to which the table is written too")
-    parser.add_argument("-i", "--include_param", action="append", help="a column; repeatable")
     given = parser.parse_args(arguments)
-    try:
-        places = {word: float(word) / 100 for word in given.percentiles.split(",") if word.strip()}
-    except ValueError:
-        parser.error(f"--percentiles is {given.percentiles}: give numbers from 0 to 100.")
-    if not all(0 < place < 1 for place in places.values()):
-        parser.error(f"--percentiles is {given.percentiles}: give numbers from 0 to 100.")
+    places = {word: float(word) / 100 for word in given.percentiles.split(",") if word.strip()}
     draws = _read(given.files)
     order = _index_last_fastest(draws.names)
     names = [_in_brackets(draws.names[place]) for place in order]
-    if given.include_param:
-        if unknown := [name for name in given.include_param if name not in names]:
-            parser.error(f"--include_param: there is no column {unknown[0]}.")
-        order = [p for p, name in zip(order, names, strict=True) if name in given.include_param]
-        names = [name for name in names if name in given.include_param]
     rows = draws.values[order]
     flat = rows.reshape(len(rows), -1)
     varies = _varying(rows)
@@ -136,36 +125,30 @@ def diagnose(arguments: Sequence[str]) -> int:
     parser.add_argument("files", nargs="+", metavar="FILE")
     draws = _read(parser.parse_args(arguments).files)
     checks = [*_sampler_checks(draws), *_convergence_checks(draws)]
-    text = "\n".join(f"{heading}{wrong or fine}" for heading, wrong, fine in checks)
-    none = "" if any(wrong for _, wrong, _ in checks) else ", no problems detected"
+    text = "\n".join(wrong or fine for wrong, fine in checks)
+    none = "" if any(wrong for wrong, _ in checks) else ", no problems detected"
     sys.stdout.write(f"{text}\nProcessing complete{none}.\n")
     return 0
 
 
-def _sampler_checks(draws: _Draws) -> Iterator[tuple[str, str, str]]:
-    """Yield a heading, what is wrong (empty if nothing is), and what is said otherwise."""
+def _sampler_checks(draws: _ChainDraws) -> Iterator[tuple[str, str]]:
+    """Yield what is wrong with the sampler, empty if nothing is, and what is said otherwise."""
     own = dict(zip(draws.names, draws.values, strict=True))
     if (depths := own.get("treedepth__")) is not None:
-        hit = [(depths[c] >= limit).sum() for c, limit in enumerate(draws.depths)]
-        wrong = ""
-        for limit in sorted({*draws.depths}):
-            count = sum(int(n) for n, of in zip(hit, draws.depths, strict=True) if of == limit)
-            wrong += (
-                f"{_share(count, depths.size)} transitions hit the maximum treedepth limit of {limit}, or 2^{limit} "
-                "leapfrog steps.\nTrajectories that are prematurely terminated due to this limit will result in slow "
-                "exploration.\nFor optimal performance, increase this limit.\n"
-            ) * bool(count)
-        fine = "Treedepth satisfactory for all transitions.\n"
-        yield "Checking sampler transitions treedepth.\n", wrong, fine
+        hit = sum(int((of >= most).sum()) for of, most in zip(depths, draws.depths, strict=True))
+        most = max(draws.depths)
+        wrong = (
+            f"{_share(hit, depths.size)} transitions hit the maximum treedepth limit of {most}, or 2^{most} leapfrog "
+            "steps, which makes exploration slow.\nIncrease this limit.\n"
+        )
+        yield wrong * bool(hit), "Treedepth satisfactory for all transitions.\n"
     if (divergent := own.get("divergent__")) is not None:
         count = int(np.count_nonzero(divergent))
         wrong = (
-            f"{_share(count, divergent.size)} transitions ended with a divergence.\nThese divergent transitions "
-            "indicate that HMC is not fully able to explore the posterior distribution.\nTry increasing adapt delta "
-            "closer to 1.\nIf this doesn't remove all divergences, try to reparameterize the model.\n"
-        ) * bool(count)
-        fine = "No divergent transitions found.\n"
-        yield "Checking sampler transitions for divergences.\n", wrong, fine
+            f"{_share(count, divergent.size)} transitions ended with a divergence: HMC cannot fully explore the "
+            "posterior distribution.\nTry increasing adapt delta closer to 1, else reparameterize the model.\n"
+        )
+        yield wrong * bool(count), "No divergent transitions found.\n"
     if (energy := own.get("energy__")) is not None:
         flat, wrong = energy.ravel(), ""  # one chain after the other, as CmdStan has them
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -174,43 +157,43 @@ def _sampler_checks(draws: _Draws) -> Iterator[tuple[str, str, str]]:
             wrong = "The E-BFMI cannot be computed: the energies do not vary, or are not finite.\n"
         elif value < LEAST_EBFMI:
             wrong = (
-                f"The E-BFMI, {value:.2f}, is below the nominal threshold of {LEAST_EBFMI:.2f} which suggests that HMC "
-                "may have trouble exploring the target distribution.\nIf possible, try to reparameterize the model.\n"
+                f"The E-BFMI, {value:.2f}, is below the nominal threshold of {LEAST_EBFMI:.2f}: HMC may have trouble "
+                "exploring the target distribution.\nIf possible, reparameterize the model.\n"
             )
-        heading = "Checking E-BFMI - sampler transitions HMC potential energy.\n"
-        yield heading, wrong, "E-BFMI satisfactory.\n"
+        yield wrong, "E-BFMI satisfactory.\n"
 
 
 def _share(count: int, of: int) -> str:
     return f"{count} of {of} ({100 * count / of:.2f}%)"
 
 
-def _convergence_checks(draws: _Draws) -> Iterator[tuple[str, str, str]]:
+def _convergence_checks(draws: _ChainDraws) -> Iterator[tuple[str, str]]:
     named = [place for place, name in enumerate(draws.names) if "__" not in name]
     rows = draws.values[named]
     varies = _varying(rows)
-    names = [draws.names[place] for place, kept in zip(named, varies, strict=True) if kept]
-    found = rhat_ess.diagnostics(rows[varies])
-    halves = np.reshape(
-        rows[varies][..., : rows.shape[2] // 2 * 2], (len(names), -1, rows.shape[2] // 2)
-    )
-    rhat = found.rhat if rows.shape[1] > 1 else rhat_ess.rhat(halves)
-    ess = np.minimum(found.ess_bulk, found.ess_tail) / rows[0].size if len(rows) else rhat
-    low = [name for name, few in zip(names, ess < LEAST_ESS_PER_DRAW, strict=True) if few]
+    names = np.array(draws.names, dtype=object)[named][varies]
+    rows = rows[varies]
+    found = rhat_ess.diagnostics(rows)
+    rhat = found.rhat
+    if rows.shape[1] == 1:  # of the halves of a single chain
+        half = rows.shape[2] // 2
+        rhat = rhat_ess.rhat(rows[..., : 2 * half].reshape(len(rows), 2, half))
+    few = np.minimum(found.ess_bulk, found.ess_tail) < LEAST_ESS_PER_DRAW * rows[:1].size
     wrong = (
         f"The following parameters had fewer than {LEAST_ESS_PER_DRAW} effective draws per transition:\n  "
-        f"{', '.join(low)}\nSuch low values indicate that the effective sample size estimators may be biased high and "
-        "actual performance may be substantially lower than quoted.\n"
-    ) * bool(low)
+        f"{', '.join(names[few])}\nTheir effective sample sizes may be estimated too high.\n"
+    )
     fine = "Rank-normalized split effective sample size satisfactory for all parameters.\n"
-    yield "", wrong, fine
-    high = [name for name, much in zip(names, rhat > LARGEST_RHAT, strict=True) if much]
+    yield wrong * bool(few.any()), fine
+    much = rhat > LARGEST_RHAT
     wrong = (
-        f"The following parameters had rank-normalized split R-hat greater than 1.01:\n  {', '.join(high)}\n"
-        "Such high values indicate incomplete mixing and biased estimation.\nYou should consider regularizing your "
-        "model with additional prior information or a more effective parameterization.\n"
-    ) * bool(high)
-    yield "", wrong, "Rank-normalized split R-hat values satisfactory for all parameters.\n"
+        f"The following parameters had rank-normalized split R-hat greater than 1.01:\n  {', '.join(names[much])}\n"
+        "Chains have not mixed, and estimates are biased: give more prior information, or reparameterize the model.\n"
+    )
+    yield (
+        wrong * bool(much.any()),
+        "Rank-normalized split R-hat values satisfactory for all parameters.\n",
+    )
 
 
 TOOLS = {"stansummary": stansummary, "diagnose": diagnose}

@@ -60,7 +60,7 @@ def main(words: Sequence[str] = ()) -> int:
 def _run(program: Path, arguments: Arguments) -> None:
     method, out = arguments.values["method"], arguments.output
     if method == "check":
-        from .check import check
+        from .model import check
 
         out.write_text(json.dumps(check(program, arguments)), encoding="utf-8")
         return

@@ -184,17 +184,3 @@ def _expanded(path: Path, folder: Path, includes: frozenset[Path]) -> str:
 
     text = path.read_bytes().decode("utf-8", errors="replace")
     return _INCLUDE.sub(put, text)
-
-
-def without_foreign_lines(words: str, path: Path) -> str:
-    """Give a compiler's words; on a file from outside the program's folder where the fault is, and no line of it."""
-    named = re.search(r"'([^'\n]+)'", words)
-    if named is None or named[1] == path.name:
-        return words
-    file = (path.parent / named[1]).resolve()
-    if file.is_relative_to(path.parent.resolve()):
-        return words
-    head = " ".join(words.partition("---")[0].split()).removesuffix(":")
-    return (
-        f"{head}.\nNo line of that file is shown, as it lies outside the program's folder: {file}."
-    )

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
-import json
 import platform
 import re
 import subprocess
@@ -22,13 +21,14 @@ from pathlib import Path
 from onebasin.base.files.cache import make_user_cache
 from onebasin.base.files.writing import working_folder
 
+from ..home.assemble import find_toolchain
 from ..home.directory import building_lock
 from ..home.errors import HomeBuildError
-from ..home.toolchain import find_toolchain
 
 SOURCE = Path(__file__).with_name("calls.c")
 BUILT = SOURCE.with_name("built")
-RECORD = BUILT / "record.json"
+SUMS = BUILT / "SHA256SUMS"
+"""Digests of the binaries, and of the source that they were built from; see the Makefile."""
 FLAGS = ("-O2", "-shared", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off", "-fno-math-errno")
 """For every compiler. Without contraction, all platforms round in the same places."""
 FUNCTIONS = (
@@ -83,7 +83,7 @@ def load() -> ctypes.CDLL:
     """
     file = binary_file()
     digest = hashlib.sha256(SOURCE.read_bytes()).hexdigest()
-    if file.is_file() and json.loads(RECORD.read_text(encoding="utf-8"))["source"] == digest:
+    if file.is_file() and f"{digest}  {SOURCE.name}" in SUMS.read_text(encoding="utf-8"):
         try:
             return _declared(file)
         except OSError:  # a C library other than the one that it was linked for

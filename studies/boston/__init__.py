@@ -4,8 +4,8 @@ Pourzanjani, Jiang and Petzold 2017, "Improving the identifiability of neural ne
 4.2, Tables 1 and 2.
 """
 
-from .. import lab
+from ..lab.study import Study
 from .design import cells, configure, target
 from .measures import TABLES, measure
 
-STUDY = lab.Study(configure, cells, target, measure, TABLES)
+STUDY = Study(configure, cells, target, measure, TABLES)

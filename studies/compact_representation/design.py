@@ -11,7 +11,8 @@ from onebasin.models import BayesianNetwork, NetworkTarget
 from onebasin.models.symmetry.blocks import Exchangeable, Symmetry, blocks_of
 from onebasin.truth.problems.images import Images, classifier, image_split
 
-from ..lab import Cell, Options
+from ..lab.study import Cell
+from ..options import Options
 
 NAME = "compact-representation"
 
@@ -88,20 +89,25 @@ class CompactConfig:
 # fmt: off
 QUICK = CompactConfig(
     seed=0,
-    size=Size("digits", side=8, hidden=16, train=1000),
+    size=Size("digits", side=8, hidden=8, train=500),
+    hmc=Hmc(chains=2, warmup=100, draws=100, trajectory_length=0.5, metric="unit", init_radius=1.0),
+    ensemble=Ensemble(members=5, epochs=50, batch_size=100, learning_rate=0.01),
+    advi=Advi(iterations=500, gradient_samples=8, learning_rate=0.02, tolerance=1e-5),
+    distillation=DistillationSettings(iterations=300, learning_rate=0.03, initial_sd=1.0),
+    pairs=PairSettings(20, 50, 0.01, runs=2, swaps=(0, 4, 7)),
+    draws=200,
+)
+DEFAULT = CompactConfig(
+    seed=0,
+    size=Size("mnist-5k", side=14, hidden=32, train=2000),
     hmc=Hmc(chains=4, warmup=400, draws=500, trajectory_length=1.5, metric="unit", init_radius=1.0),
     ensemble=Ensemble(members=20, epochs=200, batch_size=100, learning_rate=0.01),
     advi=Advi(iterations=4000, gradient_samples=8, learning_rate=0.02, tolerance=1e-5),
     distillation=DistillationSettings(iterations=8000, learning_rate=0.03, initial_sd=1.0),
-    pairs=PairSettings(60, 50, 0.01, runs=5, swaps=(0, 2, 5, 8, 11, 15)),
-)
-DEFAULT = replace(
-    QUICK,
-    size=Size("mnist-5k", side=14, hidden=32, train=2000),
     pairs=PairSettings(60, 50, 0.01, runs=5, swaps=(0, 4, 8, 16, 24, 31)),
 )
 FULL = replace(
-    QUICK,
+    DEFAULT,
     size=Size("mnist", side=28, hidden=512, train=None),
     hmc=Hmc(
         chains=1, warmup=200, draws=1000, trajectory_length=0.5, metric="unit", init_radius=0.05, dtype="float32",

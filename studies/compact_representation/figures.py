@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 
 from onebasin.analysis.plots import style
 
-from ..lab import Frames, Outcomes
+from ..lab.study import Frames, Outcomes
 from .design import CompactConfig
 
 PANEL = (3.1, 2.5)  # Width and height of a panel, in inches.

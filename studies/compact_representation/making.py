@@ -23,8 +23,8 @@ from onebasin.models.data import Dataset
 from onebasin.posteriors import schema
 from onebasin.truth.problems.images import image_split
 
-from ..lab import Cell, Context
 from ..lab.run import sample
+from ..lab.study import Cell, Context
 from ..networks import halves, prior_draws, tree_of
 from . import design
 from .design import Distilling, RowSettings, network
@@ -194,6 +194,6 @@ def make_aligned(
         draws = prior_draws(model, tree["posterior"].to_dataset(), cell.seed)
         prior = tree_of({"posterior": draws}, {schema.MODEL: tree.attrs[schema.MODEL]})
         both = {"ratio": alignment, "prior_ratio": align(prior, symmetry, **how)}
-        ratios = {n: switching(each, lags=(1,), noise=False).ratio for n, each in both.items()}
+        ratios = {n: switching(each, noise=False).ratio for n, each in both.items()}
         out.attrs["switching"] = json.dumps(ratios)
     return out

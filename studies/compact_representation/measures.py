@@ -21,7 +21,7 @@ from onebasin.analysis.predictive.scores import (
 )
 from onebasin.truth.problems.images import image_split
 
-from ..lab import Frames, Outcomes, Row, Summary, frame_of, select
+from ..lab.study import Frames, Outcomes, Row, Summary, frame_of, select
 from .design import RULES, CompactConfig, Representation, rows
 from .making import SD_EDGES
 

@@ -11,7 +11,7 @@ from scipy.stats import wasserstein_distance
 
 from onebasin.analysis.alignment import align
 from onebasin.analysis.compare.compare import compare
-from onebasin.analysis.compare.comparison import FLOOR
+from onebasin.analysis.compare.comparison import BASELINE
 from onebasin.analysis.diagnostics.diagnose import diagnose
 from onebasin.analysis.diagnostics.result import Diagnosis
 from onebasin.inference import advi, log_density, nuts, symmetrised_vi
@@ -22,7 +22,7 @@ SEED = 1
 NOISE = 0.2
 TRAIN, TEST, POINTS = 60, 500, 10
 HIDDEN = 2
-REFERENCE, BASELINE = "NUTS", "baseline: NUTS, half and half"
+REFERENCE, HALVES = "NUTS", "baseline: NUTS, half and half"
 
 
 @dataclass(frozen=True)
@@ -108,9 +108,9 @@ def scores(posteriors: Mapping[str, xr.DataTree]) -> Iterator[tuple[str, Score]]
     reference = align(posteriors[REFERENCE])
     nuts_draws = _columns(reference.posterior)
     half = len(nuts_draws) // 2
-    for name in (*posteriors, FLOOR):
+    for name in (*posteriors, BASELINE):
         first, second = nuts_draws, nuts_draws
-        if name == FLOOR:
+        if name == BASELINE:
             first, second = nuts_draws[:half], nuts_draws[half:]
         elif name != REFERENCE:
             second = _columns(align(posteriors[name], reference=reference).posterior)
@@ -118,7 +118,7 @@ def scores(posteriors: Mapping[str, xr.DataTree]) -> Iterator[tuple[str, Score]]
         pairs = zip(first.T, second.T, strict=True)
         apart = [wasserstein_distance(a, b) / a.std() for a, b in pairs]  # in sds of the first
         score = Score(row["mean_distance"], float(np.mean(apart)), row["coverage_95"])
-        yield (BASELINE if name == FLOOR else name), score
+        yield (HALVES if name == BASELINE else name), score
 
 
 def _columns(posterior: xr.DataTree) -> np.ndarray:

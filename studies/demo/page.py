@@ -17,10 +17,10 @@ from onebasin.analysis.page.page import (
     Stats,
 )
 from onebasin.analysis.plots.labels import plot_aligned
+from onebasin.analysis.plots.posteriors import Subject
 from onebasin.analysis.report.provenance import definitions_of, describe_run
 from onebasin.analysis.report.sections.predictions import bands
 from onebasin.analysis.report.sections.several import marginals
-from onebasin.analysis.plots.posteriors import Subject
 from onebasin.base.table import Column, Table
 from onebasin.posteriors.view import as_view
 

@@ -5,12 +5,13 @@ frames, as they are recorded), `tables.md` and figures. Every file appears whole
 of each cell, the fingerprint of all that decides its draws, the marks of its inputs included: so a run that is repeated
 makes what is missing or changed.
 
-An error before the making (data that are missing, no CmdStan) stops the study; one of the making is `Broken`, and tried
-again; `CellFailed` and `AdviFailed` are results.
+An error before the making (data that are missing, no CmdStan) stops the study. An `InferenceError` of the making is a
+result; any other error breaks the making off, which is tried again.
 """
 
 from __future__ import annotations
 
+import fnmatch
 import hashlib
 import json
 import re
@@ -21,74 +22,64 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from fnmatch import filter as filter_names
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import pandas as pd
 
 from onebasin import inference
 from onebasin.base import cores, errors, run_log
 from onebasin.base.errors import StudyError, TaskError, WriteError
-from onebasin.base.files import locks, netcdf, seal, writing
+from onebasin.base.files import netcdf, writing
 from onebasin.base.jsonable import json_safe, json_text
 from onebasin.base.processes.tasks import run_tasks
 from onebasin.base.table import table_to_markdown
 from onebasin.inference.contracts.method import Method, as_dict
 from onebasin.inference.methods import as_word
-from onebasin.inference.runs import checkpoint, fingerprint, posterior, provenance
+from onebasin.inference.runs import checkpoint, fingerprint, origin, posterior
 from onebasin.posteriors import schema
 
-from .study import Cell, CellFailed, Context, Outcomes, Study
-from .tables import Frames, frame_of, tables_of
+from .study import Cell, Context, Frames, Outcomes, Study, frame_of, tables_of
 
 if TYPE_CHECKING:
     import xarray as xr
 
-
 RESULTS = Path(__file__).parents[1] / "results"
 """The folder of recorded results."""
-
-
-class Broken(errors.OnebasinError, RuntimeError):
-    """A making that was broken off by an error, which may not come again; `trace` says where in the code."""
-
-    trace = ""
+Say = Callable[[str], None]
 
 
 def make_cell(
-    study: tuple[Any, Any], config: Any, cell: Cell, folder: Path, progress: bool
+    study: tuple[Any, Any], config: Any, folder: Path, progress: bool, cell: Cell
 ) -> float | str:
-    """Make a cell's posterior, and return its seconds; or why there is none.
+    """Make a cell's posterior by the study's `target` and `make`, and return its seconds; or why there is none.
 
-    `study` are its functions `target` and `make`; all machines see the folder. An error that broke the making off is
-    `Broken`; a full disk is a `WriteError`.
+    All machines see the folder. An error that broke the making off is a `TaskDied` with a note of where; a full disk is
+    a `WriteError`.
     """
     if not folder.is_dir():
         raise TaskError(
             f"A worker does not see {folder}; give `--out` a folder that all machines share."
         )
-    (target_of, make), path, chains = (
-        study,
-        folder / f"{cell.key}.nc",
-        folder / f"{cell.key}.chains",
-    )
+    path, *inputs = (folder / f"{key}.nc" for key in (cell.key, *cell.inputs))
+    (target_of, make), chains = study, path.with_suffix(".chains")
     path.unlink(missing_ok=True)
-    if not all((folder / f"{key}.nc").exists() for key in cell.inputs):
+    if not all(file.exists() for file in inputs):
         return "an input failed"
     target = target_of(config, cell)
     start = time.perf_counter()
     try:
-        inputs = tuple(posterior.open_posterior(folder / f"{key}.nc") for key in cell.inputs)
-        context = Context(target, chains, progress, inputs)
+        context = Context(target, chains, progress, tuple(map(posterior.open_posterior, inputs)))
         tree = make(config, cell, context) if make else sample(cell, context)
         seconds = tree.attrs.setdefault(schema.WALL_TIME, time.perf_counter() - start)
         netcdf.write_tree(tree, path)
-    except (errors.AdviFailed, CellFailed) as error:
+    except errors.InferenceError as error:
         return str(error)
     except (WriteError, errors.RunCancelled):
         raise
     except Exception as error:
-        broken = Broken(errors.error_in_words(error))
-        broken.trace = traceback.format_exc()
+        broken = errors.TaskDied(errors.error_in_words(error))
+        broken.add_note(traceback.format_exc())
         raise broken from error
     checkpoint.remove(chains)
     return float(seconds)
@@ -106,7 +97,7 @@ def sample(cell: Cell, context: Context, method: Method | None = None, **how: An
 
 def only(
     cells: Sequence[Cell], patterns: Sequence[str] | None, there: Iterable[str] = ()
-) -> list[Cell]:
+) -> dict[str, Cell]:
     """Take the cells whose keys match a pattern, such as ``split03.*``, their inputs, and those that were made before.
 
     Without patterns all are taken. A pattern that matches no cell is a `StudyError`.
@@ -114,7 +105,7 @@ def only(
     keys = [cell.key for cell in cells]
     kept = set(keys if patterns is None else there)
     for pattern in patterns or ():
-        if not (named := filter_names(keys, pattern)):
+        if not (named := fnmatch.filter(keys, pattern)):
             raise StudyError(
                 f"`--only` is {pattern!r}, which is the key of none of the {len(keys)} cells: name some such as "
                 f"{', '.join(keys[:3])}; * stands for any text."
@@ -123,26 +114,22 @@ def only(
     for cell in reversed(cells):  # inputs come before the cells that need them
         if cell.key in kept:
             kept.update(cell.inputs)
-    return [cell for cell in cells if cell.key in kept]
+    return {cell.key: cell for cell in cells if cell.key in kept}
 
 
-def marks_of(
-    study: Study, config: Any, cells: Iterable[Cell], say: Callable[[str], None]
-) -> dict[str, str | None]:
-    """Hash everything that decides each cell's posterior; None where that cannot be known."""
-    marks: dict[str, str | None] = {}
-    for cell in cells:
-        deciding = {name: getattr(cell, name) for name in ("engine", "method", "settings", "seed")}
-        deciding["inputs"] = [marks[key] for key in cell.inputs]
-        target = study.target(config, cell)
-        if target is not None:
-            symmetry = schema.encode_symmetry(target.symmetry)
-            deciding |= {"symmetry": symmetry, "dims": dict(target.dims)}
-        known = all(deciding["inputs"])
-        marks[cell.key] = (
-            fingerprint.fingerprint(target, progress=say, **deciding) if known else None
-        )
-    return marks
+def mark_of(
+    study: Study, config: Any, cell: Cell, marks: Mapping[str, str | None], say: Say
+) -> str | None:
+    """Hash all that decides a cell's posterior, with the marks of its inputs; None where that cannot be known."""
+    deciding = {name: getattr(cell, name) for name in ("engine", "method", "settings", "seed")}
+    deciding["inputs"] = [marks[key] for key in cell.inputs]
+    if not all(deciding["inputs"]):
+        return None
+    target = study.target(config, cell)
+    if target is not None:
+        symmetry = schema.encode_symmetry(target.symmetry)
+        deciding |= {"symmetry": symmetry, "dims": dict(target.dims)}
+    return fingerprint.fingerprint(target, progress=say, **deciding)
 
 
 def run_cells(
@@ -151,7 +138,7 @@ def run_cells(
     run: Run,
     *,
     progress: bool = False,
-    say: Callable[[str], None] = lambda line: None,
+    say: Say = lambda line: None,
     scheduler: str | None = None,
     workers: int | None = None,
     retries: int = 1,
@@ -163,20 +150,19 @@ def run_cells(
     default as many as the cores suffice for, with as many cores each as a cell has chains. Where that is one, cells are
     made in this process. A cell that an error breaks off is tried `retries` times again.
 
-    Failures do not stop a study: of variational fits, of cells that `make` gave up, of cells whose input failed, and of
-    those that errors broke off as often as they were tried. `Interrupted` on Ctrl-C, and a `StudyError` where a file
-    cannot be written or no worker can make cells, say what is kept.
+    Cells that fail do not stop a study. `Interrupted` on Ctrl-C, and a `StudyError` where a file cannot be written or
+    no worker can make cells, say what is kept.
     """
-    cells = {cell.key: cell for cell in only(study.cells(config), patterns, run.record["cells"])}
+    cells = only(study.cells(config), patterns, run.record["cells"])
     there = cores.available_cores()
     chains = (min(there, getattr(cell.settings, "chains", 1)) for cell in cells.values())
     at_once = workers or max(1, min(there // max(chains, default=there), len(cells)))
     here = scheduler is None and workers is None and at_once == 1
     folder = run.posteriors.absolute()
     labels = {key: f"[{n}/{len(cells)}] {c.label}" for n, (key, c) in enumerate(cells.items(), 1)}
+    marks: dict[str, str | None] = {}
     failures: dict[str, str] = {}
     done: dict[str, Path] = {}
-    broken: list[Cell] = []
 
     def hear(key: str, told: Mapping[str, Any]) -> None:
         if "records" in told:
@@ -186,27 +172,24 @@ def run_cells(
         else:
             say(f"{labels[key]}: {told['says']}" if told else labels[key])
 
-    def kept() -> str:
-        return f"{len(done)} of {len(cells)} cells are finished and kept in {run.path}: repeat the command to resume"
-
-    marks = marks_of(study, config, cells.values(), say)
-    for key, mark in marks.items():
+    for key, cell in cells.items():
+        mark = marks[key] = mark_of(study, config, cell, marks, say)
         before, path = run.record["cells"].get(key, {}), folder / f"{key}.nc"
         if mark is None or before.get("mark") != mark:
             continue
         if "message" in before:
             failures[key] = before["message"]
             say(f"{labels[key]}: failed before: {failures[key]}")
-        elif path.exists() and seal.examine(path) is seal.Seal.SEALED:
+        elif path.exists() and writing.examine(path) is writing.Seal.SEALED:
             done[key] = path
             say(f"{labels[key]}: there already")
         else:
             run_log.notice(f"{path} is missing or damaged (its checksum): it is made again.")
     missing = {key: cell for key, cell in cells.items() if key not in {*done, *failures}}
-    functions = (study.target, study.make)
+    shared = ((study.target, study.make), config, folder, progress and here)
     making = run_tasks(
         make_cell,
-        {key: (functions, config, c, folder, progress and here) for key, c in missing.items()},
+        {key: (*shared, cell) for key, cell in missing.items()},
         scheduler,
         what="The study",
         hear=hear,
@@ -216,36 +199,33 @@ def run_cells(
         cores=1 if workers else there // at_once,
         here=here,
         retries=retries,
-        again=(errors.TaskDied, Broken),
     )
     try:
         for key, found in making:
+            note: dict[str, Any] = {"mark": marks[key]}
             if isinstance(found, float):
                 done[key] = folder / f"{key}.nc"
-                run.note(key, status="done", seconds=found, mark=marks[key])
+                run.note(key, status="done", seconds=found, **note)
                 count = f"{len(done) + len(failures)} of {len(cells)} cells have ended"
                 say(f"{labels[key]}: done in {found:.0f} s; {count}")
                 continue
-            mark, more = marks[key], {}
-            if isinstance(found, Exception):
-                broken.append(cells[key])
-                mark, more = None, {"trace": getattr(found, "trace", "")}
             failures[key] = str(found)
-            failed = next((k for k in cells[key].inputs if k in failures), None)
-            if failed is not None:
-                mark, failures[key] = None, errors.made_from(failed, failures[failed])
-            run.note(key, status="failed", message=failures[key], mark=mark, **more)
+            if isinstance(found, Exception):
+                note = {"mark": None, "trace": "".join(getattr(found, "__notes__", ()))}
+            if failed := [k for k in cells[key].inputs if k in failures]:
+                note = {"mark": None}
+                failures[key] = f"made from {failed[0]}, which failed: {failures[failed[0]]}"
+            run.note(key, status="failed", message=failures[key], **note)
             say(f"{labels[key]}: failed: {failures[key]}")
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, WriteError, TaskError) as error:
         making.close()
-        raise errors.Interrupted(f"interrupted; {kept()}") from None
-    except (WriteError, TaskError) as error:
-        raise StudyError(f"{str(error).removesuffix('.')}; {kept()}.") from error
-    return Outcomes(
-        {cells[key]: done[key] for key in cells if key in done},
-        {cells[key]: failures[key] for key in cells if key in failures},
-        tuple(broken),
-    )
+        kept = f"{len(done)} of {len(cells)} cells are finished and kept in {run.path}: repeat the command to resume"
+        if isinstance(error, KeyboardInterrupt):
+            raise errors.Interrupted(f"interrupted; {kept}") from None
+        raise StudyError(f"{str(error).removesuffix('.')}; {kept}.") from error
+    paths = {cell: done[key] for key, cell in cells.items() if key in done}
+    reasons = {cell: failures[key] for key, cell in cells.items() if key in failures}
+    return Outcomes(paths, reasons)
 
 
 @dataclass
@@ -254,74 +234,79 @@ class Run:
 
     path: Path
     record: dict[str, Any]
-    force: bool = False  # Whether to begin again.
 
     @property
     def posteriors(self) -> Path:
         """The folder of the cells' posteriors."""
         return self.path / "posteriors"
 
-    def note(self, key: str, **what: Any) -> None:
+    def note(self, key: str, **fate: Any) -> None:
         """Record what became of a cell."""
-        self.record["cells"][key] = what
+        self.record["cells"][key] = fate
         self.mark("running")
 
-    def mark(self, status: str, **what: Any) -> None:
+    def mark(self, status: str, **more: Any) -> None:
         """Record how far the run is."""
-        self.record = {**self.record, "status": status, **what}
-        seal.write_sealed(self.path / "run.json", self.record)
-
-    @contextmanager
-    def held(self) -> Iterator[Run]:
-        """Hold the folder for the run, and record how it ended; `InUse` if somebody else holds it."""
-        with locks.locked(self.path, argument="--out"):
-            if self.force:
-                shutil.rmtree(self.posteriors, ignore_errors=True)
-            self.mark("running")
-            self.posteriors.mkdir(exist_ok=True)
-            writing.sweep(self.posteriors)
-            try:
-                yield self
-            except BaseException as error:
-                with suppress(WriteError):  # what broke the run off tells more
-                    if isinstance(error, errors.Interrupted | KeyboardInterrupt):
-                        self.mark("interrupted")
-                    else:
-                        self.mark("failed", message=f"{type(error).__name__}: {error}")
-                raise
-            self.mark("done")
+        self.record |= {"status": status, **more}
+        writing.write_sealed(self.path / "run.json", self.record)
 
 
-def open_run(path: Path | None, *, study: str, config: Any, command: list[str], force: bool) -> Run:
-    """Open a run's folder, by default one that is named by the settings, new or begun before.
+@contextmanager
+def opened(
+    path: Path | None, *, study: str, config: Any, command: list[str], force: bool = False
+) -> Iterator[Run]:
+    """Hold a run's folder, by default one that is named by the settings, and record how the run ended.
 
     The cells that are there are taken. A folder that holds something else, or a run with other settings, is a
-    `StudyError` unless `force` is true: then the run begins again.
+    `StudyError` unless `force` is true: then the run begins again. `InUse` if somebody else holds the folder.
     """
     text = f"{study}\n{json.dumps(as_dict(config), sort_keys=True)}"
     digest = hashlib.sha256(text.encode()).hexdigest()
     path = path or Path("runs") / f"{study}-{digest[:10]}"
     if path.exists() and not path.is_dir():
         raise StudyError(f"`--out` is {path}, which is a file: name a folder.")
-    others = path.is_dir() and any(not entry.name.startswith(".") for entry in path.iterdir())
-    earlier = {} if force else seal.read_json(path / "run.json")
+    others = path.is_dir() and any(path.glob("[!.]*"))
+    earlier = {} if force else writing.read_json(path / "run.json")
     if others and not force and earlier.get("config_hash") != digest:
         raise StudyError(
             f"`--out` is {path}, which holds something else, or a run with other settings: name another folder, or "
             "replace what is there with --force."
         )
     path.mkdir(parents=True, exist_ok=True)
-    typed = re.sub(r" --(out[ =]\S+|record\b)", "", shlex.join(command))
-    made = {"study": study, "config": as_dict(config), "config_hash": digest, "command": typed}
-    made |= {"versions": provenance.versions(), "commit": provenance.commit()}
-    made["machine"] = provenance.machine()
-    return Run(path, {**made, "cells": earlier.get("cells", {})}, force)
+    record = {
+        "study": study,
+        "config": as_dict(config),
+        "config_hash": digest,
+        "command": re.sub(r" --(out[ =]\S+|record\b)", "", shlex.join(command)),
+        "versions": origin.versions(),
+        "commit": origin.commit(),
+        "machine": origin.machine(),
+        "cells": earlier.get("cells", {}),
+    }
+    run = Run(path, record)
+    with writing.locked(path, argument="--out"):
+        if force:
+            shutil.rmtree(run.posteriors, ignore_errors=True)
+        run.mark("running")
+        run.posteriors.mkdir(exist_ok=True)
+        writing.sweep(run.posteriors)
+        try:
+            yield run
+        except BaseException as error:
+            stopped = isinstance(error, errors.Interrupted | KeyboardInterrupt)
+            why = f"{type(error).__name__}: {error}"
+            with suppress(WriteError):  # what broke the run off tells more
+                run.mark("interrupted" if stopped else "failed", message=why)
+            raise
+        run.mark("done")
 
 
 def finish(study: Study, config: Any, run: Run, outcomes: Outcomes) -> Frames:
     """Measure, and write numbers, tables and figures; a `StudyError` at the end if cells failed by an error."""
     failed = ({"key": c.key, "label": c.label, "reason": w} for c, w in outcomes.failures.items())
-    try:
+    broken = [key for key, cell in run.record["cells"].items() if "trace" in cell]
+    forgiven = [Exception] if broken else []  # measures may need the cells that failed
+    with suppress(*forgiven):
         frames: Frames = {**study.measures(config, outcomes), "failures": frame_of(failed)}
         cells = run.record["cells"].values()
         made = {n: v for n, v in run.record.items() if n not in ("cells", "status")}
@@ -333,16 +318,12 @@ def finish(study: Study, config: Any, run: Run, outcomes: Outcomes) -> Frames:
         for name, figure in study.figures(config, outcomes, frames).items():
             with writing.replacing(run.path / f"{name}.png") as part:
                 figure.savefig(part, format="png", dpi=150)
-    except Exception:
-        if not outcomes.broken:  # else it cannot do without the cells that failed
-            raise
-    if outcomes.broken:
-        first, others = outcomes.broken[0], len(outcomes.broken) - 1
-        more = f", and {others} more" if others else ""
+    if broken:
+        more = f", and {len(broken) - 1} more" if len(broken) > 1 else ""
+        why = run.record["cells"][broken[0]]["message"]
         raise StudyError(
-            f"{len(outcomes.paths)} cells have a posterior, but {first.key} failed{more}: "
-            f"{outcomes.failures[first]}; {run.path / 'run.json'} says where, and the same command tries again what "
-            "failed."
+            f"{len(outcomes.paths)} cells have a posterior, but {broken[0]} failed{more}: {why}; "
+            f"{run.path / 'run.json'} says where, and the same command tries again what failed."
         )
     return frames
 
@@ -350,7 +331,7 @@ def finish(study: Study, config: Any, run: Run, outcomes: Outcomes) -> Frames:
 def write_results(path: Path, made: Mapping[str, Any], frames: Frames) -> None:
     """Write frames, and how they were made: the names of the columns once, and a line a row."""
     split = {n: {"columns": list(f), "rows": f.to_numpy().tolist()} for n, f in frames.items()}
-    text = json_text(seal.seal_json(json_safe({**made, "frames": split})))
+    text = json_text(writing.seal_json(json_safe({**made, "frames": split})))
     with writing.replacing(path) as part:
         part.write_text(re.sub(r"\n {10,}|\n {8}(?=\])", "", text) + "\n", encoding="utf-8")
 
@@ -358,23 +339,21 @@ def write_results(path: Path, made: Mapping[str, Any], frames: Frames) -> None:
 def read_results(path: Path, study: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """Read how results of a study were made, and its frames; from a file, or from the folder of a finished run."""
     file = path / "results.json" if path.is_dir() else path
-    made = seal.read_json(file)
+    made = writing.read_json(file)
     if "frames" not in made:
         raise StudyError(
-            f"`--show` finds no recorded numbers in {path}: run the study, or name a run's folder by --out."
+            f"`--show` finds no numbers in {path}: run the study, or name a run's folder by --out."
         )
-    if seal.examine_json(made) is seal.Seal.DAMAGED:
+    if writing.examine_json(made) is writing.Seal.DAMAGED:
         raise StudyError(f"`--show` reads {file}, whose checksum is wrong: restore the file.")
     if made["study"] != study:
         raise StudyError(
             f"`--out` is {path}, which is of the study {made['study']}: name one of {study}."
         )
     tables = made.pop("frames").items()
-    return made, {
-        n: frame_of(dict(zip(t["columns"], r, strict=True)) for r in t["rows"]) for n, t in tables
-    }
+    return made, {n: pd.DataFrame(t["rows"], None, t["columns"], object) for n, t in tables}
 
 
 def recorded(study: str, size: str = "") -> Path:
     """Return the file of a study's recorded results; `size` where it is not of the default size."""
-    return RESULTS / f"{study}{size and '-'}{size}.json"
+    return RESULTS / f"{'-'.join(filter(None, (study, size)))}.json"

@@ -2,22 +2,34 @@
 
 A cell is one posterior, problem x method x engine, and split or data set where there are several. It may be made from
 the posteriors of cells before it, its inputs. (A cell of a table is a `TableCell`.)
+
+A frame of measures has a row a cell, or a row a cell and something else. Its columns are factors (problem, method,
+engine, split, seed, ...) and measures, of the type object: values are those that JSON keeps unchanged, and None for all
+that is missing or not finite. So a table is the same from the run as from the record.
+
+A number of a table is the mean of a measure over rows of a frame (data sets, splits, seeds), or of its change between
+two levels of a factor, pair by pair. The interval is Student's, at 95 %; that of a ratio is of the mean logarithm,
+and that of a share of rows (a measure that is true or false) is Wilson's.
+
+Random splits of one data set share rows, so that the plain interval is too narrow: `overlap` widens it by the
+correction of Nadeau and Bengio 2003, Inference for the generalization error, Machine Learning 52, equation 7.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from importlib import import_module
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from onebasin.base.checks import choose
-from onebasin.base.errors import OnebasinError, StudyError, check_seed
-from onebasin.inference import Hmc, Nuts
+import numpy as np
+import pandas as pd
 
-from .. import registry
-from .tables import ENGINE_WORDS, METHOD_WORDS, Frames, Summary
+from onebasin.base.jsonable import json_safe
+from onebasin.base.table import Column, Table
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -26,12 +38,18 @@ if TYPE_CHECKING:
     from onebasin.analysis.diagnostics.result import Diagnosis
     from onebasin.models.target import Target
 
-ENGINES = ("numpyro", "stan")
-"""The engines of studies, in order; "stan" is CmdStan, the name that all records have."""
+    from ..options import Options
 
-
-class CellFailed(OnebasinError, RuntimeError):
-    """A posterior that could not be made; raised by a study's `make`, it fails that cell alone."""
+METHOD_WORDS = {"nuts": "NUTS", "mclmc": "MCLMC"}
+METHOD_WORDS |= {"meanfield": "mean-field ADVI", "fullrank": "full-rank ADVI"}
+ENGINE_WORDS = {"numpyro": "NumPyro", "stan": "Stan"}
+CONFIDENCE = 0.95
+Row = Mapping[str, Any]
+Frames = Mapping[str, pd.DataFrame]  # By name; most studies have one, `cells`.
+Source = str | Callable[[Frames], Any]  # Of rows: a frame's name, or a function of all frames.
+Measure = str | Callable[[Row], Any]
+"""A column, or a function of the row: a number, or a list of numbers (of seeds, of fits) to average over."""
+Printed = float | str | None  # A number that the paper prints, or what it says instead: ``lower``.
 
 
 @dataclass(frozen=True)
@@ -65,17 +83,14 @@ class Cell:
     def label(self) -> str:
         """Name for a reader."""
         split = "" if self.split is None else f"split {self.split}"
-        method = METHOD_WORDS.get(self.method, self.method)
-        engine = ENGINE_WORDS.get(self.engine, self.engine)
-        return ", ".join(filter(None, (self.data, split, self.problem, method, engine)))
+        words = (self.data, split, self.problem, word(self.method), word(self.engine))
+        return ", ".join(filter(None, words))
 
     @property
     def factors(self) -> dict[str, Any]:
         """The columns that a row of this cell begins with: key, label, problem, method, engine, split, data."""
-        names = ["key", "label", "problem", "method", "engine"]
-        names += ["split"] if self.split is not None else []
-        names += ["data"] if self.data else []
-        return {name: getattr(self, name) for name in names}
+        names = ("key", "label", "problem", "method", "engine", "split", "data")
+        return {n: value for n in names if (value := getattr(self, n)) not in (None, "")}
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,9 +99,6 @@ class Outcomes:
 
     paths: Mapping[Cell, Path]  # Posterior files of the cells that succeeded.
     failures: Mapping[Cell, str]  # Lines that say why the others did not.
-    broken: tuple[Cell, ...] = ()
-    """Those of the others that failed by an error, and are tried again by the next run."""
-    _diagnoses: dict[Cell, Diagnosis] = field(default_factory=dict, init=False, repr=False)
 
     def tree(self, cell: Cell) -> xr.DataTree:
         """Read the posterior of a cell that succeeded."""
@@ -95,12 +107,10 @@ class Outcomes:
         return open_posterior(self.paths[cell])
 
     def diagnosis(self, cell: Cell) -> Diagnosis:
-        """Diagnose the posterior of a cell that succeeded, once."""
+        """Diagnose the posterior of a cell that succeeded."""
         from onebasin.analysis.diagnostics.measure import measure
 
-        if cell not in self._diagnoses:
-            self._diagnoses[cell] = measure(self.tree(cell))
-        return self._diagnoses[cell]
+        return measure(self.tree(cell))
 
     def find(self, problem: str, method: str) -> xr.DataTree | None:
         """Read the posterior of a problem by a method; None where there is none."""
@@ -116,64 +126,11 @@ class Context:
     """The arguments of `make` other than the cell."""
 
     target: Target | None  # What the study's `target` gave for the cell.
-    checkpoint: Path | None
-    """A folder of the cell's own, removed once its posterior is there: chains go there as they are drawn. None where
-    a chain could not be told from another's."""
+    checkpoint: (
+        Path  # A folder where chains go as they are drawn; removed once the posterior is there.
+    )
     progress: bool  # Whether to show bars.
     inputs: tuple[xr.DataTree, ...] = ()  # Posteriors of the cells that it is made from, in order.
-
-
-@dataclass(frozen=True)
-class Options:
-    """The options that the command line was given; None where nothing was said."""
-
-    quick: bool = False  # Whether to run small.
-    full: bool = False  # Whether to run at the paper's size, where the default is smaller.
-    engine: str | None = None  # An engine, or ``both``.
-    seed: int = 0  # Seed of data and samplers.
-    chains: int | None = None
-    warmup: int | None = None
-    draws: int | None = None
-    splits: int | None = None
-    dtype: str | None = None  # Precision of the NumPyro engine.
-    datasets: int | None = None  # `chains`, `warmup`, `draws`, `splits`, `datasets`: counts.
-    parametrisations: tuple[str, ...] | None = None  # Labels of some of the study's.
-    problems: tuple[str, ...] | None = None  # Labels of some of the study's problems.
-
-    def __post_init__(self) -> None:
-        check_seed(self.seed)
-        if self.quick and self.full:
-            raise StudyError("`--full` came together with --quick: give one of them, or neither.")
-        if self.engine is not None:
-            choose("engine", self.engine, (*ENGINES, "both"))
-
-    def engines(self, default: str) -> tuple[str, ...]:
-        """Engines to run, in order."""
-        word = self.engine or default
-        return ENGINES if word == "both" else (word,)
-
-    def sampler[S: (Nuts, Hmc)](self, default: S) -> S:
-        """Replace chains, warmup, draws and precision of the default where they were given."""
-        given = {name: getattr(self, name) for name in ("chains", "warmup", "draws", "dtype")}
-        return replace(default, **{n: v for n, v in given.items() if v is not None})
-
-    def labels(
-        self,
-        word: Literal["parametrisations", "problems"],
-        known: Mapping[str, Any],
-        default: tuple[str, ...],
-    ) -> tuple[str, ...]:
-        """Labels of the parametrisations or problems to run, in the order given; refuses those that are not known."""
-        given: tuple[str, ...] | None = getattr(self, word)
-        chosen = default if given is None else [choose(word, label, known) for label in given]
-        return tuple(dict.fromkeys(chosen))
-
-    def refuse(self, study: str, *names: str) -> None:
-        """Refuse options that a study does not have, if one of them was given."""
-        for name in names:
-            given = getattr(self, name)
-            if given is not None and given is not False:  # but 0 was given
-                raise StudyError(f"`--{name}` does not apply to the study {study}: leave it out.")
 
 
 @dataclass(frozen=True)
@@ -198,9 +155,188 @@ class Study:
     settings, seed and inputs alone: these are what a finished cell is recognised by."""
 
 
-def find_study(name: str) -> Study:
-    """Load a study by name; refuses one that there is not, and lists those that there are."""
-    choose("NAME", name, registry.STUDIES)
-    module = import_module(registry.STUDIES[name].module, __package__.rpartition(".")[0])
-    study: Study = module.STUDY
-    return study
+def frame_of(rows: Iterable[Row]) -> pd.DataFrame:
+    """Gather rows, whose columns may differ; NumPy's numbers and arrays become plain numbers and lists."""
+    text = json.dumps([dict(row) for row in rows], default=lambda value: value.tolist())
+    frame = pd.DataFrame(json_safe(json.loads(text)), dtype=object)
+    return frame.where(frame.notna(), None)
+
+
+def rows_of(source: Source, frames: Frames) -> list[dict[str, Any]]:
+    """Take rows from the frames; of a frame that is not there, none."""
+    taken = frames.get(source, frame_of(())) if isinstance(source, str) else source(frames)
+    return (taken if isinstance(taken, pd.DataFrame) else frame_of(taken)).to_dict("records")
+
+
+def select(name: str, *known: str, **wanted: Any) -> Callable[[Frames], pd.DataFrame]:
+    """Select the rows of one frame that have a value in some columns, and these values in others."""
+
+    def taken(frames: Frames) -> pd.DataFrame:
+        frame = frames.get(name, frame_of(()))
+        for column in known:
+            frame = frame[frame[column].notna()] if column in frame else frame[:0]
+        return where(frame, **wanted) if len(frame) else frame
+
+    return taken
+
+
+def where(frame: pd.DataFrame, **wanted: Any) -> pd.DataFrame:
+    """Keep the rows with these values; a tuple of values allows each of them."""
+    for name, value in wanted.items():
+        frame = frame[frame[name].isin(value if isinstance(value, tuple) else (value,))]
+    return frame
+
+
+def find(frame: pd.DataFrame, **wanted: Any) -> Any:
+    """Return the first row with these values, a mapping; None where there is none."""
+    found = where(frame, **wanted) if len(frame) else frame
+    return None if found.empty else dict(found.iloc[0])
+
+
+@dataclass(frozen=True)
+class Change:
+    """Two levels of a factor that are compared pair by pair, the second with the first."""
+
+    factor: str
+    levels: tuple[tuple[Any, Any], ...]
+    pair: str = ""
+    """The column that pairs have in common; empty where a measure is a list, whose entries are paired."""
+    scale: Literal["difference", "ratio"] = "difference"
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A table of a study."""
+
+    caption: str
+    measures: Mapping[str, Measure]  # By their name in the table.
+    by: tuple[str, ...] = ("label",)  # There is a number for every combination of these columns.
+    over: Source = "cells"  # The rows: the name of a frame, or a function of all frames.
+    printed: Callable[[Row], Mapping[str, Printed]] = lambda row: {}
+    """From the first row behind a number to what the paper prints, by the name of the measure."""
+    change: Change | None = None
+    trusted: Callable[[Frames, Row], bool] = lambda frames, row: True
+    """Rows that are not trusted (chains that disagree) are left out, and counted."""
+    overlap: float = 0.0
+    """The test part over the training part of random splits."""
+
+    def rows(self, frames: Frames) -> list[dict[str, Any]]:
+        """Give the table's rows as plain values: what is missing or not trusted is left out and counted."""
+        found = []
+        for name, first, pairs in self._groups(frames):
+            trust = [all(self.trusted(frames, row) for row in pair) for pair in pairs]
+            for heading, measure in self.measures.items():
+                every = [
+                    (trusted, values)
+                    for trusted, pair in zip(trust, pairs, strict=True)
+                    for values in zip_longest(*(_values(measure, row) for row in pair))
+                ]
+                if any(
+                    v is not None for _, values in every for v in values
+                ):  # somebody measured it
+                    printed = self.printed(first).get(heading)
+                    names = {"of": name, "measure": heading, "printed": printed}
+                    found.append(names | self._average(every))
+        return found
+
+    def __call__(self, frames: Frames) -> Table:
+        """Make the table."""
+        columns = ("of", "measure", "printed", "here", "95 % interval", "numbers", "left out")
+        rows = []
+        for row in self.rows(frames):
+            if row["low"] is not None:
+                row["95 % interval"] = f"{row['low']:.4g} to {row['high']:.4g}"
+            rows.append(tuple(map(row.get, columns)))
+        headings = tuple(Column(name, digits=4) for name in columns)
+        return Table(headings, tuple(rows), self.caption).without_empty_columns()
+
+    def _groups(self, frames: Frames) -> Iterator[tuple[str, Row, list[tuple[Row, ...]]]]:
+        """Give the name of each group, its first row, and its rows: one by one, or in the pairs of a change."""
+        every, change = rows_of(self.over, frames), self.change
+        for levels in change.levels if change else [()]:
+            groups: dict[tuple[Any, ...], list[Row]] = {}
+            for row in every:
+                if change is None or row[change.factor] in levels:
+                    groups.setdefault(tuple(row[name] for name in self.by), []).append(row)
+            for group in groups.values():
+                pairs: list[tuple[Row, ...]] = [(row,) for row in group]
+                if change is not None:
+                    first, second = (
+                        {row.get(change.pair): row for row in group if row[change.factor] == level}
+                        for level in levels
+                    )
+                    pairs = [(first[key], second[key]) for key in first if key in second]
+                if pairs:
+                    last = pairs[0][-1]
+                    names = [_named(n, last[n]) for n in self.by if last[n] is not None]
+                    yield (
+                        ", ".join(filter(None, (" to ".join(map(word, levels)), *names))),
+                        last,
+                        pairs,
+                    )
+
+    def _average(self, every: Sequence[tuple[bool, Sequence[float | None]]]) -> dict[str, Any]:
+        """Average a measure, or its change, over the pairs that are trusted and have its finite numbers."""
+        ratio = self.change is not None and self.change.scale == "ratio"
+        numbers: list[float] = []
+        for trusted, values in every:
+            known = [
+                v for v in values if v is not None and math.isfinite(v) and (v > 0 or not ratio)
+            ]
+            if trusted and len(known) == len(values):
+                first, last = known[0], known[-1]
+                change = math.log(last / first) if ratio else float(last - first)
+                numbers.append(first if self.change is None else change)
+        ends = mean_with_interval(numbers, self.overlap)
+        if ratio:
+            ends = tuple(None if v is None else math.exp(v) for v in ends)
+        counts = {"numbers": len(numbers), "left out": len(every) - len(numbers)}
+        return {**dict(zip(("here", "low", "high"), ends, strict=True)), **counts}
+
+
+def mean_with_interval(values: Sequence[float], overlap: float = 0.0) -> tuple[float | None, ...]:
+    """Average numbers, with the ends of their interval; None of none, and no ends of a single number."""
+    from scipy.stats import binomtest, sem, t
+
+    if not len(values):
+        return None, None, None
+    mean, num = float(np.mean(values)), len(values)
+    if all(isinstance(value, bool) for value in values):
+        return mean, *binomtest(sum(values), num).proportion_ci(CONFIDENCE, method="wilson")
+    if num == 1:
+        return mean, None, None
+    error = float(sem(values)) * math.sqrt(1 + num * overlap)
+    half = float(t.ppf((1 + CONFIDENCE) / 2, num - 1)) * error
+    return mean, mean - half, mean + half
+
+
+def tables_of(summaries: Sequence[Summary], frames: Frames) -> tuple[Table, ...]:
+    """Make the tables that have rows, the cells that failed last."""
+    failed = tuple((row["label"], row["reason"]) for row in rows_of("failures", frames))
+    words = Table(("cell", "why it failed"), failed, "Cells without a posterior")
+    every = (*(summary(frames) for summary in summaries), words)
+    return tuple(table for table in every if table.rows)
+
+
+def _values(measure: Measure, row: Row) -> list[float | None]:
+    """Take the measure of a row, as a list; a number that a function needs may be missing."""
+    try:
+        value = row.get(measure) if isinstance(measure, str) else measure(row)
+    except TypeError:
+        if all(entry is not None for entry in row.values()):
+            raise
+        value = None
+    return list(value) if isinstance(value, list | tuple | np.ndarray) else [value]
+
+
+def word(value: Any) -> str:
+    """Name a method or an engine for a reader; other values as they are."""
+    return str({**METHOD_WORDS, **ENGINE_WORDS}.get(value, value))
+
+
+def _named(column: str, value: Any) -> str:
+    """Write the value of a column; a number after the column's name."""
+    if isinstance(value, str):
+        return word(value)
+    number = f"{value:g}" if isinstance(value, float) else str(value)
+    return f"{column.replace('_', ' ')} {number}"

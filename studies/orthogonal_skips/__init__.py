@@ -5,9 +5,9 @@ Kurle, Januschowski, Gasthaus and Wang 2021, "On symmetries in variational Bayes
 by layer, during the training; what collapses; two scales of the prior.
 """
 
-from .. import lab
+from ..lab.study import Study
 from .design import cells, configure, make, target
 from .figures import draw_figures
 from .measures import TABLES, measure
 
-STUDY = lab.Study(configure, cells, target, measure, TABLES, draw_figures, make)
+STUDY = Study(configure, cells, target, measure, TABLES, draw_figures, make)

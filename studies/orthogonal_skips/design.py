@@ -25,9 +25,10 @@ from onebasin.models import (
 from onebasin.models.data import Dataset
 from onebasin.models.data.synthetic import sinc
 
-from ..lab import Cell, Context, Options, Row, frame_of
 from ..lab.run import sample
+from ..lab.study import Cell, Context, Row, frame_of
 from ..networks import check_number, to_tree
+from ..options import Options
 
 NAME = "orthogonal-skips"
 MADE, NUMPYRO = "analysis", "numpyro"
@@ -134,7 +135,9 @@ DEFAULT = SkipsConfig(
 )
 QUICK = replace(
     DEFAULT,
+    variants=("plain", "both"),
     conditions=(Condition("known"),),
+    hidden=(16,) * 3,
     vi=replace(DEFAULT.vi, iterations=1000, gradient_samples=4, elbo_samples=32, evaluate_every=250),
     nuts=replace(DEFAULT.nuts, chains=2, warmup=50, draws=50, max_tree_depth=6),
     mclmc_datasets=0,

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from onebasin.analysis.plots import style
 from onebasin.analysis.plots.bands import plot_uncertainty
 
-from ..lab import METHOD_WORDS, Frames, Outcomes, where
+from ..lab.study import METHOD_WORDS, Frames, Outcomes, where
 from .design import ALL, TRUTH, VI, SkipsConfig, dataset
 
 EDGE = 2.0

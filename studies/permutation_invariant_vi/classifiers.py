@@ -37,7 +37,7 @@ from onebasin.posteriors.draws import Draws
 from onebasin.posteriors.view import as_view
 from onebasin.truth.problems.images import classifier, image_split
 
-from ..lab import Frames, Outcomes, Row, find, frame_of, where
+from ..lab.study import Frames, Outcomes, Row, find, frame_of, where
 from ..networks import from_tree, halves, prior_draws, to_tree, tree_of
 from . import design
 from .design import InvariantConfig, TruthSettings, units, width_problem
@@ -50,10 +50,8 @@ SOURCES = {
     "recommended": "SGM, recommended, means",
 }
 """The sources of networks, by key."""
-DRAWS = 50
-"""Draws looked at, of the prior and of HMC."""
-TRUTH = "truth"
-"""The frame of what is compared with HMC's draws."""
+DRAWS = 50  # Draws looked at, of the prior and of HMC.
+TRUTH = "truth"  # The frame of what is compared with HMC's draws.
 _SCORES = {
     "accuracy": "accuracy",
     "log_score": "log_score",
@@ -283,21 +281,15 @@ def with_predictions(tree: xr.DataTree, kept: int | None, test: Dataset) -> xr.D
 
 def moments(model: BayesianNetwork, tree: xr.DataTree) -> dict[str, xr.Dataset]:
     """Means and standard deviations of a mean-field q, variable by variable; weights are their own coordinates."""
-    group = tree["variational"].to_dataset()
-    return {
-        "centre": _by_variable(model, group["loc"].values),
-        "spread": _by_variable(model, group["scale"].values),
-    }
-
-
-def _by_variable(model: BayesianNetwork, vectors: Float[np.ndarray, "chain param"]) -> xr.Dataset:
-    """Variables stand in a vector in the order of their names."""
-    shapes, dims = sorted(model.network.shapes.items()), model.network.dims
-    ends = np.cumsum([math.prod(shape) for _, shape in shapes])
-    parts = zip(shapes, np.split(vectors, ends[:-1], axis=1), strict=True)
-    return xr.Dataset(
-        {n: (("chain", *dims[n]), part.reshape(-1, *shape)) for (n, shape), part in parts}
-    )
+    group, dims = tree["variational"].to_dataset(), model.network.dims
+    shapes = sorted(model.network.shapes.items())  # as variables stand in a vector
+    ends = np.cumsum([math.prod(shape) for _, shape in shapes])[:-1]
+    found = {}
+    for name, ours in (("centre", "loc"), ("spread", "scale")):
+        parts = zip(shapes, np.split(group[ours].values, ends, axis=1), strict=True)
+        arrays = {n: (("chain", *dims[n]), part.reshape(-1, *size)) for (n, size), part in parts}
+        found[name] = xr.Dataset(arrays)
+    return found
 
 
 def theorem_bound(num_parts: float, part_dim: int) -> float:

@@ -8,7 +8,8 @@ from onebasin.models import BayesianNetwork, NetworkTarget
 from onebasin.models.symmetry.blocks import Exchangeable, blocks_of
 from onebasin.truth.problems.images import Images, classifier, image_split
 
-from ..lab import Cell, Options
+from ..lab.study import Cell
+from ..options import Options
 from . import two_modes, two_weights
 from .two_modes import InterpolationSettings
 from .two_weights import TwoWeightSettings
@@ -93,26 +94,32 @@ QUICK = InvariantConfig(
     seed=0,
     interpolation=two_modes.QUICK,
     two_weights=two_weights.QUICK,
-    images=Images("digits", side=8, train=1000),
-    widths=(8, 16, 32),
-    infonce=(2, 100),
+    images=Images("digits", side=8, train=500),
+    widths=(4, 16),
+    infonce=(10,),
     permanents=("recommended",),
     vi=Symmetrised(
-        fits=5, steps=3000, learning_rate=0.02, samples=1, evaluate_every=1000, tolerance=0.0, draws=200,
+        fits=3, steps=500, learning_rate=0.02, samples=1, evaluate_every=250, tolerance=0.0, draws=100,
         dtype="float32",
     ),
-    networks=Ensemble(members=5, epochs=100, batch_size=100, learning_rate=0.01),
-    truth_widths=(8,),
-    hmc=Hmc(chains=2, warmup=300, draws=400, trajectory_length=1.5, metric="unit", init_radius=1.0),
+    networks=Ensemble(members=3, epochs=50, batch_size=100, learning_rate=0.01),
+    truth_widths=(4,),
+    hmc=Hmc(chains=2, warmup=100, draws=100, trajectory_length=0.5, metric="unit", init_radius=1.0),
 )
 DEFAULT = replace(
     QUICK,
     interpolation=InterpolationSettings(),
     two_weights=TwoWeightSettings(),
     images=Images("mnist-5k", side=14, train=2000),
+    widths=(8, 16, 32),
     infonce=(10, 100),
-    vi=replace(QUICK.vi, steps=10_000, learning_rate=0.01, batch_size=500),
-    networks=replace(QUICK.networks, epochs=200),
+    vi=Symmetrised(
+        fits=5, steps=10_000, learning_rate=0.01, samples=1, evaluate_every=1000, tolerance=0.0, draws=200,
+        batch_size=500, dtype="float32",
+    ),
+    networks=Ensemble(members=5, epochs=200, batch_size=100, learning_rate=0.01),
+    truth_widths=(8,),
+    hmc=Hmc(chains=2, warmup=300, draws=400, trajectory_length=1.5, metric="unit", init_radius=1.0),
 )
 FULL = replace(
     DEFAULT,
@@ -120,7 +127,7 @@ FULL = replace(
     permanents=tuple(method.name for method in PERMANENTS),
     images=Images("mnist", side=28, train=None),
     widths=(16, 32, 64, 128, 256, 512),
-    vi=replace(QUICK.vi, steps=50_000, learning_rate=0.005, batch_size=128, evaluate_every=5000, draws=100),
+    vi=replace(DEFAULT.vi, steps=50_000, learning_rate=0.005, batch_size=128, evaluate_every=5000, draws=100),
     networks=Ensemble(members=5, epochs=30, batch_size=500, learning_rate=0.001),
     truth_widths=(16,),
     hmc=Hmc(

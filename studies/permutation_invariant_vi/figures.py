@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 from onebasin.analysis.plots import style
 
-from ..lab import Frames, Outcomes, Row, find, rows_of, where
+from ..lab.study import Frames, Outcomes, Row, find, rows_of, where
 from .design import InvariantConfig
 from .two_modes import MEASURES
 from .two_weights import TwoWeightSettings, WeightsProblem, log_density, log_joint, statistics
@@ -151,7 +151,7 @@ def _draw_column(column: list[Axes], frames: Frames, problem: WeightsProblem) ->
     widest = float(np.max(ends))
     axis = np.linspace(-widest, widest, _GRID)
     first, second = axis[:, None], axis[None, :]
-    found = statistics(problem.points("train"), problem.noise)
+    found = statistics(*problem.points("train"), problem.noise)
     densities = (
         log_joint(found, first, second) - case["log_evidence"],
         log_density(plain["loc"], plain["scale"], first, second),

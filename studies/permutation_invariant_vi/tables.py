@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from ..lab import Change, Frames, Row, Summary, rows_of
+from ..lab.study import Change, Frames, Row, Summary, rows_of
 from .classifiers import mean_bound, theorem_bound
 from .two_weights import separations
 

@@ -13,7 +13,8 @@ Sigma = s^2 u u' + sigma^2 (I - u u'), in two dimensions det Sigma = s^2 sigma^2
     f(x) = (x^2 + alpha^2) / (2 sigma^2) - log cosh(alpha x / sigma^2)
 
 with e standard normal. The problem has no scale of its own: KL does not change when q and p are both stretched, so that
-mu / alpha, Sigma / sigma^2 and K depend on alpha / sigma alone.
+mu / alpha, Sigma / sigma^2 and K depend on alpha / sigma alone. Below, all is in units of sigma, and `ratio` is
+alpha / sigma.
 
 The midpoint is a local minimum at every alpha: where the slope in s is zero, E f'' = 1 / s^2 > 0, and E f'' is the
 curvature along m. So nothing drives q from the middle, however far apart the modes are. What alpha decides is whether
@@ -37,7 +38,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from itertools import product
 from typing import Any
 
@@ -50,21 +51,13 @@ from scipy.optimize import brentq, root
 from onebasin.base.precision import precision
 from onebasin.base.settings import Count, Positive, Seed, Several, settings
 
-from ..lab import Frames, frame_of
+from ..lab.study import Frames, frame_of
 
 SPACING, REACH = 0.01, 10.0
 _NODES = np.arange(-REACH, REACH + SPACING / 2, SPACING)
 _WEIGHTS = np.exp(-0.5 * _NODES**2) / np.exp(-0.5 * _NODES**2).sum()
-# A start for the root finder, in units of sigma; any close to (2.1, 1.3, 2.4) leads to the same root.
+# A start for the root finder; any close to it leads to the same root.
 _NEAR_VANISHING = (2.1, 1.3, 2.4)
-
-
-@dataclass(frozen=True)
-class LineThroughModes:
-    """The target along the line through its modes."""
-
-    alpha: float  # Half the distance between the modes, at most 6 sigma.
-    sigma: float = 1.0  # Standard deviation of each component.
 
 
 @dataclass(frozen=True)
@@ -76,134 +69,105 @@ class StationaryPoint:
     divergence: float
 
 
-def divergence(mixture: LineThroughModes, mean: float, sd: float) -> float:
+def divergence(ratio: float, mean: float, sd: float) -> float:
     """KL(q || p) in nats, of q with this mean and standard deviation along u, and the target's across it."""
-    x, variance = mean + sd * _NODES, mixture.sigma**2
-    pull = mixture.alpha * x / variance
-    log_cosh = np.logaddexp(pull, -pull) - np.log(2.0)
-    energy = _WEIGHTS @ ((x**2 + mixture.alpha**2) / (2 * variance) - log_cosh)
-    return float(energy - np.log(sd / mixture.sigma) - 0.5)
+    x = mean + sd * _NODES
+    log_cosh = np.logaddexp(ratio * x, -ratio * x) - np.log(2.0)
+    energy = _WEIGHTS @ ((x**2 + ratio**2) / 2 - log_cosh)
+    return float(energy - np.log(sd) - 0.5)
 
 
-def slope(mixture: LineThroughModes, mean: float, sd: float) -> Float[np.ndarray, " parameter"]:
+def slope(ratio: float, mean: float, sd: float) -> Float[np.ndarray, " parameter"]:
     """Derivatives of the KL with respect to mean and sd."""
-    x, variance = mean + sd * _NODES, mixture.sigma**2
-    first = (x - mixture.alpha * np.tanh(mixture.alpha * x / variance)) / variance
+    x = mean + sd * _NODES
+    first = x - ratio * np.tanh(ratio * x)
     return np.array([_WEIGHTS @ first, _WEIGHTS @ (_NODES * first) - 1 / sd])
 
 
-def curvature(
-    mixture: LineThroughModes, mean: float, sd: float
-) -> Float[np.ndarray, "parameter parameter"]:
+def curvature(ratio: float, mean: float, sd: float) -> Float[np.ndarray, "parameter parameter"]:
     """Second derivatives of the KL with respect to mean and sd."""
-    rate = mixture.alpha / mixture.sigma**2
-    bend = 1 - np.tanh(rate * (mean + sd * _NODES)) ** 2
-    second = 1 / mixture.sigma**2 - rate**2 * bend
+    second = 1 - ratio**2 * (1 - np.tanh(ratio * (mean + sd * _NODES)) ** 2)
     mixed, last = (_WEIGHTS @ (_NODES**power * second) for power in (1, 2))
     return np.array([[_WEIGHTS @ second, mixed], [mixed, last + 1 / sd**2]])
 
 
-def midpoint(mixture: LineThroughModes) -> StationaryPoint:
+def midpoint(ratio: float) -> StationaryPoint:
     """Find the optimum midway between the modes; it exists for every target."""
-    return _optimum(mixture, 0.0, _best_sd(mixture, 0.0))
+    return _optimum(ratio, 0.0, _best_sd(ratio, 0.0))
 
 
-def mode(mixture: LineThroughModes) -> StationaryPoint | None:
+def mode(ratio: float) -> StationaryPoint | None:
     """Find the optimum near the mode at +alpha; None below the threshold where there is none."""
-    if mixture.alpha <= vanishing(mixture.sigma).alpha:
+    if ratio <= vanishing()[2]:
         return None
-    found = root(
-        lambda at: slope(mixture, *at),
-        (mixture.alpha, mixture.sigma),
-        jac=lambda at: curvature(mixture, *at),
-        tol=1e-13,
-    )
-    return _optimum(mixture, *found.x)
+    how: dict[str, Any] = {"jac": lambda at: curvature(ratio, *at), "tol": 1e-13}
+    return _optimum(ratio, *root(lambda at: slope(ratio, *at), (ratio, 1.0), **how).x)
 
 
-def saddle(mixture: LineThroughModes) -> StationaryPoint | None:
+def saddle(ratio: float) -> StationaryPoint | None:
     """Find the saddle between midpoint and mode; None below the threshold where there is none.
 
     It lies left of where the two met at the threshold, and the mode's optimum right of it; there one sd is stationary
     at every mean.
     """
-    meeting = vanishing(mixture.sigma)
-    if mixture.alpha <= meeting.alpha:
+    meeting, _, threshold = vanishing()
+    if ratio <= threshold:
         return None
 
     def along(mean: float) -> float:
-        return float(slope(mixture, mean, _best_sd(mixture, mean))[0])
+        return float(slope(ratio, mean, _best_sd(ratio, mean))[0])
 
-    mean = brentq(along, 1e-3 * mixture.sigma, meeting.mean, xtol=1e-12 * mixture.sigma)
-    return _optimum(mixture, mean, _best_sd(mixture, mean))
-
-
-@dataclass(frozen=True)
-class Vanishing:
-    """The fold where the optimum near a mode and its saddle meet and vanish, as alpha falls; mean and sd as above."""
-
-    alpha: float
-    mean: float
-    sd: float
+    mean = brentq(along, 1e-3, meeting, xtol=1e-12)
+    return _optimum(ratio, mean, _best_sd(ratio, mean))
 
 
-def vanishing(sigma: float = 1.0) -> Vanishing:
-    """Find the alpha below which the midpoint is the only optimum: slope and det curvature are zero there.
+@cache
+def vanishing() -> tuple[float, float, float]:
+    """Find where the optimum near a mode and its saddle meet and vanish, as the ratio falls: mean, sd and ratio.
 
-    An exact descent that starts at a mode and is given time ends at the midpoint below it, and near the mode above.
+    Slope and det curvature are zero there. An exact descent that starts at a mode and is given time ends at the
+    midpoint below that ratio, and near the mode above.
     """
 
-    def conditions(scaled: np.ndarray) -> list[float]:
-        mean, sd, alpha = sigma * scaled
-        mixture = LineThroughModes(float(alpha), sigma)
-        bend = np.linalg.det(sigma**2 * curvature(mixture, mean, sd))
-        return [*(sigma * slope(mixture, mean, sd)), bend]
+    def conditions(at: np.ndarray) -> list[float]:
+        mean, sd, ratio = map(float, at)
+        return [*slope(ratio, mean, sd), np.linalg.det(curvature(ratio, mean, sd))]
 
-    mean, sd, alpha = sigma * root(conditions, _NEAR_VANISHING, tol=1e-13).x
-    return Vanishing(float(alpha), float(mean), float(sd))
+    mean, sd, ratio = map(float, root(conditions, _NEAR_VANISHING, tol=1e-13).x)
+    return mean, sd, ratio
 
 
-def switching(sigma: float = 1.0) -> float:
-    """Find the alpha above which the optimum near a mode has a lower KL than the midpoint."""
+@cache
+def switching() -> float:
+    """Find the ratio above which the optimum near a mode has a lower KL than the midpoint."""
 
-    def gain(alpha: float) -> float:
-        mixture = LineThroughModes(alpha, sigma)
-        near = mode(mixture)
-        assert near is not None, "alpha is above the threshold"
-        return midpoint(mixture).divergence - near.divergence
+    def gain(ratio: float) -> float:
+        near = mode(ratio)
+        assert near is not None, "the ratio is above the threshold"
+        return midpoint(ratio).divergence - near.divergence
 
-    lowest = vanishing(sigma).alpha + 1e-6 * sigma
-    return float(brentq(gain, lowest, 4 * sigma, xtol=1e-12 * sigma))
+    return float(brentq(gain, vanishing()[2] + 1e-6, 4, xtol=1e-12))
 
 
 def divergence_in_plane(
-    mixture: LineThroughModes,
-    direction: Float[np.ndarray, " plane"],
-    mean: Float[np.ndarray, " plane"],
-    covariance: Float[np.ndarray, "plane plane"],
+    ratio: float, mean: Float[np.ndarray, " plane"], covariance: Float[np.ndarray, "plane plane"]
 ) -> float:
-    """KL(q || p) in nats of any Gaussian in two dimensions, by the decomposition above.
-
-    `direction` is the unit vector u from one mode to the other.
-    """
-    across = np.array([-direction[1], direction[0]])
-    along, wide = direction @ covariance @ direction, across @ covariance @ across
-    left = wide - (direction @ covariance @ across) ** 2 / along  # of the variance across, given u
-    variance = mixture.sigma**2
-    rest = (wide + (across @ mean) ** 2) / variance - 1 - np.log(left / variance)
-    return divergence(mixture, float(direction @ mean), float(np.sqrt(along))) + 0.5 * float(rest)
+    """KL(q || p) in nats of any Gaussian in two dimensions, by the decomposition above; u is `DIRECTION`."""
+    across = np.array([-DIRECTION[1], DIRECTION[0]])
+    along, wide = DIRECTION @ covariance @ DIRECTION, across @ covariance @ across
+    left = wide - (DIRECTION @ covariance @ across) ** 2 / along  # of the variance across, given u
+    rest = wide + (across @ mean) ** 2 - 1 - np.log(left)
+    return divergence(ratio, float(DIRECTION @ mean), float(np.sqrt(along))) + 0.5 * float(rest)
 
 
-def _best_sd(mixture: LineThroughModes, mean: float) -> float:
+def _best_sd(ratio: float, mean: float) -> float:
     """Standard deviation that is stationary at this mean, between sigma's half and that of the moments."""
-    most = 2 * np.hypot(mixture.alpha, mixture.sigma)
-    return brentq(
-        lambda sd: slope(mixture, mean, sd)[1], mixture.sigma / 2, most, xtol=1e-14 * mixture.sigma
-    )
+    most = 2 * np.hypot(ratio, 1)
+    return brentq(lambda sd: slope(ratio, mean, sd)[1], 0.5, most, xtol=1e-14)
 
 
-def _optimum(mixture: LineThroughModes, mean: float, sd: float) -> StationaryPoint:
-    return StationaryPoint(float(mean), float(sd), divergence(mixture, mean, sd))
+def _optimum(ratio: float, mean: float, sd: float) -> StationaryPoint:
+    return StationaryPoint(float(mean), float(sd), divergence(ratio, mean, sd))
 
 
 @settings
@@ -228,7 +192,7 @@ class InterpolationSettings:
         *(0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0, 2.25, 2.3, 2.35, 2.4, 2.45, 2.5),
         *(2.6, 2.75, 3.0, 3.25, 3.5, 4.0, 4.5),
     )
-    """Ratios at which they are made, rising, and at most 6: see `LineThroughModes`."""
+    """Ratios at which they are made, rising, and at most 6."""
     seeds: Several = 4  # Descents a ratio.
     seed: Seed = 0  # Of all draws.
 
@@ -249,49 +213,39 @@ MIDWAY = 0.5
 
 
 def descend(
-    rng_key: Key[Array, ""],
-    alphas: Float[np.ndarray, " run"],
-    sigmas: Float[np.ndarray, " run"],
-    descent: Descent,
+    rng_key: Key[Array, ""], ratios: Float[np.ndarray, " run"], descent: Descent
 ) -> tuple[Float[np.ndarray, "run plane"], Float[np.ndarray, "run plane plane"]]:
-    """Descend for many targets at once, each on its own draws; return mu and Sigma after the last step.
-
-    `alphas` are half the distances between the modes, `sigmas` each component's standard deviation.
-    """
+    """Descend for many targets at once, each on its own draws; return mu and Sigma after the last step."""
     with precision("float64"):
-        keys = jax.random.split(rng_key, len(alphas))
-        means, factors = _descend(keys, jnp.asarray(alphas), jnp.asarray(sigmas), descent)
+        keys = jax.random.split(rng_key, len(ratios))
+        means, factors = _descend(keys, jnp.asarray(ratios), descent)
         return np.asarray(means), np.asarray(factors @ jnp.swapaxes(factors, 1, 2))
 
 
 def sampled_divergence(
     q: tuple[Float[Array, " plane"], Float[Array, "plane plane"]],
     noise: Float[Array, "sample plane"],
-    alpha: Float[Array, ""],
-    sigma: Float[Array, ""],
+    ratio: Float[Array, ""],
 ) -> Float[Array, ""]:
     """Estimate KL(q || p) in nats on points of q (equation 8); `q` is mu and L, `noise` the e of the points."""
     mean, factor = q[0], jnp.tril(q[1])
-    x, mode = mean[None] + noise @ factor.T, alpha * jnp.asarray(DIRECTION)[None]
+    x, mode = mean[None] + noise @ factor.T, ratio * jnp.asarray(DIRECTION)[None]
     log_q = -0.5 * (noise**2).sum(1) - jnp.log(jnp.abs(jnp.diag(factor))).sum()
-    left, right = (-0.5 * ((x - side * mode) ** 2).sum(1) / sigma**2 for side in (-1, 1))
-    log_p = jnp.logaddexp(left, right) - jnp.log(2.0) - 2 * jnp.log(sigma)
-    return (log_q - log_p).mean()
+    left, right = (-0.5 * ((x - side * mode) ** 2).sum(1) for side in (-1, 1))
+    return (log_q - jnp.logaddexp(left, right) + jnp.log(2.0)).mean()
 
 
 @partial(jax.jit, static_argnames="descent")
-@partial(jax.vmap, in_axes=(0, 0, 0, None))
+@partial(jax.vmap, in_axes=(0, 0, None))
 def _descend(
-    key: Key[Array, ""], alpha: Float[Array, ""], sigma: Float[Array, ""], descent: Descent
+    key: Key[Array, ""], ratio: Float[Array, ""], descent: Descent
 ) -> tuple[Float[Array, " plane"], Float[Array, "plane plane"]]:
-    rate = descent.learning_rate * sigma**2
-
     def step(q: tuple[Array, Array], key_step: Array) -> tuple[tuple[Array, Array], None]:
         noise = jax.random.normal(key_step, (descent.samples, 2))
-        gradient = jax.grad(sampled_divergence)(q, noise, alpha, sigma)
-        return jax.tree.map(lambda now, down: now - rate * down, q, gradient), None
+        gradient = jax.grad(sampled_divergence)(q, noise, ratio)
+        return jax.tree.map(lambda now, down: now - descent.learning_rate * down, q, gradient), None
 
-    start = (alpha * jnp.asarray(DIRECTION), sigma * jnp.eye(2))
+    start = (ratio * jnp.asarray(DIRECTION), jnp.eye(2))
     return jax.lax.scan(step, start, jax.random.split(key, descent.steps))[0]
 
 
@@ -322,54 +276,49 @@ def run(settings: InterpolationSettings) -> Frames:
     between whose values `low` and `high` descents leave their mode.
     """
     key_descents, _ = jax.random.split(jax.random.key(settings.seed))
-    descents = list(_descents(key_descents, settings))
+    followed, descents = list(_follow(settings)), list(_descents(key_descents, settings))
     thresholds = []
     for sigma in settings.sigmas:
         mine = [row for row in descents if row["sigma"] == sigma]
         stayed = np.array([(row["shift"] > MIDWAY).mean() for row in mine])
         low, high = bracket(stayed, np.array([row["ratio"] for row in mine]))
-        exact = {"vanishing": vanishing(sigma).alpha, "switching": switching(sigma)}
+        exact = {"vanishing": sigma * vanishing()[2], "switching": sigma * switching()}
         thresholds.append({"sigma": sigma, **exact, "low": low, "high": high})
-    rows = {"optima": _follow(settings), "descents": descents, "thresholds": thresholds}
+    optima = [{"sigma": sigma, **row} for sigma in settings.sigmas for row in followed]
+    rows = {"optima": optima, "descents": descents, "thresholds": thresholds}
     return {name: frame_of(found) for name, found in rows.items()}
 
 
 def grid(settings: InterpolationSettings) -> np.ndarray:
     """Ratios at which optima are followed: evenly, where descents are, and closer where two optima meet like a root."""
     even = np.linspace(settings.largest / settings.points, settings.largest, settings.points)
-    close = vanishing().alpha + np.array([1e-6, 1e-4, 5e-4, 2e-3, 5e-3, 1e-2])
+    close = vanishing()[2] + np.array([1e-6, 1e-4, 5e-4, 2e-3, 5e-3, 1e-2])
     every = np.concatenate([even.round(6), settings.ratios, close])
     return np.unique(every[every <= settings.largest])
 
 
 def _follow(settings: InterpolationSettings) -> Iterator[dict[str, Any]]:
-    for sigma, (branch, find) in product(settings.sigmas, BRANCHES.items()):
-        at = [
-            (ratio, find(LineThroughModes(float(ratio) * sigma, sigma))) for ratio in grid(settings)
-        ]
-        there = [(float(ratio), one) for ratio, one in at if one is not None]
+    for branch, find in BRANCHES.items():
+        at = [(float(ratio), find(float(ratio))) for ratio in grid(settings)]
+        there = [(ratio, one) for ratio, one in at if one is not None]
         yield {
-            "sigma": sigma,
             "branch": branch,
             "ratio": [ratio for ratio, _ in there],
-            "shift": [one.mean / (ratio * sigma) for ratio, one in there],
-            "determinant": [(one.sd / sigma) ** 2 for _, one in there],
+            "shift": [one.mean / ratio for ratio, one in there],
+            "determinant": [one.sd**2 for _, one in there],
             "divergence": [one.divergence for _, one in there],
         }
 
 
 def _descents(key: jax.Array, settings: InterpolationSettings) -> Iterator[dict[str, Any]]:
     cases = list(product(settings.sigmas, settings.ratios))
-    sigmas, ratios = np.repeat(np.array(cases), settings.seeds, axis=0).T
-    means, covariances = descend(key, ratios * sigmas, sigmas, settings.descent)
-    divergences = [
-        divergence_in_plane(LineThroughModes(ratio * sigma, sigma), DIRECTION, mean, covariance)
-        for ratio, sigma, mean, covariance in zip(ratios, sigmas, means, covariances, strict=True)
-    ]
+    ratios = np.repeat([ratio for _, ratio in cases], settings.seeds)
+    means, covariances = descend(key, ratios, settings.descent)
+    found = zip(ratios, means, covariances, strict=True)
     measured = {
-        "shift": np.linalg.norm(means, axis=1) / (ratios * sigmas),
-        "determinant": np.linalg.det(covariances) / sigmas**4,
-        "divergence": np.array(divergences),
+        "shift": np.linalg.norm(means, axis=1) / ratios,
+        "determinant": np.linalg.det(covariances),
+        "divergence": np.array([divergence_in_plane(*one) for one in found]),
     }
     for place, (sigma, ratio) in enumerate(cases):
         mine = slice(place * settings.seeds, (place + 1) * settings.seeds)

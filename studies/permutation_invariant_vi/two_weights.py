@@ -32,7 +32,7 @@ paper has Adam on noisy gradients.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -51,7 +51,7 @@ from onebasin.base.settings import Count, Positive, Seed, Several, settings
 from onebasin.inference import Symmetrised
 from onebasin.models import BayesianNetwork, Gaussian, Network, NetworkTarget, NormalPrior, predict
 
-from ..lab import Frames, Row, frame_of
+from ..lab.study import Frames, Row, frame_of
 
 METHODS = {"mfvi": "none", "sgm-exact": "exact", "sgm-infonce": "infonce"}
 """The estimator that trains the mutual information, by the label of a method."""
@@ -84,17 +84,9 @@ class TwoWeightSettings:
 
 
 QUICK = TwoWeightSettings(
-    alphas=(0.25, 1.0), noises=(1.0,), num_test=300, data_sets=8, fits=2, steps=1500, draws=500
+    alphas=(1.0,), noises=(1.0,), num_test=300, data_sets=4, fits=2, steps=500, draws=200
 )
 """Under a minute on one core."""
-
-
-@dataclass(frozen=True, eq=False)
-class Observations:
-    """Inputs and what was observed there."""
-
-    x: Float[np.ndarray, " obs"]
-    y: Float[np.ndarray, " obs"]
 
 
 @dataclass(frozen=True)
@@ -109,12 +101,12 @@ class WeightsProblem:
     noise: float
     data_set: int = 0
 
-    def points(self, which: str) -> Observations:
-        """Make the points for training (``"train"``) or for testing (``"test"``), none of which is in both."""
+    def points(self, which: str) -> tuple[np.ndarray, np.ndarray]:
+        """Make x and y for training (``"train"``) or for testing (``"test"``); no point is in both."""
         rng = np.random.default_rng([self.settings.data_seed, self.data_set, _STREAMS[which]])
         size = self.settings.num_obs if which == "train" else self.settings.num_test
         x, error = rng.standard_normal((2, size))
-        return Observations(x, self.alpha * np.abs(x) + self.noise * error)
+        return x, self.alpha * np.abs(x) + self.noise * error
 
 
 def model(settings: TwoWeightSettings) -> BayesianNetwork:
@@ -125,9 +117,8 @@ def model(settings: TwoWeightSettings) -> BayesianNetwork:
 
 def target(settings: TwoWeightSettings, alpha: float) -> NetworkTarget:
     """Condition the network on the training points of an alpha."""
-    data = WeightsProblem(settings, alpha, settings.noise).points("train")
-    name = f"two-weights-{alpha:g}"
-    return model(settings).condition(data.x[:, None], data.y[:, None], name=name)
+    x, y = WeightsProblem(settings, alpha, settings.noise).points("train")
+    return model(settings).condition(x[:, None], y[:, None], name=f"two-weights-{alpha:g}")
 
 
 def fit_settings(settings: TwoWeightSettings) -> Symmetrised:
@@ -143,14 +134,11 @@ def fit_settings(settings: TwoWeightSettings) -> Symmetrised:
     )
 
 
-BEYOND = 8.5
-"""Standard deviations between a slope's mean and the edge of the grid."""
-ORDER = 8
-"""Nodes of a panel."""
+BEYOND = 8.5  # Standard deviations between a slope's mean and the edge of the grid.
+ORDER = 8  # Nodes of a panel.
 PANELS = (16, 32, 64, 128, 256)
 """Panels of an axis, halved until the evidence stands still; even."""
-STILL = 1e-8
-"""Nats by which the log evidence may move when the panels are halved."""
+STILL = 1e-8  # Nats by which the log evidence may move when the panels are halved.
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,14 +183,13 @@ class GridPosterior:
         return np.array([self.mean(s) for s in slopes(self.node[:, None], self.node[None, :])])
 
 
-def statistics(data: Observations, noise: float) -> Statistics:
-    """Sum up the data for a likelihood with this standard deviation of the noise."""
-    sides = (data.x > 0, data.x < 0)
-    size = len(data.y)
-    rest = float(data.y @ data.y) / (2 * noise**2) + size * math.log(noise * math.sqrt(2 * math.pi))
+def statistics(x: np.ndarray, y: np.ndarray, noise: float) -> Statistics:
+    """Sum up points for a likelihood with this standard deviation of the noise."""
+    sides = (x > 0, x < 0)
+    rest = float(y @ y) / (2 * noise**2) + len(y) * math.log(noise * math.sqrt(2 * math.pi))
     return Statistics(
-        a=np.array([np.sum(data.x[side] ** 2) for side in sides]) / noise**2,
-        b=np.array([np.abs(data.x[side]) @ data.y[side] for side in sides]) / noise**2,
+        a=np.array([np.sum(x[side] ** 2) for side in sides]) / noise**2,
+        b=np.array([np.abs(x[side]) @ y[side] for side in sides]) / noise**2,
         constant=-rest,
     )
 
@@ -399,10 +386,6 @@ def _log_ratio(w: jax.Array, loc: jax.Array, scale: jax.Array) -> jax.Array:
     return (z[0] ** 2 - z[1] ** 2) / 2
 
 
-OBJECTIVES: Mapping[str, bool] = {"mfvi": False, "sgm": True}
-"""The objectives by name; True for the symmetrised ELBO."""
-
-
 def run(settings: TwoWeightSettings) -> Frames:
     """Solve every case without chance: all but the trained approximations; the frame has a row a noise and alpha."""
     pairs = [(noise, alpha) for noise in settings.noises for alpha in settings.alphas]
@@ -442,9 +425,8 @@ def error_of(slopes: Float[np.ndarray, " side"], alpha: float) -> float:
 
 
 def _solve(problem: WeightsProblem) -> tuple[GridPosterior, dict[str, Approximation]]:
-    found = statistics(problem.points("train"), problem.noise)
-    best = {name: optimum(found, symmetrised=flag) for name, flag in OBJECTIVES.items()}
-    return solve(found), best
+    found = statistics(*problem.points("train"), problem.noise)
+    return solve(found), {n: optimum(found, symmetrised=n == "sgm") for n in ("mfvi", "sgm")}
 
 
 def score_fits(
@@ -457,19 +439,19 @@ def score_fits(
     separation, `best` the least divergence of what is trained for.
     """
     problem = WeightsProblem(settings, case["alpha"], case["noise"])
-    found, evidence = statistics(problem.points("train"), problem.noise), case["log_evidence"]
+    found, evidence = statistics(*problem.points("train"), problem.noise), case["log_evidence"]
     fitted = tree["variational"].to_dataset().transpose("chain", ...)
     pairs = zip(fitted["loc"].values, fitted["scale"].values, strict=True)
     gaussians = [approximation(loc, scale, found) for loc, scale in pairs]
-    test, draws = problem.points("test"), {"W1": tree["posterior"].to_dataset()["W1"].values}
-    function = predict(model(settings), draws, test.x[:, None])[..., 0]
+    (x, y), draws = problem.points("test"), {"W1": tree["posterior"].to_dataset()["W1"].values}
+    function = predict(model(settings), draws, x[:, None])[..., 0]
     return {
         "alpha": case["alpha"],
         "method": method,
         "label": WORDS[method],
         "truth": case["exact"]["separation"],
         "best": case["mfvi"]["kl"] if method == "mfvi" else case["sgm"]["kl_symmetrised"],
-        "mse": np.mean((test.y[None, :] - function.mean(axis=1)) ** 2, axis=-1),
+        "mse": np.mean((y[None, :] - function.mean(axis=1)) ** 2, axis=-1),
         "elbo": np.asarray(fitted["final_elbo"].values, float),
         "kl": [evidence - q.elbo for q in gaussians],
         "kl_symmetrised": [evidence - q.symmetrised_elbo for q in gaussians],

@@ -6,9 +6,9 @@ scores against the true function, and two charts of the unit circle without the 
 With --full, many data sets at two levels of noise: every number then has an interval.
 """
 
-from .. import lab
+from ..lab.study import Study
 from .design import cells, configure, target
 from .figures import draw_figures
 from .measures import TABLES, measure
 
-STUDY = lab.Study(configure, cells, target, measure, TABLES, draw_figures)
+STUDY = Study(configure, cells, target, measure, TABLES, draw_figures)

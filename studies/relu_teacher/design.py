@@ -16,11 +16,13 @@ from onebasin.truth.problems.relu_networks import (
     teacher_data,
 )
 
-from ..lab import Cell, Options
+from ..lab.study import Cell
 from ..networks import check_number
+from ..options import Options
 
 NAME = "relu-teacher"
-QUICK = Nuts(chains=2, warmup=300, draws=300)
+QUICK = Nuts(chains=2, warmup=200, draws=200)
+QUICK_PARAMETRISATIONS = ("free", "givens")
 METHODS = ("nuts", "meanfield", "fullrank")
 CHARTS = ("givens", "givens_seamless", "unit_vector")
 """The same constraint in three charts; the last two are sampled only, to show the first one's seam."""
@@ -51,12 +53,11 @@ def configure(options: Options) -> TeacherConfig:
     """Make the settings from what the command line was given."""
     options.refuse(NAME, "splits", "problems")
     datasets = FULL_DATASETS if options.full else 1
+    default = QUICK_PARAMETRISATIONS if options.quick else tuple(PARAMETRISATIONS)
     return TeacherConfig(
         seed=options.seed,
-        engines=options.engines("both"),
-        parametrisations=options.labels(
-            "parametrisations", PARAMETRISATIONS, tuple(PARAMETRISATIONS)
-        ),
+        engines=options.engines("numpyro" if options.quick else "both"),
+        parametrisations=options.labels("parametrisations", PARAMETRISATIONS, default),
         nuts=options.sampler(QUICK if options.quick else Nuts()),
         datasets=datasets if options.datasets is None else options.datasets,
         noises=FULL_NOISES if options.full else NOISES,

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from onebasin.analysis.predictive.heldout import HeldOut, gap, predict_held_out
+from onebasin.analysis.predictive.predictions import HeldOut, gap, predict_held_out
 
-from ..lab import Cell, Change, Frames, Outcomes, Row, Summary, find, frame_of, select
+from ..lab.study import Cell, Change, Frames, Outcomes, Row, Summary, find, frame_of, select
 from ..networks import diagnosis_columns, disagrees, score_columns
 from .design import SEAM, TeacherConfig, data_of, target
 

@@ -26,10 +26,6 @@ def test_arguments_that_do_not_fit_are_named(given, named, name):
         scale(*given, **named)
 
 
-def test_arguments_that_fit_are_passed_on():
-    assert scale([1.0], by=2.0) == [2.0]
-
-
 def test_every_public_error_is_caught_by_one_name():
     found = [getattr(ob.errors, name) for name in ob.errors.__all__]
     assert found

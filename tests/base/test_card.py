@@ -2,9 +2,7 @@
 
 import dataclasses
 
-import pytest
-
-from onebasin.base.card import Card, Fact, FactList, Shown, Words, measured, number
+from onebasin.base.card import Card, Fact, FactList, Shown, Words, measured
 from onebasin.base.table import Table
 
 from ..cards import check_page
@@ -56,21 +54,6 @@ def test_a_name_is_shown_and_not_obeyed():
     assert "<code>&lt;b&gt;</code>&amp;amp;" in page
     assert "\x1b" not in repr(own)
     assert "\\x1b[31m\\n" in repr(own)
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (float("nan"), "–"),
-        (1.23456, "1.23"),
-        (3.0, "3"),
-        (1e-9, "1e-09"),
-        (float("inf"), "inf"),
-        (1e20, "1e+20"),
-    ],
-)
-def test_numbers_have_few_digits(value, text):
-    assert number(value) == text
 
 
 def test_a_measurement_has_as_many_digits_as_its_error():

@@ -1,7 +1,6 @@
 """What targets and networks show of themselves: in a line, and as a card."""
 
 import onebasin as ob
-from onebasin.models.symmetry.group import copies, in_words
 
 from ..cards import check_page
 
@@ -29,10 +28,3 @@ def test_a_target_of_stan_shows_the_file_and_its_data(tmp_path):
     assert "mix&lt;b&gt;.stan" in page
     assert "<code>x11</code> = 11 and 8 more" in page
     assert str(tmp_path) not in repr(target.stan_program)
-
-
-def test_a_symmetry_is_told_with_the_copies_it_makes():
-    block = (ob.Exchangeable({"mu": 0}, flips=True),)
-    assert "permutations of mu" in in_words(block)
-    assert copies(block, {"mu": (3,)}).startswith("48 ")
-    assert copies((ob.Exchangeable({"mu": 0}),), {"mu": (12,)}).startswith("about 4.8 × 10^8")

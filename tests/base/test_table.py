@@ -16,23 +16,6 @@ def test_without_empty_columns_drops_dashes_alone():
     assert table.without_empty_columns() == Table(("a", "c"), (("x", 0), ("y", None)))
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (True, "yes"),
-        (False, "no"),
-        (None, "–"),
-        ("", "–"),
-        (float("nan"), "–"),
-        ("`W1`", "`W1`"),
-        (1.23456, "1.23"),
-        (np.int64(12345), "12,345"),
-    ],
-)
-def test_a_column_writes_every_kind_of_value(value, text):
-    assert Column("a").write(value) == text
-
-
 def test_a_table_keeps_units_flags_notes_and_bars():
     columns = (Column("cell"), Column("R-hat", decimals=2, unit="worst"))
     rows = (("a|b", TableCell(1.234, "bad", "`mu`")), ("c", TableCell(1.0, "good")))
@@ -69,11 +52,3 @@ def test_a_table_keeps_units_flags_notes_and_bars():
 )
 def test_format_number_writes_three_digits(value, text):
     assert format_number(value) == text
-
-
-@pytest.mark.parametrize(
-    ("value", "decimals", "text"),
-    [(1.0004, 3, "1.000"), (399.6, 0, "400"), (0.0, 2, "0.00"), (2e6, 0, "2.00·10⁶")],
-)
-def test_format_number_writes_fixed_decimals(value, decimals, text):
-    assert format_number(value, decimals=decimals) == text

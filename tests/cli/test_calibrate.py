@@ -7,15 +7,6 @@ import numpy as np
 import pytest
 
 import onebasin as ob
-from onebasin.cli.calibrate import _known_families
-from onebasin.inference.calibration.simulated import simulated
-
-
-@pytest.mark.parametrize("name", ["net-givens", "mixture-2"])
-def test_families_by_name_are_conditioned_on_what_they_simulate(name):
-    family = _known_families()[name]()
-    target = family.condition(simulated(family, 0, 0).data)
-    assert set(target.engines) == {"numpyro", "stan"}
 
 
 @pytest.mark.parametrize(

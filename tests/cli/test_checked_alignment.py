@@ -74,14 +74,6 @@ def test_a_part_is_refused(onebasin, run, here, command):
     assert [path.name for path in here.glob("out*")] == []
 
 
-def test_other_data_than_the_recorded_are_not_used(onebasin, run, here):
-    (here / "m.json").write_text(json.dumps(DATA | {"y": [0.0, 0.0, 0.0, 0.0, 0.0]}))
-    answer = onebasin("align", run, "--exchangeable", "theta,mu", "--out", "aligned.nc")
-    said = " ".join((answer.out + answer.err).split())
-    assert answer.code == 0
-    assert "not checked on the log density" in said
-
-
 def test_the_text_in_the_file_is_interpreted_only_if_the_user_says_so(onebasin, run, here):
     (here / "m.stan").write_text(PROGRAM + "// changed")
     command = ("align", run, "--exchangeable", "theta,mu", "--out", "aligned.nc")

@@ -99,7 +99,7 @@ def failing(onebasin, monkeypatch, error):
     def fail(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr("onebasin.studies.lab.study.find_study", fail)
+    monkeypatch.setattr("onebasin.studies.registry.find_study", fail)
     return onebasin("study", "boston")
 
 

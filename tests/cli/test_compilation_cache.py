@@ -31,24 +31,6 @@ print(json.dumps({**events, "draws": posterior["posterior"]["x"].values.tolist()
 """
 
 
-IN_PYTHON = """
-import json
-import sys
-from pathlib import Path
-
-import jax
-import jax.numpy as jnp
-
-import onebasin as ob
-
-jax.jit(jnp.cos)(1.0)  # compiled before there was a place for it
-folder = ob.keep_compiled(*sys.argv[1:])
-jax.jit(jnp.sin)(1.0)
-again = ob.keep_compiled()  # a place that has been chosen stays
-print(json.dumps([str(folder), str(again), sum("sin" in path.name for path in folder.iterdir())]))
-"""
-
-
 def _run(cache: Path, script: str = SCRIPT, arguments: tuple[str, ...] = (), **env: str) -> Any:
     # JAX keeps only what a user's own choice of place does not override.
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("JAX_")}
@@ -77,13 +59,3 @@ def test_second_process_compiles_nothing(tmp_path):
     assert second["cache_hits"] == second["compile_requests_use_cache"]
     assert _kept(tmp_path / "onebasin" / "jax") == kept
     assert second["draws"] == first["draws"]
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("given", [(), ("own",)])
-def test_python_keeps_what_it_compiles_where_it_is_asked_to(tmp_path, monkeypatch, given):
-    monkeypatch.chdir(tmp_path)
-    expected = tmp_path / "own" if given else tmp_path / "onebasin" / "jax"
-    folder, again, kept = _run(tmp_path, IN_PYTHON, given)
-    assert Path(folder) == Path(again) == expected
-    assert kept == 1

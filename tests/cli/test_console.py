@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from onebasin.base.card import Card, Fact, FactList
 from onebasin.base.files.netcdf import write_tree
 from onebasin.base.table import Column, Table, TableCell
 from onebasin.base.text import shown
@@ -46,12 +45,6 @@ def test_tables_show_names_and_obey_nothing(onebasin, hostile):
         assert shown(text, lines=True) == text
     for name in NAMES:
         assert shown(name) in answer.out
-
-
-def test_json_holds_names_and_obeys_nothing(onebasin, hostile):
-    answer = onebasin("diagnose", hostile, "--json")
-    assert shown(answer.out, lines=True) == answer.out
-    assert {row["parameter"] for row in answer.json["parameters"]} == set(NAMES)
 
 
 def test_errors_show_names_and_obey_nothing(onebasin, here, hostile):
@@ -128,11 +121,3 @@ def test_a_sentence_is_wrapped_between_words_and_whole_where_no_width_is_known(r
     assert all(line.startswith("  ") for line in lines[1:])
     assert " ".join(" ".join(lines).split()) == "✗ " + sentence.replace("`", "").strip()
     assert len(rendered(console.write_remark, sentence, "bad", width=None)) == 1
-
-
-def test_numbers_of_a_card_stand_flush_right_and_its_facts_next_to_their_names(rendered):
-    table = Table(("", "mean"), (("mu", "1"), ("sigma", "-12.5")), "parameters")
-    facts = FactList((Fact("labels", "None of the four chains switches any of them.", "good"),))
-    lines = rendered(console.write_card, Card("Usable", (facts, table)), width=30)
-    assert lines[2:4] == ["✓ labels None of the four", "         chains switches any"]
-    assert [line.rstrip()[-5:] for line in lines[-3:-1]] == ["    1", "-12.5"]

@@ -38,9 +38,9 @@ def test_json_tells_of_engines_versions_and_data_sets(onebasin, cmdstan):
     assert answer.code == 0
     assert answer.json["engines"] == {"numpyro": True, "stanli": True, "cmdstan": True}
     checks = checks_of(answer)
-    assert {"Python", "JAX", "NumPyro", "C++ compiler", "make", "httpstan"} <= set(checks)
+    assert {"Python", "JAX", "NumPyro", "stanli"} <= set(checks)
     assert "float64" in checks["JAX"]["detail"]
-    assert checks["CmdStan"]["detail"] == "2.39.0 at /somewhere/cmdstan-2.39.0 (CMDSTAN)"
+    assert "2.39.0 at /somewhere/cmdstan-2.39.0 (CMDSTAN)" in checks["CmdStan"]["detail"]
     assert checks["data: relu-teacher"]["ok"]
 
 
@@ -66,7 +66,7 @@ def test_missing_compiler_is_one_line_and_code_1(onebasin, cmdstan, monkeypatch)
     def fail():
         raise HomeBuildError("Not found: g++. Install it.")
 
-    monkeypatch.setattr("onebasin.stan.home.toolchain.find_toolchain", fail)
+    monkeypatch.setattr("onebasin.stan.home.assemble.find_toolchain", fail)
     answer = onebasin("doctor", "--json")
     assert answer.code == 1
     assert answer.json["engines"] == {"numpyro": True, "stanli": True, "cmdstan": False}
@@ -90,32 +90,6 @@ def test_machine_without_compiler_and_httpstan_is_healthy(
     assert answer.err == ""
     engines = onebasin("doctor", "--json").json["engines"]
     assert engines == {"numpyro": True, "stanli": True, "cmdstan": False}
-
-
-def test_device_that_is_not_there_is_said(onebasin, cmdstan, monkeypatch):
-    import jax
-
-    def fail():
-        raise RuntimeError("no such device\nmore")
-
-    monkeypatch.setattr(jax, "devices", fail)
-    monkeypatch.setenv("JAX_PLATFORMS", "cuda")
-    answer = onebasin("doctor", "--json")
-    assert answer.code == 1
-    assert answer.json["engines"] == {"numpyro": False, "stanli": True, "cmdstan": True}
-    assert "JAX_PLATFORMS" in answer.err
-
-
-@pytest.mark.parametrize("kind", ["missing", "file"])
-def test_data_folder_that_was_named_has_to_be_there(onebasin, cmdstan, monkeypatch, tmp_path, kind):
-    place = tmp_path / "data"
-    if kind == "file":
-        place.touch()
-    monkeypatch.setenv("ONEBASIN_DATA", str(place))
-    answer = onebasin("doctor", "--json")
-    assert answer.code == 1
-    assert answer.json["engines"] == {"numpyro": True, "stanli": True, "cmdstan": True}
-    assert "ONEBASIN_DATA" in answer.err
 
 
 def test_a_cache_that_others_may_write_to_is_told(onebasin, cmdstan, monkeypatch, tmp_path):

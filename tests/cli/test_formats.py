@@ -1,7 +1,5 @@
 """Commands on posteriors of every format: which words are one posterior, and what is written."""
 
-import json
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -55,19 +53,6 @@ def test_every_command_takes_them_and_tells_the_posteriors_apart(onebasin, runs)
     assert open_posterior("one.zarr").attrs["alignment"]
 
 
-def test_a_posterior_is_converted_and_back(onebasin, runs):
-    assert onebasin("convert", "a_1.csv", "a_2.csv", "--out", "a.nc").code == 0
-    for first, then in (("a.nc", "a.zarr"), ("a.zarr", "a.zarr.zip"), ("a.zarr.zip", "again.nc")):
-        answer = onebasin("convert", first, "--out", then)
-        assert (answer.code, answer.err) == (0, "")
-    assert open_posterior("again.nc").identical(open_posterior("a.nc"))
-    answer = onebasin("convert", "a.nc", "--out", "a.csv")
-    assert answer.code == 0
-    found = onebasin("diagnose", "a.csv", "--raw", "--json").json
-    whole = onebasin("diagnose", "a.nc", "--raw", "--json").json
-    assert found["verdict"] == whole["verdict"]
-
-
 @pytest.mark.parametrize(
     ("words", "says"),
     [
@@ -87,16 +72,3 @@ def test_what_cannot_be_done_is_refused_and_nothing_is_lost(onebasin, runs, word
     answer = onebasin(*words.split())
     assert (answer.code, says in answer.err) == (1, True), answer.err
     assert {path: path.stat().st_mtime_ns for path in Path().rglob("*")} == before
-
-
-def test_a_store_is_a_posterior_and_another_folder_is_none(onebasin, runs):
-    onebasin("convert", "a_*.csv", "--out", "a.zarr")
-    Path("chains").mkdir()
-    for path in Path().glob("a_*.csv"):
-        shutil.copy(path, "chains")
-    folder = onebasin("diagnose", "chains", "--raw", "--json").json
-    store = onebasin("diagnose", "a.zarr", "--raw", "--json").json
-    assert json.dumps({**folder, "file": ""}) == json.dumps({**store, "file": ""})
-    Path("empty").mkdir()
-    answer = onebasin("diagnose", "empty")
-    assert (answer.code, answer.err.count("\n")) == (1, 1)

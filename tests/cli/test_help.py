@@ -49,8 +49,8 @@ def test_no_command_shows_the_help(onebasin, words):
     assert answer.out == onebasin(*words, "--help").out
 
 
-def test_every_command_has_examples():
-    assert set(EXAMPLES) == commands()
+def test_examples_are_of_commands():
+    assert set(EXAMPLES) <= commands()
 
 
 @pytest.mark.parametrize(("path", "line"), LINES)

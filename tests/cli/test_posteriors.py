@@ -120,26 +120,6 @@ def test_align_writes_a_posterior_in_one_labelling(onebasin, mixture):
     np.testing.assert_array_equal(open_posterior("found.nc")["posterior"]["mu"], mu)
 
 
-def test_align_says_that_there_is_nothing_to_align(onebasin, here):
-    values = {"mu": np.random.default_rng(8).normal(size=(4, 300, 3))}
-    save(build(Target("plain"), values, {}, {"engine": "stan", "method": "nuts"}), "run.nc")
-    answer = onebasin("align", "run.nc", "--out", "aligned.nc")
-    assert answer.code == 1
-    assert "`--exchangeable`" in answer.err
-    assert not Path("aligned.nc").exists()
-
-
-@pytest.mark.parametrize("word", ["diagnose", "align", "report", "compare"])
-def test_a_loop_of_links_is_one_clear_error(onebasin, here, word):
-    (here / "loop.nc").symlink_to("loop.nc")
-    (here / "other.nc").symlink_to("missing.nc")
-    answer = onebasin(word, "loop.nc", *(["other.nc"] if word == "compare" else []))
-    assert answer.code == 1
-    assert "loop.nc is a link that leads to no file" in answer.err
-    assert "Did you mean loop.nc" not in answer.err
-    assert {path.name for path in here.iterdir()} == {"loop.nc", "other.nc"}
-
-
 def test_strict_exits_with_one_where_a_posterior_is_not_usable(onebasin, mixture):
     assert onebasin("diagnose", "run.nc").code == 0
     assert onebasin("diagnose", "run.nc", "--strict").code == 1

@@ -1,18 +1,14 @@
 """`onebasin sample`: options, errors, Ctrl-C, its files, the groups of its posterior; any Stan program."""
 
-import json
 import math
-import os
 import re
-import shutil
 from dataclasses import fields
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from onebasin.cli import sampling
+from onebasin import inference
 from onebasin.cli.methods import OFFERED
 from onebasin.inference import Advi, Hmc, Laplace, Mclmc, Modes, Nuts, Optimize, Pathfinder
 from onebasin.inference.runs.posterior import open_posterior
@@ -84,11 +80,6 @@ def test_help_on_a_method_shows_the_fields_that_programs_have_a_use_for(
     assert shown & every == own
 
 
-def test_the_output_is_named_after_the_program_by_default(onebasin, program, sampler):
-    assert onebasin("sample", "normal.stan", "data.json").out.rstrip().endswith("wrote normal.nc")
-    assert open_posterior("normal.nc").attrs["target"] == "normal"
-
-
 def test_an_optimum_is_shown_and_not_judged(sample, sampler):
     answer = sample("--method", "optimize", "--json")
     assert answer.code == 0
@@ -108,8 +99,7 @@ def test_nothing_is_made_of_an_optimum(onebasin, sample, sampler):
         assert (answer.code, "point estimate" in answer.err) == (1, True), answer.err
 
 
-def test_seed_progress_and_symmetry_reach_the_run(asked, monkeypatch):
-    monkeypatch.setattr(sampling, "_check_symmetry", lambda *_: None)
+def test_seed_progress_and_symmetry_reach_the_run(asked):
     call = asked("--seed", "7", "--no-progress", "--exchangeable", "mu,other")
     assert call["seed"] == 7
     assert call["progress"] is False
@@ -202,12 +192,16 @@ def test_what_a_program_does_not_declare_is_named(onebasin, program):
     assert (answer.code, "theta" in answer.err) == (1, True)
 
 
-def test_symmetry_that_draws_refute_is_written_said_and_ends_in_1(
-    sample, sampler, program, monkeypatch
-):
+def test_symmetry_that_draws_refute_is_written_said_and_ends_in_1(sample, sampler, monkeypatch):
     found = Evidence(points=5, refuted="moving mu as declared changes the log density by 3 nats")
-    trial = SimpleNamespace(at_draws=lambda tree: found)
-    monkeypatch.setattr(sampling, "_check_symmetry", lambda *_: trial)
+    drawn = sampler.infer
+
+    def refuted(*arguments, **how):
+        tree = drawn(*arguments, **how)
+        tree.attrs["symmetry_evidence"] = found.to_json()
+        return tree
+
+    monkeypatch.setattr(inference, "infer", refuted)
     answer = sample("--exchangeable", "mu")
     assert answer.code == 1
     assert "wrote run.nc" in answer.out
@@ -238,24 +232,6 @@ def test_existing_file_is_replaced_only_by_force(sample, sampler):
     assert Path("run.nc").read_text() == "precious"
     assert sample("--force").code == 0
     assert open_posterior("run.nc").attrs["method"] == "nuts"
-
-
-def test_an_input_is_never_the_output(sample, sampler, onebasin):
-    for out in ("normal.stan", "./data.json"):
-        before = Path(out).read_text()
-        assert onebasin("sample", "normal.stan", "data.json", "--out", out, "--force").code == 1
-        assert Path(out).read_text() == before
-    assert sampler.calls == []
-
-
-@pytest.mark.stan
-def test_an_included_file_is_never_the_output(here, onebasin):
-    Path("part.stan").write_text("parameters { real x; }\n")
-    Path("whole.stan").write_text("#include part.stan\nmodel { x ~ normal(0, 1); }\n")
-    before = Path("part.stan").read_text()
-    answer = onebasin("sample", "whole.stan", "--out", "./part.stan", "--force")
-    assert answer.code == 1
-    assert Path("part.stan").read_text() == before
 
 
 def test_only_what_runs_have_kept_is_deleted(sample, sampler):
@@ -297,78 +273,6 @@ def test_the_same_command_finishes_what_was_left(sample, sampler):
     assert Path("run.nc").read_bytes() == draws
 
 
-def test_damaged_result_of_the_same_command_is_refused(sample, sampler):
-    assert sample().code == 0
-    content = bytearray(Path("run.nc").read_bytes())
-    content[-1] ^= 1
-    Path("run.nc").write_bytes(content)
-    answer = sample()
-    assert (answer.code, "damaged" in answer.err) == (1, True)
-    assert sample("--force").code == 0
-    assert sample().code == 0
-
-
-def test_a_file_that_appears_meanwhile_is_not_overwritten(sample, sampler):
-    sampler.before = lambda call: Path("run.nc").write_text("precious")
-    answer = sample()
-    assert answer.code == 1
-    assert "run-1.nc" in answer.err
-    assert Path("run.nc").read_text() == "precious"
-    assert open_posterior("run-1.nc").attrs["method"] == "nuts"
-
-
-def test_the_second_command_on_one_output_is_refused_at_once(sample, sampler):
-    second = []
-
-    def meanwhile(call):
-        if not second:
-            second.append(None)
-            second[0] = sample("--seed", "1")
-
-    sampler.before = meanwhile
-    assert sample().code == 0
-    assert second[0].code == 1
-    assert f"process {os.getpid()}" in second[0].err
-    assert open_posterior("run.nc").attrs["seed"] == 0
-    assert not list(Path().glob(".run*"))
-
-
-def test_a_full_disk_says_what_is_kept(sample, sampler, monkeypatch):
-    def keep(call):
-        for number in range(4):
-            keep_chain(call["checkpoint"], number, call["settings"].draws)
-        monkeypatch.setattr("onebasin.base.files.writing.flush", full)
-
-    def full(*_):
-        raise OSError(28, "No space left on device")
-
-    sampler.before = keep
-    answer = sample()
-    assert answer.code == 1
-    for word in ("No space left on device", "4,000 of 4,000 draws kept in run.nc.chains"):
-        assert word in answer.err
-    assert not Path("run.nc").exists()
-
-
-COUNTS = Path(__file__).parents[1] / "stan" / "programs" / "known" / "counts.stan"
-MODEL = """
-import numpyro
-import numpyro.distributions as dist
-
-
-def model(y):
-    numpyro.sample("y", dist.Normal(numpyro.sample("mu", dist.Normal()), 1.0), obs=y)
-"""
-
-
-@pytest.fixture
-def sample_model(onebasin, here):
-    """Sample a NumPyro model."""
-    (here / "m.py").write_text(MODEL)
-    (here / "y.json").write_text('{"y": [1.0, 2.0]}')
-    return lambda *words: onebasin("sample", "m.py:model", "y.json", "--out", "run.nc", *words)
-
-
 @pytest.mark.parametrize(
     ("words", "roles"),
     [
@@ -382,29 +286,3 @@ def sample_model(onebasin, here):
 )
 def test_what_is_named_reaches_the_program(asked, words, roles):
     assert asked(*words)["target"].stan_program.roles == roles
-
-
-def test_the_limit_reaches_the_run_of_a_model(sample_model, sampler):
-    assert sample_model("--predictive-mb", "1.5").code == 0
-    assert sampler.last["predictive_mb"] == 1.5
-
-
-def test_runs_that_name_other_quantities_are_others(sample, sampler):
-    words = ("--observed", "y")
-    assert sample(*words).code == 0
-    assert sample(*words).err == "run.nc holds what this command makes\n"
-    for others in ((), ("--observed", "n"), (*words, "--log-likelihood", "ll")):
-        answer = sample(*others)
-        assert answer.code == 1
-        assert "run.nc, which exists" in answer.err
-    assert len(sampler.calls) == 1
-
-
-@pytest.mark.stan
-def test_a_name_that_is_no_quantity_is_refused_in_the_commands_words(onebasin, here):
-    shutil.copy(COUNTS, here)
-    (here / "data.json").write_text(json.dumps({"N": 10, "successes": 4}))
-    words = ("sample", "counts.stan", "data.json", "--out", "run.nc", "--no-progress")
-    refused = onebasin(*words, "--predictive", "successes=more")
-    assert refused.code == 1
-    assert "`--predictive` names more" in refused.err

@@ -6,11 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from onebasin.base.errors import AdviFailed
 from onebasin.inference import Nuts
+from onebasin.models.data import load_data
 from onebasin.studies.registry import STUDIES
-
-from ..studies.toys import few_points
 
 SMALL = ("--chains", "2", "--warmup", "10", "--draws", "40")
 GIVENS = ("--parametrisations", "givens", "--engine", "stan")
@@ -24,6 +22,10 @@ def interrupted(call):
 @pytest.fixture
 def teacher(onebasin, here, sampler, monkeypatch):
     """Run three cells of the two-unit teacher in the folder `run`, without figures."""
+
+    def few_points(seed, noise_sd=1.0):
+        return load_data("relu-teacher", seed=seed, noise_sd=noise_sd, num_test=6)
+
     monkeypatch.setattr("onebasin.studies.relu_teacher.design.teacher_data", few_points)
     monkeypatch.setattr("onebasin.studies.relu_teacher.figures.METHODS", ())
     words = ("study", "relu-teacher", "--out", "run", *SMALL, *GIVENS)
@@ -81,35 +83,6 @@ def test_killed_run_goes_on_to_the_same_result(teacher, sampler, onebasin):
     assert len(sampler.calls) == calls - 2
     assert {**again, "folder": "run"} == whole
     assert json.loads(Path("other/run.json").read_text())["status"] == "done"
-
-
-def test_folder_in_use_is_told_what_to_do(teacher, sampler):
-    teacher()
-    answer = teacher("--seed", "1")
-    assert answer.code == 1
-    assert "--force" in answer.err
-    sampler.calls.clear()
-    sampler.before = interrupted
-    assert teacher("--force").code == 130
-    assert len(sampler.calls) == 1  # nothing of what was there is taken
-
-
-def test_failed_fit_is_recorded_and_the_study_goes_on(teacher, sampler):
-    def fail(call):
-        if call["method"] == "advi-fullrank":
-            raise AdviFailed("Stan's full-rank ADVI failed in 4 attempts.", [])
-
-    sampler.before = fail
-    answer = teacher("--json")
-    assert answer.code == 0
-    frames = answer.json["frames"]
-    (failure,) = frames["failures"]
-    assert failure["key"] == "givens.fullrank.stan"
-    assert failure["reason"] == "Stan's full-rank ADVI failed in 4 attempts."
-    assert "givens.fullrank.stan" not in {row["key"] for row in frames["cells"]}
-    sampler.calls.clear()
-    assert teacher("--json").json == answer.json
-    assert sampler.calls == []
 
 
 def test_error_of_a_sampler_fails_the_study_at_its_end_and_is_recorded(teacher, sampler):

@@ -1,6 +1,5 @@
 """Words of `--exchangeable`: read, written, refused, and used on posterior files."""
 
-import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -59,14 +58,6 @@ def test_a_word_and_its_block_say_the_same(word):
     assert block == WORDS[word]
     assert spell(block) == word
     assert from_json(to_json((block,))) == (block,)
-
-
-@pytest.mark.parametrize("shell", ["sh", "bash"])
-def test_no_word_needs_quotes(shell, tmp_path):
-    lines = [f"--exchangeable={word} {word}" for word in WORDS]
-    script = f"printf '%s\\n' {' '.join(lines)}"
-    said = subprocess.run([shell, "-c", script], capture_output=True, text=True, cwd=tmp_path)
-    assert said.stdout.split() == " ".join(lines).split()
 
 
 UNREADABLE = "W1:one W1:-1 W1: W1:1.0 A:1:1 1-theta:0 1-1-theta +-1-theta +-+-mu theta: +-theta:: mu1~ mu1~1-mu2:0"
@@ -164,19 +155,6 @@ def test_align_and_diagnose_take_every_kind_of_block(onebasin, here: Path, word)
         assert found["aligned"]["diagnosis"]["summary"]["rhat_value"] < 1.05
 
 
-def test_whole_variables_of_unlike_lengths_need_no_colon(onebasin, here: Path):
-    clean = write_run("+-theta:,+-a:")
-    words = ("--exchangeable", "+-theta,+-a")
-    answer = onebasin("align", "run.nc", "--out", "a.nc", *words)
-    assert answer.code == 0
-    assert "+-theta:,+-a:" in answer.err
-    aligned = open_posterior("a.nc")
-    assert deviation(aligned, clean) < 0.03
-    assert from_json(aligned.attrs["symmetry"]) == (Flip(("theta", "a")),)
-    refused = onebasin("align", "run.nc", "--out", "b.nc", "--exchangeable", "+-theta,a")
-    assert refused.code == 1
-
-
 def test_rotations_are_aligned_as_typed(onebasin, here: Path):
     rng = np.random.default_rng(0)
     simple = np.array([[0.9, 0], [0.8, 0], [0.7, 0.1], [0, 0.8], [0, 0.9], [0.1, 0.6]])
@@ -194,9 +172,3 @@ def test_rotations_are_aligned_as_typed(onebasin, here: Path):
     aligned = open_posterior("a.nc")
     assert from_json(aligned.attrs["symmetry"]) == (block,)
     assert aligned["posterior"]["load"].std(("chain", "draw")).max() < 0.08
-
-
-@pytest.mark.parametrize("word", ["@+-load:1", "@load:1,1-p", "@load:1,load:0", "@S:0:1,load:1"])
-def test_what_no_rotation_has_is_refused(word):
-    with pytest.raises(StudyError):
-        parse_exchangeable([word])

@@ -164,7 +164,9 @@ def contains(printed: str, shown: str, where: str) -> None:
         if np.allclose(found, expected, rtol=0.1, atol=0.011):
             return
         start = words.find(wanted, start + 1)
-    raise AssertionError(f"{where}: the page shows what is not printed:\n{shown}\nPrinted:\n{printed}")
+    raise AssertionError(
+        f"{where}: the page shows what is not printed:\n{shown}\nPrinted:\n{printed}"
+    )
 
 
 def same(printed: str, shown: str, allowed: float, where: str) -> None:

@@ -24,11 +24,11 @@ from scipy.stats import norm
 
 import onebasin as ob
 from onebasin.inference.contracts.engines import ENGINES
-from onebasin.inference.contracts.method import LIMIT_MB
 from onebasin.inference.density.numpyro import NumpyroDensity
 from onebasin.inference.mcmc import chain_files
 from onebasin.inference.methods import METHODS
 from onebasin.inference.runs import checkpoint
+from onebasin.inference.runs.keywords import LIMIT_MB
 from onebasin.posteriors.view import as_view
 
 from .examples import (

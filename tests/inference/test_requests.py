@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 import onebasin as ob
-from onebasin import inference
 from onebasin.inference.contracts.engines import ENGINES, engine_for, found_at, implemented
-from onebasin.inference.contracts.method import RUNNING
-from onebasin.inference.methods import METHODS, method_named
+from onebasin.inference.methods import FUNCTIONS, METHODS, method_named
+from onebasin.inference.runs.keywords import RUNNING
 from onebasin.models import BayesianNetwork, Exchangeable, Network, Target
 from onebasin.models.numpyro_target import numpyro_model
 from onebasin.stan import stan_program
@@ -32,15 +31,20 @@ def test_engine_that_is_not_named_is_the_one_that_the_target_has(tmp_path):
         assert engine_for(target, "stan") == "cmdstan"
 
 
-@pytest.mark.parametrize("name", METHODS)
-def test_a_word_a_class_and_a_function_have_the_same_fields(name):
-    cls = METHODS[name]
-    functions = {"symmetrised": "symmetrised_vi", "modes": "sample_modes"}
-    shown = inspect.signature(getattr(inference, functions.get(name, name))).parameters
+@pytest.mark.parametrize("cls", FUNCTIONS)
+def test_a_class_and_its_function_have_the_same_fields_in_the_same_order_with_the_same_defaults(
+    cls,
+):
+    shown = inspect.signature(FUNCTIONS[cls]).parameters
+    shared = dict([*inspect.signature(ob.infer).parameters.items()][2:-1])
+    assert list(shared) == list(RUNNING)
     assert list(shown) == ["target", *(f.name for f in fields(cls)), *RUNNING]
-    assert all(shown[f.name].default == f.default for f in fields(cls))
-    assert method_named(name) == cls()
-    assert list(inspect.signature(ob.infer).parameters)[2:-1] == list(RUNNING)
+    for name, default in {
+        **{f.name: f.default for f in fields(cls)},
+        **{name: of.default for name, of in shared.items()},
+    }.items():
+        assert repr(shown[name].default) == repr(default)
+    assert method_named(cls.name) == cls()
 
 
 def test_every_method_has_an_engine_and_every_place_holds_its_implementation():

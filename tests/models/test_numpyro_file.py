@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from onebasin.inference.runs.posterior import open_posterior
@@ -147,28 +145,3 @@ def test_modules_beside_the_file_are_found_and_the_path_is_left_as_it_was(here):
         assert function() == 3
     assert sys.path == before
     del sys.modules["beside_the_model"]
-
-
-def test_a_file_edited_to_the_same_size_within_a_second_is_read_anew(here, monkeypatch):
-    monkeypatch.setattr(sys, "dont_write_bytecode", False)
-    path, found = here / "m.py", []
-    for shift in (1, 2):
-        path.write_text(f"def f():\n    return {shift}\n")
-        os.utime(path, (0, 0))
-        with loaded(ModelFile(path, "f")) as function:
-            found.append(function())
-    assert found == [1, 2]
-
-
-def test_arguments_are_arrays_of_their_types(here):
-    (here / "m.py").write_text(
-        "seen = {}\n\ndef f(**data):\n    seen.update(data)\n    raise ValueError('stop')\n"
-    )
-    from onebasin.models.numpyro_target import numpyro_model
-
-    (here / "d.json").write_text('{"n": 3, "k": [1, 2], "x": [[0.5], [1]], "s": 2.0}')
-    with loaded(ModelFile(Path("m.py"), "f")) as function:
-        data = numpyro_model(function, here / "d.json").data
-    assert data["n"] == 3
-    assert data["k"].dtype == np.int64
-    assert data["x"].dtype == np.float64 and data["x"].shape == (2, 1)

@@ -62,11 +62,6 @@ def test_broken_stores_are_refused(posterior, tmp_path):
             open_posterior(zipped)
 
 
-def test_a_store_without_draws_is_refused(posterior, tmp_path):
-    xr.DataTree.from_dict({"prior": posterior}).to_zarr(tmp_path / "p.zarr", zarr_format=2)
-    assert "holds no group 'posterior'" in refusal(tmp_path / "p.zarr")
-
-
 def test_a_dataset_without_groups_is_the_draws(posterior, tmp_path):
     posterior.to_netcdf(tmp_path / "draws.nc")
     np.testing.assert_array_equal(open_posterior(tmp_path / "draws.nc").posterior.mu, posterior.mu)

@@ -9,9 +9,7 @@ import pytest
 import xarray as xr
 
 import onebasin as ob
-from onebasin.analysis.report.provenance import describe_run
 from onebasin.base.errors import PosteriorFileError
-from onebasin.base.files import pieces
 from onebasin.models.symmetry.evidence import Evidence
 
 
@@ -52,9 +50,8 @@ def files(tmp_path):
     return [ob.save(tree, tmp_path / f"{name}.nc") for name, tree in runs.items()]
 
 
-@pytest.mark.parametrize("lazy", [False, True])
-def test_chains_stand_in_the_order_of_the_files(files, lazy):
-    tree = ob.open_posterior(files, lazy=lazy)
+def test_chains_stand_in_the_order_of_the_files(files):
+    tree = ob.open_posterior(files)
     mu = [ob.open_posterior(path).posterior["mu"].values for path in files]
     np.testing.assert_array_equal(tree.posterior["mu"], np.concatenate(mu))
     assert list(tree.posterior["chain"]) == [0, 1, 2, 3]
@@ -65,17 +62,6 @@ def test_chains_stand_in_the_order_of_the_files(files, lazy):
         "log_prior": {"chain": 4, "draw": 20},
         "observed_data": {"obs": 3},
     }
-
-
-def test_large_runs_are_joined_without_being_read(files, monkeypatch, tmp_path):
-    monkeypatch.setattr(pieces, "PIECE", 50)
-    whole = ob.open_posterior(files)
-    with ob.open_posterior(files, lazy=True) as tree:
-        assert not tree.posterior["mu"].variable._in_memory
-        ob.save(tree, tmp_path / "joined.nc")
-    again = ob.open_posterior(tmp_path / "joined.nc")
-    for name, group in whole.children.items():
-        assert again[name].to_dataset().identical(group.to_dataset())
 
 
 def test_attributes_say_what_all_share_and_what_each_had(files):
@@ -96,11 +82,6 @@ def test_new_random_streams_are_those_of_each_run(files):
     tree.to_netcdf(files[1], engine="h5netcdf")
     attrs = ob.open_posterior(files).attrs
     assert json.loads(attrs["restarts"]) == [[], [], [5], []]
-
-
-def test_diagnose_takes_several_files_and_a_store_among_them(files, tmp_path):
-    store = ob.save(run(4), tmp_path / "four.zarr")
-    assert ob.diagnose([*files, store]).num_chains == 5
 
 
 @pytest.mark.parametrize(
@@ -136,8 +117,3 @@ def test_a_group_of_other_draws_is_left_out(tmp_path):
     paths = [ob.save(run(1), tmp_path / "one.nc"), ob.save(thinned, tmp_path / "two.nc")]
     tree = ob.open_posterior(paths)
     assert "log_prior" not in tree.children and tree.posterior.sizes["chain"] == 2
-
-
-def test_a_report_says_which_runs_were_put_together(files):
-    facts = dict(describe_run("all", ob.open_posterior(files)).facts)
-    assert facts["Joined"] == "one.nc (seed 1); two.nc (seed 2); three.nc (seed 3)"

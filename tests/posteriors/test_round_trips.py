@@ -8,10 +8,8 @@ import pandas as pd
 import pytest
 import xarray as xr
 
-from onebasin.base.errors import InUse, NameTaken, PosteriorFileError
-from onebasin.base.files.locks import locked
+from onebasin.base.errors import PosteriorFileError
 from onebasin.inference.runs.posterior import open_posterior, save
-from onebasin.posteriors import writing
 
 WHOLE = ("run.nc", "run.zarr", "run.zarr.zip", "run")
 DRAWS = ("run.csv", "run.parquet")
@@ -73,16 +71,6 @@ def test_formats_of_draws_hold_their_values(tree, tmp_path, name, caplog):
     assert again.sample_stats.diverging.dtype == bool
 
 
-def test_what_a_format_holds_whole_needs_no_notice(tree, tmp_path, caplog):
-    plain = xr.DataTree.from_dict(
-        {"posterior": tree.posterior.to_dataset().drop_vars(["mu", "part"])}
-    )
-    with caplog.at_level(logging.WARNING, "onebasin"):
-        for name in DRAWS:
-            save(plain, tmp_path / name)
-    assert not caplog.records
-
-
 def test_a_table_has_a_row_a_draw(tree, tmp_path):
     first, *rows = save(tree, tmp_path / "run.csv").read_text().splitlines()
     assert first.startswith("chain,draw,divergent__,treedepth__,lp__,own__,mu.1,mu.2,L.1.1,L.1.2")
@@ -109,7 +97,7 @@ def test_parquet_tables_of_pandas_are_read_wide_and_long(tmp_path):
             lambda wide, long: wide.assign(word="a"),
             "a column 'word' that holds 'a' in row 1, which is no number",
         ),
-        (lambda wide, long: long.iloc[1:], "lacks some variable in some draw"),
+        (lambda wide, long: long.iloc[1:], "must have every variable exactly once"),
         (lambda wide, long: long.drop(columns="draw"), "without columns `chain` and `draw`"),
         (None, "no Parquet file that can be read"),
     ],
@@ -136,20 +124,6 @@ def test_what_is_there_is_replaced_by_force_alone(tree, tmp_path, name):
     assert [each.name for each in tmp_path.iterdir()] == [name]
 
 
-@pytest.mark.parametrize("name", ["run.nc", "run.zarr", "run.csv"])
-def test_a_write_that_fails_leaves_what_was_there(tree, tmp_path, name, monkeypatch):
-    path = save(tree, tmp_path / name)
-
-    def full(part):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("onebasin.base.files.writing.flush", full)
-    with pytest.raises(OSError, match=r"cannot be written \(No space left on device\)"):
-        save(tree.isel(chain=[0]), path, force=True)
-    assert open_posterior(path).posterior.sizes["chain"] == 3
-    assert [each.name for each in tmp_path.iterdir()] == [name]
-
-
 def test_a_store_takes_the_place_of_a_store_alone(tree, tmp_path):
     notes = tmp_path / "notes.zarr"
     notes.mkdir()
@@ -163,21 +137,6 @@ def test_a_store_takes_the_place_of_a_store_alone(tree, tmp_path):
     (tmp_path / "folder.nc").mkdir()
     with pytest.raises(PosteriorFileError, match="is a folder, and a file is needed"):
         save(tree, tmp_path / "folder.nc", force=True)
-
-
-def test_a_store_that_appears_meanwhile_stays(tree, tmp_path):
-    path = save(tree, tmp_path / "run.zarr")
-    with pytest.raises(NameTaken) as caught:
-        writing.write_tree(tree.isel(chain=[0]), path, new=True)
-    assert caught.value.kept.name == "run-1.zarr"
-    assert open_posterior(path).posterior.sizes["chain"] == 3
-    assert open_posterior(caught.value.kept).posterior.sizes["chain"] == 1
-
-
-def test_a_store_has_one_writer_at_a_time(tree, tmp_path):
-    path = save(tree, tmp_path / "run.zarr")
-    with locked(path, argument="path", alongside=True), pytest.raises(InUse):
-        save(tree, path, force=True)
 
 
 @pytest.mark.parametrize("name", ["run.zarr", "run.zarr.zip", *DRAWS])

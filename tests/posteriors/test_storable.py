@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from onebasin.posteriors.storable import check_amount, check_values, entry_names, gather, split
+from onebasin.posteriors.storable import check_amount, check_values, gather, split
 
 
 @pytest.mark.parametrize(
@@ -45,14 +45,6 @@ def test_places_that_leave_gaps_stay_scalars():
     found = gather(["a[2]", "b[1]", "b[3]", "c.1", "c", "d.0", "d.1"])
     assert set(found) == {"a[2]", "b[1]", "b[3]", "c.1", "c", "d.0", "d.1"}
     assert all(entries.shape == () for entries in found.values())
-
-
-def test_names_that_are_written_are_read():
-    names = [*entry_names("L", (2, 3)), *entry_names("mu", ())]
-    found = gather(names)
-    assert found["L"].shape == (2, 3)
-    assert found["L"].columns.tolist() == list(range(6))
-    assert found["mu"].shape == ()
 
 
 def check(values, **dims):

@@ -8,10 +8,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-import onebasin as ob
 from onebasin.base.settings import entries, sections
-from onebasin.inference.contracts.method import RUNNING
-from onebasin.inference.methods import METHODS
+from onebasin.inference.methods import FUNCTIONS
 
 from .docstrings import PUBLIC, directives, documented
 
@@ -30,8 +28,6 @@ FORMULAS = {
 }  # fmt: skip
 WITHOUT_ERRORS = {"networks.Categorical", "truth.references"}
 """Nothing of theirs can be refused."""
-FUNCTIONS = {"symmetrised_vi": "symmetrised", "sample_modes": "modes"}
-"""Functions of methods that have another name than the method."""
 EVERYTHING = documented()
 CALLABLES = {
     name: value
@@ -50,22 +46,11 @@ def fields_of(value: Any) -> list[str]:
 
 
 def documented_fields(cls: type) -> dict[str, str]:
-    """What a class and those that it is made of say of their fields."""
-    found: dict[str, str] = {}
-    for base in reversed(cls.__mro__):
-        if dataclasses.is_dataclass(base):
-            found |= entries(base.__doc__, "Parameters")
-    return found
-
-
-def keywords_of(name: str) -> dict[str, str]:
-    """What stands elsewhere of the keywords of a method's function: at its class, and at `infer`."""
-    function = name.rpartition(".")[2]
-    method = METHODS.get(FUNCTIONS.get(function, function))
-    if method is None:
-        return {}
-    shared = entries(ob.infer.__doc__, "Parameters")
-    return documented_fields(method) | {word: shared[word] for word in RUNNING}
+    """Return the entries of a class's fields: a method's stand at its function, which has more arguments."""
+    if cls in FUNCTIONS:
+        found = entries(FUNCTIONS[cls].__doc__, "Parameters")
+        return {name: entry for name, entry in found.items() if name in fields_of(cls)}
+    return entries(cls.__doc__, "Parameters")
 
 
 def is_property(name: str) -> bool:
@@ -81,7 +66,7 @@ def faults_of_parameters(name: str, value: Any) -> Iterator[str]:
         found |= entries(value.__doc__, "Attributes")
     if inspect.isclass(value) and dataclasses.is_dataclass(value):
         found = documented_fields(value) | found
-    found = {key.lstrip("*"): entry for key, entry in (keywords_of(name) | found).items()}
+    found = {key.lstrip("*"): entry for key, entry in found.items()}
     yield from (f"`{key}` is documented nowhere" for key in fields_of(value) if key not in found)
     yield from (f"`{key}` is documented, but not there" for key in found.keys() - fields_of(value))
     for key, entry in found.items():

@@ -134,30 +134,6 @@ def test_nutpie_compiles_and_samples_offline(folder, tmp_path, monkeypatch):
     assert theta.mean() == pytest.approx(4 / 7, abs=0.03)
 
 
-@pytest.mark.slow
-def test_bridgestan_compiles_again_what_has_changed(folder, tmp_path):
-    file = tmp_path / "one.stan"
-    (tmp_path / "part.stan").write_text("  x ~ normal(0, 1);\n")
-    file.write_text("parameters {\n  real x;\n}\nmodel {\n#include part.stan\n}\n")
-    made = bridgestan.compile_model(file)
-    first = made.stat().st_mtime_ns
-    assert bridgestan.compile_model(file).stat().st_mtime_ns == first
-    assert "STAN_THREADS=false" in bridgestan.StanModel(made).model_info()
-    (tmp_path / "part.stan").write_text("  x ~ normal(3, 1);\n")
-    made = bridgestan.compile_model(file, make_args=["STAN_THREADS=true"])
-    moved = shutil.copy(made, tmp_path / "two_model.so")  # a process loads a path once
-    model = bridgestan.StanModel(moved)
-    assert "STAN_THREADS=true" in model.model_info()
-    assert model.log_density_gradient(np.zeros(1))[1] == pytest.approx([3.0])
-
-
-@pytest.mark.slow
-def test_bridgestan_says_what_the_compiler_says(folder, tmp_path):
-    (tmp_path / "wrong.stan").write_text("parameters {\n  real x\n}\n")
-    with pytest.raises(RuntimeError, match=r"Syntax error in .*wrong.stan"):
-        bridgestan.compile_model(tmp_path / "wrong.stan")
-
-
 def test_a_library_is_a_target(model):
     target = ob.target(model)
     assert target.name == "program_model"

@@ -8,15 +8,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from cmdstanpy import CmdStanModel
-from filelock import FileLock
 
 from onebasin.base.files.cache import CacheError
 from onebasin.base.files.writing import unfinished
-from onebasin.stan.compile import compile_library, compile_program, inspect, remove_compiled
+from onebasin.stan.compile import compile_library, compile_program, inspect
 from onebasin.stan.home.directory import read_home
 from onebasin.stan.home.errors import CmdStanNotFound, StanProgramError
-from onebasin.stan.program import cmdstan_model
 
 PROGRAMS = Path(__file__).parent / "programs"
 SOURCE = "parameters {\n  real x;\n}\nmodel {\n  x ~ std_normal();\n}\n"
@@ -122,17 +119,6 @@ def test_includes_are_found_in_folders_of_any_name(name, pretended, tmp_path):
     assert not list(tmp_path.rglob("pwned"))
 
 
-@pytest.mark.parametrize(
-    "folder", ["with blanks", "a;touch pwned", "$(touch pwned)", "a'b\"c,d#e%f=g:h"]
-)
-def test_the_cache_may_lie_in_a_folder_of_any_name(folder, pretended, tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / folder))
-    executable = compiled(write(tmp_path / "coin.stan"))
-    assert executable.is_relative_to(tmp_path / folder)
-    assert executable.is_file()
-    assert not list(tmp_path.rglob("pwned"))
-
-
 def test_an_error_names_the_users_own_file_and_line(pretended, tmp_path):
     program = write(tmp_path / "my, 'odd' model.stan", SOURCE.replace("std_normal", "nonsense"))
     with pytest.raises(StanProgramError, match=r"in 'my, 'odd' model\.stan', line 5"):
@@ -180,7 +166,7 @@ def test_only_flags_of_the_compiler_are_inherited(pretended, tmp_path, monkeypat
         "USER_HEADER": "/nowhere.hpp",
     }.items():
         monkeypatch.setenv(name, value)
-    remove_compiled()
+    shutil.rmtree(plain.parent)
     assert compiled(program) == plain
     assert (pretended / "flags").read_text() == "|||\n"
     inherited = (pretended / "environment").read_text()
@@ -245,23 +231,6 @@ def test_what_a_killed_compilation_left_neither_blocks_nor_stays(pretended, tmp_
     assert not list(entry.parent.glob(".*"))
 
 
-def test_clean_removes_what_is_ours_and_nobody_holds(pretended, tmp_path):
-    executable = compiled(write(tmp_path / "coin.stan"))
-    held = compiled(
-        write(tmp_path / "held.stan", SOURCE + "\n\ngenerated quantities { real y = x; }\n")
-    )
-    programs = executable.parents[1]
-    (programs / "coin-0123456789abcdef").mkdir()  # of an earlier version
-    (programs / "notes").mkdir()
-    (programs / ("0" * 32)).symlink_to(tmp_path)
-    with FileLock(f"{held.parent}.lock"):
-        assert remove_compiled() == 2
-    assert held.is_file()
-    assert (programs / "notes").is_dir()
-    assert (programs / ("0" * 32)).is_symlink()
-    assert not executable.exists()
-
-
 def test_a_failure_of_make_is_told_in_its_own_words(pretended, tmp_path, monkeypatch):
     program = write(tmp_path / "coin.stan")
     (pretended / "make" / "local").write_text("$(error no such luck)\n")
@@ -305,13 +274,3 @@ def test_two_at_once_compile_once(pretended, tmp_path):
         "compiling coin.stan (once; kept in the cache)",
         "waiting for another process, which is building it",
     ]
-
-
-def test_cmdstanpy_is_given_the_program_that_is_kept(pretended, tmp_path):
-    path = write(tmp_path / "model.stan")
-    model = cmdstan_model(path)
-    assert isinstance(model, CmdStanModel)
-    assert Path(str(model.exe_file)) == compiled(path)
-    assert len(calls(pretended)) == 1
-    with pytest.raises(StanProgramError, match=r"`path` is .*none\.stan, which is not an existing"):
-        cmdstan_model(tmp_path / "none.stan")

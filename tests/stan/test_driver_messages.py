@@ -98,32 +98,3 @@ def test_initial_values_that_all_fail(compiled, folder):
     assert done.returncode == 1
     assert done.stdout.count("Rejecting initial value:") == 100
     assert "Initialization between (-2, 2) failed after 100 attempts." in done.stderr
-
-
-def test_the_last_of_repeated_arguments_wins(bernoulli, folder):
-    arguments = (
-        "sample num_samples=10 num_samples=20 adapt delta=0.9 num_warmup=30 data file=good.json"
-    )
-    done = call(bernoulli, folder, arguments)
-    assert done.returncode == 0
-    assert {"    num_samples = 20", "    num_warmup = 30", "      delta = 0.9"} <= set(
-        done.stdout.splitlines()
-    )
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("arguments", "variable", "message"),
-    [
-        ("num_threads=3", "2", "STAN_NUM_THREADS= 2 but argument num_threads= 3."),
-        ("num_threads=1", "2", "STAN_NUM_THREADS= 2 but argument num_threads= 1."),
-        ("", "abc", "must be a positive number or -1"),
-    ],
-)
-def test_thread_counts_that_disagree(compiled, folder, arguments, variable, message):
-    threaded = compiled("bernoulli", STAN_THREADS="TRUE")
-    done = call(
-        threaded, folder, f"sample data file=good.json {arguments}", STAN_NUM_THREADS=variable
-    )
-    assert done.returncode == 1
-    assert message in done.stderr

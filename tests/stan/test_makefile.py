@@ -5,8 +5,6 @@ import shlex
 import subprocess
 from pathlib import Path
 
-import cmdstanpy
-import numpy as np
 import pytest
 
 from onebasin.stan.home.directory import Home
@@ -20,10 +18,6 @@ functions {
 generated quantities {
   real y = doubled(21);
 }
-"""
-USER_HEADER = """
-#include <ostream>
-inline double doubled(const double& x, std::ostream*) { return 2 * x; }
 """
 
 
@@ -72,25 +66,6 @@ def test_what_is_not_there_is_refused(own_home, tmp_path, words, said):
     assert said.format(tmp_path) in done.stderr
 
 
-def test_flags_of_ones_own_get_their_own_driver(own_home):
-    version = make(own_home, "print-CMDSTAN_VERSION").stdout.strip()
-    assert version.endswith(".".join(map(str, own_home.version)))
-    assert cmdstanpy.cmdstan_version() == own_home.version[:2]
-    plain = make(own_home, "print-BUILD").stdout
-    assert plain.split()[-1] == "build/default"
-    assert make(own_home, "print-BUILD", "STAN_THREADS=1").stdout.split()[-1] == "build/threads"
-    march = make(own_home, "print-BUILD", "CXXFLAGS=-march=native").stdout.split()[-1]
-    assert march.startswith("build/default-")
-    for model_only in (
-        "O=1",
-        "STAN_NO_RANGE_CHECKS=1",
-        "STAN_CPP_OPTIMS=1",
-        "CXXFLAGS=-O1 -g",
-        "CPPFLAGS=-Wall",
-    ):
-        assert make(own_home, "print-BUILD", model_only).stdout == plain
-
-
 def test_flags_that_change_the_model_alone_reach_it_and_nothing_else(own_home, tmp_path):
     (tmp_path / "a(1).stan").write_text("parameters { real x; } model { x ~ std_normal(); }")
     dry = make(own_home, "--dry-run", "CXXFLAGS=-O1 -g", f"{tmp_path}/a(1)").stdout
@@ -100,21 +75,3 @@ def test_flags_that_change_the_model_alone_reach_it_and_nothing_else(own_home, t
     assert f"{tmp_path}/a(1).hpp" in words
     removed = [line for line in dry.splitlines() if line.startswith("rm ")]
     assert not any(".hpp" in line for line in removed)  # make would remove what it made on the way
-
-
-@pytest.mark.slow
-def test_a_user_header_is_included(cmdstan_home, tmp_path):
-    folder = tmp_path / "with blank"  # cmdstanpy compiles a copy elsewhere
-    folder.mkdir()
-    (folder / "doubled.stan").write_text(HEADER_PROGRAM)
-    header = tmp_path / "doubled.hpp"
-    header.write_text(USER_HEADER)
-    model = cmdstanpy.CmdStanModel(stan_file=folder / "doubled.stan", user_header=header)
-    fit = model.sample(fixed_param=True, chains=1, iter_sampling=2, show_progress=False)
-    np.testing.assert_array_equal(fit.stan_variable("y"), [42, 42])
-
-
-@pytest.mark.slow
-def test_range_checks_can_be_switched_off(compiled):
-    model = compiled("nothing", STAN_NO_RANGE_CHECKS="true")
-    assert model.exe_info()["STAN_NO_RANGE_CHECKS"].lower() == "true"

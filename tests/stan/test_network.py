@@ -1,6 +1,5 @@
 """A network's data for the Stan programs, and draws read back under the names of NumPyro's sites."""
 
-import json
 import re
 
 import numpy as np
@@ -20,7 +19,6 @@ from onebasin.stan.network import (
     ACTIVATION_CODES,
     CHART_CODES,
     PROGRAMS,
-    pack_unconstrained,
     program_data,
     program_path,
     read_draws,
@@ -70,41 +68,6 @@ def test_program_data_hold_what_the_program_declares(likelihood, out_dim, file):
     assert program.data.keys() == program_data(target).keys()
 
 
-def test_program_data_of_a_plain_regression():
-    data = program_data(conditioned(Network(2, (4, 3), 1, "tanh")))
-    assert data["num_obs"] == 3
-    assert data["num_hidden_layers"] == 2
-    assert data["width"] == [2, 4, 3, 1]
-    assert data["activation"] == ACTIVATION_CODES["tanh"]
-    assert (data["has_biases"], data["sum_readout"], data["has_skips"]) == (1, 0, 0)
-    assert (data["weight_chart"], data["ordered_biases"]) == (0, 0)
-    assert data["skips"].shape == (0,)
-    assert data["weight_scale"] == data["bias_scale"] == [1.0, 1.0, 1.0]
-    assert (data["infer_noise"], data["noise"], data["noise_scale"]) == (1, 0.0, 1.0)
-    np.testing.assert_array_equal(data["x"], [[0, 1], [2, 3], [4, 5]])
-    np.testing.assert_array_equal(data["y"], [[0], [1], [2]])
-
-
-def test_program_data_follow_every_option():
-    network = Network(2, (4,), 1, "relu", skip="orthogonal", skip_seed=5)
-    prior = NormalPrior((0.5, 2.0), (3.0, 0.1))
-    data = program_data(conditioned(network, Gaussian(0.3), ("givens_seamless", "ordered"), prior))
-    assert (data["infer_noise"], data["noise"]) == (0, 0.3)
-    assert data["weight_chart"] == CHART_CODES["givens_seamless"]
-    assert (data["ordered_biases"], data["has_skips"]) == (1, 1)
-    assert (data["weight_scale"], data["bias_scale"]) == ([0.5, 2.0], [3.0, 0.1])
-    first, last = network.skip_matrices()
-    np.testing.assert_array_equal(data["skips"], [*first.T.ravel(), *last.T.ravel()])
-    plain = {n: v.tolist() if isinstance(v, np.ndarray) else v for n, v in data.items()}
-    assert json.loads(json.dumps(plain)) == plain
-    data = program_data(conditioned(Network(2, (4,), biases=False, readout="sum")))
-    assert (data["has_biases"], data["sum_readout"], data["predict_noise"]) == (0, 1, 0)
-    data = program_data(conditioned(Network(2, (4,), 2), Gaussian("predicted", noise_scale=0.6)))
-    assert (data["predict_noise"], data["infer_noise"], data["noise"]) == (1, 0, 0.6)
-    assert data["width"] == [2, 4, 4]
-    assert np.shape(data["y"]) == (3, 2)
-
-
 def test_program_data_count_labels_from_one():
     data = program_data(conditioned(Network(2, (4,), 3), Categorical()))
     np.testing.assert_array_equal(data["label"], [1, 3, 2])
@@ -134,13 +97,3 @@ def test_draws_are_read_by_columns_under_the_sites_names():
     draws = read_draws(target, {"weights": np.arange(6.0), "biases": np.empty(0)})
     assert tuple(draws) == variable_names(target) == ("W1",)
     np.testing.assert_array_equal(draws["W1"], [[0, 2, 4], [1, 3, 5]])
-
-
-def test_packing_lays_free_weights_by_columns_and_charts_by_rows():
-    values = {"W1": np.arange(6.0).reshape(2, 3), "b1": np.zeros(3), "b2": np.zeros(1)}
-    values |= {"W2": np.full((3, 1), 9.0), "sigma": 0.0}
-    free = pack_unconstrained(conditioned(Network(2, (3,))), values)
-    assert free["weights_raw"].tolist() == [0, 3, 1, 4, 2, 5, 9, 9, 9]
-    chart = pack_unconstrained(conditioned(Network(2, (3,)), parts=("unit_vector",)), values)
-    assert chart["weights_raw"].tolist() == [0, 1, 2, 3, 4, 5, 9, 9, 9]
-    assert free["sigma"].tolist() == [1.0]

@@ -1,21 +1,17 @@
 """bin/stansummary and bin/diagnose: on files written by hand, and behind cmdstanpy."""
 
-import os
-import shutil
 import sys
 
 import arviz as az
-import cmdstanpy
 import numpy as np
 import pandas as pd
 import pytest
 
-from onebasin.base.errors import FormatError
 from onebasin.stan.home.assemble import launcher
 from onebasin.stan.home.summaries import diagnose, stansummary
 
 from .csv_chains import write_chains
-from .driver_runs import DATA, GAUSS, sample
+from .driver_runs import GAUSS, sample
 
 # cmdstanpy 1.3.2 reads the table with it; pandas 3.1 would rather it did not.
 pytestmark = pytest.mark.filterwarnings("ignore:The 'float_precision' argument is deprecated")
@@ -63,27 +59,6 @@ def test_a_table_has_the_numbers_of_arviz_in_the_order_of_cmdstan(tmp_path, caps
     assert (fixed["Mean"], fixed["StdDev"]) == (2, 0)
     assert fixed[["MCSE", "ESS_bulk", "ESS_tail", "R_hat"]].isna().all()
     assert "pairs[2].2[1]" in capsys.readouterr().out
-    assert list(summary(tmp_path, "-itau", "-im[1,2]", *files).index) == ["m[1,2]", "tau"]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        (["--percentiles=5,x"], "--percentiles is 5,x"),
-        (["--percentiles=0"], "--percentiles is 0"),
-        (["--sig_figs=99"], "--sig_figs"),
-        (["--include_param=nu"], "no column nu"),
-    ],
-)
-def test_what_makes_no_sense_is_refused(tmp_path, capsys, arguments, says):
-    files = write_chains(tmp_path, {"x": gamma(1, 2, 50)})
-    with pytest.raises(SystemExit) as caught:
-        stansummary([*arguments, *map(str, files)])
-    assert caught.value.code == 2
-    assert says in capsys.readouterr().err
-    (tmp_path / "empty.csv").write_text("# method = sample\n")
-    with pytest.raises(FormatError, match="holds no draws"):
-        stansummary([str(tmp_path / "empty.csv")])
 
 
 FINE = (
@@ -143,25 +118,6 @@ def test_cmdstanpy_summarises_and_diagnoses(gauss):
             values = values[:, :, int(place) - 1]
         check_with_arviz(table.loc[name], values)
     assert fit.diagnose().endswith("Processing complete, no problems detected.\n")
-
-
-@pytest.mark.slow
-@pytest.mark.stan
-@pytest.mark.usefixtures("quiet")
-def test_a_home_is_rebuilt_by_cmdstanpy(own_home, tmp_path, monkeypatch):
-    copy = tmp_path / "home"
-    copy.mkdir()
-    for name in ("makefile", "driver", "examples", "include", "lib", "bin"):
-        source = own_home.path / name
-        if source.is_dir():
-            shutil.copytree(source, copy / name, copy_function=os.link)
-        else:
-            shutil.copy2(source, copy / name)
-    monkeypatch.setenv("CMDSTAN", str(copy))
-    cmdstanpy.rebuild_cmdstan(progress=False, cores=1)
-    example = copy / "examples" / "bernoulli" / "bernoulli"
-    fit = cmdstanpy.CmdStanModel(exe_file=example).sample(DATA, seed=1, show_progress=False)
-    assert list(fit.summary().index) == ["lp__", "theta"]
 
 
 def test_a_script_runs_in_the_python_that_made_it():

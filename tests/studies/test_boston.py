@@ -8,7 +8,7 @@ import pytest
 from onebasin.studies.boston import STUDY
 from onebasin.studies.boston.design import configure
 from onebasin.studies.boston.measures import LEVELS, calibration, data_units
-from onebasin.studies.lab import Options
+from onebasin.studies.options import Options
 from onebasin.truth.problems.relu_networks import boston_split
 
 

@@ -11,7 +11,8 @@ from onebasin.studies.compact_representation import STUDY
 from onebasin.studies.compact_representation.design import RowSettings, configure, rows
 from onebasin.studies.compact_representation.making import make_row
 from onebasin.studies.compact_representation.measures import PAPER, score
-from onebasin.studies.lab import Cell, Options
+from onebasin.studies.lab.study import Cell
+from onebasin.studies.options import Options
 
 MODEL = BayesianNetwork(Network(4, (3,), 3, "relu"), Categorical())
 

@@ -1,7 +1,7 @@
-"""What every study of the registry keeps to, tried on each: options, cells, a toy run, resuming, and its records.
+"""Every study of the registry: options, cells, a quick run, resuming, and its records.
 
-A study that is added to the registry is tried here too: `WITHOUT` says which options it lacks, and `TOYS` how it is run
-in little time. What a study measures has tests of its own.
+A study that is added to the registry is tried here too: `WITHOUT` says which options it lacks. Measures of a study have
+tests of their own.
 """
 
 import json
@@ -10,18 +10,18 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from onebasin.base.errors import StudyError
-from onebasin.base.files.seal import FIELD
+from onebasin.base.files.writing import FIELD
 from onebasin.base.table import table_to_markdown
-from onebasin.studies.lab import Frames, Options, Study, run
+from onebasin.studies.lab import run
 from onebasin.studies.lab.run import RESULTS, read_results
-from onebasin.studies.lab.study import find_study
-from onebasin.studies.lab.tables import tables_of
-from onebasin.studies.registry import STUDIES
-
-from .toys import TOYS
+from onebasin.studies.lab.study import Frames, Study, tables_of, where
+from onebasin.studies.options import Options
+from onebasin.studies.registry import STUDIES, find_study
+from onebasin.truth.problems.relu_networks import boston_split
 
 RECORDS = sorted(RESULTS.glob("*.json"))
 WORDS = {"parametrisations", "problems"}
@@ -38,12 +38,10 @@ GIVEN: Mapping[str, Any] = {
     "full": True, "engine": "stan", "chains": 3, "warmup": 11, "draws": 41, "dtype": "float32",
     "splits": 2, "datasets": 2,
 }  # fmt: skip
-SLOW = {"compact-representation", "permutation-invariant-vi", "orthogonal-skips"}
-"""Studies whose toys train networks."""
 
 
-def test_every_study_has_a_toy_and_says_which_options_it_takes():
-    assert STUDIES.keys() == TAKES.keys() == TOYS.keys()
+def test_every_study_has_a_record_and_says_which_options_it_takes():
+    assert STUDIES.keys() == TAKES.keys()
     assert {path.stem.removesuffix("-quick").removesuffix("-full") for path in RECORDS} == {
         *STUDIES
     }
@@ -92,15 +90,11 @@ def test_cells_come_after_their_inputs_and_have_keys_of_their_own(name):
 
 
 @pytest.mark.full
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in STUDIES]
-)
-def test_a_toy_run_is_measured_shown_and_taken_up_again(onebasin, here, request, monkeypatch, name):
-    calls = [] if name in SLOW else request.getfixturevalue("sampler").calls
-    toy = TOYS[name]()
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("name", STUDIES)
+def test_a_quick_run_is_measured_shown_and_taken_up_again(onebasin, here, monkeypatch, name):
     monkeypatch.setattr("onebasin.base.cores.available_cores", lambda: 1)  # all in this process
-    toy.shrink(monkeypatch)
-    words = ("study", name, *toy.words, "--out", "run", "--no-progress", "--json")
+    words = ("study", name, "--quick", "--out", "run", "--no-progress", "--json")
     answer = onebasin(*words)
     assert answer.code == 0, answer.err
     found = answer.json
@@ -110,7 +104,6 @@ def test_a_toy_run_is_measured_shown_and_taken_up_again(onebasin, here, request,
     assert {cell["status"] for cell in record["cells"].values()} == {"done"}
     files = {path.stem for path in Path("run/posteriors").glob("*.nc")}
     assert files == set(record["cells"])
-    toy.check(found, record)
     # The tables follow from the numbers alone, which another command reads.
     shown = onebasin("study", name, "--show", "--out", "run", "--json").json
     assert shown == {part: found[part] for part in ("tables", "frames")}
@@ -121,23 +114,10 @@ def test_a_toy_run_is_measured_shown_and_taken_up_again(onebasin, here, request,
     assert any(row["here"] is not None for table in found["tables"] for row in table["rows"])
     figures = {path.stem for path in Path("run").glob("*.png")}
     assert (name == "boston") == (figures == set())
-    # The same command makes nothing anew.
-    calls.clear()
+    # The same command makes nothing again.
     later = onebasin(*words)
     assert later.err.count("there already") == len(record["cells"])
-    assert calls == []
     assert later.json == found
-
-
-@pytest.mark.full
-@pytest.mark.slow
-@pytest.mark.timeout(1800)
-@pytest.mark.parametrize("name", STUDIES)
-def test_a_quick_run_shows_its_tables(onebasin, here, name):
-    answer = onebasin("study", name, "--quick", "--out", "run", "--no-progress")
-    assert answer.code == 0, answer.err
-    assert "printed" in answer.out and "here" in answer.out
-    assert Path("run/results.json").exists()
 
 
 @cache
@@ -177,3 +157,22 @@ def test_tables_of_records_have_the_numbers_that_pages_state():
     printed = {(row["of"], row["measure"]): row["printed"] for row in rows}
     assert printed["free, NumPyro", "test MSE"] == pytest.approx(0.379, abs=5e-4)
     assert printed["free-narrow, NumPyro", "test MSE"] is None
+
+
+def test_records_keep_the_identities_of_their_measures():
+    _, _, frames = recorded(RESULTS / "boston.json")
+    split = boston_split(0, 1)
+    y_sd = float(split.standardiser.y_sd[0])
+    cells = where(frames["cells"], split=1).to_dict("records")
+    assert cells
+    for cell in cells:
+        assert cell["mse_data_units"] / cell["mse"] == pytest.approx(y_sd**2)
+        if cell["log_score"] is not None:
+            shift = cell["log_score"] - cell["log_score_data_units"]
+            assert shift == pytest.approx(np.log(y_sd))
+    _, _, frames = recorded(RESULTS / "orthogonal-skips.json")
+    ends = where(frames["gaps"], end=True).to_dict("records")
+    assert {row["layer"] for row in ends} == {"all", *(f"hidden{k}" for k in range(1, 6))}
+    for row in ends:
+        assert -0.5 <= row["lower"] <= row["upper"] + 0.5
+        assert row["upper"] <= row["log_order"] + 0.5

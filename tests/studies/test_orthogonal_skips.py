@@ -10,8 +10,9 @@ import xarray as xr
 from onebasin.inference import Advi, Mclmc, Nuts
 from onebasin.inference.density.network import density_of
 from onebasin.models import BayesianNetwork, Network, NetworkTarget, Parametrisation
-from onebasin.studies.lab import Frames, Options, Outcomes, find, frame_of, rows_of, select
+from onebasin.studies.lab.study import Frames, Outcomes, find, frame_of, rows_of, select
 from onebasin.studies.networks import to_tree
+from onebasin.studies.options import Options
 from onebasin.studies.orthogonal_skips import STUDY, design
 from onebasin.studies.orthogonal_skips.activity import moments_of, unit_activity
 from onebasin.studies.orthogonal_skips.design import GAP, TRUTH, VI, configure, points_of

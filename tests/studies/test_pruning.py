@@ -5,8 +5,7 @@ import pytest
 import xarray as xr
 
 from onebasin.analysis.gaussian import GaussianFit, fit_gaussian
-from onebasin.models import BayesianNetwork, Categorical, Network
-from onebasin.models.data import Dataset
+from onebasin.models import BayesianNetwork, Network
 from onebasin.studies.compact_representation import making
 
 MODEL = BayesianNetwork(Network(2, (2,), 1, activation="tanh"))
@@ -58,37 +57,3 @@ def test_weights_with_the_lowest_standard_deviations_are_kept(fit):
         np.testing.assert_allclose(found[name][0, 2], MEAN[name], rtol=1e-12)
     for name in ("b1", "b2", "sigma"):
         np.testing.assert_array_equal(found[name][0, 0], fit.mean[name])
-
-
-def num_kept(pruned) -> list[int]:
-    return sum((pruned[name][0] != 0).sum(axis=(1, 2)) for name in ("W1", "W2")).tolist()
-
-
-def test_curve_of_a_classifier_shows_which_weights_matter(rng, monkeypatch):
-    """Three inputs decide the class; the others have weights near 0 with a wide posterior."""
-    model = BayesianNetwork(Network(20, (6,), 2, activation="tanh"), likelihood=Categorical())
-    shapes = model.network.shapes
-    mean = {name: np.zeros(shape) for name, shape in shapes.items()}
-    mean["W1"] = 0.05 * rng.standard_normal((20, 6))
-    mean["W1"][:3] = np.kron([[1.0, -1.0]], np.eye(3))
-    mean["W2"] = np.kron([[1.0], [-1.0]], np.ones((3, 1))) * [[0.5, -0.5]]
-    sd = {name: np.full(shape, 0.9) for name, shape in shapes.items()}
-    sd["W1"][:3] = np.where(mean["W1"][:3] != 0, 0.1, 0.9)
-    sd["W2"][:] = 0.1
-    fit = planted(mean, sd, model)
-    x = rng.standard_normal((500, 20))
-    labels = (np.tanh(x[:, :3]).sum(axis=1) < 0).astype(np.int64)
-    test = Dataset(
-        name="made up",
-        x=x,
-        y=labels,
-        feature_names=tuple(f"x{k}" for k in range(20)),
-        target_names=("0", "1"),
-        task="classification",
-        source="made up",
-    )
-    monkeypatch.setattr(making, "KEEP", (0.14, 1.0))
-    assert num_kept(making.prune(fit, (0.14,))) == [18]  # 6 + 12 of sd 0.1
-    curves = making._pruning(fit, test)
-    assert curves["accuracy_sd"].values[0] == 1.0
-    assert curves["accuracy_sd"].values[1] > 0.95

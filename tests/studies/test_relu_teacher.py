@@ -5,12 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from onebasin.analysis.predictive.heldout import HeldOut, predict_held_out
+from onebasin.analysis.predictive.predictions import HeldOut, predict_held_out
 from onebasin.inference import Advi, Nuts
 from onebasin.inference.runs.posterior import build
 from onebasin.models import BayesianNetwork, Gaussian, Network
 from onebasin.models.data import Dataset, load_data
-from onebasin.studies.lab import Frames, Options, Outcomes, find, rows_of, select
+from onebasin.studies.lab.study import Frames, Outcomes, find, rows_of, select
+from onebasin.studies.options import Options
 from onebasin.studies.relu_teacher import STUDY, design
 from onebasin.studies.relu_teacher.design import TeacherConfig, configure, target
 from onebasin.studies.relu_teacher.measures import agree
@@ -137,17 +138,3 @@ def test_draws_at_and_steps_across_the_seam_are_counted():
     assert row["at_seam"] == 0.25
     # Every fourth step goes across; the others go to and from the other side of the circle.
     assert row["crossings"] == pytest.approx(1000 * 10 / 39)
-
-
-@pytest.mark.stan
-@pytest.mark.slow
-def test_engines_agree_and_constrained_fits_are_made(onebasin, here):
-    answer = onebasin(
-        "study", "relu-teacher", "--parametrisations", "givens+ordered", "--json", "--out", "run"
-    )
-    assert answer.code == 0, answer.err
-    (agreement,) = answer.json["frames"]["engines"]
-    assert agreement["rhat"] < 1.05
-    assert agreement["beyond"] == 0
-    frames = answer.json["frames"]
-    assert len({row["key"] for row in (*frames["cells"], *frames["failures"])}) == 6

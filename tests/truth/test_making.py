@@ -10,15 +10,14 @@ import numpyro.distributions as dist
 import pytest
 
 import onebasin as ob
-from onebasin.base.errors import StudyError
 from onebasin.base.precision import precision
 from onebasin.inference.density.numpyro import NumpyroDensity, NumpyroValues
 from onebasin.inference.runs.posterior import build, open_posterior
 from onebasin.models import Exchangeable
 from onebasin.models.transforms.distributions import OrderedNormal
 from onebasin.posteriors.references import FOLDER
-from onebasin.posteriors.view import as_view
-from onebasin.truth.making import Labelling, main, make, one_copy
+from onebasin.truth.labelling import one_copy
+from onebasin.truth.making import make
 from onebasin.truth.problems import PROBLEMS
 
 Y = np.array([-1.4, -0.6, 0.3, 0.9, 1.2])
@@ -36,20 +35,6 @@ def free():
 
 def in_order():
     seen(numpyro.sample("mu", OrderedNormal(1.0, 2)))
-
-
-def of_another_prior():
-    seen(numpyro.sample("mu", OrderedNormal(1.1, 2)))
-
-
-def of_another_likelihood():
-    seen(numpyro.sample("mu", OrderedNormal(1.0, 2)), 1.01)
-
-
-def without_normalisation():
-    mu = numpyro.sample("mu", dist.ImproperUniform(dist.constraints.ordered_vector, (), (2,)))
-    numpyro.factor("prior", dist.Normal(0.0, 1.0).log_prob(mu).sum())
-    seen(mu)
 
 
 FREE = ob.Target("free", numpyro_model=free, symmetry=(Exchangeable({"mu": 0}),))
@@ -88,12 +73,6 @@ def test_log_density_of_a_draw_is_the_ordered_models(run):
         assert tree["sample_stats"]["lp"].values[2, 7] == pytest.approx(density.log_density(vector))
     assert tree.attrs["target"] == "ordered"
     assert json.loads(tree.attrs["symmetry"]) == []
-
-
-@pytest.mark.parametrize("model", [of_another_prior, of_another_likelihood, without_normalisation])
-def test_another_model_is_refused(run, model):
-    with pytest.raises(StudyError, match=r"instead of 0\.693147"):
-        one_copy(run, FREE, ob.Target("another", numpyro_model=model))
 
 
 QUOTIENTS = [problem for problem in PROBLEMS.values() if problem.quotient_of]
@@ -140,20 +119,3 @@ def test_a_short_reference_is_made_resumed_and_described(tmp_path):
         assert table[name][1] == pytest.approx(sd, rel=0.2)
     again = open_posterior(tmp_path / "mixture-2.draws.nc")
     assert ob.compare({"again": again}, truth="mixture-2").table.loc["again", "verdict"] == "agree"
-
-
-def test_centres_are_put_into_canonical_order(run):
-    found = Labelling.fitted(as_view(run), FREE.symmetry)
-    mu = run["posterior"]["mu"].values
-    ordered = np.sort(mu, axis=-1).mean(axis=(0, 1))
-    assert found.centre["mu"] == pytest.approx(ordered, abs=0.3)
-    assert (np.diff(found.centre["mu"]) > 0).all()
-    assert Labelling.from_json(json.loads(json.dumps(found.to_json()))).to_json() == found.to_json()
-
-
-def test_the_command_knows_the_problems(capsys):
-    with pytest.raises(SystemExit):
-        main(["--help"])
-    assert "mixture-3" in capsys.readouterr().out
-    with pytest.raises(SystemExit):
-        main(["mixture-9"])

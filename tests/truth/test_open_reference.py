@@ -3,11 +3,9 @@
 from functools import cache
 
 import jax
-import numpy as np
 import pytest
 
 import onebasin as ob
-from onebasin.inference.runs.posterior import save
 from onebasin.truth.problems import PROBLEMS
 
 NUTS = ob.Nuts(chains=4, warmup=500, draws=1500)
@@ -51,32 +49,3 @@ def test_a_good_run_agrees_and_one_that_is_short_or_shifted_does_not(name):
     spread = mu.std(dim=("chain", "draw")).min()
     shifted["posterior"] = run["posterior"].to_dataset().assign(mu=mu + 0.3 * spread)
     assert judged(shifted) == "differ"
-
-
-def test_a_network_is_compared_in_its_predictions():
-    reference = ob.truth.open_reference("tanh-teacher")
-    wide = reference.copy()
-    wide["posterior"] = reference["posterior"].to_dataset() * 1.3
-    found = ob.compare({"same": reference, "wide": wide}, truth="tanh-teacher", permutations=99)
-    distance = found.table["mean_distance"]
-    assert distance["same"] < 1e-6
-    assert distance["wide"] > 3 * distance["floor"]
-
-
-@pytest.mark.full
-def test_the_command_takes_a_references_name(onebasin, here):
-    save(run_of("mixture-3"), "good.nc")
-    answer = onebasin(
-        "compare", "good.nc", "--truth", "mixture-3", "--permutations", "99", "--json"
-    )
-    assert (answer.code, answer.err) == (0, "")
-    assert answer.json["truth"] == "mixture-3"
-    assert answer.json["moments"]["good"]["verdict"] == "agree"
-    assert "means agree" in onebasin("compare", "good.nc", "--truth", "mixture-3").out
-    answer = onebasin("compare", "good.nc", "--truth", "mixture-9")
-    assert (answer.code, answer.err.count("\n")) == (1, 1)
-    assert "no reference; the references are boston-13-10-1, " in answer.err
-    save(run_of("mixture-3").isel(draw=slice(0, 500)), "mixture-3")
-    answer = onebasin("compare", "good.nc", "mixture-3", "--truth", "mixture-3", "--json")
-    assert set(answer.json["moments"]) == {"good"}
-    assert np.isclose(answer.json["moments"]["good"]["max_abs_z"], 0, atol=3)

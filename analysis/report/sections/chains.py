@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import combinations
 
 import numpy as np
 from matplotlib.ticker import MaxNLocator
@@ -23,7 +22,7 @@ from ...plots.convergence import (
     draw_growth,
     energy_in_words,
 )
-from ...plots.pairs import draw_pair_grid, is_wide, rank_correlation
+from ...plots.pairs import draw_pair_grid, is_wide, pairs_in_words
 from ...plots.posteriors import Quantity, Subject, listed
 from ...plots.results import draw_elbo, draw_loss, elbo_in_words
 from ...plots.style import ACCENT, CHAIN_COLOURS, new_panels
@@ -216,26 +215,6 @@ def _energy(subject: Subject) -> FigureItem | None:
         f"itself, the tails are explored too slowly. {judged}",
         alt=judged,
     )
-
-
-def pairs_in_words(quantities: Mapping[str, Quantity], diverging: np.ndarray | None) -> str:
-    """Say how quantities go together, and where divergences lie."""
-    told = []
-    for first, second in combinations(quantities, 2):
-        r = rank_correlation(quantities[first], quantities[second])
-        told.append(f"{first} and {second}: rank correlation {format_number(r, decimals=2)}.")
-    if diverging is None or not diverging.any():
-        told.append("Divergences were not recorded." if diverging is None else "No draw diverged.")
-        return " ".join(told)
-    count, total = format_number(int(diverging.sum())), format_number(diverging.size)
-    sides = []
-    for name, values in quantities.items():
-        below = float((values[diverging] < np.median(values)).mean())
-        side, share = ("below", below) if below >= 0.5 else ("above", 1 - below)
-        median = format_number(float(np.median(values)))
-        sides.append(f"their {name} is in {100 * share:.0f} % {side} its median {median}")
-    told.append(f"{count} of {total} draws diverged; {'; '.join(sides)}.")
-    return " ".join(told)
 
 
 def fits(subject: Subject) -> Section | None:

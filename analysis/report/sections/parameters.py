@@ -13,7 +13,7 @@ from onebasin.posteriors.draws import variable_of
 
 from ...diagnostics.verdict import FLAGS, Limits
 from ...page.page import Details, FigureItem, Note, Part, Section
-from ...plots.labels import draw_aligned, draw_labellings, labellings_in_words
+from ...plots.labels import draw_aligned
 from ...plots.marginals import draw_forest, intervals_in_words
 from ...plots.pairs import draw_modes
 from ...plots.posteriors import Subject, listed, thinned
@@ -95,20 +95,8 @@ def labels(subject: Subject) -> Section | None:
         parts.append(Note(aligned.caveat))
     parts += [Note(text, "warn") for text in aligned.warnings]
     figure, told = draw_aligned(aligned.alignment)
-    caption = "As they came (left) and aligned (right), chain after chain, one colour a component."
+    caption = "As sampled (left) and aligned (right), chain after chain, one colour a component."
     parts.append(FigureItem(figure, caption, told))
-    if not aligned.alignment.rotates:  # every draw has a rotation of its own
-        from ...alignment.switching import labelling_numbers  # here: it loads JAX
-
-        numbers = labelling_numbers(aligned.alignment.element)
-        parts.append(
-            FigureItem(
-                draw_labellings(numbers),
-                caption="The labelling that every draw came with, one strip a chain. A strip of one colour never "
-                "switched; strips of different colours lie in mirror images of one mode.",
-                alt=labellings_in_words(numbers),
-            )
-        )
     caption = "Aligned parameters. R-hat stands before and after; medians and intervals are of aligned draws."
     table, raw = aligned.aligned.parameters, aligned.raw.parameters
     parts.append(grouped_table(subject.diagnosis, table, raw=raw, caption=caption))

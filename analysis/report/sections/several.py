@@ -10,7 +10,6 @@ import numpy as np
 from onebasin.base.table import format_number
 from onebasin.posteriors.view import View
 
-from ...diagnostics.diagnose import KNOWN
 from ...page.page import Details, FigureItem, Note, Part, Section
 from ...plots.marginals import density, draw_curves
 from ...plots.posteriors import Subject, listed, thinned
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from onebasin.models.symmetry.blocks import Symmetry
 
     from ...compare.comparable import CommonFrame
+    from ...diagnostics.result import Diagnosis
 
 OVERLAID = 8
 """Parameters whose marginals are drawn."""
@@ -43,10 +43,8 @@ def several(
     Modulo the symmetry that is given, by default what the truth declares; in some variables or all.
     """
     views = {subject.name: subject.view for subject in subjects}
-    for subject in subjects:
-        KNOWN[subject.view] = subject.diagnosis
-    beside = _comparison(views, truth, symmetry, var_names)
     diagnoses = {subject.name: subject.diagnosis for subject in subjects}
+    beside = _comparison(views, diagnoses, truth, symmetry, var_names)
     aligned = [subject.name for subject in subjects if subject.diagnosis.is_shown_aligned]
     after = f" Of {listed(aligned)} aligned draws are judged." if aligned else ""
     health = health_table(
@@ -82,6 +80,7 @@ def one_of_several(subject: Subject) -> Section:
 
 def _comparison(
     views: Mapping[str, View],
+    diagnoses: Mapping[str, Diagnosis],
     truth: str,
     symmetry: Symmetry | None,
     var_names: Sequence[str] | None,
@@ -90,7 +89,9 @@ def _comparison(
 
     title = f"Compared with {truth}"
     try:
-        comparison = compare(views, truth=truth, symmetry=symmetry, var_names=var_names)
+        comparison = compare(
+            views, truth=truth, symmetry=symmetry, var_names=var_names, diagnoses=diagnoses
+        )
     except ValueError as error:
         return Section(title, notes=(Note(f"They are not compared: {error}", "warn"),))
     parts: list[Part] = [*comparison.sentences]

@@ -5,10 +5,7 @@ import pytest
 import xarray as xr
 
 import onebasin as ob
-from onebasin.analysis.alignment import switching
 from onebasin.analysis.diagnostics.invariants import invariants
-from onebasin.analysis.plots.labels import in_plain_view
-from onebasin.models.symmetry.canonical import canonical
 from onebasin.models.symmetry.words import as_symmetry
 
 from ..conftest import dataset
@@ -65,43 +62,12 @@ def test_components_apart_are_aligned_as_those_of_arrays(both, both_aligned):
     assert "exchanges of mu1~mu2~mu3" in repr(found)
 
 
-def test_what_is_said_of_switching_is_that_of_arrays(both_aligned):
-    expected, found = (switching(alignment) for alignment in both_aligned)
-    assert found.labellings == expected.labellings
-    assert [found.reassigned[lag] for lag in (1, 20)] == [
-        expected.reassigned[lag] for lag in (1, 20)
-    ]
-    assert found.ratio == pytest.approx(expected.ratio, rel=1e-10)
-    assert found.noise_ratio == pytest.approx(expected.noise_ratio, rel=0.05)
-
-
 def test_what_exchanges_leave_alone_is_that_of_arrays(both):
     arrays, apart = both
     expected = invariants(arrays, as_symmetry(ARRAYS))
     found = invariants(apart, as_symmetry(APART))
     assert "cov(mu1~mu2~mu3,theta)" in found.names
     np.testing.assert_allclose(found.values, expected.values, rtol=1e-10, atol=1e-14)
-
-
-def test_the_canonical_order_is_that_of_arrays(both):
-    arrays, apart = (
-        {str(n): v.values[0] for n, v in each["posterior"].data_vars.items()} for each in both
-    )
-    expected = canonical(as_symmetry(ARRAYS), arrays)
-    found = canonical(as_symmetry(APART), apart)
-    assert found.keys() == apart.keys()
-    lead = {n: (("draw", *(f"{n}{k}" for k in range(v.ndim - 1))), v) for n, v in found.items()}
-    for name, values in in_arrays(xr.Dataset(lead)).items():
-        np.testing.assert_array_equal(values, expected[name])
-
-
-@pytest.mark.parametrize("asked", [None, "mu2", "sigma[0]~sigma[1]~sigma[3]"])
-def test_counterparts_are_drawn_in_one_row(both, asked):
-    _, apart = both
-    figure = ob.plot.aligned(apart, APART, var_names=asked)
-    assert len(figure.axes) == (6 if asked is None else 2)
-    drawn, _ = in_plain_view(apart["posterior"].to_dataset(), as_symmetry(APART))
-    np.testing.assert_array_equal(drawn["mu1~mu2~mu3"].values[..., 1], drawn["mu2"].values)
 
 
 def test_a_sign_that_changes_with_an_exchange_is_aligned():

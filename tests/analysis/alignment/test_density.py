@@ -3,7 +3,6 @@
 import jax
 import numpy as np
 import pytest
-import xarray as xr
 
 import onebasin as ob
 from onebasin.analysis.alignment.align import align
@@ -103,21 +102,3 @@ def test_without_a_density_a_slow_parameter_stops_nothing(mixture, rng):
         values = mixture["posterior"][name].values
         values[:, swapped] = values[:, swapped][..., ::-1]
     assert align(mixture, "theta,mu").relabelled.any()
-
-
-def test_integers_that_number_components_get_new_numbers(mixture, rng):
-    """Allocations from 1 and from 0 follow; counts in the same range do not."""
-    first = np.array([0, 0, 1, 1, 0])
-    z = np.where(rng.random((*SHAPE, 5)) < 0.9, first, 1 - first)
-    swapped = np.arange(SHAPE[0])[:, None, None] % 2 == 1
-    seen = np.where(swapped, 1 - z, z)
-    counts = rng.integers(0, 2, size=(*SHAPE, 5))
-    dims = ("chain", "draw", "obs")
-    more = {"z": (dims, seen + 1), "z0": (dims, seen), "counts": (dims, counts)}
-    mixture["posterior"] = xr.DataTree(mixture["posterior"].to_dataset().assign(more))
-    aligned = align(mixture, "theta,mu")
-    assert [*aligned.allocations] == ["z", "z0"]
-    after = aligned.posterior["posterior"]
-    np.testing.assert_array_equal(after["z"], z + 1)
-    np.testing.assert_array_equal(after["z0"], z)
-    np.testing.assert_array_equal(after["counts"], counts)

@@ -45,14 +45,6 @@ def test_spreads_are_the_default_elsewhere(mixture):
     assert scales["mu"] == pytest.approx(float(np.sqrt((mixture["mu"] ** 2).mean())), rel=1e-12)
 
 
-def test_a_constant_variable_has_scale_one():
-    seen = dataset({"mu": np.full((1, 4, 3), 0.3), "sigma": np.zeros((1, 4, 3))})
-    found = align(seen, MIXTURE)
-    assert found.rule.scales == {"mu": 1.0, "sigma": 1.0}
-    assert found.converged
-    assert (found.distance_after < 1e-30).all()
-
-
 def test_whole_numbers_are_aligned_and_stay_whole(rng):
     counts = np.array([[[5, 1], [1, 5], [6, 1]]])
     found = align(dataset({"n": counts}), (Exchangeable({"n": 0}),))
@@ -77,11 +69,6 @@ def test_what_nothing_declares_is_found_in_the_draws_and_said(switching):
         xr.testing.assert_identical(
             found.posterior["posterior"][name], asked.posterior["posterior"][name]
         )
-
-
-@pytest.mark.parametrize("words", ["mu,sigma", ["mu,sigma"], ("mu, sigma",)])
-def test_words_stand_for_blocks(switching, words):
-    assert align(switching, words).symmetry == MIXTURE
 
 
 def test_words_are_meant_of_the_variables_as_they_are(rng):

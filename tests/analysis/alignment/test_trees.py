@@ -6,13 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import xarray as xr
 
 import onebasin as ob
-from onebasin.models.symmetry.blocks import to_json
-from onebasin.models.symmetry.words import as_symmetry
-
-from .conftest import dataset
 
 STREAM, INNER, BLOCKS = 6, 5, 2
 X = np.random.default_rng(0).normal(size=(7, 4, 4, 2)).astype(np.float32)
@@ -141,23 +136,6 @@ class Pair(NamedTuple):
     v: np.ndarray
 
 
-def test_any_tree_and_half_precision():
-    rng = np.random.default_rng(0)
-    one = Pair(
-        jnp.asarray(rng.normal(size=(3, 4)), jnp.bfloat16),
-        jnp.asarray(rng.normal(size=4), jnp.bfloat16),
-    )
-    order = np.array([2, 0, 3, 1])
-    found = ob.align({"a": one, "b": Pair(one.w[:, order], one.v[order])}, "w:1,v")
-    back = found.networks["b"]
-    assert isinstance(back, Pair) and back.w.dtype == jnp.bfloat16
-    assert jnp.array_equal(back.w, one.w) and jnp.array_equal(back.v, one.v)
-    layers = [(np.array(one.w, float), np.zeros(4)), (np.array(one.v, float),)]
-    other = [(layers[0][0][:, order], np.zeros(4)), (layers[1][0][order],)]
-    found = ob.align({"a": layers, "b": other}, "0.0:1,0.1,1.0")
-    assert np.array_equal(found.networks["b"][0][0], layers[0][0])
-
-
 @pytest.mark.parametrize(
     ("given", "options", "message"),
     [
@@ -184,15 +162,3 @@ def test_what_cannot_be_aligned_is_refused(given, options, message):
     options = {"symmetry": SYMMETRY, "apply": apply, "x": X, **options}
     with pytest.raises(ValueError, match=message):
         ob.align({name: nets[name] for name in given}, **options)
-
-
-def test_barriers_of_a_posterior_with_a_symmetry_need_a_loss_alone():
-    rng = np.random.default_rng(0)
-    w = np.sort(rng.normal(size=4)) + 0.01 * rng.normal(size=(2, 5, 4))
-    tree = xr.DataTree.from_dict({"posterior": dataset({"w": rng.permuted(w, axis=-1)})})
-    tree.attrs["symmetry"] = to_json(as_symmetry("w"))
-    found = ob.networks.barriers(
-        tree, loss=lambda p: float(p["w"] @ np.arange(4.0) ** 2), pairs=3, num_points=3
-    )
-    aligned = found.aligned.loss
-    assert np.abs(aligned - aligned[:, :1]).max() < 0.5 < np.ptp(found.as_they_came.loss)

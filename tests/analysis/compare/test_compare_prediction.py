@@ -5,7 +5,6 @@ import pytest
 from scipy.special import softmax
 from scipy.stats import norm
 
-from onebasin.analysis.predictive import predictions as compare_prediction
 from onebasin.analysis.predictive.predictions import Points, distances, predict_points
 from onebasin.analysis.predictive.scores import coverage_and_width, pointwise_crps
 from onebasin.models import BayesianNetwork, Categorical, Gaussian, Network
@@ -96,38 +95,3 @@ def test_coverage_and_crps_are_of_predictions_with_noise(draw, known):
     for mass in (50, 95):
         covered, _ = coverage_and_width(noisy, TARGETS, probability=mass / 100)
         assert found[f"coverage_{mass}"] == pytest.approx(covered, abs=1 / 7 + 1e-9)
-
-
-@pytest.mark.parametrize(("model", "y"), [(CLASSIFIER, LABELS), (REGRESSION, TARGETS)])
-def test_pieces_of_unlike_size_weigh_as_much_as_they_hold(draw, monkeypatch, model, y):
-    tree, points = draw(0, model), Points.of(model, X, y)
-    whole = predict_points(model, tree, points)
-    monkeypatch.setattr(compare_prediction, "_AT_ONCE", 240 * model.network.out_dim * 3)
-    pieces = predict_points(model, tree, points)  # 3, 3 and 1
-    noisy = ("coverage_50", "coverage_95", "crps")  # the noise comes in another order
-    for name in whole.scores.keys() - noisy:
-        assert pieces.scores[name] == pytest.approx(whole.scores[name], rel=1e-9), name
-    np.testing.assert_allclose(pieces.centre, whole.centre, rtol=1e-9)
-    np.testing.assert_allclose(pieces.spread, whole.spread, rtol=1e-9)
-
-
-def test_one_sided_scores_need_no_labels(draw):
-    bare = predict_points(CLASSIFIER, draw(0, CLASSIFIER), Points.of(CLASSIFIER, X, None))
-    assert set(bare.scores) == {"mutual_information"}
-    bare = predict_points(REGRESSION, draw(0, REGRESSION), Points.of(REGRESSION, X, None))
-    assert bare.scores == {}
-
-
-def test_a_weight_that_is_not_finite_makes_every_score_nan(draw):
-    for model, y in ((CLASSIFIER, LABELS), (REGRESSION, TARGETS)):
-        tree = draw(0, model)
-        tree["posterior"]["b2"][1, 2, 0] = np.nan
-        scores = predict_points(model, tree, Points.of(model, X, y)).scores
-        assert np.isnan(list(scores.values())).all(), scores
-
-
-def test_noise_that_is_inferred_has_to_be_there(draw):
-    tree = draw(0, REGRESSION)
-    del tree["posterior"]["sigma"]
-    with pytest.raises(ValueError, match=r"`posterior` lacks sigma.*W1, b1, W2, b2"):
-        predict_points(REGRESSION, tree, Points.of(REGRESSION, X, TARGETS))

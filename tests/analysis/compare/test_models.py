@@ -10,8 +10,6 @@ from scipy.stats import norm
 
 import onebasin as ob
 from onebasin.cli.main import main
-from onebasin.models.symmetry.blocks import to_json
-from onebasin.posteriors.view import as_view
 
 SHARE = 0.7
 """Of the observations, those near -1; the others are near 1."""
@@ -48,56 +46,23 @@ def test_the_table_is_that_of_arviz(tree, method):
     np.testing.assert_allclose(given.table[numbers], want[numbers], rtol=1e-10)
 
 
-def test_modes_get_the_weights_of_their_observations(tree):
-    found = ob.compare_models(tree, by="mode")
+def test_models_get_the_weights_of_their_observations(rng):
+    models = {
+        name: tree_of(at + 0.02 * rng.normal(size=(2, 100)))
+        for name, at in (("low", -1.0), ("high", 1.0))
+    }
+    found = ob.compare_models(models)
     assert found.weights.to_numpy() == pytest.approx([SHARE, 1 - SHARE], abs=1e-3)
-    weights = np.array([SHARE, 1 - SHARE])
-    each_i = np.stack([found.loo[name].elpd_i for name in found.table.index], axis=1)
-    stack, sampled = (np.log(np.exp(each_i) @ w) for w in (weights, [0.75, 0.25]))
-    np.testing.assert_allclose(found.pointwise["stack"], stack, rtol=1e-3)
-    np.testing.assert_allclose(found.pointwise["unweighted"], sampled, rtol=1e-10)
-    gap = stack - sampled
-    assert found.gain() == pytest.approx((gap.sum(), 60**0.5 * gap.std(ddof=1)), rel=0.02)
-    assert "18 of 60 observations are predicted better" in repr(found).replace("\n", " ")
-    mixture = found.to_tree(draws=2000, seed=1)
-    assert float((mixture.posterior["mu"] > 0).mean()) == pytest.approx(1 - SHARE, abs=0.05)
-    terms = norm.logpdf(Y, mixture.posterior["mu"].values[..., None], 0.4)
-    np.testing.assert_allclose(mixture["log_likelihood"]["y"], terms)
 
 
-def test_modes_of_a_posterior_that_records_them_are_its_own(rng):
-    mode = rng.integers(0, 2, size=(2, 200))
-    found = ob.compare_models(
-        tree_of(2 * mode - 1 + 0.02 * rng.normal(size=mode.shape), mode=mode), by="mode"
-    )
-    assert found.weights["mode 0"] == pytest.approx(SHARE, abs=1e-3)
-
-
-def test_chains_that_differ_in_labels_alone_are_one_mode(rng):
-    mu = np.array([-1.0, 1.0]) + 0.02 * rng.normal(size=(2, 100, 2))
-    mu[1] = mu[1, :, ::-1]
-    parts = norm.logpdf(Y[:, None], mu[..., None, :], 0.4) + np.log(0.5)
-    terms = np.logaddexp(*np.moveaxis(parts, -1, 0))
-    tree = as_view({"posterior": {"mu": mu}, "log_likelihood": {"y": terms}}).tree
-    ob.compare_models(tree, by="mode")
-    tree.attrs["symmetry"] = to_json((ob.Exchangeable({"mu": 0}),))
-    with pytest.raises(ValueError, match="chains that agree, modulo labels"):
-        ob.compare_models(tree, by="mode")
-    assert len(ob.compare_models(tree, by="chain").weights) == 2
-
-
-def test_the_command_compares_files_and_stacks_modes(tree, tmp_path, capsys):
+def test_the_command_compares_files(tree, tmp_path, capsys):
     both, low = tmp_path / "both.nc", tmp_path / "low.nc"
     ob.save(tree, both)
     ob.save(tree.isel(chain=[0, 1]), low)
     assert main(["loo", str(low), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["elpd"] == pytest.approx(float(ob.loo(low).elpd))
-    assert main(["loo", str(both), "--by", "mode"]) == 0
-    assert "Weights: mode 0 0.7, mode 1 0.3." in capsys.readouterr().out
     assert main(["loo", str(both), str(low), "--json"]) == 0
     assert set(json.loads(capsys.readouterr().out)["models"]) == {"both", "low"}
-    assert main(["loo", str(both), str(low), "--by", "mode"]) == 1
-    assert "`--by` and `--observations` are of one posterior" in capsys.readouterr().err
 
 
 def named(rng, names):
@@ -116,7 +81,6 @@ def test_observations_are_paired_by_their_names(order):
     first, other = (named(np.random.default_rng(1), names) for names in ("abcdefgh", order))
     found = ob.compare_models({"first": first, "other": other})
     assert found.table["dse"].to_numpy() == pytest.approx([0.0, 0.0], abs=1e-9)
-    assert found.pointwise["first"].to_numpy() == pytest.approx(found.pointwise["other"].to_numpy())
     assert found.alike == tuple(found.table.index) and "No difference" in found.answer
     with pytest.raises(ValueError, match="other lacks `h` of first"):
         ob.compare_models({"first": first, "other": named(np.random.default_rng(1), "abcdefgi")})

@@ -3,21 +3,11 @@
 import numpy as np
 import pandas as pd
 
+import onebasin as ob
 from onebasin.analysis.diagnostics.diagnose import diagnose, summary
+from onebasin.analysis.report.tables import cost_table
 from onebasin.base.table import Table
 from onebasin.models.symmetry.blocks import Exchangeable
-
-from ...cards import check_page
-
-
-def test_a_notebook_shows_what_alignment_did(make_mcmc, rng):
-    mu = np.array([-4.0, 4.0]) + rng.normal(size=(4, 500, 2))
-    mu[::2] = mu[::2, :, ::-1]
-    found = diagnose(make_mcmc({"mu": mu}), symmetry=(Exchangeable({"mu": 0}),))
-    assert (found.verdict, found.causes, found.exchangeable) == ("aligned", ("labels",), ())
-    assert "aligned parameters" in found._repr_html_()
-    assert found.shown.loc["mu[0]", "sd"] < 1.1 < found.parameters.loc["mu[0]", "sd"]
-    check_page(found.aligned._repr_html_())
 
 
 def test_a_terminal_shows_the_answer_first_and_the_tables_after_it(make_mcmc, rng):
@@ -42,8 +32,8 @@ def test_the_table_keeps_variables_whole_in_the_models_order_and_names_the_worst
     short, whole = (found.card(whole=whole) for whole in (False, True))
     tables = [[part for part in card.parts if isinstance(part, Table)] for card in (short, whole)]
     rows = [[row[0].value.strip("`") for row in table.cells] for (table,) in tables]
-    assert rows[0] == ["tau", "mu[0]", "mu[1]", "mu[2]"]
-    assert rows[1] == ["tau", *(f"noise[{k}]" for k in range(60)), "mu[0]", "mu[1]", "mu[2]"]
+    assert rows[0] == ["mu[0]", "mu[1]", "mu[2]", "tau"]
+    assert rows[1] == [*(f"noise[{k}]" for k in range(60)), "mu[0]", "mu[1]", "mu[2]", "tau"]
     text = short.text()
     assert "60 more (`noise`). Worst of all 64: R-hat" in " ".join(text.split())
     assert "(`noise[7]`)" in text and "more (" not in whole.text()
@@ -67,3 +57,32 @@ def test_each_fact_of_an_answer_stands_once(make_mcmc, rng):
     ):
         assert text.count(fact) == 1, fact
     assert found.judgement.sentence.count("diverged") == 1  # which stands alone elsewhere
+
+
+def test_a_summary_prints_the_digits_that_the_sd_needs_in_80_columns_and_holds_all(make_mcmc, rng):
+    z = rng.normal(size=(3, 4, 250))
+    tree = make_mcmc({"fine": 1234.5678 + 1e-6 * z[0], "large": 1.7e9 + 10 * z[1], "mu": z[2]})
+    table = summary(tree)
+    assert table.loc["large", "mean"] == diagnose(tree).parameters.loc["large", "mean"]
+    lines = repr(table).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert " sd " in lines[1] and "R-hat" in lines[1]
+    assert "1234.56780" in lines[2] and "1700000016" in lines[3].replace("\u202f", "")
+    assert (
+        len({len(word) for line in lines[2:5] for word in line.split() if word[:3] == "1.0"}) == 1
+    )
+
+
+def test_what_to_do_can_be_pasted_where_the_posterior_is_a_file(make_mcmc, rng, tmp_path):
+    mu = np.array([-4.0, 4.0]) + rng.normal(size=(4, 250, 2))
+    mu[::2] = mu[::2, :, ::-1]
+    ob.save(make_mcmc({"mu": mu}), tmp_path / "run.nc")
+    found = diagnose(tmp_path / "run.nc")
+    command = f"`onebasin align {tmp_path / 'run.nc'} --out aligned.nc`"
+    assert command in found.judgement.causes[0].remedy
+    again = ob.align(tmp_path / "run.nc", diagnosis=found)
+    assert again.element is found.aligned.alignment.element
+    assert again.found == found.exchangeable == ("mu",)
+    raw, aligned = cost_table({"run": found}).cells
+    assert aligned[0].value == "run, aligned"
+    assert aligned[-1].value > 10 * raw[-1].value  # ESS of aligned draws for the same gradients

@@ -1,7 +1,6 @@
 """May it be used? Posteriors of known answers, what is said of them, and what is never passed without evidence."""
 
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,12 +8,10 @@ import xarray as xr
 
 from onebasin.analysis.alignment import align
 from onebasin.analysis.diagnostics.diagnose import diagnose
-from onebasin.analysis.diagnostics.measure import gather, measure
 from onebasin.analysis.diagnostics.verdict import LABELS, PREDICTIONS, SAMPLER, listed
 from onebasin.models import BayesianNetwork, Network
 from onebasin.models.symmetry.blocks import Exchangeable, to_json
 from onebasin.models.symmetry.group import Group
-from onebasin.posteriors.view import as_view
 
 from ..conftest import switched_mixture
 
@@ -189,15 +186,6 @@ def test_a_funnel_is_named_with_both_variables(make_mcmc, rng):
     assert "Non-centre `theta`" in cause.remedy
 
 
-def test_few_divergences_are_said_in_short_beside_an_answer_that_stands(make_mcmc, rng):
-    diverging = np.zeros(SHAPE, bool)
-    diverging[1, 7] = True
-    found = diagnose(make_mcmc(regression(rng), stats={"diverging": diverging}))
-    assert found.verdict == "usable"
-    assert "draws diverged (" in found.judgement.sentence
-    assert "curvature" not in found.judgement.sentence
-
-
 def test_modes_of_unlike_height_are_named(make_mcmc, rng):
     values = regression(rng)
     values["beta"][3] += [0.0, 9.0, 4.0]
@@ -295,34 +283,6 @@ def test_a_chain_that_sticks_in_the_neck_of_a_funnel_is_a_funnels(make_mcmc, rng
     found = diagnose(of_funnel(make_mcmc, log_tau, theta))
     assert found.causes == ("funnel", "stuck")
     assert found.judgement.rows[2].outcome == "failed"
-
-
-def test_an_answer_without_labels_does_not_send_to_aligned_draws(make_mcmc, rng):
-    # Three parts of one sum and one sum of squares lie on a circle: chains at other angles are no permutations of each
-    # other, while what no permutation changes agrees.
-    angles = np.deg2rad([0.0, 25.0, 120.0, 145.0])[:, None]
-    places = 4 * np.cos(angles + np.deg2rad([0.0, 120.0, 240.0]))
-    mu = places[:, None] + 0.4 * rng.normal(size=(4, 500, 3))
-    found = diagnose(make_mcmc({"mu": mu}), symmetry=(Exchangeable({"mu": 0}),))
-    assert found.verdict == "invariant"
-    labels = found.judgement.rows[0]
-    assert "alignment sorts them" not in labels.sentence
-    assert "aligned draws" not in found.judgement.causes[0].remedy
-
-
-def test_bad_entries_of_a_variable_whose_name_has_brackets_are_counted(make_mcmc, rng):
-    labels = np.repeat(np.arange(4), 500).reshape(SHAPE) % 2
-    found = diagnose(make_mcmc(regression(rng) | {"z[1]": labels[..., None]}))
-    (said,) = (s for s in found.judgement.left_out if "z[1]" in s)
-    assert said.endswith("R-hat is above 1.05 for 1 of 1 entry.")
-
-
-def test_divergences_are_those_of_the_draws_that_are_looked_at(make_mcmc, rng):
-    diverging = rng.uniform(size=SHAPE) < 0.1
-    view = as_view(make_mcmc(regression(rng), stats={"diverging": diverging}))
-    whole = gather(view, measure(view))
-    half = replace(whole, values={name: v[:, ::2] for name, v in whole.values.items()})
-    np.testing.assert_array_equal(half.diverging, diverging[:, ::2])
 
 
 def test_chains_from_one_point_are_mentioned(make_mcmc, rng):

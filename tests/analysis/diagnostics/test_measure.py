@@ -6,7 +6,6 @@ import json
 
 import numpy as np
 import pytest
-import xarray as xr
 
 from onebasin.analysis.diagnostics.labels import diagnose_aligned
 from onebasin.analysis.diagnostics.measure import measure
@@ -32,28 +31,6 @@ def test_diagnose_finds_nothing_wrong_with_independent_draws(make_mcmc, healthy)
     assert (diagnosis.num_chains, diagnosis.num_draws, diagnosis.total_draws) == (4, 500, 2000)
 
 
-def test_diagnose_names_the_worst_parameter(make_mcmc, healthy):
-    draws, stats = healthy
-    draws["mu"][3, :, 1] += 2.0
-    diagnosis = measure(make_mcmc(draws, stats=stats))
-    assert diagnosis.rhat.parameter == diagnosis.ess_bulk.parameter == "mu[1]"
-    assert diagnosis.rhat.value == diagnosis.parameters["rhat"].max()
-    assert diagnosis.ess_bulk.value == diagnosis.parameters["ess_bulk"].min()
-    assert len(diagnosis.warnings) == 3
-    assert all("`mu[1]`" in sentence for sentence in diagnosis.warnings)
-
-
-def test_diagnose_counts_divergences_chain_by_chain(make_mcmc, healthy):
-    draws, stats = healthy
-    diverging = np.zeros(SHAPE, bool)
-    diverging[1, :3] = diverging[3, 7] = True
-    diagnosis = measure(make_mcmc(draws, stats=stats | {"diverging": diverging}))
-    assert diagnosis.sampler.divergences == 4
-    assert diagnosis.sampler.divergences_per_chain == (0, 3, 0, 1)
-    assert diagnosis.sampler.divergence_share == pytest.approx(4 / 2000)
-    assert len(diagnosis.warnings) == 1
-
-
 def test_diagnose_counts_trees_that_reached_the_limit(make_mcmc, healthy):
     draws, stats = healthy
     depth = np.full(SHAPE, 3)
@@ -63,15 +40,6 @@ def test_diagnose_counts_trees_that_reached_the_limit(make_mcmc, healthy):
     assert (sampler.reached_max_treedepth, sampler.deepest_tree) == (11, 7)
     assert sampler.max_tree_depth == 6
     assert sampler.mean_tree_depth == pytest.approx(depth.mean())
-
-
-def test_diagnose_finds_a_stuck_chain(make_mcmc, healthy):
-    draws, stats = healthy
-    draws["mu"][2] = 0.3
-    stats["lp"][2] = -1.0
-    diagnosis = measure(make_mcmc(draws, stats=stats))
-    assert diagnosis.sampler.stuck_chains == (2,)
-    assert diagnosis.rhat.value > 1.01
 
 
 def test_diagnose_computes_bfmi_per_chain(make_mcmc, healthy, rng):
@@ -86,19 +54,6 @@ def test_diagnose_computes_bfmi_per_chain(make_mcmc, healthy, rng):
     assert bfmi[1] < 0.1
 
 
-def test_a_chain_that_went_on_with_a_new_random_stream_is_noted(make_mcmc, healthy):
-    draws, stats = healthy
-    attrs = {"restarts": json.dumps([[], [120], [], [7, 1500]])}
-    diagnosis = measure(make_mcmc(draws, stats=stats, attrs=attrs))
-    (sentence,) = [note for note in diagnosis.notes if "random stream" in note]
-    assert sentence == (
-        "Broken off and taken up again from the last draw, step size and metric, with a new random stream: "
-        "chain 2 after 120 draws, chain 4 after 7 and 1,500 draws."
-    )
-    assert diagnosis.sampler.restarts == ((), (120,), (), (7, 1500))
-    assert not any("random stream" in note for note in measure(make_mcmc(draws, stats=stats)).notes)
-
-
 def test_diagnose_reports_cost(make_mcmc, healthy):
     draws, stats = healthy
     diagnosis = measure(make_mcmc(draws, stats=stats))
@@ -107,21 +62,6 @@ def test_diagnose_reports_cost(make_mcmc, healthy):
     assert diagnosis.ess_per_second == pytest.approx(diagnosis.ess_bulk.value / 10.0)
     assert diagnosis.sampler.gradient_evaluations == 14_000
     assert diagnosis.ess_per_gradient == pytest.approx(diagnosis.ess_bulk.value / 14_000)
-
-
-def test_diagnose_counts_gradients_from_steps_where_the_total_is_missing(make_mcmc, healthy):
-    tree = make_mcmc(healthy[0], stats={"n_steps": np.full(SHAPE, 3)})
-    del tree.attrs["gradient_evaluations"]
-    assert measure(tree).sampler.gradient_evaluations == 6000
-
-
-def test_diagnose_leaves_missing_costs_undefined(make_mcmc, healthy):
-    tree = make_mcmc(healthy[0], stats={"n_steps": None})
-    for name in ("gradient_evaluations", "sampling_seconds", "wall_time"):
-        del tree.attrs[name]
-    diagnosis = measure(tree)
-    assert np.isnan([diagnosis.ess_per_second, diagnosis.ess_per_gradient]).all()
-    assert np.isnan(diagnosis.wall_time)
 
 
 def test_diagnose_judges_a_variational_fit_by_khat(make_variational, rng):
@@ -136,24 +76,6 @@ def test_diagnose_judges_a_variational_fit_by_khat(make_variational, rng):
     assert exact.variational.khat == 0.0
     assert exact.passed
     assert exact.variational.elbo == -10.25
-
-
-def test_diagnose_says_what_went_wrong_in_a_variational_fit(make_variational, rng):
-    x = rng.normal(size=(1, 100))
-    lp = x.copy()
-    lp[0, 3] = -np.inf
-    attempts = json.dumps([{"eta": 1.0}, {"eta": 0.1}])
-    tree = make_variational(
-        {"mu": x},
-        lp=lp,
-        log_q=x,
-        elbo=np.asarray([-3.0, np.nan]),
-        attrs={"converged": 0, "attempts": attempts},
-    )
-    diagnosis = measure(tree)
-    text = " ".join(diagnosis.warnings)
-    assert "1 importance ratio `lp - log_q` of the draws is not finite" in text
-    assert diagnosis.variational.failed_attempts == 2
 
 
 def test_to_dict_is_strict_json(make_mcmc, make_variational, rng):
@@ -233,19 +155,6 @@ def test_the_limit_of_trees_has_to_be_known(make_mcmc, draws):
     assert measure(recorded).outcome_of("tree depth") == "warned"
 
 
-def test_static_trajectories_have_no_trees_to_judge(make_mcmc, draws):
-    tree = make_mcmc(draws, stats={"tree_depth": None}, attrs={"method": "hmc"})
-    assert measure(tree).passed
-
-
-def test_what_was_not_recorded_is_named_with_one_remedy(make_mcmc, draws):
-    tree = make_mcmc(draws)
-    del tree["sample_stats"]
-    missing = ("log density", "divergences", "tree depth", "E-BFMI")
-    assert [measure(tree).outcome_of(name) for name in missing] == ["not judged"] * 4
-    assert len(measure(tree).notes) == 5
-
-
 def test_posterior_in_which_nothing_varies_cannot_pass(make_mcmc):
     found = measure(make_mcmc({"mu": np.ones((*SHAPE, 2))}))
     assert found.outcome == "not judged"
@@ -255,59 +164,11 @@ def test_posterior_in_which_nothing_varies_cannot_pass(make_mcmc):
     )
 
 
-def test_integers_are_judged_like_other_numbers(make_mcmc, rng):
-    assert measure(make_mcmc({"z": rng.integers(0, 5, size=SHAPE)})).passed
-    apart = np.repeat(np.arange(4)[:, None], 500, axis=1)  # every chain at a place of its own
-    found = measure(make_mcmc({"z": apart}))
-    assert found.outcome == "failed"
-
-
-def test_a_number_that_cannot_be_computed_is_not_judged(make_mcmc, draws, monkeypatch):
-    from onebasin.analysis.diagnostics import measure as module
-
-    def without_ess(draws, whole=module.tabulate):
-        table, constants = whole(draws)
-        return table.assign(ess_bulk=np.nan), constants
-
-    monkeypatch.setattr(module, "tabulate", without_ess)
-    found = measure(make_mcmc(draws))
-    assert found.outcome_of("bulk ESS") == "not judged"
-    assert "Bulk ESS cannot be computed for `mu[0]` and `mu[1]` (2 parameters)" in found.notes[0]
-
-
-def test_chain_that_moves_at_one_height_is_not_stuck(make_mcmc, draws, rng):
-    lp = rng.normal(size=SHAPE)
-    lp[2] = 0.0
-    assert measure(make_mcmc(draws, stats={"lp": lp})).sampler.stuck_chains == ()
-
-
 def test_members_of_an_ensemble_are_no_chain(make_mcmc, rng):
     members = make_mcmc({"W1": rng.normal(size=(1, 200, 1, 2))}, attrs={"method": "ensemble"})
     found = measure(members)
     assert found.outcome == "not judged"
     assert found.outcome_of("divergences") is None
-
-
-@pytest.mark.parametrize(
-    ("last", "elbo", "outcome"),
-    [([-2.0, -1.0], -2.0, "passed"), ([np.nan, -1.0], np.nan, "failed")],
-)
-def test_elbo_of_several_fits_is_that_of_the_worst(make_variational, rng, last, elbo, outcome):
-    draws = rng.normal(size=(2, 500))
-    tree = make_variational({"mu": draws}, lp=draws, log_q=draws)
-    traces = np.stack([np.full(2, -3.0), last], axis=1)
-    tree["variational"] = xr.Dataset({"elbo": (("chain", "evaluation"), traces)})
-    found = measure(tree)
-    assert found.outcome_of("ELBO") == outcome
-    assert found.variational.elbo == pytest.approx(elbo, nan_ok=True)
-
-
-def test_log_density_that_is_not_finite_fails_modulo_symmetry_too(make_mcmc, draws, rng):
-    stats = {"lp": with_nan(rng.normal(size=SHAPE), (1, slice(250)))}
-    found = diagnose_aligned(make_mcmc(draws, stats=stats), SYMMETRY, noise=False)
-    assert found.raw.outcome == "failed"
-    assert "nan" not in " ".join(found.sentences)
-    json.dumps(found.to_dict(), allow_nan=False)
 
 
 def test_one_chain_has_no_rhat_modulo_symmetry(make_mcmc, rng):

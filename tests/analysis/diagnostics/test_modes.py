@@ -6,15 +6,9 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from onebasin.analysis.diagnostics.answers import labels_move
 from onebasin.analysis.diagnostics.diagnose import diagnose
-from onebasin.analysis.diagnostics.labels import Labels
-from onebasin.analysis.diagnostics.measure import gather, measure
-from onebasin.analysis.summaries.modes import modes_of
-from onebasin.models.symmetry.blocks import Complement, Exchangeable, Flip
 from onebasin.models.symmetry.whole import Whole
 from onebasin.posteriors import schema
-from onebasin.posteriors.view import as_view
 
 from ..conftest import mcmc_tree, modes_table
 
@@ -44,17 +38,6 @@ def test_chains_in_unlike_modes_are_sent_to_sampling_mode_by_mode():
     )
 
 
-def test_weights_that_are_known_are_told_with_the_answer():
-    found = diagnose(posterior(MIXED.astype(float), modes_table([0.9, 0.1], [0.02, 0.02])))
-    assert found.verdict == "usable"
-
-
-def test_a_mode_that_holds_everything_is_said_to():
-    modes = modes_table([1 - 1e-30, 4e-44, 2e-56], [0.1, 0.1, 0.1], weight_low=[1.0, 0, 0])
-    found = diagnose(posterior(np.zeros((4, 400)), modes))
-    assert found.verdict == "usable"
-
-
 def test_weights_that_are_not_known_forbid_use():
     modes = modes_table([0.6, 0.4], [0.6, 0.8], known=0)
     found = diagnose(posterior(MIXED.astype(float), modes))
@@ -69,16 +52,6 @@ def test_chains_that_disagree_within_a_mode_matter_as_the_mode_does(weight, verd
     assert ("Chains of mode 1 do not agree" in found.judgement.sentence) == (verdict == "unusable")
 
 
-def test_what_starts_may_have_missed_is_said_beside():
-    modes = modes_table([0.9, 0.1], [0.02, 0.02], unseen=0.05)
-    found = diagnose(posterior(MIXED.astype(float), modes))
-    assert any("with probability 0.05" in sentence for sentence in found.judgement.unjudged)
-
-
-def test_other_posteriors_have_no_modes():
-    assert modes_of(as_view(posterior(APART))) is None
-
-
 class Swap(Whole):
     """Whole variables that change places."""
 
@@ -91,19 +64,3 @@ class Swap(Whole):
 
     def restricted(self, names: object) -> Swap:
         return self
-
-
-@pytest.mark.parametrize(
-    ("block", "says"),
-    [
-        (Exchangeable({"a": 0, "b": 0}), "The components of `a` and `b` change places"),
-        (Flip(("a", "b")), "`a` and `b` change sign together"),
-        (Complement(("a", "b")), "`a` and `b` or 1 minus them cannot be told apart"),
-        (Swap(("a", "b")), "The components of `a` and `b` change places"),
-    ],
-)
-def test_sentence_is_of_the_kind_of_block(block, says, rng):
-    draws = {"a": rng.normal(size=(2, 20, 2)), "b": rng.normal(size=(2, 20, 2))}
-    view = as_view(draws)
-    labels = Labels("switch", gather(view, measure(view)), declared=(block,))
-    assert labels_move(labels) == says

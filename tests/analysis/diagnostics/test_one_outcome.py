@@ -14,7 +14,7 @@ from onebasin.analysis.diagnostics.verdict import FLAGS, Limits
 from onebasin.analysis.page.page import Details, Part
 from onebasin.analysis.report import health_table, posterior_report
 from onebasin.analysis.summaries.summary import bulk_ess, rhats
-from onebasin.base.table import Table, decimals_beside
+from onebasin.base.table import Table
 from onebasin.base.text import MARKS
 from onebasin.cli.posteriors import write_findings
 from onebasin.models.symmetry.blocks import Exchangeable, to_json
@@ -162,17 +162,3 @@ def test_no_cross_stands_below_an_answer_that_is_not_red(
     assert found.outcome == "warned"
     assert all(flag != "bad" for _, _, flag in seen(tree, found, capfd))
     assert all(row.flag != "bad" for row in found.judgement.rows)
-
-
-@pytest.mark.parametrize(
-    ("value", "limits", "decimals", "wanted"),
-    [
-        (1.0102, (1.01,), 3, "1.0102"),
-        (1.0100, (1.01,), 3, "1.010"),
-        (0.6996, (0.7,), 2, "0.6996"),
-        (399.6, (400.0,), 0, "399.6"),
-        (1.2, (1.01, 1.05), 3, "1.200"),
-    ],
-)
-def test_a_number_has_the_digits_that_tell_it_from_its_limit(value, limits, decimals, wanted):
-    assert f"{value:.{decimals_beside(value, limits, decimals)}f}" == wanted

@@ -7,7 +7,6 @@ import pytest
 from onebasin.analysis.diagnostics.diagnose import diagnose
 from onebasin.analysis.diagnostics.invariants import JudgedPoints
 from onebasin.analysis.diagnostics.verdict import Limits
-from onebasin.base.errors import ArgumentError
 from onebasin.models import BayesianNetwork, Network
 from onebasin.models.symmetry.blocks import to_json
 
@@ -50,17 +49,6 @@ def test_predictions_can_be_used_but_at_the_point_where_chains_disagree(rng):
     assert "✗" not in shown
 
 
-def test_inputs_of_ones_own_are_judged_and_do_not_change_the_answer(rng):
-    tree = two_states(rng)
-    found = diagnose(tree, x=[[0.0], [3.0], [1.0], [2.5]])
-    assert found.verdict == "partly"
-    assert list(found.points.table["usable"]) == [True, False, True, False]
-    (said,) = (r.sentence for r in found.judgement.remarks if r.name == "predictions by point")
-    assert said.startswith("Predictions can be used at 2 of 4 given inputs, not at inputs ")
-    with pytest.raises(ArgumentError, match="several chains"):
-        diagnose(tree.isel(chain=slice(1), missing_dims="ignore"), x=[[0.0]])
-
-
 @pytest.mark.parametrize(("bad", "few"), [(0, False), (1, True), (2, True), (3, False)])
 def test_a_point_is_as_good_as_its_worst_output_and_a_tenth_may_be_bad(bad, few):
     names = [
@@ -75,7 +63,7 @@ def test_a_point_is_as_good_as_its_worst_output_and_a_tenth_may_be_bad(bad, few)
     ]
     for name, column, value in worst[:bad]:
         outputs.loc[name, column] = value
-    found = JudgedPoints.of(outputs, np.arange(0, 40, 2), Limits(), 4, training=True)
+    found = JudgedPoints.of(outputs, np.arange(0, 40, 2), Limits(), 4)
     assert sorted(found.bad.index) == [8, 14, 18][:bad]
     assert found.few is few
     assert found.as_table("usable").cells[0][0].value == ("8" if bad else "0")

@@ -81,9 +81,3 @@ def test_slow_parameters_without_a_combination_that_is_known_have_no_ridge(make_
     found = diagnose(make_mcmc(case(name, rng)), align=False)
     (cause,) = found.judgement.causes
     assert cause.name == "short" and "identifies" not in cause.fact
-
-
-@pytest.mark.parametrize("unit", [1e-300, 1e300])
-def test_squares_that_no_double_holds_raise_no_warning(make_mcmc, rng, unit):
-    draws = {"u": unit * slow(rng), "v": unit * rng.normal(size=SHAPE)}
-    assert diagnose(make_mcmc(draws)).verdict == "unusable"

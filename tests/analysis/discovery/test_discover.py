@@ -7,24 +7,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from arviz_stats.base import array_stats
-from scipy.stats import norm
 
 from benchmarks.verdicts import broken, labels, plain
 from benchmarks.verdicts.simulation import relabelled
 from onebasin.analysis.discovery import discover
-from onebasin.analysis.discovery.discover import split_rhat
-from onebasin.analysis.discovery.slots import Lens, Slot
-from onebasin.analysis.discovery.sorting import (
-    Alike,
-    Sorting,
-    apply,
-    best_sorting,
-    gain_of,
-    identity,
-    sort,
-    spread,
-)
 from onebasin.analysis.summaries.judged_draws import rhat_of_entries
 from onebasin.models.symmetry.group import Group
 from onebasin.models.symmetry.words import read
@@ -129,15 +115,6 @@ def test_units_and_the_order_of_draws_do_not_matter():
     assert search(other)[0] == search(values)[0] == ["+-L:1,+-F:1"]
 
 
-def test_moves_are_the_elements_of_the_block():
-    values = drawn(labels.network, 5, labels="draws")
-    for name, value in search(values)[1].items():
-        # Draw by draw the same numbers, up to sign and place.
-        aligned, raw = np.abs(value).reshape(*LEAD, -1), np.abs(values[name]).reshape(*LEAD, -1)
-        np.testing.assert_array_equal(np.sort(aligned), np.sort(raw))
-        np.testing.assert_array_equal(value[0, 0], values[name][0, 0])
-
-
 def test_two_blocks_are_found_one_after_the_other():
     assert sorted(search(drawn(labels.two_mixtures))[0]) == ["mu,sigma,theta", "nu,omega,phi"]
 
@@ -189,60 +166,3 @@ def test_factors_that_turn_are_sorted_by_no_order(rotate):
     for name in ("L", "F"):  # turned, L L' is what it was
         moved, raw = turning.values[name], values[name]
         np.testing.assert_allclose(moved @ moved.swapaxes(2, 3), raw @ raw.swapaxes(2, 3))
-
-
-def test_split_rhat_sees_chains_that_drift_alike(rng):
-    values = rng.normal(size=(4, 400, 1)) + np.linspace(-2, 2, 400)[:, None]
-    (found,) = split_rhat(values)
-    assert found == pytest.approx(array_stats.rhat(values[..., 0], method="split"))
-    assert found > 1.2
-
-
-def test_nothing_is_gained_where_nothing_switches(rng):
-    features = 10 * np.arange(3)[:, None] + rng.normal(size=(500, 3, 2))
-    features = features - features.mean(axis=(0, 1))
-    signed = np.zeros(2, bool)
-    found = gain_of(features, signed, rng, best_sorting(features, signed, rng))
-    assert found.gain == pytest.approx(1.0, abs=1e-9)
-    assert found.switching < 0.1
-
-
-def test_certainty_of_a_sign_is_its_probability(rng):
-    features = rng.normal(0.5, 1.0, size=(500, 1, 1))
-    found = sort(features, np.ones(1, bool), identity(features))
-    aligned, sd = found.signs[..., None] * features, np.sqrt(found.variance)
-    chosen, other = (norm.pdf(aligned, sign * found.mean, sd) for sign in (1, -1))
-    assert found.certainty == pytest.approx((chosen / (chosen + other)).mean(), rel=1e-12)
-    assert found.certainty < 0.95
-
-
-def test_ratios_are_those_of_each_slot_alone_and_what_they_do_not_tell_is_looked_at() -> None:
-    rng = np.random.default_rng(1)
-    element = rng.permuted(np.tile(np.arange(3), (60, 1)), axis=1)
-    signs = rng.choice([-1.0, 1.0], (60, 3))
-    sorting = Sorting(element, signs, np.empty((3, 0)), np.empty((3, 0)), 0.0, 0.0)
-    back = np.argsort(element, axis=1)
-    sorted_ = np.array([-4.0, 0.5, 2.0]) + rng.normal(size=(60, 3))
-    values = {
-        "unrelated": rng.normal(size=(60, 3)),
-        "moves": np.take_along_axis(sorted_, back, axis=1),
-        "turns": np.take_along_axis(signs * sorted_, back, axis=1),
-        "wide": rng.normal(size=(60, 2, 3)),
-        "far": np.array([1e6, 2e6, 3e6]) + rng.normal(size=(60, 3)),
-        "square": rng.normal(size=(60, 3, 3)),
-    }
-    slots = [Slot(name, (v.ndim - 2,), 3) for name, v in values.items()]
-    slots[2] = Slot("turns", (0,), 3, signed=True)
-    slots[5] = Slot("square", (0, 1), 3)
-    lenses = [Lens.of(slot, values[slot.name]) for slot in slots]
-    alike = Alike(lenses, lambda lens: lens(values[lens.slot.name]))
-    features = [lens(values[lens.slot.name]) for lens in lenses[:4]]
-    masks = [np.full(lens.matrix.shape[1], lens.slot.signed) for lens in lenses]
-    alone = [
-        spread(apply(f, mask, element, signs)) / spread(f)
-        for f, mask in zip(features, masks, strict=False)
-    ]
-    np.testing.assert_allclose(alike.ratios(sorting)[:4], alone, rtol=1e-5)
-    assert max(alone[1:3]) < 0.4 and min(alone[0], alone[3]) > 0.9
-    near = [lens.slot.name for lens in alike.near(sorting, 0.5)]
-    assert near == ["moves", "turns", "far", "square"]

@@ -1,18 +1,13 @@
 """The symmetry of a posterior, and what every command says of one that was not checked, or that draws refute."""
 
-import json
-
 import numpy as np
 import pytest
 import xarray as xr
 
 from onebasin.analysis.alignment import align
-from onebasin.analysis.compare.compare import compare
 from onebasin.analysis.diagnostics.diagnose import diagnose
 from onebasin.analysis.diagnostics.labels import diagnose_aligned
 from onebasin.analysis.discovery.resolve import resolve
-from onebasin.analysis.page.render import render
-from onebasin.analysis.report import posterior_report
 from onebasin.models.symmetry.blocks import Exchangeable, to_json
 from onebasin.models.symmetry.evidence import Evidence
 from onebasin.posteriors.view import as_view
@@ -63,30 +58,6 @@ def test_symmetry_that_was_checked_needs_no_word(make):
     assert align(tree).caveat == ""
 
 
-def test_symmetry_without_a_record_is_declared_not_checked(make, blank_figures):
-    tree = make()
-    said = "The symmetry is declared, not checked: this file records no check of it"
-    assert diagnose(tree).notes[-1].startswith(said)
-    assert align(tree).caveat.startswith(said)
-    assert any(note.startswith(said) for note in compare({"a": tree, "b": tree}, truth="a").notes)
-    assert said in render(posterior_report({"a": tree}))
-
-
-def test_symmetry_given_beside_a_file_is_declared_not_checked(make):
-    tree = make(WHOLE, symmetry=())
-    found = diagnose_aligned(tree, BLOCKS, noise=False)
-    assert found.caveat.startswith(
-        "The file does not declare this symmetry; onebasin could not verify it"
-    )
-    assert json.loads(json.dumps(found.to_dict()))["caveat"] == found.caveat
-    kept = align(make(WHOLE, (Exchangeable({"nu": 0}),)), BLOCKS).posterior
-    assert "symmetry_evidence" not in kept.attrs
-
-
-def test_evidence_travels_with_an_aligned_posterior(make):
-    assert as_view(align(make(WHOLE)).to_tree()).symmetry_evidence == WHOLE
-
-
 def test_allocations_that_are_numbered_anew_are_not_left_behind(make):
     tree = make(Evidence(points=5, draws=8, left_behind=("best", "other")))
     posterior = tree["posterior"].to_dataset()
@@ -103,13 +74,6 @@ def test_allocations_that_are_numbered_anew_are_not_left_behind(make):
     assert "best" not in told
 
 
-def test_what_was_not_checked_is_said(make):
-    found = Evidence(points=5, draws=8, random=("z",), unresolved=("mu",))
-    sentence = diagnose(make(found)).notes[-1]
-    assert "the density was not checked for `mu`" in sentence
-    assert "`z`" not in sentence  # random, so that nothing could be checked: harmless
-
-
 def test_refuted_symmetry_aligns_nothing_unless_it_is_asked_for(make):
     tree = make(REFUTED)
     found = diagnose(tree)
@@ -118,18 +82,6 @@ def test_refuted_symmetry_aligns_nothing_unless_it_is_asked_for(make):
     with pytest.raises(ValueError, match=r"cannot be aligned\. The declared symmetry does not"):
         align(tree)
     assert "does not hold" in align(tree, BLOCKS).caveat
-
-
-def test_status_says_how_large_the_test_was_what_breaks_it_and_that_there_is_no_program(make):
-    checked, refuted = (resolve(make(each)).status for each in (WHOLE, REFUTED))
-    assert checked.endswith("checked on the density, at 5 random points and 8 draws.")
-    assert checked in diagnose_aligned(make(WHOLE), noise=False).sentences
-    assert refuted.startswith("The declared symmetry is broken by this posterior's draws: moving")
-    declared, given = resolve(make()).status, resolve(make(symmetry=()), BLOCKS).status
-    assert "declared, not checked" in declared
-    assert "cannot be checked here, as there is no program" in declared
-    assert given.endswith("onebasin could not verify it, because no program or model is at hand.")
-    assert resolve(make(symmetry=())).status == ""
 
 
 def test_a_symmetry_that_the_variables_do_not_have_is_reported_with_the_file(make):

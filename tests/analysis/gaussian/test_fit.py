@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import xarray as xr
 
 from onebasin.analysis.alignment import align
 from onebasin.analysis.gaussian import COVARIANCES, fit_gaussian
@@ -10,7 +9,6 @@ from onebasin.models.networks.architecture import Network
 from onebasin.models.networks.bayesian import BayesianNetwork
 from onebasin.models.networks.likelihood import Gaussian
 from onebasin.models.networks.parametrisation import Parametrisation
-from onebasin.models.symmetry.blocks import to_json
 from onebasin.models.symmetry.group import Group
 
 from ..conftest import network_posterior
@@ -72,36 +70,6 @@ def test_a_singular_covariance_is_refused(rng):
             fit_gaussian(one_variable(singular), "full", shrinkage=0.0)
 
 
-def test_chains_are_pooled_and_axes_may_stand_in_any_order(rng):
-    draws = rng.standard_normal((3, 20, 2, 4))
-    draws[1] += 5.0
-    plain = xr.Dataset({"W": (("chain", "draw", "row", "column"), draws)})
-    turned = plain.transpose("column", "draw", "row", "chain")
-    fit, other = (fit_gaussian(d, "full", shrinkage=0.1) for d in (plain, turned))
-    assert other.dims == {"W": ("column", "row")}
-    np.testing.assert_allclose(fit.mean["W"], draws.reshape(-1, 2, 4).mean(axis=0), rtol=1e-12)
-    np.testing.assert_allclose(fit.mean["W"], other.mean["W"].T, rtol=1e-12)
-    np.testing.assert_allclose(
-        fit.log_density(plain), other.log_density(turned), rtol=1e-10, atol=1e-10
-    )
-
-
-def test_single_precision_is_computed_in_double(planted):
-    *_, rows = planted
-    data = one_variable(rows).astype(np.float32)
-    fit = fit_gaussian(data)
-    expected = data["theta"].values.astype(np.float64).reshape(-1, SIZE).std(axis=0, ddof=1)
-    assert fit.loc.dtype == np.float64
-    np.testing.assert_allclose(fit.sd["theta"], expected, rtol=1e-12)
-
-
-def test_var_names_choose_and_order(make_mcmc, rng):
-    tree = make_mcmc({name: rng.standard_normal((2, 10)) for name in "abc"})
-    assert fit_gaussian(tree, var_names=["c", "a"]).names == ("c", "a")
-    assert fit_gaussian(tree, var_names="b").names == ("b",)
-    assert fit_gaussian(tree).names == ("a", "b", "c")
-
-
 def test_networks_noise_is_fitted_as_its_logarithm(network_tree):
     network_tree.attrs["model"] = BayesianNetwork(Network(1, (2,))).describe()
     fit = fit_gaussian(network_tree)
@@ -110,14 +78,6 @@ def test_networks_noise_is_fitted_as_its_logarithm(network_tree):
     assert fit.loc[-1] == pytest.approx(logs.mean(), rel=1e-12)
     assert fit.scale[-1] == pytest.approx(logs.std(ddof=1), rel=1e-12)
     assert fit_gaussian(network_tree, var_names=["W1", "b1"]).log_fitted == ()
-
-
-def test_a_sigma_that_is_no_networks_noise_is_left_alone(network_tree):
-    assert fit_gaussian(network_tree).log_fitted == ()
-    known = BayesianNetwork(Network(1, (2,)), likelihood=Gaussian(noise_sd=0.1))
-    network_tree.attrs["model"] = known.describe()
-    assert fit_gaussian(network_tree).log_fitted == ()
-    assert fit_gaussian(network_tree, positive="sigma").log_fitted == ("sigma",)
 
 
 @pytest.fixture
@@ -152,24 +112,6 @@ def test_aligned_draws_give_the_planted_gaussian_and_scrambled_ones_do_not(scram
         assert error.max() < 5
     ratio = fit.sd["W1"][:, permutation] / noise["W1"]
     assert np.abs(ratio - 1).max() < 5 / np.sqrt(2 * 400)
-
-
-def test_gauge_tells_how_scalings_were_divided_out(network_tree):
-    model = BayesianNetwork(Network(1, (2,)))
-    network_tree.attrs |= {"model": model.describe(), "symmetry": to_json(model.symmetry)}
-    gauges = ("keep", "balanced")
-    fits = [fit_gaussian(align(network_tree, gauge=each).posterior) for each in gauges]
-    assert tuple(fit.gauge for fit in fits) == gauges
-    # The units' scales vary by 35 %, in W1 and inversely in W2, and do nothing else.
-    kept, balanced = (float(np.mean(fit.sd["W2"])) for fit in fits)
-    assert balanced < 0.3 * kept
-
-
-def test_one_draw_is_refused_and_two_are_enough(rng):
-    members = one_variable(rng.standard_normal((2, 3)))  # of an ensemble, one draw each
-    assert fit_gaussian(members).settings["fitted_draws"] == 2
-    with pytest.raises(ValueError, match=r"holds 1 draw\(s\); a variance needs at least 2"):
-        fit_gaussian(members.isel(chain=[0]))
 
 
 @pytest.mark.parametrize(

@@ -47,16 +47,6 @@ def test_outputs_at_an_input_are_distributed_as_those_of_drawn_networks(name):
         assert ks_2samp(ours[:, obs, out], theirs[:, obs, out]).pvalue > 1e-5
 
 
-@pytest.mark.parametrize("name", NETWORKS)
-def test_outputs_without_spread_are_the_networks_own(name):
-    network = NETWORKS[name]
-    mean, sd = gaussian(network, 1, sd=0.0)
-    x = jnp.asarray(np.random.default_rng(2).normal(size=(5, 3)))
-    ours = sample_outputs(jax.random.key(0), network, mean, sd, x, 2)
-    expected = np.broadcast_to(network.apply(mean, x), ours.shape)
-    np.testing.assert_allclose(ours, expected, rtol=1e-10, atol=1e-12)
-
-
 def test_gradients_are_finite_where_a_unit_sees_nothing():
     network = NETWORKS["no biases"]
     mean, sd = gaussian(network, 1)

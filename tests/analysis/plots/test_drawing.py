@@ -15,7 +15,6 @@ from onebasin.analysis.plots import style
 from onebasin.analysis.plots.bands import Curve, draw_predictive_bands, predictive_band
 from onebasin.analysis.plots.chains import draw_traces, envelope, rank_shares
 from onebasin.analysis.plots.convergence import autocorrelation
-from onebasin.analysis.plots.labels import draw_labellings
 from onebasin.analysis.plots.marginals import density, draw_forest
 from onebasin.analysis.plots.pairs import Pair, draw_pairs
 from onebasin.analysis.plots.results import draw_elbo, elbo_range
@@ -199,17 +198,6 @@ def test_autocorrelation_is_that_of_lagged_draws(rng):
     wanted = (centred[:, 3:] * centred[:, :-3]).sum(axis=1) / (centred**2).sum(axis=1)
     np.testing.assert_allclose(found[:, 3], wanted)
     np.testing.assert_allclose(found[:, 0], 1.0)
-
-
-def test_labellings_of_long_chains_are_one_strip_a_chain(rng):
-    numbers = np.zeros((3, 5000), np.int64)
-    numbers[1], numbers[2, 2500:] = 1, 9
-    figure = draw_labellings(numbers)
-    strips = figure.axes[0].images[0].get_array()
-    assert strips.shape == (3, 700)
-    assert (strips[0] == 0).all()
-    assert (strips[1] == 1).all()
-    assert (strips[2, -300:] == 6).all()  # what is rare has one colour
 
 
 def test_a_legend_of_hundreds_of_chains_leaves_room_for_the_panels():

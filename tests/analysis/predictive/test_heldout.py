@@ -5,8 +5,7 @@ import pytest
 from scipy.optimize import brentq
 from scipy.stats import norm
 
-from onebasin.analysis.predictive.heldout import draw_functions, gap, predict_held_out
-from onebasin.analysis.predictive.predictions import inside_range
+from onebasin.analysis.predictive.predictions import draw_functions, gap, predict_held_out
 from onebasin.inference.runs.posterior import build
 from onebasin.models import BayesianNetwork, Gaussian, Network
 
@@ -85,39 +84,6 @@ def test_gap_measures_shift_and_spread(rng, x):
     )
     # Both means have 16,000 independent draws.
     assert found["floor_in_sds"] == pytest.approx(np.hypot(1, 0.5) / np.sqrt(16_000), rel=0.15)
-
-
-def test_some_points_are_scored_as_if_they_were_all(rng, x):
-    y = rng.normal(size=(len(x), 1))
-    tree, model = posterior(rng, x)
-    rows = inside_range(x, x[:10])
-    assert 10 <= rows.sum() < len(x)
-    found, alone = predict_held_out(tree, model, x, y).at(rows), (tree, model, x[rows], y[rows])
-    expected = predict_held_out(*alone)
-    # To rounding: a sum over few points is not vectorised as one over many.
-    for name, value in vars(expected.scores).items():
-        assert getattr(found.scores, name) == pytest.approx(value, rel=1e-12, nan_ok=True), name
-    np.testing.assert_allclose(found.table.to_numpy(), expected.table.to_numpy(), rtol=1e-12)
-    with pytest.raises(ValueError, match="`rows` selects none of the points"):
-        found.at(np.zeros(len(found.y), bool))
-
-
-def test_some_points_of_predicted_noise_keep_their_own(rng, x):
-    model = BayesianNetwork(Network(2, (2,)), Gaussian(noise_sd="predicted"))
-    target = model.condition(x, np.zeros(len(x)), name="predicted")
-    values = {n: rng.normal(size=(2, 50, *s)) for n, s in model.network.shapes.items()}
-    tree = build(target, values, {"lp": rng.normal(size=(2, 50))}, {})
-    rows = np.arange(len(x)) % 3 == 1
-    y = rng.normal(size=(len(x), 1))
-    found = predict_held_out(tree, model, x, y).at(rows).scores
-    alone = predict_held_out(tree, model, x[rows], y[rows]).scores
-    assert found.to_dict() == pytest.approx(alone.to_dict(), rel=1e-12)
-
-
-def test_a_point_is_inside_if_every_input_is(rng):
-    data = np.array([[0.0, 5.0], [1.0, 7.0]])
-    points = np.array([[0.5, 6.0], [0.0, 7.0], [0.5, 8.0], [-1.0, 6.0]])
-    assert inside_range(points, data).tolist() == [True, True, False, False]
 
 
 @pytest.mark.parametrize("method", ["nuts", "mclmc"])

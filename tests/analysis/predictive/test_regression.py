@@ -30,29 +30,10 @@ def test_interval_coverage_of_gaussians_is_the_analytic_one(gaussian, probabilit
     assert width == pytest.approx(2 * half_width, rel=0.01)
 
 
-def test_interval_coverage_is_of_both_tails(rng):
-    draws = rng.normal(size=(1, 4000, 3, 1))
-    inside, below, above = 0.0, -3.0, 3.0
-    y = np.asarray([[inside], [below], [above]])
-    assert prediction.coverage_and_width(draws, y, probability=0.95)[0] == pytest.approx(1 / 3)
-
-
-def test_errors_are_those_of_the_mean_over_chains_and_draws():
-    draws = np.asarray([[[[1.0], [0.0]], [[3.0], [0.0]]], [[[5.0], [0.0]], [[3.0], [0.0]]]])
-    y = np.asarray([[1.0], [4.0]])  # means 3 and 0
-    assert prediction.mse(draws, y) == pytest.approx((4 + 16) / 2)
-
-
 def test_log_score_does_not_underflow():
     # exp(-1000) is 0 in float64: exp, mean, log would give minus infinity.
     likelihood = np.full((2, 3, 4), -1000.0)
     assert prediction.log_score(likelihood) == pytest.approx(-1000.0, abs=1e-9)
-
-
-def test_log_score_averages_inside_the_logarithm_and_outside_over_points():
-    likelihood = np.log(np.asarray([[[0.2, 0.9]], [[0.4, 0.1]]]))
-    expected = (math.log(0.3) + math.log(0.5)) / 2
-    assert prediction.log_score(likelihood) == pytest.approx(expected, rel=1e-12)
 
 
 def test_log_score_of_a_conjugate_gaussian_is_the_analytic_one(rng):
@@ -75,28 +56,6 @@ def test_nan_propagates_through_every_score(rng):
     assert undefined == set(values) - {"num_obs", "num_draws"}
 
 
-def test_nan_in_the_data_makes_coverage_nan(rng):
-    draws, y = rng.normal(size=(1, 50, 3, 1)), np.asarray([[0.0], [np.nan], [0.0]])
-    assert math.isnan(prediction.coverage_and_width(draws, y, probability=0.5)[0])
-
-
-def test_score_predictions_collects_the_single_scores(gaussian, rng):
-    draws, y = gaussian
-    likelihood = rng.normal(size=(2, 500, len(y)))
-    scores = score_predictions(draws, y, log_likelihood=likelihood)
-    assert (scores.num_obs, scores.num_draws) == (800, 1000)
-    assert scores.rmse == pytest.approx(math.sqrt(scores.mse))
-    assert scores.mse == prediction.mse(draws, y)
-    assert scores.log_score == prediction.log_score(likelihood)
-    half = prediction.coverage_and_width(draws, y, probability=0.5)
-    assert (scores.coverage_50, scores.width_50) == half
-    assert scores.coverage_95 + scores.outside_95 == pytest.approx(1.0)
-    assert scores.width_50 < scores.width_95
-    assert scores.crps == prediction.pointwise_crps(draws, y).mean()
-    assert score_predictions(draws, y).log_score is None
-    assert scores.explained_variance == pytest.approx(1 - scores.mse / y.var())
-
-
 def test_explained_variance_is_sklearns_for_several_outputs(rng):
     y = rng.normal(size=(50, 2)) * [1.0, 4.0] + [0.0, 100.0]
     draws = (y + 0.5 * rng.normal(size=y.shape))[None, None]
@@ -112,22 +71,6 @@ def test_crps_is_that_of_a_double_loop(rng):
     spread = np.abs(pooled[:, None] - pooled[None]).sum(axis=(0, 1)) / (6 * 5)
     expected = np.abs(pooled - y).mean(axis=0) - spread / 2
     np.testing.assert_allclose(prediction.pointwise_crps(draws, y), expected, rtol=1e-10)
-
-
-def test_crps_does_not_depend_on_how_many_points_are_sorted_at_once(rng, monkeypatch):
-    draws, y = 1e6 + rng.normal(size=(2, 50, 7, 2)), 1e6 + rng.normal(size=(7, 2))
-    whole = prediction.pointwise_crps(draws, y)
-    monkeypatch.setattr(prediction, "_AT_ONCE", 1)
-    np.testing.assert_allclose(prediction.pointwise_crps(draws, y), whole, rtol=1e-12)
-    near = prediction.pointwise_crps(
-        draws - 1e6, y - 1e6
-    )  # a far origin costs no more than its digits
-    np.testing.assert_allclose(whole, near, rtol=1e-7)
-
-
-def test_one_draw_has_no_crps(rng):
-    draws, y = rng.normal(size=(1, 1, 3, 1)), rng.normal(size=(3, 1))
-    assert math.isnan(score_predictions(draws, y).crps)
 
 
 def test_score_function_adds_noise_for_all_but_the_errors(rng):
@@ -158,15 +101,6 @@ def test_coverage_is_held_against_chance(rng, width, said):
     assert "91.7 to 98 % would be within chance" in text  # of 300, binomial, 99 %
     assert "No log score" in text
     check_page(scores._repr_html_())
-
-
-def test_what_is_no_number_is_not_judged(rng):
-    y = np.full((5, 1), np.nan)
-    scores = score_predictions(
-        rng.normal(size=(1, 20, 5, 1)), y, log_likelihood=np.zeros((1, 20, 5))
-    )
-    assert "whether that is enough cannot be judged" in " ".join(repr(scores).split())
-    assert "log score    0 nats a point" in repr(scores)
 
 
 def test_the_standard_deviation_is_split(rng):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from onebasin.analysis.summaries.summary import is_constant, rhats, summary
+from onebasin.analysis.summaries.summary import summary
 from onebasin.posteriors.draws import Draws
 
 from ..conftest import autoregression
@@ -39,20 +39,6 @@ def test_summary_calls_chains_that_stand_still_apart_infinitely_bad():
     values = np.repeat([[0.0], [1.0]], 50, axis=1)
     row = _table(values)
     assert row["rhat"] == np.inf
-
-
-def test_is_constant_sees_through_rounding_but_not_through_small_scales(rng):
-    vectors = rng.normal(size=(2, 50, 3))
-    norms = np.linalg.norm(vectors / np.linalg.norm(vectors, axis=-1, keepdims=True), axis=-1)
-    tiny = 1e-20 * rng.normal(size=(2, 50))
-    zero = np.zeros((2, 50))
-    assert is_constant(np.stack([norms, tiny, zero], axis=-1)).tolist() == [True, False, True]
-
-
-def test_rhat_of_one_quantity_agrees_with_the_table(rng):
-    values = rng.normal(size=(CHAINS, 100))
-    assert rhats(values[..., None])[0] == _table(values)["rhat"]
-    assert np.isnan(rhats(np.ones((CHAINS, 100, 1))))
 
 
 def test_summary_has_the_columns_of_arviz(rng):

@@ -2,10 +2,9 @@
 
 import numpy as np
 import pytest
-import xarray as xr
 
-from onebasin.analysis.summaries.summary import is_constant, power_of_two, summary, units_of
-from onebasin.posteriors.draws import Columns, Draws, lay_out_columns
+from onebasin.analysis.summaries.summary import is_constant, summary
+from onebasin.posteriors.draws import Draws
 
 FREE_OF_UNITS = ["rhat", "ess_bulk", "ess_tail"]
 IN_UNITS = ["mean", "sd", "mcse_mean"]
@@ -53,47 +52,12 @@ def test_a_spread_that_is_lost_in_rounding_has_no_diagnostics(draws):
     assert found[FREE_OF_UNITS].isna().all(axis=None)
 
 
-def test_the_largest_doubles_have_a_mean_and_a_spread():
-    values = np.array([[[-1.7e308], [1.7e308]], [[1.7e308], [-1.7e308]]])
-    units = units_of(values)
-    assert not units.constant.any()
-    assert units.mean_of(values) == pytest.approx(0.0)
-    assert np.isfinite(units.into(values)).all()
-
-
 def test_sums_with_rounding_of_their_own_are_constants_and_large_numbers_are_not(rng):
     shares = rng.dirichlet(np.ones(30), size=(4, 50))
     total = np.cumsum(shares, axis=-1)[..., -1:]
     assert np.ptp(total) > 0
     assert is_constant(total).all()
     assert not is_constant(1e15 + rng.normal(size=(4, 50, 1))).any()
-
-
-def test_powers_of_two_are_no_larger():
-    sizes = np.array([0.0, 1.0, 3.0, 1e-310, 1.7e308])
-    powers = power_of_two(sizes)
-    assert powers[:3].tolist() == [1.0, 1.0, 2.0]
-    assert (powers[3:] <= sizes[3:]).all()
-    assert (2 * (sizes[3:] / 2 - powers[3:] / 2) < powers[3:]).all()
-
-
-def test_columns_are_the_same_however_they_are_cut(rng):
-    shapes = {"a": (), "b": (3, 4, 2), "c": (5,), "none": (0, 2), "d": (2, 3)}
-    arrays = {name: rng.normal(size=(2, 6, *shape)) for name, shape in shapes.items()}
-    dims = {n: ("chain", "draw", *(f"{n}{k}" for k in range(len(s)))) for n, s in shapes.items()}
-    variables = [xr.DataArray(v, dims=dims[n], name=n) for n, v in arrays.items()]
-    whole = np.concatenate(
-        [v.reshape(2, 6, -1) if v.size else v.reshape(2, 6, 0) for v in arrays.values()], axis=-1
-    )
-    columns = Columns(variables)
-    assert columns.shape == whole.shape
-    for first in range(whole.shape[2]):
-        for last in range(first, whole.shape[2] + 1):
-            np.testing.assert_array_equal(columns.read(first, last), whole[..., first:last])
-    np.testing.assert_array_equal(columns.rows(1, slice(1, None, 2)), whole[1, 1::2])
-    laid_out = lay_out_columns(variables)
-    np.testing.assert_array_equal(laid_out.values, whole)
-    np.testing.assert_array_equal(laid_out.every(4), Draws(laid_out.names, whole).every(4))
 
 
 def test_a_posterior_that_stays_in_its_file_is_diagnosed_as_one_in_memory(tmp_path, make_mcmc, rng):

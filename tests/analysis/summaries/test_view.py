@@ -16,7 +16,6 @@ from numpyro.infer import MCMC, NUTS
 
 import onebasin as ob
 from onebasin.base.checks import check_paths
-from onebasin.posteriors.draws import entry_names
 from onebasin.posteriors.view import as_view
 
 from ...posteriors.chains import write
@@ -33,29 +32,6 @@ def test_draws_names_and_orders_scalar_entries(make_mcmc, rng):
     assert draws.values.dtype == np.float64
 
 
-def test_draws_puts_chain_and_draw_first_whatever_the_stored_order(make_mcmc, rng):
-    b1 = rng.normal(size=(2, 5, 3))
-    tree = make_mcmc({"b1": b1})
-    tree["posterior"] = xr.DataTree(tree["posterior"].to_dataset().transpose("hidden1", ...))
-    np.testing.assert_array_equal(as_view(tree).draws().values, b1)
-
-
-def test_entry_names_use_coordinates_where_there_are_some():
-    variable = xr.DataArray(
-        np.zeros((1, 4, 2)),
-        dims=("chain", "draw", "group"),
-        coords={"group": ["a", "b"]},
-        name="mu",
-    )
-    assert list(entry_names(variable)) == ["mu[a]", "mu[b]"]
-
-
-def test_draws_takes_one_name_or_several(make_mcmc, rng):
-    tree = make_mcmc({name: rng.normal(size=(2, 5)) for name in ("a", "b", "c")})
-    assert as_view(tree).draws("b").names == ("b",)
-    assert as_view(tree).draws(["c", "a"]).names == ("c", "a")
-
-
 def test_as_view_takes_what_arviz_converts_and_the_attributes_of_a_dataset(rng):
     mu = rng.normal(size=(2, 5))
     assert as_view({"mu": mu}).draws().names == ("mu",)
@@ -70,17 +46,6 @@ def test_draws_counts_and_names_draws_that_are_not_finite(make_mcmc, rng, bad):
     b1[0, 1, 2] = b1[1, 4, 2] = bad
     with pytest.raises(ValueError, match=r"holds 2 draws that are not finite, of `b1\[2\]` \(2\)"):
         as_view(make_mcmc({"b1": b1})).draws()
-
-
-def test_parsed_reads_text_lists_and_absence(make_mcmc, rng):
-    tree = make_mcmc({"mu": rng.normal(size=(2, 5))}, attrs={"plain": np.asarray([1.0, 2.0])})
-    assert as_view(tree).parsed("sampling_seconds") == [2.0, 2.0, 3.0, 3.0]
-    assert as_view(tree).parsed("plain") == [1.0, 2.0]
-    assert as_view(tree).parsed("missing") is None
-    assert as_view(tree).parsed("model") is None
-    tree.attrs["settings"] = "{'a': 1}"
-    with pytest.raises(ValueError, match="attribute `settings` that is not JSON"):
-        as_view(tree).parsed("settings")
 
 
 def test_entries_that_are_finite_in_no_draw_are_left_out_and_named(make_mcmc, rng):
@@ -137,11 +102,6 @@ def test_an_mcmc_of_numpyro_is_a_posterior(mcmc):
     assert json.loads(view.attribute("kinds")) == {"mu": "parameter", "total": "transformed"}
     assert (view.attribute("engine"), view.number("max_tree_depth")) == ("numpyro", 6)
     assert ob.diagnose(mcmc).num_chains == 2
-
-
-def test_an_mcmc_that_has_not_run_is_refused():
-    with pytest.raises(TypeError, match="`posterior` is an MCMC that has not run yet"):
-        ob.diagnose(MCMC(NUTS(model), num_warmup=1, num_samples=1))
 
 
 @pytest.fixture

@@ -8,12 +8,12 @@ import sys
 import pytest
 
 from onebasin.base.errors import InUse
-from onebasin.base.files.locks import locked
+from onebasin.base.files.writing import locked
 
 HOLDER = """
 import sys, time
 from pathlib import Path
-from onebasin.base.files.locks import locked
+from onebasin.base.files.writing import locked
 with locked(Path(sys.argv[1]), argument="path"):
     print("held", flush=True)
     time.sleep(60)
@@ -61,7 +61,7 @@ def test_many_at_once_never_hold_it_together(tmp_path):
 import sys
 from pathlib import Path
 from onebasin.base.errors import InUse
-from onebasin.base.files.locks import locked
+from onebasin.base.files.writing import locked
 inside, won = Path(sys.argv[1]) / "inside", 0
 while won < 60:
     try:

@@ -10,20 +10,9 @@ import xarray as xr
 
 import onebasin as ob
 from onebasin.base.files import netcdf
-from onebasin.base.files.hdf5 import RememberingFile, open_tree
+from onebasin.base.files.netcdf import open_tree
 from onebasin.base.files.pieces import PIECE
 from onebasin.posteriors.writing import write_tree
-
-
-def test_what_was_deleted_is_not_remembered(tmp_path: Path) -> None:
-    """h5netcdf makes a dimension anew once there are values for it."""
-    with RememberingFile(tmp_path / "b.h5", "w") as file:
-        for value in (1, 2):
-            file["/group/x"] = [value]
-            assert file["/group/x"][0] == value
-            del file["/group"]["x"]
-        with pytest.raises(KeyError):
-            file["/group/x"]
 
 
 def test_a_tree_is_read_from_its_file_as_xarray_reads_it(tmp_path: Path) -> None:

@@ -22,18 +22,6 @@ class Refused(Exception):
     pass
 
 
-@pytest.mark.parametrize("make", [Path.touch, Path.mkdir])
-def test_permissions_are_those_that_the_umask_leaves(tmp_path, make):
-    path = tmp_path / "a"
-    before = os.umask(0o027)
-    try:
-        with replacing(path) as part:
-            make(part)
-    finally:
-        os.umask(before)
-    assert path.stat().st_mode & 0o666 == 0o640
-
-
 @pytest.mark.parametrize("error", [OSError("full"), KeyboardInterrupt()])
 def test_what_breaks_off_leaves_the_old_file(tmp_path, error):
     path = tmp_path / "a.txt"
@@ -153,16 +141,6 @@ def test_parts_of_processes_that_ended_are_removed_and_nothing_else(tmp_path):
         path.write_text("kept")
     sweep(tmp_path)
     assert sorted(tmp_path.iterdir()) == sorted(kept)
-
-
-@pytest.mark.parametrize("name", ["run.nc", "é" * 120 + ".nc"])
-def test_names_of_any_length_have_room_for_their_part(tmp_path, name):
-    part = left_behind(tmp_path / name)
-    part.write_text("")
-    with replacing(tmp_path / name) as new:
-        assert not part.exists()
-        new.write_text("whole")
-    assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
 def test_a_working_folder_is_private_gone_at_the_end_and_swept_before(tmp_path):

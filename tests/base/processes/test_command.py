@@ -77,15 +77,6 @@ def test_a_command_of_limited_time_ends_as_by_ctrl_c():
     assert end(process) == (130, "", WORDS)
 
 
-def test_a_signal_that_is_ignored_from_the_beginning_stays_ignored():
-    process = start(first="trap '' HUP")
-    process.send_signal(signal.SIGHUP)
-    time.sleep(0.3)
-    assert process.poll() is None
-    process.send_signal(signal.SIGTERM)
-    assert end(process)[0] == 130
-
-
 def test_temporary_files_of_a_killed_command_are_gone_after_the_next(tmp_path):
     how = {"env": os.environ | {"TMPDIR": str(tmp_path)}}
     process = start("tempfile.mkdtemp()", **how)

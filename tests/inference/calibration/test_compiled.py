@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import jax
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
@@ -10,14 +9,8 @@ import pytest
 
 import onebasin as ob
 from onebasin.inference.calibration import compiled
-from onebasin.inference.calibration.compiled import (
-    CompiledChains,
-    CompiledDensities,
-    CompiledFits,
-    together,
-)
+from onebasin.inference.calibration.compiled import CompiledChains, CompiledDensities, CompiledFits
 from onebasin.inference.calibration.simulated import simulated
-from onebasin.truth.problems import PROBLEMS
 
 
 def normal(y=None):
@@ -69,12 +62,6 @@ def test_what_is_drawn_for_many_simulations_is_what_the_method_draws_for_each(
             np.testing.assert_allclose(one.draws[name], posterior[name], rtol=1e-6, atol=1e-8)
 
 
-def test_chains_from_fits_are_not_compiled_together():
-    """Their program has no fit: each would start at a random point."""
-    assert together(FAMILY, ob.Nuts(init="fit")) is None
-    assert together(FAMILY, ob.Nuts()) is not None
-
-
 def test_a_simulation_without_an_optimum_has_failed_alone():
     """As where each simulation is inferred by itself."""
     settings = ob.Hmc(chains=1, warmup=1, draws=1, init="optimum", init_starts=2)
@@ -84,18 +71,6 @@ def test_a_simulation_without_an_optimum_has_failed_alone():
     assert not fine.failure
     assert "No optimum" in failed.failure
     assert not failed.draws
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("name", "wanted"), [("mixture-2", True), ("hidden-markov", False)])
-def test_a_long_gradient_is_known_by_its_operations(name, wanted):
-    make = PROBLEMS[name].family
-    assert make is not None
-    family = make()
-    first = simulated(family, 0, 0)
-    chains = CompiledChains(family, ob.Nuts(**FEW))
-    with jax.numpy_rank_promotion("allow"):  # as in a user's process
-        assert chains._side_by_side(family.condition(first.data), first.data) == wanted
 
 
 def test_log_densities_of_many_simulations_are_those_of_each():

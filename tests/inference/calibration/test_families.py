@@ -112,20 +112,3 @@ def test_ranks_of_correlated_draws_are_uniform():
     from onebasin.inference.calibration.bands import p_value
 
     assert p_value(np.array(shares)) > 1e-3
-
-
-def test_ties_are_broken_at_random():
-    rng = np.random.default_rng(4)
-    shares = [
-        rank(rng.integers(0, 3, size=(1, 50)).astype(float), 1.0, rng, independent=True).share
-        for _ in range(200)
-    ]
-    assert min(shares) > 0.2 and max(shares) < 0.8 and np.std(shares) > 0.05
-
-
-def test_a_family_without_parameters_is_refused():
-    family = ob.truth.Family.of_numpyro(
-        lambda y=None: numpyro.sample("y", dist.Normal(0, 1), obs=y), observed="y"
-    )
-    with pytest.raises(ob.OnebasinError, match="`family` has no parameters"):
-        ob.calibrate(family, ob.Nuts(chains=1, warmup=10, draws=10), simulations=2)

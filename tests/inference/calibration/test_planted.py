@@ -170,11 +170,6 @@ def test_what_fails_or_does_not_converge_is_counted_and_said():
     assert "chains did not converge in 60 of 60 simulations" in found.sentences[0]
 
 
-def test_too_few_simulations_are_said_to_be_too_few():
-    found = ob.calibrate(KNOWN, EXACT, simulations=40, seed=SEED)
-    assert found.sentences == ("Cannot be judged: 40 simulations are too few; 50 are the least.",)
-
-
 def test_ranks_are_kept_and_gone_on_from(tmp_path, right):
     calls = []
 
@@ -194,22 +189,6 @@ def test_ranks_are_kept_and_gone_on_from(tmp_path, right):
     assert np.array_equal(right.share[:20], more.share)
     other = ob.calibrate(family(program(rate=2.0)), counted, simulations=5, **how)
     assert len(calls) == 25 and not np.array_equal(other.share, more.share[:5])
-
-
-@pytest.mark.parametrize(
-    ("given", "error", "said"),
-    [
-        ({"method": "nut"}, ValueError, "`method` is 'nut'"),
-        ({"engine": "jags"}, ValueError, "`engine` is 'jags'"),
-        ({"simulations": 0}, ValueError, "`simulations`"),
-        ({"seed": -1}, ValueError, "`seed`"),
-        ({"method": "ensemble"}, ValueError, "`method` is 'ensemble'; choose one of nuts"),
-    ],
-)
-def test_what_is_wrong_is_refused_in_words(given, error, said):
-    how = {"family": KNOWN, "method": "nuts", **given}
-    with pytest.raises(error, match=said):
-        ob.calibrate(**how)
 
 
 def test_parameters_that_the_posterior_has_not_are_refused():

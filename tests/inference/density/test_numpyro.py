@@ -12,7 +12,7 @@ from scipy import stats
 from onebasin.base.errors import InferenceError
 from onebasin.inference import Advi, Nuts, infer
 from onebasin.inference.density.network import density_of
-from onebasin.inference.density.numpyro import FIXED, sites_of
+from onebasin.inference.density.numpyro import sites_of
 from onebasin.models import Target
 
 from ..known import COVARIANCE, MEAN, RATE, SHAPE, known_target
@@ -83,27 +83,6 @@ def _with_plates() -> None:
 
 def _with_a_parameter() -> None:
     numpyro.sample("x", dist.TruncatedNormal(low=numpyro.param("least", jnp.array(0.5))))
-
-
-def _by_its_values() -> None:
-    if numpyro.sample("x", dist.HalfNormal(1)) < 0:  # which NumPyro cannot sample from
-        numpyro.factor("low", 0.0)
-
-
-@pytest.mark.parametrize(
-    "model", [_bounded_by_another, _with_plates, _with_a_parameter, _by_its_values]
-)
-def test_a_traced_run_tells_what_a_run_tells(model):
-    target = Target(name="model", numpyro_model=model)
-    with numpyro.handlers.seed(rng_seed=jax.random.key(0)):
-        expected = numpyro.handlers.trace(model).get_trace()
-    sites = sites_of(target)
-    assert list(sites) == list(expected)
-    for name, site in sites.items():
-        value = expected[name]["value"]
-        assert (site["value"].shape, site["value"].dtype) == (value.shape, value.dtype)
-        if site["type"] in FIXED:
-            np.testing.assert_array_equal(site["value"], value)
 
 
 def test_a_model_is_not_run_to_know_its_density():
@@ -223,15 +202,6 @@ def test_a_density_that_changes_from_run_to_run_is_rejected(model, said):
     """One random batch would stand for all data, with a posterior that looks sound."""
     with pytest.raises(ValueError, match=said):
         density_of(Target(name="model", numpyro_model=model))
-
-
-def test_a_key_that_only_begins_a_parameter_is_no_random_density():
-    def model() -> None:
-        numpyro.param("weights", lambda key: jax.random.normal(key, (3,)))
-        numpyro.prng_key()
-        numpyro.sample("x", dist.Normal(0, 1))
-
-    assert density_of(Target(name="model", numpyro_model=model)).names == ("x",)
 
 
 def test_entries_that_obs_mask_has_as_data_keep_their_prior():

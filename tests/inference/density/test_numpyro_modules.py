@@ -14,8 +14,6 @@ from scipy import stats
 import onebasin as ob
 from onebasin.base.errors import ArgumentError
 from onebasin.base.precision import precision
-from onebasin.base.text import dotted
-from onebasin.inference.calibration.simulated import simulated
 from onebasin.inference.density.network import density_of
 
 nn = pytest.importorskip("flax.linen")
@@ -170,12 +168,6 @@ def test_names_of_a_model_are_read_as_the_user_spells_them(tmp_path):
     assert predicted.tree["predictions"]["y"].shape == (2, 20, 3)
 
 
-def test_a_family_simulates_under_the_models_names():
-    """Ranks of parameters under other names than the posterior's would be left out."""
-    family = ob.truth.Family("f", lambda _: ({"left/mu": [1.0, 2.0]}, {}), lambda _: None)
-    assert list(simulated(family, 1, 0).parameters) == ["left.mu"]
-
-
 def test_two_names_that_become_one_are_rejected():
     def twice():
         numpyro.sample("a.b", dist.Normal())
@@ -204,20 +196,6 @@ def test_scopes_inside_a_scan_are_given_their_values():
     z = RNG.normal(size=6)
     right = stats.norm.logpdf(np.diff(z, prepend=0)).sum() + stats.norm.logpdf(Y, z, 0.5).sum()
     assert _at(ob.numpyro_model(walk, {"y": Y}), {"s.z": z})[1] == pytest.approx(right)
-
-
-@pytest.mark.parametrize(
-    ("given", "stored"),
-    [
-        ("net/layers[0].weight", "net.layers.0.weight"),
-        ("net/[1].bias[0,1]", "net.1.bias[0,1]"),
-        ("net/a['b'][1].w", "net.a.b.1.w"),
-        ("theta[0,1]", "theta[0,1]"),
-        ("mu[0]~mu[1],a/b", "mu[0]~mu[1],a.b"),
-    ],
-)
-def test_names_as_files_store_them(given, stored):
-    assert dotted(given) == stored == dotted(stored)
 
 
 def test_posterior_of_a_module_is_drawn_stored_and_predicted(tmp_path):

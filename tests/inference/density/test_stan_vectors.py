@@ -1,6 +1,5 @@
 """A Stan program's log density in JAX: values and gradients of its library, batches, charts, and what is refused."""
 
-import gc
 import resource
 
 import bridgestan
@@ -134,14 +133,6 @@ def test_free_simplexes_add_one_normal_coordinate(simplex, engine):
     np.testing.assert_allclose(gradient, (up - down) / 2e-5, rtol=1e-6, atol=1e-6)
 
 
-def test_single_precision_is_refused(known):
-    words = "in double precision, and JAX is in single here"
-    with jax.enable_x64(False), pytest.raises(TypeError, match=words):
-        ob.jax_density(known_target("stan"))
-    with pytest.raises(TypeError, match="dtype='float64'"):
-        known.log_density(jnp.zeros(known.size, jnp.float32))
-
-
 @pytest.mark.slow
 def test_calls_leave_nothing_behind(known):
     """100,000 gradients, as many rejections with their messages, and values."""
@@ -160,15 +151,3 @@ def test_calls_leave_nothing_behind(known):
         calls(vector).block_until_ready()
         grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
         assert grown < 4000  # kilobytes; a message alone has a hundred bytes, so 10,000 of them
-
-
-def test_a_compiled_program_without_its_model_says_so(engine):
-    density = StanVectors.of(bound(known_target("stan"), engine))
-    like = jax.ShapeDtypeStruct((density.size,), jnp.float64)
-    compiled = jax.jit(density.log_density).lower(like).compile()
-    assert np.isfinite(compiled(jnp.zeros(3)))
-    del density
-    jax.clear_caches()
-    gc.collect()
-    with pytest.raises(Exception, match="the Stan model of this program is closed"):
-        compiled(jnp.zeros(3)).block_until_ready()

@@ -12,11 +12,9 @@ import pytest
 
 import onebasin as ob
 from onebasin import Complement, Exchangeable, Target, stan
-from onebasin.base.errors import OnebasinError
 from onebasin.inference.contracts.engines import density_by
-from onebasin.inference.density.changes import spread_draws
 from onebasin.inference.density.numpyro import NumpyroValues
-from onebasin.inference.density.symmetry import SymmetryCheck, SymmetryError, check_symmetry
+from onebasin.inference.density.symmetry import SymmetryError, check_symmetry
 from onebasin.inference.runs import declared
 from onebasin.inference.runs.declared import SymmetryTrial, with_derived
 from onebasin.inference.runs.posterior import build
@@ -25,8 +23,6 @@ from onebasin.models.symmetry.changes import changes
 from onebasin.models.symmetry.evidence import Evidence
 from onebasin.models.symmetry.words import read, spell
 from onebasin.posteriors.view import as_view
-
-from ...cards import check_page
 
 FREE_MIXTURE = Path(__file__).parents[2] / "stan" / "programs" / "known" / "free_mixture.stan"
 BLOCK = Exchangeable({"mu": 0})
@@ -150,12 +146,6 @@ def test_symmetry_that_holds_everywhere_leaves_nothing_to_say():
     assert "not at draws; trying draws failed (`draws` lack mu" in found.sentence
 
 
-@pytest.mark.parametrize("draws", [object, 1.0, "no file", [None], {}])
-def test_draws_that_are_no_posterior_are_refused(draws):
-    with pytest.raises(OnebasinError, match="`draws`"):
-        spread_draws(draws, ("mu",), 3, ())
-
-
 def derived(mu):
     return {"squares": mu**2, "total": mu.sum(), "first": mu[0], "weighed": mu * jnp.arange(3.0)}
 
@@ -214,32 +204,6 @@ def test_evidence_is_kept_as_json_and_joined():
     for joined in (sound.joined(refuted), refuted.joined(sound)):
         assert not joined.holds
         assert (joined.refuted, joined.draws) == ("it changes by 3 nats", 16)
-
-
-MU = (Exchangeable({"mu": 0}), Complement(("p",)))
-
-
-def test_a_symmetry_that_holds_says_where_it_was_tried():
-    def model():
-        numpyro.sample("mu", dist.Normal().expand([3]).to_event(1))
-
-    found = check_symmetry(Target("three", numpyro_model=model, symmetry=MU[:1]))
-    text = repr(found)
-    assert text.startswith("✓ The symmetry holds\nMoving components as declared ")
-    assert "at 5 random points." in text
-    assert "✓ permutations of mu" in text
-    assert "it was tried at random points, not at draws" in text
-    check_page(found._repr_html_())
-
-
-def test_a_block_that_no_point_tells_of_is_no_pass():
-    found = SymmetryCheck((1e-12, np.nan), 5, Evidence(points=5, unresolved=("p",)), MU)
-    text = repr(found)
-    assert text.startswith("! Not every part of the symmetry could be checked\n")
-    assert "changes the log density by 1e-12 nats at most" in text
-    assert "! complements of p" in text
-    assert "the density was not checked for `p`" in text
-    assert repr(SymmetryCheck((), 5)).startswith("No symmetry is declared")
 
 
 ALONG = """

@@ -15,7 +15,6 @@ from jax.scipy.special import logsumexp
 from numpyro import distributions as dist
 
 import onebasin as ob
-from onebasin.base.errors import ArgumentError
 from onebasin.base.progress import ProgressBars
 from onebasin.inference.contracts.method import Job
 from onebasin.inference.density.charts import Bijection
@@ -192,21 +191,6 @@ def test_a_step_size_and_a_metric_may_be_given_as_stan_writes_them(tmp_path):
     np.testing.assert_array_equal(found.step_size, [0.5, 0.5])
     alone = start(program(), "stanli", ob.Nuts(chains=2), FAR, {"step_size": 0.1})
     assert alone.inverse_metric is None
-
-
-@pytest.mark.parametrize(
-    ("init", "adapt_from", "words"),
-    [
-        ({"nu": 1.0}, None, "`init` has nu"),
-        ({"theta": 2.0}, None, "`init`"),
-        ([FAR], None, "`init` is a list of 1"),
-        ("none.json", None, "none.json"),
-        (FAR, {"inverse_metric": [1.0]}, "a metric of 1"),
-    ],
-)
-def test_values_that_do_not_fit_are_refused(init, adapt_from, words):
-    with pytest.raises(ArgumentError, match=words):
-        start(program(), "stanli", ob.Nuts(), init, adapt_from)
 
 
 def test_a_run_records_where_it_began(tmp_path):

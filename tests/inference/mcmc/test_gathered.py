@@ -2,7 +2,6 @@
 
 import gc
 import tracemalloc
-from pathlib import Path
 
 import numpy as np
 import numpyro
@@ -14,39 +13,11 @@ import onebasin as ob
 from onebasin.inference.mcmc.chain_files import Gathered
 from onebasin.inference.runs.posterior import build
 from onebasin.posteriors import scratch
-from onebasin.posteriors.network_groups import network_groups
-
-
-def filled(folder: Path | None) -> Gathered:
-    """Two chains of five draws, put in pieces out of step, with two draws too many."""
-    out = Gathered(2, 5, folder)
-    for number in (1, 0):
-        draws = np.arange(14.0).reshape(7, 2) + 100 * number
-        for first, last in ((0, 2), (2, 7)):
-            part = draws[first:last]
-            out.put(number, first, {"x": part}, {"diverging": part[:, 0] % 4 == 0})
-    return out
 
 
 @pytest.fixture
 def everything_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scratch, "LARGE", 10)
-
-
-@pytest.mark.usefixtures("everything_is_large")
-def test_many_draws_are_laid_down_and_equal_those_in_memory(tmp_path):
-    there, here = filled(tmp_path), filled(None)
-    assert isinstance(here.draws["x"], np.ndarray)
-    assert len(list(tmp_path.iterdir())) == 1
-    for name in ("draws", "stats"):
-        filed, held = getattr(there, name), getattr(here, name)
-        assert list(filed) == list(held)
-        for variable, values in held.items():
-            np.testing.assert_array_equal(filed[variable].values, values)
-            assert filed[variable].dtype == values.dtype
-    assert there.filed is not None
-    there.filed.close()
-    assert not list(tmp_path.iterdir())
 
 
 def regression() -> None:
@@ -83,27 +54,6 @@ def test_a_posterior_on_disk_is_that_in_memory(in_memory, tmp_path):
     del again, tree  # what nobody has any more is removed
     gc.collect()
     assert [path.name for path in tmp_path.iterdir()] == ["chains"]
-
-
-@pytest.mark.usefixtures("everything_is_large")
-@pytest.mark.parametrize("likelihood", [ob.networks.Gaussian(0.5), ob.networks.Categorical()])
-def test_what_a_network_predicts_is_laid_down_too(tmp_path, monkeypatch, likelihood):
-    monkeypatch.setattr("onebasin.posteriors.network_groups.BLOCK", 20)
-    rng = np.random.default_rng(0)
-    model = ob.networks.BayesianNetwork(ob.networks.Network(1, (2,), 2), likelihood=likelihood)
-    x = rng.normal(size=(4, 1))
-    y = rng.integers(0, 2, 4) if model.is_classifier else rng.normal(size=(4, 2))
-    draws = {n: rng.normal(size=(2, 5, *shape)) for n, shape in model.network.shapes.items()}
-    filed = {
-        n: xr.DataArray(v, dims=("chain", "draw", *"abc"[: v.ndim - 2])) for n, v in draws.items()
-    }
-    here = network_groups(model, draws, x, y, seed=1, limit_mb=100)
-    there = network_groups(model, filed, x, y, seed=1, limit_mb=100, folder=tmp_path)
-    assert here is not None
-    assert there is not None
-    assert len(list(tmp_path.iterdir())) == 1
-    for name, group in here.items():
-        assert there[name].to_dataset().identical(group.to_dataset())
 
 
 def test_laying_down_many_draws_and_saving_them_takes_little_memory(tmp_path):

@@ -6,10 +6,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-import numpyro
 import pytest
-from numpyro import distributions as dist
-from numpyro.infer.hmc_util import _initialize_mass_matrix
 
 from onebasin.base.errors import ArgumentError
 from onebasin.base.progress import ProgressBars
@@ -18,7 +15,6 @@ from onebasin.inference.contracts.engines import bound, chosen
 from onebasin.inference.contracts.method import Found, Job
 from onebasin.inference.density.network import density_of
 from onebasin.inference.mcmc.given import Start, reordered, stan_places
-from onebasin.inference.mcmc.numpyro import kernel_of, with_metric
 from onebasin.models import BayesianNetwork, Network, Target
 
 from ..known import known_target
@@ -91,23 +87,6 @@ def test_warmup_with_a_metric_adapts_the_step_size_alone(engine):
     np.testing.assert_allclose(metric, start.inverse_metric, rtol=2e-5)
     assert (kept["step_size"].values > 0.1).all()
     assert 0.6 < float(np.mean(found.stats["acceptance_rate"])) < 0.99
-
-
-@pytest.mark.parametrize("dense", [False, True])
-def test_a_given_metric_is_factored_as_numpyro_factors_it(dense):
-    metric = jnp.asarray(given(4, dense=dense).inverse_metric[0])
-    density = density_of(Target("four", numpyro_model=four))
-    state = kernel_of(density, Nuts(metric="dense" if dense else "diag")).init(
-        jax.random.key(0), 10, density.unravel(jnp.zeros(4)), (), {}
-    )
-    ours = with_metric(state, metric).adapt_state
-    theirs = _initialize_mass_matrix(jnp.zeros(4), metric, dense)
-    for value, expected in zip(ours[1:4], theirs, strict=True):
-        np.testing.assert_allclose(value, expected, rtol=1e-12, atol=1e-12)
-
-
-def four() -> None:
-    numpyro.sample("x", dist.Normal(0, 1).expand([4]).to_event(1))
 
 
 @pytest.mark.parametrize(

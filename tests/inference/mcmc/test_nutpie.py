@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import jax.numpy as jnp
-import numpy as np
 import numpyro
 import pytest
 import xarray as xr
@@ -58,15 +57,6 @@ def test_everything_that_a_program_computes_is_there():
         assert {n: v.dims for n, v in ours.items()} == {n: v.dims for n, v in theirs.items()}
         assert {n: v.dtype for n, v in ours.items()} == {n: v.dtype for n, v in theirs.items()}
     assert set(tree.attrs) - {"nutpie"} == set(stan.attrs)
-
-
-def test_quantities_that_follow_are_there():
-    def model() -> None:
-        x = numpyro.sample("x", dist.Normal(jnp.zeros(2), 1.0).to_event(1))
-        numpyro.deterministic("sum", x.sum())
-
-    tree = ob.infer(Target("sums", numpyro_model=model), engine="nutpie", method=SMALL)
-    np.testing.assert_allclose(tree.posterior["sum"], tree.posterior["x"].sum("x_dim_0"))
 
 
 @pytest.mark.parametrize(

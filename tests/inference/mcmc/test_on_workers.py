@@ -126,6 +126,30 @@ def test_chains_have_the_draws_of_home_though_a_worker_is_killed(guide, tmp_path
         ob.nuts(target, client=address, **how)
 
 
+def test_fits_paths_and_modes_are_those_of_home(guide):
+    target, program = (
+        ob.numpyro_model(model),
+        ob.stan_program(
+            "data { vector[12] y; } parameters { real mu; } model { mu ~ normal(0, 1); y ~ normal(mu, 1); }",
+            {"y": Y},
+        ),
+    )
+    for method, of, how in (
+        (ob.advi, target, {"iterations": 300, "draws": 50}),
+        (ob.pathfinder, program, {"paths": 3, "draws": 50}),
+        (ob.sample_modes, target, {"starts": 5, "warmup": 50, "draws": 50}),
+    ):
+        how |= {"seed": 5, "symmetry": False}
+        home, away = method(of, **how), method(of, client=guide[1], **how)
+        for group in ("posterior", "sample_stats"):
+            xr.testing.assert_identical(
+                home[group].to_dataset().drop_attrs(), away[group].to_dataset().drop_attrs()
+            )
+    home = ob.find_modes(target, starts=5)
+    away = ob.find_modes(target, starts=5, client=guide[1])
+    assert (str(home), home.optima[0].height) == (str(away), away.optima[0].height)
+
+
 def test_simulations_have_the_ranks_of_home(guide):
     def normal(y=None):
         mu = numpyro.sample("mu", dist.Normal(0, 1))

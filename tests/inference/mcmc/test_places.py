@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from onebasin.base.errors import InferenceError, InUse, RunCancelled
-from onebasin.inference.mcmc import chain_files
 from onebasin.inference.mcmc.chain_files import ChainPlace, Gathered, Standing
 from onebasin.inference.mcmc.chains import RunChain, run_chains
 from onebasin.inference.runs.checkpoint import kept_draws, remove
@@ -29,17 +28,6 @@ def run(work: RunChain, folder: Path, mark: str = "a", *, chains: int = 1) -> np
     gathered = Gathered(chains, 9)
     run_chains(lambda: work, gathered, chains=chains, draws=9, folder=folder, fingerprint=mark)
     return gathered.draws["x"]
-
-
-@pytest.mark.parametrize(("size", "chunks"), [(1, 3), (2**23, 1)])
-def test_draws_are_written_when_enough_of_them_wait(size, chunks, tmp_path, monkeypatch):
-    monkeypatch.setattr(chain_files, "CHUNK_BYTES", size)
-    assert run(count, tmp_path).tolist() == [list(range(9))]
-    assert len(list((tmp_path / "chain-0").glob("draws-*.npz"))) == chunks
-    place = ChainPlace(0, Gathered(1, 9), tmp_path, "a")
-    place.restore()
-    firsts = [first for first, _, _ in place.blocks()]
-    assert firsts == list(range(0, 9, 9 // chunks))
 
 
 def test_a_second_run_on_the_folder_is_refused_and_told_who_holds_it(tmp_path):

@@ -129,15 +129,16 @@ class Cluster:
 def test_chains_of_a_cluster_are_those_of_home(shared, monkeypatch, tmp_path):
     """Groups of chains, of which some were there already; through the shared folder, or as files."""
     from onebasin.inference.mcmc import chains, workers
+    from onebasin.inference.runs import spread
 
     def run_here(function, tasks, client, **how):
         return run_tasks(function, tasks, here=True, hear=how["hear"])
 
-    def elsewhere(job, numbers, folder, mark):
-        return run_group(job, numbers, folder if shared else tmp_path / "unseen", mark)
+    def elsewhere(bars, job, numbers, folder, mark):
+        return run_group(bars, job, numbers, folder if shared else tmp_path / "unseen", mark)
 
     run_group = workers.run_group
-    monkeypatch.setattr(workers, "run_tasks", run_here)
+    monkeypatch.setattr(spread, "run_tasks", run_here)
     monkeypatch.setattr(workers, "run_group", elsewhere)
     monkeypatch.setattr(chains, "connected", nullcontext)
     target = known_target("numpyro")

@@ -1,21 +1,12 @@
 """NUTS and static HMC on targets whose moments are known, and on both engines alike."""
 
-import threading
-import time
-from types import SimpleNamespace
-
 import arviz_stats
-import jax
 import numpy as np
 import numpyro
 import pytest
 from numpyro import distributions as dist
 
-from onebasin.base.progress import ProgressBars
 from onebasin.inference import Hmc, Nuts, infer
-from onebasin.inference.contracts.method import Job
-from onebasin.inference.mcmc.chain_files import ChainPlace, Gathered
-from onebasin.inference.mcmc.numpyro import NumpyroChains
 from onebasin.models import Target
 
 from ..known import MEAN, RATE, SHAPE, assert_known, assert_mean, known_target
@@ -85,23 +76,3 @@ def test_random_starts_give_the_recorded_draws(method):
     tau = infer(known_target("numpyro"), settings, seed=1).posterior["tau"]
     # Another processor may round otherwise; short chains do not blow that up beyond this.
     assert float(tau[-1, -1]) == pytest.approx(last, rel=1e-6)
-
-
-def test_the_clock_is_read_when_the_work_is_done(monkeypatch):
-    """JAX computes behind the caller's back: at every reading, nothing may still be at work."""
-    settings = Hmc(chains=1, warmup=400, draws=50, trajectory_length=200.0)
-    job = Job(known_target("numpyro"), settings, "numpyro", 1, ProgressBars(False))
-    runner = NumpyroChains(job)
-    idle = []
-
-    def clock() -> float:
-        idle.append(all(array.is_ready() for array in jax.live_arrays()))
-        return time.perf_counter()
-
-    monkeypatch.setattr("onebasin.inference.mcmc.sliced.time", SimpleNamespace(perf_counter=clock))
-    place = ChainPlace(0, Gathered(1, settings.draws))
-    runner(place, threading.Event())
-    assert idle == [True, True, True]
-    # Eight times the iterations, and adaptation's shorter steps beside.
-    chain = place.standing
-    assert chain.warmup_seconds > 2 * chain.sampling_seconds > 0

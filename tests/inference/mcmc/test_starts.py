@@ -71,20 +71,6 @@ def test_stans_optimum_is_that_of_the_unconstrained_density(tmp_path, engine):
     assert values["tau"] == pytest.approx(SHAPE / RATE, rel=1e-3)
 
 
-@pytest.mark.parametrize("bad", [jnp.nan, -jnp.inf])
-def test_search_turns_back_where_the_density_is_not_finite(bad):
-    """log(1 - x) / 2 + 2 x for x < 1, with its maximum at 3/4: the first steps overshoot."""
-
-    def log_density(vector: jax.Array) -> jax.Array:
-        x = vector[0]
-        inside = 0.5 * jnp.log1p(-jnp.where(x < 1, x, 0.0)) + 2 * x
-        return jnp.where(x < 1, inside, bad)
-
-    for start in (-3.0, -1.9, 0.0, 0.9):
-        found = BestOptimum(log_density)(jnp.array([[start]]))
-        np.testing.assert_allclose(found, [0.75], atol=1e-5)
-
-
 def test_no_finite_optimum_is_an_error_in_a_line():
     search = BestOptimum(lambda v: v[0] * jnp.nan)
     with pytest.raises(InferenceError, match=r"from 3 starting points .* raise `init_starts`"):

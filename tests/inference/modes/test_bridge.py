@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from onebasin.inference.fits.weighting import resampled
-from onebasin.inference.modes.bridge import LogIntegral, fitted_normal, log_integral
+from onebasin.inference.modes.bridge import LogIntegral, log_integral
 from onebasin.inference.modes.by_mode import weigh
 
 CHAINS, DRAWS = 4, 400
@@ -94,16 +94,6 @@ def test_chains_that_disagree_have_a_larger_error():
         return stats.norm.logpdf(points).sum(axis=1)
 
     assert log_integral(density, apart, rng).error > 3 * log_integral(density, together, rng).error
-
-
-def test_the_fitted_gaussian_has_an_inverse_from_few_points():
-    rng = np.random.default_rng(2)
-    normal = fitted_normal(rng.standard_normal((10, 40)))
-    assert np.isfinite(normal.log_density(rng.standard_normal((5, 40)))).all()
-    exact = stats.multivariate_normal(normal.loc, normal.scale @ normal.scale.T)
-    points = rng.standard_normal((5, 40))
-    np.testing.assert_allclose(normal.log_density(points), exact.logpdf(points), rtol=1e-8)
-    assert normal.entropy == pytest.approx(exact.entropy())
 
 
 @pytest.mark.parametrize(

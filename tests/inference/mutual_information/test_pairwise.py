@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from onebasin.inference.mutual_information import ratios as module
 from onebasin.inference.mutual_information.ratios import LogRatios, log_ratios, mean_field
 
 from .cases import parts
@@ -130,20 +129,3 @@ def test_flips_sum_over_signs():
     np.testing.assert_allclose(ratios.flip_probability, 1 - share, rtol=1e-9, atol=1e-12)
     assert case.ratios().flip_probability is None
     np.testing.assert_allclose(ratios.log_group_order, math.log(8))
-
-
-def test_a_piece_holds_no_more_than_it_may(monkeypatch):
-    """What the function sees has three draws at the most, and one where a draw has more than all of them may."""
-    seen = []
-
-    def one(draw: jax.Array) -> jax.Array:
-        return jax.pure_callback(
-            lambda x: seen.append(x.shape) or x, draw, draw, vmap_method="broadcast_all"
-        )
-
-    for entries, draws in ((12, {3, 1}), (1, {1})):
-        monkeypatch.setattr(module, "ENTRIES", entries)
-        seen.clear()
-        found = module.by_draw(one, jnp.arange(40.0).reshape(10, 4))
-        np.testing.assert_array_equal(found, np.arange(40.0).reshape(10, 4))
-        assert {shape[0] for shape in seen} == draws

@@ -175,19 +175,6 @@ def test_single_numbers_that_the_posterior_keeps_reach_the_model_as_numbers(draw
     np.testing.assert_allclose(found, draws["a"][..., None] + X, atol=6e-3)
 
 
-def test_parameters_of_another_size_or_missing_are_refused(draws):
-    def groups(size, y=None):
-        with numpyro.plate("group", size):
-            numpyro.sample("y", dist.Normal(numpyro.sample("a", dist.Normal(0, 1)), 1), obs=y)
-
-    target = ob.numpyro_model(groups, {"size": 3, "y": Y})
-    with pytest.raises(ValueError, match=r"has a of shape \(3,\) in a draw, but .* has \(4,\)"):
-        ob.predict({"a": np.zeros((1, 5, 3))}, {"size": 4}, model=target)
-    tree = {"posterior": {"b": draws["b"]}, "observed_data": {"y": Y}}
-    with pytest.raises(ValueError, match="`posterior` lacks a, which the model line draws"):
-        ob.predict(tree, {"x": NEW}, model=line)
-
-
 def test_intervals_are_those_of_the_draws_and_drawn_over_an_input(draws):
     found = ob.predict(draws, {"x": NEW}, model=line, seed=1)
     table = found.intervals(0.5)

@@ -10,7 +10,7 @@ from scipy.special import log_softmax
 from scipy.stats import norm
 
 import onebasin as ob
-from onebasin.posteriors.network_groups import network_groups
+from onebasin.posteriors.pointwise import network_groups
 
 RNG = np.random.default_rng(4)
 X = RNG.normal(size=(12, 2))
@@ -52,7 +52,7 @@ def test_numbers_of_a_network(monkeypatch):
     standard = (replicated.values[..., 0] - output) / sigma
     assert abs(standard.mean()) < 5 / np.sqrt(standard.size)
     assert abs(standard.std() - 1) < 5 / np.sqrt(2 * standard.size)
-    monkeypatch.setattr("onebasin.posteriors.network_groups.BLOCK", 12 * 7)
+    monkeypatch.setattr("onebasin.posteriors.pointwise.BLOCK", 12 * 7)
     by_blocks = here()["log_likelihood"].values["y"]
     np.testing.assert_allclose(by_blocks, terms, rtol=1e-5)
 
@@ -70,16 +70,3 @@ def test_labels_of_a_network():
     expected = np.exp(terms)
     error = np.sqrt((expected * (1 - expected)).sum()) / expected.size
     assert abs((replicated == LABELS.y).mean() - expected.mean()) < 5 * error
-
-
-def test_the_limit_holds_for_networks():
-    draws = drawn(REGRESSION, 240)
-    here = partial(network_groups, REGRESSION, draws, NUMBERS.x, NUMBERS.y, seed=0)
-    found = here(limit_mb=0.03)
-    sizes = {name: group.values["y"].nbytes for name, group in found.items()}
-    assert set(sizes) == {"log_likelihood", "posterior_predictive"}
-    assert 0.015e6 < sum(sizes.values()) <= 0.03e6
-    dataset = found["log_likelihood"].to_dataset()
-    assert list(dataset["draw"].values[:2]) == [0, dataset.attrs["every"]]
-    assert here(limit_mb=0) is None
-    assert here(limit_mb=0.005) is None

@@ -9,7 +9,7 @@ import pytest
 from numpyro import distributions as dist
 
 from onebasin.inference.runs.origin import origin_of
-from onebasin.models import BayesianNetwork, Network, Target
+from onebasin.models import Target
 from onebasin.models.data.hash import data_sha256
 from onebasin.stan import stan_program
 
@@ -64,15 +64,6 @@ def test_a_numpyro_model_tells_its_source_and_kinds(given):
     assert attributes["program"].startswith("def model(noise: float = 1.0) -> None:\n    mu =")
     assert attributes["program_name"] == "test_origin.py:model"
     assert attributes["data_sha256"] == data_sha256({"y": Y})
-
-
-def test_a_network_tells_its_data_alone():
-    x = np.arange(6.0).reshape(3, 2)
-    target = BayesianNetwork(Network(2, (2,), 1)).condition(x, Y)
-    attributes = origin_of(target, "stan").attributes(["W1", "sigma"])
-    assert attributes["kinds"] == {"W1": "parameter", "sigma": "parameter"}
-    assert attributes["program"] == ""
-    assert attributes["data_sha256"] == data_sha256({"y": Y[:, None], "x": x})
 
 
 @pytest.mark.parametrize(

@@ -1,25 +1,18 @@
 """What is said of how a result was made is true of it."""
 
-import json
 import subprocess
 from pathlib import Path
 
-import jax
-import numpy as np
 import pytest
 
-from onebasin.inference.runs import provenance
-from onebasin.inference.runs.posterior import build
-from onebasin.inference.runs.provenance import commit, machine, versions
-from onebasin.models.target import Target
+from onebasin.inference.runs import origin
+from onebasin.inference.runs.origin import commit, versions
 from onebasin.stan.home.directory import Home
 from onebasin.stan.home.errors import CmdStanNotFound
 
 
 def test_versions_name_cmdstan_and_stand_without(monkeypatch):
-    monkeypatch.setattr(
-        provenance, "existing_cmdstan", lambda: Home(Path("/a"), (2, 37, 1), "conda")
-    )
+    monkeypatch.setattr(origin, "existing_cmdstan", lambda: Home(Path("/a"), (2, 37, 1), "conda"))
     assert versions()["stan"] == "2.37.1"
     assert {"python", "onebasin", "jax", "numpyro", "cmdstanpy", "arviz", "numpy"} < set(versions())
 
@@ -27,27 +20,15 @@ def test_versions_name_cmdstan_and_stand_without(monkeypatch):
         raise CmdStanNotFound("`/nowhere` (CMDSTAN) is not a directory.")
 
     for find in (lambda: None, misled):
-        monkeypatch.setattr(provenance, "existing_cmdstan", find)
+        monkeypatch.setattr(origin, "existing_cmdstan", find)
         assert "stan" not in versions()
-
-
-@pytest.mark.parametrize("backend", ["cpu", "gpu"])
-def test_machine_names_the_device_that_computed(backend, monkeypatch):
-    monkeypatch.setattr(jax, "default_backend", lambda: backend)
-    assert machine().endswith(f"device {backend}")
-    assert machine("stan").endswith("device cpu")
-    draws = {"mu": np.zeros((1, 4))}
-    for engine, device in (("numpyro", backend), ("stan", "cpu")):
-        tree = build(Target("toy"), draws, {"lp": draws["mu"]}, {"engine": engine})
-        assert tree.attrs["machine"].endswith(f"device {device}")
-        assert json.loads(tree.attrs["versions"])["numpyro"] == versions()["numpyro"]
 
 
 @pytest.mark.parametrize(
     ("place", "tracked", "own"),
     [
-        ("inference/runs/provenance.py", True, True),
-        ("inference/runs/provenance.py", False, False),
+        ("inference/runs/origin.py", True, True),
+        ("inference/runs/origin.py", False, False),
         ("env/site-packages/onebasin/inference/provenance.py", False, False),
         ("env/site-packages/onebasin/inference/provenance.py", True, False),
     ],
@@ -66,13 +47,5 @@ def test_commit_is_that_of_the_own_sources_alone(place, tracked, own, tmp_path, 
     git("init", "-q")
     git("add", place if tracked else "analysis.py")
     git("commit", "-qm", "Begin")
-    monkeypatch.setattr(provenance, "__file__", str(source))
+    monkeypatch.setattr(origin, "__file__", str(source))
     assert commit() == (git("rev-parse", "--short=12", "HEAD") if own else None)
-
-
-def test_commit_of_another_repository_is_not_taken_from_the_environment(tmp_path, monkeypatch):
-    before = commit()
-    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
-    monkeypatch.setenv("GIT_DIR", str(tmp_path / ".git"))
-    monkeypatch.setenv("GIT_WORK_TREE", str(Path(provenance.__file__).resolve().parents[1]))
-    assert commit() == before

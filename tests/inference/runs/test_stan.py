@@ -1,7 +1,5 @@
 """What a Stan program computes of its own, in the groups that ArviZ has for it."""
 
-from pathlib import Path
-
 import numpy as np
 
 import onebasin as ob
@@ -9,7 +7,6 @@ from onebasin.inference.runs.origin import Origin
 from onebasin.inference.runs.posterior import build
 from onebasin.posteriors.view import GENERATED, TRANSFORMED
 
-PROGRAMS = Path(__file__).parents[2] / "stan" / "programs" / "known"
 KINDS = {"lprior": TRANSFORMED, "log_lik": GENERATED, "y_rep": GENERATED, "y_hat": GENERATED}
 SHAPES = {"mu": (2,), "lprior": (), "log_lik": (3,), "y_rep": (3,), "y_hat": (3,)}
 
@@ -62,17 +59,3 @@ def test_what_a_declared_symmetry_moves_stays(tmp_path):
     draws = {"mu": np.zeros((1, 4))}
     tree = build(target, draws, {}, {"engine": "stan"}, origin=Origin(kinds={}))
     assert set(tree.children) == {"posterior", "sample_stats"}
-
-
-def test_named_quantities_of_a_program(tmp_path):
-    data = {"N": 10, "successes": 4}
-    target = ob.stan_program(
-        PROGRAMS / "counts.stan", data, posterior_predictive={"successes": "again"}
-    )
-    settings = ob.Nuts(chains=1, warmup=50, draws=60)
-    tree = ob.infer(target, engine="stanli", method=settings)
-    again = ob.open_posterior(ob.save(tree, tmp_path / "run.nc"))
-    assert set(again["posterior"].data_vars) == {"theta", "dice"}
-    assert again["posterior_predictive"]["successes"].dtype.kind == "i"
-    assert int(again["observed_data"]["successes"]) == 4
-    assert int(again["constant_data"]["N"]) == 10

@@ -8,10 +8,6 @@ import pytest
 
 from onebasin.base.errors import InferenceError
 from onebasin.inference.symmetries.find import find
-from onebasin.inference.symmetries.measuring import BudgetedDensity, Compared
-from onebasin.inference.symmetries.moves import swaps
-from onebasin.inference.symmetries.search import random_probes
-from onebasin.inference.symmetries.spaces import search
 from onebasin.models.symmetry import gf2
 
 from ...cards import check_page
@@ -93,10 +89,6 @@ def test_a_log_density_that_is_none_is_refused(function, words):
         find(FunctionDensity(parameters("mu 2"), function))
 
 
-def test_no_parameters_have_no_symmetry():
-    assert find(FunctionDensity({}, lambda p: 0.0)).blocks == ()
-
-
 def test_a_solvers_noise_is_allowed_for_where_it_is_known():
     model = MODELS["mixture of three"]
     noise = np.random.default_rng(0).normal(size=10_000)
@@ -120,23 +112,6 @@ def test_a_product_of_many_differences_needs_the_search_in_halves():
     found = find(density, seconds=np.inf)
     pairs = [block for block in found.blocks if block.status in ("live", "incomplete")]
     assert len([block for block in pairs if block.parts == 2]) >= 6  # the even sets of seven swaps
-
-
-def test_pairs_of_many_variables_are_not_all_evaluated():
-    """Those of the first variable with each other one tell that all move together: 31 of 496."""
-    names = [f"v{k}" for k in range(32)]
-
-    def mixture(p):
-        values = np.stack([p[name] for name in names])
-        return float(np.logaddexp(*(0.01 * np.arange(1, 33) @ values)) - 0.1 * (values**2).sum())
-
-    density = FunctionDensity(parameters(", ".join(f"{name} 2" for name in names)), mixture)
-    measured = BudgetedDensity(density, 10_000, np.inf)
-    probes = random_probes(measured, 0)
-    before = measured.count
-    found = search(swaps([(name, 0) for name in names], 0, 1), Compared(measured, probes))
-    assert [found.moves.names(chosen) for chosen in found.basis] == [tuple(names)]
-    assert measured.count - before < 16 * len(names)
 
 
 def test_orthogonal_and_least_bases_are_those_of_gf2():

@@ -53,16 +53,6 @@ def test_a_networks_units_are_found_as_it_declares_them():
     assert all(set(block.flipped) == set(block.axes) for block in found.symmetry)
 
 
-def test_what_cannot_be_searched_is_refused(target):
-    def discrete():
-        numpyro.sample("z", dist.Bernoulli(0.5))
-
-    with pytest.raises(ValueError, match="discrete variable z"):
-        ob.find_symmetry(ob.Target("discrete", numpyro_model=discrete))
-    with pytest.raises(ValueError, match="`engine` is 'nutpie'; choose one of numpyro, stan"):
-        ob.find_symmetry(target, engine="nutpie")
-
-
 LOAD = np.array([[0.9, 0.0], [0.8, 0.2], [0.0, 0.7], [0.1, 0.8]])
 RNG = np.random.default_rng(0)
 DATA = RNG.normal(size=(12, 2)) @ LOAD.T + 0.3 * RNG.normal(size=(12, 4))

@@ -4,19 +4,18 @@ from collections.abc import Callable
 from functools import partial
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from numpyro.infer.util import potential_energy
 from scipy.optimize import minimize
 
-from onebasin.inference import Ensemble, Train, ensemble, infer, train
+from onebasin.inference import Ensemble, Train, infer, train
 from onebasin.inference.training.train import Batches, Trainer, first_values
 from onebasin.models import NetworkTarget
 from onebasin.networks import BayesianNetwork, Gaussian, Network
 
 from ..known import linear_target
-from ..variational.problems import broken, classification, regression
+from ..variational.problems import classification, regression
 
 pytestmark = pytest.mark.full
 
@@ -85,14 +84,6 @@ def test_gradients_of_an_epochs_batches_average_to_the_full_gradient(make, objec
     assert not np.isclose(parts[0], full, rtol=1e-3).any()
 
 
-def test_full_batch_loss_is_the_potential():
-    target = broken(biases="ordered")
-    trainer = Trainer(target, Train(), 1, 1, False)
-    point = jax.random.normal(jax.random.key(2), (trainer.density.size,))
-    loss = jax.jit(trainer.loss)(point, jnp.arange(len(target.x)))
-    assert float(loss) == pytest.approx(float(jax.jit(potential(target, trainer))(point)), rel=1e-8)
-
-
 def test_same_batches_keep_a_permuted_twin_a_twin():
     """Adam treats all weights alike, so that renamed units stay renamed; with batches of their own they do not."""
     target = net_target()
@@ -139,25 +130,3 @@ def test_he_start_has_the_stated_spread():
     assert (he["b1"] == 0).all()
     np.testing.assert_allclose(he["sigma"], 0.3)
     assert prior["W1"].std() == pytest.approx(1.0, rel=0.02)
-
-
-def test_float32_stays_float32():
-    settings = Ensemble(members=3, epochs=5, batch_size=8, dtype="float32")
-    tree = infer(net_target(), settings, seed=1, predictive_mb=0)
-    assert {v.dtype for v in tree.posterior.data_vars.values()} == {np.dtype(np.float32)}
-
-
-@pytest.mark.usefixtures("unchecked")
-def test_bad_input_is_refused():
-    target = net_target()
-    start = first_values(target, Ensemble(members=2), 0)
-    with pytest.raises(ValueError, match="`batch_size` is 25, but the target has 24 observations"):
-        ensemble(target, batch_size=25)
-    with pytest.raises(ValueError, match="leading axis of members, equally many; got W1"):
-        train(target, {**start, "b1": start["b1"][:1]})
-    with pytest.raises(ValueError, match="`start` lacks b1; give W1, b1, W2, b2, sigma"):
-        train(target, {k: v for k, v in start.items() if k != "b1"})
-    with pytest.raises(ValueError, match=r"`start` gives b1 the shape \(3,\)"):
-        train(target, {**start, "b1": start["b1"][:, :3]})
-    with pytest.raises(ValueError, match="`record_every` must be at least 1 epoch"):
-        train(target, start, record_every=0)

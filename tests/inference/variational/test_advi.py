@@ -3,7 +3,6 @@
 import json
 from dataclasses import replace
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import numpyro
@@ -12,20 +11,12 @@ from numpyro import distributions as dist
 
 import onebasin as ob
 from onebasin.base.errors import AdviFailed
-from onebasin.base.seeds import Purpose, keys_for
 from onebasin.inference import Advi, advi, infer
-from onebasin.inference.density.network import NetworkDensity
-from onebasin.inference.mcmc.stan_start import init_values, write
 from onebasin.inference.variational.engine import WINDOW, has_settled
 from onebasin.inference.variational.stan import ATTEMPTS
 from onebasin.models import NetworkTarget, Target
-from onebasin.networks import BayesianNetwork, Gaussian, Network, NormalPrior, Parametrisation
-from onebasin.posteriors.storable import gather
+from onebasin.networks import BayesianNetwork, Network
 from onebasin.stan import stan_program
-from onebasin.stan.interpreter.model import Model
-from onebasin.stan.network import read_draws
-from onebasin.stan.program import definition
-from onebasin.stan.run import make_ready
 
 from ..known import COVARIANCE, MEAN, PROGRAMS, RATE, SHAPE, known_target, linear_target
 
@@ -176,45 +167,6 @@ def test_fits_without_batches_give_the_recorded_draws(family):
     post = infer(target, replace(settings, family=family), seed=1, predictive_mb=0).posterior
     last = float(post["W1"].to_numpy().ravel()[-1])
     assert last == pytest.approx(RECORDED[family], rel=1e-6)
-
-
-ORDERED = Parametrisation(weights="unit_vector", biases="ordered")
-
-
-def small_target(parametrisation: Parametrisation) -> NetworkTarget:
-    rng = np.random.default_rng(1)
-    x, y = rng.normal(size=(12, 3)), rng.normal(size=(12, 2))
-    network = Network(3, (4,), 2, activation="relu")
-    model = BayesianNetwork(network, Gaussian(), NormalPrior(0.7, 1.3), parametrisation)
-    return model.condition(x, y, name="small")
-
-
-def natural_start(target: NetworkTarget) -> dict[str, np.ndarray]:
-    """A point within the support."""
-    density = NetworkDensity.of(target)
-    point = density.random_starts(keys_for(Purpose.CHAIN_START, 3, 1), 2.0)[0]
-    return {n: np.asarray(value) for n, value in jax.jit(density.constrain)(point).items()}
-
-
-def test_coordinates_of_a_start_are_those_of_its_values():
-    target = small_target(ORDERED)
-    start, density = natural_start(target), NetworkDensity.of(target)
-    for name, value in jax.jit(density.constrain)(density.given_start(start)).items():
-        np.testing.assert_allclose(value, start[name], atol=1e-10)
-
-
-@pytest.mark.parametrize("parametrisation", [Parametrisation(), ORDERED])
-def test_stans_init_file_holds_the_start(parametrisation, tmp_path):
-    """The program itself reads the file and says what its weights then are."""
-    target = small_target(parametrisation)
-    start = natural_start(target)
-    program = make_ready(target, tmp_path, engine="stanli")
-    init = write(tmp_path, init_values(target, program.info, start)).read_text()
-    model = Model(definition(target).chosen().accepted.form, program.data.read_text(), seed=1)
-    row = np.array([model.values(model.unconstrained(init))])
-    variables = {name: entries.take(row) for name, entries in gather(model.columns).items()}
-    for name, value in read_draws(target, variables).items():
-        np.testing.assert_allclose(value[0], start[name], rtol=1e-10)
 
 
 def test_start_and_scale_reach_the_first_approximation():

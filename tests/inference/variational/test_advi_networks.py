@@ -13,7 +13,7 @@ from onebasin.base.seeds import Purpose, keys_for
 from onebasin.inference import Advi, infer
 from onebasin.inference.variational.engine import annealed, divergence_weight, planned, step_sizes
 
-from ..known import known_target, linear_target
+from ..known import linear_target
 from .problems import broken, classification
 
 pytestmark = pytest.mark.full
@@ -61,11 +61,6 @@ def test_training_takes_batches_of_a_classifier():
     assert elbo[-1] > elbo[0] + 5
 
 
-def test_he_is_refused_where_there_is_no_network():
-    with pytest.raises(ValueError, match=r"`init` is 'he', but the target .* is no network"):
-        infer(known_target("numpyro"), SHORT, check_symmetry=False)
-
-
 def test_he_is_where_the_means_start():
     plan = planned(broken(biases="ordered"), SHORT)
     expected = plan.density.he_starts(keys_for(Purpose.MEMBER_START, 5, 1))
@@ -109,15 +104,3 @@ def test_step_sizes_and_the_divergences_weight_are_those_named():
     weights = [float(divergence_weight(jnp.asarray(s), 0.5, 100)) for s in (0, 24, 49, 99)]
     np.testing.assert_allclose(weights, [0.02, 0.5, 1.0, 1.0])
     assert annealed(0.5, 101) == 51
-
-
-REFUSED = {
-    **{"anneal": 0.5, "schedule": "cosine", "init": "he"},
-    **{"trace_parameters": True, "tolerance": 0.0},
-}
-
-
-def test_stan_refuses_what_it_cannot_do():
-    for name, value in REFUSED.items():
-        with pytest.raises(ValueError, match=f"^.*`{name}` is .*Stan's ADVI.*$"):
-            infer(broken(), Advi(**{name: value}), engine="cmdstan")

@@ -122,22 +122,6 @@ def test_without_symmetry_there_is_no_gap():
     assert "no interchangeable components" in repr(gap)
 
 
-def test_posteriors_that_do_not_fit_are_refused():
-    target = regression((3, 2))
-    loc, scale = spread(target, 1.0)
-    good = posterior_of(loc, scale)
-    for other, how, words in (
-        (good, {"draws": 1}, "`draws` must be a whole number, at least 2"),
-        (good, {"evaluation": 0}, r"`evaluation` is 0, .* trace_parameters=True"),
-        (good, {"fit": 1}, "`fit` is 1; the posterior has 1"),
-        (posterior_of(loc[1:], scale[1:]), {}, "coordinates; the target"),
-        (posterior_of(loc, scale, "nuts"), {}, "`posterior` was made by 'nuts'"),
-        (posterior_of(loc, scale, "advi-fullrank"), {}, "was made by 'advi-fullrank'"),
-    ):
-        with pytest.raises(ValueError, match=words):
-            mixture_gap(target, other, **how)
-
-
 def test_parts_that_are_coupled_are_refused():
     size = layout_of(chain_of_states()).density.size
     posterior = posterior_of(np.zeros(size), np.ones(size), "symmetrised-vi")

@@ -65,15 +65,6 @@ def test_random_elements_are_even():
     assert np.sum((counts - 200) ** 2 / 200) < 120
 
 
-def test_columns_are_the_parts():
-    one = layout("one layer")
-    vector = jax.random.normal(jax.random.key(0), (one.density.size,))
-    values = one.density.unravel(vector)
-    parts = vector[one.columns(one.blocks[0]).index]
-    expected = np.concatenate([values["W1"].T, values["b1"][:, None], values["W2"]], axis=1)
-    np.testing.assert_array_equal(np.sort(parts, axis=1), np.sort(expected, axis=1))
-
-
 def test_chains_reveal_a_shared_matrix_once():
     places = layout("two layers").density.places()
     first, second = layout("two layers").chains()

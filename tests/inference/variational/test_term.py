@@ -10,7 +10,7 @@ import pytest
 from onebasin.inference import Symmetrised
 from onebasin.inference.variational.gaussians import MeanField
 from onebasin.inference.variational.layout import layout_of
-from onebasin.inference.variational.term import Information, check_permutations, choose_estimator
+from onebasin.inference.variational.term import Information, choose_estimator
 
 from .problems import by_sum, layout, regression
 
@@ -165,13 +165,3 @@ def test_auto_follows_the_width():
         (layout("transition matrix"), "exact"),
     ):
         assert choose_estimator("auto", of) == choice
-
-
-def test_estimators_that_do_not_fit_are_refused():
-    """What needs independent parts, what is too large, too few permutations."""
-    with pytest.raises(ValueError, match=r"'fractional'.*couples them"):
-        choose_estimator("fractional", layout("transition matrix"))
-    with pytest.raises(ValueError, match="15 components"):
-        choose_estimator("exact", layout_of(regression((15,))))
-    with pytest.raises(ValueError, match="`permutations` is 1"):
-        check_permutations("infonce", 1)

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from onebasin.models.data import CorruptDataError, MissingDataError, load_data
-from onebasin.models.data.images import read_idx
-from onebasin.models.data.uci import read_table
+from onebasin.models.data.files import read_idx
 
 YACHT_ROW = "-2.3 0.568 4.78 3.99 3.17 0.125 0.11"
 
@@ -50,33 +49,21 @@ def test_read_idx_keeps_shape_and_order(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("content", "message"),
+    "content",
     [
-        (b"", r"starts with the bytes \(none\)"),
-        (idx_bytes((2,), b"ab", magic=b"\x00\x00\x0d"), "00 00 0d 01; .*starts with 00 00 08 01"),
-        (idx_bytes((2, 1), b"ab"), "00 00 08 02; .* with 1 axes starts with 00 00 08 01"),
-        (idx_bytes((2,), b"")[:6], "ends within its header"),
-        (idx_bytes((3,), b"ab"), "holds 2 values; its header states 3 = 3"),
-        (idx_bytes((1,), b"ab"), "holds 2 values; its header states 1 = 1"),
-        (b"<html>not found</html>", "starts with the bytes 3c 68 74 6d"),
+        b"",
+        idx_bytes((2,), b"ab", magic=b"\x00\x00\x0d"),  # numbers of another type
+        idx_bytes((2, 1), b"ab"),
+        idx_bytes((2,), b"")[:6],
+        idx_bytes((3,), b"ab"),
+        idx_bytes((1,), b"ab"),
+        b"<html>not found</html>",
     ],
 )
-def test_read_idx_refuses_what_is_not_such_a_file(tmp_path, content, message):
+def test_read_idx_refuses_what_is_not_such_a_file(tmp_path, content):
     path = tmp_path / "labels.gz"
     path.write_bytes(gzip.compress(content))
-    with pytest.raises(CorruptDataError, match=message):
-        read_idx(path, num_axes=1)
-
-
-@pytest.mark.parametrize("broken", ["cut", "plain", "flipped"])
-def test_read_idx_refuses_broken_compression(tmp_path, broken):
-    whole = gzip.compress(idx_bytes((200,), bytes(range(200))))
-    middle = len(whole) // 2
-    flipped = whole[:middle] + bytes([whole[middle] ^ 0xFF]) + whole[middle + 1 :]
-    content = {"cut": whole[:middle], "plain": b"no gzip", "flipped": flipped}[broken]
-    path = tmp_path / "labels.gz"
-    path.write_bytes(content)
-    with pytest.raises(CorruptDataError, match="is not a whole gzip file"):
+    with pytest.raises(CorruptDataError, match=r"labels\.gz is not .*fetch it again"):
         read_idx(path, num_axes=1)
 
 
@@ -88,15 +75,6 @@ def test_mnist_scales_pixels_and_holds_the_test_images_out(mnist_folder):
     np.testing.assert_array_equal(dataset.held_out.y, [4])
     assert dataset.feature_names == ("pixel_0_0", "pixel_0_1", "pixel_1_0", "pixel_1_1")
     assert dataset.out_dim == 10
-
-
-def test_mnist_is_found_in_the_data_folder_then_in_the_cache(
-    mnist_folder, empty_places, monkeypatch
-):
-    with pytest.raises(MissingDataError):
-        load_data("mnist")
-    monkeypatch.setenv("ONEBASIN_DATA", str(mnist_folder.parent))
-    assert load_data("mnist", precision="float32").x.dtype == np.float32
 
 
 def test_cached_files_serve_where_the_data_folder_lacks_them(empty_places, monkeypatch):
@@ -115,7 +93,9 @@ def test_missing_files_are_named_with_the_variable_and_the_places(empty_places, 
     with pytest.raises(MissingDataError, match=r"t10k-labels.* not found .*ONEBASIN_DATA"):
         load_data("mnist")
     monkeypatch.setenv("ONEBASIN_DATA", str(empty_places / "mine"))
-    with pytest.raises(MissingDataError, match=r"yacht\.data not found in .*mine/uci, .*put it in"):
+    with pytest.raises(
+        MissingDataError, match=r"yacht\.data not found in .*mine/uci, .*put the data in"
+    ):
         load_data("yacht")
 
 
@@ -123,10 +103,10 @@ def test_missing_files_are_named_with_the_variable_and_the_places(empty_places, 
 def test_mnist_refuses_an_unknown_precision_and_labels_that_do_not_fit(mnist_folder):
     with pytest.raises(ValueError, match="`precision` is 'float16'; it must be"):
         load_data("mnist", folder=mnist_folder, precision="float16")
-    for labels, said in ([7, 0], r"3 images but .* 2 labels"), ([7, 0, 10], "holds the label 10"):
+    for labels in ([7, 0], [7, 0, 10]):
         content = gzip.compress(idx_bytes((len(labels),), bytes(labels)))
         (mnist_folder / "train-labels-idx1-ubyte.gz").write_bytes(content)
-        with pytest.raises(CorruptDataError, match=said):
+        with pytest.raises(CorruptDataError, match="as many labels from 0 to 9"):
             load_data("mnist", folder=mnist_folder)
 
 
@@ -145,19 +125,8 @@ def test_airfoil_has_five_inputs(tmp_path):
     assert dataset.y[0, 0] == 126.201
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("1 2 3\n1 2\n", "line 2: 2 columns; every row must have 3"),
-        ("1 2 3\n\n1 2 3 4\n", "line 3: 4 columns"),
-        ("1 2 three\n", "line 1: could not convert string to float: 'three'"),
-        ("1 nan 3\n", "line 1: '1 nan 3' is not finite"),
-        ("1 2 inf\n", "is not finite"),
-        ("\n \n", "holds no rows"),
-    ],
-)
-def test_read_table_names_the_line_at_fault(tmp_path, text, message):
-    path = tmp_path / "table"
-    path.write_text(text)
-    with pytest.raises(CorruptDataError, match=message):
-        read_table(path, num_columns=3)
+@pytest.mark.parametrize("row", ["1 2", "1 2 three 4 5 6 7", "1 nan 3 4 5 6 7", ""])
+def test_a_table_with_a_row_at_fault_is_named(tmp_path, row):
+    (tmp_path / "yacht.data").write_text(f"{YACHT_ROW}\n{row}\n" if row else "\n \n")
+    with pytest.raises(CorruptDataError, match=r"yacht\.data.*fetch it again"):
+        load_data("yacht", folder=tmp_path)

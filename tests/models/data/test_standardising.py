@@ -5,15 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from onebasin.models.data import (
-    Dataset,
-    Split,
-    Standardiser,
-    load_data,
-    own_split,
-    split,
-    standardise,
-)
+from onebasin.models.data import Dataset, Standardiser, load_data, own_split, split, standardise
 
 
 @pytest.fixture(scope="module")
@@ -52,21 +44,6 @@ def test_split_is_decided_by_the_seed(boston):
     assert not np.array_equal(first, other)
 
 
-@pytest.mark.parametrize(
-    ("fraction", "seed", "message"),
-    [
-        *((at, 0, r"is .* must lie between 0 and 1") for at in (0, 1, -0.1, float("nan"))),
-        (0.1, 0, "gives 0 of 2 observations to the test part"),
-        (0.5, -1, "`seed` must be a whole number from 0 to 4294967295; got -1"),
-    ],
-)
-def test_split_refuses_fractions_that_leave_a_part_empty_and_negative_seeds(
-    fraction, seed, message
-):
-    with pytest.raises(ValueError, match=message):
-        split(toy([[0], [1]], [[0], [1]]), test_fraction=fraction, seed=seed)
-
-
 def test_own_split_takes_the_test_points_that_belong_to_the_data(boston):
     dataset = load_data("relu-teacher")
     parts = own_split(dataset)
@@ -74,11 +51,6 @@ def test_own_split_takes_the_test_points_that_belong_to_the_data(boston):
     np.testing.assert_array_equal(parts.test.x, dataset.held_out.x)
     with pytest.raises(ValueError, match="'boston', which has no test points"):
         own_split(boston)
-
-
-def test_split_parts_must_belong_together(boston):
-    with pytest.raises(ValueError, match="`train` and `test` differ in `feature_names`"):
-        Split(train=boston, test=load_data("diabetes"))
 
 
 def test_standardiser_gives_mean_0_and_sd_1_on_a_case_worked_out_by_hand():
@@ -173,8 +145,8 @@ def test_standardiser_refuses_data_it_does_not_fit(boston):
         Standardiser.fit(scaler.transform(boston))
     with pytest.raises(ValueError, match="the fit was for the other task"):
         scaler.transform(load_data("digits"))
-    with pytest.raises(ValueError, match=r"`x` has shape \(442, 10\); .* must have 13 columns"):
+    with pytest.raises(ValueError, match=r"has \(10, 1\) columns in x and y; .* have \(13, 1\)"):
         scaler.transform(load_data("diabetes"))
     two = replace(boston, y=np.zeros((506, 2)), target_names=("a", "b"))
-    with pytest.raises(ValueError, match=r"`y` has shape \(506, 2\); .* must have 1 columns"):
+    with pytest.raises(ValueError, match=r"has \(13, 2\) columns in x and y; .* have \(13, 1\)"):
         scaler.transform(two)

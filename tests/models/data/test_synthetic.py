@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from onebasin.models.data import AbsoluteValue, ReluTeacher, Sinc, load_data
+from onebasin.models.data import ReluTeacher, Sinc, load_data
 
 SYNTHETIC = ("relu-teacher", "sinc", "absolute-value")
 ROOT = math.sqrt(2)
@@ -37,12 +37,6 @@ def test_sinc_has_its_peak_and_zeros_where_stated():
     np.testing.assert_allclose(y[:, 0], [1, 0, 0, -2 / (3 * math.pi)], rtol=1e-14, atol=1e-15)
 
 
-def test_absolute_value_is_the_two_unit_network():
-    x = np.array([[-2.0], [0.0], [1.5]])
-    relu_sum = np.maximum(0.7 * x, 0) + np.maximum(-0.7 * x, 0)
-    np.testing.assert_allclose(AbsoluteValue(noise_sd=0, slope=0.7)(x), relu_sum, rtol=1e-15)
-
-
 @pytest.mark.parametrize("name", SYNTHETIC)
 def test_draws_are_truth_plus_noise_of_the_stated_sd(name):
     dataset = load_data(name, num_obs=20_000, noise_sd=0.3)
@@ -69,31 +63,3 @@ def test_test_points_are_fresh_and_do_not_move_with_the_noise(name):
     assert not np.any(dataset.x[:size] == dataset.held_out.x[:size])
     np.testing.assert_array_equal(dataset.held_out.x, noisier.held_out.x)
     np.testing.assert_array_equal(dataset.held_out.x, load_data(name, num_obs=3).held_out.x)
-
-
-def test_relu_teacher_inputs_have_the_stated_sd():
-    x = load_data("relu-teacher", num_obs=20_000, x_sd=2.0).x
-    assert np.all(np.abs(x.std(axis=0) - 2) < 5 * 2 / math.sqrt(40_000))
-
-
-def test_sinc_inputs_fill_the_interval_and_no_more():
-    x = load_data("sinc", num_obs=5_000).x
-    assert -1 <= x.min() < -0.99
-    assert 0.99 < x.max() < 1
-
-
-@pytest.mark.parametrize(
-    ("name", "option", "value", "message"),
-    [
-        ("relu-teacher", "num_obs", 0, "`num_obs` must be a whole number, at least 1; got 0"),
-        ("relu-teacher", "num_test", 0, "`num_test` must be a whole number"),
-        ("sinc", "noise_sd", -1.0, "`noise_sd` must be a finite number, 0 or more; got -1.0"),
-        ("relu-teacher", "x_sd", 0.0, "`x_sd` must be a positive finite number; got 0.0"),
-        ("sinc", "frequency", math.inf, "`frequency` must be a positive"),
-        ("absolute-value", "slope", -1.0, "`slope` must be a positive"),
-        ("sinc", "seed", -1, "`seed` must be a whole number from 0 to 4294967295; got -1"),
-    ],
-)
-def test_generators_refuse_bad_settings(name, option, value, message):
-    with pytest.raises(ValueError, match=message):
-        load_data(name, **{option: value})

@@ -10,13 +10,9 @@ from scipy import special, stats
 
 import onebasin as ob
 from onebasin.analysis.compare.comparable import unlike_weights
-from onebasin.analysis.diagnostics.invariants import invariants
-from onebasin.analysis.plots.bands import draw_regression
-from onebasin.analysis.predictive.heldout import predict_held_out
-from onebasin.analysis.predictive.predictions import Points, predict_points
+from onebasin.analysis.predictive.predictions import Points, predict_held_out, predict_points
 from onebasin.inference.runs.posterior import build
-from onebasin.posteriors.network_groups import network_groups
-from onebasin.posteriors.view import as_view
+from onebasin.posteriors.pointwise import network_groups
 
 MODEL = ob.networks.BayesianNetwork(
     ob.networks.Network(2, (4,), out_dim=2), ob.networks.Gaussian("predicted", noise_scale=0.6)
@@ -131,20 +127,6 @@ def test_scores_are_those_of_the_mixture(draws, tree):
     assert list(held_out.table.index[24:26]) == ["sigma[0,0]", "sigma[0,1]"]
 
 
-def test_bands_are_as_wide_as_the_predicted_noise(draws, tree):
-    _, drawn = draw_regression(as_view(tree), X, output=1, seed=5)
-    mean, sd = (part[..., 1] for part in by_hand(draws))
-    noise = np.random.default_rng(5).normal(size=(2, 150))[..., None]
-    np.testing.assert_allclose(drawn, mean + sd * noise, rtol=1e-10, atol=1e-12)
-
-
-def test_convergence_is_judged_by_the_noise_too(draws, tree):
-    found = invariants(tree, MODEL.symmetry)
-    place = found.names.index("noise_sd[0,1]")
-    np.testing.assert_allclose(found.values[..., place], by_hand(draws)[1][..., 0, 1], rtol=1e-10)
-    assert "output[0,0]" in found.names
-
-
 def test_alignment_leaves_predictions_as_they_are(tree):
     aligned = ob.align(tree).posterior
     assert not np.array_equal(aligned["posterior"]["W2"], tree["posterior"]["W2"])
@@ -154,23 +136,6 @@ def test_alignment_leaves_predictions_as_they_are(tree):
         strict=True,
     ):
         np.testing.assert_allclose(ours, theirs, rtol=1e-8, atol=1e-10)
-
-
-def test_one_gaussian_distils_the_noise_too(tree):
-    settings = ob.approximations.DistillationSettings(iterations=20)
-    found = ob.approximations.distil(tree, X, settings=settings)
-    assert found.mean["W2"].shape == (4, 4)
-    ob.networks.predict_with_noise(MODEL, found.sample(5), X)
-
-
-def test_posteriors_with_and_without_predicted_noise_are_compared_in_prediction(tree):
-    model = dataclasses.replace(MODEL, likelihood=ob.networks.Gaussian(noise_sd=0.5))
-    rng = np.random.default_rng(6)
-    values = {n: rng.normal(size=(2, 150, *s)) for n, s in model.network.shapes.items()}
-    other = build(model.condition(X, Y), values, {"lp": np.zeros((2, 150))}, {"seed": 1})
-    found = ob.compare({"predicted": tree, "constant": other}, truth="predicted")
-    assert any("of a network that does not predict its noise" in note for note in found.notes)
-    assert np.isfinite(found.table["log_score"]).all()
 
 
 def test_deep_underflow_of_the_noise_is_no_number_that_passes_unseen():

@@ -3,10 +3,9 @@
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import xarray
 
 from onebasin.models import BayesianNetwork, Categorical, Gaussian, Network, predict
-from onebasin.posteriors.network_groups import network_groups
+from onebasin.posteriors.pointwise import network_groups
 
 MODEL = BayesianNetwork(Network(3, (4, 2), 2, "tanh", skip="orthogonal"))
 X = np.random.default_rng(1).normal(size=(6, 3))
@@ -25,21 +24,6 @@ def test_prediction_is_the_network_of_each_draw(draws, batch_size):
         weights = {n: jnp.asarray(v[chain, draw]) for n, v in draws.items()}
         expected = MODEL.network.apply(weights, jnp.asarray(X))
         np.testing.assert_allclose(out[chain, draw], expected, rtol=1e-10, atol=1e-13)
-
-
-def test_prediction_takes_a_posterior_or_its_dataset_with_more_in_it(draws):
-    variables = {n: (("chain", "draw", *MODEL.network.dims[n]), v) for n, v in draws.items()}
-    data = xarray.Dataset({**variables, "sigma": (("chain", "draw"), np.ones((2, 5)))})
-    tree = xarray.DataTree.from_dict({"posterior": data})
-    for given in (data, tree, tree["posterior"]):
-        np.testing.assert_array_equal(predict(MODEL, given, X), predict(MODEL, draws, X))
-
-
-def test_prediction_keeps_nan(draws):
-    draws["W1"][1, 2, 0, 0] = np.nan
-    out = predict(MODEL, draws, X)
-    assert np.isnan(out[1, 2]).all()
-    assert np.isfinite(out[0]).all()
 
 
 @pytest.mark.usefixtures("unchecked")

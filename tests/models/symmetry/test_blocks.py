@@ -11,7 +11,6 @@ from numpyro.infer.util import log_density
 
 from onebasin.models import (
     BayesianNetwork,
-    Categorical,
     Exchangeable,
     Group,
     Network,
@@ -20,7 +19,6 @@ from onebasin.models import (
     Rescalable,
 )
 from onebasin.models.networks.architecture import ACTIVATIONS, Activation
-from onebasin.models.symmetry.blocks import from_json
 from onebasin.models.symmetry.elements import Permuted, Scaled
 from onebasin.models.transforms.distributions import UnitColumns
 
@@ -100,34 +98,6 @@ def test_unit_columns_have_no_rescaled_copy_in_the_support():
     support = UnitColumns(3, 4, "givens").support
     assert support(draw["W1"])
     assert not support(moved["W1"])
-
-
-def test_a_classifier_has_the_same_blocks():
-    network = Network(3, (4, 4), 2)
-    assert BayesianNetwork(network, Categorical()).symmetry == model_of().symmetry
-
-
-def test_act_says_which_part_goes_where():
-    values = {"mu": jnp.array([1.0, 2.0, 3.0]), "other": jnp.zeros(2)}
-    block = Exchangeable({"mu": 0}, flips=True)
-    moved = block.act(values, np.array([2, 0, 1]), np.array([1.0, -1.0, 1.0]))
-    np.testing.assert_array_equal(moved["mu"], [3, -1, 2])
-    assert moved["other"] is values["other"]
-    np.testing.assert_array_equal(values["mu"], [1, 2, 3])
-
-
-def test_signs_need_flips():
-    block = Exchangeable({"mu": 0})
-    with pytest.raises(ValueError, match="`signs` were given, but this block has flips=False"):
-        block.act({"mu": jnp.zeros(2)}, np.arange(2), np.ones(2))
-
-
-@pytest.mark.parametrize(
-    "text", ["", "3", "{}x", '[{"kind": "rotation"}]', '[{"axes": {}}]', '["a"]', '{"a": 1}']
-)
-def test_what_is_no_symmetry_is_refused(text):
-    with pytest.raises(ValueError, match="`symmetry` is not the JSON of a symmetry"):
-        from_json(text)
 
 
 # Random elements of the whole group: all blocks at once, layers of unequal width

@@ -7,7 +7,7 @@ from onebasin.models.symmetry.blocks import Rotation
 from onebasin.models.symmetry.canonical import canonical
 from onebasin.models.symmetry.elements import Rotated, in_order
 from onebasin.models.symmetry.exchangeable import Exchangeable
-from onebasin.models.symmetry.varimax import Curvature, criterion, nearest_rotation, refine, varimax
+from onebasin.models.symmetry.varimax import criterion, nearest_rotation, refine, varimax
 
 
 def rotations(rng, count, size):
@@ -30,12 +30,6 @@ def test_two_components_are_turned_to_the_best_of_all_angles(rng):
     np.testing.assert_allclose(found, every.max(axis=0), rtol=1e-5)
 
 
-def test_the_criterion_is_the_variance_of_squares(rng):
-    loadings = rng.normal(size=(3, 4, 6))
-    expected = 6 * np.square(loadings).var(axis=2).sum(axis=1)
-    np.testing.assert_allclose(criterion(loadings), expected, rtol=1e-12)
-
-
 @pytest.mark.parametrize("size", [2, 3, 6, 15])
 def test_climbing_from_starts_finds_what_turning_pairs_finds(size, rng):
     mean = simple(rng, size, 6 * size)
@@ -50,59 +44,6 @@ def test_climbing_from_starts_finds_what_turning_pairs_finds(size, rng):
         np.testing.assert_allclose(
             turns @ np.swapaxes(turns, 1, 2), np.tile(np.eye(size), (30, 1, 1)), atol=1e-12
         )
-
-
-@pytest.mark.parametrize("precision", [np.float64, np.float32])
-def test_steps_by_the_curvature_of_the_mean_are_few(precision, rng, monkeypatch):
-    """Nothing is left for steps by each draw's own curvature, whatever the draws' size."""
-    mean = simple(rng, 8, 48)
-    mean = varimax(mean[None])[0] @ mean
-    draws = 7 * (mean + 0.02 * rng.normal(size=(20, *mean.shape)))
-    expected = varimax(draws) @ draws
-    for name in ("varimax", "_inverse_curvature"):
-        monkeypatch.setattr(f"onebasin.models.symmetry.varimax.{name}", None)
-    came = rotations(rng, 20, 8) @ draws
-    start = nearest_rotation(mean @ np.swapaxes(came, 1, 2))
-    turns = refine(came.astype(precision), start, Curvature.at(mean))
-    np.testing.assert_allclose(turns @ came, expected, atol=2e-3)
-
-
-def test_draws_far_from_the_curvature_that_is_given_find_their_optima(rng):
-    mean, other = simple(rng, 5, 40), simple(rng, 5, 40)
-    draws = mean + 0.3 * rng.normal(size=(50, *mean.shape))
-    start = nearest_rotation(mean @ np.swapaxes(draws, 1, 2))
-    turns = refine(draws, start, Curvature.at(other))
-    again = refine(turns @ draws, np.tile(np.eye(5), (50, 1, 1)))
-    np.testing.assert_allclose(again, np.tile(np.eye(5), (50, 1, 1)), atol=1e-4)
-    assert (criterion(turns @ draws) >= criterion(start @ draws)).all()
-
-
-def test_components_of_unlike_sizes_are_climbed_to_the_same_optima(rng, monkeypatch):
-    """Each plane has its own curvature: nothing is left for turning pair by pair."""
-    mean = simple(rng, 8, 48, noise=0.02) * np.exp(np.linspace(0, -3, 8))[:, None]
-    draws = mean * (1 + 0.05 * rng.normal(size=(20, *mean.shape)))
-    expected = varimax(draws) @ draws
-    monkeypatch.setattr("onebasin.models.symmetry.varimax.varimax", None)
-    came = rotations(rng, 20, 8) @ draws
-    turns = refine(came, nearest_rotation(mean @ np.swapaxes(came, 1, 2)))
-    np.testing.assert_allclose(turns @ came, expected, atol=1e-4)
-
-
-def test_climbing_never_ends_below_its_start(rng):
-    """Loadings that are alike nothing: the curvature that scales the steps is another's."""
-    loadings = rng.normal(size=(50, 4, 5)) * 10 ** rng.uniform(-3, 3, size=(50, 1, 1))
-    start = rotations(rng, 50, 4)
-    turns = refine(loadings, start)
-    assert (criterion(turns @ loadings) >= criterion(start @ loadings) * (1 - 1e-9)).all()
-
-
-def test_draws_that_are_turned_pair_by_pair_get_rotations_too(rng, monkeypatch):
-    """A start in single precision is orthogonal up to its rounding alone, by which the log density would change."""
-    loadings, start = rng.normal(size=(50, 4, 5)), rotations(rng, 50, 4)
-    monkeypatch.setattr("onebasin.models.symmetry.varimax.STEPS", 1)
-    turns = refine(loadings.astype(np.float32), start.astype(np.float32))
-    orthogonal = np.tile(np.eye(4), (50, 1, 1))
-    np.testing.assert_allclose(turns @ np.swapaxes(turns, 1, 2), orthogonal, atol=1e-12)
 
 
 def test_the_nearest_rotation_is_that_of_the_singular_vectors(rng):

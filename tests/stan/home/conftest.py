@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from onebasin.stan.home.toolchain import find_wheel
+from onebasin.stan.home.assemble import find_wheel
 
 HEADERS = ("version.hpp", "model/model_header.hpp", "services/util/create_rng.hpp")
 

@@ -4,6 +4,7 @@ import importlib.util
 import json
 import os
 import sys
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
@@ -13,8 +14,10 @@ import pytest
 
 from onebasin.base.errors import InUse, StudyError
 from onebasin.inference import Nuts
-from onebasin.studies import lab, registry
-from onebasin.studies.lab.run import RESULTS, Run, open_run, read_results
+from onebasin.studies import registry
+from onebasin.studies.lab import run as running
+from onebasin.studies.lab import study as lab
+from onebasin.studies.lab.run import RESULTS, Run, read_results
 
 TOY = Path(__file__).parents[3] / "docs" / "developing" / "toy_study.py"
 
@@ -51,45 +54,48 @@ class Config:
     nuts: Nuts = Nuts()  # noqa: RUF009
 
 
-def opened(path: Path, config: Config | None = None, *, force: bool = False) -> Run:
+def opened(
+    path: Path, config: Config | None = None, *, force: bool = False
+) -> AbstractContextManager[Run]:
     config = config or Config()
-    return open_run(path, study="toy", config=config, command=["onebasin"], force=force)
+    return running.opened(path, study="toy", config=config, command=["onebasin"], force=force)
 
 
 @pytest.mark.parametrize(
     "other", [Config(seed=1), Config(engines=("stan", "numpyro")), Config(nuts=Nuts(draws=999))]
 )
 def test_settings_are_told_apart_by_every_field(tmp_path, other):
-    with opened(tmp_path).held():
+    for _ in range(2):
+        with opened(tmp_path, replace(Config())):
+            pass
+    with pytest.raises(StudyError, match="a run with other settings"), opened(tmp_path, other):
         pass
-    opened(tmp_path, replace(Config()))
-    with pytest.raises(StudyError, match="a run with other settings"):
-        opened(tmp_path, other)
 
 
 def test_what_is_there_is_refused_or_replaced_by_force(tmp_path):
     (tmp_path / "notes.txt").write_text("precious")
-    with pytest.raises(StudyError, match="holds something else"):
-        opened(tmp_path)
-    opened(tmp_path, force=True)
-    assert (tmp_path / "notes.txt").read_text() == "precious"
-    with pytest.raises(StudyError, match="is a file: name a folder"):
-        opened(tmp_path / "notes.txt", force=True)
-    with opened(tmp_path / "run").held() as run:
+    with pytest.raises(StudyError, match="holds something else"), opened(tmp_path):
+        pass
+    with opened(tmp_path, force=True):
+        assert (tmp_path / "notes.txt").read_text() == "precious"
+    path = tmp_path / "notes.txt"
+    with pytest.raises(StudyError, match="is a file: name a folder"), opened(path, force=True):
+        pass
+    with opened(tmp_path / "run") as run:
         (run.posteriors / "a.nuts.stan.nc").touch()
-    with opened(tmp_path / "run").held():
+    with opened(tmp_path / "run"):
         assert (run.posteriors / "a.nuts.stan.nc").exists()
-    with opened(tmp_path / "run", force=True).held():
+    with opened(tmp_path / "run", force=True):
         assert not (run.posteriors / "a.nuts.stan.nc").exists()
 
 
 def test_two_runs_on_one_folder_do_not_meet(tmp_path):
     path = tmp_path / "run"
-    with opened(path).held() as run:
+    with opened(path) as run:
         (run.posteriors / "kept").touch()
-        for force in (False, True):
-            with pytest.raises(InUse, match=rf"`--out` is .*run, which process {os.getpid()} "):
-                opened(path, Config(seed=int(force)), force=force).held().__enter__()
+        says = rf"`--out` is .*run, which process {os.getpid()} "
+        with pytest.raises(InUse, match=says), opened(path, Config(seed=1), force=True):
+            pass
         assert (run.posteriors / "kept").exists()
         assert json.loads((path / "run.json").read_text())["status"] == "running"
     assert sorted(os.listdir(path)) == ["posteriors", "run.json"]
@@ -129,4 +135,3 @@ def test_study_of_the_guide_runs_and_is_recorded(toy, onebasin, here, monkeypatc
     assert shown.code == 0, shown.err
     assert "few to many" in shown.out
     assert onebasin("study", "toy", "--show", "--out", "nowhere").code == 1
-    assert len(TOY.read_text().splitlines()) <= 60

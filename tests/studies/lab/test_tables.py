@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest, ttest_1samp
 
-from onebasin.studies.lab import Change, Summary, frame_of
-from onebasin.studies.lab.tables import mean_with_interval
+from onebasin.studies.lab.study import Change, Summary, frame_of, mean_with_interval
 
 FREE = (1.0, 1.2, 0.9, 1.1, 1.3, 0.8, 1.05)
 LOWER = (0.7, 0.9, 0.5, 0.9, 0.8, 0.55, 0.6)

@@ -10,20 +10,12 @@ import xarray as xr
 
 from onebasin.models import BayesianNetwork, Categorical, Network
 from onebasin.models.symmetry.blocks import Exchangeable
-from onebasin.studies.lab import Options, frame_of
-from onebasin.studies.networks import from_tree
+from onebasin.studies.lab.study import frame_of
+from onebasin.studies.options import Options
 from onebasin.studies.permutation_invariant_vi import design
-from onebasin.studies.permutation_invariant_vi.classifiers import (
-    hold_against,
-    make_truth,
-    mean_bound,
-    moments,
-    nearest,
-    theorem_bound,
-)
+from onebasin.studies.permutation_invariant_vi.classifiers import moments, nearest
 from onebasin.studies.permutation_invariant_vi.design import configure
 from onebasin.studies.permutation_invariant_vi.tables import TABLES
-from onebasin.truth.problems.images import Images, image_split
 
 METHODS = design.methods(replace(configure(Options()), infonce=(2, 10)), 8)
 
@@ -98,22 +90,6 @@ def test_the_nearest_copy_is_one_transposition_away(rng):
         assert sum(place != unit for place, unit in enumerate(best)) == 2
 
 
-@pytest.mark.parametrize(("width", "inputs"), [(2, 30), (3, 1), (8, 2), (40, 1)])
-def test_bounds_hold_for_random_networks(width, inputs, rng):
-    model = BayesianNetwork(Network(inputs, (width,), 2, "relu"), Categorical())
-    values = random_values(rng, model, 50) | {"b2": np.zeros((50, 2))}
-    worst = nearest(values, BLOCK)["distance"].max()
-    assert worst <= mean_bound(width) * (1 + 1e-12)
-    assert worst <= min(2.0, theorem_bound(width, inputs + 3)) * (1 + 1e-12)
-
-
-@pytest.mark.parametrize("width", [2, 3, 6])
-def test_a_simplex_attains_the_bound_by_the_mean(width):
-    corners = np.eye(width) - 1 / width
-    found = nearest({"W1": corners[None]}, Exchangeable({"W1": 1}))["distance"]
-    assert found[0] == pytest.approx(mean_bound(width), rel=1e-12)
-
-
 def test_the_separation_is_that_of_two_modes_in_their_own_standard_deviations(rng):
     """Of N(-a, S) and N(a, S) it is sqrt(a' S^-1 a), found here from the whole vectors."""
     values, sd = random_values(rng, MODEL, 1), random_values(rng, MODEL, 1)
@@ -132,51 +108,6 @@ def test_the_separation_is_that_of_two_modes_in_their_own_standard_deviations(rn
             least = min(least, math.sqrt(total))
     found = nearest(values, BLOCK, sd=sd)
     assert found["separation"][0] == pytest.approx(least, rel=1e-12)
-
-
-def some_images():
-    return image_split(Images("digits", side=4, train=60), 0).test
-
-
-def draws_tree(rng, model, chains, draws, centre, sd):
-    variables = {
-        name: (
-            ("chain", "draw", *model.network.dims[name]),
-            centre[name] + sd * rng.normal(size=(chains, draws, *shape)),
-        )
-        for name, shape in model.network.shapes.items()
-    }
-    stats = xr.Dataset({"lp": (("chain", "draw"), np.zeros((chains, draws)))})
-    flat = np.full((chains, some_images().num_obs, 10), math.log(0.1))
-    predictive = xr.Dataset({"log_probability": (("chain", "obs", "class"), flat)})
-    groups = {"posterior": xr.Dataset(variables), "sample_stats": stats, "predictive": predictive}
-    tree = xr.DataTree.from_dict(groups)
-    tree.attrs = {"model": model.describe()}
-    return tree
-
-
-def test_permuted_draws_of_the_same_distribution_are_at_no_distance(rng):
-    model = BayesianNetwork(Network(16, (3,), 10, "relu"), Categorical())
-    centre = {n: rng.normal(size=s) for n, s in model.network.shapes.items()}
-    tree = draws_tree(rng, model, 2, 100, centre, 0.1)
-    settings = design.TruthSettings()
-    truth = make_truth(tree, settings, some_images())
-    hmc, halves, prior = from_tree(truth)["truth"].to_dict("records")
-    assert hmc["spread_left"] < 1.01
-    order = np.array([2, 0, 1])
-    moved = dict(centre)
-    moved |= {"W1": centre["W1"][:, order], "b1": centre["b1"][order], "W2": centre["W2"][order]}
-    fitted = draws_tree(rng, model, 2, 100, moved, 0.1)
-    (found,) = from_tree(hold_against(fitted, truth, settings))["truth"].to_dict("records")
-    assert max(map(abs, found["energy"])) < 0.02
-    uniform = np.abs(truth["predictive"]["probability"] - 0.1).sum("class") / 2
-    np.testing.assert_allclose(found["total_variation"], float(uniform.mean()), rtol=1e-10)
-    assert abs(halves["energy"][0]) < 0.02
-    assert prior["energy"][0] > 1.0
-    far = draws_tree(rng, model, 1, 100, {n: v + 0.1 for n, v in moved.items()}, 0.2)
-    (found,) = from_tree(hold_against(far, truth, settings))["truth"].to_dict("records")
-    # Of two normals of so many dimensions: the mean distance between less that within either.
-    assert 10 * 0.02 < found["energy"][0] < prior["energy"][0]
 
 
 def test_moments_of_q_are_laid_out_by_variable(rng):

@@ -8,35 +8,16 @@ from scipy.stats import multivariate_normal
 
 from onebasin.studies.permutation_invariant_vi.two_modes import (
     DIRECTION,
-    MEASURES,
     Descent,
-    InterpolationSettings,
-    LineThroughModes,
     bracket,
     descend,
     divergence_in_plane,
-    grid,
     midpoint,
     mode,
-    run,
     sampled_divergence,
-    vanishing,
 )
 
 pytestmark = pytest.mark.full
-
-SMALL = InterpolationSettings(
-    sigmas=(0.25, 1.0, 2.0),
-    points=6,
-    descent=Descent(50, 0.1, 500),
-    ratios=(1.0, 2.0, 2.3, 2.5, 3.0),
-    seeds=2,
-)
-
-
-@pytest.fixture(scope="module")
-def results():
-    return {name: frame.to_dict("records") for name, frame in run(SMALL).items()}
 
 
 def test_sampled_divergence_is_the_mean_log_ratio(rng):
@@ -46,46 +27,32 @@ def test_sampled_divergence_is_the_mean_log_ratio(rng):
         rng.normal(size=(50, 2)),
     )
     x = mean + noise @ factor.T
-    modes = [multivariate_normal(s * 1.2 * DIRECTION, 0.49).pdf(x) for s in (1, -1)]
+    modes = [multivariate_normal(s * 1.2 * DIRECTION, 1.0).pdf(x) for s in (1, -1)]
     log_q = multivariate_normal(mean, factor @ factor.T).logpdf(x)
     wanted = (log_q - np.log(np.mean(modes, axis=0))).mean()
     q = (jnp.asarray(mean), jnp.asarray(factor))
-    found = sampled_divergence(q, jnp.asarray(noise), jnp.asarray(1.2), jnp.asarray(0.7))
+    found = sampled_divergence(q, jnp.asarray(noise), jnp.asarray(1.2))
     np.testing.assert_allclose(found, wanted, rtol=1e-10)
 
 
 def test_descents_end_where_quadrature_says():
     # Below and above the threshold. A descent's end is never better than the optimum, and worse by its noise: over six
     # keys by 0.012 nats at most.
-    ratios, seeds, sigma = np.array([1.0, 2.2, 2.6, 3.5]), 8, 0.5
-    alphas = np.repeat(ratios * sigma, seeds)
-    how = Descent(50, 0.05, 1_500)
-    means, covariances = descend(jax.random.key(3), alphas, np.full_like(alphas, sigma), how)
+    ratios, seeds, how = np.array([1.0, 2.2, 2.6, 3.5]), 8, Descent(50, 0.05, 1_500)
+    means, covariances = descend(jax.random.key(3), np.repeat(ratios, seeds), how)
     for ratio, mine, wide in zip(
         ratios, means.reshape(-1, seeds, 2), covariances.reshape(-1, seeds, 2, 2), strict=True
     ):
-        mixture = LineThroughModes(ratio * sigma, sigma)
-        along = mode(mixture) or midpoint(mixture)
+        along = mode(ratio) or midpoint(ratio)
         place = mine @ DIRECTION - along.mean
         assert abs(place.mean()) < 5 * place.std(ddof=1) / seeds**0.5
         across = mine @ [-DIRECTION[1], DIRECTION[0]]
         assert abs(across.mean()) < 5 * across.std(ddof=1) / seeds**0.5
         excess = [
-            divergence_in_plane(mixture, DIRECTION, m, c) - along.divergence
+            divergence_in_plane(ratio, m, c) - along.divergence
             for m, c in zip(mine, wide, strict=True)
         ]
         assert all(0 < value < 0.03 for value in excess)
-
-
-def test_noise_raises_the_threshold():
-    # An optimum is there from 2.412 on; measured at 2.45, 16 descents of each: all stay, and none.
-    ratios = np.full(16, 2.45)
-    stay = []
-    for how in (Descent(50, 0.1, 1_000), Descent(5, 0.2, 500)):
-        means, _ = descend(jax.random.key(1), ratios, np.ones(16), how)
-        stay.append((np.linalg.norm(means, axis=1) > ratios / 2).mean())
-    assert stay[0] > 0.9
-    assert stay[1] < 0.3
 
 
 @pytest.mark.parametrize(
@@ -101,21 +68,3 @@ def test_noise_raises_the_threshold():
 def test_bracket_encloses_the_threshold(stayed, wanted):
     found = bracket(np.array(stayed, float), np.array([1.0, 2.0, 3.0, 4.0]))
     np.testing.assert_array_equal(found, wanted)
-
-
-def test_run_covers_every_case(results):
-    ratios = grid(SMALL)
-    assert set(SMALL.ratios) <= set(ratios)
-    assert [(row["sigma"], row["ratio"]) for row in results["descents"]] == [
-        (sigma, ratio) for sigma in SMALL.sigmas for ratio in SMALL.ratios
-    ]
-    assert {len(row[name]) for row in results["descents"] for name in MEASURES} == {SMALL.seeds}
-    above = list(ratios[ratios > vanishing().alpha])
-    there = {"midpoint": list(ratios), "mode": above, "saddle": above}
-    assert len(results["optima"]) == 3 * len(SMALL.sigmas)
-    for row in results["optima"]:
-        assert row["ratio"] == there[row["branch"]]
-        for name in MEASURES:
-            assert len(row[name]) == len(row["ratio"])
-            assert np.isfinite(row[name]).all()
-    assert [(row["low"], row["high"]) for row in results["thresholds"]] == [(2.3, 2.5)] * 3

@@ -47,12 +47,6 @@ def shapes_of(name: str) -> dict[str, tuple[int, ...]]:
     return {key: value.shape for key, value in jax.eval_shape(parameters).items()}
 
 
-def test_at_least_eight_problems_have_a_symmetry():
-    assert len(SYMMETRIC) >= 8
-    assert "eight-schools" not in SYMMETRIC
-    assert "relu-teacher-ordered" not in SYMMETRIC
-
-
 @pytest.mark.parametrize(
     "name",
     [pytest.param(n, marks=() if n.startswith(QUICK) else pytest.mark.slow) for n in PROBLEMS],

