@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from onebasin.analysis.diagnostics.result import Diagnosis
     from onebasin.models.target import Target
 
-    from ..options import Options
 
 METHOD_WORDS = {"nuts": "NUTS", "mclmc": "MCLMC"}
 METHOD_WORDS |= {"meanfield": "mean-field ADVI", "fullrank": "full-rank ADVI"}
@@ -137,8 +136,8 @@ class Context:
 class Study:
     """A paper's experiment."""
 
-    configure: Callable[[Options], Any]
-    """From `Options` to the study's own settings, a frozen dataclass."""
+    configure: Callable[[Any], Any]
+    """From the options of the command (`studies.options.Options`) to the study's own settings, a frozen dataclass."""
     cells: Callable[[Any], tuple[Cell, ...]]
     """From those settings to the cells, in the order in which they should run; inputs come first."""
     target: Callable[[Any, Cell], Target | None]
