@@ -25,12 +25,8 @@ def json_safe(value: Any) -> Any:
 def parse_json(text: str, *, once: bool = False) -> Any:
     """Read JSON; with `once` an object may give a name once only, otherwise the last value counts, as Python has it.
 
-    Raises
-    ------
-    json.JSONDecodeError
-        If it is none, or nothing that is read here: lists within lists a thousandfold, numbers of thousands of digits.
-    KeyError
-        If a name is given twice and must not be.
+    It is a `JSONDecodeError` if it is none, or nothing that is read here: lists within lists a thousandfold, numbers of
+    thousands of digits; and a `KeyError` if a name is given twice and must not be.
     """
 
     def named_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

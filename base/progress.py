@@ -31,8 +31,6 @@ LINES_EVERY = 60.0
 """Seconds that pass at least between two lines of how far all chains are, where no bar can say it."""
 SHOW_EVERY = 0.2
 """Seconds between two updates of a notebook's output."""
-LEAST_SECONDS = 2.0
-"""Shortest measurement that the time left is estimated from."""
 
 
 class _TimeLeftColumn(TimeRemainingColumn):
@@ -66,13 +64,17 @@ class ProgressBars:
             console=console,
             disable=self._notebook or not self._seen,
             transient=True,
+            speed_estimate_period=300.0,  # chains move in steps
         )
         self._lock = RLock()
         self._message, self._shown_at = "", 0.0
         self._output: Any = None
         # Only the thread that runs a notebook's cell knows which cell an output belongs to.
         self._cell = contextvars.copy_context()
-        self._chains: _AllChains | None = None
+        self._together: int | None = None
+        self._name, self._each, self._total, self._done = "", 0, 0, dict[int, int]()
+        self._begun = self._told_at = 0.0
+        self._told = 0
 
     def __enter__(self) -> ProgressBars:
         self._progress.start()
@@ -91,24 +93,35 @@ class ProgressBars:
 
     def expect(self, *, chains: int, warmup: int, draws: int) -> None:
         """Add a bar of several chains together, which says how long they still take; before any of them begins."""
-        self._chains = _AllChains(self, chains, warmup + draws)
+        self._name = f"{chains} chains" if chains > 1 else "1 chain"
+        self._each, self._total = warmup + draws, chains * (warmup + draws)
+        self._begun = self._told_at = time.monotonic()
+        self._together = self.add(self._name, self._total, timed=False)
 
     def taken(self, number: int) -> None:
         """Count a chain that was finished before."""
         record(f"chain {number} was finished before")
-        if self._chains is not None:
-            self._chains.begin(number, self._chains.iterations)
+        self.look(number, self._each)
 
     def chain(self, number: int, *, warmup: int, draws: int, done: int = 0) -> ChainBar:
         """Add a bar of a chain, whose number counts from 0; so many of its iterations were done before."""
-        if self._chains is not None:
-            self._chains.begin(number, done)
         return ChainBar(self, number, warmup, draws, done)
 
     def look(self, number: int, done: int) -> None:
         """Take in that so many iterations of a chain are done."""
-        if self._chains is not None:
-            self._chains.look(number, done)
+        if self._together is None:
+            return
+        with self._lock:
+            self._done[number] = done
+            done, now = sum(self._done.values()), time.monotonic()
+            task = self._progress.tasks[self._together]
+            left = f", about {in_words(task.time_remaining)} left" if task.time_remaining else ""
+            self.move(self._together, done, f"{self._name}{left}")
+            tenths = 10 * done // self._total
+            if self._told < tenths < 10 and now - self._told_at >= LINES_EVERY:
+                self._told, self._told_at = tenths, now
+                after = in_words(now - self._begun)
+                self.note(f"{self._name}: {done:,} of {self._total:,} iterations after {after}")
 
     def add(self, description: str, total: int, *, timed: bool = True) -> int:
         """Add a bar, which says by its own speed how long it takes if it is `timed`; returns its number."""
@@ -175,45 +188,6 @@ def _in_ci(environment: Mapping[str, str]) -> bool:
     return environment.get("CI", "").lower() not in ("", "0", "false")
 
 
-class _AllChains:
-    """The progress of several chains together, of which none has begun."""
-
-    def __init__(self, bars: ProgressBars, chains: int, iterations: int) -> None:
-        self._bars, self._lock, self.iterations = bars, RLock(), iterations
-        self._name = f"{chains} chains" if chains > 1 else "1 chain"
-        self._total, self._done, self._kept = chains * iterations, dict[int, int](), 0
-        self._started = self._told_at = time.monotonic()
-        self._told = 0
-        self._bar = bars.add(self._name, self._total, timed=False)
-
-    def begin(self, number: int, done: int) -> None:
-        """Begin a chain with the iterations that it has kept from before, which cost nothing."""
-        with self._lock:
-            self._kept += done
-            self.look(number, done)
-
-    def look(self, number: int, done: int) -> None:
-        """Take in that so many iterations of a chain are done."""
-        with self._lock:
-            self._done[number] = done
-            self._show(sum(self._done.values()))
-
-    def _show(self, done: int) -> None:
-        now, tenths, left = time.monotonic(), 10 * done // self._total, ""
-        if self._kept < done < self._total and now - self._started >= LEAST_SECONDS:
-            price = (now - self._started) / (done - self._kept)
-            left = f", about {in_words(price * (self._total - done))} left"
-        self._bars.move(self._bar, done, f"{self._name}{left}")
-        if not left:
-            self._told = max(self._told, tenths)
-        elif self._told < tenths and now - self._told_at >= LINES_EVERY:
-            self._told, self._told_at = tenths, now
-            self._bars.note(
-                f"{self._name}: {done:,} of {self._total:,} iterations after "
-                f"{in_words(now - self._started)}{left}"
-            )
-
-
 class ChainBar:
     """The progress of one chain, by its number from 0: its phase, step size, acceptance rate, and divergences so far.
 
@@ -231,6 +205,7 @@ class ChainBar:
         self._bar = bars.add(f"{self._name} {self._phase}", self._total, timed=False)
         if done:
             bars.move(self._bar, done)
+            bars.look(number, done)
 
     @property
     def moving(self) -> bool:

@@ -27,14 +27,9 @@ _JOINERS = "\u200c\u200d"
 
 
 def dotted(named: Any) -> Any:
-    """Write names as files store them: a name, a tuple of them, or a mapping from them.
+    """Write names as files store them: a name, a tuple of them, or a mapping from them, of which no two may become one.
 
     A dot stands for every slash, and for a place inside a name: `net/layers[0].weight` becomes `net.layers.0.weight`.
-
-    Raises
-    ------
-    ValueError
-        If two names of a mapping become one.
     """
     if isinstance(named, str):
         return _PLACE.sub(r".\1", named).replace("/", ".")

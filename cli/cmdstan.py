@@ -27,13 +27,12 @@ def build(
     jobs: int | None = option(
         None, "Number of compilers at once; as many as cores and memory allow."
     ),
-    threads: bool = option(False, "Build what STAN_THREADS programs need as well.", "--threads"),
     force: bool = option(False, "Build again even if it is there.", "--force"),
 ) -> None:
     """Build CmdStan now rather than on first use (minutes, once per machine)."""
     from onebasin.stan.home.assemble import assemble
 
-    home = assemble(jobs=jobs, threads=threads, force=force, progress=console.say)
+    home = assemble(jobs=jobs, force=force, progress=console.say)
     number = ".".join(map(str, home.version))
     console.write_remark(f"CmdStan {number} is at {home.path}", "good")
 

@@ -37,7 +37,6 @@ from .study import study
 from .symmetry import symmetry
 
 MISUSED, BUG = 2, 3
-_SHARED = os.environ.get("TEMP", "/var/tmp") if os.name == "nt" else "/var/tmp"
 
 
 def explain(error: Exception, command: str) -> int:
@@ -65,8 +64,8 @@ def explain(error: Exception, command: str) -> int:
 def report_bug(error: Exception, command: str) -> str:
     """Write an error's traceback to a new file, which stays, and return the line that says so.
 
-    The file is in the cache's folder ``bugs``, or in the folder of temporary files where the cache cannot be used.
-    Where no file can be made, the line gives the last place that the error has passed.
+    The file is in the cache's folder ``bugs``. Where none can be made, the line gives the last place that the error has
+    passed.
     """
     from importlib.metadata import version
 
@@ -75,15 +74,11 @@ def report_bug(error: Exception, command: str) -> str:
     )
     text = f"{command}\n{where}\n\n{''.join(traceback.format_exception(error))}"
     try:
-        try:
-            folder = make_user_cache("bugs")
-            file, path = tempfile.mkstemp(prefix="onebasin-", suffix=".txt", dir=folder)
-        except (OSError, OnebasinError):
-            # Not `tempfile.gettempdir()`, which is a folder that ends with this command.
-            file, path = tempfile.mkstemp(prefix="onebasin-bug-", suffix=".txt", dir=_SHARED)
+        folder = make_user_cache("bugs")
+        file, path = tempfile.mkstemp(prefix="onebasin-", suffix=".txt", dir=folder)
         with os.fdopen(file, "w", encoding="utf-8", errors="backslashreplace") as stream:
             stream.write(text)
-    except OSError:
+    except (OSError, OnebasinError):
         last = traceback.extract_tb(error.__traceback__)[-1]
         place = f"{type(error).__name__} at {Path(last.filename).name}:{last.lineno}"
         return f"This is a bug in onebasin ({place}). Please report it with what `--debug` shows."

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from onebasin.base.errors import ArgumentTypeError
 
 from .contracts.method import Method
-from .runs.keywords import LIMIT_MB, made, with_start
+from .runs.keywords import LIMIT_MB, RUNNING, made, with_start
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -125,10 +125,11 @@ def infer(
     >>> posterior["posterior"]["mu"].shape
     (2, 300, 2)
     """
+    how = {name: value for name, value in locals().items() if name in RUNNING and name != "start"}
+    fields = with_start({**fields, "start": start})
     from .methods import method_named
     from .runs.run import run
 
-    fields = with_start({**fields, "start": start})
     start = fields.pop("start")
     if isinstance(method, str):
         method = method_named(method, fields)
@@ -142,17 +143,4 @@ def infer(
         raise ArgumentTypeError(
             f"`{next(iter(fields))}` is given besides {type(method).__name__}(...); give it there."
         )
-    return run(
-        target,
-        method,
-        engine=engine,
-        seed=seed,
-        start=start,
-        adapt_from=adapt_from,
-        checkpoint=checkpoint,
-        client=client,
-        predictive_mb=predictive_mb,
-        symmetry=symmetry,
-        check_symmetry=check_symmetry,
-        progress=progress,
-    )
+    return run(target, method, start=start, **how)

@@ -209,16 +209,8 @@ def convert(value: Any, argument: str = "posterior") -> xr.DataTree:
     """Convert what a sampler has returned to a tree in our words; messages call it `argument`.
 
     That is an `MCMC` of NumPyro that has run, a fit of cmdstanpy, emcee's sampler, a dataset, a mapping of arrays
-    (chain, draw, ...) or of groups of them, a table of pandas with a row a draw, or anything that ArviZ converts.
-
-    Raises
-    ------
-    TypeError
-        If it is nothing of the kind.
-    ValueError
-        If it has not run, names or shapes of its variables do not fit, or a variable holds no numbers.
-    PosteriorFileError
-        If the files of a fit are gone or hold no draws.
+    (chain, draw, ...) or of groups of them, a table of pandas with a row a draw, or anything that ArviZ converts. It is
+    a `TypeError` if it is nothing of the kind, a `ValueError` if it has not run, or a variable holds no numbers.
     """
     try:
         return adopted(_tree_of(value, argument))

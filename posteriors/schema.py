@@ -110,15 +110,8 @@ DATA_SHA256 = "data_sha256"
 LEFT_OUT = "left_out"
 """JSON: group that the posterior could have and has not, and why."""
 OF_A_TARGET = (
-    TARGET,
-    MODEL,
-    SYMMETRY,
-    SYMMETRY_EVIDENCE,
-    SYMMETRY_FOUND,
-    KINDS,
-    PROGRAM,
-    PROGRAM_NAME,
-    DATA_SHA256,
+    *(TARGET, MODEL, SYMMETRY, SYMMETRY_EVIDENCE, SYMMETRY_FOUND),
+    *(KINDS, PROGRAM, PROGRAM_NAME, DATA_SHA256),
 )
 
 # Root attributes: how, where and with what
@@ -166,19 +159,8 @@ STEIN_IDENTITIES = "stein_identities"
 """JSON: how far draws of unadjusted dynamics are from satisfying what draws of the density must."""
 CONVERGED = "converged"
 OF_A_RUN = (
-    COMMAND,
-    CREATED_AT,
-    LEFT_OUT,
-    WALL_TIME,
-    WARMUP_SECONDS,
-    SAMPLING_SECONDS,
-    FIT_START,
-    FIT_GRADIENTS,
-    FIT_LOG_DENSITIES,
-    MAX_TREE_DEPTH,
-    ATTEMPTS,
-    RESTARTS,
-    STEIN_IDENTITIES,
+    *(COMMAND, CREATED_AT, LEFT_OUT, WALL_TIME, WARMUP_SECONDS, SAMPLING_SECONDS, FIT_START),
+    *(FIT_GRADIENTS, FIT_LOG_DENSITIES, MAX_TREE_DEPTH, ATTEMPTS, RESTARTS, STEIN_IDENTITIES),
     CONVERGED,
 )
 
@@ -319,31 +301,17 @@ def network_of(attributes: Attributes) -> BayesianNetwork | None:
     return BayesianNetwork.from_description(text)
 
 
-OLDER = {
-    "lp__": LP,
-    "logp": LP,
-    "model_logp": LP,
-    "divergent": DIVERGING,
-    "divergent__": DIVERGING,
-    "divergence": DIVERGING,
-    "divergences": DIVERGING,
-    "is_divergent": DIVERGING,
-    "treedepth": TREE_DEPTH,
-    "treedepth__": TREE_DEPTH,
-    "depth": TREE_DEPTH,
-    "n_leapfrog": N_STEPS,
-    "n_leapfrog__": N_STEPS,
-    "num_steps": N_STEPS,
-    "num_integration_steps": N_STEPS,
-    "accept_stat": ACCEPTANCE_RATE,
-    "accept_stat__": ACCEPTANCE_RATE,
-    "accept_prob": ACCEPTANCE_RATE,
-    "mean_tree_accept": ACCEPTANCE_RATE,
-    "energy__": ENERGY,
-    "log_weight__": LOG_WEIGHT,
-    "stepsize": STEP_SIZE,
-    "stepsize__": STEP_SIZE,
+_FORMER = {
+    LP: "lp__ logp model_logp",
+    DIVERGING: "divergent divergent__ divergence divergences is_divergent",
+    TREE_DEPTH: "treedepth treedepth__ depth",
+    N_STEPS: "n_leapfrog n_leapfrog__ num_steps num_integration_steps",
+    ACCEPTANCE_RATE: "accept_stat accept_stat__ accept_prob mean_tree_accept",
+    ENERGY: "energy__",
+    LOG_WEIGHT: "log_weight__",
+    STEP_SIZE: "stepsize stepsize__",
 }
+OLDER = {older: word for word, names in _FORMER.items() for older in names.split()}
 """Names that statistics had, have with single samplers, or have in CmdStan's files."""
 
 

@@ -8,7 +8,7 @@ import math
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -160,7 +160,7 @@ class StanLibrary:
         """
         rows, lead = self._rows("points", points, self.dim)
         values = np.empty(len(rows))
-        entry = self.density_entry(propto=propto, jacobian=jacobian)
+        entry = self.entry("density", propto, jacobian)
         self._call("densities", entry, len(rows), rows, values)
         return values.reshape(lead)[()]
 
@@ -185,7 +185,7 @@ class StanLibrary:
         """
         rows, lead = self._rows("points", points, self.dim)
         values, gradients = np.empty(len(rows)), np.empty_like(rows)
-        entry = self.density_entry(propto=propto, jacobian=jacobian)
+        entry = self.entry("density", propto, jacobian)
         self._call("gradients", entry, len(rows), rows, values, gradients)
         return values.reshape(lead)[()], gradients.reshape(*lead, self.dim)
 
@@ -214,7 +214,7 @@ class StanLibrary:
             In the order of `names`; NaN where the program rejects a point.
         """
         rows, lead = self._rows("points", points, self.dim)
-        entry = self.values_entry(include_tp=include_tp, include_gq=include_gq)
+        entry = self.entry("values", include_tp, include_gq)
         out = np.empty((len(rows), entry.values))
         source = generator or (self.generator(self.seed) if include_gq else None)
         random = source and source.handle
@@ -234,7 +234,7 @@ class StanLibrary:
         array, (..., dim)
             Unconstrained; NaN where a value does not satisfy its constraint.
         """
-        entry = self.values_entry()
+        entry = self.entry("values")
         rows, lead = self._rows("values", values, entry.values)
         out = np.empty((len(rows), self.dim))
         self._call("unconstrain", entry, len(rows), rows, out)
@@ -304,48 +304,34 @@ class StanLibrary:
         lead = array.shape[:-1]
         return np.ascontiguousarray(array.reshape(math.prod(lead), length)), lead
 
-    def density_entry(self, *, propto: bool, jacobian: bool) -> Entry:
-        """Return the entry by which compiled code evaluates a log density.
+    def entry(
+        self, kind: Literal["density", "values"], first: bool = False, second: bool = False
+    ) -> Entry:
+        """Return the entry by which compiled code evaluates the log density, or calls `constrain` and `unconstrain`.
 
         Parameters
         ----------
-        propto, jacobian : bool
-            As of `log_density`.
+        kind : {"density", "values"}
+            Which of them.
+        first, second : bool
+            `propto` and `jacobian` of `log_density`, or `include_tp` and `include_gq` of `names`.
 
         Returns
         -------
         Entry
             Valid as long as the library.
         """
-        key = ("density", propto, jacobian)
+        key, interface = (kind, first, second), self._interface
         if key not in self._entries:
-            model, minus, *flags = self._interface.density_handles(self._handle, propto, jacobian)
-            self._entries[key] = self._entry(model, minus, 0, *flags, False, False)
+            if kind == "density":
+                model, minus, *flags = interface.density_handles(self._handle, first, second)
+                flags, count = [*flags, False, False], 0
+            else:
+                model, minus, flags = self._handle, None, [False, False, first, second]
+                count = interface.count(self._handle, first, second)
+            rest = (*flags, interface.lenient, *map(interface.address, FUNCTIONS))
+            self._entries[key] = Entry(model, minus, self.dim, count, *rest)
         return self._entries[key]
-
-    def values_entry(self, *, include_tp: bool = False, include_gq: bool = False) -> Entry:
-        """Return the entry by which compiled code calls `constrain` and `unconstrain`.
-
-        Parameters
-        ----------
-        include_tp, include_gq : bool
-            As of `names`.
-
-        Returns
-        -------
-        Entry
-            Valid as long as the library.
-        """
-        key = ("values", include_tp, include_gq)
-        if key not in self._entries:
-            count = self._interface.count(self._handle, include_tp, include_gq)
-            flags = (False, False, include_tp, include_gq)
-            self._entries[key] = self._entry(self._handle, None, count, *flags)
-        return self._entries[key]
-
-    def _entry(self, model: int, minus: int | None, count: int, *flags: bool) -> Entry:
-        addresses = map(self._interface.address, FUNCTIONS)
-        return Entry(model, minus, self.dim, count, *flags, self._interface.lenient, *addresses)
 
     def _call(self, name: str, entry: Entry, *arguments: Any) -> None:
         """Call a function of `calls.c`; values show rejected points."""

@@ -8,8 +8,6 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from onebasin.base.checks import choose
-
 if TYPE_CHECKING:
     from .lab.study import Study
 
@@ -59,6 +57,8 @@ STUDIES: Mapping[str, StudyEntry] = MappingProxyType(
 
 def find_study(name: str) -> Study:
     """Load a study by name; refuses one that there is not, and lists those that there are."""
+    from onebasin.base.checks import choose  # here: who lists studies loads no NumPy
+
     choose("NAME", name, STUDIES)
     study: Study = import_module(STUDIES[name].module, __package__).STUDY
     return study

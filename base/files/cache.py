@@ -23,12 +23,8 @@ class CacheError(OnebasinError, RuntimeError):
 def user_cache(part: str = "") -> Path:
     """Return the path of a folder of the user's cache, such as ``programs``, or of all of it, whether it exists or not.
 
-    What is there of the cache and the folder is made private to the user, where others could look into it.
-
-    Raises
-    ------
-    CacheError
-        If it, or the whole cache, belongs to another user, or any user may write to it.
+    What is there of the cache and the folder is made private to the user, where others could look into it. It is a
+    `CacheError` if it, or the whole cache, belongs to another user, or any user may write to it.
     """
     top = platformdirs.user_cache_path("onebasin")
     for place in {top, top / part}:

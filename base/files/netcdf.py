@@ -157,13 +157,7 @@ class Sink(io.FileIO):
         return wanted
 
     def close(self) -> None:
-        """Close the file.
-
-        Raises
-        ------
-        OSError
-            The first error that a write met.
-        """
+        """Close the file; the first error that a write met is raised."""
         if self.closed:
             return
         with self._remembering():

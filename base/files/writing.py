@@ -133,14 +133,8 @@ def replacing(path: Path, *, new: bool = False) -> Iterator[Path]:
     the new one. Its permissions are those of any new file. A folder that is replaced is called NAME.old meanwhile.
 
     Yielded is the place to write to: a name in the same folder that is not taken. With `new`, something that has
-    appeared at `path` meanwhile stays, and this one gets another name next to it.
-
-    Raises
-    ------
-    NameTaken
-        If `new` is true and something is there at the end; it says which name this one has got.
-    WriteError
-        If it cannot be written, such as on a full disk; it names the file.
+    appeared at `path` meanwhile stays, and this one gets another name next to it, which a `NameTaken` says. It is a
+    `WriteError`, which names the file, if it cannot be written, such as on a full disk.
     """
     sweep(path.parent)
     part = unfinished(path)

@@ -22,7 +22,7 @@ from pathlib import Path
 from ..errors import RunCancelled
 
 KEPT_BYTES = 256 * 1024
-"""Bytes of a program's output that are kept from its beginning, and from its end."""
+"""Bytes of a program's output that are kept at least from its beginning, and from its end."""
 
 _GUARD = ("/bin/sh", "-c", "trap '' HUP INT TERM; read -r nothing; kill -KILL 0")
 _LOOK_SECONDS = 0.05
@@ -39,7 +39,7 @@ _MEANINGS = {
 class Finished:
     """A program that came to its end: its exit code, negative for a signal that ended it, and what it printed.
 
-    Of more than `2 * KEPT_BYTES` bytes that it printed, on stdout and stderr, the beginning and the end are kept.
+    Of much that it printed, on stdout and stderr, the beginning and the end are kept; see `KEPT_BYTES`.
     """
 
     code: int
@@ -115,40 +115,38 @@ def run_guarded(
 ) -> Finished:
     """Run a program to its end; see `started`.
 
-    It ends, and all that it started, once `cancel` is set, with `RunCancelled`. `watch` is called with whole lines as
-    they are printed, several at a time; a line longer than a pipe's buffer comes in pieces.
+    It ends, and all that it started, once `cancel` is set, with `RunCancelled`. `watch` is called with each line as
+    it is printed; one longer than a pipe's buffer comes in pieces.
     """
-    console, lines = Console(), queue.SimpleQueue[bytes]()
+    lines, head, tail, count = queue.SimpleQueue[bytes](), bytearray(), bytearray(), 0
     with started(command, folder=folder, environment=environment) as process:
         assert process.stdout is not None
         own = os.dup(process.stdout.fileno())  # the block may close the other first
         threading.Thread(target=_read, args=(own, lines), daemon=True).start()
-        for text in _printed(lines, cancel):
-            console.add(text)
+        for line in _printed(lines, cancel):
+            count += len(line)
+            (head if len(head) < KEPT_BYTES else tail).extend(line)
+            if len(tail) > 2 * KEPT_BYTES:
+                del tail[:-KEPT_BYTES]
             if watch:
-                whole = text if text.endswith(b"\n") else text + b"\n"
-                watch(whole.decode(errors="replace"))
+                watch(line.decode(errors="replace").removesuffix("\n") + "\n")
+        left_out = count - len(head) - len(tail)
+        between = f"\n... {left_out} bytes are left out ...\n".encode() if left_out else b""
+        text = (head + between + tail).decode(errors="replace")
         while True:  # a program may close its stdout and go on
             _look(cancel)
             with suppress(subprocess.TimeoutExpired):
-                return Finished(process.wait(_LOOK_SECONDS), console.text())
+                return Finished(process.wait(_LOOK_SECONDS), text)
 
 
 def _printed(lines: queue.SimpleQueue[bytes], cancel: threading.Event | None) -> Iterator[bytes]:
-    """Yield the lines that have come, together, until the program closes its stdout."""
-    ended = False
-    while not ended:
+    """Yield the lines that have come until the program closes its stdout."""
+    while True:
         _look(cancel)
-        text = bytearray()
         with suppress(queue.Empty):
-            line = lines.get(timeout=_LOOK_SECONDS)
-            while line and len(text) < _LONGEST_LINE:
-                text += line
-                line = lines.get_nowait()
-            text += line
-            ended = not line
-        if text:
-            yield bytes(text)
+            if not (line := lines.get(timeout=_LOOK_SECONDS)):
+                return
+            yield line
 
 
 def _look(cancel: threading.Event | None) -> None:
@@ -162,27 +160,3 @@ def _read(pipe: int, lines: queue.SimpleQueue[bytes]) -> None:
         while line := file.readline(_LONGEST_LINE):
             lines.put(line)
     lines.put(b"")
-
-
-class Console:
-    """The beginning and the end of what a program prints, so many bytes of each."""
-
-    def __init__(self, kept: int = KEPT_BYTES) -> None:
-        self._kept = kept
-        self._head, self._tail, self._dropped = bytearray(), bytearray(), 0
-
-    def add(self, piece: bytes) -> None:
-        """Take what comes next."""
-        room = max(0, self._kept - len(self._head))
-        self._head += piece[:room]
-        self._tail += piece[room:]
-        if len(self._tail) > 2 * self._kept:
-            self._dropped += len(self._tail) - self._kept
-            del self._tail[: -self._kept]
-
-    def text(self) -> str:
-        """All of it, or beginning and end with a line between them that says how much is left out."""
-        head, tail = bytes(self._head), bytes(self._tail[-self._kept :])
-        dropped = self._dropped + len(self._tail) - len(tail)
-        between = f"\n... {dropped} bytes are left out ...\n".encode() if dropped else b""
-        return (head + between + tail).decode(errors="replace")

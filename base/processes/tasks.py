@@ -47,44 +47,18 @@ def run_tasks[T](
     retries: int = 1,
     again: tuple[type[Exception], ...] = (TaskDied,),
 ) -> Generator[tuple[str, T | Exception]]:
-    """Run a function on each of several tuples of arguments, and yield what came of each as it ends.
+    """Run a function on each of several tuples of arguments; yield the key and the result of each as it ends.
 
-    Parameters
-    ----------
-    function : callable
-        Runs in another process; what it needs is sent with it.
-    tasks : mapping of str to tuple
-        Keys, and the arguments of each; sent in this order.
-    client : distributed.Client or str, optional
-        The cluster, or the address of its scheduler; by default processes on this machine.
-    what : str
-        The name for the function and its arguments in an error.
-    hear : callable, optional
-        Called with a key and a mapping that the task has given to `tell`, in another thread.
-    say : callable, optional
-        Called with a line of text for the user.
-    after : mapping of str to sequence of str, optional
-        Keys of tasks that must have ended, well or not, before a task begins.
-    at_once : int, optional
-        Tasks that run together on this machine. A cluster runs as many as its workers have threads.
-    cores : int
-        Cores of a task on this machine. On a cluster a task has one, or more if there are fewer tasks than threads.
-    here : bool
-        Run the tasks in this process instead, one after another.
-    retries : int
-        Further tries of a task that one of the errors `again` broke off; a killed process is a `TaskDied`.
+    Tasks are sent in their order to a cluster, `client` or the address of its scheduler, else to processes of this
+    machine; `here` runs them in this process, one after another. A task begins once those that `after` names for it
+    have ended, well or not. On this machine `at_once` run together, with `cores` each; a cluster runs as many as its
+    workers have threads, with one core each, or more if there are fewer tasks than threads.
 
-    Yields
-    ------
-    tuple
-        A key, and the result; of a task that has failed so often, the last error.
-
-    Raises
-    ------
-    TaskError
-        If the cluster cannot be reached, a worker has other versions, or something cannot be sent.
-    Exception
-        Any other error of a task, with all tasks stopped.
+    What a task gives to `tell` goes to `hear`, with its key and in another thread, and lines of text for the user to
+    `say`. A task that one of the errors `again` broke off is tried `retries` times more, and then yields the last
+    error; a killed process is a `TaskDied`. Any other error of a task is raised, with all tasks stopped. A `TaskError`,
+    which calls the function `what`, says that the cluster cannot be reached, a worker has other versions, or something
+    cannot be sent.
     """
 
     def work(key: str, attempt: Callable[[str], T]) -> T | Exception:

@@ -50,10 +50,10 @@ class StanCalls:
     def __init__(self, library: StanLibrary) -> None:
         _register()
         self.library = library
-        values = {d: library.values_entry(include_tp=d, include_gq=d) for d in (False, True)}
+        values = {d: library.entry("values", d, d) for d in (False, True)}
         self.counts = {derived: entry.values for derived, entry in values.items()}
         self._values = {derived: self._kept(entry) for derived, entry in values.items()}
-        self._density = self._kept(library.density_entry(propto=False, jacobian=True))
+        self._density = self._kept(library.entry("density", False, True))
         self.log_density, self.log_density_gradient = self._differentiable()
 
     def constrain(self, point: Point, *, derived: bool) -> Float[Array, "*lead value"]:

@@ -20,13 +20,7 @@ if TYPE_CHECKING:
 
 @settings
 class Dadvi(Method):
-    """Fit a Gaussian by maximising the ELBO of fixed draws; `dadvi` describes the fields.
-
-    Examples
-    --------
-    >>> ob.Dadvi(draws=4000).starts
-    16
-    """
+    """Fit a Gaussian by maximising the ELBO of fixed draws; `dadvi` describes the fields."""
 
     name: ClassVar[str] = "dadvi"
     by_jax: ClassVar[bool] = True

@@ -90,13 +90,7 @@ class Chains(Method):
 
 @settings
 class Nuts(Chains):
-    """Sample with the no-U-turn sampler; `nuts` describes the fields.
-
-    Examples
-    --------
-    >>> ob.Nuts(draws=500, target_acceptance=0.95).max_tree_depth
-    10
-    """
+    """Sample with the no-U-turn sampler; `nuts` describes the fields."""
 
     name: ClassVar[str] = "nuts"
 
@@ -217,13 +211,7 @@ def nuts(
 
 @settings
 class Hmc(Chains):
-    """Sample with static HMC; `hmc` describes the fields.
-
-    Examples
-    --------
-    >>> ob.Hmc(trajectory_length=3.0).chains
-    4
-    """
+    """Sample with static HMC; `hmc` describes the fields."""
 
     name: ClassVar[str] = "hmc"
     engines: ClassVar = {name: place for name, place in Chains.engines.items() if name != "stanli"}

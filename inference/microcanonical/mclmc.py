@@ -32,13 +32,7 @@ _WHERE = "onebasin.inference.microcanonical.runner:MclmcRunner"
 
 @settings
 class Mclmc(Method):
-    """Sample by microcanonical Langevin Monte Carlo; `mclmc` describes the fields.
-
-    Examples
-    --------
-    >>> ob.Mclmc(adjusted=True).target_acceptance
-    0.9
-    """
+    """Sample by microcanonical Langevin Monte Carlo; `mclmc` describes the fields."""
 
     name: ClassVar[str] = "mclmc"
     resumes: ClassVar[bool] = True

@@ -30,13 +30,7 @@ class OptimumSearch(Method):
 
 @settings
 class Optimize(OptimumSearch):
-    """Find an optimum; `optimize` describes the fields.
-
-    Examples
-    --------
-    >>> ob.Optimize(jacobian=True).starts
-    4
-    """
+    """Find an optimum; `optimize` describes the fields."""
 
     name: ClassVar[str] = "optimize"
     gives_posterior: ClassVar[bool] = False
@@ -114,13 +108,7 @@ def optimize(
 
 @settings
 class Laplace(OptimumSearch):
-    """Fit Laplace's approximation; `laplace` describes the fields.
-
-    Examples
-    --------
-    >>> ob.Laplace(draws=4000).iterations
-    2000
-    """
+    """Fit Laplace's approximation; `laplace` describes the fields."""
 
     name: ClassVar[str] = "laplace"
     engines: ClassVar = {

@@ -20,13 +20,7 @@ if TYPE_CHECKING:
 
 @settings
 class Pathfinder(Method):
-    """Run Pathfinder (Zhang et al. 2022), with Stan's defaults; `pathfinder` describes the fields.
-
-    Examples
-    --------
-    >>> ob.Pathfinder(paths=8).elbo_samples
-    25
-    """
+    """Run Pathfinder (Zhang et al. 2022), with Stan's defaults; `pathfinder` describes the fields."""
 
     name: ClassVar[str] = "pathfinder"
     engines: ClassVar = {

@@ -23,13 +23,7 @@ _WHERE = "onebasin.inference.modes.by_mode:sampled"
 
 @settings
 class Modes(Method):
-    """Sample mode by mode; `sample_modes` describes the fields.
-
-    Examples
-    --------
-    >>> ob.Modes(starts=100).most
-    8
-    """
+    """Sample mode by mode; `sample_modes` describes the fields."""
 
     name: ClassVar[str] = "modes"
     by_jax: ClassVar[bool] = True

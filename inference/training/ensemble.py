@@ -79,13 +79,7 @@ def check_batches(target: Target, batch_size: int | None) -> None:
 
 @settings
 class Ensemble(Train, Method):
-    """Train a deep ensemble; `ensemble` describes the fields.
-
-    Examples
-    --------
-    >>> ob.networks.Ensemble(members=5).epochs
-    1000
-    """
+    """Train a deep ensemble; `ensemble` describes the fields."""
 
     name: ClassVar[str] = "ensemble"
     gives_posterior: ClassVar[bool] = False

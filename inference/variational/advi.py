@@ -20,13 +20,7 @@ if TYPE_CHECKING:
 
 @settings
 class Advi(Method):
-    """Fit a Gaussian by automatic differentiation variational inference; `advi` describes the fields.
-
-    Examples
-    --------
-    >>> ob.Advi(iterations=20_000).draws
-    1000
-    """
+    """Fit a Gaussian by automatic differentiation variational inference; `advi` describes the fields."""
 
     name: ClassVar[str] = "advi"
     engines: ClassVar = {

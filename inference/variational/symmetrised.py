@@ -21,13 +21,7 @@ if TYPE_CHECKING:
 
 @settings
 class Symmetrised(Method):
-    """Fit a Gaussian whose average over the symmetry approximates the posterior; `symmetrised_vi` describes the fields.
-
-    Examples
-    --------
-    >>> ob.Symmetrised(fits=4, steps=5000).samples
-    8
-    """
+    """Fit a Gaussian whose average over the symmetry is near the posterior; `symmetrised_vi` describes the fields."""
 
     name: ClassVar[str] = "symmetrised"
     engines: ClassVar = dict.fromkeys(

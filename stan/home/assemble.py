@@ -204,18 +204,14 @@ class _Order:
 
 
 def assemble(
-    *,
-    jobs: int | None = None,
-    threads: bool = False,
-    force: bool = False,
-    progress: Progress | None = None,
+    *, jobs: int | None = None, force: bool = False, progress: Progress | None = None
 ) -> Home:
     """Build a CmdStan home in the user's cache for onebasin, or return the one that is there.
 
-    As many compilers as `jobs` run at once, by default as cores and memory allow. With `threads` the driver for
-    programs with ``STAN_THREADS`` is built as well, which otherwise happens when the first such program is compiled;
-    with `force` all is built again. `progress` is called with the name of each stage. It is a `HomeBuildError` if a
-    tool is missing, the cache cannot be written, or a compilation failed.
+    As many compilers as `jobs` run at once, by default as cores and memory allow; with `force` all is built again. The
+    driver for programs with ``STAN_THREADS`` is built when the first such program is compiled. `progress` is called
+    with the name of each stage. It is a `HomeBuildError` if a tool is missing, the cache cannot be written, or a
+    compilation failed.
     """
     report = progress or (lambda stage: None)
     if jobs is not None and jobs < 1:
@@ -237,8 +233,6 @@ def assemble(
             _sweep(target)
             if force or not is_complete(target):
                 _replace(target, order)
-            if threads:
-                _make(target, order, target, "STAN_THREADS=TRUE")
     except OSError as error:
         if error.errno == errno.ENOSPC:
             raise HomeBuildError(
@@ -308,19 +302,14 @@ def _build(partial: Path, target: Path, order: _Order) -> None:
     }.items():
         text = text.replace(word, value)
     makefile.write_text(text)
-    _make(partial, order, target)
+    command = [order.toolchain.make, f"-j{order.jobs}", "build"]
+    run_make(command, partial, target.with_name(f"{target.name}.log"), order.report)
     facts = {
         "toolchain": vars(order.toolchain),
         "httpstan": wheel.version,
         "stan": wheel.stan_version,
     }
     (partial / MARKER).write_text(json.dumps(facts, indent=2) + "\n")
-
-
-def _make(folder: Path, order: _Order, target: Path, *variables: str) -> None:
-    """Run `make build`, with its log next to the home."""
-    command = [order.toolchain.make, f"-j{order.jobs}", *variables, "build"]
-    run_make(command, folder, target.with_name(f"{target.name}.log"), order.report)
 
 
 def _link_or_copy(source: str | Path, destination: str | Path) -> None:

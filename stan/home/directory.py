@@ -97,17 +97,9 @@ def building_lock(made: Path, report: Progress | None = None) -> Iterator[None]:
         lock.release()
 
 
-_WITHHELD = frozenset(
-    [
-        "MAKEFLAGS",
-        "MFLAGS",
-        "GNUMAKEFLAGS",
-        "MAKELEVEL",
-        "MAKEFILES",
-        "MAKEOVERRIDES",
-        "STANCFLAGS",
-        "USER_HEADER",
-    ]
+_WITHHELD = (
+    *("MAKEFLAGS", "MFLAGS", "GNUMAKEFLAGS", "MAKELEVEL", "MAKEFILES", "MAKEOVERRIDES"),
+    *("STANCFLAGS", "USER_HEADER"),
 )
 _DECIDING = (
     *("CXX", "CXXFLAGS", "CPPFLAGS", "LDFLAGS", "LDLIBS", "O", "PRECOMPILED_HEADERS"),

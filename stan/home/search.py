@@ -59,14 +59,8 @@ def existing_cmdstan() -> Home | None:
 def find_cmdstan(*, build: bool = True, progress: Progress | None = None) -> Home:
     """Find a CmdStan directory, or assemble one (minutes, once a machine), unless not to `build`.
 
-    `progress` is called with the name of each stage of the assembly.
-
-    Raises
-    ------
-    CmdStanNotFound
-        None is found and ``build`` is false, or ``CMDSTAN`` is wrong.
-    HomeBuildError
-        The assembly failed.
+    `progress` is called with the name of each stage of the assembly. It is `CmdStanNotFound` if none is found and none
+    is to be built, or ``CMDSTAN`` is wrong, and a `HomeBuildError` if the assembly failed.
     """
     found = existing_cmdstan()
     if found is not None:

@@ -119,12 +119,8 @@ LOG = ctypes.CFUNCTYPE(None, ctypes.c_int32, c_char_p, c_void_p)
 _POINTERS = ("stanli_model_new_with_opts", "stanli_stan_to_mir_with_opts", "bs_model_construct")
 _COUNTS = ("stanli_n_unconstrained", "stanli_n_constrained", "stanli_wa_n_columns")
 _WORDS = (
-    "stanli_build_id",
-    "stanli_constrained_name",
-    "stanli_wa_column_name",
-    "stanli_sampler_column_name",
-    "stanli_warnings",
-    "bs_param_names",
+    *("stanli_build_id", "stanli_constrained_name", "stanli_wa_column_name"),
+    *("stanli_sampler_column_name", "stanli_warnings", "bs_param_names"),
 )
 
 

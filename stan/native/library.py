@@ -32,13 +32,8 @@ SUMS = BUILT / "SHA256SUMS"
 FLAGS = ("-O2", "-shared", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off", "-fno-math-errno")
 """For every compiler. Without contraction, all platforms round in the same places."""
 FUNCTIONS = (
-    "bs_log_density",
-    "bs_log_density_gradient",
-    "bs_param_constrain",
-    "bs_param_unconstrain",
-    "bs_rng_construct",
-    "bs_rng_destruct",
-    "bs_free_error_msg",
+    *("bs_log_density", "bs_log_density_gradient", "bs_param_constrain", "bs_param_unconstrain"),
+    *("bs_rng_construct", "bs_rng_destruct", "bs_free_error_msg"),
 )
 """The functions of a Stan library that an entry points to, in its order."""
 _SYSTEMS = {"Linux": ("linux", "so"), "Darwin": ("macos", "dylib"), "Windows": ("windows", "dll")}
@@ -50,13 +45,8 @@ class Entry(ctypes.Structure):
     _fields_ = (
         ("model", c_void_p),
         ("minus", c_void_p),
-        ("size", c_int64),
-        ("values", c_int64),
-        ("propto", c_int64),
-        ("jacobian", c_int64),
-        ("transformed", c_int64),
-        ("generated", c_int64),
-        ("lenient", c_int64),
+        *((name, c_int64) for name in ("size", "values", "propto", "jacobian")),
+        *((name, c_int64) for name in ("transformed", "generated", "lenient")),
         *((name, c_void_p) for name in FUNCTIONS),
     )
 

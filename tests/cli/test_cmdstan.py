@@ -46,5 +46,3 @@ def test_build_says_where_it_is_and_builds_once(onebasin, calls):
     assert len(calls.read_text().splitlines()) == count
     onebasin("cmdstan", "build", "--force")
     assert len(calls.read_text().splitlines()) == 2 * count
-    assert onebasin("cmdstan", "build", "--threads").code == 0
-    assert (assembled_path() / "build" / "threads" / "engines.o").exists()

@@ -24,15 +24,10 @@ class Seen(ProgressBars):
 
     def add(self, description: str, total: int, *, timed: bool = True) -> int:
         self.told.append((0, description))
-        return 0
+        return super().add(description, total, timed=timed)
 
     def move(self, bar: int, completed: int, description: str | None = None) -> None:
         self.told.append((completed, description))
-
-    @property
-    def left(self) -> str:
-        """What the bar of all chains said last."""
-        return [text for _, text in self.told if text and "chains" in text][-1]
 
     def note(self, message: str) -> None:
         self.noted.append(message)
@@ -90,25 +85,6 @@ def test_a_program_whose_draws_reach_no_file_is_stopped(tmp_path):
         watch(f"Iteration: {iteration + waiting + 1} / 99999 (Sampling)\n")
 
 
-def test_several_chains_have_a_bar_together_which_says_what_is_left(monkeypatch):
-    """Iterations that a chain has kept from before cost nothing."""
-    now = _clock(monkeypatch)
-    seen = Seen()
-    seen.expect(chains=2, warmup=100, draws=300)
-    first = seen.chain(0, warmup=100, draws=300)
-    now[0] += 10.0
-    first.show(100)
-    assert seen.left == "2 chains, about 70 s left"
-    second = seen.chain(1, warmup=100, draws=300, done=200)
-    now[0] += 10.0
-    second.show(300)
-    assert seen.left == "2 chains, about 40 s left"
-    first.show(400)
-    second.show(400)
-    assert seen.told[0] == (0, "2 chains")
-    assert seen.told[-2:] == [(800, "2 chains"), (400, "chain 1 sampling")]
-
-
 @pytest.mark.parametrize(
     ("environment", "terminal", "moves"),
     [
@@ -133,7 +109,7 @@ def test_long_runs_write_few_lines_where_no_bar_moves(monkeypatch, seconds, line
         now[0] += seconds
         bar.show(done)
     assert len(seen.noted) == lines
-    said = "1 chain: 1,000 of 2,000 iterations after 60 min, about 60 min left"
+    said = "1 chain: 1,000 of 2,000 iterations after 60 min"
     assert not lines or seen.noted[4] == said
 
 

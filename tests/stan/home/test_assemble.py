@@ -133,21 +133,10 @@ def test_assemble_says_that_it_waits_for_another_process(fake_compiler):
     assert stages[:2] == [waits, "linking Stan's headers"]
 
 
-def test_threads_adds_a_driver_to_the_home_that_is_there(fake_compiler):
-    calls = fake_compiler()
-    assemble()
-    before = calls.read_text()
-    assemble(threads=True)
-    added = calls.read_text().removeprefix(before).splitlines()
-    assert added
-    assert all("-DSTAN_THREADS" in call for call in added if " -c " in call or "c++-header" in call)
-    assert (assembled_path() / "build" / "threads" / "engines.o").exists()
-
-
 # The cache
 
 
-def test_every_compiler_has_a_home_and_remove_can_spare_the_current_one(fake_compiler):
+def test_every_compiler_has_a_home(fake_compiler):
     fake_compiler("1.0.0")
     old = assemble()
     fake_compiler("2.0.0")
