@@ -123,12 +123,7 @@ def test_only_the_components_that_change_places_are_exchanged_where_the_density_
     assert (found.verdict, found.exchangeable) == ("aligned", ("mu[0]~mu[2]",))
     sides = [align(tree, **each).posterior["posterior"]["mu"].values for each in (given, {})]
     assert np.array_equal(*sides)
-    alone = diagnose(tree)
-    (_, _, remedy), *_ = alone.judgement.steps
-    assert alone.exchangeable == ("mu",)
-    assert '`symmetry="mu[0]~mu[2]"`' in remedy
-    assert align(tree).caveat.count("`mu[0]~mu[2]`") == 1
-    assert "alike" not in align(tree, **given).caveat
+    assert diagnose(tree).exchangeable == ("mu",)
 
 
 @pytest.mark.parametrize("what", ["lp", "mu"])
