@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-    from onebasin.base.card import Card
+    from onebasin.base.card import Card, Shown
     from onebasin.base.table import Table
 
 _NAME, _FRAME = 32, 2
@@ -178,10 +178,11 @@ def write_rows(rows: Sequence[tuple[str, str, str]]) -> None:
         _write(line, indent=widest + 3)
 
 
-def write_card(card: Card, *, left_out: Sequence[str] = ()) -> None:
-    """Write a card to stdout; see `write_table`."""
-    from onebasin.base.card import FactList, Words
+def write_card(card: Card | Shown, *, left_out: Sequence[str] = ()) -> None:
+    """Write a card, or that of an object, to stdout; see `write_table`."""
+    from onebasin.base.card import Card, FactList, Words
 
+    card = card if isinstance(card, Card) else card._card()
     _write_heading(card.heading, card.flag)
     for part in card.parts:
         if isinstance(part, Words):
