@@ -83,7 +83,7 @@ def calibrate(
     prepare_jax()
     quieten_stan()
     from onebasin.inference.calibration.calibrate import calibrate as run
-    from onebasin.inference.calibration.inferring import method_of
+    from onebasin.inference.calibration.compiled import method_of
 
     settings = method_of(method)
     typed = {"chains": chains, "warmup": warmup, "draws": draws}
@@ -139,9 +139,8 @@ def _family(
     """The family that the words say; modules of the user's can be imported meanwhile."""
     from onebasin.analysis.alignment.align import aligned_quantity
     from onebasin.base.jsonable import read_json_file
-    from onebasin.inference.calibration.family import Family
-    from onebasin.inference.calibration.simulated import simulated
-    from onebasin.models.numpyro_file import loaded, model_file_in
+    from onebasin.inference.calibration.family import Family, simulated
+    from onebasin.models.numpyro_target import loaded, model_file_in
 
     symmetry = inputs.symmetry(exchangeable)
     with ExitStack() as files:

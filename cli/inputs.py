@@ -212,7 +212,7 @@ def opened(
 
     `roles` are those of a Stan program's quantities, see `stan_program`.
     """
-    from onebasin.models.numpyro_file import loaded, model_file_in
+    from onebasin.models.numpyro_target import loaded, model_file_in
 
     file = model_file_in(program)
     if file is None:
@@ -231,7 +231,7 @@ def model(program: Path | None, data: Path | None, files: ExitStack) -> Any:
 
     A function's file can be run as long as `files` are open.
     """
-    from onebasin.models.numpyro_file import loaded, model_file_in
+    from onebasin.models.numpyro_target import loaded, model_file_in
 
     if program is not None and data is not None:
         return files.enter_context(opened(program, data))

@@ -90,7 +90,7 @@ def sample(
     prepare_jax_if_used()
     quieten_stan()
     from onebasin.analysis.diagnostics.diagnose import diagnose
-    from onebasin.models.numpyro_file import model_file_in
+    from onebasin.models.numpyro_target import model_file_in
     from onebasin.posteriors.view import as_view
 
     from . import sampling

@@ -14,7 +14,7 @@ from onebasin import inference
 from onebasin.base.errors import NameTaken, StudyError, WriteError, check_seed
 from onebasin.inference.contracts.method import Method
 from onebasin.inference.runs.keywords import LIMIT_MB
-from onebasin.models.numpyro_file import ModelFile, model_file_in
+from onebasin.models.numpyro_target import ModelFile, model_file_in
 from onebasin.posteriors import schema
 
 from . import inputs

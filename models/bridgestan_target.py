@@ -14,8 +14,7 @@ import numpy as np
 
 from .stated import stated_by
 
-UNCONSTRAINED = "unconstrained"
-"""Name of the parameter."""
+UNCONSTRAINED = "unconstrained"  # Name of the parameter.
 
 
 def definition_of(model: Any) -> Callable[[], None]:

@@ -1,18 +1,36 @@
-"""A NumPyro model with its arguments as a target."""
+"""A NumPyro model with its arguments as a target.
+
+A NumPyro model in a Python file, by the words `FILE.py:NAME`.
+
+The file is code of whoever runs the command and is run as `python FILE.py` would run it, but for `__name__`: modules
+next to it can be imported. What it raises, as it is imported or later as the model runs, is said with the place in the
+file where it came from.
+"""
 
 from __future__ import annotations
 
+import importlib.util
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+import sys
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
+from functools import partial, wraps
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from onebasin.base.checks import check_path, checks_arguments
-from onebasin.base.errors import ArgumentTypeError, ModelDataError
+from onebasin.base.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    ModelDataError,
+    OnebasinError,
+    StudyError,
+)
 from onebasin.base.jsonable import read_json_file
 
 from .symmetry.blocks import Symmetry
@@ -135,3 +153,127 @@ def _check_arguments(model: Callable[..., Any], name: str, data: Mapping[str, An
         raise ModelDataError(
             f"`data` holds {', '.join(map(str, unknown))}, which is no argument of the model {name}; {takes}."
         )
+
+
+_LONGEST = 300
+_NUMPYROS_OWN = (OnebasinError, AssertionError)
+"""Errors of a model for which its caller has its own message."""
+_OF_ARGUMENTS = (ArgumentError, ArgumentTypeError)
+"""Errors of functions that the file calls: the message needs the place in the file."""
+
+
+class ModelFailed(OnebasinError, RuntimeError):
+    """A user's file or model that raised an error; the message says where and what."""
+
+
+@dataclass(frozen=True)
+class ModelFile:
+    """The location of a model."""
+
+    path: Path  # The Python file.
+    name: str  # Of the function.
+
+    @property
+    def spelt(self) -> str:
+        """The location as written on the command line."""
+        return f"{self.path}:{self.name}" if self.name else str(self.path)
+
+
+def model_file_in(word: str | Path) -> ModelFile | None:
+    """Read the words of a model; None where they are of none, such as a Stan program's."""
+    text = str(word)
+    path, colon, name = text.rpartition(":")
+    if colon and path.endswith(".py"):
+        return ModelFile(Path(path), name)
+    return ModelFile(Path(text), "") if text.endswith(".py") else None
+
+
+@contextmanager
+def loaded(file: ModelFile) -> Iterator[Callable[..., Any]]:
+    """Run a file and hand out the function in it; modules next to the file can be imported meanwhile.
+
+    It is a `StudyError` if there is no such file or function in it, and `ModelFailed` if the file or the model raises
+    an error.
+    """
+    if not file.path.is_file():
+        raise StudyError(f"`{file.spelt}` names no Python file: {file.path} does not exist.")
+    folder = str(file.path.resolve().parent)
+    sys.path.insert(0, folder)
+    try:
+        yield _saying_where(_function(_run(file), file), file)
+    finally:
+        if folder in sys.path:
+            sys.path.remove(folder)
+
+
+def _run(file: ModelFile) -> ModuleType:
+    path = file.path.resolve()
+    spec = importlib.util.spec_from_file_location(f"onebasin_user_{path.stem}", path)
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[module.__name__] = module  # dataclasses and pickles in it look there
+    try:
+        # Not `exec_module`: the bytecode that it keeps is taken for a file edited within a second to the same size.
+        code = compile(path.read_bytes(), str(path), "exec", dont_inherit=True)
+        exec(code, vars(module))
+    except SystemExit as error:
+        raise ModelFailed(
+            f"`{file.spelt}` ends the process as it is imported (exit code {error.code}); put what is no model under "
+            "`if __name__ == '__main__':`."
+        ) from error
+    except Exception as error:
+        raise ModelFailed(
+            f"`{file.spelt}` fails as it is imported: {_where(error, path)}"
+        ) from error
+    return module
+
+
+def _function(module: ModuleType, file: ModelFile) -> Callable[..., Any]:
+    models = [
+        name
+        for name, value in vars(module).items()
+        if callable(value) and getattr(value, "__module__", "") == module.__name__
+    ]
+    there = f"it has {', '.join(models)}" if models else "it has none"
+    if not file.name:
+        raise StudyError(
+            f"`{file.spelt}` is a file of functions: name the one that states the model, as in "
+            f"{file.path.name}:{models[0] if models else 'model'}; {there}."
+        )
+    model = getattr(module, file.name, None)
+    if not callable(model):
+        raise StudyError(
+            f"`{file.spelt}` names {file.name}, which is no function of {file.path.name}; {there}."
+        )
+    return model
+
+
+def _saying_where(model: Callable[..., Any], file: ModelFile) -> Callable[..., Any]:
+    """The model, whose errors say where in the user's file they came from."""
+    path = file.path.resolve()
+
+    @wraps(model)
+    def saying_where(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return model(*args, **kwargs)
+        except Exception as error:
+            if isinstance(error, _NUMPYROS_OWN) and not isinstance(error, _OF_ARGUMENTS):
+                raise
+            raise ModelFailed(f"`{file.spelt}` fails: {_where(error, path)}") from error
+
+    return saying_where
+
+
+def _where(error: Exception, path: Path) -> str:
+    """The last place in the user's file, or one next to it, that an error passed, and the error's first line."""
+    if isinstance(error, SyntaxError):
+        place = f"{Path(error.filename or path).name}:{error.lineno}"
+    else:
+        frames = traceback.extract_tb(error.__traceback__)
+        ours = [f for f in frames if Path(f.filename).parent == path.parent]
+        place = f"{Path(ours[-1].filename).name}:{ours[-1].lineno}" if ours else path.name
+    said = str(error).strip().partition("\n")[0]
+    words = f"{type(error).__name__}: {said}" if said else type(error).__name__
+    if len(words) > _LONGEST:
+        words = f"{words[:_LONGEST]}..."
+    return f"{place}: {words.removesuffix('.')}."

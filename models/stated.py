@@ -10,8 +10,7 @@ import numpy as np
 from onebasin.base.errors import ArgumentError
 from onebasin.base.precision import precision
 
-Site = tuple[Any, tuple[int, ...]]
-"""A constraint of NumPyro, and the shape of the value."""
+Site = tuple[Any, tuple[int, ...]]  # A constraint of NumPyro, and the shape of the value.
 
 
 def stated_by(

@@ -19,8 +19,7 @@ from .symmetry.group import in_words
 
 _ENGINES = {"numpyro": "NumPyro", "stan": "Stan"}
 
-Named = tuple[tuple[str, ...], np.ndarray]
-"""Names of an array's axes, and the array."""
+Named = tuple[tuple[str, ...], np.ndarray]  # Names of an array's axes, and the array.
 
 
 @dataclass(frozen=True, repr=False)
@@ -60,8 +59,7 @@ class Target(Shown):
     'normal'
     """
 
-    is_network: ClassVar[bool] = False
-    """True if it is a `NetworkTarget`, whose class loads JAX."""
+    is_network: ClassVar[bool] = False  # True if it is a `NetworkTarget`, whose class loads JAX.
 
     name: str
     _: KW_ONLY

@@ -25,7 +25,7 @@ from onebasin.inference.runs.posterior import build
 from onebasin.models import Symmetry, Target
 from onebasin.models.symmetry import words
 from onebasin.models.symmetry.blocks import Block, axes_of, discrete, equal_modes
-from onebasin.models.symmetry.canonical import canonical, ordered_by
+from onebasin.models.symmetry.closest import canonical, ordered_by
 from onebasin.models.symmetry.elements import Permuted, Swapped
 from onebasin.models.symmetry.group import Group
 from onebasin.models.symmetry.plain import plain_view

@@ -50,8 +50,7 @@ from .problems import PROBLEMS, Problem
 
 DRAWS = 1000
 """Draws kept of each of ten chains, 10,000 in all; and draws of all chains in the file of the package."""
-NUM_DRAWS, RHAT, LAG1, EFMI, MIN_CHAINS = 10_000, 1.01, 0.05, 0.2, 4
-"""posteriordb's criteria."""
+NUM_DRAWS, RHAT, LAG1, EFMI, MIN_CHAINS = 10_000, 1.01, 0.05, 0.2, 4  # posteriordb's criteria.
 BY_THINNING = ("ess_within_bounds", "abs_mean_lag1_ac_below_0_05", "r_hat_below_1_01")
 """Checks that more thinning can fix."""
 

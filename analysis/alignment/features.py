@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from onebasin.models.networks.bayesian import BayesianNetwork
 
 
-from onebasin.models.symmetry.varimax import (
+from onebasin.models.symmetry.rotation import (
     Curvature,
     Loadings,
     Rotations,

@@ -293,7 +293,10 @@ class TwoSample(NamedTuple):
 
 
 def two_sample(a: Sample, b: Other, *, permutations: int = 499, seed: int = 0) -> TwoSample:
-    """Compare two samples of independent draws (draw, param) by their energy distance and permutations."""
+    """Compare two samples of independent draws (draw, param) by their energy distance, with a p-value.
+
+    A draw's distance from itself is left out of the means.
+    """
     a, b = _checked(a, b)
     pairs, unit = _distances(np.concatenate([a, b]))
     labels = np.zeros((1, len(pairs)))
@@ -310,18 +313,6 @@ def two_sample(a: Sample, b: Other, *, permutations: int = 499, seed: int = 0) -
         np.put_along_axis(labels, chosen, 1.0, axis=1)
         as_large += int((_energies(pairs, labels) >= least).sum())
     return TwoSample(unit * observed, as_large / (permutations + 1))
-
-
-def energy_distance(a: Sample, b: Other) -> float:
-    """Return the squared energy distance of two samples (draw, param).
-
-    It is without bias: a draw's distance from itself is left out of the means.
-    """
-    a, b = _checked(a, b)
-    pairs, unit = _distances(np.concatenate([a, b]))
-    within = [pairs[: len(a), : len(a)], pairs[len(a) :, len(a) :]]
-    inside = sum(block.sum() / (len(block) * (len(block) - 1)) for block in within)
-    return unit * float(2 * pairs[: len(a), len(a) :].mean() - inside)
 
 
 def _checked(a: Sample, b: Other) -> tuple[Sample, Other]:

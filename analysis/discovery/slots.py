@@ -14,7 +14,7 @@ from itertools import combinations
 import numpy as np
 from jaxtyping import Float, Int, Num
 
-from onebasin.models.symmetry.arrays import complement, negate, scale, take
+from onebasin.models.symmetry.elements import complement, negate, scale, take
 
 DIRECTIONS = 8
 """Features kept of a slot: more of them hold mostly what all components have in common."""

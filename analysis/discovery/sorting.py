@@ -24,7 +24,7 @@ from operator import itemgetter
 import numpy as np
 from jaxtyping import Bool, Float
 
-from onebasin.models.symmetry.varimax import nearest_rotation
+from onebasin.models.symmetry.rotation import nearest_rotation
 
 from .slots import Features, Lens, Permutations, Signs, Slot, Values
 

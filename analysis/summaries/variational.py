@@ -12,7 +12,6 @@ else (of Stan's ADVI, which normalises no `log_q`) the last evaluation, whose er
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -21,7 +20,7 @@ import pandas as pd
 import xarray as xr
 from jaxtyping import Float
 
-from onebasin.base.card import Card, Part, Shown, Words, measured, number
+from onebasin.base.card import Card, Part, Shown, Words, measured
 from onebasin.base.errors import ArgumentError
 from onebasin.base.table import Flag, frame_table
 from onebasin.posteriors import schema
@@ -148,17 +147,32 @@ _BOUNDS = (
     "symmetrised_elbo_lower",
     "symmetrised_elbo_upper",
 )
-_FAMILIES = {"meanfield": "mean-field Gaussian", "fullrank": "full-rank Gaussian"}
-
 
 State = Literal["converged", "level", "rising", "unfinished", "failed"]
-_HEADINGS: dict[State, tuple[str, Flag]] = {
-    "converged": ("converged", "good"),
-    "level": ("levelled off", "good"),
-    "rising": ("still rising", "warn"),
-    "unfinished": ("not converged", "warn"),
-    "failed": ("failed", "bad"),
+_SAID: dict[State, tuple[str, Flag, str]] = {
+    "converged": ("converged", "good", "The stopping rule was met."),
+    "level": (
+        "levelled off",
+        "good",
+        f"The stopping rule was not met, but the ELBO has levelled off within the last {LAST} evaluations.",
+    ),
+    "rising": (
+        "still rising",
+        "warn",
+        "The ELBO was still rising at the end: allow more steps, or a smaller tolerance.",
+    ),
+    "unfinished": (
+        "not converged",
+        "warn",
+        "The stopping rule was not met: allow more steps, or look at the trace.",
+    ),
+    "failed": (
+        "failed",
+        "bad",
+        "An ELBO is not finite: the fit has failed; use a smaller step size, or another start.",
+    ),
 }
+"""Heading, flag and sentence of a state."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -167,8 +181,6 @@ class Elbo(Shown):
 
     Attributes
     ----------
-    method, family : str
-        What was fitted, and by what.
     table : DataFrame
         A row a fit: `elbo` and its Monte Carlo error `elbo_mcse` in nats (NaN where it is unknown); `converged`,
         whether the stopping rule was met; `rise` and `rise_mcse`, by how much the later half of the last ten
@@ -178,19 +190,11 @@ class Elbo(Shown):
         Steps done at each evaluation.
     trace : array (fit, evaluation)
         What was maximised, in nats: the ELBO, or the symmetrised one. A noisy estimate each.
-    steps : int or None
-        Most steps that were allowed.
-    log_group_order : float or None
-        Most that the symmetry can gain, in nats.
     """
 
-    method: str
-    family: str
     table: pd.DataFrame
     iteration: Float[np.ndarray, " evaluation"]
     trace: Float[np.ndarray, "fit evaluation"]
-    steps: int | None = None
-    log_group_order: float | None = None
 
     @property
     def is_symmetrised(self) -> bool:
@@ -239,70 +243,30 @@ class Elbo(Shown):
     @property
     def sentences(self) -> tuple[str, ...]:
         """The meaning of the numbers, in sentences."""
-        return tuple(self._sentences())
+        state = _SAID[self.state][2]
+        if self.state == "failed":
+            return (state,)
+        what = "symmetrised ELBO" if self.is_symmetrised else "ELBO"
+        best = f" of the best of {len(self.table)} fits (fit {self.best})" * (len(self.table) > 1)
+        value = measured(self.value, self.mcse)
+        return (
+            f"The {what}{best} is {value}, a lower bound of the log evidence.",
+            state,
+            "ELBOs rank fits of one model to one data set; how far a fit is from the posterior they do not tell: "
+            "`ob.diagnose` does, by k-hat.",
+        )
 
     @property
     def _lower(self) -> pd.Series:
         return self.table["symmetrised_elbo_lower" if self.is_symmetrised else "elbo"]
 
-    def _sentences(self) -> Iterator[str]:
-        if self.state == "failed":
-            yield "An ELBO is not finite: the fit has failed; use a smaller step size, or another start."
-            return
-        what = "symmetrised ELBO" if self.is_symmetrised else "ELBO"
-        several = (
-            f" the best of {len(self.table)} fits (fit {self.best})," if len(self.table) > 1 else ""
-        )
-        yield (
-            f"The {what} of a {self.family} is {measured(self.value, self.mcse)},{several} a lower bound of the log "
-            "evidence."
-        )
-        yield self._convergence()
-        if self.is_symmetrised:
-            yield self._gain()
-        yield (
-            "ELBOs rank fits of one model to one data set; how far a fit is from the posterior they do not tell: "
-            "`ob.diagnose` does, by k-hat."
-        )
-
-    def _convergence(self) -> str:
-        done, state = int(self.iteration[-1]), self.state
-        most = f" of {self.steps:,}" if self.steps is not None and self.steps > done else ""
-        met = f"The stopping rule was met after {done:,}{most} steps"
-        if not self.converged:
-            fits = len(self.table)
-            few = "" if fits == 1 else f" by {int((~self.table['converged']).sum())} of {fits} fits"
-            met = f"The stopping rule was not met{few} within {done:,} steps"
-        worst = self.table.loc[self.table["rise"].fillna(-np.inf).idxmax()]
-        rise = (
-            f"by {measured(worst['rise'], worst['rise_mcse'])} within the last {LAST} evaluations"
-        )
-        if state == "rising":
-            return f"{met}, and the ELBO was still rising, {rise}: allow more steps, or a smaller tolerance."
-        if state == "level":
-            return f"{met}, but the ELBO has levelled off: it changed {rise}."
-        return f"{met}." if state == "converged" else f"{met}: allow more, or look at the trace."
-
-    def _gain(self) -> str:
-        row = self.table.iloc[self.best]
-        most = (
-            "" if self.log_group_order is None else f" of at most {number(self.log_group_order, 4)}"
-        )
-        lower, upper = row["information_lower"], row["information_upper"]
-        ends = tuple(dict.fromkeys((number(lower, 4), number(upper, 4))))
-        gain = f"between {' and '.join(ends)}" if len(ends) > 1 else ends[0]
-        return (
-            f"Averaging over the symmetry gains {gain} nats{most}: without it the ELBO is "
-            f"{measured(row['elbo'], row['elbo_mcse'])}."
-        )
-
     def _card(self) -> Card:
-        parts: list[Part] = [Words(sentence) for sentence in self.sentences]
-        heading, flag = _HEADINGS[self.state]
+        heading, flag, _ = _SAID[self.state]
         best_first = self.table.loc[self._lower.sort_values(ascending=False).index[:LAST]]
         more = f", {LAST} of {len(self.table)}" if len(self.table) > LAST else ""
         caption = f"fits by number, in nats at the end, best first{more}"
-        return Card(f"Variational fit: {heading}", (*parts, frame_table(best_first, caption)), flag)
+        parts: list[Part] = [*map(Words, self.sentences), frame_table(best_first, caption)]
+        return Card(f"Variational fit: {heading}", tuple(parts), flag)
 
 
 def elbo(posterior: Posterior) -> Elbo:
@@ -351,7 +315,6 @@ def elbo(posterior: Posterior) -> Elbo:
         )
     traced = "symmetrised_elbo" if "symmetrised_elbo" in fit else schema.ELBO
     iteration, trace = elbo_traces(fit, traced)
-    settings = view.parsed(schema.SETTINGS) or {}
     value, error = _at_the_end(view, fit, trace)
     columns = {"elbo": value, "elbo_mcse": error}
     for name in _BOUNDS:
@@ -362,17 +325,7 @@ def elbo(posterior: Posterior) -> Elbo:
     settled = fit["settled"].values.astype(bool) if "settled" in fit else rule_met
     rise, rise_mcse = _rise(trace)
     columns |= {"converged": settled.ravel(), "rise": rise, "rise_mcse": rise_mcse}
-    method = str(view.attribute(schema.METHOD, "") or "")
-    family = "meanfield" if method == "symmetrised-vi" else method.removeprefix("advi-")
-    return Elbo(
-        method=method,
-        family=_FAMILIES.get(family, "variational approximation"),
-        table=pd.DataFrame(columns).rename_axis("fit"),
-        iteration=iteration,
-        trace=trace,
-        steps=settings.get("steps", settings.get("iterations")),
-        log_group_order=view.number(schema.LOG_GROUP_ORDER),
-    )
+    return Elbo(pd.DataFrame(columns).rename_axis("fit"), iteration, trace)
 
 
 def _at_the_end(view: View, fit: xr.Dataset, trace: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -24,15 +24,13 @@ from onebasin.models.target import Target
 from ..contracts.method import Method
 from ..runs import checkpoint
 from ..runs.fingerprint import fingerprint
-from .family import Family, Quantity
-from .inferring import After, Own, Way, followed, method_of, way_of
+from .compiled import After, Own, Way, followed, method_of, way_of
+from .family import Family, Quantity, Simulation, SimulationDraws, simulated, target_of
 from .quantities import Looking, Ranked, rank
 from .result import Calibration
-from .simulated import Simulation, SimulationDraws, simulated, target_of
 
 Arrays = dict[str, np.ndarray]
-MEASURES = Ranked._fields
-"""Numbers that are kept of a truth's rank."""
+MEASURES = Ranked._fields  # Numbers that are kept of a truth's rank.
 
 
 @checks_arguments
@@ -242,8 +240,7 @@ def _judged(
     return way, Looking(like.symmetry, family.quantities)
 
 
-Make = Callable[[Sequence[int]], Iterator[tuple[int, Arrays]]]
-"""Makes the groups of some numbers."""
+Make = Callable[[Sequence[int]], Iterator[tuple[int, Arrays]]]  # Makes the groups of some numbers.
 
 
 def _groups(

@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from . import bands
+from . import quantities
 
 if TYPE_CHECKING:
     import pandas as pd
 
 ALPHA = 0.05
 """Probability of calling a method wrong that is right, over all quantities of a run together."""
-FEWEST = 50
-"""Simulations without which nothing is said."""
+FEWEST = 50  # Simulations without which nothing is said.
 MOST_UNUSABLE = 0.1
 """Share of simulations that may fail or not converge before the others are no answer."""
 LARGEST_RHAT, SMALLEST_ESS = 1.1, 30.0
@@ -178,7 +177,7 @@ class Calibration:
     def seen(self) -> tuple[float, float]:
         """By what factor an sd, and by how many sds a mean, must be wrong to be seen 9 times in 10."""
         used = int(self.usable.sum())
-        return bands.seen_ratio(used, self.level), bands.seen_shift(used, self.level)
+        return quantities.seen_ratio(used, self.level), quantities.seen_shift(used, self.level)
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -271,7 +270,7 @@ class Calibration:
         """
         return self.share[self.usable, self.names.index(name)]
 
-    def band(self) -> bands.Band:
+    def band(self) -> quantities.Band:
         """Return the band of the ECDFs of shares, which holds all in 95 of 100 runs if the posterior is right.
 
         Returns
@@ -279,7 +278,7 @@ class Calibration:
         Band
             With its points and both sides.
         """
-        return bands.band(int(self.usable.sum()), self.level)
+        return quantities.band(int(self.usable.sum()), self.level)
 
     def __repr__(self) -> str:
         return (
@@ -301,7 +300,7 @@ class Calibration:
         }
 
     def _off(self, column: int) -> Off:
-        p = bands.p_value(self.share[self.usable, column])
+        p = quantities.p_value(self.share[self.usable, column])
         z = self.z[self.usable, column]
         z = z[np.isfinite(z)]
         rows = np.random.default_rng(0).integers(len(z), size=(RESAMPLES, len(z)))

@@ -8,14 +8,10 @@ from typing import Any, Protocol, runtime_checkable
 import jax
 from jaxtyping import Array, Float, Int
 
-Values = dict[str, jax.Array]
-"""Value of every variable, or its coordinates."""
-Vector = Float[Array, " param"]
-"""Coordinates of all variables in the unconstrained space."""
-Rows = Int[Array, " row"] | None
-"""Some observations; None for all."""
-Terms = Float[Array, " term"]
-"""Numbers whose sum is a log likelihood."""
+Values = dict[str, jax.Array]  # Value of every variable, or its coordinates.
+Vector = Float[Array, " param"]  # Coordinates of all variables in the unconstrained space.
+Rows = Int[Array, " row"] | None  # Some observations; None for all.
+Terms = Float[Array, " term"]  # Numbers whose sum is a log likelihood.
 
 
 @runtime_checkable

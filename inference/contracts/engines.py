@@ -58,14 +58,11 @@ ENGINES: Mapping[str, Engine] = {
 }
 """Every engine by its name; a new one is a line here."""
 
-LIBRARIES = (STANLI.name, CMDSTAN.name)
-"""The engines whose libraries evaluate Stan programs."""
+LIBRARIES = (STANLI.name, CMDSTAN.name)  # The engines whose libraries evaluate Stan programs.
 
-DEFINED = (NUMPYRO.name, *LIBRARIES)
-"""The engines that evaluate a log density."""
+DEFINED = (NUMPYRO.name, *LIBRARIES)  # The engines that evaluate a log density.
 
-FORMER = {"stan": "cmdstan"}
-"""Former names of engines."""
+FORMER = {"stan": "cmdstan"}  # Former names of engines.
 
 
 def named(word: str) -> str:

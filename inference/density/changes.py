@@ -23,8 +23,7 @@ from ..contracts.values import ValueDensity
 
 Arrays = dict[str, np.ndarray]
 
-AGREEMENT = 1e-6
-"""The share of a quantity's size above which a difference is not rounding."""
+AGREEMENT = 1e-6  # The share of a quantity's size above which a difference is not rounding.
 SEEDS = 5
 """Seeds that are tried before a quantity that differs is taken to be without random numbers."""
 
@@ -86,8 +85,7 @@ def is_close(a: np.ndarray, b: np.ndarray) -> bool:
     return bool(np.allclose(a, b, rtol=0.0, atol=slack, equal_nan=True))
 
 
-MOST_EXTREMES = 12
-"""Draws with a largest or smallest value that are added at most."""
+MOST_EXTREMES = 12  # Draws with a largest or smallest value that are added at most.
 
 
 def spread_draws(

@@ -141,8 +141,7 @@ def is_simplex(support: Any) -> bool:
 Constrain = Callable[[np.ndarray], Mapping[str, np.ndarray]]
 """Values of all parameters at a vector."""
 
-CLOSE = 1e-9
-"""Values of two computations of one chart agree up to this."""
+CLOSE = 1e-9  # Values of two computations of one chart agree up to this.
 
 
 @dataclass(frozen=True)

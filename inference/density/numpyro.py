@@ -45,8 +45,7 @@ _TOGETHER = 8
 """Starts are looked for so many at a time: one compiled search serves any number of chains."""
 _AT_LEAST = 32
 """Points at which a density is evaluated together, where fewer are asked for: one compiled function serves them all."""
-_NUMBERS = 2**18
-"""Numbers in all those points, beyond which there are fewer."""
+_NUMBERS = 2**18  # Numbers in all those points, beyond which there are fewer.
 
 FIXED = ("param", "mutable", "plate")
 """Kinds of a model's statements that are no variables, and stay as they are in its first run."""

@@ -10,8 +10,7 @@ import numpy as np
 from onebasin.base.errors import ArgumentError, InferenceError
 from onebasin.base.text import dotted
 
-TRIES = 100
-"""Points that are tried for a start; Stan's own number."""
+TRIES = 100  # Points that are tried for a start; Stan's own number.
 RADIUS = 2.0
 """Points at which a symmetry is tried are uniform within it, in the unconstrained space."""
 

@@ -31,10 +31,8 @@ Values = dict[str, np.ndarray]
 
 ELEMENTS_A_DRAW = 3
 """Elements that every draw is moved by: one alone may leave the part in its place that differs from the others."""
-TRIES = 20
-"""Random elements of which the first that moves something is taken."""
-TOLERANCE = 1e-8
-"""Nats; what rounding does comes on top."""
+TRIES = 20  # Random elements of which the first that moves something is taken.
+TOLERANCE = 1e-8  # Nats; what rounding does comes on top.
 DERIVED_AT = 4
 """Points at which derived quantities are computed: of Stan a process each, several times."""
 

@@ -37,20 +37,25 @@ from ..density.network import density_of, numpyro_density_of
 from ..density.stan_vectors import StanVectors
 from .dadvi import Dadvi
 from .drift import drift
-from .gaussian import NormalFit, Points, Vector, cholesky, moments
-from .peaks import FULL, Peak, find_peaks, smoothed_peak
+from .gaussian import (
+    FULL,
+    NormalFit,
+    Peak,
+    Points,
+    Vector,
+    cholesky,
+    find_peaks,
+    moments,
+    smoothed_peak,
+)
 from .weighting import BENT_SIZE, DEAD, LOST, ROUNDS, Weighted, weigh
 
-AT_ONCE = 60
-"""Evaluations after which coordinates are whitened again, by the fit so far."""
-ENOUGH = 1e-5
-"""Nats of the ELBO that an iteration gains at least."""
-SHRINKS = 12
-"""Halvings of the first scale until all draws have a finite log density."""
+AT_ONCE = 60  # Evaluations after which coordinates are whitened again, by the fit so far.
+ENOUGH = 1e-5  # Nats of the ELBO that an iteration gains at least.
+SHRINKS = 12  # Halvings of the first scale until all draws have a finite log density.
 RESPONSES = 20_000
 """Products of Hessians and vectors that a linear response may take, about; 4 draws are used at least."""
-LARGEST = 2000
-"""Coordinates above which there is no linear response."""
+LARGEST = 2000  # Coordinates above which there is no linear response.
 
 
 def standard_draws(count: int, size: int, rng: np.random.Generator, *, whole: bool) -> Points:
@@ -191,15 +196,11 @@ def linear_response(counted: CountedDensity, fitted: NormalFit, draws: Points) -
     return None if scale is None else replace(fitted, scale=scale)
 
 
-STARTS = 16
-"""From which optima are sought for the proposals of an approximation that has none."""
+STARTS = 16  # From which optima are sought for the proposals of an approximation that has none.
 RADIUS = 2.0
-SAME = 0.5
-"""Standard deviations by which the centres of two fits differ at most that are one."""
-AGAIN = 2
-"""Times that draws are weighed again, with proposals where short chains found gaps."""
-BELOW = 15.0
-"""Nats of the ELBO below the best fit from which on a fit is no proposal."""
+SAME = 0.5  # Standard deviations by which the centres of two fits differ at most that are one.
+AGAIN = 2  # Times that draws are weighed again, with proposals where short chains found gaps.
+BELOW = 15.0  # Nats of the ELBO below the best fit from which on a fit is no proposal.
 
 
 def fit_fixed_draws(job: Job[Dadvi]) -> Found:

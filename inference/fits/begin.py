@@ -29,31 +29,24 @@ from ..mcmc.given import Start
 from .approximate import gaussians
 from .dadvi import Dadvi
 from .drift import MovedChains, transition
-from .gaussian import NormalFit, Points, Vector, moments
-from .peaks import ITERATIONS, WALL
+from .gaussian import ITERATIONS, WALL, NormalFit, Points, Vector, moments
 from .weighting import Weighted, weigh
 
-LARGEST = 60
-"""Coordinates above which weights rarely last, so that no fit is tried."""
-STARTS = 8
-"""From which optima are sought."""
+LARGEST = 60  # Coordinates above which weights rarely last, so that no fit is tried.
+STARTS = 8  # From which optima are sought.
 DEAR = 8_000
 """Gradients of a fit beyond which it is not used: it hardly converges, and chains alone take ten times as many."""
-ROUNDS = 2
-"""Of weighted draws, of which metric and starts need fewer than estimates do."""
+ROUNDS = 2  # Of weighted draws, of which metric and starts need fewer than estimates do.
 GOOD, LOST = 0.7, 1.0
 """The largest k-hat of weights, and that of a coordinate's mean or sd, with which a fit is used."""
-HEAVY = 0.5
-"""k-hat of a coordinate's mean or sd above which its tail calls for shorter steps."""
+HEAVY = 0.5  # k-hat of a coordinate's mean or sd above which its tail calls for shorter steps.
 WORTH = 0.25
 """Share of the draws that weights are worth below which a fit is not used, though k-hat may be good by chance."""
 ONE = 0.95
 """The least share of the probability that one optimum holds, since the metric of several fits none of them."""
-SETTLING = 16
-"""Chains by which the step size is found, at least."""
+SETTLING = 16  # Chains by which the step size is found, at least.
 TRANSITIONS = 15
-LENGTH = 2.0
-"""Length of a trajectory, in standard deviations, and its most steps."""
+LENGTH = 2.0  # Length of a trajectory, in standard deviations, and its most steps.
 LONGEST = 12
 SURPLUS = {False: 1.1, True: 2.0}
 """By how much rejection is rarer along trajectories of that length than `target_acceptance` says; more where a tail is

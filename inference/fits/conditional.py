@@ -21,23 +21,17 @@ from jaxtyping import Float
 from ..density.counted import CountedDensity, Heights
 from .gaussian import LOG_2PI, NormalFit, Points, Vector, cholesky
 
-PAIRS = 128
-"""Opposite points at which the gradient is compared with that at the centre."""
+PAIRS = 128  # Opposite points at which the gradient is compared with that at the centre.
 BENDS, FAINT, HELD = 0.4, 0.1, 3
 """The least strength of the first coordinate that is held, and of others; and how many are held at most, since a grid
 of more is too large."""
-CANDIDATES = 3
-"""Strongest coordinates, of which the one is held that leaves the least bend."""
-ALONE = 0.2
-"""The least share of a coordinate's sd that those held before it leave open."""
+CANDIDATES = 3  # Strongest coordinates, of which the one is held that leaves the least bend.
+ALONE = 0.2  # The least share of a coordinate's sd that those held before it leave open.
 SPACING, WIDTH = 1.4, 1.1
 """Standard deviations between neighbours of the grid, and that of each component in the directions of the grid."""
-REACH = 3.0
-"""Nats below the largest evidence down to which points of the grid have neighbours."""
-GRID = 400
-"""Points of a grid, or of the grids of several fits together."""
-CLOSE = 0.8
-"""Standard deviations between points within which one node stands for both."""
+REACH = 3.0  # Nats below the largest evidence down to which points of the grid have neighbours.
+GRID = 400  # Points of a grid, or of the grids of several fits together.
+CLOSE = 0.8  # Standard deviations between points within which one node stands for both.
 STEPS, SHORTENINGS, LEFT = 30, 6, 0.02
 """Steps of a climb, times that a step is shortened, and the nats left at which the climb ends."""
 LEAST, NO_PEAK = 1e-5, 0.05
@@ -45,8 +39,7 @@ LEAST, NO_PEAK = 1e-5, 0.05
 
 Stack = Float[np.ndarray, "node row column"]
 Steps = Float[np.ndarray, "node row"]
-Key = tuple[int, ...]
-"""A point of the grid."""
+Key = tuple[int, ...]  # A point of the grid.
 Proposals = list[tuple[NormalFit, float]]
 """Gaussians, each with the log evidence of what it covers."""
 

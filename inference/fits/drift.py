@@ -16,8 +16,7 @@ from jaxtyping import Float, Int
 from onebasin.posteriors.pareto import CLAIMED, TAIL, resampled, tails_of
 
 from ..density.counted import CountedDensity
-from .gaussian import Matrix, NormalFit, Points, moments
-from .peaks import square_root
+from .gaussian import Matrix, NormalFit, Points, moments, square_root
 from .weighting import Weighted
 
 Chain = Float[np.ndarray, " chain"]

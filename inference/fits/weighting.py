@@ -39,8 +39,7 @@ FREEDOM, BENT_FREEDOM, TAIL_FREEDOM = 8.0, 20.0, 2.0
 ROUNDS = 5
 MORE_ROUNDS = 5
 """Rounds that are added where a quantity's k-hat lies between what is good and what is lost."""
-TAIL_ROUNDS = 5
-"""Rounds that are added for the tails of quantities, unless draws miss a region."""
+TAIL_ROUNDS = 5  # Rounds that are added for the tails of quantities, unless draws miss a region.
 TAIL_SHARE, TAILS, HEAVY = 0.3, 4, 0.5
 """Share of the draws of such a round for tails, of how many quantities, and their least k-hat."""
 SURE, GOOD, LOST = 0.5, 0.7, 1.0

@@ -29,11 +29,9 @@ from onebasin.posteriors.scratch import Room
 from ..runs import checkpoint
 from ..runs.checkpoint import chain_folder, chunk_file, clear, remove_chain, state_file
 
-SECONDS = 10.0
-"""Least time between two states of a chain: about what a killed run loses."""
+SECONDS = 10.0  # Least time between two states of a chain: about what a killed run loses.
 
-CHUNK_BYTES = 2**22
-"""Draws are written at the latest when so many bytes of them wait."""
+CHUNK_BYTES = 2**22  # Draws are written at the latest when so many bytes of them wait.
 
 Arrays = Mapping[str, np.ndarray]
 

@@ -30,8 +30,7 @@ from .chain_files import ChainPlace, Standing
 from .numpyro import chain_starts
 from .nuts import Nuts
 
-RADIUS = 2.0
-"""Within which nutpie itself starts Stan programs."""
+RADIUS = 2.0  # Within which nutpie itself starts Stan programs.
 
 
 def checked(settings: Nuts) -> Nuts:
@@ -57,10 +56,8 @@ STATS = {
 }
 """nutpie's names and ArviZ's."""
 KINDS = {"tree_depth": np.int64, "n_steps": np.int64, "diverging": np.bool_}
-NUDGE = 1e-3
-"""By which a start moves along a coordinate in which the density is flat there."""
-LOOKS = 10
-"""Milliseconds between looks at how far a chain is."""
+NUDGE = 1e-3  # By which a start moves along a coordinate in which the density is flat there.
+LOOKS = 10  # Milliseconds between looks at how far a chain is.
 _VECTOR = "vector"
 
 Values = dict[str, np.ndarray]

@@ -21,8 +21,7 @@ from onebasin.base.errors import InferenceError
 
 from ..contracts.density import Vector
 
-ITERATIONS = 1000
-"""Most iterations of a run; one that ends there is as good a start as any other."""
+ITERATIONS = 1000  # Most iterations of a run; one that ends there is as good a start as any other.
 
 FLAT = {"float64": 1e-5, "float32": 1e-2}
 """The largest gradient of an optimum, for a potential of 1, by precision."""

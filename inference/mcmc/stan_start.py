@@ -36,8 +36,7 @@ from .chain_files import Standing
 SIGNIFICANT_FIGURES = 12
 ITERATIONS = 2000
 _CONVERGED = "Convergence detected"
-_ROUNDING = 1e-7
-"""Rounding of a log density: optima that differ by less are one."""
+_ROUNDING = 1e-7  # Rounding of a log density: optima that differ by less are one.
 
 
 def best_optimum(
@@ -180,8 +179,7 @@ def _log_density(output: Output) -> float:
     return float(output.method["lp__"][-1])
 
 
-LAST = "last-"
-"""Before the name of a parameter in a chain's state."""
+LAST = "last-"  # Before the name of a parameter in a chain's state.
 
 
 def going_on(

@@ -43,8 +43,7 @@ if TYPE_CHECKING:
 
 SHORT = 100
 """Most iterations of the warmup of chains that start at draws of a posterior, with its metric."""
-DRAWS = 1000
-"""Most draws of a chain from which a metric is estimated where none is recorded."""
+DRAWS = 1000  # Most draws of a chain from which a metric is estimated where none is recorded.
 NAMES = {"step_size": ("step_size", "stepsize"), "inverse_metric": ("inverse_metric", "inv_metric")}
 """Our names of what a mapping may hold, and CmdStan's."""
 
@@ -212,8 +211,7 @@ def _estimated(view: View | None, density: Density, shape: str) -> np.ndarray:
 STEP, SLICE = 1e-4, 256
 """Of differences in the unconstrained space; and coordinates that are differentiated at once."""
 
-Act = Callable[[jax.Array], jax.Array]
-"""The action of a group element on vectors."""
+Act = Callable[[jax.Array], jax.Array]  # The action of a group element on vectors.
 
 
 def relabelling(

@@ -23,11 +23,10 @@ if TYPE_CHECKING:
 
     from ..contracts.method import Found, Job
 
-GRADIENTS = 2
-"""Gradients that a step of the integrator takes."""
+GRADIENTS = 2  # Gradients that a step of the integrator takes.
 NETWORKS_VARIANCE, OTHERS_VARIANCE = 0.03, 5e-4
 """The default of `energy_variance`: of networks, and of any other model."""
-_WHERE = "onebasin.inference.microcanonical.runner:MclmcRunner"
+_WHERE = "onebasin.inference.microcanonical.dynamics:MclmcRunner"
 
 
 @settings

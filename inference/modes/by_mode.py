@@ -23,17 +23,14 @@ from onebasin.posteriors.rhat_ess import rhat
 from ..contracts.method import Found, Job
 from ..density.counted import in_double
 from ..fits.weighting import resampled
-from .basins import Basin, Regions, Walks, first_basins, full_basins
-from .bridge import LogIntegral, log_integral
+from .basins import Basin, LogIntegral, Regions, Walks, first_basins, full_basins, log_integral
 from .optima import Folding, Points, find_tops, highest_evidence, unseen
 from .sample_modes import Modes
 
-MOST_ERROR = 0.5
-"""Nats of a weight's log odds up to which it counts as known."""
+MOST_ERROR = 0.5  # Nats of a weight's log odds up to which it counts as known.
 NEGLIGIBLE = 0.01
 """A weight that lies below, or above one less it, with its whole interval, need not be known better."""
-_WITHIN = 1.959963984540054
-"""Standard errors to either side of a 95 % interval."""
+_WITHIN = 1.959963984540054  # Standard errors to either side of a 95 % interval.
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,8 +169,7 @@ def table(
     return xr.Dataset(data, attrs=attributes)
 
 
-AT_ONCE = 512
-"""Points at which a log density is computed together."""
+AT_ONCE = 512  # Points at which a log density is computed together.
 
 
 def sampled(job: Job[Modes]) -> Found:

@@ -15,11 +15,9 @@ import numpy as np
 from onebasin.posteriors import schema
 
 from ..contracts.method import Found, one_chain
-from ..fits.gaussian import Matrix, Vector
-from ..fits.peaks import NEAR, square_root
+from ..fits.gaussian import NEAR, Matrix, Vector, square_root
 
-MOST = 100
-"""Coordinates up to which ends are looked at."""
+MOST = 100  # Coordinates up to which ends are looked at.
 FALL = 0.05
 """Nats by which the log density falls at least within a standard deviation of a maximum; of a normal by 0.5."""
 ALONG = (1, 3, 9)
@@ -27,15 +25,12 @@ ALONG = (1, 3, 9)
 SMALL, FAR = 0.01, 10.0
 """Share of a Newton step by which the log density still rises as its slope says; and how far from the origin of the
 unconstrained space a variable is near its edge."""
-NEWTON = 10
-"""Steps from the end of a climb after which a maximum is near, where there is one."""
+NEWTON = 10  # Steps from the end of a climb after which a maximum is near, where there is one.
 LINEAR, SHORTENED = 0.1, 12
 """Share by which differences of slopes with half the step may differ, and how many times a step is shortened."""
 
-Climb = Callable[[Vector], tuple[float, Vector]]
-"""Log density in nats and gradient at a vector."""
-Values = Callable[[Vector], Mapping[str, np.ndarray]]
-"""The variables at a vector."""
+Climb = Callable[[Vector], tuple[float, Vector]]  # Log density in nats and gradient at a vector.
+Values = Callable[[Vector], Mapping[str, np.ndarray]]  # The variables at a vector.
 
 
 def running_off(climb: Climb, values: Values, vector: Vector) -> str | None:

@@ -41,8 +41,7 @@ from ..variational.layout import Parts, SymmetryLayout, layout_of
 
 ENUMERATED = 1000
 """Elements of a group that are all tried; of a larger one, parts are assigned block by block."""
-SWEEPS = 20
-"""Over blocks that share coordinates, at most."""
+SWEEPS = 20  # Over blocks that share coordinates, at most.
 
 Points = Float[np.ndarray, "point param"]
 Vector = Float[np.ndarray, " param"]
@@ -151,12 +150,9 @@ class Folding:
 
 
 ITERATIONS = 2000
-NEAR = 0.3
-"""Standard deviations within which optima are one."""
-LEVEL = 0.01
-"""Nats by which they may differ."""
-CURVED = 1000
-"""Coordinates up to which the curvature is computed."""
+NEAR = 0.3  # Standard deviations within which optima are one.
+LEVEL = 0.01  # Nats by which they may differ.
+CURVED = 1000  # Coordinates up to which the curvature is computed.
 
 
 @dataclass(frozen=True, eq=False)

@@ -32,8 +32,7 @@ from .pathfinder import Pathfinder
 
 _ITERATION = re.compile(r"^iteration: (\d+)", re.MULTILINE)
 _NO_PEAK = "Hessian"
-_TIGHT = {"ftol": 1e-14, "gtol": 1e-8, "maxcor": 10}
-"""Criteria of SciPy's L-BFGS, near Stan's."""
+_TIGHT = {"ftol": 1e-14, "gtol": 1e-8, "maxcor": 10}  # Criteria of SciPy's L-BFGS, near Stan's.
 
 
 def optimize(job: Job[Optimize]) -> Found:

@@ -36,8 +36,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-Matrices = Float[Array, "draw part part_bis"]
-"""Of each draw, a number of every pair of parts."""
+Matrices = Float[Array, "draw part part_bis"]  # Of each draw, a number of every pair of parts.
 PartDraws = Float[Array, "draw part param"]
 PartParameters = Float[Array, "part param"]
 

@@ -23,8 +23,7 @@ from onebasin.base.files.sizes import read_arrays
 from onebasin.base.files.writing import Seal, examine, sealing, sweep
 from onebasin.base.run_log import notice
 
-MARK = "fingerprint"
-"""The array that says which run a file is of."""
+MARK = "fingerprint"  # The array that says which run a file is of.
 
 _NAME = re.compile(r"(chain-\d+|state)\.npz")  # chains in one file are those of earlier versions
 _CHAIN = re.compile(r"chain-(\d+)(-[0-9a-f]{8})?")
@@ -136,8 +135,7 @@ def _is_ours(path: Path) -> bool:
         return True
 
 
-SECONDS = 30.0
-"""Least time between two writings of a state."""
+SECONDS = 30.0  # Least time between two writings of a state.
 
 
 def write(path: Path, fingerprint: str, arrays: Mapping[str, Any]) -> None:

@@ -30,8 +30,7 @@ from ..contracts.values import ValueDensity
 from ..density.changes import Derived, is_close
 from ..density.symmetry import SymmetryError, hold, moving_parts
 
-DERIVED_AT = 4
-"""At which derived quantities are computed."""
+DERIVED_AT = 4  # At which derived quantities are computed.
 
 
 def with_derived(symmetry: Symmetry, density: ValueDensity, seed: int) -> Symmetry:

@@ -217,8 +217,7 @@ def _named(site: Site, shape: tuple[int, ...]) -> dict[int, str]:
     return {}
 
 
-BLOCK = 2**22
-"""Bytes of draws, and of what is computed of them, that are in memory at once."""
+BLOCK = 2**22  # Bytes of draws, and of what is computed of them, that are in memory at once.
 
 Arrays = dict[str, jax.Array]
 Groups = dict[str, Arrays]

@@ -11,8 +11,7 @@ from onebasin.base.processes.tasks import run_tasks, succeeded
 from onebasin.base.progress import ChainBar, ProgressBars
 from onebasin.base.run_log import record
 
-TELL_SECONDS = 0.5
-"""Least time between two reports of a chain."""
+TELL_SECONDS = 0.5  # Least time between two reports of a chain.
 
 
 def spread[T](

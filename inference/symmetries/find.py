@@ -15,7 +15,7 @@ from onebasin.base.precision import precision
 from onebasin.models.target import check_target
 
 from ..density.changes import spread_draws
-from . import separate, stages, sticks
+from . import separate, stages
 from .measuring import BudgetedDensity, SearchedDensity, points_of, searched
 from .result import FoundSymmetry
 from .search import SEARCHED, VERIFIED_AT, Search, random_probes
@@ -26,10 +26,8 @@ if TYPE_CHECKING:
     from onebasin.models.reading.read import ReadSymmetry
     from onebasin.models.target import Target
 
-EVALUATIONS, SECONDS = 100_000, 8.0
-"""Limits of a search."""
-DRAWS = 6
-"""Draws of a given posterior at which the log density is compared."""
+EVALUATIONS, SECONDS = 100_000, 8.0  # Limits of a search.
+DRAWS = 6  # Draws of a given posterior at which the log density is compared.
 FIRST = ("live", "undecided", "incomplete", "near", "harmless")
 
 
@@ -183,4 +181,4 @@ def _all_stages(s: Search) -> None:
     s.stage("parts within groups", lambda: stages.by_group(s))
     s.stage("parameters declared one by one", lambda: separate.exchanged(s))
     s.stage("rotations", lambda: stages.rotating(s))
-    s.stage("weights broken off a stick", lambda: sticks.nearly(s))
+    s.stage("weights broken off a stick", lambda: stages.nearly(s))

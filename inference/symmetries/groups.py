@@ -23,10 +23,8 @@ from .spaces import search
 
 MANY_PARTS = 8
 """Parts up to which every pair is searched and every part is compared with every point."""
-PAIRS_OF_ONE = 40
-"""Parts up to which all pairs along a single axis are tried."""
-AT_FEW = 2
-"""Points for each of many parts."""
+PAIRS_OF_ONE = 40  # Parts up to which all pairs along a single axis are tried.
+AT_FEW = 2  # Points for each of many parts.
 
 
 class Reach(NamedTuple):
@@ -117,8 +115,7 @@ def _components(pairs: Sequence[tuple[int, int]]) -> tuple[tuple[int, ...], ...]
     return tuple(tuple(sorted(group)) for group in sorted(groups, key=min))
 
 
-COUPLED = 100.0
-"""Tolerances from which on a mixed second difference is none of rounding."""
+COUPLED = 100.0  # Tolerances from which on a mixed second difference is none of rounding.
 APART = 1e-3
 """Nats by which an optimum has to lie above the middle between it and its copy, to be one of two."""
 OUTWARDS = (0.0, 0.25, 0.5, 0.75)

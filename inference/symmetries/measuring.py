@@ -23,17 +23,13 @@ from onebasin.stan.program import definition
 from ..contracts.engines import bound, defined_by
 from .moves import Generators, Point, act
 
-NUDGES = 3
-"""Changes of a point in its last digits that are tried."""
-STEP = 2.0**-50
-"""Their relative size."""
+NUDGES = 3  # Changes of a point in its last digits that are tried.
+STEP = 2.0**-50  # Their relative size.
 EITHER = np.array([-1.0, 1.0])
 INNER, OUTER = 30.0, 200.0
 """A multiple of the effect of a nudge, and how many last digits of the log density itself, a change may be."""
-CHUNK, CHUNK_NUMBERS = 256, 2**21
-"""Points, and numbers in them, that are evaluated at once."""
-DOUBTFUL = 1e4
-"""Changes between the tolerance and so many times it decide nothing."""
+CHUNK, CHUNK_NUMBERS = 256, 2**21  # Points, and numbers in them, that are evaluated at once.
+DOUBTFUL = 1e4  # Changes between the tolerance and so many times it decide nothing.
 ROUGH, NEARBY = 12, 2.0**-30
 """Points near one at which a change is doubtful, and their relative distance."""
 
@@ -252,8 +248,7 @@ def points_of(values: Mapping[str, np.ndarray]) -> list[dict[str, np.ndarray]]:
     ]
 
 
-BATCH = 32
-"""Points that JAX evaluates at once; fewer are filled up, so that it compiles once."""
+BATCH = 32  # Points that JAX evaluates at once; fewer are filled up, so that it compiles once.
 ROUND_TRIP = 1e-6
 """Relative change of a value taken to the unconstrained space and back, up to which it is inside its support."""
 _SOLVERS = ("ode_", "integrate_ode", "dae(", "algebra_solver", "solve_newton", "solve_powell")

@@ -19,8 +19,7 @@ from onebasin.models.symmetry.axis_part import AxisPart
 from onebasin.models.symmetry.gf2 import bits
 
 Point = Mapping[str, np.ndarray]
-Place = int | AxisPart
-"""An axis along which parts lie, or a part of it."""
+Place = int | AxisPart  # An axis along which parts lie, or a part of it.
 
 
 @dataclass(frozen=True)

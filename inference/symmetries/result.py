@@ -139,10 +139,8 @@ def of_parts(orbits: Sequence[Sequence[int]], most: int = 4) -> str:
 Source = Literal["read", "found"]
 Status = Literal["live", "harmless", "undecided", "incomplete", "near"]
 
-LONG = 40
-"""Characters of a block beyond which its meaning has no room on its line."""
-LISTED = 6
-"""Axes that are named for each reason why they stay."""
+LONG = 40  # Characters of a block beyond which its meaning has no room on its line.
+LISTED = 6  # Axes that are named for each reason why they stay.
 MEANING: dict[Status, tuple[str, Flag]] = {
     "live": ("makes copies of every mode; used", "good"),
     "harmless": ("no copies of modes; not used", ""),

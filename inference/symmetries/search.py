@@ -32,25 +32,18 @@ Axes = list[tuple[str, int]]
 
 SCALES = (1.0, 0.5, 2.0, 1.0, 4.0, 8.0)
 """Standard deviations of random points in the unconstrained space: wide ones meet what narrow ones do not reach."""
-NEAREST = 3
-"""Random points of the highest density."""
+NEAREST = 3  # Random points of the highest density.
 TRIES = 14
 """Times that a point is drawn again, a little nearer each time, until its log density is finite."""
 NEARER = 0.75
-STARTS, ITERATIONS = 2, 150
-"""Of the ascents to optima."""
-MORE_STARTS, WIDE = 6, 2.0
-"""Ascents from wider starts, before a density is said to have one mode."""
-WALKERS, STEPS = 6, 60
-"""Of the random walks that begin at an optimum."""
+STARTS, ITERATIONS = 2, 150  # Of the ascents to optima.
+MORE_STARTS, WIDE = 6, 2.0  # Ascents from wider starts, before a density is said to have one mode.
+WALKERS, STEPS = 6, 60  # Of the random walks that begin at an optimum.
 SHARE = 0.12
 """Of the seconds of a search, for each ascent and for the walks: what they add is no reason to find less."""
-FAR_ENOUGH = 3.0
-"""Coordinates of points at which a parameter that may have both signs has them."""
-VERIFIED_AT = 2
-"""Points at which what was read is compared."""
-SEARCHED = 5_000
-"""Parameters up to which what a program shows is not all that is looked for."""
+FAR_ENOUGH = 3.0  # Coordinates of points at which a parameter that may have both signs has them.
+VERIFIED_AT = 2  # Points at which what was read is compared.
+SEARCHED = 5_000  # Parameters up to which what a program shows is not all that is looked for.
 FAR = 12.0
 """Coordinates beyond this belong to an ascent that runs off to where the density has no maximum."""
 

@@ -25,18 +25,12 @@ from onebasin.models.symmetry.gf2 import (
 from .measuring import Compared, Probe
 from .moves import Generator, Generators, Moves, Point, act, by_name
 
-MOST_HALVED = 24
-"""Dimensions up to which sums of what fails are searched in halves."""
-FEW = 2
-"""Points at which supports are looked at."""
-MOST_MOVES = 8
-"""Moves of a pair up to which all their sums are evaluated."""
-MANY = 8
-"""Variables from which on it is first asked which of them interact at all."""
-TOGETHER = 32
-"""Pairs of many variables that are evaluated at a time at most."""
-SAME = 1e-12
-"""Relative difference up to which two values are the same point."""
+MOST_HALVED = 24  # Dimensions up to which sums of what fails are searched in halves.
+FEW = 2  # Points at which supports are looked at.
+MOST_MOVES = 8  # Moves of a pair up to which all their sums are evaluated.
+MANY = 8  # Variables from which on it is first asked which of them interact at all.
+TOGETHER = 32  # Pairs of many variables that are evaluated at a time at most.
+SAME = 1e-12  # Relative difference up to which two values are the same point.
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,20 @@
-"""Stages of a search: parts that change places, signs of parts, and signs and complements of whole variables."""
+"""Stages of a search: parts that change places, signs of parts, and signs and complements of whole variables.
+
+Components that are nearly exchangeable: a mixture whose weights are broken off a stick.
+
+The likelihood has no labels there, and the prior of the weights may prefer an order. Exchanging the two heaviest
+components changes the log density by far less than moving one of their parameters alone.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float
 
 from onebasin.base.errors import ArgumentError
 from onebasin.models.symmetry.block import axes_of
@@ -16,7 +24,7 @@ from onebasin.models.symmetry.gf2 import echelon, least_basis, reduce
 
 from .groups import copies, elsewhere, one_mode, parts_compete, reach, variables_compete
 from .measuring import Compared, worst
-from .moves import Generator, Generators, Moves, Place, by_name, on_parts, signs_of_part, swaps
+from .moves import Generator, Generators, Moves, Place, act, by_name, on_parts, signs_of_part, swaps
 from .result import (
     OF_STATUS,
     ONE_MODE,
@@ -32,11 +40,10 @@ from .result import (
     unchanged,
     whole,
 )
-from .search import Axes, Search, StackedSearch
+from .search import Axes, Search, StackedSearch, random_probes
 from .spaces import Space, search
 
-FEW_PARTS = 2
-"""Parts beyond the first two that a set is tried on where it is harmless."""
+FEW_PARTS = 2  # Parts beyond the first two that a set is tried on where it is harmless.
 
 
 def interchangeable(s: Search, length: int, axes: Axes) -> Iterator[FoundBlock]:
@@ -400,3 +407,65 @@ def rotating(s: Search) -> Iterator[FoundBlock]:
                 found, block=rotation, moves=moves, evidence=(*found.evidence, said)
             )
     yield from ()
+
+
+NEARLY = 0.2
+"""Change of the log density by an exchange over that by one of the variables alone, up to which it is nearly kept."""
+APART, POINTS, SETS = 5.0, 5, 6
+"""Nats by which one of the variables alone has to change it, at how many random points at least, of so many sets."""
+TINY = 1e-300
+
+
+def nearly(s: Search) -> Iterator[FoundBlock]:
+    """Yield axes of components that change places with the weights of a stick, where hardly anything changes."""
+    taken = {name for found in s.found if found.block is not None for name in found.block.variables}
+    for name in (g.name for g in s.shares if g.name not in taken):
+        shape = s.measured.density.shapes[name]
+        # The first axis of each variable that has as many components.
+        first = {n: (n, axis) for n, axis in reversed(s.lengths.get(sum(shape) + 1, []))}
+        axes = [first[n] for n in s.order if n in first and n not in taken]
+        if len(shape) != 1 or not axes:
+            continue
+        more = (random_probes(s.measured, s.seed + place) for place in range(1, SETS))
+        at = s.at([*s.probes, *chain.from_iterable(more)])
+        kept = _changes(at, name, axes)
+        for axis in list(axes):
+            others = [each for each in axes if each != axis]
+            if others and np.median(without := _changes(at, name, others)) <= np.median(kept):
+                axes, kept = others, without
+        alone = np.max([_changes(at, name, [axis], alone=True) for axis in axes], axis=0)
+        told = np.isfinite(alone) & (alone > APART)
+        if told.sum() < POINTS or np.median(kept[told] / alone[told]) > NEARLY:
+            continue
+        moves = f"{', '.join(f'{variable}:{axis}' for variable, axis in axes)} and {name}"
+        said = (
+            f"Exchanging the two heaviest components of {moves}, whose sticks are the weights, changes the log density "
+            f"by {np.median(kept):.2g} nats (median of {len(kept)} random points), and one variable alone by up to "
+            f"{alone[told].max():.2g}. No declaration moves a stick, whose pieces have an order."
+        )
+        yield FoundBlock(None, moves, shape[0] + 1, "near", (said,))
+
+
+def _changes(
+    at: Compared, name: str, axes: Axes, *, alone: bool = False
+) -> Float[np.ndarray, " point"]:
+    """The changes by an exchange of the two heaviest components at random points, in nats.
+
+    The density is that of the weights: in lengths of a stick, which others were broken off before, exchanging weights
+    does not keep volumes.
+    """
+    points, volumes = [], np.zeros(len(at.probes))
+    for row, probe in enumerate(at.probes):
+        lengths = probe.point[name]
+        weights = np.append(lengths, 1.0) * np.append(1.0, np.cumprod(1.0 - lengths))
+        pair = tuple(int(k) for k in np.argsort(weights)[-2:])
+        moved = act((g for axis in axes for g in swaps([axis], *pair)), probe.point)
+        if not alone:
+            before = np.append(1.0, 1.0 - np.cumsum(weights)[:-2])
+            weights[[*pair]] = weights[[*pair[::-1]]]
+            left = np.maximum(np.append(1.0, 1.0 - np.cumsum(weights)[:-2]), TINY)
+            moved[name] = np.clip(weights[:-1] / left, TINY, 1.0 - 1e-12)
+            volumes[row] = np.log(np.maximum(before, TINY) / left).sum()
+        points.append(moved)
+    with np.errstate(invalid="ignore"):
+        return np.abs(at.measured(points) - at.values + volumes)

@@ -41,8 +41,7 @@ from .layout import SymmetryLayout, layout_of
 from .symmetrised import Symmetrised
 from .term import Information, check_permutations, choose_estimator
 
-WINDOW = 10
-"""Evaluations of the ELBO whose relative changes decide whether to stop."""
+WINDOW = 10  # Evaluations of the ELBO whose relative changes decide whether to stop.
 
 Inputs = tuple[jax.Array, jax.Array | None]
 """A step's key and the rows of its observations, None for all."""

@@ -31,7 +31,7 @@ from onebasin.models.symmetry.blocks import equal_modes
 from onebasin.models.target import Target, check_target
 from onebasin.posteriors import schema
 
-from ..mutual_information.interval import from_values, layer_sides
+from ..mutual_information.estimators import from_values, layer_sides
 from .gaussians import MeanField, Parameters, sample
 from .layout import SymmetryLayout, layout_of
 from .term import MAX_EXACT, layers_of

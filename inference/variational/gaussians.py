@@ -24,8 +24,7 @@ from .layout import PartColumns
 
 Parameters = dict[str, jax.Array]
 Draws = Float[Array, "sample param"]
-Sampled = Float[Array, " sample"]
-"""A number of every draw."""
+Sampled = Float[Array, " sample"]  # A number of every draw.
 
 LOG_2PI = math.log(2 * math.pi)
 

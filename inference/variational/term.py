@@ -21,20 +21,25 @@ import jax.numpy as jnp
 
 from onebasin.base.errors import ArgumentError
 
-from ..mutual_information.estimators import exact, infonce, information
-from ..mutual_information.interval import Chain, Interval, from_values, layered_interval, sides
-from ..mutual_information.messages import training_marginals
-from ..mutual_information.permanent import check_size
+from ..mutual_information.estimators import (
+    Chain,
+    Interval,
+    exact,
+    from_values,
+    infonce,
+    information,
+    layered_interval,
+    sides,
+)
+from ..mutual_information.permanent import check_size, training_marginals
 from ..mutual_information.ratios import LogRatios
 from .gaussians import Draws, MeanField, Parameters
 from .layout import Element, PartColumns, SymmetryLayout
 from .symmetrised import Symmetrised
 
-MAX_EXACT = 12
-"""Up to so many parts "auto" takes the exact permanent in training."""
+MAX_EXACT = 12  # Up to so many parts "auto" takes the exact permanent in training.
 
-MAX_ELEMENTS = 5040
-"""Largest group whose elements are all applied to a draw."""
+MAX_ELEMENTS = 5040  # Largest group whose elements are all applied to a draw.
 
 Term = Callable[[Parameters, jax.Array, jax.Array], jax.Array]
 """A function of the parameters, a key and draws (draw, param), to a scalar."""

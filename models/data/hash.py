@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-_EXACT = 2.0**53
-"""Whole numbers up to here are the same in floating point."""
+_EXACT = 2.0**53  # Whole numbers up to here are the same in floating point.
 
 
 def data_sha256(data: Mapping[str, Any]) -> str:

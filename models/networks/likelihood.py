@@ -15,8 +15,7 @@ from onebasin.base.card import Brief
 from onebasin.base.checks import check_positive
 from onebasin.base.errors import ArgumentError
 
-PREDICTED = "predicted"
-"""The word for noise whose standard deviation is an output of the network."""
+PREDICTED = "predicted"  # The word for noise whose standard deviation is an output of the network.
 
 
 @dataclass(frozen=True, repr=False)

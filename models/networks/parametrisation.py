@@ -17,8 +17,7 @@ from onebasin.base.card import Brief
 from onebasin.base.checks import check_positive, choose
 from onebasin.base.errors import ArgumentError
 
-from ..transforms.distributions import OrderedNormal, UnitColumns
-from ..transforms.transforms import UNIT_COLUMN_CHARTS
+from ..transforms.transforms import UNIT_COLUMN_CHARTS, OrderedNormal, UnitColumns
 from .architecture import ACTIVATIONS, Layer, Network
 
 WEIGHTS = ("free", *UNIT_COLUMN_CHARTS)

@@ -126,8 +126,7 @@ def product(parts: Iterable[Label]) -> Label:
     return flat[0] if len(flat) == 1 else Product(tuple(flat)) if flat else Uniform(1)
 
 
-Piece = tuple[Label, int]
-"""A stretch of an axis, and the form of the array there."""
+Piece = tuple[Label, int]  # A stretch of an axis, and the form of the array there.
 
 
 def concatenated(pieces: Iterable[Piece]) -> Piece:

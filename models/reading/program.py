@@ -32,14 +32,11 @@ from .labels import (
     unsigned,
 )
 
-FOLDED = 2**24
-"""Numbers of an array up to which what depends on no parameter is computed."""
-RUNS = 8
-"""Stretches of equal neighbours that are told apart along an axis of a constant."""
+FOLDED = 2**24  # Numbers of an array up to which what depends on no parameter is computed.
+RUNS = 8  # Stretches of equal neighbours that are told apart along an axis of a constant.
 LARGEST_EYE = 2048
 """Length of a square constant up to which one value on and one off the diagonal are looked for."""
-ROUNDS = 30
-"""Walks through the body of a loop until labels stay the same."""
+ROUNDS = 30  # Walks through the body of a loop until labels stay the same.
 
 
 class Constant:

@@ -14,12 +14,10 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float
 
-ROUNDINGS = 16.0
-"""The ratio to the estimate of rounding above which a change counts as one."""
+ROUNDINGS = 16.0  # The ratio to the estimate of rounding above which a change counts as one.
 BLIND = 0.1
 """Nats of rounding from which on a point tells nothing: a part of a model that is missed changes it by more."""
-PERTURBATIONS = 3
-"""Smallest changes of a point that are tried, where they are needed."""
+PERTURBATIONS = 3  # Smallest changes of a point that are tried, where they are needed.
 
 Values = Mapping[str, Any]
 Measure = Callable[[Values], Float[np.ndarray, " point"] | None]

@@ -20,9 +20,8 @@ import numpy as np
 
 from onebasin.base.errors import ArgumentError, ArgumentTypeError
 
-from .arrays import module_of
 from .block import Axes, Block, Values, check_axes, check_names
-from .elements import Permuted, Shapes
+from .elements import Permuted, Shapes, module_of
 from .exchangeable import Exchangeable, Permuting
 
 MEMBER = re.compile(r"(?P<sign>1-|-)?(?P<name>[^\s,:~\[\]]+)(?:\[(?P<index>[0-9:, ]+)\])?")

@@ -12,8 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from onebasin.base.card import in_brief
 
-SHOWN = 4
-"""Names listed in a sentence."""
+SHOWN = 4  # Names listed in a sentence.
 
 DECLARED = "onebasin could not verify it, because no program or model is at hand"
 """The evidence for a symmetry that a file does not declare."""

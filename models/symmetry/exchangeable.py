@@ -12,10 +12,9 @@ import numpy as np
 
 from onebasin.base.errors import ArgumentError
 
-from .arrays import along, complement, scale, take
 from .axis_part import AxisPart
 from .block import Axes, Block, Place, Values, check_axes, check_names, on_axis, places_of
-from .elements import Permuted, Shapes
+from .elements import Permuted, Shapes, along, complement, scale, take
 
 
 class Permuting(Block[Permuted]):

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-MOST_SPANNED = 16
-"""Dimensions up to which all elements of a space are looked at."""
+MOST_SPANNED = 16  # Dimensions up to which all elements of a space are looked at.
 
 
 def parity(vector: int) -> int:

@@ -131,8 +131,7 @@ class Group:
         return None
 
 
-EXACT = 1e6
-"""Largest number of copies that is written out."""
+EXACT = 1e6  # Largest number of copies that is written out.
 
 
 def in_words(symmetry: Symmetry) -> str:

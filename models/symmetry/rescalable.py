@@ -10,9 +10,8 @@ import numpy as np
 
 from onebasin.base.errors import ArgumentError
 
-from .arrays import along, scale
 from .block import Axes, Block, Values, check_axes
-from .elements import Scaled
+from .elements import Scaled, along, scale
 
 
 @dataclass(frozen=True)

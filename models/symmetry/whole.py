@@ -11,9 +11,8 @@ import numpy as np
 
 from onebasin.base.errors import ArgumentError
 
-from .arrays import complement, negate
 from .block import Axes, Block, Values, check_names
-from .elements import Shapes, Swapped
+from .elements import Shapes, Swapped, complement, negate
 
 
 @dataclass(frozen=True)

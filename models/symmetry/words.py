@@ -32,8 +32,7 @@ from .blocks import (
 from .counterparts import MEMBER
 from .elements import Shapes
 
-_COMMA = re.compile(r",(?![^\[\]]*\])")
-"""Between parts, and not between the indices of a position."""
+_COMMA = re.compile(r",(?![^\[\]]*\])")  # Between parts, and not between the indices of a position.
 _PART = re.compile(
     r"(?P<sign>1-|\+-)?(?P<name>(?!1-|\+-|@)[^\s,:~]+)(?P<whole>:$)?(?P<axes>(?::[0-9]+(?:\[[^\[\]]+\])?)*)"
 )

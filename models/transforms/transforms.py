@@ -19,6 +19,10 @@ into two modes. `SeamlessGivensTransform` gives the longitude as the direction o
 plane instead; `UnitVectorTransform` normalises a Gaussian vector, as Stan's `unit_vector` does.
 Both carry one redundant radius a column, whose own density is normalised and independent of the unit
 vector, so the posterior of W is the same in every chart, and so is its evidence.
+
+Prior distributions on constrained weights and biases.
+
+Both are restrictions of the independent normal prior to a constrained set, normalised there.
 """
 
 from __future__ import annotations
@@ -28,8 +32,10 @@ import math
 import jax
 import jax.numpy as jnp
 import numpyro  # noqa: F401 - whole, before a part of it
+from jax.scipy.special import gammaln
 from jaxtyping import Array, Float
-from numpyro.distributions import biject_to
+from numpyro import distributions as dist
+from numpyro.distributions import biject_to, constraints
 from numpyro.distributions.constraints import Constraint, real_matrix
 from numpyro.distributions.transforms import ParameterFreeTransform
 
@@ -158,8 +164,7 @@ class _ColumnTransform(ParameterFreeTransform):
 
     domain = real_matrix
     codomain: UnitColumnsConstraint
-    extra_rows = 0
-    """Rows of the unconstrained array minus rows of W."""
+    extra_rows = 0  # Rows of the unconstrained array minus rows of W.
 
     def forward_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """Shape of the matrix, from that of the unconstrained array."""
@@ -251,3 +256,60 @@ UNIT_COLUMN_CHARTS: dict[str, type[_ColumnTransform]] = {
     for kind in (UnconstrainedGivensTransform, SeamlessGivensTransform, UnitVectorTransform)
 }
 biject_to.register(UnitColumnsConstraint, lambda constraint: UNIT_COLUMN_CHARTS[constraint.chart]())
+
+
+class UnitColumns(dist.Distribution):
+    """Matrices (in, hidden) with independent columns, each uniform on the unit sphere.
+
+    A normal prior N(0, s^2) restricted to unit vectors is this distribution for every s, since its
+    density is constant on the sphere. The density is with respect to area. `in_dim` is at least 2;
+    `chart`, one of `UNIT_COLUMN_CHARTS`, names the coordinates that a sampler moves in.
+    """
+
+    pytree_aux_fields = ("chart",)
+
+    def __init__(self, in_dim: int, hidden_dim: int, chart: str) -> None:
+        self.chart = chart
+        super().__init__(event_shape=(in_dim, hidden_dim), validate_args=False)
+
+    @property
+    def support(self) -> constraints.Constraint:
+        """The set of unit-norm columns, tagged with the chart."""
+        return UNIT_COLUMN_CHARTS[self.chart].codomain
+
+    def sample(self, key: jax.Array, sample_shape: tuple[int, ...] = ()) -> jax.Array:
+        """Normalised Gaussian columns."""
+        z = jax.random.normal(key, sample_shape + self.event_shape)
+        return z / jnp.linalg.norm(z, axis=-2, keepdims=True)
+
+    def log_prob(self, value: jax.Array) -> jax.Array:
+        """Minus the log area of the spheres: a constant."""
+        in_dim, hidden_dim = self.event_shape
+        log_area = math.log(2) + in_dim / 2 * math.log(math.pi) - gammaln(in_dim / 2.0)
+        return jnp.broadcast_to(-hidden_dim * log_area, jnp.shape(value)[:-2])
+
+
+class OrderedNormal(dist.Distribution):
+    """Independent N(0, scale^2) entries, given that they increase: b(1) < b(2) < ... < b(H).
+
+    Pourzanjani et al. 2017, section 3.1. Sampled through the logarithms of the differences
+    (NumPyro's `OrderedTransform`). `scale` is the standard deviation before ordering, `size` is H.
+    """
+
+    support = constraints.ordered_vector
+    pytree_data_fields = ("scale",)
+
+    def __init__(self, scale: float, size: int) -> None:
+        self.scale = scale
+        super().__init__(event_shape=(size,), validate_args=False)
+
+    def sample(self, key: jax.Array, sample_shape: tuple[int, ...] = ()) -> jax.Array:
+        """Sorted normal draws."""
+        z = jax.random.normal(key, sample_shape + self.event_shape)
+        return self.scale * jnp.sort(z, axis=-1)
+
+    def log_prob(self, value: jax.Array) -> jax.Array:
+        """Sum of normal log densities plus log H!, the number of orders that were excluded."""
+        return jnp.sum(dist.Normal(0.0, self.scale).log_prob(value), -1) + gammaln(
+            self.event_shape[0] + 1.0
+        )

@@ -22,8 +22,7 @@ NAME = "boston"
 HIDDEN = 50
 SPLITS = 15
 QUICK_SPLITS = 1
-WHY_SPLITS = 5
-"""Splits on which the variations run that show what makes the difference."""
+WHY_SPLITS = 5  # Splits on which the variations run that show what makes the difference.
 NUTS = Nuts(chains=4, warmup=500, draws=1000)
 """Trees reach depth 10 in every draw, and need it: at depth 8 the worst R-hat of a prediction was 1.24, at depth 10
 1.02 (split 1, free weights, two chains of 500 draws after 300 of warmup, float64). It still depends on the chains: with
@@ -37,12 +36,9 @@ QUICK_ADVI = replace(ADVI, iterations=500)
 FAMILIES = ("meanfield", "fullrank")
 
 
-SHORT = 50
-"""Iterations of warmup, and draws, of chains that are cut short."""
-SHALLOW = 5
-"""Levels at which trees are cut off."""
-OVERLAP = 0.25
-"""The test part over the training part: by so much do random splits share rows."""
+SHORT = 50  # Iterations of warmup, and draws, of chains that are cut short.
+SHALLOW = 5  # Levels at which trees are cut off.
+OVERLAP = 0.25  # The test part over the training part: by so much do random splits share rows.
 
 
 @dataclass(frozen=True)

@@ -30,8 +30,7 @@ from . import design
 from .design import Distilling, RowSettings, network
 from .pairs import train_dynamics, train_swaps
 
-BATCH = 50
-"""Draws that are run at a time."""
+BATCH = 50  # Draws that are run at a time.
 SD_EDGES = np.linspace(0.0, 2.0, 81)
 """Edges of the bins in which standard deviations of weights are counted (the paper's Figure 5, left)."""
 KEEP = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)

@@ -25,8 +25,7 @@ from ..lab.study import Frames, Outcomes, Row, Summary, frame_of, select
 from .design import RULES, CompactConfig, Representation, rows
 from .making import SD_EDGES
 
-KEPT = 0.5
-"""Share of weights that are kept where accuracies of pruned networks are compared."""
+KEPT = 0.5  # Share of weights that are kept where accuracies of pruned networks are compared.
 Scores = dict[str, float]
 
 

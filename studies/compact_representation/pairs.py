@@ -21,8 +21,7 @@ from onebasin.models.symmetry.group import Group
 from ..networks import tree_of
 from .design import PairSettings, permutations_of
 
-MAX_IMAGES = 5000
-"""Training images at most on which losses are computed: the first ones."""
+MAX_IMAGES = 5000  # Training images at most on which losses are computed: the first ones.
 
 Values = dict[str, np.ndarray]
 

@@ -44,8 +44,7 @@ from .study import Cell, Context, Frames, Outcomes, Study, frame_of, tables_of
 if TYPE_CHECKING:
     import xarray as xr
 
-RESULTS = Path(__file__).parents[1] / "results"
-"""The folder of recorded results."""
+RESULTS = Path(__file__).parents[1] / "results"  # The folder of recorded results.
 Say = Callable[[str], None]
 
 

@@ -216,8 +216,7 @@ class Summary:
     change: Change | None = None
     trusted: Callable[[Frames, Row], bool] = lambda frames, row: True
     """Rows that are not trusted (chains that disagree) are left out, and counted."""
-    overlap: float = 0.0
-    """The test part over the training part of random splits."""
+    overlap: float = 0.0  # The test part over the training part of random splits.
 
     def rows(self, frames: Frames) -> list[dict[str, Any]]:
         """Give the table's rows as plain values: what is missing or not trusted is left out and counted."""

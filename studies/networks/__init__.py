@@ -18,8 +18,7 @@ from ..lab.study import Cell, Frames, Outcomes, Row, frame_of
 
 MAX_RHAT = 1.05
 """R-hat of f above which chains disagree: what they say of the posterior is not to be trusted."""
-MOST = 99
-"""Data sets, or splits, at most: keys number them by two digits."""
+MOST = 99  # Data sets, or splits, at most: keys number them by two digits.
 
 
 def check_number(option: str, number: int) -> None:

@@ -36,8 +36,7 @@ MADE, NUMPYRO = "analysis", "numpyro"
 VI, TRUTH, CHECK, GAP = "meanfield", "nuts", "mclmc", "gap"
 """Methods: the approximation; the sampler that it is compared with on every data set; another one; and equation 6 at a
 fit."""
-ALL = "all"
-"""In the place of a layer's name: all layers together."""
+ALL = "all"  # In the place of a layer's name: all layers together.
 
 INSIDE, OUTSIDE = "inside", "outside"
 """Regions of test points: in the range of the data, |x| < 1; and next to it, 1 < |x| < 2."""

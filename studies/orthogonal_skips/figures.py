@@ -10,8 +10,7 @@ from onebasin.analysis.plots.bands import plot_uncertainty
 from ..lab.study import METHOD_WORDS, Frames, Outcomes, where
 from .design import ALL, TRUTH, VI, SkipsConfig, dataset
 
-EDGE = 2.0
-"""Half the width of Figure 1; the data lie within 1."""
+EDGE = 2.0  # Half the width of Figure 1; the data lie within 1.
 
 
 def draw_figures(config: SkipsConfig, outcomes: Outcomes, frames: Frames) -> Mapping[str, Figure]:

@@ -26,7 +26,7 @@ from jaxtyping import Float
 from scipy.spatial.distance import pdist
 
 from onebasin.analysis.alignment import align
-from onebasin.analysis.compare.distances import energy_distance, thin
+from onebasin.analysis.compare.distances import thin, two_sample
 from onebasin.analysis.predictive.predictions import Points, Predicted, predict_points
 from onebasin.analysis.predictive.scores import agreement, class_log_probability, total_variation
 from onebasin.models import BayesianNetwork, predict
@@ -227,7 +227,7 @@ def weight_distance(
         thin(Draws(("",) * x.shape[2], x), autocorrelated=False, max_draws=settings.max_draws)
         for x in (draws, truth)
     )
-    return energy_distance(some, others)
+    return two_sample(some, others, permutations=0).energy
 
 
 def _apart(

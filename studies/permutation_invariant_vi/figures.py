@@ -121,8 +121,7 @@ def _write(
     axes.annotate(text, at, shift, textcoords="offset points", **how)
 
 
-MASSES = (0.99, 0.9, 0.5)
-"""Probability inside the contours, from the outermost."""
+MASSES = (0.99, 0.9, 0.5)  # Probability inside the contours, from the outermost.
 _SHADES = (0.15, 0.4, 0.75)
 _COLUMNS, _GRID = 4, 101
 _PLAIN, _SYMMETRISED = style.chain_colour(1), style.ACCENT

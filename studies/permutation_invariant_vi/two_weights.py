@@ -57,8 +57,7 @@ METHODS = {"mfvi": "none", "sgm-exact": "exact", "sgm-infonce": "infonce"}
 """The estimator that trains the mutual information, by the label of a method."""
 WORDS = {"mfvi": "MFVI", "sgm-exact": "SGM, exact", "sgm-infonce": "SGM, InfoNCE"}
 """A method's name for readers; the paper's SGM is the symmetrised mean field."""
-REPORT_DRAWS = 2000
-"""Draws of a fit behind its own account of ELBO and information."""
+REPORT_DRAWS = 2000  # Draws of a fit behind its own account of ELBO and information.
 _STREAMS = {"train": 0, "test": 1}
 
 
@@ -136,8 +135,7 @@ def fit_settings(settings: TwoWeightSettings) -> Symmetrised:
 
 BEYOND = 8.5  # Standard deviations between a slope's mean and the edge of the grid.
 ORDER = 8  # Nodes of a panel.
-PANELS = (16, 32, 64, 128, 256)
-"""Panels of an axis, halved until the evidence stands still; even."""
+PANELS = (16, 32, 64, 128, 256)  # Panels of an axis, halved until the evidence stands still; even.
 STILL = 1e-8  # Nats by which the log evidence may move when the panels are halved.
 
 
@@ -240,8 +238,7 @@ REACH, STEP, COARSE = 8.5, 0.1, 0.25
 The error grows with the ratio of the two scales. Largest of 40 pairs of means, in nats, at ratios of 3, 5, 10 and 20:
 2e-12, 2e-12, 1e-6, 6e-4; coarse: 3e-8, 4e-5, 1e-3, 4e-2. That of the best Gaussians is below 2.
 """
-_TINY, _HUGE = 1e-3, 10.0
-"""Bounds of standard deviations while optimising; no optimum lies at one."""
+_TINY, _HUGE = 1e-3, 10.0  # Bounds of standard deviations while optimising; no optimum lies at one.
 _DESCENT = {"gtol": 1e-9, "ftol": 1e-15, "maxiter": 500}
 
 

@@ -26,8 +26,7 @@ QUICK_PARAMETRISATIONS = ("free", "givens")
 METHODS = ("nuts", "meanfield", "fullrank")
 CHARTS = ("givens", "givens_seamless", "unit_vector")
 """The same constraint in three charts; the last two are sampled only, to show the first one's seam."""
-SEAM = 0.1
-"""Within this of +-pi, in radians, a longitude counts as lying at the seam."""
+SEAM = 0.1  # Within this of +-pi, in radians, a longitude counts as lying at the seam.
 FULL_DATASETS = 20
 NOISES, FULL_NOISES = (1.0,), (1.0, 0.5)
 """Standard deviations of the noise: the plainest reading of the paper, and half of it."""

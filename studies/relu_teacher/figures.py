@@ -14,10 +14,8 @@ from onebasin.truth.problems.relu_networks import teacher_data
 from ..lab.study import METHOD_WORDS, Frames, Outcomes
 from .design import METHODS, TeacherConfig, target
 
-SLICE = np.linspace(-5.0, 5.0, 81)
-"""Values of the first input along the slice; the second is 0."""
-NEAR = 0.5
-"""Training points with the second input within this of 0 are drawn next to the slice."""
+SLICE = np.linspace(-5.0, 5.0, 81)  # Values of the first input along the slice; the second is 0.
+NEAR = 0.5  # Training points with the second input within this of 0 are drawn next to the slice.
 
 
 def draw_figures(config: TeacherConfig, outcomes: Outcomes, frames: Frames) -> Mapping[str, Figure]:

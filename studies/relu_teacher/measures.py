@@ -13,8 +13,7 @@ from ..lab.study import Cell, Change, Frames, Outcomes, Row, Summary, find, fram
 from ..networks import diagnosis_columns, disagrees, score_columns
 from .design import SEAM, TeacherConfig, data_of, target
 
-BOUND = 5.0
-"""Monte Carlo errors by which two engines' predictive means may differ."""
+BOUND = 5.0  # Monte Carlo errors by which two engines' predictive means may differ.
 
 
 def measure(config: TeacherConfig, outcomes: Outcomes) -> Frames:

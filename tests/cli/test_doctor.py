@@ -49,7 +49,7 @@ def test_missing_data_set_is_said_but_breaks_no_engine(onebasin, cmdstan, monkey
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     answer = onebasin("doctor", "--json")
     assert answer.code == 0
-    check = checks_of(answer)["data: yacht"]
+    check = checks_of(answer)["data: mnist"]
     assert not check["ok"]
     assert "ONEBASIN_DATA" in check["remedy"]
 

@@ -16,7 +16,7 @@ import numpyro.distributions as dist
 
 import onebasin as ob
 from onebasin.models import Target
-from onebasin.models.transforms.distributions import OrderedNormal
+from onebasin.models.transforms.transforms import OrderedNormal
 
 from .case import Case
 from .plain import log_normal

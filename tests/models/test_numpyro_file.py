@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from onebasin.inference.runs.posterior import open_posterior
-from onebasin.models.numpyro_file import ModelFile, loaded, model_file_in
+from onebasin.models.numpyro_target import ModelFile, loaded
 
 MODEL = """
 import numpyro
@@ -49,22 +49,6 @@ def run(onebasin, model):
         return onebasin("sample", *word, "--out", "run.nc", *SHORT, *words)
 
     return sample
-
-
-@pytest.mark.parametrize(
-    ("word", "found"),
-    [
-        ("m.py:f", ModelFile(Path("m.py"), "f")),
-        ("a/b c.py:f", ModelFile(Path("a/b c.py"), "f")),
-        ("m.py", ModelFile(Path("m.py"), "")),
-        ("m.py:", ModelFile(Path("m.py"), "")),
-        ("m.stan", None),
-        ("m.py.stan", None),
-        ("m", None),
-    ],
-)
-def test_words_of_a_model(word, found):
-    assert model_file_in(word) == found
 
 
 def test_a_model_is_sampled_by_name_of_its_arguments(run):

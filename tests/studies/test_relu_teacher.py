@@ -5,16 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from onebasin.analysis.predictive.predictions import HeldOut, predict_held_out
+from onebasin.analysis.predictive.predictions import predict_held_out
 from onebasin.inference import Advi, Nuts
-from onebasin.inference.runs.posterior import build
-from onebasin.models import BayesianNetwork, Gaussian, Network
 from onebasin.models.data import Dataset, load_data
 from onebasin.studies.lab.study import Frames, Outcomes, find, rows_of, select
 from onebasin.studies.options import Options
 from onebasin.studies.relu_teacher import STUDY, design
 from onebasin.studies.relu_teacher.design import TeacherConfig, configure, target
-from onebasin.studies.relu_teacher.measures import agree
 from onebasin.truth.problems.relu_networks import teacher_data
 
 from ..command_fixtures import InMemory, fake_posterior
@@ -97,31 +94,6 @@ def test_variational_cells_are_held_against_their_own_nuts(frames):
     # Chains of independent draws agree, with any parametrisation whose stand-in is the same.
     assert set(frames["engines"]["beyond"]) == {0}
     assert tuple(frames["engines"]["problem"]) == ("free", "givens")
-
-
-def constant(rng, x, *, shift=0.0) -> HeldOut:
-    """Predictions of a network whose output is its bias alone: f(x) ~ N(shift, 1) at every point."""
-    model = BayesianNetwork(Network(2, (2,)), Gaussian(noise_sd=None))
-    shape = (4, 500)
-    values = {name: np.zeros((*shape, *size)) for name, size in model.network.shapes.items()}
-    values["b2"] = shift + rng.normal(size=(*shape, 1))
-    values["sigma"] = np.full(shape, 0.5) + 1e-3 * rng.normal(size=shape)
-    tree = build(model.condition(x, np.zeros(len(x))), values, {"lp": rng.normal(size=shape)}, {})
-    return predict_held_out(tree, model, x, np.zeros((len(x), 1)))
-
-
-def test_engines_agree_where_their_means_do_and_not_where_one_is_shifted(rng):
-    x = rng.normal(size=(30, 2))
-    first = constant(rng, x)
-    same = agree(first, constant(rng, x))
-    assert same["largest"] < 5
-    assert (same["beyond"], same["num_quantities"]) == (0, 31)
-    assert same["rhat"] < 1.05
-    # 0.5 is about sqrt(2000 / 2) * 0.5 = 16 Monte Carlo errors, in every point but not in sigma.
-    moved = agree(first, constant(rng, x, shift=0.5))
-    assert 10 < moved["largest"] < 22
-    assert moved["beyond"] == 30
-    assert moved["where"].startswith("f[")
 
 
 def test_draws_at_and_steps_across_the_seam_are_counted():

@@ -11,10 +11,10 @@ import pytest
 
 import onebasin as ob
 from onebasin.base.precision import precision
-from onebasin.inference.density.numpyro import NumpyroDensity, NumpyroValues
+from onebasin.inference.density.numpyro import NumpyroValues
 from onebasin.inference.runs.posterior import build, open_posterior
 from onebasin.models import Exchangeable
-from onebasin.models.transforms.distributions import OrderedNormal
+from onebasin.models.transforms.transforms import OrderedNormal
 from onebasin.posteriors.references import FOLDER
 from onebasin.truth.labelling import one_copy
 from onebasin.truth.making import make
@@ -63,16 +63,6 @@ def test_draws_in_order_are_those_of_a_chain_that_never_leaves_the_order(run):
     # A standard deviation of 1 and some 1,000 effective draws of each: 0.15 is three of the difference's errors.
     lp = [each["sample_stats"]["lp"].values.ravel() for each in (tree, direct)]
     assert np.mean(lp[0]) == pytest.approx(np.mean(lp[1]), abs=0.15)
-
-
-def test_log_density_of_a_draw_is_the_ordered_models(run):
-    tree, _ = one_copy(run, FREE, ORDERED)
-    with precision("float64"):
-        density = NumpyroDensity.of(ORDERED)
-        vector = density.unconstrain({"mu": tree["posterior"]["mu"].values[2, 7]})
-        assert tree["sample_stats"]["lp"].values[2, 7] == pytest.approx(density.log_density(vector))
-    assert tree.attrs["target"] == "ordered"
-    assert json.loads(tree.attrs["symmetry"]) == []
 
 
 QUOTIENTS = [problem for problem in PROBLEMS.values() if problem.quotient_of]

@@ -22,10 +22,8 @@ from .problem import ADAPTED, RECIPE, Problem, class_probabilities, outputs
 from .programs import read_data
 from .relu_networks import TEACHER_UNITS, boston_split, relu_network, teacher_data
 
-SEED = 0
-"""The seed of the data."""
-POINTS, IMAGES = 10, 20
-"""Held-out inputs at which predictions are invariants."""
+SEED = 0  # The seed of the data.
+POINTS, IMAGES = 10, 20  # Held-out inputs at which predictions are invariants.
 _DIGITS = Images("digits", side=8, train=200)
 _PAPER = "Pourzanjani, Jiang and Petzold 2017, Improving the identifiability of neural networks for Bayesian inference"
 

@@ -19,8 +19,7 @@ from onebasin.models import Target
 if TYPE_CHECKING:
     from onebasin.inference.calibration.family import Family
 
-Draws = Mapping[str, np.ndarray]
-"""Arrays (chain, draw, *event) by variable."""
+Draws = Mapping[str, np.ndarray]  # Arrays (chain, draw, *event) by variable.
 Invariant = Callable[[Draws], np.ndarray]
 """From draws to what no relabelling changes: (chain, draw), or (chain, draw, k)."""
 

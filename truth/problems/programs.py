@@ -34,8 +34,7 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).parent
 PROGRAMS, DATA = HERE / "programs", HERE / "data"
-Array = Any
-"""NumPy's or JAX's."""
+Array = Any  # NumPy's or JAX's.
 
 
 def mixture_of_two(N: int, y: Array) -> None:

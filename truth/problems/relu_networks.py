@@ -25,8 +25,7 @@ PARAMETRISATIONS: Mapping[str, Parametrisation] = MappingProxyType(
         )
     }
 )
-TEACHER_UNITS = 2
-"""Hidden units of the network that is fitted to the teacher's data."""
+TEACHER_UNITS = 2  # Hidden units of the network that is fitted to the teacher's data.
 PAPERS = ("free", "givens", "ordered", "givens+ordered")
 """The paper's constraints, alone and together."""
 DEFINITION = (

@@ -93,11 +93,10 @@ def test_the_end_of_advi_is_that_of_its_own_draws(make_fit):
     found = elbo(make_fit(LEVEL + 3, converged=1))
     assert found.value == pytest.approx(-10, abs=1e-12)
     assert found.mcse == pytest.approx(0.1 / np.sqrt(400), rel=0.15)
-    assert (found.best, found.state, found.family) == (0, "converged", "mean-field Gaussian")
-    assert found.sentences[1] == "The stopping rule was met after 4,000 of 10,000 steps."
+    assert (found.best, found.state) == (0, "converged")
     assert found.trace.shape == (1, 40)
     check_page(found._repr_html_())
-    assert repr(found).startswith("✓ Variational fit: converged\nThe ELBO of a mean-field")
+    assert repr(found).startswith("✓ Variational fit: converged\nThe ELBO is -10.0")
 
 
 def test_the_end_of_stans_advi_is_its_last_evaluation_with_the_error_of_lp(make_fit):
@@ -111,21 +110,18 @@ def test_an_elbo_that_still_rises_is_not_called_converged(make_fit):
     found = elbo(make_fit(RISING, converged=1))
     assert found.converged
     assert found.state == "rising"
-    assert "still rising, by 10.3 ± " in found.sentences[1]
     assert repr(found).startswith("! Variational fit: still rising")
 
 
 def test_a_rule_that_is_not_met_is_no_alarm_where_the_elbo_is_level(make_fit):
     found = elbo(make_fit(LEVEL, converged=0))
     assert (found.converged, found.state) == (False, "level")
-    assert "not met within 4,000 steps, but the ELBO has levelled off" in found.sentences[1]
 
 
 @pytest.mark.parametrize("trace", [LEVEL[-6:], LEVEL + 9 * np.sin(np.arange(40.0))])
 def test_too_few_or_too_noisy_evaluations_do_not_pass(make_fit, trace):
     found = elbo(make_fit(trace, converged=0))
     assert found.state == "unfinished"
-    assert "allow more, or look at the trace" in found.sentences[1]
 
 
 def test_an_elbo_that_is_not_finite_has_failed(make_fit):
@@ -138,10 +134,5 @@ def test_a_symmetrised_fit_has_bounds_and_a_best_fit(make_fit):
     found = elbo(symmetrised(make_fit))
     assert (found.best, found.value) == (1, -9.4)
     assert found.mcse == pytest.approx(0.22)
-    assert found.is_symmetrised
-    assert found.family == "mean-field Gaussian"
-    first, _, gain, _ = found.sentences
-    assert "is -9.40 ± 0.22 nats, the best of 2 fits (fit 1), a lower bound" in first
-    assert "gains between 1.6 and 1.79 nats of at most 1.792" in gain
-    assert "without it the ELBO is -11.00 ± 0.20 nats" in gain
+    assert "of the best of 2 fits (fit 1) is -9.40 ± 0.22 nats" in found.sentences[0]
     check_page(found._repr_html_())

@@ -10,7 +10,7 @@ import pytest
 import onebasin as ob
 from onebasin.inference.calibration import compiled
 from onebasin.inference.calibration.compiled import CompiledChains, CompiledDensities, CompiledFits
-from onebasin.inference.calibration.simulated import simulated
+from onebasin.inference.calibration.family import simulated
 
 
 def normal(y=None):

@@ -189,15 +189,3 @@ def test_ranks_are_kept_and_gone_on_from(tmp_path, right):
     assert np.array_equal(right.share[:20], more.share)
     other = ob.calibrate(family(program(rate=2.0)), counted, simulations=5, **how)
     assert len(calls) == 25 and not np.array_equal(other.share, more.share[:5])
-
-
-def test_parameters_that_the_posterior_has_not_are_refused():
-    def renamed(rng):
-        parameters, data = simulate(rng)
-        return {"log_sigma": parameters["z"]}, data
-
-    wrong = Family("scale", renamed, KNOWN.condition)
-    with pytest.raises(
-        ValueError, match="gives the parameter log_sigma, which the posterior has not"
-    ):
-        ob.calibrate(wrong, EXACT, simulations=5)

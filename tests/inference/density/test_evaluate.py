@@ -44,15 +44,6 @@ def test_is_the_closed_form_at_every_draw_and_at_one_point(draws):
     np.testing.assert_allclose(one, closed_form(np.array([0.1, -0.2, 3.0]), 0.5), rtol=1e-10)
 
 
-def test_missing_parameter_and_wrong_class_are_refused(draws, unchecked):
-    with pytest.raises(
-        ValueError, match=r"`points` lack `sigma`; give every parameter .*mu, sigma"
-    ):
-        ob.log_density(TARGET, draws.drop_vars("sigma"))
-    with pytest.raises(TypeError, match="`points`"):
-        ob.log_density(TARGET, [1.0])
-
-
 @pytest.mark.stan
 def test_engines_differ_by_one_constant(rng):
     network = ob.networks.BayesianNetwork(ob.networks.Network(1, (3,), 1, "tanh"))
@@ -113,10 +104,3 @@ def test_new_data_replace_old_and_random_numbers_follow_the_seed(line, line_draw
     assert not np.isclose(one["y_new"], other["y_new"]).any()
     errors = (one["y_new"] - one["mean_new"].values) / line_draws["sigma"]
     assert len(np.unique(errors)) == errors.size
-
-
-def test_draws_of_another_program_are_refused(line, line_draws):
-    with pytest.raises(ValueError, match="`draws` lack the parameter sigma"):
-        ob.generated_quantities(line, line_draws[["beta"]])
-    with pytest.raises(ValueError, match=r"have beta of shape \(1,\), but .* declares \(2,\)"):
-        ob.generated_quantities(line, line_draws.isel(part=slice(1)))

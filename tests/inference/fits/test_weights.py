@@ -12,8 +12,7 @@ from numpyro import distributions as dist
 import onebasin as ob
 from onebasin.inference.density.counted import CountedDensity
 from onebasin.inference.fits.drift import MovedChains, _exchanged, drift
-from onebasin.inference.fits.gaussian import NormalFit
-from onebasin.inference.fits.peaks import find_peaks
+from onebasin.inference.fits.gaussian import NormalFit, find_peaks
 from onebasin.inference.fits.weighting import GOOD, HEAVY, Weighted, weigh
 from onebasin.posteriors.pareto import CLAIMED, worst_khat
 

@@ -8,7 +8,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from onebasin.base.errors import ArgumentError
 from onebasin.base.progress import ProgressBars
 from onebasin.inference import Hmc, Nuts
 from onebasin.inference.contracts.engines import bound, chosen
@@ -87,18 +86,3 @@ def test_warmup_with_a_metric_adapts_the_step_size_alone(engine):
     np.testing.assert_allclose(metric, start.inverse_metric, rtol=2e-5)
     assert (kept["step_size"].values > 0.1).all()
     assert 0.6 < float(np.mean(found.stats["acceptance_rate"])) < 0.99
-
-
-@pytest.mark.parametrize(
-    ("fields", "words"),
-    [
-        ({"positions": np.array([[np.nan, 0.0]])}, "`positions` hold a number that is not finite"),
-        ({"inverse_metric": np.ones((2, 2))}, r"`inverse_metric` has the shape \(2, 2\)"),
-        ({"inverse_metric": np.array([[1.0, 0.0]])}, "positive diagonal"),
-        ({"step_size": np.array([-1.0])}, "`step_size` has to be a positive number"),
-        ({"warmup": 0}, "`warmup` is 0, which needs a `step_size`"),
-    ],
-)
-def test_starts_that_do_not_fit_are_refused(fields, words):
-    with pytest.raises(ArgumentError, match=words):
-        Start(**{"positions": np.zeros((1, 2)), **fields})

@@ -4,11 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
-import onebasin as ob
 from onebasin.base.progress import ChainBar, ProgressBars, _moves
-from onebasin.inference.mcmc.stan_progress import BUFFERED, ChainWatch, NotWritten
-
-from ..known import known_target
+from onebasin.inference.mcmc.stan import BUFFERED, ChainWatch, NotWritten
 
 HEADER = "# method = sample\nlp__,accept_stat__,stepsize__,treedepth__,n_leapfrog__,divergent__,energy__,x\n"
 
@@ -97,20 +94,6 @@ def test_a_program_whose_draws_reach_no_file_is_stopped(tmp_path):
 )
 def test_bars_move_only_where_somebody_sees_them(environment, terminal, moves):
     assert _moves(terminal, environment) is moves
-
-
-@pytest.mark.parametrize(("seconds", "lines"), [(180.0, 9), (1.0, 0)])
-def test_long_runs_write_few_lines_where_no_bar_moves(monkeypatch, seconds, lines):
-    """Every slice of a run of two hours is looked at; the lines are those of tenths. Short runs write none."""
-    now, seen = _clock(monkeypatch), Seen(moving=False)
-    seen.expect(chains=1, warmup=1000, draws=1000)
-    bar = seen.chain(0, warmup=1000, draws=1000)
-    for done in range(50, 2001, 50):
-        now[0] += seconds
-        bar.show(done)
-    assert len(seen.noted) == lines
-    said = "1 chain: 1,000 of 2,000 iterations after 60 min"
-    assert not lines or seen.noted[4] == said
 
 
 def _clock(monkeypatch) -> list[float]:

@@ -128,7 +128,7 @@ class Cluster:
 @pytest.mark.parametrize("shared", [True, False])
 def test_chains_of_a_cluster_are_those_of_home(shared, monkeypatch, tmp_path):
     """Groups of chains, of which some were there already; through the shared folder, or as files."""
-    from onebasin.inference.mcmc import chains, workers
+    from onebasin.inference.mcmc import chains
     from onebasin.inference.runs import spread
 
     def run_here(function, tasks, client, **how):
@@ -137,9 +137,9 @@ def test_chains_of_a_cluster_are_those_of_home(shared, monkeypatch, tmp_path):
     def elsewhere(bars, job, numbers, folder, mark):
         return run_group(bars, job, numbers, folder if shared else tmp_path / "unseen", mark)
 
-    run_group = workers.run_group
+    run_group = chains.run_group
     monkeypatch.setattr(spread, "run_tasks", run_here)
-    monkeypatch.setattr(workers, "run_group", elsewhere)
+    monkeypatch.setattr(chains, "run_group", elsewhere)
     monkeypatch.setattr(chains, "connected", nullcontext)
     target = known_target("numpyro")
     how = {"warmup": 20, "draws": 10, "seed": 4, "symmetry": False}

@@ -9,7 +9,6 @@ import numpyro
 import pytest
 from numpyro import distributions as dist
 
-from onebasin.base.errors import InferenceError
 from onebasin.inference import Mclmc, infer, mclmc
 from onebasin.models import Target
 
@@ -79,16 +78,3 @@ def test_a_step_that_is_not_finite_is_not_taken():
     assert int(tree["sample_stats"]["diverging"].sum()) > 0
     assert float(tree["posterior"]["x"][..., 0].max()) <= 1.0
     assert np.isfinite(tree["sample_stats"]["lp"]).all()
-
-
-def test_a_start_that_leads_nowhere_and_a_single_parameter_are_refused():
-    with pytest.raises(ValueError, match="`target` 'scaled' has a single parameter"):
-        infer(scaled((1.0,)), SMALL)
-
-    def model() -> None:
-        x = numpyro.sample("x", dist.Normal(0, 1).expand([2]).to_event(1))
-        numpyro.factor("wall", jnp.where(jnp.abs(x[0]) < 0.3, jnp.nan, 0.0))
-
-    settings = replace(SMALL, start_steps=500, learning_rate=0.1)
-    with pytest.raises(InferenceError, match="lower `learning_rate`"):
-        infer(Target(name="hole", numpyro_model=model), settings, seed=1)

@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from onebasin.inference.fits.weighting import resampled
-from onebasin.inference.modes.bridge import LogIntegral, log_integral
+from onebasin.inference.modes.basins import LogIntegral, log_integral
 from onebasin.inference.modes.by_mode import weigh
 
 CHAINS, DRAWS = 4, 400
@@ -74,15 +74,6 @@ def test_weights_of_two_far_gaussians_hold_their_intervals():
         assert weights.known
         assert np.exp(weights.log).sum() == pytest.approx(1)
     assert held >= 45
-
-
-def test_a_density_that_is_zero_at_the_gaussian_has_no_estimate():
-    rng = np.random.default_rng(0)
-    draws = chains(rng, 2)
-    found = log_integral(lambda points: np.full(len(points), -np.inf), draws, rng)
-    assert math.isnan(found.value)
-    assert found.error == math.inf
-    assert not weigh([found, LogIntegral(0.0, 0.1)]).known
 
 
 def test_chains_that_disagree_have_a_larger_error():

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from onebasin.inference.mutual_information.interval import (
+from onebasin.inference.mutual_information.estimators import (
     Interval,
     layered_interval,
     permanent_bounds,

@@ -160,21 +160,6 @@ def test_data_and_models_that_do_not_fit_are_refused_in_a_sentence(draws, new, m
     assert "\n" not in str(caught.value)
 
 
-def test_single_numbers_that_the_posterior_keeps_reach_the_model_as_numbers(draws):
-    def padded(count, x, y=None):
-        a = numpyro.sample("a", dist.Normal(0, 1))
-        with numpyro.plate("obs", count):  # which takes no array
-            numpyro.sample("y", dist.Normal(a + x, 1e-3), obs=y)
-
-    tree = {
-        "posterior": {"a": draws["a"]},
-        "constant_data": {"count": 3},
-        "observed_data": {"y": Y},
-    }
-    found = ob.predict(tree, {"x": X}, model=padded).predictions["y"]
-    np.testing.assert_allclose(found, draws["a"][..., None] + X, atol=6e-3)
-
-
 def test_intervals_are_those_of_the_draws_and_drawn_over_an_input(draws):
     found = ob.predict(draws, {"x": NEW}, model=line, seed=1)
     table = found.intervals(0.5)
@@ -209,16 +194,6 @@ def test_prior_draws_follow_the_prior_and_go_next_to_the_posterior(draws):
     np.testing.assert_array_equal(found["observed_data"]["y"], Y)
     alt = ob.plot.prior(found, draws, var_names="a").alt
     assert alt.startswith("Densities before and after the data. Standard deviations: a ")
-
-
-def test_priors_that_cannot_be_drawn_are_refused():
-    def improper():
-        numpyro.sample("a", dist.ImproperUniform(dist.constraints.real, (), ()))
-
-    with pytest.raises(ValueError, match="a prior that cannot be drawn from"):
-        ob.prior(ob.Target("improper", numpyro_model=improper))
-    with pytest.raises(ValueError, match="does not say which part of it is the prior"):
-        ob.prior(TARGETS["stan"]())
 
 
 def test_the_command_shows_intervals_and_writes_the_groups(tmp_path, draws, capsys):

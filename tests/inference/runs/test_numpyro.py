@@ -13,7 +13,6 @@ from scipy.stats import norm
 
 import onebasin as ob
 from onebasin.base.errors import ModelDataError
-from onebasin.inference.runs.fingerprint import fingerprint
 from onebasin.inference.runs.origin import origin_of
 from onebasin.inference.runs.posterior import build
 
@@ -99,21 +98,6 @@ def test_the_seed_decides_predictions_and_a_limit_thins_them_without_changing_th
         assert not {"log_likelihood", "posterior_predictive"} & set(without.children)
         assert why in json.loads(without.attrs["left_out"])["log_likelihood"]
         assert "effect" in without["observed_data"]
-
-
-def test_arguments_count_in_the_fingerprint_and_the_hash_from_json_too(tmp_path):
-    def both(**other):
-        again = ob.numpyro_model(schools, DATA | other)
-        return fingerprint(again, engine="numpyro"), origin_of(again, "numpyro").data_sha256
-
-    here = both()
-    assert here == both(y=list(Y))
-    assert not set(here) & set(both(sigma=SIGMA + 1e-9))
-    path = tmp_path / "data.json"
-    path.write_text(json.dumps({k: np.asarray(v).tolist() for k, v in DATA.items()}))
-    given = origin_of(ob.numpyro_model(schools, path), "numpyro")
-    assert given.data_sha256 == here[1]
-    assert set(given.constant) == {"num_schools", "sigma"}
 
 
 @pytest.mark.parametrize(

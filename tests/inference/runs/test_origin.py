@@ -1,6 +1,5 @@
 """What a posterior says of its program, its data and the kinds of its variables."""
 
-import functools
 import json
 
 import numpy as np
@@ -9,7 +8,6 @@ import pytest
 from numpyro import distributions as dist
 
 from onebasin.inference.runs.origin import origin_of
-from onebasin.models import Target
 from onebasin.models.data.hash import data_sha256
 from onebasin.stan import stan_program
 
@@ -53,17 +51,6 @@ def test_a_stan_program_tells_its_text_and_kinds(tmp_path):
     assert "#include nothing.stan" in attributes["program"]  # within a comment
     assert attributes["program"].endswith(PROGRAM.split("stan\n", 1)[1])
     assert attributes["data_sha256"] == data_sha256({"y": Y.tolist(), "n": 3.0})
-
-
-@pytest.mark.parametrize("given", [model, functools.partial(model, noise=2.0)])
-def test_a_numpyro_model_tells_its_source_and_kinds(given):
-    attributes = origin_of(Target("a", numpyro_model=given), "numpyro").attributes(
-        ["mu", "twice", "y_hat"]
-    )
-    assert attributes["kinds"] == {"mu": "parameter", "twice": "transformed", "y_hat": "generated"}
-    assert attributes["program"].startswith("def model(noise: float = 1.0) -> None:\n    mu =")
-    assert attributes["program_name"] == "test_origin.py:model"
-    assert attributes["data_sha256"] == data_sha256({"y": Y})
 
 
 @pytest.mark.parametrize(

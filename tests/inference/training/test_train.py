@@ -10,7 +10,7 @@ from numpyro.infer.util import potential_energy
 from scipy.optimize import minimize
 
 from onebasin.inference import Ensemble, Train, infer, train
-from onebasin.inference.training.train import Batches, Trainer, first_values
+from onebasin.inference.training.train import Trainer, first_values
 from onebasin.models import NetworkTarget
 from onebasin.networks import BayesianNetwork, Gaussian, Network
 
@@ -104,18 +104,6 @@ def test_same_batches_keep_a_permuted_twin_a_twin():
     np.testing.assert_array_equal(same.recorded_at, [0, 5, 10, 15, 20])
     np.testing.assert_allclose(same.losses[0], same.losses[1], rtol=1e-9)
     assert not np.allclose(apart.values["b2"][0], apart.values["b2"][1], rtol=1e-6)
-
-
-def test_epoch_takes_every_observation_once_and_anew():
-    key = jax.random.key(0)
-    batches = Batches(12, 4)
-    first, second = batches.epoch(key, 0), batches.epoch(key, 1)
-    assert first.shape == (3, 4)
-    assert sorted(first.ravel().tolist()) == list(range(12))
-    assert not np.array_equal(first, second)
-    rest = Batches(14, 4)
-    assert (rest.per_epoch, rest.weight) == (3, 3.5)
-    assert len(set(rest.epoch(key, 0).ravel().tolist())) == 12
 
 
 def test_he_start_has_the_stated_spread():

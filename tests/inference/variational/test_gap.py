@@ -8,14 +8,13 @@ import numpy as np
 import pytest
 import xarray as xr
 
-import onebasin as ob
 from onebasin import Advi, Symmetrised, infer
 from onebasin.approximations import mixture_gap
 from onebasin.inference.variational.gaussians import MeanField
 from onebasin.inference.variational.layout import layout_of
 from onebasin.models import NetworkTarget
 
-from .problems import by_sum, chain_of_states, mixture, regression
+from .problems import by_sum, mixture, regression
 
 pytestmark = pytest.mark.full
 
@@ -111,21 +110,3 @@ def test_posteriors_of_both_methods_are_read():
     total = mixture_gap(target, other, fit=1, draws=500).total
     both = np.hypot(total.upper_mcse, float(variational["information_upper_mcse"]))
     assert abs(total.upper - float(variational["information_upper"])) < 5 * both
-
-
-def test_without_symmetry_there_is_no_gap():
-    network = ob.networks.Network(1, (3,), 1, "selu", skip="orthogonal")
-    x = np.linspace(-1, 1, 9)[:, None]
-    target = ob.networks.BayesianNetwork(network).condition(x, x[:, 0])
-    gap = mixture_gap(target, posterior_of(np.zeros(11), np.ones(11)))
-    assert gap.total.upper == gap.log_order == len(gap.layers) == 0
-    assert "no interchangeable components" in repr(gap)
-
-
-def test_parts_that_are_coupled_are_refused():
-    size = layout_of(chain_of_states()).density.size
-    posterior = posterior_of(np.zeros(size), np.ones(size), "symmetrised-vi")
-    with pytest.raises(ValueError, match="couples"):
-        mixture_gap(chain_of_states(), posterior)
-    with pytest.raises(ValueError, match="coordinates of a simplex"):
-        mixture_gap(mixture(), posterior_of(np.zeros(8), np.ones(8)))

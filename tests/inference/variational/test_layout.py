@@ -55,28 +55,6 @@ def test_layout_has_the_order_of_the_symmetry():
         assert layout(name).log_order == pytest.approx(order), name
 
 
-def test_random_elements_are_even():
-    keys = jax.random.split(jax.random.key(0), 9600)
-    order, signs = jax.jit(jax.vmap(layout("sign flips").random))(keys)[0]
-    code = np.asarray(order @ np.array([9, 3, 1]) * 8 + (signs > 0) @ np.array([4, 2, 1]))
-    counts = np.unique(code, return_counts=True)[1]
-    assert len(counts) == 48
-    # 48 cells of 200: chi-squared with 47 degrees of freedom is above 120 once in 1e8.
-    assert np.sum((counts - 200) ** 2 / 200) < 120
-
-
-def test_chains_reveal_a_shared_matrix_once():
-    places = layout("two layers").density.places()
-    first, second = layout("two layers").chains()
-    shared = set(places["W2"].ravel())
-    for chain in (first, second):  # the last one revealed keeps it
-        counted = [set(columns.index.ravel()) for columns in chain]
-        assert shared <= counted[1]
-        assert not shared & counted[0]
-    assert not layout("one layer").overlaps
-    assert len(layout("one layer").chains()) == 1
-
-
 def test_softmax_chart_keeps_the_evidence():
     """The prior over both coordinates of a simplex of two weights has mass one."""
 

@@ -19,11 +19,6 @@ def regression(**changes):
     return Dataset(**{**fields, **changes})
 
 
-def classification(**changes):
-    labels = {"y": np.array([0, 1, 1]), "target_names": ("no", "yes"), "task": "classification"}
-    return regression(**{**labels, **changes})
-
-
 @pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize(
     ("changes", "message"),
@@ -44,21 +39,6 @@ def classification(**changes):
 def test_dataset_refuses_bad_regression_data(changes, message):
     with pytest.raises(ValueError, match=message):
         regression(**changes)
-
-
-@pytest.mark.usefixtures("unchecked")
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"y": np.array([0, 1])}, r"`y` has shape \(2,\)"),
-        ({"y": np.array([0.0, 1.0, 1.0])}, "type float64.*integer labels"),
-        ({"y": np.array([0, 1, 2])}, "`y` has labels from 0 to 2.*must lie in 0 to 1"),
-        ({"y": np.array([-1, 1, 0])}, "`y` has labels from -1 to 1"),
-    ],
-)
-def test_dataset_refuses_bad_labels(changes, message):
-    with pytest.raises(ValueError, match=message):
-        classification(**changes)
 
 
 def test_take_keeps_rows_in_the_order_asked_and_drops_the_held_out_part():

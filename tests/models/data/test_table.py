@@ -61,7 +61,7 @@ def test_boston_holds_the_published_first_and_last_tract(loaded):
 
 
 def test_load_lists_the_data_sets_for_an_unknown_name():
-    with pytest.raises(ValueError, match=r"`name` is 'bostn' \(did you mean 'boston'\?\).*yacht"):
+    with pytest.raises(ValueError, match=r"`name` is 'bostn' \(did you mean 'boston'\?\).*mnist"):
         data.load_data("bostn")
 
 
@@ -70,10 +70,7 @@ def test_missing_tells_ready_data_from_absent_files(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     assert data.missing("boston") is None
-    assert "yacht.data not found" in data.missing("yacht")
-    (tmp_path / "uci").mkdir()
-    (tmp_path / "uci" / "yacht.data").write_text("")
-    assert data.missing("yacht") is None
+    assert "train-images-idx3-ubyte.gz" in data.missing("mnist")
 
 
 @pytest.mark.parametrize(

@@ -136,30 +136,6 @@ def test_description_and_pickle_give_the_model_back(model):
     assert pickle.loads(pickle.dumps(model)) == model
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "3",
-        "[]",
-        "{}",
-        '{"network": 3}',
-        DESCRIBED[0].describe().replace("Gaussian", "Poisson"),
-        DESCRIBED[0].describe().replace("skip_seed", "seed"),
-    ],
-)
-def test_what_is_no_description_is_refused(text):
-    with pytest.raises(ValueError, match="`description` is not the JSON of a network"):
-        BayesianNetwork.from_description(text)
-
-
-def test_the_former_name_of_the_noise_is_still_read():
-    text = BayesianNetwork(Network(1, (2,)), Gaussian(0.3)).describe()
-    older = text.replace('"noise_sd"', '"noise"')
-    assert older != text
-    assert BayesianNetwork.from_description(older).likelihood == Gaussian(0.3)
-
-
 def test_a_target_gives_its_data_with_names_of_axes(rng):
     x, y = rng.normal(size=(4, 2)), rng.normal(size=4)
     target = BayesianNetwork(Network(2, (3,))).condition(x, y)

@@ -9,7 +9,6 @@ import pytest
 from scipy import special, stats
 
 import onebasin as ob
-from onebasin.analysis.compare.comparable import unlike_weights
 from onebasin.analysis.predictive.predictions import Points, predict_held_out, predict_points
 from onebasin.inference.runs.posterior import build
 from onebasin.posteriors.pointwise import network_groups
@@ -56,12 +55,6 @@ def test_the_last_layer_has_a_second_head_and_data_have_not():
     assert "predicted too, 0.6 times the softplus" in MODEL._repr_html_()
 
 
-def test_another_likelihood_takes_the_second_head_away():
-    constant = dataclasses.replace(MODEL, likelihood=ob.networks.Gaussian())
-    assert constant == ob.networks.BayesianNetwork(ob.networks.Network(2, (4,), out_dim=2))
-    assert unlike_weights(constant, MODEL) == "of a network that predicts its noise"
-
-
 @pytest.mark.usefixtures("unchecked")
 def test_a_plain_sum_cannot_predict_noise_and_another_word_is_refused():
     of_sum = ob.networks.Network(2, (4,), readout="sum")
@@ -90,20 +83,6 @@ def test_constant_noise_is_given_for_every_prediction(draws, noise_sd):
     np.testing.assert_array_equal(sd, np.broadcast_to(expected, mean.shape))
 
 
-@pytest.mark.usefixtures("unchecked")
-def test_noise_of_predictions_is_refused_where_there_is_none(draws):
-    classifier = ob.networks.BayesianNetwork(
-        ob.networks.Network(2, (4,), out_dim=4), ob.networks.Categorical()
-    )
-    with pytest.raises(ValueError, match=r"`model` is a classifier.* use `predict`"):
-        ob.networks.predict_with_noise(classifier, draws, X)
-    inferring = ob.networks.BayesianNetwork(ob.networks.Network(2, (4,), out_dim=4))
-    with pytest.raises(
-        ValueError, match="`draws` lack sigma, which the network infers; they hold W1"
-    ):
-        ob.networks.predict_with_noise(inferring, draws, X)
-
-
 def test_log_likelihoods_and_replicates_are_of_the_predicted_noise(draws):
     groups = network_groups(MODEL, draws, X, Y, seed=1, limit_mb=10)
     found = groups["log_likelihood"].values["y"]
@@ -125,17 +104,6 @@ def test_scores_are_those_of_the_mixture(draws, tree):
     assert held_out.points.index[0] == "f[0,0]"
     assert len(held_out.points) == 24
     assert list(held_out.table.index[24:26]) == ["sigma[0,0]", "sigma[0,1]"]
-
-
-def test_alignment_leaves_predictions_as_they_are(tree):
-    aligned = ob.align(tree).posterior
-    assert not np.array_equal(aligned["posterior"]["W2"], tree["posterior"]["W2"])
-    for ours, theirs in zip(
-        ob.networks.predict_with_noise(MODEL, aligned, X),
-        ob.networks.predict_with_noise(MODEL, tree, X),
-        strict=True,
-    ):
-        np.testing.assert_allclose(ours, theirs, rtol=1e-8, atol=1e-10)
 
 
 def test_deep_underflow_of_the_noise_is_no_number_that_passes_unseen():

@@ -8,8 +8,7 @@ import pytest
 import onebasin as ob
 from onebasin.models.symmetry.block import Block
 from onebasin.models.symmetry.blocks import from_json, to_json
-from onebasin.models.symmetry.canonical import canonical
-from onebasin.models.symmetry.closest import closest
+from onebasin.models.symmetry.closest import canonical, closest
 from onebasin.models.symmetry.elements import Permuted
 from onebasin.models.symmetry.group import Group
 from onebasin.models.symmetry.plain import plain_view

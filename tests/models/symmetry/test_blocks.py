@@ -20,7 +20,6 @@ from onebasin.models import (
 )
 from onebasin.models.networks.architecture import ACTIVATIONS, Activation
 from onebasin.models.symmetry.elements import Permuted, Scaled
-from onebasin.models.transforms.distributions import UnitColumns
 
 X = np.random.default_rng(1).normal(size=(9, 3))
 PRIOR = NormalPrior(1.3, 0.6)
@@ -75,29 +74,6 @@ def changes(before, after):
 )
 def test_architecture_and_parametrisation_decide_the_blocks(model, kinds):
     assert [type(block) for block in model.symmetry] == kinds
-
-
-def test_blocks_of_a_deep_network_name_their_axes():
-    model = model_of(activation="tanh")
-    assert model.symmetry == (
-        Exchangeable({"W1": 1, "b1": 0, "W2": 0}, flips=True),
-        Exchangeable({"W2": 1, "b2": 0, "W3": 0}, flips=True),
-    )
-    relu = model_of(hidden=(4,)).symmetry
-    assert relu == (
-        Exchangeable({"W1": 1, "b1": 0, "W2": 0}),
-        Rescalable({"W1": 1, "b1": 0}, {"W2": 0}),
-    )
-
-
-def test_unit_columns_have_no_rescaled_copy_in_the_support():
-    model = model_of(("givens",))
-    draw = draw_of(model)
-    moved = model_of().symmetry[1].act(draw, np.array([2.0, 1.0, 1.0, 1.0]))
-    np.testing.assert_allclose(at(model, moved)[0], at(model, draw)[0], rtol=1e-9)
-    support = UnitColumns(3, 4, "givens").support
-    assert support(draw["W1"])
-    assert not support(moved["W1"])
 
 
 # Random elements of the whole group: all blocks at once, layers of unequal width

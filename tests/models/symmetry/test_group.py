@@ -152,17 +152,6 @@ def test_order_counts_the_elements(case, order, rng):
     assert_equal(group.act(next(group.elements()), values), values)
 
 
-def test_infinite_and_huge_groups_are_not_gone_through():
-    for case in ("deep relu", "rotating factors"):
-        group = Group(*CASES[case])
-        assert group.log_order == math.inf
-        with pytest.raises(ValueError, match="too many to go through; draw some with `random`"):
-            next(group.elements())
-    wide = Group((Exchangeable({"mu": 0}),), {"mu": (20,)})
-    with pytest.raises(ValueError, match=r"exp\(42.34\) elements"):
-        next(wide.elements())
-
-
 def test_a_transition_matrix_is_permuted_in_rows_and_columns():
     group = Group(*CASES["hidden Markov"])
     matrix = np.arange(9.0).reshape(3, 3)
@@ -242,26 +231,6 @@ PAIR = apart(("mu[0]", "mu[1]"))
 def test_symmetry_that_does_not_fit_is_refused(symmetry, message):
     with pytest.raises(ValueError, match=message):
         Group(symmetry, MIXTURE | {"a": (), "w": (2,), "L": (5, 3), "S": (2, 3)})
-
-
-@pytest.mark.parametrize(
-    ("kind", "arguments", "message"),
-    [
-        (Rotation, ({},), "loadings first"),
-        (Rotation, ({"S": (0, 1), "L": 1},), "loadings first"),
-        (Exchangeable, ({"L": 1}, ("scale",)), "`flips` names scale, but the block moves L"),
-        (Exchangeable, ({"mu": 0}, False, ("mu",)), "names mu, which `axes` already moves"),
-        (Counterparts, ((),), "needs at least one tuple"),
-        (Counterparts, ((("a", "b"), ("c", "d", "e")),), "all of one length"),
-        (Counterparts, ((("a",),),), "must name two components or more"),
-        (Counterparts, ((("a", "b[x]"),),), r"has the member .b\[x\].; write a variable, or"),
-        (Counterparts, ((("a", "b"),), {"b": 0}), "names b, which moves in another way too"),
-        (Counterparts, ((("e", "-e"),), {}, True), "names e~-e, whose sign changes with the"),
-    ],
-)
-def test_parts_of_a_block_must_fit_together(kind, arguments, message):
-    with pytest.raises(ValueError, match=message):
-        kind(*arguments)
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from onebasin.models.symmetry.blocks import Rotation
-from onebasin.models.symmetry.canonical import canonical
+from onebasin.models.symmetry.closest import canonical
 from onebasin.models.symmetry.elements import Rotated, in_order
 from onebasin.models.symmetry.exchangeable import Exchangeable
-from onebasin.models.symmetry.varimax import criterion, nearest_rotation, refine, varimax
+from onebasin.models.symmetry.rotation import criterion, nearest_rotation, refine, varimax
 
 
 def rotations(rng, count, size):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from onebasin.models.transforms.distributions import OrderedNormal, UnitColumns
+from onebasin.models.transforms.transforms import OrderedNormal, UnitColumns
 
 
 def test_ordered_normal_of_two_is_normalised():
