@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from onebasin.base.errors import ModelDataError, StudyError
 from onebasin.base.processes.libraries import prepare_jax, quieten_stan
+from onebasin.base.text import Flag
 
 from . import console, inputs
 from .options import Json, Progress, Scheduler, Seed, argument, option
@@ -18,7 +19,7 @@ from .options import Json, Progress, Scheduler, Seed, argument, option
 if TYPE_CHECKING:
     from onebasin.inference.calibration.family import Family
 
-_MARK = {"calibrated": "good", "not calibrated": "bad", "cannot be judged": "warn"}
+_MARK: dict[str, Flag] = {"calibrated": "good", "not calibrated": "bad", "cannot be judged": "warn"}
 _LINES = 10
 """Test quantities that are written as a table."""
 
@@ -108,12 +109,10 @@ def calibrate(
     if json:
         console.write_json({"model": model, **found.to_dict()})
         return
+    from onebasin.base.card import Card, Part, Words
     from onebasin.base.table import Column, Table, TableCell
 
-    first, *rest = found.sentences
-    console.write_headline(f"{model}, {found.method} ({found.engine})", first, _MARK[found.verdict])
-    for sentence in rest:
-        console.write_sentence(sentence)
+    parts: list[Part] = [Words(sentence) for sentence in found.sentences]
     outside = {True: TableCell("yes", "bad"), False: TableCell("no")}
     rows = tuple(
         (one.name, outside[bool(one.outside)], one.p_value, one.shift, one.ratio)
@@ -124,7 +123,9 @@ def calibrate(
         more = len(found.off) - len(rows)
         others = f"; {more} more: --json" if more else ""
         caption = f"Shift and spread of the true values relative to the posterior (0 and 1 if calibrated){others}"
-        console.write_table(Table(("quantity", "outside", Column("p", 2), *sds), rows, caption))
+        parts.append(Table(("quantity", "outside", Column("p", 2), *sds), rows, caption))
+    heading = f"{model}, {found.method} ({found.engine})"
+    console.write_card(Card(heading, tuple(parts), _MARK[found.verdict]))
 
 
 @contextmanager

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-    from onebasin.base.card import Card
+    from onebasin.base.card import Card, Shown
     from onebasin.base.table import Table
 
 _NAME, _FRAME = 32, 2
@@ -153,20 +153,6 @@ def _flush_right(text: str, width: int) -> str:
     return "\n".join(" " * (width - cell_len(line)) + line for line in text.split("\n"))
 
 
-def write_headline(heading: str, sentence: str, flag: str) -> None:
-    """Write an answer to stdout: a heading in the colour of its flag, and what it means."""
-    _write_heading(heading, flag)
-    if sentence:
-        write_sentence(sentence)
-
-
-def _write_heading(heading: str, flag: str) -> None:
-    from rich.text import Text
-
-    style = f"bold {_COLOURS.get(flag, '')}".rstrip()
-    _write(Text(f"{MARKS[flag]} {plain(heading)}".lstrip(), style))
-
-
 def write_rows(rows: Sequence[tuple[str, str, str]]) -> None:
     """Write lines of a flag (or none), a name and a text; texts wrap next to their names."""
     from rich.text import Text
@@ -178,11 +164,15 @@ def write_rows(rows: Sequence[tuple[str, str, str]]) -> None:
         _write(line, indent=widest + 3)
 
 
-def write_card(card: Card, *, left_out: Sequence[str] = ()) -> None:
-    """Write a card to stdout; see `write_table`."""
-    from onebasin.base.card import FactList, Words
+def write_card(card: Card | Shown, *, left_out: Sequence[str] = ()) -> None:
+    """Write a card, or that of an object, to stdout; see `write_table`."""
+    from rich.text import Text
 
-    _write_heading(card.heading, card.flag)
+    from onebasin.base.card import Card, FactList, Words
+
+    card = card if isinstance(card, Card) else card._card()
+    style = f"bold {_COLOURS.get(card.flag, '')}".rstrip()
+    _write(Text(f"{MARKS[card.flag]} {plain(card.heading)}".lstrip(), style))
     for part in card.parts:
         if isinstance(part, Words):
             write_remark(f"{part.name} {part.text}".lstrip(), part.flag)

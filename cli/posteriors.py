@@ -96,7 +96,6 @@ def align(
     max_sweeps: int = option(15, "Maximum number of sweeps from each start."),
     seed: Seed = 0,
     force: Force = False,
-    details: ShowDetails = False,
 ) -> None:
     """Bring every draw into one labelling, and write the posterior with how each draw was moved."""
     prepare_jax_if_used()
@@ -122,28 +121,9 @@ def align(
                 progress=progress,
             )
         write_tree(alignment.to_tree(), out, new=not force)
-    moved, _, rule = alignment.text.partition(". ")
-    before, after = alignment.distance_before.mean(), alignment.distance_after.mean()
-    distance = f"mean squared distance to the reference {before:.4g}, now {after:.4g}"
-    console.write_remark(f"{moved}: {distance}", "good")
-    if details:
-        console.write_sentence(rule)
-    if alignment.density is not None and alignment.density.sentence:
-        flag = "warn" if alignment.density.unchecked else "good"
-        console.write_remark(alignment.density.sentence, flag)
-    if alignment.allocations:
-        names = ", ".join(alignment.allocations)
-        console.write_remark(
-            f"{names}: numbers of components, given those of the new places", "good"
-        )
-    if alignment.caveat:
-        console.write_remark(alignment.caveat, "warn")
+    console.write_card(alignment)
     if (one := one_labelling(alignment)) is not None:
         console.write_remark(one.sentence, "warn" if one.improbable else "good")
-    if not alignment.converged:
-        console.write_remark(
-            f"components still moved in sweep {alignment.sweeps}: raise --max-sweeps", "warn"
-        )
     console.write_remark(f"wrote {out}", "good")
 
 

@@ -33,12 +33,4 @@ def symmetry(
     if json:
         console.write_json({"program": str(program), **found.to_dict()})
         return
-    unsearched = f"Not searched: {'; '.join(found.open)}." if found.open else ""
-    console.write_headline(found.title, unsearched, "warn" if found.open else "good")
-    for block in found.blocks:
-        console.write_rows([(block.flag, block.title, block.meaning)])
-        for sentence in block.evidence:
-            console.write_sentence(f"  {sentence}", indent=2)
-    for sentence in found.asides:
-        console.write_sentence(sentence)
-    console.write_sentence(found.effort)
+    console.write_card(found)

@@ -229,7 +229,7 @@ class Alignment(Shown):
                 f"{100 * moved:.3g} % of {draws:,} draws were moved: their squared distance to the reference is "
                 f"{after / before:.2g} of what it was"
             )
-        then = "`.posterior` holds the aligned draws, and `ob.diagnose` judges them."
+        then = "`diagnose` judges the aligned draws."
         parts: list[Part] = [Words(f"{what}. {then}")]
         if not self.converged:
             more = f"Parts still moved in the last of {self.sweeps} sweeps: give more with `max_sweeps`."
