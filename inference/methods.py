@@ -1,7 +1,5 @@
 """The registry: every method by its name. The command line, calibration and the documentation read it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any

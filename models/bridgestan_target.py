@@ -5,8 +5,6 @@ unconstrained ones; the program's own variables are computed of it. `ob.stan_pro
 variables themselves, and is faster.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Any density as a target: a JAX function of named parameters, a PyMC model, or a model of BridgeStan."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any

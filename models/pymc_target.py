@@ -6,8 +6,6 @@ parameter whose support NumPyro lacks stays as PyMC transforms it, under PyMC's 
 value is computed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """The origin of a result: versions of the libraries, the commit of the sources, and the machine."""
 
-from __future__ import annotations
-
 import inspect
 import os
 import platform
