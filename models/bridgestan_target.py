@@ -5,14 +5,12 @@ unconstrained ones; the program's own variables are computed of it. `ob.stan_pro
 variables themselves, and is faster.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from .stated import stated_by
+from .density_target import stated_by
 
 UNCONSTRAINED = "unconstrained"  # Name of the parameter.
 

@@ -7,8 +7,6 @@ next to it can be imported. What it raises, as it is imported or later as the mo
 file where it came from.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import inspect
 import sys

@@ -6,8 +6,6 @@ parameter whose support NumPyro lacks stays as PyMC transforms it, under PyMC's 
 value is computed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +15,7 @@ import numpy as np
 from onebasin.base.errors import ArgumentError
 from onebasin.base.precision import precision
 
-from .stated import Site, stated_by
+from .density_target import Site, stated_by
 from .target import Target
 
 

@@ -1,7 +1,5 @@
 """A target: a model conditioned on data, in one or both engines."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field

@@ -1,7 +1,5 @@
 """Simulation-based calibration: parameters of the prior, data, posteriors, and where the parameters lie in them."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait

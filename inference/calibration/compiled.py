@@ -8,8 +8,6 @@ objectives, starts, keys, optimiser and stopping rule of `advi` and `symmetrised
 until all have settled; of each, what it was when it settled is taken.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial

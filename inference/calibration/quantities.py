@@ -15,8 +15,6 @@ sum: so the probability of staying inside is a chain of convolutions. ArviZ simu
 simulations know nothing of the levels far below 1 % that many quantities need, and give no p-value.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

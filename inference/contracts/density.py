@@ -1,7 +1,5 @@
 """A log density over vectors (param,) of the unconstrained space, in nats, with the log Jacobian of the charts."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Protocol, runtime_checkable
 

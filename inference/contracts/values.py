@@ -1,7 +1,5 @@
 """A log density over values, in nats, without a Jacobian; nothing of it needs JAX."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Protocol, runtime_checkable
 

@@ -1,7 +1,5 @@
 """The log density of a Stan program at given values of its parameters, by its library in this process."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Messages of both densities about starting points: names, shapes, and that there are none."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Checking a declared symmetry on the target's own log density, before anybody relies on it, and on its draws."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace

@@ -12,8 +12,6 @@ Weights may be good while a second moment rests on a few draws in a tail. Furthe
 posterior times the squared distance of such a quantity from its mean lies.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 

@@ -6,8 +6,6 @@ The state is written after the chunks that it counts. So whenever the process is
 and what it does not count is not there; at most what came since the last state is lost.
 """
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence

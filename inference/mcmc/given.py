@@ -4,8 +4,6 @@ Convention: vectors are those of `density.network.density_of(target)`, unconstra
 program's process gets the values at them by name, and the metric in the order of its own coordinates.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, cast

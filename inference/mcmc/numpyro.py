@@ -14,8 +14,6 @@ After every slice it can be stopped, and says where it stands: all of the sample
 on to the same draws, bit for bit.
 """
 
-from __future__ import annotations
-
 import threading
 import time
 from abc import ABC, abstractmethod

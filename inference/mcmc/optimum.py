@@ -5,8 +5,6 @@ without bounds (Zhu et al. 1997); every starting point has a run of its own, so 
 own key alone. A point where the potential is not finite counts as a wall: the line search turns back before it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any

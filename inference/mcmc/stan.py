@@ -1,7 +1,5 @@
 """HMC and NUTS on a Stan program, a process a chain."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -10,8 +10,6 @@ that the warmup came to, and with a random stream of its own, since CmdStan does
 warmup that was killed is begun again, with the same outcome.
 """
 
-from __future__ import annotations
-
 import math
 import threading
 from collections.abc import Callable, Iterable, Mapping

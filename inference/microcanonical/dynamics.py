@@ -25,8 +25,6 @@ A chain a thread and a core, each advancing by itself, costs no more than severa
 sizes of tables a single network's matrix products keep a core busy, several at once fall out of its cache.
 """
 
-from __future__ import annotations
-
 import math
 import threading
 from collections.abc import Callable

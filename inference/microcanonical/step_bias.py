@@ -9,8 +9,6 @@ one. At a kink of the density (ReLU) the parts need no more than that it is cont
 Both hold within a mode as well as over all of them, so that neither says whether chains have met every mode.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

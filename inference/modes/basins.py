@@ -21,8 +21,6 @@ effective numbers of draws in it.
 Convention: log densities in nats, points (point, param) of the unconstrained space.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace

@@ -3,8 +3,6 @@
 Modes are weighed by their log evidences, draws are taken by these weights, and a table tells of every mode.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ an optimiser ends where numbers end. Around a maximum the log density falls on a
 curvature tells, and the curvature is that of a peak.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 

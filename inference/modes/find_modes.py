@@ -1,7 +1,5 @@
 """Find the optima of a target's density: many starts, and the distinct ends modulo its symmetry."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass

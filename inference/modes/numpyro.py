@@ -4,8 +4,6 @@ Convention: vectors of the unconstrained space. L-BFGS ends about 1e-6 from an o
 Newton's steps take it the rest of the way.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import jax

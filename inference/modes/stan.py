@@ -1,7 +1,5 @@
 """Optima, Laplace's approximation and Pathfinder of a Stan program, by Stan's own algorithms."""
 
-from __future__ import annotations
-
 import re
 from contextlib import suppress
 from dataclasses import replace

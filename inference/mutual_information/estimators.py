@@ -39,8 +39,6 @@ sides.
 Gelberg et al. 2024 sample all layers at once by InfoNCE, which is below log K.
 """
 
-from __future__ import annotations
-
 import math
 from collections import OrderedDict
 from collections.abc import Callable, Sequence

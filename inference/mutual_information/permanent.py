@@ -19,8 +19,6 @@ over doubly stochastic b, with c = 3/4, which bounds nothing (Chertkov and Yedid
 half-step from R = 0: what they give then does not change with a column's scale, at any sweep.
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 from itertools import combinations
 from math import comb

@@ -26,8 +26,6 @@ term; in single precision that leaves near parts exact to about 1e-3, while far 
 density, which every entry of its column takes off, comes from its standardised residuals instead; M_ii is zero.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """The model of a posterior: given by the user, or as far as its record goes, with the data that it keeps."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Mapping
 from pathlib import Path

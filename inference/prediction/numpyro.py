@@ -1,7 +1,5 @@
 """Draws of a NumPyro model's own sites: at other arguments from a posterior's draws, and from the prior."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any

@@ -1,7 +1,5 @@
 """Predictions at new data from a posterior's draws, whatever its model is stated in, and a table of their intervals."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path

@@ -5,8 +5,6 @@ The folder is looked at before a run, and emptied of what is ours after it. Chai
 that anybody could read; whatever else lies there, and then the folder, stays.
 """
 
-from __future__ import annotations
-
 import re
 import time
 import zipfile

@@ -5,8 +5,6 @@ computed at random points and at the same points moved. Where a quantity changes
 move it says, it belongs to the block; without it, aligned draws would be of parameters alone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace

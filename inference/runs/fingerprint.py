@@ -6,8 +6,6 @@ density, of the gradient and of all quantities, with every constant bit by bit; 
 libraries that compute; and whatever the caller adds: method, settings, seed, the declared symmetry.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import sys

@@ -1,7 +1,5 @@
 """Initial values as users give them, by chain: a mapping, a list, files, or an earlier posterior."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The origin of a posterior: its program's text, its data's hash, kinds of variables; versions, commit and machine."""
 
-from __future__ import annotations
-
 import inspect
 import os
 import platform

@@ -1,7 +1,5 @@
 """Posteriors as `DataTree`s: building, saving and loading. docs/reference/posterior.md says what they hold."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType

@@ -6,8 +6,6 @@ in the file itself is interpreted only if the user asks for it by the word `RECO
 Python model is run, without being named by the user.
 """
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """From a method and a target to a posterior: the only way into inference."""
 
-from __future__ import annotations
-
 import math
 import time
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Independent parts of a method's work: in this process, or each in a process of a Dask cluster."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, override

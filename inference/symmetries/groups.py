@@ -7,8 +7,6 @@ difference of zero. Exchangeable effects without data of their own are such. Whe
 density may still have one mode, which every element leaves in its place, such as a ridge: ascents to optima tell.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import combinations
 from typing import NamedTuple

@@ -7,8 +7,6 @@ Such sets are vectors over GF(2), integers of which a bit is an entry: the set t
 another is their sum ``a ^ b``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal

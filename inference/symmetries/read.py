@@ -1,7 +1,5 @@
 """From what a program shows to blocks: each is compared at points, and judged as the ones that a search finds."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The result of a search for a target's symmetries: the blocks that were found, and the sentences on each."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field

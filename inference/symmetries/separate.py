@@ -12,8 +12,6 @@ others move along: those whose answers with the first and with the second differ
 points.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -5,8 +5,6 @@ variables but two there, a symmetry acts on these two alone, so that it lies in 
 that change nothing. What passes all pairs is a space that holds every symmetry.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 

@@ -6,8 +6,6 @@ The likelihood has no labels there, and the prior of the weights may prefer an o
 components changes the log density by far less than moving one of their parameters alone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain

@@ -5,8 +5,6 @@ log Jacobian, in the unconstrained space; of a batch, with the likelihood weight
 data and the compiled step; each has its own start and, unless `same_batches`, its own order of batches.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial

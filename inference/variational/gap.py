@@ -11,8 +11,6 @@ taken: from the inputs, from the outputs, and every second layer first or last, 
 that keep all their weights.
 """
 
-from __future__ import annotations
-
 from dataclasses import astuple, dataclass
 
 import jax

@@ -5,8 +5,6 @@ mean field also knows which part of a draw has which log density under which par
 entropy are complete, in nats.
 """
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping

@@ -14,8 +14,6 @@ Rescalable blocks are left out: positive scaling keeps the likelihood, but not t
 have it.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence

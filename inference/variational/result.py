@@ -11,8 +11,6 @@ is reported with an interval for I, whatever it was trained with.
 Where the declared symmetry does not hold, which is always tried (`runs.declared`), the symmetrised ELBO is no bound.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

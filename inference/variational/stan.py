@@ -7,8 +7,6 @@ is recorded; an optimiser that merely ran out of iterations is kept with `conver
 stays the same in all attempts, as an init file.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass

@@ -9,8 +9,6 @@ step. Where the symmetry couples the parts, group elements are applied to whole 
 ("exact", small groups), or some ("infonce").
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass

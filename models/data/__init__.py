@@ -22,6 +22,5 @@ from .splitting import Standardiser as Standardiser
 from .splitting import own_split as own_split
 from .splitting import split as split
 from .splitting import standardise as standardise
-from .synthetic import AbsoluteValue as AbsoluteValue
 from .synthetic import ReluTeacher as ReluTeacher
 from .synthetic import Sinc as Sinc

@@ -1,7 +1,5 @@
 """One hash for the same data, however they were given: as lists or arrays, in any order of names, as 1 or as 1.0."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping
 from typing import Any

@@ -29,7 +29,6 @@ TABLE: Mapping[str, Loader] = MappingProxyType(
     {
         "relu-teacher": Loader(synthetic.relu_teacher, "draws from a network of two ReLU units"),
         "sinc": Loader(synthetic.sinc, "a scaled sinc function with noise"),
-        "absolute-value": Loader(synthetic.absolute_value, "a multiple of |x| with noise"),
         "auto-mpg": Loader(files.auto_mpg, "392 cars, 8 features, miles per gallon", "mlxtend"),
         "boston": Loader(files.boston, "506 tracts, 13 features, house value", "mlxtend"),
         "diabetes": Loader(files.diabetes, "442 patients, 10 features, progression", "sklearn"),

@@ -61,18 +61,6 @@ class Sinc:
         return np.sinc(self.frequency * x)
 
 
-@dataclass(frozen=True, kw_only=True)
-class AbsoluteValue:
-    """`slope` times |x|: the network ReLU(w1 x) + ReLU(w2 x) with weights (slope, -slope)."""
-
-    noise_sd: float
-    slope: float
-
-    def __call__(self, x: Float[np.ndarray, "obs 1"]) -> Float[np.ndarray, "obs 1"]:
-        """Give the noise-free output."""
-        return self.slope * np.abs(x)
-
-
 def relu_teacher(
     *,
     seed: int = 0,
@@ -127,32 +115,6 @@ def sinc(
         sizes=(num_obs, num_test),
         origin="Scaled sinc after Kurle et al. 2021, section 4, x ~ U(-1, 1), "
         f"frequency {frequency:g}",
-    )
-
-
-def absolute_value(
-    *,
-    seed: int = 0,
-    num_obs: int = 20,
-    num_test: int = 20,
-    noise_sd: float = 1.0,
-    slope: float = 0.5,
-) -> Dataset:
-    """Draw from `slope` times |x|, as for the two-weight network of Gelberg et al. 2024, section 5.
-
-    ReLU(w1 x) + ReLU(w2 x) fits it with the weights (slope, -slope) and (-slope, slope): two modes whose distance grows
-    with the slope. The paper's numbers are lost in the text that we have, so the defaults are ours. With N(0, 1) priors
-    and the noise known, the log posterior falls by 2.1 between its modes (seed 0): two modes, and chains cross. At
-    slope 1 it falls by 7.8. Inputs are standard normal.
-    """
-    check_positive("slope", slope)
-    return _draw(
-        "absolute-value",
-        AbsoluteValue(noise_sd=noise_sd, slope=slope),
-        lambda rng, n: rng.standard_normal((n, 1)),
-        seed=seed,
-        sizes=(num_obs, num_test),
-        origin=f"Absolute value after Gelberg et al. 2024, section 5, x ~ N(0, 1), slope {slope:g}",
     )
 
 

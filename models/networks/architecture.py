@@ -13,8 +13,6 @@ f(a z) = a f(z) for a > 0, so a unit's incoming weights may be scaled against it
 2017, definition 2.2); an *odd* one satisfies f(-z) = -f(z), so both may change sign (Kurle et al. 2021, footnote 1).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise

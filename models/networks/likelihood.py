@@ -1,7 +1,5 @@
 """Likelihoods of a network's outputs: Gaussian regression and categorical classification."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

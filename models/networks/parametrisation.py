@@ -7,8 +7,6 @@ and `unit_vector` are the same constraint in three charts (`models.transforms.tr
 always free.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from numpyro import distributions as dist

@@ -1,7 +1,5 @@
 """A network's outputs over posterior draws."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import partial
 from typing import Any

@@ -5,8 +5,6 @@ signs, and returns what was found as places of parameters. The function's result
 whose sum is the log density, and whether values are inside their supports.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

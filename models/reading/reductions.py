@@ -3,8 +3,6 @@
 They are in the table of `rules`, whose words they use.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

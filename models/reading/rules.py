@@ -5,8 +5,6 @@ primitive without a rule fixes all that it touches. Rules err to one side: what 
 a symmetry, never makes a false one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any

@@ -14,8 +14,6 @@ Axes are counted within one draw, without chain and draw. A block's `act` moves 
 draws: leading axes of its element and of the values are the same. `Group` puts blocks together.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, fields, replace

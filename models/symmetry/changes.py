@@ -5,8 +5,6 @@ it could matter: by the size of the log density, and by what the smallest possib
 change that is within rounding is no change, and where rounding is above `BLIND` the point tells nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -11,8 +11,6 @@ Unlike an alignment, which matches draws with one another, the rule looks at one
 a draw must not know of others: in simulation-based calibration the truth is labelled as any draw is.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from typing import Any

@@ -5,8 +5,6 @@ there are draws. Convention: component i of the result is component ``permutatio
 ``factors[i]``. A matrix gives component i of the result the sum over j of ``matrix[i, j]`` times component j.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """Linear algebra over GF(2), of vectors that are integers: an entry a bit."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 
 MOST_SPANNED = 16  # Dimensions up to which all elements of a space are looked at.

@@ -4,8 +4,6 @@ Convention: `act` gives component i the place of component ``permutation[i]``, t
 the factors; ``compose(first, then)`` acts like `first` followed by `then`.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

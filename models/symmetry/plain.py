@@ -6,8 +6,6 @@ rest. Blocks that move factors of one axis, or slices of it, are then plain `Exc
 Alignment, invariants, plots and canonical labels work on this view, so that only this file knows how axes are cut.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import product

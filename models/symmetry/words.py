@@ -8,8 +8,6 @@ quote ``theta[0]~theta[2]`` there. `Rescalable` has no word: it is a symmetry of
 networks declare it themselves.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Any, NamedTuple
 

@@ -25,8 +25,6 @@ Prior distributions on constrained weights and biases.
 Both are restrictions of the independent normal prior to a constrained set, normalised there.
 """
 
-from __future__ import annotations
-
 import math
 
 import jax

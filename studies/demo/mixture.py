@@ -1,7 +1,5 @@
 """A mixture in Stan whose chains end in different labellings: find the symmetry, verify it, align the draws."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A small Bayesian network in Stan and in NumPyro: equal densities, and approximations compared with NUTS."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The page of the demonstration: the mixture, the network, and how every posterior was made."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from onebasin.analysis.compare.comparable import fit_frame

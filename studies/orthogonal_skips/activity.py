@@ -5,8 +5,6 @@ A unit that a fit has pruned has outgoing weights at zero, and its incoming ones
 than `THRESHOLD` standard deviations from zero. Orthogonal skips pass on the input of every unit.
 """
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np

@@ -34,8 +34,6 @@ stands near the mode where the optimum has just vanished, since the slope is sma
 is large, in proportion to rate / M, q is knocked over the saddle though there is an optimum near the mode.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache, partial

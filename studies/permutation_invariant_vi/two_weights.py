@@ -29,8 +29,6 @@ Source: Gelberg et al. 2024, section 5, Tables 2 and 3, Theorem 4.1. The text at
 paper has Adam on noisy gradients.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

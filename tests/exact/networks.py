@@ -24,7 +24,6 @@ from typing import Any
 import numpy as np
 
 from onebasin.models import NetworkTarget
-from onebasin.models.data import load_data
 from onebasin.networks import BayesianNetwork, Categorical, Gaussian, Network, Parametrisation
 
 from . import plain
@@ -204,15 +203,16 @@ def _hyperbola() -> Case:
 
 def _two_units() -> Case:
     """f(x) = relu(w1 x) + relu(w2 x), whose two units may change places."""
-    data = load_data("absolute-value")
+    streams = [np.random.default_rng(one) for one in np.random.SeedSequence(0).spawn(4)[2:]]
+    x, error = (stream.standard_normal((20, 1)) for stream in streams)
     model = BayesianNetwork(
         Network(1, (2,), 1, biases=False, readout="sum"), Gaussian(noise_sd=1.0)
     )
     return _case(
         name="free-two-units",
         model=model,
-        x=np.asarray(data.x),
-        y=np.asarray(data.y),
+        x=x,
+        y=0.5 * np.abs(x) + error,
         new=np.array([[1.0]]),
         place=lambda a, b: ({"W1": np.stack([a, b], 1)[:, None, :]}, np.zeros(len(a))),
         axes=(WEIGHT, WEIGHT),

@@ -3,8 +3,6 @@
 `making` makes their references.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from types import MappingProxyType
 

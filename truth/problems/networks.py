@@ -1,7 +1,5 @@
 """The networks: the papers' teacher, Boston Housing, digits, and a small one of tanh units."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cache
 

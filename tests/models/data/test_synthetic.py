@@ -7,7 +7,7 @@ import pytest
 
 from onebasin.models.data import ReluTeacher, Sinc, load_data
 
-SYNTHETIC = ("relu-teacher", "sinc", "absolute-value")
+SYNTHETIC = ("relu-teacher", "sinc")
 ROOT = math.sqrt(2)
 
 

@@ -12,7 +12,6 @@ from onebasin.models.data import MissingDataError
 READY = {
     "relu-teacher": ((100, 2), 1),
     "sinc": ((128, 1), 1),
-    "absolute-value": ((20, 1), 1),
     "auto-mpg": ((392, 8), 1),
     "boston": ((506, 13), 1),
     "diabetes": ((442, 10), 1),
