@@ -19,7 +19,7 @@ LIMITS = {
     "studies": 5_370,
     "cli": 2_985,
     "onebasin": 374,
-    "tests": 39_712,
+    "tests": 39_765,
     "benchmarks": 8_385,
 }
 GOALS = {

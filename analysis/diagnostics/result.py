@@ -113,12 +113,12 @@ class Diagnosis(Measured, Shown):
 
     @cached_property
     def checks(self) -> tuple[Reason, ...]:
-        """Every check that applies, with what came of it: passed, warned, failed or not judged."""
+        """Every check that applies, and whether it passed, warned, failed or could not be judged."""
         return blamed(check(self), self.answered.causes if self.answered else ())
 
     @cached_property
     def notes(self) -> tuple[str, ...]:
-        """Sentences: what does not apply here or could not be judged, and why."""
+        """Sentences on what does not apply here or could not be judged, and why."""
         return said_once(notes(self, self.checks))
 
     @cached_property
