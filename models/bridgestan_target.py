@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .density_target import stated_by
+from .numpyro_target import stated_by
 
 UNCONSTRAINED = "unconstrained"  # Name of the parameter.
 

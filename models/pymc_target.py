@@ -15,7 +15,7 @@ import numpy as np
 from onebasin.base.errors import ArgumentError
 from onebasin.base.precision import precision
 
-from .density_target import Site, stated_by
+from .numpyro_target import Site, stated_by
 from .target import Target
 
 

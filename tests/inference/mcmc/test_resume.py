@@ -17,7 +17,7 @@ from onebasin.inference.contracts.method import Job
 from onebasin.inference.mcmc import chain_files
 from onebasin.inference.mcmc.chain_files import Gathered
 from onebasin.inference.mcmc.chains import run_chains
-from onebasin.inference.mcmc.numpyro import NumpyroChains
+from onebasin.inference.mcmc.numpyro import NumpyroChains, Runner
 
 from ..known import known_target
 
@@ -47,7 +47,7 @@ def run(runner: NumpyroChains, folder: Path | None, *, draws: int = DRAWS, ends:
     """Run a chain, which is killed at its slice number `ends`."""
     slices = iter(range(1, 100))
 
-    class Dying:
+    class Dying(Runner):
         settings, bars, like = replace(SETTINGS, draws=draws), runner.bars, runner.like
         slices, start, adapted = runner.slices, runner.start, runner.adapted
         __call__ = NumpyroChains.__call__
