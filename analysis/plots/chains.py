@@ -100,7 +100,7 @@ def plot_ranks(
 
     Parameters
     ----------
-    posterior, var_names, rows, align, diagnosis
+    posterior, var_names, rows, align, diagnosis : see `traces`
         Same as in `traces`; by default the first parameters are drawn.
 
     Returns

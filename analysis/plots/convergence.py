@@ -49,7 +49,7 @@ def plot_autocorrelation(
 
     Parameters
     ----------
-    posterior, var_names, rows, align, diagnosis
+    posterior, var_names, rows, align, diagnosis : see `traces`
         Same as in `traces`.
     lags : int
         Maximum lag, in draws.
@@ -89,7 +89,7 @@ def plot_ess(
 
     Parameters
     ----------
-    posterior, var_names, rows, align, diagnosis
+    posterior, var_names, rows, align, diagnosis : see `traces`
         Same as in `traces`.
 
     Returns

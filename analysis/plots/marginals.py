@@ -240,7 +240,7 @@ def plot_densities(
 
     Parameters
     ----------
-    posteriors, var_names, rows, align, diagnosis
+    posteriors, var_names, rows, align, diagnosis : see `forest`
         Same as in `forest`.
 
     Returns

@@ -65,7 +65,7 @@ def plot_pair(
         matrix. Without any, the matrix shows the four worst by R-hat and ESS.
     share_axes : bool
         Whether all panels of two parameters show the same ranges.
-    align, diagnosis
+    align, diagnosis : see `forest`
         Same as in `forest`.
 
     Returns
