@@ -1,6 +1,6 @@
 """Checks of a user's words, numbers, sizes and data, each with one clear error; and of whole calls by annotations.
 
-Nothing is clipped, dropped or filled in: a value that does not fit is refused. `checks_arguments` refuses a value of
+Nothing is clipped, dropped or filled in: a value that does not fit is rejected. `checks_arguments` rejects a value of
 another kind than its annotation in one sentence that names the argument; whether a number is in range is for the
 function to say. Checked are words, numbers, paths, functions, and sequences and mappings of them. Annotations of arrays
 and of classes of our own are passed over: functions that take those say more of them.
@@ -42,7 +42,7 @@ def choose(argument: str, value: str, allowed: Iterable[str]) -> str:
 
 
 def check_class(argument: str, value: object, kind: type | UnionType, *, remedy: str) -> None:
-    """Refuse what is not of a class; `remedy` says how to have what is needed."""
+    """Reject what is not of a class; `remedy` says how to have what is needed."""
     if not isinstance(value, kind):
         raise ArgumentTypeError(f"`{argument}` is of class {type(value).__name__}; {remedy}.")
 
@@ -69,23 +69,23 @@ def check_paths(argument: str, value: Any) -> list[Path]:
 
 
 def check_positive(argument: str, value: object) -> None:
-    """Refuse anything but a positive finite number."""
+    """Reject anything but a positive finite number."""
     if not _is_finite(value) or value <= 0:  # type: ignore[operator]
         raise ArgumentError(f"`{argument}` must be a positive finite number; got {value!r}.")
 
 
 def check_not_negative(argument: str, value: object) -> None:
-    """Refuse anything but a finite number that is 0 or more."""
+    """Reject anything but a finite number that is 0 or more."""
     if not _is_finite(value) or value < 0:  # type: ignore[operator]
         raise ArgumentError(f"`{argument}` must be a finite number, 0 or more; got {value!r}.")
 
 
 MOST = 10**9
-"""No count is larger: neither loops of so many steps nor arrays of so many rows come to an end."""
+"""No count is larger: neither loops of that many steps nor arrays of that many rows come to an end."""
 
 
 def check_count(argument: str, value: object, *, least: int = 1, most: int = MOST) -> None:
-    """Refuse anything but a whole number from `least` to `most`."""
+    """Reject anything but a whole number from `least` to `most`."""
     if not _is_whole(value) or value < least:  # type: ignore[operator]
         raise ArgumentError(
             f"`{argument}` must be a whole number, at least {least}; got {value!r}."
@@ -147,7 +147,7 @@ def check_labels(y: Any, num_obs: int, num_classes: int) -> np.ndarray:
 def as_numbers(argument: str, value: Any) -> np.ndarray:
     """Return a copy as float64, so that what the caller does to the array later changes nothing.
 
-    Refused is what is no array of real numbers, and a masked array, whose mask would be lost.
+    Rejected is what is no array of real numbers, and a masked array, whose mask would be lost.
     """
     if np.ma.is_masked(value):
         raise ArgumentError(f"`{argument}` has masked entries; fill them, or leave their rows out.")
@@ -190,7 +190,7 @@ class Kind:
 
 
 def checks_arguments[F: Callable[..., Any]](function: F) -> F:
-    """Refuse arguments of another kind than their annotations say; defaults are as they are.
+    """Reject arguments of another kind than their annotations say; defaults are as they are.
 
     Names of variables are handed on as posteriors store them.
 

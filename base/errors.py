@@ -195,7 +195,7 @@ MAX_SEED = 2**32 - 1
 
 
 def check_seed(seed: int) -> None:
-    """Refuse a seed that one of the engines does not take, with a `StudyError`."""
+    """Reject a seed that one of the engines does not take, with a `StudyError`."""
     if not 0 <= seed <= MAX_SEED:
         raise StudyError(f"`--seed` is {seed}; it must be a whole number from 0 to {MAX_SEED}.")
 

@@ -109,7 +109,7 @@ def settings[T](cls: type[T]) -> type[T]:
 
 
 def given_or_default[T](given: T | None, kind: type[T], *, taker: str) -> T:
-    """Settings as given, or the default ones for None; those of another class than `taker` takes are refused."""
+    """Settings as given, or the default ones for None; those of another class than `taker` takes are rejected."""
     if given is None:
         return kind()
     if not isinstance(given, kind):

@@ -138,7 +138,7 @@ class Table:
     sortable: bool = True  # A reader may sort it, unless it is of one row.
 
     def __post_init__(self) -> None:
-        """Refuse rows that do not fit the heading."""
+        """Reject rows that do not fit the heading."""
         for row in self.all_rows:
             if len(row) != len(self.columns):
                 raise ArgumentError(

@@ -81,7 +81,7 @@ def time_numpyro(target: NetworkTarget, dtype: str, num: int, repeats: int) -> l
 
 
 def static_hmc(program: ReadyProgram, csv: Path, num: int, *, iterations: int) -> list[str]:
-    """Arguments of a run of static HMC of so many leapfrog steps, from points near zero."""
+    """Arguments of a run of static HMC of that many leapfrog steps, from points near zero."""
     return [
         *("random", "seed=1", "data", f"file={program.data}", "init=0.5", "output", f"file={csv}"),
         *("method=sample", f"num_samples={iterations}", "num_warmup=0", "adapt", "engaged=0"),

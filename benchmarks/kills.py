@@ -1,4 +1,4 @@
-"""Commands ended at random moments: what is left of them, and whether the same command goes on to the same result.
+"""Commands ended at random moments: what is left of them, and whether the same command continues to the same result.
 
     .venv/bin/python benchmarks/kills.py [--sample N] [--numpyro N] [--study N] [--build N] [--seed N] [--json]
 

@@ -40,7 +40,7 @@ def perceptron(width: int) -> tuple[Program, Shapes]:
 
 
 def residual(blocks: int, width: int = 32) -> tuple[Program, Shapes]:
-    """A stream with so many branches."""
+    """A stream with that many branches."""
     shapes: Shapes = {"stem": (784, width), "head": (width, 10)}
     for k in range(blocks):
         shapes |= {
@@ -59,7 +59,7 @@ def residual(blocks: int, width: int = 32) -> tuple[Program, Shapes]:
 
 
 def cases() -> Iterator[tuple[str, Callable[[], tuple[Program, Shapes]]]]:
-    """All that is read, made anew for every round, as JAX remembers what it traced."""
+    """All that is read, made again for every round, as JAX remembers what it traced."""
     for width in (1, 12, 110, 512, 2_750):
         yield f"perceptron 784-{width}-{width}-10", partial(perceptron, width)
     for blocks in (1, 10, 100):

@@ -166,7 +166,7 @@ def compare(
             flush=True,
         )
 
-    report("as they came", b, 0.0)
+    report("as sampled", b, 0.0)
     blocks = tuple(ob.Exchangeable(own) for own in spec.values())
     for seed in range(3):
         begun = time.perf_counter()

@@ -36,7 +36,7 @@ Y = np.random.default_rng(0).normal(0, 5, size=60)
 
 @dataclass(frozen=True)
 class Case:
-    """A density to search, made anew for every round, and the words that are known."""
+    """A density to search, made again for every round, and the words that are known."""
 
     name: str
     words: tuple[str, ...]

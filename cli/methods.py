@@ -97,7 +97,7 @@ def settings_for(word: str, options: Mapping[str, Any], *, definition: str = "st
             f"`--method` is {word}, which runs Stan programs alone; for a NumPyro model choose one of {rest}."
         )
     given = {option: value for option, value in options.items() if value is not None}
-    # An option that the method, or the engine, has no use for, or that the word fixes, is refused.
+    # An option that the method, or the engine, has no use for, or that the word fixes, is rejected.
     own = [each.name for each in fields(method)]
     known = [name for name in own if name not in fixed and name not in method.networks_alone]
     without = () if definition == "numpyro" else method.numpyro_alone

@@ -177,7 +177,7 @@ def convert(
 
     with inputs.claimed(out, inputs.files_of(run), force=force):
         view = inputs.read(run)
-        _ = view.posterior  # which refuses what is no posterior
+        _ = view.posterior  # which rejects what is no posterior
         write_tree(view.tree, out, new=not force)
     console.write_remark(f"wrote {out}", "good")
 
@@ -372,7 +372,7 @@ def loo(
     data: DataOf = None,
     var_name: str | None = option(None, "The observed variable, where there are several."),
     observations: int | None = option(
-        None, "Compute importance weights of so many observations alone."
+        None, "Compute importance weights of only this many observations."
     ),
     seed: Seed = 0,
     json: Json = False,

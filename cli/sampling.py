@@ -48,7 +48,7 @@ class Request:
     scheduler: str | None = None  # Address of the Dask scheduler whose workers run chains.
 
     def __post_init__(self) -> None:
-        """Refuse a seed that no engine takes."""
+        """Reject a seed that no engine takes."""
         check_seed(self.seed)
 
     @property
@@ -72,7 +72,7 @@ class Request:
         """The files that are read; what the program includes matters where the output is there already."""
         from onebasin.stan.interpreter.source import included_files
 
-        # `os.path`, as a name that no file can have is refused by `claim`, in words of its own
+        # `os.path`, as a name that no file can have is rejected by `claim`, in words of its own
         if self.model is not None or not os.path.isfile(self.out):
             return self.inputs
         if any(self.out.samefile(path) for path in self.inputs):

@@ -139,7 +139,7 @@ def infer(
             f"`method` is {name!r}; give a method, such as ob.Nuts(draws=500), or its name, such as 'nuts'."
         )
     elif fields:
-        made(type(method), fields)  # refuses what is no field
+        made(type(method), fields)  # rejects what is no field
         raise ArgumentTypeError(
             f"`{next(iter(fields))}` is given besides {type(method).__name__}(...); give it there."
         )

@@ -44,7 +44,7 @@ def definition_of(
 ) -> tuple[Callable[[], None], dict[str, tuple[str, ...]], dict[str, Any]]:
     """State a PyMC model as a NumPyro model; give the names and labels of its axes too.
 
-    Refuses a model without parameters, or with discrete ones.
+    Rejects a model without parameters, or with discrete ones.
     """
     if not model.free_RVs:
         raise ArgumentError("`model` is a PyMC model without parameters.")

@@ -68,7 +68,7 @@ class Target(Shown):
     coords: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Refuse parts of the wrong kind."""
+        """Reject parts of the wrong kind."""
         check_class("name", self.name, str, remedy="give text")
         check_class("dims", self.dims, Mapping, remedy="map variables to names of their axes")
         check_class("coords", self.coords, Mapping, remedy="map names of axes to their labels")
@@ -161,7 +161,7 @@ class Target(Shown):
 
 
 def check_target(target: Any) -> None:
-    """Refuse what no method can infer."""
+    """Reject what no method can infer."""
     check_class(
         "target",
         target,

@@ -150,9 +150,9 @@ aligned = {"numpyro": ob.align(posteriors["numpyro"])}
 aligned["stan"] = ob.align(posteriors["stan"], reference=aligned["numpyro"])
 
 fig, axes = plt.subplots(1, 2, figsize=(9, 3.8), sharex=True, sharey=True, layout="constrained")
-for ax, (title, of) in zip(axes, (("as they came", posteriors), ("aligned", aligned)), strict=True):
+for ax, (title, of) in zip(axes, (("as sampled", posteriors), ("aligned", aligned)), strict=True):
     for engine, marker in (("numpyro", "o"), ("stan", "x")):
-        found = of[engine] if title == "as they came" else of[engine].posterior
+        found = of[engine] if title == "as sampled" else of[engine].posterior
         into, out = (found.posterior[n].values for n in ("W1", "W2"))
         for unit in range(3):
             cloud = into[:, ::5, 0, unit].ravel(), out[:, ::5, unit, 0].ravel()
@@ -161,7 +161,7 @@ for ax, (title, of) in zip(axes, (("as they came", posteriors), ("aligned", alig
     ax.label_outer()
 
 # %% [markdown]
-# One colour a unit, circles for NumPyro and crosses for Stan. As they came, each unit is everywhere. In
+# One colour a unit, circles for NumPyro and crosses for Stan. As sampled, each unit is everywhere. In
 # one labelling each has a place of its own, and both engines put it there.
 
 # %%

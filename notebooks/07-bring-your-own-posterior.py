@@ -4,7 +4,7 @@
 # You have draws already: CSV files of CmdStan, a fit of cmdstanpy, an `MCMC` of NumPyro, something
 # that ArviZ has made, or plain arrays. Every function of onebasin takes them as they are. This
 # notebook takes one model through all five doors, asks of each posterior whether it may be used,
-# repairs it, and goes on in ArviZ.
+# repairs it, and continues in ArviZ.
 #
 # You need to know Stan or NumPyro, and a little ArviZ.
 

@@ -86,9 +86,9 @@ class BayesianRegressor(RegressorMixin, _NetworkEstimator):
     hidden : tuple of int
         Units of each hidden layer.
     activation : str
-        As of `ob.networks.Network`.
+        Same as in `ob.networks.Network`.
     noise_sd : float, None or "predicted"
-        As of `ob.networks.Gaussian`, in standard deviations of the training targets.
+        Same as in `ob.networks.Gaussian`, in standard deviations of the training targets.
     method : Method, optional
         How weights are inferred, such as ``ob.Nuts()`` or ``ob.networks.Ensemble(members=10)``; by default
         ``ob.Mclmc(draws=500, dtype="float32")``.
@@ -202,7 +202,7 @@ class BayesianRegressor(RegressorMixin, _NetworkEstimator):
 
     def _normals(self, x: Any) -> tuple[np.ndarray, np.ndarray]:
         """Mean and standard deviation that each draw predicts, (draw, obs, out), in the units of `y`."""
-        inputs = self._checked(x)  # first: it refuses what is not fitted
+        inputs = self._checked(x)  # first: it rejects what is not fitted
         mean, sd = mean_and_sd(self.model_, self.posterior_, inputs)
         sd = np.broadcast_to(sd, mean.shape)
         shape = (-1, *mean.shape[2:])
@@ -218,14 +218,14 @@ class BayesianClassifier(ClassifierMixin, _NetworkEstimator):
     Parameters
     ----------
     hidden, activation, method, random_state : Any
-        As of `BayesianRegressor`.
+        Same as in `BayesianRegressor`.
 
     Attributes
     ----------
     classes_ : array
         The labels, in the order of the columns of `predict_proba`.
     posterior_, verdict_, model_ : Any
-        As of `BayesianRegressor`.
+        Same as in `BayesianRegressor`.
 
     Raises
     ------
@@ -295,7 +295,7 @@ class BayesianClassifier(ClassifierMixin, _NetworkEstimator):
         array (obs,)
             Labels.
         """
-        column = self.predict_proba(X).argmax(1)  # first: it refuses what is not fitted
+        column = self.predict_proba(X).argmax(1)  # first: it rejects what is not fitted
         return np.asarray(self.classes_[column])
 
     def log_score(self, X: Any, y: Any) -> float:

@@ -1,4 +1,4 @@
-"""The scalar parameters of a posterior as columns: their names, their draws, angles among them, and what is refused.
+"""The scalar parameters of a posterior as columns: their names, their draws, angles among them, and what is rejected.
 
 Convention: draws are (chain, draw, param) in float64; a parameter is one scalar entry of a
 variable, named `W1[0,1]` by its coordinates where the variable has them and otherwise by position,
@@ -35,11 +35,11 @@ REACH = 0.02
 """Share of a circle within which draws come to both of its ends."""
 NEAREST, UP_TO = 40, 0.71
 """Draws on each side of the cut whose distances are looked at, and their mean at most, over that of the farthest: a
-half where the density goes on, more in a tail."""
+half where the density continues, more in a tail."""
 CLOSE, LEAST = 0.1, 0.1
 """Share of all draws that are next to the cut, and of these the share that is on each side at least."""
 OUTLIER, BESIDE, BEYOND = 12.0, 10, 0.4
-"""Distances between neighbours, of so many draws before the cut, up to which a few draws may lie beyond it, and their
+"""Distances between neighbours, of that many draws before the cut, up to which a few draws may lie beyond it, and their
 distance from it at most, over that of the others."""
 MOVED = 0.2
 """Share of draws beyond the cut from which on the mean is given between -1/4 and 3/4 of a circle."""
@@ -412,7 +412,7 @@ def checked(variable: xr.DataArray, argument: str) -> xr.DataArray:
 
 
 def check_dims(variable: xr.DataArray, argument: str) -> None:
-    """Refuse a variable without the dimensions chain and draw."""
+    """Reject a variable without the dimensions chain and draw."""
     missing = [dim for dim in SAMPLE_DIMS if dim not in variable.dims]
     if missing:
         dims = ", ".join(map(str, variable.dims))

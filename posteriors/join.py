@@ -48,7 +48,7 @@ def join(trees: Sequence[xr.DataTree], paths: Sequence[Path]) -> xr.DataTree:
     """Put runs together in memory, their chains in the order of the files.
 
     The paths are for messages and for the attribute `joined`. What are no runs of one model by one method with equal
-    settings is refused, and a chain that comes twice.
+    settings is rejected, and a chain that comes twice.
     """
     import xarray as xr
 
@@ -75,7 +75,7 @@ def join(trees: Sequence[xr.DataTree], paths: Sequence[Path]) -> xr.DataTree:
 
 
 def _check_alike(run: xr.DataTree, path: Path, first: xr.DataTree, other: Path) -> None:
-    """Refuse a run that is not of the first one's posterior."""
+    """Reject a run that is not of the first one's posterior."""
     method = run.attrs.get(schema.METHOD) or first.attrs.get(schema.METHOD)
     aligned = schema.ALIGNMENT in run.children
     if (method and method not in _MCMC) or aligned:
@@ -123,7 +123,7 @@ def _settings(run: xr.DataTree) -> dict[str, Any]:
 
 
 def _check_chains(runs: Sequence[xr.DataTree], paths: Sequence[Path]) -> None:
-    """Refuse a chain that comes twice, as of one seed in two files."""
+    """Reject a chain that comes twice, as of one seed in two files."""
     seen: dict[bytes, Path] = {}
     for run, path in zip(runs, paths, strict=True):
         draws = run[schema.POSTERIOR].to_dataset().transpose("chain", "draw", ...)

@@ -100,7 +100,7 @@ class LogLikelihood:
     def blocks(self) -> Iterator[tuple[int, xr.DataArray]]:
         """Yield observations (chain, draw, obs), some at a time, and the number of the first of each.
 
-        Refused are log likelihoods of one number a draw, and what is not finite.
+        Rejected are log likelihoods of one number a draw, and what is not finite.
         """
         if not self.like.ndim:
             raise ArgumentError(
@@ -299,5 +299,5 @@ def _weighed(block: xr.DataArray, relative: float) -> np.ndarray:
 
 
 def good_k(samples: int) -> float:
-    """Return the Pareto k up to which an estimate from so many draws can be trusted (Vehtari and others 2024)."""
+    """Return the Pareto k up to which an estimate from that many draws can be trusted (Vehtari and others 2024)."""
     return min(1 - 1 / np.log10(samples), 0.7) if samples > 1 else 0.7

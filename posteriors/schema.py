@@ -90,7 +90,7 @@ SCALE_TRACE = "scale_trace"
 LOG_RATIO = "log_ratio"
 """`lp - log_q` of an approximation's own draws, where those of `posterior` are resampled from them."""
 LOG_WEIGHT = "log_weight"
-"""Pareto-smoothed log weights of the group `weighted`, which `log_ratio` has as they came. In `sample_stats` those of
+"""Pareto-smoothed log weights of the group `weighted`, which `log_ratio` has as sampled. In `sample_stats` those of
 draws, up to a constant."""
 SAMPLE = "sample"
 
@@ -217,7 +217,7 @@ def plain(value: Any) -> Any:
 def decode(attributes: Attributes, name: str, kind: Any = None) -> Any:
     """Read an attribute that `encode` made JSON text of, as a `kind` if given; None where it is missing or empty.
 
-    One that is not JSON, or JSON of something else, is refused.
+    One that is not JSON, or JSON of something else, is rejected.
     """
     text = plain(attributes.get(name))
     if text is None or text == "":

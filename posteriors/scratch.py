@@ -42,10 +42,10 @@ _LEAST_CHUNK = 2**13
 
 
 class Scratch:
-    """A place for so many draws of some chains, of which `groups` says what there will be of each draw.
+    """A place for that many draws of some chains, of which `groups` says what there will be of each draw.
 
     So many rows of a chain are put there at a time. Its folder is made in `parent`, or among the temporary files. A
-    disk without room for the draws is refused with a `ClaimError`.
+    disk without room for the draws is rejected with a `ClaimError`.
     """
 
     def __init__(

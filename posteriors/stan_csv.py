@@ -162,7 +162,7 @@ def open_table(path: Path) -> Iterator[BufferedReader | gzip.GzipFile]:
 def blocks(table: ChainFile) -> Iterator[np.ndarray]:
     """Read the rows after the header, about `NUMBERS` numbers at a time, each as its text says to the last bit.
 
-    A row of too few or too many numbers is refused, and so is a field that is no number; the message says where.
+    A row of too few or too many numbers is rejected, and so is a field that is no number; the message says where.
     """
     width, rows = len(table.columns), 0
     with open_table(table.path) as raw, TextIOWrapper(raw, encoding="utf-8") as file:
@@ -312,7 +312,7 @@ class ChainFile:
         return self.rows - self.skipped
 
     def check(self) -> None:
-        """Refuse a file that holds no draws, or not all of them."""
+        """Reject a file that holds no draws, or not all of them."""
         if instead := _NO_DRAWS.get(self.header.entries.get("method", "")):
             raise FormatError(self.path, f"holds {instead}, and no draws: give files of a sampler")
         if not self.columns or not self.draws:
@@ -341,7 +341,7 @@ class ChainFile:
 
 
 def read(files: Sequence[ChainFile]) -> xr.DataTree:
-    """Read the chains of one posterior, a file each; draws that memory cannot hold are refused beforehand."""
+    """Read the chains of one posterior, a file each; draws that memory cannot hold are rejected beforehand."""
     import xarray as xr
 
     for file in files:
@@ -406,7 +406,7 @@ def layout(file: ChainFile) -> Layout:
 
 
 def check_together(files: Sequence[ChainFile]) -> None:
-    """Refuse files that are not chains of one posterior."""
+    """Reject files that are not chains of one posterior."""
     first = files[0]
     for number, file in enumerate(files[1:], 1):
         for word, remedy in (("model", "the chains of one model"), ("method", "chains of one run")):

@@ -107,7 +107,7 @@ Dims = Mapping[str, tuple[str, ...]]
 
 
 def check_names(names: Iterable[Any], *, dims: Dims, argument: str) -> None:
-    """Refuse variables that have no place in a posterior: a name is reserved, cannot be written, or is that of an axis.
+    """Reject variables that have no place in a posterior: a name is reserved, cannot be written, or is that of an axis.
 
     `dims` names the axes that some have; the message calls the model `argument`.
     """
@@ -141,9 +141,9 @@ def check_names(names: Iterable[Any], *, dims: Dims, argument: str) -> None:
 def check_values(
     values: Mapping[str, Any], *, dims: Dims, argument: str, coords: Mapping[str, Any] | None = None
 ) -> None:
-    """Refuse variables that have no place in a posterior, by a value of each: as `check_names`, and what is no array.
+    """Reject variables that have no place in a posterior, by a value of each: as `check_names`, and what is no array.
 
-    Refused are also names of axes and their labels, `coords`, that do not fit the shapes.
+    Rejected are also names of axes and their labels, `coords`, that do not fit the shapes.
     """
     check_names(values, dims=dims, argument=argument)
     unknown = [name for name in dims if name not in values]
@@ -201,7 +201,7 @@ def axes_of(name: str, count: int, taken: Container[str]) -> tuple[str, ...]:
 
 
 def check_amount(chains: int, draws: int, *, numbers: int = 0, kept: bool = False) -> None:
-    """Refuse more draws than the machine's memory can hold.
+    """Reject more draws than the machine's memory can hold.
 
     Counted is what every draw takes, whatever is sampled: eight numbers of its statistics, and those that are known to
     be in it. Of draws that are kept on the disk only one a chain is in memory.
@@ -230,7 +230,7 @@ def dataset_of(
 ) -> xr.Dataset:
     """Give arrays, or nested lists, by name as a group, in which all of them begin with the axes of `lead`.
 
-    Refused are names that cannot be stored, what is no array of numbers or lacks these axes, and unequal sizes.
+    Rejected are names that cannot be stored, what is no array of numbers or lacks these axes, and unequal sizes.
     """
     import xarray as xr
 

@@ -113,7 +113,7 @@ def groups_of(frame: pd.DataFrame, argument: str) -> dict[str, xr.Dataset]:
 def _flat(frame: pd.DataFrame) -> pd.DataFrame:
     """Give levels of an index that numbers chains or draws as columns, and names of several levels as one text."""
     if by_chain := [name for name in frame.columns.names if name in CHAIN_COLUMNS]:
-        stacked = frame.stack(by_chain, future_stack=True)  # a column a chain
+        stacked = frame.stack(by_chain, future_stack=True)  # one column per chain
         frame = stacked.to_frame("x") if stacked.ndim == 1 else stacked
     own = [name for name in frame.index.names if name is not None and name not in frame]
     if {*frame.index.names} & {*COUNTING} or any(map(is_of_weights, own)):

@@ -209,7 +209,7 @@ class View:
         return unread_weights(stats.data_vars.values() if stats is not None else (), guessed)
 
     def check_sampled(self) -> None:
-        """Refuse a point estimate, by an `ArgumentError`."""
+        """Reject a point estimate, by an `ArgumentError`."""
         if self.is_point_estimate:
             raise ArgumentError(
                 f"`{self.argument}` holds a point estimate (method optimize): one value, whose spread and convergence "

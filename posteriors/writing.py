@@ -61,7 +61,7 @@ def write_tree(tree: xr.DataTree, path: Path, *, new: bool = False) -> Path:
     """Write a posterior in the format of its name, and give notice of what that cannot hold.
 
     It takes the place of what was there, but with `new`: see `base.files.writing.replacing`, also for errors. What
-    cannot be written in this format is refused.
+    cannot be written in this format is rejected.
     """
     form = format_of(path)
     for node in () if form is NETCDF else tree.subtree:

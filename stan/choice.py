@@ -2,7 +2,7 @@
 
 The interpreter runs programs that come through its check in a separate process. The rule looks at the program and its
 data alone, never at a cache. CmdStan runs a program that the interpreter refuses, or that ends the interpreter's
-process, and the reason is kept. A program that does not parse, or that refuses its data, is an error for both.
+process, and the reason is kept. A program that does not parse, or that rejects its data, is an error for both.
 """
 
 from __future__ import annotations
@@ -144,11 +144,11 @@ def _refusal(path: Path, data: Mapping[str, Any], done: Finished) -> Refused:
         whole = {n: int(v) for n, v in held.items() if v.ndim == 0 and v.dtype.kind == "i"}
         if below := ", ".join(f"{name} is {value}" for name, value in whole.items() if value < 0):
             raise StanDataError(
-                f"{shown(path.name)} refuses its data:\na size is negative: {below}."
+                f"{shown(path.name)} rejects its data:\na size is negative: {below}."
             )
     if _OWN.match(line):
         return Refused(_named(line))
-    raise StanDataError(f"{shown(path.name)} refuses its data:\n{last_words(words)}")
+    raise StanDataError(f"{shown(path.name)} rejects its data:\n{last_words(words)}")
 
 
 def _named(words: str) -> str:
@@ -177,7 +177,7 @@ def choose(path: Path, data: Mapping[str, Any], engine: str | None = None) -> Ch
     """Choose the library for a program with its data; the user's choice stands.
 
     A program that does not parse, or that the interpreter was asked for and does not take, is a `StanProgramError`;
-    data that it refuses are a `StanDataError`. It is `CmdStanNotFound` if the interpreter refuses the program and there
+    data that it rejects are a `StanDataError`. It is `CmdStanNotFound` if the interpreter rejects the program and there
     is no CmdStan; the message says what to do.
     """
     if engine == CMDSTAN:

@@ -102,7 +102,7 @@ def translate(path: Path, where: Home) -> Translation:
 
 
 def check_declares(info: ProgramInfo, path: Path) -> None:
-    """Refuse a program without variables."""
+    """Reject a program without variables."""
     if not (info.parameters or info.derived):
         raise StanProgramError(
             f"`path` is {shown(str(path))}, which declares no variables: there is nothing to sample; "

@@ -19,7 +19,7 @@ def read_data(path: Path) -> dict[str, Any]:
 
 
 def check_finite(values: Mapping[str, Any]) -> None:
-    """Refuse numbers that are not finite, and rows of unequal length; the message says where."""
+    """Reject numbers that are not finite, and rows of unequal length; the message says where."""
     for name, value in values.items():
         array = _array(name, value)
         if array.dtype.kind == "f" and not np.isfinite(array).all():
@@ -31,7 +31,7 @@ def check_finite(values: Mapping[str, Any]) -> None:
 
 
 def check_numbers(values: Mapping[str, Any]) -> None:
-    """Refuse what is no number or no array of them; a mapping is a tuple of Stan's."""
+    """Reject what is no number or no array of them; a mapping is a tuple of Stan's."""
     for name, value in values.items():
         if isinstance(value, Mapping):
             continue

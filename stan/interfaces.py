@@ -111,7 +111,7 @@ class Interface(Opened):
         self.stan_version: str = self._library.onebasin_stan_version().decode()
 
     def construct(self, data: str, seed: int, report: ctypes._FuncPointer) -> int:
-        """Construct a model from data as JSON and return its handle; data that it refuses are a `StanDataError`.
+        """Construct a model from data as JSON and return its handle; data that it rejects are a `StanDataError`.
 
         `seed` is for random numbers in the block `transformed data`. `report`, a `PRINT`, receives the text that the
         program prints; the caller keeps it alive.

@@ -71,7 +71,7 @@ class StanLibrary:
             handle = interface.construct(data, seed % 2**32, self._print)
         except StanDataError as error:
             own = in_own_names(str(error), path)
-            raise StanDataError(f"{shown(path.name)} refuses its data:\n{own}") from None
+            raise StanDataError(f"{shown(path.name)} rejects its data:\n{own}") from None
         self._handle, self._dim = handle, interface.dim(handle)
         # The function that prints outlives the model, which may call it to the last. At the end of the process nothing
         # is freed: other threads may still be at work.
@@ -130,7 +130,7 @@ class StanLibrary:
         Parameters
         ----------
         include_tp, include_gq : bool
-            As of `names`.
+            Same as in `names`.
 
         Returns
         -------
@@ -174,7 +174,7 @@ class StanLibrary:
         points : array, (..., dim)
             Where.
         propto, jacobian : bool
-            As of `log_density`.
+            Same as in `log_density`.
 
         Returns
         -------
@@ -250,7 +250,7 @@ class StanLibrary:
         values : array, (..., entry)
             In the order of `names`.
         include_tp, include_gq : bool
-            As of `names`.
+            Same as in `names`.
 
         Returns
         -------
@@ -422,7 +422,7 @@ def open_library(
     StanProgramError
         If the file is not there, or does not parse or compile.
     StanDataError
-        If the program refuses the data.
+        If the program rejects the data.
     CmdStanNotFound, HomeBuildError
         If there is no CmdStan and none can be assembled.
 

@@ -92,7 +92,7 @@ def _by_data(argument: str, given: Any) -> dict[str, str]:
 
 
 def check_roles(roles: Roles, derived: Iterable[str], program: str) -> None:
-    """Refuse a named quantity that is neither a transformed parameter nor a generated quantity of the program."""
+    """Reject a named quantity that is neither a transformed parameter nor a generated quantity of the program."""
     computed = tuple(derived)
     for argument, name in roles.named:
         if name not in computed:

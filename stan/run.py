@@ -60,7 +60,7 @@ def make_ready(
     """Make a target's Stan side ready to run, and write its data into a folder.
 
     CmdStan compiles the program, for several threads if asked to, or takes it from the cache; the interpreter checks
-    it. Refused are a target without a Stan side and what the library does not take.
+    it. Rejected are a target without a Stan side and what the library does not take.
     """
     source = definition(target)
     accepted = source.chosen(engine).accepted
@@ -84,7 +84,7 @@ def declarations(program: StanProgram, progress: Progress | None = None) -> Prog
 
 
 def check_variables(target: Target, names: Iterable[str]) -> None:
-    """Refuse variables of a target's program that no posterior can store: tuples, and a posterior's own names.
+    """Reject variables of a target's program that no posterior can store: tuples, and a posterior's own names.
 
     The names are the program's, with or without indices; those of tuples have a colon.
     """
@@ -189,7 +189,7 @@ class Output:
 def read(path: Path, *, printed: str = "") -> Output:
     """Read a CSV file of draws.
 
-    One that is absent, holds no header or cannot be read is refused, so that nothing half-written is taken for a
+    One that is absent, holds no header or cannot be read is rejected, so that nothing half-written is taken for a
     result; `printed`, by the program, is for the message where it wrote no draws.
     """
     parts = list(read_blocks(path, printed=printed))

@@ -23,7 +23,7 @@ _PRINT = ctypes.CFUNCTYPE(None, ctypes.POINTER(ctypes.c_char), ctypes.c_int)
 
 
 def check_survives(library: Path, program: Path, data: str, seed: int) -> None:
-    """Refuse a library of a program that ends its process, with its data as JSON and the seed of random numbers."""
+    """Reject a library of a program that ends its process, with its data as JSON and the seed of random numbers."""
     with working_folder("trial") as folder:
         file = folder / "data.json"
         file.write_text(data, encoding="utf-8")

@@ -59,7 +59,7 @@ class Options:
         return tuple(dict.fromkeys(chosen))
 
     def refuse(self, study: str, *names: str) -> None:
-        """Refuse options that a study does not have, if one of them was given."""
+        """Reject options that a study does not have, if one of them was given."""
         for name in names:
             given = getattr(self, name)
             if given is not None and given is not False:  # but 0 was given

@@ -56,7 +56,7 @@ STUDIES: Mapping[str, StudyEntry] = MappingProxyType(
 
 
 def find_study(name: str) -> Study:
-    """Load a study by name; refuses one that there is not, and lists those that there are."""
+    """Load a study by name; rejects one that there is not, and lists those that there are."""
     from onebasin.base.checks import choose  # here: who lists studies loads no NumPy
 
     choose("NAME", name, STUDIES)

@@ -180,7 +180,7 @@ def rng() -> np.random.Generator:
 def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
     """Call as a user does, without the check of annotations: for tests of what bad input is told.
 
-    Otherwise the checker refuses an array of the wrong shape, or an unknown word of a `Literal`,
+    Otherwise the checker rejects an array of the wrong shape, or an unknown word of a `Literal`,
     before the library can say what is allowed.
     """
     monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)

@@ -318,7 +318,7 @@ def _write(
         for word, table in tables.items()
     }
     summary = json.dumps(json_safe({"columns": list(tables["parameters"].columns), **rows}))
-    # A row a line: small, and its changes can be read.
+    # One row per line: small, and its changes can be read.
     summary = summary.replace('], "', '],\n"').replace('{"', '{\n"') + "\n"
     sums["summary.json"] = hashlib.sha256(summary.encode()).hexdigest()
     text = json.dumps(json_safe({**info, "sha256": sums}), indent=1, ensure_ascii=False) + "\n"

@@ -137,7 +137,7 @@ def align(
     Raises
     ------
     TypeError
-        If `posterior` or `reference` is no `DataTree`, and ArviZ cannot make it one.
+        If `posterior` or `reference` is not a `DataTree`, and ArviZ cannot make it one.
     ValueError
         If nothing is declared and the draws show no labels that switch, a variable is missing, has no such axis or is
         not finite, a word is unknown, the reference has other shapes, or activations have no inputs or no network; or
@@ -221,7 +221,7 @@ def align(
         before, after = _distances(problem, matched, inner)
     if progress:
         progress(features.total, features.total)
-    # Of features as they came: the logarithms of variances know the unit, distances do not.
+    # Of features as sampled: the logarithms of variances know the unit, distances do not.
     sizes = {name: math.prod(features.shapes[name]) for name in features.names}
     logs = sum(size * math.log(units.unit[name]) for name, size in sizes.items())
     logs = 0.0 if matched.reference.factor == 1.0 else logs
@@ -353,7 +353,7 @@ def mean_of(
 def choose_symmetry(view: View, symmetry: Any) -> Resolved:
     """Resolve the symmetry to align by: what was asked for, what the posterior declares, or what its draws show.
 
-    What does not hold is refused, and where there is nothing to align by.
+    What does not hold is rejected, and where there is nothing to align by.
     """
     resolved = resolve(view, symmetry)
     if resolved.source == "refuted":
@@ -453,7 +453,7 @@ def aligned_quantity(
     symmetry : tuple of blocks or str
         Modulo what; blocks that keep the likelihood alone, as positive scalings do, are left out.
     reference : {"gaussian", "mean", "draw"}
-        As of `align`.
+        Same as in `align`.
 
     Returns
     -------

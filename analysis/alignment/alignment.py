@@ -6,7 +6,7 @@ piece at a time from their file to a scratch. `Alignment.to_dataset` is a group 
 
 Integers that are numbers of components, as allocations are, get the numbers of the new places. No block names them:
 they take values, not places. Which variables they are is read from the draws: their values are numbers of components,
-counted from 0 or 1, and relabelled draws agree with one another more than draws as they came.
+counted from 0 or 1, and relabelled draws agree with one another more than draws as sampled.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ class Alignment(Shown):
 
     @cached_property
     def density(self) -> DensityCheck | None:
-        """Comparison of the log density of moved draws with that of the draws as they came; None if there is none.
+        """Comparison of the log density of moved draws with that of the draws as sampled; None if there is none.
 
         Raises
         ------
@@ -170,7 +170,7 @@ class Alignment(Shown):
     def posterior(self) -> xr.DataTree:
         """The aligned posterior with all its groups, the moved variables replaced; made when it is first asked for.
 
-        Statistics of the draws (`lp`, `energy`, ...) are those of the draws as they came. Permutations,
+        Statistics of the draws (`lp`, `energy`, ...) are those of the draws as sampled. Permutations,
         signs and complements leave them as they are; rescaling does not leave `lp`, which holds the prior.
         """
         tree = self.source.tree.copy()

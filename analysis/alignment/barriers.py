@@ -256,7 +256,7 @@ class Barriers(Shown):
     ends: str = "draws"
 
     def _card(self) -> Card:
-        sides = {"as they came": self.as_they_came, "aligned": self.aligned}
+        sides = {"as sampled": self.as_they_came, "aligned": self.aligned}
         rows = tuple(
             (name, *(number(q) for q in np.quantile(side.height, (0.5, 0.9, 1.0))))
             for name, side in sides.items()
@@ -290,7 +290,7 @@ def barriers(
     num_points: int = 25,
     seed: int = 0,
 ) -> Barriers:
-    """Measure the loss on the straight line between draws, as they came and with units matched.
+    """Measure the loss on the straight line between draws, as sampled and with units matched.
 
     Parameters
     ----------

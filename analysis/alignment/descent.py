@@ -42,7 +42,7 @@ _MOST = 0.75
 def improve(
     symmetry: Symmetry, values: Values, reference: AlignmentReference, parts: Parts, settled: Flags
 ) -> Parts:
-    """Solve every block that is not settled, one after the other, for draws (draw, *event) as they came.
+    """Solve every block that is not settled, one after the other, for draws (draw, *event) as sampled.
 
     `settled` (draw, block) tells what need not be solved, and is brought up to date in place.
     """
@@ -77,7 +77,7 @@ def solve_among(
     parts: Parts,
     reference: AlignmentReference,
 ) -> Part:
-    """Solve one block, or what it does to some of its variables, the others where they are; draws are as they came."""
+    """Solve one block, or what it does to some of its variables, the others where they are; draws are as sampled."""
     seen = dict(values) | move(values, symmetry, parts, block.variables, without=place)
     return solve(seen, block, parts[place], reference)
 

@@ -48,7 +48,7 @@ class DrawReader:
     """The variables `names` of a posterior that a symmetry moves, in memory or not.
 
     A chunk, with everything that is computed of it, takes about `max_bytes`; `extra` numbers are computed of each draw
-    in addition to its variables. Refuses a variable that is missing, not of real numbers, or without chain and draw.
+    in addition to its variables. Rejects a variable that is missing, not of real numbers, or without chain and draw.
     """
 
     dataset: xr.Dataset
@@ -121,7 +121,7 @@ class DrawReader:
         return {name: _real(v[chain, draw].values) for name, v in self.variables.items()}
 
     def check_finite(self) -> None:
-        """Refuse draws that are not finite; the message names variable, chain and draw."""
+        """Reject draws that are not finite; the message names variable, chain and draw."""
         for chunk in self.chunks:
             for name, values in self.read(chunk).items():
                 bad = ~np.isfinite(values.reshape(len(values), -1)).all(axis=1)
@@ -140,7 +140,7 @@ def _real(values: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Workers:
-    """A pool of so many threads, or this thread alone."""
+    """A pool of that many threads, or this thread alone."""
 
     pool: Executor | None = None
     count: int = 1

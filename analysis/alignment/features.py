@@ -149,7 +149,7 @@ def why_unclear(
 ) -> str:
     """Say why draws do not agree about the rotation, in a sentence; empty where they do.
 
-    Loadings (draw, component, row) are as they came, `turns` what makes them simple near a mean.
+    Loadings (draw, component, row) are as sampled, `turns` what makes them simple near a mean.
     """
     simple = turns @ draws
     about = nearest_rotation(simple.mean(axis=0) @ np.swapaxes(simple, 1, 2))
@@ -319,7 +319,7 @@ class _Spread:
         return float(max(np.max(np.abs(self.low)), np.max(np.abs(self.high))))
 
     def refuse_lost(self, name: str, argument: str) -> None:
-        """Refuse a spread that is lost in rounding."""
+        """Reject a spread that is lost in rounding."""
         double = _STEPS * np.finfo(np.float64).eps
         least = max(double, float(np.finfo(self.centre.dtype).eps)) * self.largest
         if 0 < self.size < least:
@@ -504,7 +504,7 @@ def find_features(
     names = tuple(dict.fromkeys(n for block in declared for n in block.variables))
     extra = len(activations[1]) * sum(activations[0].network.hidden) if activations else 0
     reader = DrawReader(view.posterior, names, max_bytes, view.argument, extra)
-    Group(declared, reader.shapes)  # refuses what does not fit
+    Group(declared, reader.shapes)  # rejects what does not fit
     reader.check_finite()
     if activations is None:
         rotations = blocks_of(declared, Rotation)

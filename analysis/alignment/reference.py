@@ -284,7 +284,7 @@ class AlignmentTarget:
         """Make a target from a diagonal Gaussian that is known by its numbers, such as a kept reference's labelling.
 
         `centre` and `scale` are means and standard deviations (*event) of every variable that the symmetry moves; a
-        scale that is missing, of another shape than its centre or not positive is refused.
+        scale that is missing, of another shape than its centre or not positive is rejected.
         """
         means = {name: np.asarray(value, np.float64) for name, value in centre.items()}
         sds = {name: np.asarray(scale.get(name, np.nan), np.float64) for name in means}

@@ -129,7 +129,7 @@ class AlignedNetworks(Alignment):
 
     @property
     def given(self) -> Arrays:
-        """All arrays (network, ...) as they came."""
+        """All arrays (network, ...) as sampled."""
         return _stacked(self.layouts)
 
     def _card(self) -> Card:
@@ -254,7 +254,7 @@ def align_trees(
 
 
 def check_function(blocks: Symmetry, layout: TreeLayout, apply: Apply, x: Any) -> None:
-    """Refuse a block that changes what a network computes at example inputs.
+    """Reject a block that changes what a network computes at example inputs.
 
     Raises
     ------
@@ -287,7 +287,7 @@ def _outputs(apply: Apply, tree: Tree, x: Any) -> np.ndarray:
 
 
 def _stacked(layouts: Mapping[str, TreeLayout]) -> Arrays:
-    """Arrays (network, ...) of networks; refuses those of another architecture than the first."""
+    """Arrays (network, ...) of networks; rejects those of another architecture than the first."""
     (start, first), *others = ((name, layout.values) for name, layout in layouts.items())
     for name, values in others:
         for array in [*first, *values]:

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 
 def check_comparable(views: Mapping[str, View], truth: str) -> None:
-    """Refuse posteriors of another network, or of other data, than the truth's; priors may differ."""
+    """Reject posteriors of another network, or of other data, than the truth's; priors may differ."""
     for view in views.values():
         _ = view.posterior  # it says what is wrong with a tree that holds no draws
     ours = _facts(views[truth].network)
@@ -170,7 +170,7 @@ def _facts(model: BayesianNetwork | None) -> dict[str, object]:
 
 
 def _check_data(name: str, view: View, truth: str, other: View) -> None:
-    """Refuse other data.
+    """Reject other data.
 
     Networks' data are all alike; what other programs call their data, and which constants they take, such as the scale
     of a prior, is their own, so that of those the observed data of one name are compared.
@@ -296,7 +296,7 @@ class CommonFrame:
         return kept
 
     def check(self, view: View) -> None:
-        """Refuse a posterior of other variables or shapes."""
+        """Reject a posterior of other variables or shapes."""
         shapes = _shapes(view, None)
         absent = [name for name in self.shapes if name not in shapes]
         extra = [name for name in shapes if name not in self.shapes and not self.chosen]

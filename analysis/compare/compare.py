@@ -109,7 +109,7 @@ def compare(
     Returns
     -------
     Comparison
-        Table, a row a posterior, and what it means in words.
+        Table, one row per posterior, and what it means in words.
 
     Raises
     ------

@@ -127,7 +127,7 @@ class ModelComparison(Shown):
     Attributes
     ----------
     table : DataFrame
-        As of `arviz_stats.compare`, not rounded: a row a model, the best first, in nats.
+        Same as in `arviz_stats.compare`, not rounded: one row per model, the best first, in nats.
     loo : mapping of str to ELPDData
         What the comparison rests on.
     judged : mapping of str to Carried

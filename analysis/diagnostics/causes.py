@@ -246,7 +246,7 @@ SMALL = 0.25
 FEW, MANY = 5, 10
 """Divergences needed together with other signs, and by themselves."""
 SHORT_VECTOR = 8
-"""Positive variables of at most so many entries are scales entry by entry."""
+"""Positive variables of at most that many entries are scales entry by entry."""
 
 Values = Mapping[str, Float[np.ndarray, "chain draw *event"]]
 
@@ -465,7 +465,7 @@ def short_cause(facts: Facts, ridge: Ridge | None) -> Reason:
 
 
 def draw_more(times: int) -> str:
-    """Ask for so many times as many draws."""
+    """Ask for that many times as many draws."""
     return f"Draw about {times} times as many, with a longer warmup, or reparametrise what mixes slowly."
 
 

@@ -310,7 +310,7 @@ def _worst(bad: pd.DataFrame, limits: Limits) -> str:
 
 
 def slightly_high(outcome: Outcome, many: str) -> Reason:
-    """Warn of R-hat above a limit of so many parameters."""
+    """Warn of R-hat above a limit of that many parameters."""
     fact = f"R-hat is slightly above {many}"
     return Reason("R-hat", outcome, fact, remedy="Draw more if you need them precisely.")
 

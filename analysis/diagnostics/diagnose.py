@@ -84,7 +84,7 @@ def diagnose(
     Raises
     ------
     TypeError
-        If `posterior` is no `DataTree`, and ArviZ cannot make it one.
+        If `posterior` is not a `DataTree`, and ArviZ cannot make it one.
     ValueError
         If it has no group `posterior`, fewer than 4 draws a chain or no draw that is finite, if `var_names` or
         `symmetry` asks for what is not there, or a threshold makes no sense.
@@ -163,7 +163,7 @@ def summary(
     var_names : str or sequence of str, optional
         The variables; by default those that `diagnose` looks at.
     symmetry : tuple of blocks, str or sequence of str, optional
-        As of `diagnose`.
+        Same as in `diagnose`.
 
     Returns
     -------

@@ -248,7 +248,7 @@ def _unit(largest: float) -> float:
 
 
 def chosen_inputs(count: int) -> np.ndarray:
-    """Numbers of the training inputs at which a network's outputs are looked at, of so many."""
+    """Numbers of the training inputs at which a network's outputs are looked at, of that many."""
     return np.linspace(0, count - 1, min(count, MAX_OUTPUTS)).astype(int)
 
 
@@ -277,7 +277,7 @@ TABLE_ROWS = 40
 class JudgedPoints:
     """Points at which a network predicts, judged one by one.
 
-    Its `table` has a row a point, by the number of its input: `rhat`, `ess_bulk`, and whether it is `usable`.
+    Its `table` has one row per point, by the number of its input: `rhat`, `ess_bulk`, and whether it is `usable`.
     """
 
     table: pd.DataFrame
@@ -378,7 +378,7 @@ class JudgedPoints:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain types for JSON: counts, and a row a point."""
+        """Return plain types for JSON: counts, and one row per point."""
         return json_safe(
             {
                 "count": len(self.table),

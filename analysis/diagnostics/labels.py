@@ -295,7 +295,7 @@ def diagnose_aligned(
 
     Positive scalings are no symmetry of a posterior. `held_out` fits the reference on the first half of the chains too,
     of four at least, and reports the others' R-hat. `noise` compares with the alignment of shuffled draws, which takes
-    as long again. `raw` is what `measure` found of the draws as they came, if that is known already; `options` are
+    as long again. `raw` is what `measure` found of the draws as sampled, if that is known already; `options` are
     those of `align`.
     """
     view = as_view(posterior)

@@ -51,7 +51,7 @@ _ORDER = ("parameter", "transformed", "generated")
 class Numbers:
     """A table of parameters whose numbers are judged."""
 
-    table: pd.DataFrame  # a row a parameter, with `rhat`, `ess_bulk` and `ess_tail`
+    table: pd.DataFrame  # one row per parameter, with `rhat`, `ess_bulk` and `ess_tail`
     limits: Limits
     chains: int
     deciding: frozenset[str]  # entries that the answer rests on; others are warned of at most
@@ -96,7 +96,7 @@ class Numbers:
     def in_order(
         self, table: pd.DataFrame, caption: str, most: int | None = ROWS
     ) -> tuple[Table] | tuple[Table, Words]:
-        """Tabulate at most so many rows in the model's order, scalars first; a variable has all of its rows, or none.
+        """Tabulate at most that many rows in the model's order, scalars first; a variable has all of its rows, or none.
 
         Numbers that do not pass are marked. Where rows are left out, words say how many, and the worst numbers of all.
         """

@@ -108,7 +108,7 @@ class Limits:
     """Draws of a chain below which R-hat and ESS say nothing."""
 
     def __post_init__(self) -> None:
-        """Refuse limits that no posterior, or every posterior, would meet."""
+        """Reject limits that no posterior, or every posterior, would meet."""
         if not self.rhat > 1:
             raise ArgumentError(f"`rhat_max` is {self.rhat}: it must be above 1, such as 1.01.")
         if self.ess is not None and not self.ess > 0:
@@ -124,7 +124,7 @@ class Limits:
         return self.DECIDES if self.rhat == 1.01 else self.rhat
 
     def least_ess(self, chains: int) -> float:
-        """Smallest ESS that passes, of so many chains together."""
+        """Smallest ESS that passes, of that many chains together."""
         return min(PER_CHAIN * chains, OF_ALL) if self.ess is None else self.ess
 
     def outcome(

@@ -99,7 +99,7 @@ def compare_densities(
 ) -> DensityCheck:
     """Compare the log density at all draws that were moved, in even steps where that takes too long.
 
-    A change at a draw is refused. `moved` holds the aligned variables, `where` tells which draws were moved, and
+    A change at a draw is rejected. `moved` holds the aligned variables, `where` tells which draws were moved, and
     `words` by what.
     """
     rows, began = np.flatnonzero(where), time.perf_counter()

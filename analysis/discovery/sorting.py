@@ -132,7 +132,7 @@ def sort_by(
 
 
 def best_sorting(features: Features, signed: Mask, rng: np.random.Generator) -> Sorting:
-    """The best sorting from a few starts: as they came, by the leading direction, like a draw at random (twice)."""
+    """The best sorting from a few starts: as sampled, by the leading direction, like a draw at random (twice)."""
     few = features.shape[1] <= MANY
     starts = [identity(features), _by_direction(features, signed)]
     for row in rng.integers(len(features), size=2 if few else 0):

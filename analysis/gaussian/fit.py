@@ -64,7 +64,7 @@ def fit_gaussian(
     Raises
     ------
     TypeError
-        If `posterior` is no `DataTree`, and ArviZ cannot make it one.
+        If `posterior` is not a `DataTree`, and ArviZ cannot make it one.
     ValueError
         If a word or a variable is unknown; draws are fewer than 2, not finite, constant, not positive where
         they should be, or constrained by the network's parametrisation; or `shrinkage` is out of range, or too small

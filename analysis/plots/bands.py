@@ -1,7 +1,7 @@
 """Predictions of regressions along one coordinate, over the data: 50 % and 95 % bands, or both kinds of uncertainty.
 
 The coordinate is a single input, or any line through input space that the caller has laid. Predictive bands are central
-and include the observation noise where the draws do. Of a network they are of so many draws as a picture needs, and
+and include the observation noise where the draws do. Of a network they are of that many draws as a picture needs, and
 noise is one number a draw, the same at all points: every point's own distribution is what it should be, and a band
 along a line has smooth edges.
 

@@ -175,7 +175,7 @@ def rank_shares(
 def draw_traces(
     quantities: Mapping[str, Quantity], diverging: Bool[np.ndarray, "chain draw"] | None = None
 ) -> Picture:
-    """Draw traces on the left and rank histograms on the right, a row a quantity; mark what diverged below."""
+    """Draw traces on the left and rank histograms on the right, one row per quantity; mark what diverged below."""
     if not quantities:
         raise ArgumentError("`quantities` is empty: give the draws of at least one, by name.")
     rows = len(quantities)

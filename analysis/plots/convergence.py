@@ -264,7 +264,7 @@ def energy_in_words(bfmi: Sequence[float], limit: float) -> str:
 
 
 def draw_autocorrelation(quantities: Mapping[str, Quantity], lags: int) -> Picture:
-    """Draw a panel a quantity, with the autocorrelation of every chain by lag."""
+    """Draw one panel per quantity, with the autocorrelation of every chain by lag."""
     panels = {
         name: [(np.arange(lags + 1), chain) for chain in autocorrelation(values, lags)]
         for name, values in quantities.items()
@@ -300,7 +300,7 @@ def autocorrelation_in_words(quantities: Mapping[str, Quantity], *, most: int) -
 
 
 def draw_growth(quantities: Mapping[str, Quantity], limit: float, *, points: int = 12) -> Picture:
-    """Draw a panel a quantity, with bulk and tail ESS of the first draws, more of them further right."""
+    """Draw one panel per quantity, with bulk and tail ESS of the first draws, more of them further right."""
     panels = {}
     for name, values in quantities.items():
         ends = np.unique(np.linspace(4, values.shape[1], points).astype(int))

@@ -1,4 +1,4 @@
-"""Interchangeable components as sampled and aligned: traces, a row a variable, one colour a component.
+"""Interchangeable components as sampled and aligned: traces, one row per variable, one colour a component.
 
 A row is a variable, and has one line for every component of its block, the entry at the component's place (on the
 diagonal where a block moves two axes of one variable) and at one place along the other axes; of a block that changes
@@ -95,7 +95,7 @@ def rows_of(
     """Choose what to draw: of every variable, or tuple of counterparts, the row that disagrees most; then the worst.
 
     `var_names` are drawn in this order, by default the worst; at most so many rows, and components in each. A variable
-    that the symmetry does not move is refused.
+    that the symmetry does not move is rejected.
     """
     dataset, plain = in_plain_view(view.posterior, symmetry)
     blocks = plain.blocks
@@ -316,7 +316,7 @@ def plot_labels(
     Returns
     -------
     matplotlib.figure.Figure
-        A row a variable, a colour a component, chain after chain; `alt` says in words what it shows.
+        One row per variable, one colour per component, chain after chain; `alt` says in words what it shows.
 
     Raises
     ------

@@ -74,7 +74,7 @@ def draw_curves(
     y_label: str = "",
     limit: float | None = None,
 ) -> Picture:
-    """Draw a panel a quantity, with a curve for each of the names, of one colour in all panels.
+    """Draw one panel per quantity, with a curve for each of the names, of one colour in all panels.
 
     Without a label the vertical axis has no numbers and begins at zero, as that of densities does. `limit` is dashed.
     """
@@ -112,13 +112,13 @@ def chain_names(quantities: Mapping[str, Quantity]) -> list[str]:
 
 
 def draw_densities(quantities: Mapping[str, Quantity]) -> Picture:
-    """Draw a panel a quantity, with the density of every chain."""
+    """Draw one panel per quantity, with the density of every chain."""
     panels = {name: [density(chain) for chain in values] for name, values in quantities.items()}
     return draw_curves(panels, chain_names(quantities))
 
 
 def draw_forest(posteriors: Mapping[str, Mapping[str, Quantity]]) -> Picture:
-    """Draw medians and central 50 % and 90 % intervals, a row a quantity, one colour a posterior.
+    """Draw medians and central 50 % and 90 % intervals, one row per quantity, one colour a posterior.
 
     Quantities of similar size share an axis; a quantity that would be a dot there has an axis of its own.
     """

@@ -129,7 +129,7 @@ def _two(
     align: bool,
     diagnosis: Diagnosis | None,
 ) -> Picture:
-    """Draw two parameters against each other, a panel a posterior."""
+    """Draw two parameters against each other, one panel per posterior."""
     pairs, told, labelling = {}, [], ""
     for name, view in views.items():
         drawn = _scalars(view, (first, second), align=align, diagnosis=diagnosis)

@@ -90,7 +90,7 @@ class Subject:
 
     @cached_property
     def raw_draws(self) -> Draws:
-        """All parameters as they came; the diagnosis has laid them out already where it looked at all variables."""
+        """All parameters as sampled; the diagnosis has laid them out already where it looked at all variables."""
         asked = self.diagnosis.variables
         whole = len(asked) >= len(self.view.variables)
         return self.view.draws(None if whole else asked, finite=False)
@@ -144,7 +144,7 @@ def listed(names: Sequence[str], *, most: int = 6) -> str:
 
 
 def thinned(values: np.ndarray, most: int) -> np.ndarray:
-    """Keep every k-th draw of each chain, k as small as leaves at most so many."""
+    """Keep every k-th draw of each chain, k as small as leaves at most that many."""
     return values[:, :: max(1, -(-values.shape[1] // most))]
 
 

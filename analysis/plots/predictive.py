@@ -80,7 +80,7 @@ def plot_predictive(
         A panel a posterior. Of a regression with one input: mean, 50 % and 95 % bands with noise, over the data; with
         several: mean and 95 % interval of every prediction against what was observed. Of a classifier: how often its
         most probable class is right, by its probability. Of any other model: predicted data sets (group
-        `posterior_predictive`) among the observed one, a panel a variable.
+        `posterior_predictive`) among the observed one, one panel per variable.
 
     Raises
     ------
@@ -157,7 +157,7 @@ def _observed(points: Points) -> np.ndarray:
 
 
 def _intervals(views: Mapping[str, View], points: Points, output: int, seed: int) -> Picture:
-    """Draw a panel a posterior: intervals over what was observed, and the line where both agree."""
+    """Draw one panel per posterior: intervals over what was observed, and the line where both agree."""
     every = max(1, -(-len(points.x) // POINTS))
     observed = _observed(points).reshape(len(points.x), -1)[::every, output].astype(np.float64)
     figure, panels = _squares(titled(views), x_label="observed y", y_label="predicted y")
@@ -187,7 +187,7 @@ def _intervals(views: Mapping[str, View], points: Points, output: int, seed: int
 
 
 def _reliability(views: Mapping[str, View], points: Points) -> Picture:
-    """Draw a panel a posterior: accuracy over confidence, with 95 % intervals, and the line where both agree."""
+    """Draw one panel per posterior: accuracy over confidence, with 95 % intervals, and the line where both agree."""
     from onebasin.models.networks.prediction import predict  # here: it loads JAX
 
     labels = _observed(points)

@@ -54,7 +54,7 @@ class PredictedAndObserved:
 
 
 def draw_checks(checks: Mapping[str, PredictedAndObserved]) -> Picture:
-    """Draw a panel a check, by title."""
+    """Draw one panel per check, by title."""
     figure, panels = new_panels(
         list(checks),
         columns=2,
@@ -214,7 +214,7 @@ def plot_loo_pit(posterior: Posterior, *, var_names: str | Sequence[str] | None 
 
 
 def _pit_band(count: int) -> float:
-    """Half the width of the band in which the ECDF of so many uniform numbers stays with probability 0.95."""
+    """Half the width of the band in which the ECDF of that many uniform numbers stays with probability 0.95."""
     return float(kstwo.ppf(0.95, count))
 
 

@@ -81,7 +81,7 @@ _DEFAULT = {
 
 @checks_arguments
 def plot_comparison(comparison: Comparison, *, measures: Sequence[str] | None = None) -> Picture:
-    """Draw what `compare` found: a row a posterior, a panel a measure.
+    """Draw what `compare` found: one row per posterior, a panel a measure.
 
     Parameters
     ----------
@@ -196,7 +196,7 @@ _BEFORE, _AFTER = CHAIN_COLOURS[1], ACCENT
 
 
 def plot_barriers(posterior: Posterior | Barriers) -> Picture:
-    """Draw the loss between draws, as they came and aligned, and how high its barriers are.
+    """Draw the loss between draws, as sampled and aligned, and how high its barriers are.
 
     Parameters
     ----------
@@ -239,7 +239,7 @@ def plot_barriers(posterior: Posterior | Barriers) -> Picture:
             0.6 * (np.arange(len(same)) - (len(same) - 1) / 2) / max(len(found.transpositions), 1)
         )
     for barrier, colour, label in (
-        (found.as_they_came, _BEFORE, "as they came"),
+        (found.as_they_came, _BEFORE, "as sampled"),
         (found.aligned, _AFTER, "second draw aligned to the first"),
     ):
         lines = left.plot(
@@ -272,7 +272,7 @@ COLUMNS = 3
 
 @checks_arguments
 def plot_calibration(calibration: Any, *, quantities: Sequence[str] | None = None) -> Picture:
-    """Draw the ranks that `calibrate` found: a panel a test quantity, with its band.
+    """Draw the ranks that `calibrate` found: one panel per test quantity, with its band.
 
     Parameters
     ----------

@@ -125,7 +125,7 @@ def predict_points(
 ) -> Predicted:
     """Predict at the points, and score the predictions where labels or targets are known.
 
-    A posterior that lacks a weight, or `sigma` where the noise is inferred, is refused.
+    A posterior that lacks a weight, or `sigma` where the noise is inferred, is rejected.
     """
     from onebasin.models.networks.prediction import mean_and_sd
 
@@ -280,7 +280,7 @@ class HeldOut:
     """Draws of the noise's standard deviation; one for all points, or one a point where the network predicts it."""
     scores: PredictiveScores  # Against what was observed, `y`.
     table: pd.DataFrame
-    """A row a point and a `sigma`, invariant under every symmetry, with the columns of `summaries.summary`."""
+    """One row per point and a `sigma`, invariant under every symmetry, with the columns of `summaries.summary`."""
     y: Float[np.ndarray, "obs out"]
     gradients: int | None = None  # Evaluations for the kept draws, of Markov chains.
 

@@ -25,7 +25,7 @@ NEGLIGIBLE = 0.01
 class ModesSummary:
     """The contents of the group `modes`; docs/reference/posterior.md describes its columns."""
 
-    table: xr.Dataset  # a row a mode, the heaviest first
+    table: xr.Dataset  # one row per mode, the heaviest first
     known: bool  # whether the weights are
     starts: int  # at random
     unseen: float  # probability that a next start leads to another mode

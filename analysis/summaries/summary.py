@@ -44,11 +44,11 @@ class Units:
         return out
 
     def mean_of(self, values: Float[np.ndarray, "chain draw param"]) -> Float[np.ndarray, " param"]:
-        """Means of draws, as they came."""
+        """Means of draws, as sampled."""
         return self.centre + self.unit * in_rows(self.into(values)).mean(axis=1)
 
     def sd_of(self, values: Float[np.ndarray, "chain draw param"]) -> Float[np.ndarray, " param"]:
-        """Standard deviations of draws (of unbiased variances), as they came."""
+        """Standard deviations of draws (of unbiased variances), as sampled."""
         return self.unit * in_rows(self.into(values)).std(axis=1, ddof=1)
 
 

@@ -182,7 +182,7 @@ class Elbo(Shown):
     Attributes
     ----------
     table : DataFrame
-        A row a fit: `elbo` and its Monte Carlo error `elbo_mcse` in nats (NaN where it is unknown); `converged`,
+        One row per fit: `elbo` and its Monte Carlo error `elbo_mcse` in nats (NaN where it is unknown); `converged`,
         whether the stopping rule was met; `rise` and `rise_mcse`, by how much the later half of the last ten
         evaluations lies above the earlier one. Of symmetrised VI also `information_lower` and `information_upper`,
         `symmetrised_elbo_lower` and `symmetrised_elbo_upper`, and their errors (`..._mcse`).

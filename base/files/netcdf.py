@@ -58,7 +58,7 @@ def read_tree(
     """Read a tree that has a group of this name, if one is asked for; a file without a seal may be anybody's.
 
     It is read into memory, or, if `lazy`, stays in its file, and arrays are read piece by piece when they are asked
-    for. A file that does not exist, is damaged or no NetCDF file, or has no such group is refused with `error`; the
+    for. A file that does not exist, is damaged or no NetCDF file, or has no such group is rejected with `error`; the
     message says that `writer` writes such files.
     """
     wanted = f"`path` must name a file that {writer} wrote, and {path}"

@@ -56,7 +56,7 @@ class Later:
         self.shape, self.ndim, self.size = variable.shape, variable.ndim, variable.size
 
     def __array_function__(self, *_: Any) -> Any:
-        """Refuse functions of NumPy, which would read all of it."""
+        """Reject functions of NumPy, which would read all of it."""
         return NotImplemented
 
     def astype(self, dtype: np.typing.DTypeLike, **_: Any) -> Later:

@@ -1,7 +1,7 @@
 """Check the size that a file claims to have, before anything is allocated.
 
 A few bytes can claim an array of any size: chunks that were never written, values that compress a thousandfold, a
-header alone. Such a claim is refused where the machine's memory cannot hold it, or where no file of that size could
+header alone. Such a claim is rejected where the machine's memory cannot hold it, or where no file of that size could
 hold the values.
 """
 
@@ -45,7 +45,7 @@ def check_claim(path: Path, claimed: int, *, size: int | None = None) -> None:
 
 
 def check_hdf5(path: Path) -> None:
-    """Refuse an HDF5 file that claims too much, goes round in circles or leads out of itself, with a `ClaimError`."""
+    """Reject an HDF5 file that claims too much, goes round in circles or leads out of itself, with a `ClaimError`."""
     import h5py  # here: what reads no files does without
 
     with h5py.File(path) as file:

@@ -240,7 +240,9 @@ CASES: tuple[Case, ...] = (
     case("long frame in CSV", "th[a] to th[c]", lambda: of_file(frame(k=True), "csv")),
     case("long frame in Parquet", "th[a] to th[c]", lambda: of_file(frame(k=True), "parquet")),
     case(
-        "a column a chain", "unusable", lambda: verdict(frame()["mu"].unstack("chain"), "unusable")
+        "one column per chain",
+        "unusable",
+        lambda: verdict(frame()["mu"].unstack("chain"), "unusable"),
     ),
     case("weights as log_weight", "mean 1, sd 1", weighted),
     case("weights under another name", "unusable, rename", lambda: weighted("logwt")),

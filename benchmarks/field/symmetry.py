@@ -130,7 +130,7 @@ def bad_file() -> Answer:
 
 
 def plain(k: int) -> ob.Target:
-    """A normal distribution of so many entries with a scale, and no symmetry."""
+    """A normal distribution of that many entries with a scale, and no symmetry."""
     return ob.stan_program(
         f"parameters {{ vector[{k}] x; real<lower=0> s; }} "
         f"model {{ for (i in 1 : {k}) x[i] ~ normal(i, s); s ~ lognormal(0, 0.2); }}"

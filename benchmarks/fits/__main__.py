@@ -127,7 +127,7 @@ def references(
 
 
 def main() -> None:
-    """Run, print a line a fit, and write all numbers."""
+    """Run, print one line per fit, and write all numbers."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("words", nargs="*")
     parser.add_argument("--method", default="dadvi")

@@ -43,7 +43,7 @@ Misses = tuple[list[float], list[float], list[float]]
 def each_miss(
     found: Moments, wanted: Moments, refused: tuple[Collection[str], ...] = ((), (), ())
 ) -> Misses:
-    """Compare all entries but those that are refused."""
+    """Compare all entries but those that are rejected."""
     varies = {n: m for n, m in wanted.items() if m[1] > 1e-9 * (1 + abs(m[0]))}
     means = [abs(found[n][0] - m[0]) / m[1] for n, m in varies.items() if n not in refused[0]]
     sds = [abs(found[n][1] / m[1] - 1) for n, m in varies.items() if n not in refused[1]]

@@ -79,7 +79,7 @@ def _aligned(
         aligned = ob.align(tree, **how).posterior
     except OnebasinError as error:
         wanted = said["verdict"] == "aligned"
-        return tree, [f"aligned, but alignment is refused: {error}"] if wanted else [], str(error)
+        return tree, [f"aligned, but alignment is rejected: {error}"] if wanted else [], str(error)
     faults = leaves_the_density(target, tree, aligned)
     return aligned if said["verdict"] == "aligned" else tree, faults, ""
 

@@ -44,7 +44,7 @@ class Kind:
     simulate
         From a generator to data.
     truth
-        From data and draws as they came to the right verdict.
+        From data and draws as sampled to the right verdict.
     reference
         What the identified quantities are; None where only the verdict is known.
     identified

@@ -49,7 +49,7 @@ def labelled(
     words : str
         What moves together.
     labelling : callable
-        From draws to a number a draw (chain, draw).
+        From draws to one number per draw (chain, draw).
     sort : callable
         From draws to what is identified, draw by draw.
     ordered : bool

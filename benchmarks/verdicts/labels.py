@@ -171,7 +171,7 @@ def factors(
 
 
 def rotations(rng: np.random.Generator, how: str, size: int) -> np.ndarray:
-    """Random rotations: ``draws``, anew at every draw; ``chains``, one a chain, from which it turns a little."""
+    """Random rotations: ``draws``, again at every draw; ``chains``, one a chain, from which it turns a little."""
     walk = rng.normal(size=(4, 1000, size, size))
     if how == "chains":
         walk = rng.normal(size=(4, 1, size, size)) + 0.2 * walk

@@ -130,7 +130,7 @@ def heavy(rng: np.random.Generator, *, freedom: float = 3.0) -> Posterior:
 
 
 def metropolis(rng: np.random.Generator, *, size: int = 4, draws: int = 4000) -> Posterior:
-    """Random-walk Metropolis: most proposals are refused, and the draw repeats."""
+    """Random-walk Metropolis: most proposals are rejected, and the draw repeats."""
     scale = np.exp(rng.normal(0, 0.5, size=size))
     here = scale * rng.normal(size=(4, size))
     kept, densities = np.empty((4, draws, size)), np.empty((4, draws))

@@ -105,7 +105,7 @@ def index() -> str:
 
 
 def write_index(_app: Sphinx, _config: Config) -> None:
-    """Write the index; it is left as it is where nothing has changed, so that it is not read anew."""
+    """Write the index; it is left as it is where nothing has changed, so that it is not read again."""
     INDEX.parent.mkdir(exist_ok=True)
     text = index()
     if not INDEX.exists() or INDEX.read_text(encoding="utf-8") != text:

@@ -47,7 +47,7 @@ def target(config: Config, cell: lab.Cell) -> Target:
 
 
 def measure(config: Config, outcomes: lab.Outcomes) -> lab.Frames:
-    """Fill the frame, a row a cell: its factors, and what was measured."""
+    """Fill the frame, one row per cell: its factors, and what was measured."""
     sds = {cell: outcomes.diagnosis(cell).parameters.loc["mean", "sd"] for cell in outcomes}
     rows = ({**c.factors, "num_obs": SIZES[c.problem], "sd": sd} for c, sd in sds.items())
     return {"cells": lab.frame_of(rows)}

@@ -216,7 +216,7 @@ def rotations() -> Figure:
     aligned = alignment.posterior["posterior"]["load"].values
     figure, axes = panels(2, height=3.4)
     for axis, values, title in zip(
-        axes, (turned, aligned), ("as they came", "aligned by varimax"), strict=True
+        axes, (turned, aligned), ("as sampled", "aligned by varimax"), strict=True
     ):
         for item, colour in ((0, BLUE), (4, ORANGE), (2, GREEN)):
             axis.plot(*values[:, ::2, item].reshape(-1, 2).T, "o", color=colour, **POINTS)

@@ -73,7 +73,7 @@ def calibrate(
         What is made of each posterior, instead of which it is then judged: from the target, the posterior and a seed
         to a posterior, such as draws of one Gaussian.
     folder : path, optional
-        Where ranks are kept as they come. The same call made again goes on from there.
+        Where ranks are kept as they come. The same call made again continues from there.
     workers : int, optional
         Groups of simulations that are inferred at once, where one compiled program takes many; as many as there are
         cores by default. Elsewhere simulations are inferred one by one, and chains at once. The result is the same.
@@ -322,7 +322,7 @@ def _file(folder: Path | None, number: int) -> Path:
 
 
 def _check(simulation: Simulation, drawn: SimulationDraws) -> None:
-    """Refuse parameters that the posterior has not, or in another shape."""
+    """Reject parameters that the posterior has not, or in another shape."""
     for name, truth in simulation.parameters.items():
         if name not in drawn.draws:
             there = ", ".join(drawn.draws) or "none of them"

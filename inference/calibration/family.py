@@ -59,7 +59,7 @@ def draws_of(simulation: Simulation, tree: xr.DataTree, *, independent: bool) ->
 
 
 def simulated(family: Family, seed: int, number: int) -> Simulation:
-    """Simulate once; anything but parameters and data by name is refused."""
+    """Simulate once; anything but parameters and data by name is rejected."""
     parent = np.random.SeedSequence([seed, number])
     of_family, of_ranks = parent.spawn(2)
     simulator = f"`simulate` of the family {family.name!r}, at draw {number} of seed {seed},"
@@ -148,7 +148,7 @@ class Family:
     quantities: Mapping[str, Quantity] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Refuse parts of the wrong kind."""
+        """Reject parts of the wrong kind."""
         check_class("name", self.name, str, remedy="give text")
         check_class("quantities", self.quantities, Mapping, remedy="map names to functions")
         parts = {"simulate": self.simulate, "condition": self.condition, **self.quantities}
@@ -163,7 +163,7 @@ class Family:
         Parameters
         ----------
         quantities : mapping of str to callable
-            As of the class; one of a name that is there takes its place.
+            Same as in the class; one of a name that is there takes its place.
 
         Returns
         -------
@@ -241,7 +241,7 @@ class Family:
         Parameters
         ----------
         model : callable
-            As of `ob.numpyro_model`. Given None for what is observed, it must draw it.
+            Same as in `ob.numpyro_model`. Given None for what is observed, it must draw it.
         data : mapping, optional
             The other arguments. What is observed may be among them, and is not used.
         observed : str, sequence of str or mapping
@@ -250,7 +250,7 @@ class Family:
         name : str, optional
             The family's name; the function's if not given.
         symmetry : tuple of blocks, str or sequence of str, optional
-            As of `ob.numpyro_model`; parameters that it moves are looked at in one labelling.
+            Same as in `ob.numpyro_model`; parameters that it moves are looked at in one labelling.
         dims : mapping, optional
             Axis names of variables.
         coords : mapping, optional
@@ -314,9 +314,9 @@ class Family:
         name : str, optional
             The family's name; the file's if not given.
         symmetry : tuple of blocks, str or sequence of str, optional
-            As of `ob.stan_program`; parameters that it moves are looked at in one labelling.
+            Same as in `ob.stan_program`; parameters that it moves are looked at in one labelling.
         quantities : mapping of str to callable, optional
-            As of the class; the log likelihood of the data, above all, where the program has no `log_lik`.
+            Same as in the class; the log likelihood of the data, above all, where the program has no `log_lik`.
         **how : Any
             The other arguments of `ob.stan_program`, such as `dims`.
 

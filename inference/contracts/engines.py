@@ -94,7 +94,7 @@ def engine_for(target: Target, engine: str | None) -> str:
 def library_of(target: Target) -> str:
     """Return the engine whose library evaluates a target's Stan program: "stanli" or "cmdstan".
 
-    A program that does not parse, or refuses its data, raises StanError, here and below.
+    A program that does not parse, or rejects its data, raises StanError, here and below.
     """
     from onebasin.stan.program import definition
 

@@ -77,7 +77,7 @@ class Method:
         }
 
     def check(self, target: Target, engine: str) -> None:
-        """Refuse a target or an engine that the method is not for, before any work."""
+        """Reject a target or an engine that the method is not for, before any work."""
 
     def run(self, job: Job[Any]) -> Found:
         """Do the method's own work; by default all of it is the engine's implementation."""

@@ -132,7 +132,7 @@ def jax_density(target: Target, *, progress: Callable[[str], None] | None = None
     TypeError
         If `target` is no target, or JAX is in single precision and the target a Stan program.
     StanError
-        If Stan cannot compile the program, or it refuses its data.
+        If Stan cannot compile the program, or it rejects its data.
 
     See Also
     --------
@@ -197,7 +197,7 @@ def generated_quantities(
     ValueError
         If the target has no Stan program, a parameter is missing from the draws, or one has another shape.
     StanError
-        If the program does not compile, or refuses the data.
+        If the program does not compile, or rejects the data.
 
     Examples
     --------

@@ -42,7 +42,7 @@ from .charts import Bijection, Chart, Coordinates
 from .start import RADIUS, TRIES, check_names, no_point, no_start, shaped
 
 _TOGETHER = 8
-"""Starts are looked for so many at a time: one compiled search serves any number of chains."""
+"""Starts are looked for that many at a time: one compiled search serves any number of chains."""
 _AT_LEAST = 32
 """Points at which a density is evaluated together, where fewer are asked for: one compiled function serves them all."""
 _NUMBERS = 2**18  # Numbers in all those points, beyond which there are fewer.
@@ -133,7 +133,7 @@ def _without_tracers(sites: Mapping[str, dict[str, Any]], data: bool) -> bool:
 
 
 def check_whole(target: Target, sites: Mapping[str, Mapping[str, Any]]) -> None:
-    """Refuse a model with a plate that takes a random part of its rows at every run."""
+    """Reject a model with a plate that takes a random part of its rows at every run."""
     for name, site in sites.items():
         if site["type"] == "plate" and len(site["value"]) != site["args"][0]:
             part, rows = len(site["value"]), site["args"][0]
@@ -209,7 +209,7 @@ class NumpyroDensity(Coordinates):
 
     @classmethod
     def of(cls, target: Target) -> NumpyroDensity:
-        """The density of a target, which is refused without a variable, and with one that no posterior can store."""
+        """The density of a target, which is rejected without a variable, and with one that no posterior can store."""
         model = require_numpyro(target)
         sites = sites_of(replace(target, numpyro_model=(keys := _Keys(model))))
         check_whole(target, sites)

@@ -106,7 +106,7 @@ class StanCalls:
 
 
 def check_double(array: jax.Array | None = None) -> None:
-    """Refuse single precision, in which a Stan program has no log density."""
+    """Reject single precision, in which a Stan program has no log density."""
     if (jnp.result_type(float) if array is None else array.dtype) != np.float64:
         raise ArgumentTypeError(
             "A Stan program's log density is computed in double precision, and JAX is in single here: use "

@@ -43,7 +43,7 @@ class Standing:
     sampling_seconds: float = 0.0
     state: Arrays = field(default_factory=dict)  # what the engine needs to go on, in arrays
     restarts: tuple[int, ...] = ()  # draws, from 0, at which a new random stream began
-    warmed: int = 0  # iterations of the warmup that are done, of a chain that goes on amid it
+    warmed: int = 0  # iterations of the warmup that are done, of a chain that continues amid it
     # Values at which a chain of this process began, where they were looked for; not kept on disk.
     start: Arrays = field(default_factory=dict)
 

@@ -198,7 +198,7 @@ def _saying_what_is_gone(places: Sequence[ChainPlace]) -> Iterator[None]:
             raise
         raise InferenceError(
             f"{gone[0]}, where a chain was kept, was removed while it ran, so that the run has ended; what was kept of "
-            f"{len(kept) - len(gone)} of {len(kept)} chains is still there, and the same call goes on from it."
+            f"{len(kept) - len(gone)} of {len(kept)} chains is still there, and the same call continues from it."
         ) from error
 
 
@@ -305,7 +305,7 @@ def _starts(job: Job[Any], ended: Sequence[Standing]) -> dict[str, xr.Dataset]:
 
 
 def _adaptation(ended: Sequence[Standing], definition: str) -> dict[str, xr.Dataset]:
-    """Return the group of step sizes and metrics, for a run that goes on from them; empty where chains have none."""
+    """Return the group of step sizes and metrics, for a run that continues from them; empty where chains have none."""
     import xarray as xr
 
     found: dict[str, Any] = {}

@@ -1,7 +1,7 @@
 """HMC and NUTS on a NumPyro model, in compiled slices.
 
 The kernels are NumPyro's. A chain advances `SLICE` iterations at a time inside one compiled loop, so that
-it can show its progress, be stopped, and write down where it stands: with that, another process goes on
+it can show its progress, be stopped, and write down where it stands: with that, another process continues
 to the same draws, bit for bit.
 
 A chain stays on one of JAX's devices, and chains go to them in turn; where somebody has chosen a device
@@ -81,7 +81,7 @@ class Runner(ABC):
         """Take the iterations from `first` to `last` of a slice; returns draws (where wanted) and statistics as well.
 
         A draw may depend on its place in its slice by a last bit, since a slice is computed at once: so a chain that
-        goes on takes each iteration at the place that it would have had.
+        continues takes each iteration at the place that it would have had.
         """
 
 

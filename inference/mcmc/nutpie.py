@@ -66,7 +66,7 @@ Values = dict[str, np.ndarray]
 class NutpieChains:
     """Runs chains of one target; compiled once, called from several threads.
 
-    ValueError refuses settings that ask for what nutpie does not have; InferenceError says that no starting point of
+    ValueError rejects settings that ask for what nutpie does not have; InferenceError says that no starting point of
     finite log density is found, StanError that the program does not compile.
     """
 

@@ -360,7 +360,7 @@ class _StanChain:
         self._place.save(lambda: self._standing, now=True)
 
     def _check_complete(self, seconds: float, csv: Path) -> None:
-        """Refuse a file that was not written to its end; what it held is kept, where anything is."""
+        """Reject a file that was not written to its end; what it held is kept, where anything is."""
         if self._standing.draws == self._runner.settings.draws and not math.isnan(seconds):
             return
         self._place.save(lambda: self._standing, now=True)
@@ -372,7 +372,7 @@ class _StanChain:
         found, wanted = self._standing.draws, self._runner.settings.draws
         remedy = "or set TMPDIR to a folder on another disk"
         if self._place.folder is not None:
-            remedy = "and run the same again, which goes on from there"
+            remedy = "and run the same again, which continues from there"
         return StanRunError(
             f"Stan wrote {found} of {wanted} draws to {csv} and did not come to its end; make room there, {remedy}."
         )

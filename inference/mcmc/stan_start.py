@@ -2,7 +2,7 @@
 
 Optima are those of CmdStan's L-BFGS with the log Jacobian, that is of the density that its samplers move in.
 
-What a chain of CmdStan goes on from, when the program that ran it was killed or more draws are wanted.
+What a chain of CmdStan continues from, when the program that ran it was killed or more draws are wanted.
 
 A program writes its draws into the chain's folder, a whole row at a time. The rows that are whole are taken into the
 chain's chunks, and a program of the chain's next number goes on: from the last draw, with the step size and the metric
@@ -169,7 +169,7 @@ def seeds_of(seed: int, chain: int, count: int) -> list[int]:
 
 
 def seed_of(seed: int, chain: int, program: int) -> int:
-    """Seed of the program that goes on with a chain, for the `program`-th time from 1."""
+    """Seed of the program that continues with a chain, for the `program`-th time from 1."""
     return int(np.random.SeedSequence([seed, chain, program]).generate_state(1)[0])
 
 
@@ -186,7 +186,7 @@ def going_on(
     stats: Mapping[str, np.ndarray],
     names: Iterable[str],
 ) -> dict[str, np.ndarray]:
-    """Return the state that a chain goes on from after some more draws, at least one; empty before the first.
+    """Return the state that a chain continues from after some more draws, at least one; empty before the first.
 
     It holds the number `program` of the next program, 0 for the one that warms up; `step_size` and `inverse_metric`,
     which the warmup came to; the values of the parameters, `names`, in the last draw; the sum `accepted` of the draws'
@@ -221,6 +221,6 @@ def seconds_of(csv: Path, before: Standing, folder: Path | None) -> tuple[float,
         ):  # of a killed program nothing else tells than when it wrote its last row
             began = state_file(folder).stat().st_mtime
             sampling = max(0.0, csv.stat().st_mtime - began)
-    elif before.draws:  # a program that goes on does not warm up
+    elif before.draws:  # a program that continues does not warm up
         warmup = before.warmup_seconds
     return warmup, before.sampling_seconds + sampling

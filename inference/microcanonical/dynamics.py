@@ -217,7 +217,7 @@ LogDensity = Callable[[Vector], jax.Array]
 
 
 class ChainState(NamedTuple):
-    """All that a chain goes on from."""
+    """All that a chain continues from."""
 
     key: jax.Array  # of the chain; an iteration's is folded from it by number
     iteration: jax.Array  # iterations done
@@ -276,7 +276,7 @@ class Adjusted:
         tuning: Tuning,
         iteration: jax.Array,
     ) -> tuple[adjusted_mclmc_dynamic.DynamicHMCState, Tuning, dict[str, jax.Array]]:
-        """As of `Unadjusted`."""
+        """Same as in `Unadjusted`."""
         moved, info = self._kernel(
             key,
             place,

@@ -29,7 +29,7 @@ from .optimize import Laplace, Optimize
 
 NEWTON_STEPS = 5
 EXACT = {"maxfun": 10**9, "ftol": 0.0, "gtol": 1e-9, "maxls": 50}
-"""L-BFGS-B goes on until rounding ends it."""
+"""L-BFGS-B continues until rounding ends it."""
 
 
 def optimize(job: Job[Optimize]) -> Found:

@@ -83,7 +83,7 @@ def optimize(
     -------
     DataTree
         One chain with one draw, the optimum; in `sample_stats` its `lp` (1, 1), the log density that was maximised, in
-        nats; attribute `converged`, 1 or 0, says whether the optimiser met its criterion there. `diagnose` refuses it:
+        nats; attribute `converged`, 1 or 0, says whether the optimiser met its criterion there. `diagnose` rejects it:
         one value has no spread.
 
     Raises

@@ -53,7 +53,7 @@ log_permanent.defvjp(
 
 
 def check_size(num_parts: int) -> None:
-    """Refuse matrices that are too large."""
+    """Reject matrices that are too large."""
     if num_parts > MAX_PARTS:
         raise ArgumentError(
             f"The exact permanent was asked for {num_parts} components; its cost doubles with each, and at most "

@@ -97,7 +97,7 @@ def matched(
 
 
 def _check_same(terms: Terms, view: View, stored: xr.DataArray) -> None:
-    """Refuse a model whose log likelihoods at the first draw are not the `stored` ones (chain, draw, obs...)."""
+    """Reject a model whose log likelihoods at the first draw are not the `stored` ones (chain, draw, obs...)."""
     if stored.shape[:2] != (view.num_chains, view.num_draws):
         return
     computed = terms.at({name: view.values(name)[:1, 0] for name in terms.names})
@@ -150,7 +150,7 @@ def loo(
     moment_match : bool
         Whether observations whose Pareto k is too large are estimated again by moment matching, if `model` is given.
     observations : int, optional
-        Compute importance weights of so many randomly chosen observations alone, and correct the log predictive
+        Compute importance weights of that many randomly chosen observations alone, and correct the log predictive
         density of all by them.
     seed : int
         Of that choice.

@@ -177,7 +177,7 @@ def predict(
     TypeError
         If an argument is of another class.
     StanError
-        If a Stan program does not compile, or refuses the data.
+        If a Stan program does not compile, or rejects the data.
 
     Examples
     --------
@@ -296,7 +296,7 @@ def _of_stan(
         found = generated_quantities(target, view.posterior, new, seed=seed, progress=progress)
     except StanDataError as error:
         rest = [name for name in info.inputs if name not in new]
-        why = str(error).rpartition("refuses its data:\n")[2].rstrip(".")
+        why = str(error).rpartition("rejects its data:\n")[2].rstrip(".")
         raise ModelDataError(
             f"`new_data` do not fit the program {target.name}, with {', '.join(rest) or 'nothing'} as before: {why}."
         ) from error

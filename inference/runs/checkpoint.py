@@ -51,7 +51,7 @@ def state_file(folder: Path) -> Path:
 
 
 def check_folder(folder: Path) -> None:
-    """Refuse a folder in which nothing can be kept, before anything is sampled."""
+    """Reject a folder in which nothing can be kept, before anything is sampled."""
     if folder.exists() and not folder.is_dir():
         raise InferenceError(
             f"{folder}, where finished chains are to be kept, is no folder; move it away."

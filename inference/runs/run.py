@@ -143,7 +143,7 @@ def _library(target: Target, asked: str | None, engine: str, definition: str) ->
 def _check_arguments(
     method: Method, *, start: Any, adapt_from: Any, checkpoint: Path | None, client: Any
 ) -> None:
-    """Refuse arguments that a method has no use for."""
+    """Reject arguments that a method has no use for."""
     if client is not None and getattr(method, "save_warmup", False):
         raise ArgumentError(
             f"`client` is given, but {method.name} with `save_warmup` runs in this process; leave one of them out."

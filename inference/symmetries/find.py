@@ -83,7 +83,7 @@ def find_symmetry(
         If no point with a finite log density is found, or the log density of one point varies. `ReadingError`, if the
         log density contradicts what was read, which is a fault of onebasin.
     StanError
-        If Stan cannot compile the program, or refuses its data.
+        If Stan cannot compile the program, or rejects its data.
 
     References
     ----------

@@ -299,7 +299,7 @@ def numpyro_searched(target: Target) -> SearchedDensity:
 def stan_searched(target: Target, progress: Callable[[str], None] | None = None) -> SearchedDensity:
     """A Stan program with its data.
 
-    Tuples and complex numbers are refused: no permutation of axes is a symmetry of theirs in the house's words.
+    Tuples and complex numbers are rejected: no permutation of axes is a symmetry of theirs in the house's words.
     """
     from onebasin.stan.library import open_library
 

@@ -77,7 +77,7 @@ def listed(generators: Generators) -> str:
 
 
 def positions(generator: Generator, places: Sequence[int], ndim: int) -> tuple[str, ...]:
-    """Name places along the axis of a generator, of a variable of so many axes: ``theta[2]``, ``A[:,2]``."""
+    """Name places along the axis of a generator, of a variable of that many axes: ``theta[2]``, ``A[:,2]``."""
     index = [":"] * ndim
     names = []
     for place in places:

@@ -311,7 +311,7 @@ def _mixed(s: Search, axes: Axes) -> Iterator[FoundBlock]:
 def exchange(s: Search, own: Sequence[Generator], length: int) -> FoundBlock:
     """Compare a set that axes alone do not say: counterparts, positions, or signs that change with an exchange.
 
-    It swaps the first two of so many components: tuples of counterparts by their name (``mu1~mu2``), axes, and places
+    It swaps the first two of that many components: tuples of counterparts by their name (``mu1~mu2``), axes, and places
     of axes of another length; with complements and changes of sign.
     """
     shapes = s.measured.density.shapes
@@ -410,7 +410,7 @@ def rotating(s: Search) -> Iterator[FoundBlock]:
 NEARLY = 0.2
 """Change of the log density by an exchange over that by one of the variables alone, up to which it is nearly kept."""
 APART, POINTS, SETS = 5.0, 5, 6
-"""Nats by which one of the variables alone has to change it, at how many random points at least, of so many sets."""
+"""Nats by which one of the variables alone has to change it, at how many random points at least, of that many sets."""
 TINY = 1e-300
 
 

@@ -62,7 +62,7 @@ class Train:
 
 
 def check_batches(target: Target, batch_size: int | None) -> None:
-    """Refuse batches of a target that is no network, and a batch larger than the data."""
+    """Reject batches of a target that is no network, and a batch larger than the data."""
     if batch_size is None:
         return
     if not target.is_network:
@@ -96,7 +96,7 @@ class Ensemble(Train, Method):
         return 1, self.members
 
     def check(self, target: Target, engine: str) -> None:
-        """Refuse what is no network, and a batch larger than the data."""
+        """Reject what is no network, and a batch larger than the data."""
         if not target.is_network:
             raise ArgumentError(
                 f"`target` is {target.name!r}, which is no network; an ensemble trains networks, so give "

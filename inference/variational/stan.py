@@ -118,7 +118,7 @@ def fit(job: Job[Advi]) -> Found:
 
 
 def _check(settings: Advi) -> None:
-    """Refuse what Stan's own algorithm does not have."""
+    """Reject what Stan's own algorithm does not have."""
     if settings.batch_size is not None:
         raise ArgumentError(
             f"`batch_size` is {settings.batch_size}, but Stan's ADVI takes all data in every gradient; use "

@@ -67,7 +67,7 @@ class Symmetrised(Method):
         return "symmetrised-vi"
 
     def check(self, target: Target, engine: str) -> None:
-        """Refuse batches and annealing where the target has no use for them."""
+        """Reject batches and annealing where the target has no use for them."""
         from ..training.ensemble import check_batches
 
         check_batches(target, self.batch_size)

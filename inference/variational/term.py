@@ -35,7 +35,7 @@ from .gaussians import Draws, MeanField, Parameters
 from .layout import Element, PartColumns, SymmetryLayout
 from .symmetrised import Symmetrised
 
-MAX_EXACT = 12  # Up to so many parts "auto" takes the exact permanent in training.
+MAX_EXACT = 12  # Up to that many parts "auto" takes the exact permanent in training.
 
 MAX_ELEMENTS = 5040  # Largest group whose elements are all applied to a draw.
 
@@ -202,7 +202,7 @@ def choose_estimator(name: str, layout: SymmetryLayout) -> str:
 
 
 def check_permutations(name: str, permutations: int) -> None:
-    """Refuse InfoNCE with the identity alone."""
+    """Reject InfoNCE with the identity alone."""
     if name == "infonce" and permutations < 2:
         raise ArgumentError(
             f"`permutations` is {permutations}; InfoNCE needs 2 or more, the identity included: with one it is zero."

@@ -30,7 +30,7 @@ def split(dataset: Dataset, *, test_fraction: float = 0.2, seed: int) -> Split:
     """Split the observations at random, without regard to classes; both parts stay in the order of the data set.
 
     The data set's own held-out part, if any, is left out. The test part's size is rounded to the nearest whole number;
-    the same seed gives the same split. Refuses a fraction that leaves one part without observations, and a negative
+    the same seed gives the same split. Rejects a fraction that leaves one part without observations, and a negative
     seed.
     """
     if not 0 < test_fraction < 1:
@@ -48,7 +48,7 @@ def split(dataset: Dataset, *, test_fraction: float = 0.2, seed: int) -> Split:
 
 
 def own_split(dataset: Dataset) -> Split:
-    """Take the test points that belong to the data set as the test part; refuses a data set without them."""
+    """Take the test points that belong to the data set as the test part; rejects a data set without them."""
     if dataset.held_out is None:
         raise ArgumentError(f"`dataset` is {dataset.name!r}, which has no test points: use `split`")
     everything = np.arange(dataset.num_obs)
@@ -67,7 +67,7 @@ class Standardiser:
 
     @classmethod
     def fit(cls, train: Dataset) -> "Standardiser":
-        """Measure the columns of the training part; refuses standardised data and a constant target."""
+        """Measure the columns of the training part; rejects standardised data and a constant target."""
         _check_data_units(train)
         x_mean, x_sd = _measure(train.x)
         if train.task == "classification":
@@ -85,7 +85,7 @@ class Standardiser:
     def transform(self, dataset: Dataset) -> Dataset:
         """Standardise inputs and targets, and the held-out part in the same way; the truth, in data units, goes.
 
-        Refuses standardised data, and data of other columns.
+        Rejects standardised data, and data of other columns.
         """
         _check_data_units(dataset)
         if (dataset.task == "regression") != (self.y_sd is not None):
@@ -107,7 +107,7 @@ class Standardiser:
 
     @property
     def target_sd(self) -> Float[np.ndarray, " out"]:
-        """`y_sd`, by which widths of standardised outputs are in data units; refuses class labels, which have none."""
+        """`y_sd`, by which widths of standardised outputs are in data units; rejects class labels, which have none."""
         if self.y_sd is None:
             raise ArgumentError(
                 "class labels have no scale: only regression targets are standardised"
@@ -133,7 +133,7 @@ class StandardisedSplit:
 def standardise(parts: Split) -> StandardisedSplit:
     """Standardise both parts with means and standard deviations of the training part.
 
-    Refuses parts that are standardised already, and a target that is constant in the training part.
+    Rejects parts that are standardised already, and a target that is constant in the training part.
     """
     standardiser = Standardiser.fit(parts.train)
     return StandardisedSplit(

@@ -62,7 +62,7 @@ ACTIVATIONS: dict[str, Activation] = {
 
 
 def activation(name: str) -> Activation:
-    """Look up an activation by name; refuses others, and lists what there is."""
+    """Look up an activation by name; rejects others, and lists what there is."""
     return ACTIVATIONS[choose("activation", name, ACTIVATIONS)]
 
 

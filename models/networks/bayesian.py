@@ -270,7 +270,7 @@ class NetworkTarget(Target):
     Attributes
     ----------
     name, numpyro_model, stan_program, symmetry, dims, coords : Any
-        As of `ob.Target`; the symmetry is that of the architecture.
+        Same as in `ob.Target`; the symmetry is that of the architecture.
     model : BayesianNetwork
         The network with its likelihood, prior and parametrisation.
     x : array (obs, in)

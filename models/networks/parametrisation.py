@@ -128,7 +128,7 @@ class Parametrisation(Brief):
         return "+".join(parts) or "free"
 
     def check(self, network: Network) -> None:
-        """Refuse a network that the parametrisation does not fit.
+        """Reject a network that the parametrisation does not fit.
 
         That is unit-norm weights with an activation that is not positively homogeneous, a layer with one input or a
         fixed readout; or ordered biases and a network without biases.

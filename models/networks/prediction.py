@@ -68,7 +68,7 @@ def predict_with_noise(
     model : BayesianNetwork
         The model that the draws are of, with a `Gaussian` likelihood.
     draws, x, batch_size : Any
-        As of `predict`; where the noise is inferred, the draws hold ``sigma`` too.
+        Same as in `predict`; where the noise is inferred, the draws hold ``sigma`` too.
 
     Returns
     -------

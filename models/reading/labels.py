@@ -36,7 +36,7 @@ class Why:
 
 @dataclass(eq=False)
 class AxisClass:
-    """Axes of so many components that move together, a node of a union-find forest."""
+    """Axes of that many components that move together, a node of a union-find forest."""
 
     size: int
     bound: Label | None = None  # what it turned out to be: another class, a product or a sum

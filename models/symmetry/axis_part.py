@@ -223,7 +223,7 @@ class AxisPart:
 
     @classmethod
     def read(cls, axis: int, text: str) -> AxisPart:
-        """Read what stands between the brackets of a word; refuses anything else.
+        """Read what stands between the brackets of a word; rejects anything else.
 
         Parameters
         ----------

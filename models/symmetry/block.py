@@ -22,7 +22,7 @@ Values = Mapping[str, Any]
 
 
 def check_axes(argument: str, axes: Any, *, several: bool, parts: bool = False) -> None:
-    """Refuse what does not map names of variables to an axis, or to several, or to parts of axes."""
+    """Reject what does not map names of variables to an axis, or to several, or to parts of axes."""
     allowed = "an axis, or a tuple of axes" if several else "an axis"
     allowed = "an axis, an `AxisPart`, or a tuple of these" if parts else allowed
     if not isinstance(axes, Mapping):
@@ -47,7 +47,7 @@ def check_axes(argument: str, axes: Any, *, several: bool, parts: bool = False) 
 
 
 def check_names(argument: str, names: Any) -> None:
-    """Refuse what is no tuple of names of variables."""
+    """Reject what is no tuple of names of variables."""
     if not isinstance(names, tuple | list) or not all(isinstance(name, str) for name in names):
         raise ArgumentTypeError(
             f"`{argument}` must be a tuple of names of variables, such as ('theta',); got {names!r}."
@@ -216,7 +216,7 @@ class Block[P: Part](ABC):
         return 1
 
     def check(self, shapes: Shapes) -> None:
-        """Refuse shapes that it cannot move: a variable or an axis is not there, or axes have unequal lengths."""
+        """Reject shapes that it cannot move: a variable or an axis is not there, or axes have unequal lengths."""
         self.check_names(shapes)
         if not self.axes:
             raise ArgumentError("`symmetry` has a block that names no axis.")
@@ -243,7 +243,7 @@ class Block[P: Part](ABC):
             raise ArgumentError(f"`symmetry` moves axes of unequal length together: {each}.")
 
     def check_names(self, shapes: Shapes) -> None:
-        """Refuse shapes that lack one of its variables."""
+        """Reject shapes that lack one of its variables."""
         for name in self.variables:
             if name not in shapes:
                 raise ArgumentError(

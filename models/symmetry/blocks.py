@@ -80,7 +80,7 @@ def to_json(symmetry: Symmetry) -> str:
 
 
 def from_json(text: str) -> Symmetry:
-    """Read a symmetry from JSON text; refuses what `to_json` does not write."""
+    """Read a symmetry from JSON text; rejects what `to_json` does not write."""
     try:
         kinds = [(KINDS[fields.pop("kind")], fields) for fields in parse_json(text)]
         return tuple(kind(**{n: _read(v) for n, v in fields.items()}) for kind, fields in kinds)

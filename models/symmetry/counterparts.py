@@ -36,7 +36,7 @@ class Member(NamedTuple):
 
     @classmethod
     def read(cls, text: str) -> Member:
-        """Read ``mu1``, ``theta[2]``, ``A[0,1]``, ``A[:,1]``, ``-eta`` or ``1-p``; refuses anything else."""
+        """Read ``mu1``, ``theta[2]``, ``A[0,1]``, ``A[:,1]``, ``-eta`` or ``1-p``; rejects anything else."""
         found = MEMBER.fullmatch(text)
         places = (found["index"] or "").replace(" ", "").split(",") if found else [""]
         if found is None or (found["index"] and not all(p == ":" or p.isdigit() for p in places)):
@@ -241,7 +241,7 @@ class Counterparts(Permuting):
         return self.num_components
 
     def check(self, shapes: Shapes) -> None:
-        """Refuse shapes that it cannot move.
+        """Reject shapes that it cannot move.
 
         A variable or a position is not there or is named twice, members of a tuple have unequal shapes, or an axis has
         another length than there are components.
@@ -259,7 +259,7 @@ class Counterparts(Permuting):
         self.stacked.check(view)
 
     def entries(self, shapes: Shapes) -> dict[str, np.ndarray]:
-        """Mark the entries that it moves, as every block does; refuses missing positions, and entries in two tuples."""
+        """Mark the entries that it moves, as every block does; rejects missing positions, and entries in two tuples."""
         marks = {name: np.zeros(shapes[name], np.intp) for name in self.variables}
         for name in (*self.along, *self.complements):
             marks[name][...] += 1

@@ -197,7 +197,7 @@ class Exchangeable(Permuting):
         return replace(self, axes=axes)
 
     def check(self, shapes: Shapes) -> None:
-        """Refuse shapes that it cannot move; `complements` belongs to two components."""
+        """Reject shapes that it cannot move; `complements` belongs to two components."""
         super().check(shapes)
         if self.complements and self.size(shapes) != 2:
             raise ArgumentError(

@@ -77,7 +77,7 @@ class Group:
         return tuple(block.random(rng, lead, size) for block, size in self._sized())
 
     def act(self, element: Element, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Move draws (*lead, *event), each by its own element; refuses draws that lack a variable of a block."""
+        """Move draws (*lead, *event), each by its own element; rejects draws that lack a variable of a block."""
         absent = [n for block in self.symmetry for n in block.variables if n not in values]
         if absent:
             raise ArgumentError(
@@ -106,7 +106,7 @@ class Group:
         return tuple(inverted)
 
     def elements(self) -> Iterator[Element]:
-        """Go through every element, the identity first; refuses infinitely many, or more than 10 million."""
+        """Go through every element, the identity first; rejects infinitely many, or more than 10 million."""
         if self.log_order > math.log(1e7):
             raise ArgumentError(
                 f"The group has exp({self.log_order:.4g}) elements, too many to go through; "

@@ -47,7 +47,7 @@ class Rescalable(Block[Scaled]):
     outgoing: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Refuse what maps no names to axes."""
+        """Reject what maps no names to axes."""
         check_axes("incoming", self.incoming, several=False)
         check_axes("outgoing", self.outgoing, several=False)
         if not self.axes:

@@ -402,7 +402,7 @@ class Rotation(Block[Rotated]):
         raise ArgumentError("`Rotation` moves no variances: these need covariances; rotate draws.")
 
     def check(self, shapes: Shapes) -> None:
-        """Refuse shapes that it cannot move, and loadings with fewer rows than components."""
+        """Reject shapes that it cannot move, and loadings with fewer rows than components."""
         super().check(shapes)
         size, entries = self.size(shapes), math.prod(shapes[self.loadings])
         if entries < size * size:

@@ -24,7 +24,7 @@ class Whole(Block[Swapped]):
     names: str | tuple[str, ...]
 
     def __post_init__(self) -> None:
-        """Refuse what is no name of a variable, or none at all."""
+        """Reject what is no name of a variable, or none at all."""
         check_names("names", self._names)
         if not self.names:
             raise ArgumentError("`names` is empty; name at least one variable.")
@@ -87,7 +87,7 @@ class Whole(Block[Swapped]):
         return part
 
     def check(self, shapes: Shapes) -> None:
-        """Refuse shapes that lack one of its variables."""
+        """Reject shapes that lack one of its variables."""
         self.check_names(shapes)
 
 
@@ -160,7 +160,7 @@ class Flip(Whole):
     complements: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse what is no name of a variable, none at all, or one that changes in two ways."""
+        """Reject what is no name of a variable, none at all, or one that changes in two ways."""
         super().__post_init__()
         check_names("complements", self.complements)
         both = [name for name in self.complements if name in self.flipped]

@@ -61,7 +61,7 @@ class _Part(NamedTuple):
 
 
 def read(word: str) -> Block:
-    """Read a block; refuses a part that cannot be read, and a variable or an axis that is named twice.
+    """Read a block; rejects a part that cannot be read, and a variable or an axis that is named twice.
 
     The word is such as ``W1:1,b1,W2`` (axes), ``A:0:1,mu`` (one permutation on two axes), ``K:0[2,2,*16],b:0[4:8]`` (a
     factor and a slice of axes), ``+-L:1,scale`` (signs of L), ``mu,1-theta`` (a complement along with two parts),
@@ -113,7 +113,7 @@ def read(word: str) -> Block:
 
 
 def as_symmetry(symmetry: Any, shapes: Shapes | None = None) -> Symmetry:
-    """Take blocks, one word of a block, or a word a block, as a symmetry; refuses anything else.
+    """Take blocks, one word of a block, or one word per block, as a symmetry; rejects anything else.
 
     Words are understood by the `shapes` of variables in one draw, where these are given (`as_meant`).
     """
@@ -130,7 +130,7 @@ def as_symmetry(symmetry: Any, shapes: Shapes | None = None) -> Symmetry:
 
 
 def spell(block: Block) -> str:
-    """Write a block as `read` reads it; refuses kinds without a word, and names that no word can hold."""
+    """Write a block as `read` reads it; rejects kinds without a word, and names that no word can hold."""
     if isinstance(block, Rotation):
         return "@" + spell(Exchangeable(block.axes))
     if not isinstance(block, Exchangeable | Counterparts | Complement | Flip):

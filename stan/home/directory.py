@@ -136,7 +136,7 @@ def unfit_character(path: str | Path) -> str:
 
 
 def check_home_path(path: Path, origin: str) -> None:
-    """Refuse a folder of CmdStan's whose path, or the one that links in it lead to, make cannot take."""
+    """Reject a folder of CmdStan's whose path, or the one that links in it lead to, make cannot take."""
     odd = unfit_character(path) or unfit_character(path.resolve())
     if odd:
         raise CmdStanNotFound(

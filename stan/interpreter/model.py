@@ -48,7 +48,7 @@ def write_table(
     digits: int,
     comments: Iterable[str] = (),
 ) -> None:
-    """Write rows of numbers with so many significant figures, then lines of comment."""
+    """Write rows of numbers with that many significant figures, then lines of comment."""
     part = path.with_name(f"{path.name}.part")
     with part.open("w", encoding="utf-8") as file:
         file.write(",".join(columns) + "\n")
@@ -144,7 +144,7 @@ _ELBO = re.compile(r"^\s*(\d+)\s+(-?[\d.e+]+|-?inf|nan)\s")
 
 
 class RunFailed(OnebasinError):
-    """A program that refuses its data, or an algorithm that failed; the message is Stan's own."""
+    """A program that rejects its data, or an algorithm that failed; the message is Stan's own."""
 
 
 class DoubleRows:
@@ -416,7 +416,7 @@ def check(program: Path, arguments: Arguments) -> dict[str, Any]:
 
     Returned are `form` and `jacobian`, the program and the same without its model block; `inputs`; `names` of the
     parameters, of these with transformed parameters, and of all; `includes`; and the interpreter's `warning`. A program
-    that does not parse is a `ProgramRefused`; one that the interpreter does not take, or refuses its data, `RunFailed`.
+    that does not parse is a `ProgramRefused`; one that the interpreter does not take, or rejects its data, `RunFailed`.
     """
     includes = included_files(program)
     form = compiled(program.read_bytes().decode(errors="replace"), program.parent)

@@ -1,7 +1,7 @@
 """The library of the package stanli, by ctypes: its functions, the layout of their options, and its version.
 
 This module needs the standard library alone: the driver's process starts in a few hundredths of a second. Layouts are
-those of `capi.h` at ABI 2; `load` refuses a library whose ABI or whose defaults differ, since a wrong offset is silent.
+those of `capi.h` at ABI 2; `load` rejects a library whose ABI or whose defaults differ, since a wrong offset is silent.
 """
 
 from __future__ import annotations
@@ -206,7 +206,7 @@ def new_options(name: str) -> Structure:
 
 
 def _check_layout(library: ctypes.CDLL, found: str) -> None:
-    """Refuse a library whose options lie elsewhere: known defaults have to stand where this module reads them."""
+    """Reject a library whose options lie elsewhere: known defaults have to stand where this module reads them."""
     if library.stanli_abi_version() != ABI:
         raise InterpreterMissing(
             f"stanli {found} has ABI {library.stanli_abi_version()}, and this version of onebasin knows ABI {ABI}."

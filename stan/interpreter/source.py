@@ -37,7 +37,7 @@ class ProgramRefused(OnebasinError):
 
 
 def compiled(text: str, folder: Path) -> str:
-    """Compile a program's text; includes are looked up in a folder. A text that does not parse is refused.
+    """Compile a program's text; includes are looked up in a folder. A text that does not parse is rejected.
 
     The compiler's OCaml runtime reserves signal stacks that are too small for a process that has asked the kernel for
     AMX, as JAX does at its first matrix product, and then ends that process. So it runs only in a process without

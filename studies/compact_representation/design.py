@@ -19,7 +19,7 @@ NAME = "compact-representation"
 
 @dataclass(frozen=True)
 class Size(Images):
-    """The model that is inferred: a classifier of images with so many hidden units."""
+    """The model that is inferred: a classifier of images with that many hidden units."""
 
     hidden: int
 

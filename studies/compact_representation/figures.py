@@ -34,7 +34,7 @@ def draw_figures(config: CompactConfig, outcomes: Outcomes, frames: Frames) -> M
 
 
 def figure_two(found: xr.Dataset) -> Figure:
-    """Remake Figure 2: losses of two networks and of those between them, as training goes on."""
+    """Remake Figure 2: losses of two networks and of those between them, as training continues."""
     titles = ("as trained", "second aligned to the first")
     figure = style.new_figure(2 * PANEL[0] + 0.3, PANEL[1] + 0.5)
     panels = figure.subplots(1, 2)

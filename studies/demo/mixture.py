@@ -19,7 +19,7 @@ SEED = 1
 class Mixture:
     """Draws of the mixture, and its symmetry."""
 
-    posterior: xr.DataTree  # Draws of NUTS as they came.
+    posterior: xr.DataTree  # Draws of NUTS as sampled.
     words: str  # The symmetry that was found, as it is declared.
     changes: tuple[float, ...]
     """Changes of the log density under the symmetry at random points, in nats."""

@@ -328,7 +328,7 @@ def finish(study: Study, config: Any, run: Run, outcomes: Outcomes) -> Frames:
 
 
 def write_results(path: Path, made: Mapping[str, Any], frames: Frames) -> None:
-    """Write frames, and how they were made: the names of the columns once, and a line a row."""
+    """Write frames, and how they were made: the names of the columns once, and one line per row."""
     split = {n: {"columns": list(f), "rows": f.to_numpy().tolist()} for n, f in frames.items()}
     text = json_text(writing.seal_json(json_safe({**made, "frames": split})))
     with writing.replacing(path) as part:

@@ -22,7 +22,7 @@ MOST = 99  # Data sets, or splits, at most: keys number them by two digits.
 
 
 def check_number(option: str, number: int) -> None:
-    """Refuse a number of data sets or of splits that makes no sense; `option` is its name on the command line."""
+    """Reject a number of data sets or of splits that makes no sense; `option` is its name on the command line."""
     if not 1 <= number <= MOST:
         raise StudyError(f"`--{option}` is {number}; it must be a whole number from 1 to {MOST}.")
 

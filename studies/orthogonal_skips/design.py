@@ -263,7 +263,7 @@ def make(config: SkipsConfig, cell: Cell, context: Context) -> xr.DataTree:
 
 
 def gap_rows(config: SkipsConfig, cell: Cell, fit: xr.DataTree) -> Iterator[Row]:
-    """Bound KL[q_0 || q], a row for all layers and a row a layer, at moments spread evenly over the training."""
+    """Bound KL[q_0 || q], a row for all layers and one row per layer, at moments spread evenly over the training."""
     from onebasin.inference import mixture_gap
 
     iteration = fit["variational"].to_dataset()["iteration"].values

@@ -30,7 +30,7 @@ OF_UNITS = ("kl_in", "kl_out", "snr_in", "snr_out")
 def measure(config: SkipsConfig, outcomes: Outcomes) -> Frames:
     """Measure every cell, those of one data set and condition in memory together.
 
-    The frames: `cells`, a row a posterior; `layers`, a row a layer of a fit at the end; `training`, a row an
+    The frames: `cells`, one row per posterior; `layers`, one row per layer of a fit at the end; `training`, a row an
     evaluation of a fit; `gaps`, a row for all layers and one a layer, at several moments of a fit's training.
     """
     rows: list[Row] = []

@@ -18,7 +18,7 @@ NAME = "permutation-invariant-vi"
 MADE, NUMPYRO = "analysis", "numpyro"
 """Engines: of a cell that is computed from others or from nothing, and of one that is fitted or sampled."""
 MAX_EXACT = 12
-"""Up to so many units the recommended estimator is the exact permanent, as "auto" has it."""
+"""Up to that many units the recommended estimator is the exact permanent, as "auto" has it."""
 
 
 @dataclass(frozen=True)

@@ -65,7 +65,7 @@ def from_nuts(held_out: Mapping[Cell, HeldOut], cell: Cell) -> dict[str, float]:
 
 
 def agreements(held_out: Mapping[Cell, HeldOut]) -> Iterator[Row]:
-    """Compare the engines' NUTS with each other on one data set, a row a problem that both sampled."""
+    """Compare the engines' NUTS with each other on one data set, one row per problem that both sampled."""
     sampled = {(cell.problem, cell.engine): cell for cell in held_out if cell.method == "nuts"}
     for (problem, engine), cell in sampled.items():
         other = sampled.get((problem, "stan"))

@@ -1,4 +1,4 @@
-"""Every row of `kinds.txt`: a command, data of a program, or a call, and how each is refused."""
+"""Every row of `kinds.txt`: a command, data of a program, or a call, and how each is rejected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings: what is refused, in which words, and what is kept as it was given."""
+"""Settings: what is rejected, in which words, and what is kept as it was given."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from .cases import ALL, NETWORKS, case
 
 SEED = 20
 FEW = ("free-plane", "unit-inferred", "ordered-known", "correlation")
-"""Cases for methods that differ from another one only in the engine, and compile each case anew."""
+"""Cases for methods that differ from another one only in the engine, and compile each case again."""
 SOME = (*FEW, "free-two-units", "free-classes", "skip-predicted", "simplex")
 """Cases for methods that take long: each likelihood, each kind of constraint once."""
 SYMMETRIC = ("free-two-units", "simplex", "interval")

@@ -1,4 +1,4 @@
-"""Files of other makers: Zarr stores, older names; what is broken is refused in a sentence."""
+"""Files of other makers: Zarr stores, older names; what is broken is rejected in a sentence."""
 
 import json
 import shutil

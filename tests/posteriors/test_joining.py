@@ -1,4 +1,4 @@
-"""Runs in files of their own become one posterior; what is not of one is refused."""
+"""Runs in files of their own become one posterior; what is not of one is rejected."""
 
 from __future__ import annotations
 

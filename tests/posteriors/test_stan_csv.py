@@ -1,4 +1,4 @@
-"""CSV files of CmdStan: what is read of them, and what is refused."""
+"""CSV files of CmdStan: what is read of them, and what is rejected."""
 
 import json
 

@@ -14,7 +14,7 @@ REFERENCE = ROOT / "docs" / "reference"
 def test_the_command_lines_page_is_what_the_commands_say():
     made = runpy.run_path(str(REFERENCE / "commands.py"))["page"]()
     page = (REFERENCE / "command-line.md").read_text()
-    assert page == made, "write it anew: python docs/reference/commands.py"
+    assert page == made, "write it again: python docs/reference/commands.py"
 
 
 def test_every_word_of_a_posterior_is_told():

@@ -84,10 +84,10 @@ def test_a_program_that_is_none_is_refused(tmp_path, text, words):
             r"^`data` is missing or empty: m\.stan declares n, y, s; give a JSON file with an entry for each\.$",
         ),
         ({"n": 2, "s": 1}, r"^`data` lacks y, which m\.stan declares; it holds n, s\.$"),
-        (WHOLE | {"y": [1, 2, 3]}, r"m\.stan refuses its data:\n.*variable name=y"),
-        (WHOLE | {"y": 1}, r"m\.stan refuses its data:\n.*y"),
-        (WHOLE | {"n": [2]}, r"m\.stan refuses its data:\nn is an array; it is declared as a sin"),
-        (WHOLE | {"n": 2.5}, r"m\.stan refuses its data:\n.*n"),
+        (WHOLE | {"y": [1, 2, 3]}, r"m\.stan rejects its data:\n.*variable name=y"),
+        (WHOLE | {"y": 1}, r"m\.stan rejects its data:\n.*y"),
+        (WHOLE | {"n": [2]}, r"m\.stan rejects its data:\nn is an array; it is declared as a sin"),
+        (WHOLE | {"n": 2.5}, r"m\.stan rejects its data:\n.*n"),
     ],
 )
 def test_data_that_do_not_fit_are_refused(tmp_path, data, words):

@@ -161,7 +161,7 @@ def test_a_program_that_crashes_ends_no_process_but_its_own(own_home, tmp_path, 
 @pytest.mark.usefixtures("unchecked")
 def test_data_are_refused(engine):
     for data, words in (
-        ({"N": -1, "y": []}, r"refuses its data:\n.*N is -1"),
+        ({"N": -1, "y": []}, r"rejects its data:\n.*N is -1"),
         ({"N": 1}, "lacks y"),
     ):
         with pytest.raises(StanDataError, match=words):

@@ -1,4 +1,4 @@
-"""A Stan program as a target: what is refused, and which of its quantities are log likelihoods and predictions."""
+"""A Stan program as a target: what is rejected, and which of its quantities are log likelihoods and predictions."""
 
 import subprocess
 import sys

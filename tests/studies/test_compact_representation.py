@@ -66,7 +66,7 @@ def test_predictions_in_batches_are_those_of_all_draws_at_once():
     cell = Cell("row", "row", "analysis", RowSettings("draws", num=1, repeats=5), seed=0)
     found = make_row(tree, cell, images(11))["predictive"]["probability"].values
     assert found.shape == (5, 11, 3)
-    assert len({row.tobytes() for row in found}) == 5  # repeats choose draws anew
+    assert len({row.tobytes() for row in found}) == 5  # repeats choose draws again
 
 
 def test_pruning_keeps_everything_in_the_end():

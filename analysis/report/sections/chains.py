@@ -32,7 +32,7 @@ WORST = 3
 """Parameters that are drawn, besides the log density."""
 LAGS = 100
 MOST_CHAINS = 8
-"""Chains beyond which only so many are drawn."""
+"""Chains beyond which only that many are drawn."""
 PAIRED = 3
 """Parameters that are drawn against each other."""
 POINTS = 1500

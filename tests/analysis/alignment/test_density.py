@@ -1,4 +1,4 @@
-"""Alignment keeps the log density at every draw that it moves, or is refused with the reason."""
+"""Alignment keeps the log density at every draw that it moves, or is rejected with the reason."""
 
 import jax
 import numpy as np

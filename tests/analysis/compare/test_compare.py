@@ -1,4 +1,4 @@
-"""Comparisons against forward passes by hand; what is refused, what is left empty and said."""
+"""Comparisons against forward passes by hand; what is rejected, what is left empty and said."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fits against planted moments, against each other, and on scrambled draws; and what is refused."""
+"""Fits against planted moments, against each other, and on scrambled draws; and what is rejected."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Labels as they came and aligned: which lines are drawn, in which colours, and what is said of them."""
+"""Labels as sampled and aligned: which lines are drawn, in which colours, and what is said of them."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Comparisons, ELBOs, traces and pairs: what stands where, and what is refused."""
+"""Comparisons, ELBOs, traces and pairs: what stands where, and what is rejected."""
 
 import numpy as np
 import pandas as pd
@@ -87,7 +87,7 @@ def test_plot_pair_takes_scalar_entries(mixture):
 
 
 def test_marginal_plots_show_parameters_in_the_models_order(mixture):
-    """Each has a panel or a row a parameter, and says in its text where the draws or the ranks lie."""
+    """Each has a panel or one row per parameter, and says in its text where the draws or the ranks lie."""
     forest = ob.plot.forest(mixture, rows=3)
     shown = [text.get_text() for text in forest.axes[0].get_yticklabels()]
     first = as_view(mixture).draws("mu").names

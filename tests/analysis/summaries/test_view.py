@@ -1,4 +1,4 @@
-"""Reading a posterior: names, order of axes, and what is refused."""
+"""Reading a posterior: names, order of axes, and what is rejected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files appear whole or not at all; what is refused before any work; what killed processes leave behind."""
+"""Files appear whole or not at all; what is rejected before any work; what killed processes leave behind."""
 
 import os
 import subprocess

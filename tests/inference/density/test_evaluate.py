@@ -1,4 +1,4 @@
-"""Log densities and generated quantities at draws: closed forms, the same on both engines, and what is refused."""
+"""Log densities and generated quantities at draws: closed forms, the same on both engines, and what is rejected."""
 
 import numpy as np
 import numpyro

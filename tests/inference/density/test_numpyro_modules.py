@@ -183,7 +183,7 @@ def test_two_names_that_become_one_are_rejected():
 
 
 def test_scopes_inside_a_scan_are_given_their_values():
-    """They would be drawn anew in every evaluation: a scan runs its body apart from other handlers."""
+    """They would be drawn again in every evaluation: a scan runs its body apart from other handlers."""
 
     def walk(y):
         def step(last, _):

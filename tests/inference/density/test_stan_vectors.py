@@ -1,4 +1,4 @@
-"""A Stan program's log density in JAX: values and gradients of its library, batches, charts, and what is refused."""
+"""A Stan program's log density in JAX: values and gradients of its library, batches, charts, and what is rejected."""
 
 import resource
 

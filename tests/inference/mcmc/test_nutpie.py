@@ -1,4 +1,4 @@
-"""NUTS by nutpie: the form of its results, known moments, seeds, kept chains, and what is refused."""
+"""NUTS by nutpie: the form of its results, known moments, seeds, kept chains, and what is rejected."""
 
 import sys
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""A chain that was killed goes on to the draws of one that was not, bit for bit."""
+"""A chain that was killed continues to the draws of one that was not, bit for bit."""
 
 import os
 from contextlib import nullcontext

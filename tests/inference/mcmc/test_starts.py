@@ -98,7 +98,7 @@ def test_seeds_of_starts_differ_and_do_not_depend_on_their_number():
 
 
 def test_first_steps_are_as_long_as_their_variances_say(tmp_path):
-    """Before anything is adapted: of a narrow Gaussian, steps of unit length are refused."""
+    """Before anything is adapted: of a narrow Gaussian, steps of unit length are rejected."""
 
     def model() -> None:
         numpyro.sample("x", dist.Normal(0, 0.01).expand([4]).to_event(1))

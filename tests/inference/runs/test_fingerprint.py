@@ -151,7 +151,7 @@ def test_kept_chain_of_a_model_with_other_data_is_not_taken(tmp_path):
     assert (other.posterior["mu"] != first.posterior["mu"]).all()
 
 
-@pytest.mark.cmdstan  # the interpreter refuses data that do not fit the program
+@pytest.mark.cmdstan  # the interpreter rejects data that do not fit the program
 @pytest.mark.parametrize("index", [1, 1000])
 def test_fingerprint_sees_every_digit_of_every_value(tmp_path, index):
     path = tmp_path / "mean.stan"

@@ -1,4 +1,4 @@
-"""A data set refuses parts that do not fit together."""
+"""A data set rejects parts that do not fit together."""
 
 import numpy as np
 import pytest

@@ -280,7 +280,7 @@ def _(x):
 
 
 def told(found: ReadSymmetry, shapes: dict[str, tuple[int, ...]]) -> str:
-    """What was read as text: a line a class, with its sets of signs; signs of whole arrays; reasons by axis."""
+    """What was read as text: one line per class, with its sets of signs; signs of whole arrays; reasons by axis."""
 
     def word(name: str, part: AxisPart) -> str:
         place = place_of(part, shapes[name])

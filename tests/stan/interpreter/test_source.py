@@ -1,4 +1,4 @@
-"""Variants of Stan programs: with all constants, without a block, and what is refused of them."""
+"""Variants of Stan programs: with all constants, without a block, and what is rejected of them."""
 
 from math import log, pi
 from pathlib import Path
