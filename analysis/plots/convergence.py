@@ -19,7 +19,7 @@ from ..diagnostics.result import Diagnosis
 from ..diagnostics.verdict import Limits
 from ..summaries.sampler import energy_bfmi
 from .marginals import chain_names, density, draw_curves
-from .posteriors import Quantity, take
+from .posteriors import Quantity, check_diagnosis, take
 from .style import (
     ACCENT,
     CHAIN_COLOURS,
@@ -148,6 +148,7 @@ def plot_rhat(posterior: Posterior, *, diagnosis: Diagnosis | None = None) -> Pi
     >>> figure = ob.plot.rhat(posterior)
     """
     view = as_view(posterior)
+    check_diagnosis(diagnosis)
     if diagnosis is None:
         from ..diagnostics.diagnose import diagnose  # here: it loads JAX
 
@@ -238,6 +239,7 @@ def plot_energy(posterior: Posterior, *, diagnosis: Diagnosis | None = None) -> 
     >>> figure = ob.plot.energy(posterior)
     """
     view = as_view(posterior)
+    check_diagnosis(diagnosis)
     energy = view.stat(schema.ENERGY)
     if energy is None or not np.isfinite(energy).all() or not np.ptp(energy):
         raise ArgumentError(

@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from types import NoneType
+from typing import Any
 
 import numpy as np
 import xarray as xr
 from jaxtyping import Float
 
-from onebasin.base.checks import check_count
+from onebasin.base.checks import check_class, check_count
 from onebasin.base.errors import ArgumentError, OnebasinError
 from onebasin.base.table import format_number
 from onebasin.posteriors import schema
@@ -233,10 +235,17 @@ def take_several(
     return found
 
 
+def check_diagnosis(diagnosis: Any) -> None:
+    """Reject what is neither a diagnosis nor None."""
+    kind = Diagnosis | NoneType
+    check_class("diagnosis", diagnosis, kind, remedy="give what `ob.diagnose` returned")
+
+
 def _diagnosed(view: View, align: bool, diagnosis: Diagnosis | None) -> Subject | None:
     """Return the posterior with its diagnosis; None where it cannot be diagnosed."""
     from ..diagnostics.diagnose import diagnose  # here: it loads JAX
 
+    check_diagnosis(diagnosis)
     try:
         return Subject(ALONE, view, diagnosis or diagnose(view, align=align))
     except OnebasinError:

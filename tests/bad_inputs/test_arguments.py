@@ -146,10 +146,15 @@ COSTLY: dict[str, Needed] = {
         "settings": ob.networks.Train(epochs=1),
     },
     **_each(
-        "plot.elbo plot.pair plot.predictive plot.uncertainty", lambda: {"posteriors": f.mixture()}
+        "plot.densities plot.elbo plot.forest plot.pair plot.predictive plot.uncertainty",
+        lambda: {"posteriors": f.mixture()},
     ),
-    **_each("plot.aligned plot.barriers plot.densities plot.forest plot.labels", _declared),
-    **_each("plot.ranks plot.traces", _declared),
+    **_each("plot.aligned plot.barriers plot.labels plot.ranks plot.traces", _declared),
+    **_each(
+        "plot.autocorrelation plot.energy plot.ess plot.loo_pit plot.rhat",
+        lambda: {"posterior": f.mixture()},
+    ),
+    "plot.khat": lambda: {"loo": f.mixture()},
     "plot.calibration": lambda: {"calibration": None},
     "plot.comparison": lambda: {"comparison": None},
     "plot.predictions": lambda: {"predictions": None},

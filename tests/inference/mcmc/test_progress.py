@@ -4,8 +4,11 @@ from types import SimpleNamespace
 
 import pytest
 
+import onebasin as ob
 from onebasin.base.progress import ChainBar, ProgressBars, _moves
 from onebasin.inference.mcmc.stan import BUFFERED, ChainWatch, NotWritten
+
+from ..known import known_target
 
 HEADER = "# method = sample\nlp__,accept_stat__,stepsize__,treedepth__,n_leapfrog__,divergent__,energy__,x\n"
 
