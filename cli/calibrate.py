@@ -46,7 +46,7 @@ def calibrate(
     ),
     observed: str | None = option(
         None,
-        "For a NumPyro model: arguments that are observed, with commas between them. Given None, the model draws "
+        "For a NumPyro model: arguments that are observed, separated by commas. Given None, the model draws "
         "them.",
     ),
     method: str = option(

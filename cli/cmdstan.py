@@ -54,7 +54,7 @@ def group() -> None:
 
 @bridgestan.command("path", cls=Command)
 def bridge_path(build: Build = True) -> None:
-    """Print a folder for BRIDGESTAN=$(onebasin bridgestan path)."""
+    """Print the path of a BridgeStan folder, for BRIDGESTAN=$(onebasin bridgestan path)."""
     from onebasin.stan.home.search import bridge_folder, bridge_home
 
     _assembled(build)

@@ -56,7 +56,7 @@ Build = Annotated[
 Program = Annotated[
     Path,
     argument(
-        "PROGRAM.stan", "A Stan program; or MODEL.py:NAME, a function that states a NumPyro model."
+        "PROGRAM.stan", "A Stan program; or MODEL.py:NAME, a function that defines a NumPyro model."
     ),
 ]
 Data = Annotated[
@@ -68,7 +68,7 @@ Run = Annotated[
 ]
 Runs = Annotated[
     list[Path],
-    argument("RUN.nc...", f"{POSTERIOR} Chains NAME_1.csv, NAME_2.csv, ... are one posterior."),
+    argument("RUN.nc...", f"{POSTERIOR} Chains NAME_1.csv, NAME_2.csv, ... form one posterior."),
 ]
 Exchangeable = Annotated[
     list[str] | None, described(f"{SYMMETRY} By default what the posterior declares.")

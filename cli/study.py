@@ -48,8 +48,8 @@ def study(
     dtype: str | None = option(None, "float64 or float32: precision of the NumPyro engine."),
     splits: int | None = option(None, "Splits into training and test part."),
     datasets: int | None = option(None, "Data sets, where they are drawn."),
-    parametrisations: str | None = option(None, "Some of those of the study, separated by commas."),
-    problems: str | None = option(None, "Some of those of the study, separated by commas."),
+    parametrisations: str | None = option(None, "Parametrisations to run, separated by commas."),
+    problems: str | None = option(None, "Problems to run, separated by commas."),
     only: str | None = option(
         None,
         "Cells to run, by their keys: split03.*,split*.stan; in addition to those in the folder.",
@@ -62,7 +62,7 @@ def study(
     record: Record = False,
     scheduler: Scheduler = None,
     workers: int | None = option(
-        None, "Cells made at once on this machine, each on one core.", min=1
+        None, "Number of cells to run at once on this machine, one core each.", min=1
     ),
     retries: int = option(1, "Number of further tries for a cell that fails.", min=0),
     json: Json = False,

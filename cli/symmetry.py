@@ -18,7 +18,7 @@ def symmetry(
         None, "Also check the symmetry at draws of this posterior.", metavar="RUN.nc"
     ),
     seed: Seed = 0,
-    seconds: float = option(8.0, "Time limit in seconds, without compiling."),
+    seconds: float = option(8.0, "Time limit in seconds, not counting compilation."),
     json: Json = False,
 ) -> None:
     """Find which components, signs and complements leave a model's log density unchanged, and what to declare."""

@@ -141,6 +141,6 @@ def infer(
     elif fields:
         made(type(method), fields)  # rejects what is no field
         raise ArgumentTypeError(
-            f"`{next(iter(fields))}` is given besides {type(method).__name__}(...); give it there."
+            f"`{next(iter(fields))}` is given as well as {type(method).__name__}(...); set it there."
         )
     return run(target, method, start=start, **how)

@@ -99,7 +99,7 @@ def target(
         if not parameters:
             raise ArgumentTypeError(
                 "`parameters` are needed with a function: map the name of each to its support, as in "
-                "{'mu': 'real', 'sigma': 'positive', 'theta': ('simplex', 3)}. A function that states a NumPyro model "
+                "{'mu': 'real', 'sigma': 'positive', 'theta': ('simplex', 3)}. A function that defines a NumPyro model "
                 "goes into onebasin.numpyro_model(model, data)."
             )
         stated = stated_by(model, {n: _site(n, given) for n, given in parameters.items()})

@@ -64,7 +64,7 @@ def numpyro_model(
     Parameters
     ----------
     model : callable
-        A function that states a NumPyro model.
+        A function that defines a NumPyro model.
     data : mapping or path, optional
         The model's arguments by name, as in ``model(**data)``, or a JSON file that holds them. They reach the model as
         they are; lists become arrays. What a site observes is kept with a posterior as observed data, the other
@@ -100,7 +100,7 @@ def numpyro_model(
     """
     if not callable(model):
         raise ArgumentTypeError(
-            f"`model` must be a function that states a NumPyro model; got {model!r}."
+            f"`model` must be a function that defines a NumPyro model; got {model!r}."
         )
     if isinstance(data, str | Path):
         given = read_json_file(check_path("data", data), error=ModelDataError)
@@ -238,7 +238,7 @@ def _function(module: ModuleType, file: ModelFile) -> Callable[..., Any]:
     there = f"it has {', '.join(models)}" if models else "it has none"
     if not file.name:
         raise StudyError(
-            f"`{file.spelt}` is a file of functions: name the one that states the model, as in "
+            f"`{file.spelt}` is a file of functions: name the one that defines the model, as in "
             f"{file.path.name}:{models[0] if models else 'model'}; {there}."
         )
     model = getattr(module, file.name, None)

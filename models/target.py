@@ -89,7 +89,7 @@ class Target(Shown):
         if self.numpyro_model is not None:
             if not callable(self.numpyro_model):
                 raise ArgumentTypeError(
-                    f"`numpyro_model` must be a function that states a NumPyro model; got {self.numpyro_model!r}."
+                    f"`numpyro_model` must be a function that defines a NumPyro model; got {self.numpyro_model!r}."
                 )
             try:
                 inspect.signature(self.numpyro_model).bind()

@@ -230,7 +230,7 @@ def decode(attributes: Attributes, name: str, kind: Any = None) -> Any:
         fault = "is not JSON" if isinstance(error, json.JSONDecodeError) else "says something else"
         raise ArgumentError(
             f"`posterior` has an attribute `{name}` that {fault}: got {str(text)[:60]!r}. Delete it, "
-            "or take the posterior as it was made."
+            "or use the posterior as originally written."
         ) from error
     return made if kind else value
 

@@ -314,7 +314,9 @@ class ChainFile:
     def check(self) -> None:
         """Reject a file that holds no draws, or not all of them."""
         if instead := _NO_DRAWS.get(self.header.entries.get("method", "")):
-            raise FormatError(self.path, f"holds {instead}, and no draws: give files of a sampler")
+            raise FormatError(
+                self.path, f"holds {instead}, and no draws: give a sampler's output files"
+            )
         if not self.columns or not self.draws:
             raise FormatError(self.path, "holds no draws: its run wrote none, or was cut short")
         due = self.header.saved("num_samples")

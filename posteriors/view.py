@@ -299,7 +299,7 @@ class View:
         except ValueError as error:
             raise ArgumentError(
                 f"attribute '{name}' of `{self.argument}` does not describe a network; got "
-                f"{str(self.attribute(name))[:60]!r}: delete the attribute, or take the posterior as it was made."
+                f"{str(self.attribute(name))[:60]!r}: delete the attribute, or use the posterior as originally written."
             ) from error
 
     @cached_property

@@ -348,7 +348,7 @@ def _make(product: _Product, build: Path, *variables: str) -> None:
         raise StanProgramError(f"{shown(path.name)} does not compile:\n{in_own_names(words, path)}")
     if not (build / product.file).is_file():
         raise StanProgramError(
-            f"{shown(path.name)} was compiled without an error, but nothing appeared; check the CmdStan "
+            f"{shown(path.name)} was compiled without an error, but no executable was produced; check the CmdStan "
             f"directory {product.home.path}."
         )
 

@@ -285,7 +285,7 @@ def _terms(view: View, var_name: str | None) -> xr.DataArray:
     terms = stored_log_likelihood(view, var_name)
     if terms is None:
         raise ArgumentError(
-            f"{why_none(view)}: give `ob.loo(posterior, model=...)` in its place, which computes it."
+            f"{why_none(view)}: pass `ob.loo(posterior, model=...)` instead, which computes it."
         )
     return terms
 

@@ -69,7 +69,7 @@ def run_tasks[T](
                 if not left:
                     return error
                 hear(key, {"again": error_in_words(error)})
-        raise AssertionError("a task has at least one try")
+        raise AssertionError("a task needs at least one try")
 
     if here:
         for key in tasks:

@@ -266,7 +266,7 @@ def hmc(
         Gaussian's period in the adapted metric, after which its position is independent of the last. NumPyro's and
         CmdStan's own default, 2 pi, is a whole period: a Gaussian is back where it began, and chains hardly move.
     max_steps : int
-        Largest number of leapfrog steps of a trajectory, which then ends early (NumPyro). Without a bound, one
+        Maximum number of leapfrog steps of a trajectory, which then ends early (NumPyro). Without a bound, one
         unlucky step size of the warmup can take hours. Stan has no bound.
     engine, seed, start, adapt_from, checkpoint, client, predictive_mb, symmetry, check_symmetry, progress : Any
         As in `infer`.

@@ -91,7 +91,7 @@ def sample_modes(
     starts : int
         Random points from which to search for optima. They are uniform within +-init_radius in the unconstrained space.
     most : int
-        Largest number of modes to sample, by log evidence. Short chains estimate it; the result says how far the others
+        Maximum number of modes to sample, by log evidence. Short chains estimate it; the result says how far the others
         lie below.
     chains : int
         Chains of each mode, and of the posterior that is made of them.

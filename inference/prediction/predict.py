@@ -326,8 +326,8 @@ def _of_pymc(
     held = {each.name: each for each in model.data_vars}
     if unknown := [name for name in new if name not in held]:
         raise ModelDataError(
-            f"`new_data` holds {', '.join(map(str, unknown))}, which is no data of the model {target.name}; its data "
-            f"(`pm.Data`) are {', '.join(held) or 'none'}."
+            f"`new_data` holds {', '.join(map(str, unknown))}, which is not among the data of the model "
+            f"{target.name}; its data (`pm.Data`) are {', '.join(held) or 'none'}."
         )
     before = {name: held[name].get_value() for name in new}
     seen = [each.name for each in model.observed_RVs]

@@ -81,7 +81,7 @@ class RecordedProgram:
                 f"its program {name} is not where the run's command names it, with the recorded text"
             )
         if (data := self._data()) is None:
-            raise InferenceError(f"the recorded data of {name} are not there")
+            raise InferenceError(f"the recorded data of {name} are missing")
         title = str(view.attribute(schema.TARGET, "")) or Path(name).stem
         target = stan_program(text, data, name=title)
         if isinstance(found := examine(target.stan_program.path, data), Refused):

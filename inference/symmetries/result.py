@@ -222,7 +222,7 @@ class FoundSymmetry(Shown):
     evaluations : int
         Points at which the log density was evaluated.
     seconds : float
-        How long it took, without compiling.
+        Duration in seconds, not counting compilation.
     fixed : mapping of str to str
         Axes that were read to stay, as words such as ``W1:0``, and why. A search may still find what reading
         does not see.

@@ -107,11 +107,11 @@ def advi(
     family : {"meanfield", "fullrank"}
         Diagonal or full covariance.
     iterations : int
-        Largest number of gradient steps.
+        Maximum number of gradient steps.
     gradient_samples : int
-        Monte Carlo draws of a gradient.
+        Monte Carlo draws per gradient.
     elbo_samples : int
-        Monte Carlo draws of an evaluation of the ELBO.
+        Monte Carlo draws per ELBO evaluation.
     evaluate_every : int
         Gradient steps between evaluations of the ELBO.
     tolerance : float

@@ -131,7 +131,7 @@ def symmetrised_vi(
         Approximations to train together, each from its own start; each is a chain of the result. Fit i depends on the
         seed and i alone, but for when training ends early, which is when all have settled.
     steps : int
-        Largest number of steps of Adam.
+        Maximum number of Adam steps.
     learning_rate : float
         Its first step size.
     schedule : {"cosine", "constant"}

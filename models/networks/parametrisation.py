@@ -31,7 +31,7 @@ class NormalPrior(Brief):
     Parameters
     ----------
     weight_scale, bias_scale : float or tuple of float
-        Standard deviations; one number for all layers, or one a layer (hidden layers first, the
+        Standard deviations; one number for all layers, or one per layer (hidden layers first, the
         last layer last). Layers whose weights have norm 1 do not use theirs.
 
     Raises
@@ -75,7 +75,7 @@ def _per_layer(
     if len(value) != num_layers:
         raise ArgumentError(
             f"`{argument}` has {len(value)} entries, but the network has {num_layers} layers "
-            "(hidden layers and the last one); give one number, or one a layer."
+            "(hidden layers and the last one); give one number, or one per layer."
         )
     return value
 

@@ -31,7 +31,7 @@ def measure(config: SkipsConfig, outcomes: Outcomes) -> Frames:
     """Measure every cell, those of one data set and condition in memory together.
 
     The frames: `cells`, one row per posterior; `layers`, one row per layer of a fit at the end; `training`, a row an
-    evaluation of a fit; `gaps`, a row for all layers and one a layer, at several moments of a fit's training.
+    evaluation of a fit; `gaps`, a row for all layers and one per layer, at several moments of a fit's training.
     """
     rows: list[Row] = []
     for name in dict.fromkeys(cell.data for cell in outcomes):

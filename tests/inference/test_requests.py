@@ -60,7 +60,7 @@ def test_every_method_has_an_engine_and_every_place_holds_its_implementation():
     ("method", "how", "said"),
     [
         ({"draws": 5}, {}, "`method` is 'dict'; give a method"),
-        (ob.Nuts(), {"draws": 5}, r"`draws` is given besides Nuts\(\.\.\.\); give it there"),
+        (ob.Nuts(), {"draws": 5}, r"`draws` is given as well as Nuts\(\.\.\.\); set it there"),
         ("mclmc", {"start": {}}, "`init` gives values, but mclmc takes none"),
         ("advi", {"checkpoint": "a"}, "`checkpoint` is 'a', but advi keeps nothing before it ends"),
         ("mclmc", {"engine": "stan"}, "`engine` is 'cmdstan', but mclmc moves by JAX"),

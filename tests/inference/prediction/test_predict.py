@@ -127,7 +127,7 @@ def test_a_stan_program_is_found_in_the_record(tmp_path):
     with pytest.raises(OnebasinError, match="with the recorded text"):
         ob.predict(path, new)
     run.attrs["data_sha256"] = "of others"
-    with pytest.raises(OnebasinError, match=r"the recorded data of .* are not there"):
+    with pytest.raises(OnebasinError, match=r"the recorded data of .* are missing"):
         ob.predict(run, new, model="recorded")
 
 
