@@ -32,20 +32,20 @@ def format_number(value: Number | None, *, digits: int = 3, decimals: int | None
     Whole numbers of an integer type are never rounded.
     """
     if isinstance(value, Integral):
-        return _grouped(f"{int(value):,d}")
+        return with_minus(f"{int(value):,d}")
     value = math.nan if value is None else float(value)
     if math.isnan(value):
         return EMPTY
     if math.isinf(value):
         return "∞" if value > 0 else "−∞"
     if decimals is not None and abs(value) < 1e6:
-        return _grouped(f"{value:,.{decimals}f}")
+        return with_minus(f"{value:,.{decimals}f}")
     if value != 0 and not 1e-4 <= abs(value) < 1e6:
         mantissa, exponent = f"{value:.{max(digits - 1, 0)}e}".split("e")
-        return _grouped(f"{mantissa}·10{str(int(exponent)).translate(_SUPERSCRIPT)}")
+        return with_minus(f"{mantissa}·10{str(int(exponent)).translate(_SUPERSCRIPT)}")
     rounded = float(f"{value:.{digits - 1}e}")
     places = max(0, digits - 1 - (math.floor(math.log10(abs(rounded))) if rounded else 0))
-    return _grouped(f"{rounded if places else value:,.{places}f}")
+    return with_minus(f"{rounded if places else value:,.{places}f}")
 
 
 def decimals_beside(value: float, limits: Iterable[float], decimals: int) -> int:
@@ -66,7 +66,8 @@ def is_number(value: object) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
-def _grouped(text: str) -> str:
+def with_minus(text: str) -> str:
+    """Write a number's hyphens as minus signs."""
     return text.replace("-", "−")
 
 

@@ -165,7 +165,6 @@ OF_A_RUN = (
 )
 
 # Root attributes of symmetrised variational inference
-MUTUAL_INFORMATION = "mutual_information"
 LOG_GROUP_ORDER = "log_group_order"
 
 # Group and root attributes of an aligned posterior; `ALIGNMENT` names the group and the rule's JSON

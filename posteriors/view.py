@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from onebasin.base.checks import check_paths
 from onebasin.base.errors import ArgumentError
@@ -228,6 +228,11 @@ class View:
                 "another copy, or delete the statistic."
             )
         return values
+
+    @property
+    def diverging(self) -> Bool[np.ndarray, "chain draw"] | None:
+        """Which transitions diverged; None where that was not recorded."""
+        return None if (values := self.stat(schema.DIVERGING)) is None else values > 0
 
     @property
     def x(self) -> np.ndarray | None:

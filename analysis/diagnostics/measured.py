@@ -14,7 +14,7 @@ from typing import ClassVar
 import pandas as pd
 
 from onebasin.base.card import NARROW, Card, Words, in_brief, page, table_lines
-from onebasin.base.table import MOST, Table, TableCell, decimals_beside, format_number
+from onebasin.base.table import MOST, Table, TableCell, decimals_beside, format_number, with_minus
 from onebasin.posteriors.draws import variable_of
 from onebasin.posteriors.view import Kinds
 
@@ -130,8 +130,8 @@ class Numbers:
         if column not in DECIMALS:
             written = _as_precise(value, value, row["mcse_sd"]) if column == "sd" else ""
             return TableCell(written or format_number(value, digits=2))
-        text = self.written(column, value)
-        text = format_number(value, decimals=rhat_decimals) if column == "rhat" else text
+        decimals = rhat_decimals if column == "rhat" else self._decimals(column, value)
+        text = format_number(value, decimals=decimals)
         outcome = self.outcome(column, value, entry)
         marked = not math.isnan(value) and outcome != "passed"
         return TableCell(text, FLAGS[outcome] if marked else "")
@@ -155,8 +155,7 @@ def _as_precise(value: float, sd: float, error: float) -> str:
         decimals = max(decimals, -math.floor(math.log10(error)))
     size = max(abs(value), sd)
     if 1e-4 <= size < 1e15:
-        text = f"{value:,.{min(max(decimals, 0), MOST)}f}"
-        return text.replace(",", "\u202f").replace("-", "−")
+        return with_minus(f"{value:,.{min(max(decimals, 0), MOST)}f}")
     digits = 1 + math.floor(math.log10(abs(value))) + decimals if value else 1
     return format_number(value, digits=max(digits, 1))
 

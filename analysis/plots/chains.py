@@ -21,10 +21,11 @@ from onebasin.posteriors.rhat_ess import bulk_ess, mean_ranks, rhat
 from onebasin.posteriors.view import Posterior
 
 from ..diagnostics.result import Diagnosis
-from .marginals import chain_names, draw_curves
+from .marginals import chain_names, draw_ecdfs, ecdf_less_uniform
 from .posteriors import Quantity, take
 from .style import (
     INK,
+    LONGEST,
     MUTED,
     Picture,
     add_chain_legend,
@@ -34,7 +35,6 @@ from .style import (
     style_axes,
 )
 
-LONGEST = 22  # characters of a name next to its trace
 POINTS_SHOWN = 400  # of a trace, whose panel is about 400 pixels wide
 
 
@@ -79,11 +79,11 @@ def plot_traces(
     >>> figure = ob.plot.traces(posterior, rows=2)
     """
     drawn = take(posterior, var_names, rows, align=align, diagnosis=diagnosis, worst=True)
-    lp, diverging = (drawn.view.stat(name) for name in (schema.LP, schema.DIVERGING))
+    lp = drawn.view.stat(schema.LP)
     quantities = dict(drawn.values)
     if var_names is None and lp is not None and np.isfinite(lp).all():
         quantities = dict(list({schema.LP: lp, **quantities}.items())[:rows])
-    figure = draw_traces(quantities, None if diverging is None else diverging > 0)
+    figure = draw_traces(quantities, drawn.view.diverging)
     return figure.on_paper(drawn.alt(traces_in_words(quantities)), drawn.labelling)
 
 
@@ -133,16 +133,10 @@ def plot_ranks(
     panels, x = {}, np.linspace(0, 1, 101)
     for (name, values), found in zip(quantities.items(), rhats, strict=True):
         ranks = mean_ranks(values.ravel()).reshape(values.shape) / values.size
-        panels[f"{name}, R-hat {format_number(found, decimals=3)}"] = [
-            (x, np.searchsorted(np.sort(chain), x, side="right") / chain.size - x)
-            for chain in ranks
-        ]
+        title = f"{name}, R-hat {format_number(found, decimals=3)}"
+        panels[title] = [(x, ecdf_less_uniform(chain, x)) for chain in ranks]
     names = chain_names(quantities)
-    figure = draw_curves(
-        panels, names, columns=2, x_label="rank", y_label="ECDF − uniform", limit=0.0
-    )
-    for axes, width in zip(figure.axes, rank_bands(quantities), strict=False):
-        axes.axhspan(-width, width, color=MUTED, alpha=0.2, linewidth=0)
+    figure = draw_ecdfs(panels, names, rank_bands(quantities), x_label="rank")
     told = ranks_in_words(quantities, dict(zip(quantities, rhats, strict=True)))
     return figure.on_paper(drawn.alt(told), drawn.labelling)
 
@@ -153,11 +147,11 @@ def rank_bands(quantities: Mapping[str, Quantity], level: float = 0.95) -> list[
     A chain's ECDF of n independent draws differs from that of all m chains with the variance (1 - 1/m) / n of a
     Brownian bridge, whose supremum exceeds c with a probability of about 2 exp(-2 c^2 n) (Kolmogorov).
     """
-    chains = len(next(iter(quantities.values())))
-    found = bulk_ess(np.stack(list(quantities.values())))
-    each = (1 - level) / (chains * len(quantities))
+    values = np.stack(list(quantities.values()))
+    chains, draws = values.shape[1:]
+    each = (1 - level) / (chains * len(values))
     with np.errstate(invalid="ignore", divide="ignore"):
-        independent = np.minimum(found / chains, next(iter(quantities.values())).shape[1])
+        independent = np.minimum(bulk_ess(values) / chains, draws)
         widths = np.sqrt(-np.log(each / 2) / 2 * (1 - 1 / chains) / independent)
     return np.nan_to_num(widths, nan=np.inf).tolist()
 
@@ -203,7 +197,6 @@ def draw_traces(
                 markersize=7,
                 transform=trace.get_xaxis_transform(),
                 clip_on=False,
-                label="divergent" if last else None,
             )
         trace.set_xlim(1, max(draws.shape[1], 2))
         trace.locator_params(axis="y", nbins=4)

@@ -18,17 +18,17 @@ from onebasin.posteriors.view import Posterior, as_view
 from ..diagnostics.result import Diagnosis
 from ..diagnostics.verdict import Limits
 from ..summaries.sampler import energy_bfmi
-from .marginals import chain_names, density, draw_curves
+from .marginals import Curve, chain_names, density, draw_curves
 from .posteriors import Quantity, check_diagnosis, take
 from .style import (
     ACCENT,
     CHAIN_COLOURS,
-    INK,
+    DASHED,
+    LONGEST,
     POINTS_TO_RASTERISE,
-    TEXT_SIZE,
     Picture,
-    literal,
     log_scale,
+    name_point,
     new_figure,
     shortened,
     style_axes,
@@ -111,14 +111,14 @@ def plot_ess(
     limit = (drawn.diagnosis.limits if drawn.diagnosis else Limits()).least_ess(
         drawn.view.num_chains
     )
-    found = diagnostics(np.stack(list(drawn.values.values())))
+    growth = ess_growth(drawn.values)
     told = " ".join(
-        f"{name}: bulk ESS {format_number(float(bulk), decimals=0)}, tail ESS "
-        f"{format_number(float(tail), decimals=0)}."
-        for name, bulk, tail in zip(drawn.values, found.ess_bulk, found.ess_tail, strict=True)
+        f"{name}: bulk ESS {format_number(float(bulk[-1]), decimals=0)}, tail ESS "
+        f"{format_number(float(tail[-1]), decimals=0)}."
+        for name, ((_, bulk), (_, tail)) in growth.items()
     )
     told = f"The limit is {format_number(limit, decimals=0)}. {told}"
-    return draw_growth(drawn.values, limit).on_paper(drawn.alt(told), drawn.labelling)
+    return draw_growth(growth, limit).on_paper(drawn.alt(told), drawn.labelling)
 
 
 @checks_arguments
@@ -158,8 +158,8 @@ def plot_rhat(posterior: Posterior, *, diagnosis: Diagnosis | None = None) -> Pi
         raise ArgumentError(f"`{view.argument}` has no parameter with R-hat: run more chains.")
     labelling = "aligned" if diagnosis.is_shown_aligned else ""
     limits = diagnosis.limits.rhat, diagnosis.min_ess
-    bad = (table["rhat"] > limits[0]) | (table["ess_bulk"] < limits[1])
     worst = table.sort_values(["rhat", "ess_bulk"], ascending=[False, True])
+    bad = (worst["rhat"] > limits[0]) | (worst["ess_bulk"] < limits[1])
     told = (
         f"{len(table)} parameters, {int(bad.sum())} beyond R-hat {limits[0]:g} or ESS {limits[1]:g}. Worst: "
         + "; ".join(
@@ -168,21 +168,18 @@ def plot_rhat(posterior: Posterior, *, diagnosis: Diagnosis | None = None) -> Pi
         )
         + "."
     )
-    return draw_rhat(table, limits).on_paper(told, labelling)
+    return draw_rhat(worst, bad, limits).on_paper(told, labelling)
 
 
-LONGEST = 22
-"""Characters of a name."""
 NAMED = 6
 """Parameters that are named in the picture of R-hat and ESS."""
 
 
-def draw_rhat(table: pd.DataFrame, limits: tuple[float, float]) -> Picture:
-    """Draw the columns `rhat` and `ess_bulk` against each other; name the worst of those beyond the limits."""
+def draw_rhat(worst: pd.DataFrame, bad: pd.Series, limits: tuple[float, float]) -> Picture:
+    """Draw the columns `rhat` and `ess_bulk`, the worst first, against each other; name the first that are `bad`."""
     figure = new_figure(6.4, 3.6)
     axes = style_axes(figure.subplots(), x_label="bulk ESS", y_label="R-hat")
-    bad = (table["rhat"] > limits[0]) | (table["ess_bulk"] < limits[1])
-    for rows, colour in ((table[~bad], ACCENT), (table[bad], CHAIN_COLOURS[5])):
+    for rows, colour in ((worst[~bad], ACCENT), (worst[bad], CHAIN_COLOURS[5])):
         axes.plot(
             rows["ess_bulk"],
             rows["rhat"],
@@ -190,22 +187,14 @@ def draw_rhat(table: pd.DataFrame, limits: tuple[float, float]) -> Picture:
             color=colour,
             markersize=5,
             alpha=0.7,
-            rasterized=len(table) > POINTS_TO_RASTERISE,
+            rasterized=len(worst) > POINTS_TO_RASTERISE,
         )
-    for line in (axes.axhline(limits[0]), axes.axvline(limits[1])):
-        line.set(color=INK, linewidth=0.8, linestyle=(0, (4, 3)))
+    axes.axhline(limits[0], **DASHED)
+    axes.axvline(limits[1], **DASHED)
     log_scale(axes, "x")
     axes.margins(x=0.12, y=0.12)
-    worst = table[bad].sort_values(["rhat", "ess_bulk"], ascending=[False, True]).head(NAMED)
-    for name, r, ess in worst.itertuples():
-        axes.annotate(
-            literal(shortened(str(name), LONGEST)),
-            (ess, r),
-            xytext=(5, 3),
-            textcoords="offset points",
-            fontsize=TEXT_SIZE - 1,
-            color=INK,
-        )
+    for name, r, ess in worst[bad].head(NAMED).itertuples():
+        name_point(axes, shortened(str(name), LONGEST), ess, r)
     return figure
 
 
@@ -301,8 +290,10 @@ def autocorrelation_in_words(quantities: Mapping[str, Quantity], *, most: int) -
     return " ".join(told)
 
 
-def draw_growth(quantities: Mapping[str, Quantity], limit: float, *, points: int = 12) -> Picture:
-    """Draw one panel per quantity, with bulk and tail ESS of the first draws, more of them further right."""
+def ess_growth(
+    quantities: Mapping[str, Quantity], *, points: int = 12
+) -> dict[str, tuple[Curve, Curve]]:
+    """Compute bulk and tail ESS of the first draws of each quantity, up to all of them."""
     panels = {}
     for name, values in quantities.items():
         ends = np.unique(np.linspace(4, values.shape[1], points).astype(int))
@@ -312,5 +303,10 @@ def draw_growth(quantities: Mapping[str, Quantity], limit: float, *, points: int
             bulk.append(found.ess_bulk[0])
             tail.append(found.ess_tail[0])
         places = ends * len(values)
-        panels[name] = [(places, np.array(bulk)), (places, np.array(tail))]
-    return draw_curves(panels, ("bulk", "tail"), x_label="draws", y_label="ESS", limit=limit)
+        panels[name] = (places, np.array(bulk)), (places, np.array(tail))
+    return panels
+
+
+def draw_growth(growth: Mapping[str, tuple[Curve, Curve]], limit: float) -> Picture:
+    """Draw one panel per quantity, with its bulk and tail ESS by the number of draws."""
+    return draw_curves(growth, ("bulk", "tail"), x_label="draws", y_label="ESS", limit=limit)

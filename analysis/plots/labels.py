@@ -37,6 +37,7 @@ from ..summaries.judged_draws import rhat_of_entries
 from .chains import envelope, traces_in_words
 from .style import (
     INK,
+    LONGEST,
     MUTED,
     TEXT_SIZE,
     Picture,
@@ -54,8 +55,6 @@ COMPONENTS, ENTRIES = 8, 3
 """Lines in a row at most: of components, and of entries that change as a whole, which lie closer together."""
 POINTS = 1200
 """Points of one line's traces in all panels of a row, at most."""
-LONGEST = 22
-"""Characters of a label."""
 NUMBERED = 12
 """Chains that are numbered on the axis."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import xarray as xr
@@ -19,8 +19,10 @@ from ..diagnostics.result import Diagnosis
 from .posteriors import Drawn, Posteriors, Quantity, take_several
 from .style import (
     ACCENT,
+    DASHED,
     GRID,
     INK,
+    MUTED,
     Picture,
     add_legend,
     chain_colour,
@@ -36,7 +38,7 @@ Curve = tuple[np.ndarray, np.ndarray]
 WIDTH = 7.6
 TINY = 1e-290
 """Range of numbers below which densities have no unit."""
-LONGEST, LONGEST_IN_FOREST = 26, 44
+LONGEST_OVER, LONGEST_IN_FOREST = 26, 44
 """Characters of a name over a panel, and in a row."""
 
 
@@ -80,7 +82,7 @@ def draw_curves(
     """
     columns = min(len(panels), columns)
     figure, grid = new_panels(
-        [shortened(name, LONGEST) for name in panels],
+        [shortened(name, LONGEST_OVER) for name in panels],
         columns=columns,
         panel_size=(WIDTH / columns, height),
         margin=(0.0, 0.3),
@@ -92,7 +94,7 @@ def draw_curves(
         for number, (x, y) in enumerate(curves):
             axes.plot(x, y, color=chain_colour(number), linewidth=1.2)
         if limit is not None:
-            axes.axhline(limit, color=INK, linewidth=0.8, linestyle=(0, (4, 3)))
+            axes.axhline(limit, **DASHED)
         axes.locator_params(axis="y", nbins=4)
         axes.locator_params(axis="x", nbins=3 if columns > 2 else 5)
         if not y_label:
@@ -103,6 +105,34 @@ def draw_curves(
     handles = [Line2D([], [], color=chain_colour(number)) for number in range(len(names))]
     if len(names) > 1:
         add_legend(figure, handles, names, columns=8)
+    return figure
+
+
+def ecdf_less_uniform(values: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """Return the ECDF of numbers from 0 to 1 at `x`, less that of uniform ones."""
+    return np.searchsorted(np.sort(values), x, side="right") / values.size - x
+
+
+def draw_ecdfs(
+    panels: Mapping[str, Sequence[Curve]],
+    names: Sequence[str],
+    bands: Iterable[float],
+    *,
+    x_label: str,
+    height: float = 1.9,
+) -> Picture:
+    """Draw differences of ECDFs, two panels a row, each over a grey band of this half width."""
+    figure = draw_curves(
+        panels,
+        names,
+        columns=2,
+        height=height,
+        x_label=x_label,
+        y_label="ECDF − uniform",
+        limit=0.0,
+    )
+    for axes, width in zip(figure.axes, bands, strict=False):
+        axes.axhspan(-width, width, color=MUTED, alpha=0.2, linewidth=0)
     return figure
 
 

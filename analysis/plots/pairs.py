@@ -19,7 +19,6 @@ from onebasin.base.checks import checks_arguments
 from onebasin.base.errors import ArgumentError
 from onebasin.base.table import format_number
 from onebasin.base.text import dotted
-from onebasin.posteriors import schema
 from onebasin.posteriors.draws import variable_of
 from onebasin.posteriors.rhat_ess import mean_ranks
 from onebasin.posteriors.view import View
@@ -32,6 +31,7 @@ from .style import (
     CHAIN_COLOURS,
     GRID,
     INK,
+    LONGEST,
     POINTS_TO_RASTERISE,
     TEXT_SIZE,
     Picture,
@@ -95,27 +95,23 @@ def plot_pair(
         )
     (view,) = views.values()
     if entries:
-        drawn = _scalars(view, entries, align=align, diagnosis=diagnosis)
+        names = [_entry(view, name) for name in entries]
+        drawn = _scalars(view, names, align=align, diagnosis=diagnosis)
     else:
         drawn = take(view, None, MATRIX, align=align, diagnosis=diagnosis, worst=True)
-    values = drawn.values
-    diverging = view.stat(schema.DIVERGING)
-    diverging = None if diverging is None else diverging > 0
-    told = pairs_in_words(values, diverging)
-    return draw_pair_grid(values, diverging).on_paper(drawn.alt(told), drawn.labelling)
+    told = pairs_in_words(drawn.values, view.diverging)
+    figure = draw_pair_grid(drawn.values, view.diverging)
+    return figure.on_paper(drawn.alt(told), drawn.labelling)
 
 
-LONGEST = 22
-"""Characters of a name."""
 COLOURED = len(CHAIN_COLOURS)
 """Modes that have a colour of their own; lighter ones are grey."""
 MATRIX = 4
 """Parameters of a matrix where none are chosen."""
 
 
-def _scalars(view: View, entries: Sequence[str], **options: Any) -> Drawn:
+def _scalars(view: View, names: Sequence[str], **options: Any) -> Drawn:
     """Take the draws of chosen scalar parameters, in this order."""
-    names = [_entry(view, name) for name in entries]
     variables = list(dict.fromkeys(variable_of(name, view.variables) for name in names))
     return take(view, variables, len(names), entries=names, **options)
 
@@ -130,19 +126,19 @@ def _two(
     diagnosis: Diagnosis | None,
 ) -> Picture:
     """Draw two parameters against each other, one panel per posterior."""
-    pairs, told, labelling = {}, [], ""
+    pairs, told, taken = {}, [], []
     for name, view in views.items():
-        drawn = _scalars(view, (first, second), align=align, diagnosis=diagnosis)
-        labelling = labelling or drawn.labelling
-        diverging = view.stat(schema.DIVERGING)
-        diverging = None if diverging is None else diverging > 0
-        one, other = (drawn.values[_entry(view, entry)] for entry in (first, second))
-        pairs[name] = Pair(one, other, diverging)
-        words = f"{intervals({first: one, second: other})} {pairs_in_words({first: one, second: other}, diverging)}"
+        names = [_entry(view, entry) for entry in (first, second)]
+        drawn = _scalars(view, names, align=align, diagnosis=diagnosis)
+        taken.append(drawn)
+        one, other = (drawn.values[entry] for entry in names)
+        pairs[name] = Pair(one, other, view.diverging)
+        both = {first: one, second: other}
+        words = f"{intervals(both)} {pairs_in_words(both, view.diverging)}"
         told.append(f"{name}: {words}" if len(views) > 1 else words)
     figure = draw_pairs(titled(pairs), x_label=first, y_label=second, share_axes=share_axes)
-    words = f"{labelling.capitalize()}. " * bool(labelling) + " ".join(told)
-    return figure.on_paper(words, labelling)
+    head = next((drawn for drawn in taken if drawn.labelling), taken[0])
+    return figure.on_paper(head.alt(" ".join(told)), head.labelling)
 
 
 def _entry(view: View, entry: str) -> str:

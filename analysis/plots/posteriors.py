@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,6 @@ from jaxtyping import Float
 from onebasin.base.checks import check_class, check_count
 from onebasin.base.errors import ArgumentError, OnebasinError
 from onebasin.base.table import format_number
-from onebasin.posteriors import schema
 from onebasin.posteriors.draws import Draws
 from onebasin.posteriors.view import Posterior, View, as_view
 
@@ -106,13 +104,14 @@ class Subject:
         view = as_view(aligned.alignment.posterior)
         return view.draws(aligned.aligned.variables, finite=False)
 
+    def shown(self, names: Iterable[str], raw: Draws) -> dict[str, Quantity]:
+        """Draws of some parameters, as they are shown; `raw` has those that are shown as sampled."""
+        aligned = self.aligned_draws if self.diagnosis.is_shown_aligned else None
+        return {n: (aligned if aligned and n in self.moved else raw).of(n) for n in names}
+
     def several(self, names: Iterable[str]) -> dict[str, Quantity]:
         """Draws of some parameters, as they are shown; without those that never vary or have no finite squares."""
-        aligned = self.aligned_draws if self.diagnosis.is_shown_aligned else None
-        values = {
-            name: (aligned if aligned and name in self.moved else self.raw_draws).of(name)
-            for name in names
-        }
+        values = self.shown(names, self.raw_draws)
         return {n: v for n, v in values.items() if np.abs(v).max() < _LARGE and np.ptp(v) > 0}
 
     @cached_property
@@ -130,12 +129,6 @@ class Subject:
         """A statistic of the draws that is finite throughout; None where there is none."""
         values = self.view.stat(name)
         return values if values is not None and np.isfinite(values).all() else None
-
-    @property
-    def diverging(self) -> np.ndarray | None:
-        """Which draws diverged; None where that was not recorded."""
-        values = self.view.stat(schema.DIVERGING)
-        return None if values is None else values > 0
 
 
 def listed(names: Sequence[str], *, most: int = 6) -> str:
@@ -185,7 +178,8 @@ def take(
     """
     check_count("rows", rows)
     view = as_view(posterior)
-    subject = _diagnosed(view, align, diagnosis)
+    check_diagnosis(diagnosis)
+    subject = _diagnosed(view, align, diagnosis) if align or worst else None
     parameters = [name for name in view.variables if view.kinds.of.get(name) == "parameter"]
     draws = view.draws(parameters or None if var_names is None else var_names)
     names = list(draws.names)
@@ -193,13 +187,12 @@ def take(
         order = {name: place for place, name in enumerate(subject.worst)}
         names.sort(key=lambda name: order.get(name, len(order)))
     names = list(dict.fromkeys(entries)) or names[:rows]
-    is_aligned = align and subject is not None and subject.diagnosis.is_shown_aligned
-    aligned = subject.aligned_draws if subject and is_aligned else None
-    moved = subject.moved if subject else frozenset()
-    values = {name: (aligned if aligned and name in moved else draws).of(name) for name in names}
+    known = subject.diagnosis if subject else None
+    if not align:
+        return Drawn(view, {name: draws.of(name) for name in names}, AS_SAMPLED, known)
     if subject is None:
-        return Drawn(view, values, "" if align else AS_SAMPLED, None)
-    return Drawn(view, values, _labelling(subject, names, align), subject.diagnosis)
+        return Drawn(view, {name: draws.of(name) for name in names}, "", None)
+    return Drawn(view, subject.shown(names, draws), _labelling(subject, names), known)
 
 
 def take_several(
@@ -237,26 +230,23 @@ def take_several(
 
 def check_diagnosis(diagnosis: Any) -> None:
     """Reject what is neither a diagnosis nor None."""
-    kind = Diagnosis | NoneType
-    check_class("diagnosis", diagnosis, kind, remedy="give what `ob.diagnose` returned")
+    remedy = "give what `ob.diagnose` returned"
+    check_class("diagnosis", diagnosis, Diagnosis | None, remedy=remedy)
 
 
 def _diagnosed(view: View, align: bool, diagnosis: Diagnosis | None) -> Subject | None:
     """Return the posterior with its diagnosis; None where it cannot be diagnosed."""
     from ..diagnostics.diagnose import diagnose  # here: it loads JAX
 
-    check_diagnosis(diagnosis)
     try:
         return Subject(ALONE, view, diagnosis or diagnose(view, align=align))
     except OnebasinError:
         return None
 
 
-def _labelling(subject: Subject, names: Iterable[str], align: bool) -> str:
+def _labelling(subject: Subject, names: Iterable[str]) -> str:
     """Say in which labelling draws of these names are shown."""
     diagnosis, moved = subject.diagnosis, not subject.moved.isdisjoint(names)
-    if not align:
-        return AS_SAMPLED
     if diagnosis.is_shown_aligned:
         return "aligned" if moved else ""
     switched = diagnosis.aligned is not None and bool(diagnosis.aligned.alignment.relabelled.any())

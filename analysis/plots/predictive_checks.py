@@ -13,7 +13,6 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float
 from matplotlib.axes import Axes
-from scipy.stats import kstwo
 
 from onebasin.base.checks import checks_arguments
 from onebasin.base.errors import ArgumentError
@@ -22,8 +21,8 @@ from onebasin.posteriors import schema
 from onebasin.posteriors.draws import choose_variables
 from onebasin.posteriors.view import Posterior, View, as_view
 
-from .marginals import density, draw_curves
-from .style import ACCENT, INK, MUTED, Picture, add_legend, new_panels
+from .marginals import density, draw_ecdfs, ecdf_less_uniform
+from .style import ACCENT, INK, Picture, add_legend, new_panels
 
 FEW = 30
 """Observations below which a density says little."""
@@ -98,12 +97,13 @@ def draw_checks(checks: Mapping[str, PredictedAndObserved]) -> Picture:
 def _draw_shares(axes: Axes, check: PredictedAndObserved) -> None:
     """Draw how often predicted data sets have each share of ones, and the share that was observed."""
     shares, size = check.predicted.mean(axis=1), check.observed.size
-    low, high = min(shares.min(), check.observed.mean()), max(shares.max(), check.observed.mean())
+    observed = float(check.observed.mean())
+    low, high = min(shares.min(), observed), max(shares.max(), observed)
     step = max(1, round((high - low) * size / 30)) / size
     edges = np.arange(low - step / 2, high + step, step).tolist()
     weights = np.full(shares.size, 1 / shares.size)
     axes.hist(shares, edges, weights=weights, color=ACCENT, alpha=0.5, label="predicted data sets")
-    axes.axvline(float(check.observed.mean()), color=INK, linewidth=1.6, label="observed")
+    axes.axvline(observed, color=INK, linewidth=1.6, label="observed")
     axes.set_xlabel(f"share of ones in {check.name}")
     axes.set_ylabel("share of data sets")
 
@@ -183,39 +183,22 @@ def plot_loo_pit(posterior: Posterior, *, var_names: str | Sequence[str] | None 
     --------
     >>> figure = ob.plot.loo_pit(posterior)
     """
+    from scipy.stats import kstwo  # here: it takes long to import, and a report needs none of it
+
     view = as_view(posterior)
     found = loo_pits(view, [var_names] if isinstance(var_names, str) else var_names)
-    panels, told = {}, []
+    panels, bands, told, x = {}, [], [], np.linspace(0, 1, 201)
     for name, pits in found.items():
-        x = np.linspace(0, 1, 201)
-        ecdf = np.searchsorted(np.sort(pits), x, side="right") / pits.size
-        panels[name] = [(x, ecdf - x)]
-        width = _pit_band(pits.size)
-        inside = "within" if np.abs(ecdf - x).max() <= width else "outside"
-        told.append(
-            f"{name}: {pits.size} observations, mean {format_number(float(pits.mean()), decimals=2)} where 0.5 is "
-            f"calibrated; the curve goes {inside} the 95 % band."
-            if inside == "outside"
-            else f"{name}: {pits.size} observations, the curve stays within the 95 % band."
-        )
-    columns = min(2, len(panels))
-    figure = draw_curves(
-        panels,
-        (),
-        columns=max(2, columns),
-        height=2.2,
-        x_label="share of predictions below",
-        y_label="ECDF − uniform",
-        limit=0.0,
-    )
-    for axes, pits in zip(figure.axes, found.values(), strict=False):
-        axes.axhspan(-_pit_band(pits.size), _pit_band(pits.size), color=MUTED, alpha=0.2, lw=0)
-    return figure.on_paper(" ".join(told))
-
-
-def _pit_band(count: int) -> float:
-    """Half the width of the band in which the ECDF of that many uniform numbers stays with probability 0.95."""
-    return float(kstwo.ppf(0.95, count))
+        difference, width = ecdf_less_uniform(pits, x), float(kstwo.ppf(0.95, pits.size))
+        panels[name] = [(x, difference)]
+        bands.append(width)
+        said = "the curve stays within the 95 % band"
+        if np.abs(difference).max() > width:
+            mean = format_number(float(pits.mean()), decimals=2)
+            said = f"mean {mean} where 0.5 is calibrated; the curve goes outside the 95 % band"
+        told.append(f"{name}: {pits.size} observations, {said}.")
+    label = "share of predictions below"
+    return draw_ecdfs(panels, (), bands, x_label=label, height=2.2).on_paper(" ".join(told))
 
 
 def loo_pits(

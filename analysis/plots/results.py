@@ -30,11 +30,14 @@ from onebasin.posteriors.view import Posterior, as_view
 from ..alignment.barriers import Barriers, barriers
 from ..compare.comparison import BASELINE, Comparison
 from ..summaries.variational import Elbo, elbo
+from .marginals import ecdf_less_uniform
 from .posteriors import Posteriors, named
 from .style import (
     ACCENT,
     CHAIN_COLOURS,
+    DASHED,
     INK,
+    LONGEST,
     MUTED,
     PAPER,
     POINTS_TO_RASTERISE,
@@ -43,14 +46,11 @@ from .style import (
     add_legend,
     chain_colour,
     literal,
+    name_point,
     new_figure,
     shortened,
     style_axes,
 )
-
-LONGEST = 22
-"""Characters of a posterior's name."""
-
 
 MEASURES = {
     "total_variation": "total variation of predictions",
@@ -329,12 +329,11 @@ def plot_calibration(calibration: Any, *, quantities: Sequence[str] | None = Non
     low, high = (np.concatenate([ends, s - band.points, ends]) for s in (band.lower, band.upper))
     for place, (name, axes) in enumerate(zip(chosen, grid.ravel(), strict=False)):
         shares = calibration.shares(name)
-        ecdf = np.searchsorted(np.sort(shares), band.points, side="right") / len(shares)
         outside = by_name[name].outside
         style_axes(axes)
         axes.fill_between(x, low, high, color=MUTED, alpha=0.25, linewidth=0, step="mid")
         axes.axhline(0, color=MUTED, linewidth=0.8)
-        difference = np.concatenate([ends, ecdf - band.points, ends])
+        difference = np.concatenate([ends, ecdf_less_uniform(shares, band.points), ends])
         axes.step(x, difference, where="mid", color=ACCENT, linewidth=2.0 if outside else 1.2)
         axes.set_title(literal(f"{name}: outside" if outside else name), fontsize=9, loc="left")
         axes.set_xlim(0, 1)
@@ -504,19 +503,12 @@ def draw_khat(khat: Float[np.ndarray, " obs"], limit: float, names: Sequence[str
     for chosen, colour in ((khat <= limit, ACCENT), (khat > limit, CHAIN_COLOURS[5])):
         shown = np.isfinite(khat) & chosen
         axes.plot(places[shown], khat[shown], ".", color=colour, markersize=4, rasterized=many)
-    axes.axhline(limit, color=INK, linewidth=0.8, linestyle=(0, (4, 3)))
+    axes.axhline(limit, **DASHED)
     axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
     axes.set_ylim(top=max(axes.get_ylim()[1], 1.1 * max(limit, KHAT_SHOWN)))
     above = np.flatnonzero(np.isfinite(khat) & (khat > limit))
     for place in above[np.argsort(-khat[above])][: NAMED * bool(names)]:
-        axes.annotate(
-            literal(names[place]),
-            (place, khat[place]),
-            xytext=(4, 2),
-            textcoords="offset points",
-            fontsize=TEXT_SIZE - 1,
-            color=INK,
-        )
+        name_point(axes, names[place], place, khat[place])
     return figure
 
 

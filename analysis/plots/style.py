@@ -36,6 +36,9 @@ ACCENT = "#0072b2"
 CHAIN_COLOURS = ACCENT, "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8c7ae6", "#7a8b00"
 TEXT_SIZE = 9.0
 TITLE_SIZE = 10.0
+LONGEST = 22  # Characters of a name next to an axis or a point.
+DASHED: dict[str, Any] = {"color": INK, "linewidth": 0.8, "linestyle": (0, (4, 3))}
+"""The look of a limit."""
 POINTS_TO_RASTERISE = 1500  # above this, markers are drawn as an image inside the SVG
 RASTER_DPI = 170
 _CHARACTERS_PER_INCH = 10.0  # of a bold title
@@ -242,6 +245,18 @@ def log_scale(axes: Axes, which: str) -> None:
     axis.set_major_locator(LogLocator(subs=(1.0,) if few else (1.0, 2.0, 5.0), numticks=5))
     axis.set_major_formatter(FuncFormatter(lambda value, _: format_number(value, digits=1)))
     axis.set_minor_formatter(NullFormatter())
+
+
+def name_point(axes: Axes, name: str, x: float, y: float) -> None:
+    """Write a short name next to a point."""
+    axes.annotate(
+        literal(name),
+        (x, y),
+        xytext=(5, 3),
+        textcoords="offset points",
+        fontsize=TEXT_SIZE - 1,
+        color=INK,
+    )
 
 
 def new_panels(

@@ -28,12 +28,6 @@ PARAMETRISATIONS: Mapping[str, Parametrisation] = MappingProxyType(
 TEACHER_UNITS = 2  # Hidden units of the network that is fitted to the teacher's data.
 PAPERS = ("free", "givens", "ordered", "givens+ordered")
 """The paper's constraints, alone and together."""
-DEFINITION = (
-    "Parametrisation",
-    "`free`: weights and biases as they are. `givens`: every hidden unit's incoming weights have norm 1, as an "
-    "angle. `ordered`: the hidden biases increase. `givens_seamless` and `unit_vector`: norm 1 in charts without "
-    "the seam of the angle at ±π.",
-)
 
 
 @cache

@@ -21,6 +21,7 @@ from ...plots.convergence import (
     draw_energy,
     draw_growth,
     energy_in_words,
+    ess_growth,
 )
 from ...plots.pairs import draw_pair_grid, is_wide, pairs_in_words
 from ...plots.posteriors import Quantity, Subject, listed
@@ -88,7 +89,7 @@ def _which(subject: Subject, quantities: Mapping[str, Quantity]) -> str:
 
 def _traced(subject: Subject, quantities: Mapping[str, Quantity]) -> FigureItem:
     rhats = {name: float(subject.diagnosis.shown["rhat"].get(name, np.nan)) for name in quantities}
-    diverging = subject.diverging
+    diverging = subject.view.diverging
     marked = diverging is not None and diverging[:MOST_CHAINS].any()
     marks = " Marks under a trace are divergent transitions." if marked else ""
     return FigureItem(
@@ -101,7 +102,7 @@ def _traced(subject: Subject, quantities: Mapping[str, Quantity]) -> FigureItem:
 
 def _growth(subject: Subject, quantities: dict[str, Quantity]) -> FigureItem:
     limit, shown = subject.diagnosis.min_ess, subject.diagnosis.shown
-    figure = draw_growth(quantities, limit)
+    figure = draw_growth(ess_growth(quantities), limit)
     told = []
     for name, values in quantities.items():
         of = f"of {format_number(values.size)} draws"
@@ -167,7 +168,7 @@ def tree_depths(name: str, depths: Quantity, limit: float) -> FigureItem:
 
 def _pairs(subject: Subject) -> FigureItem | None:
     # Entries that go most clearly with divergences, else the worst; one of a variable before a second one.
-    diverging = subject.diverging
+    diverging = subject.view.diverging
     candidates = list(subject.worst[:40])
     scalars = [name for name in subject.worst if variable_of(name) == name][:12]
     candidates = list(dict.fromkeys([*candidates, *scalars]))

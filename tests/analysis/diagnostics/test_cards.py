@@ -66,7 +66,7 @@ def test_a_summary_prints_the_digits_that_the_sd_needs_in_80_columns_and_holds_a
     tree = make_mcmc({"fine": 1234.5678 + 1e-6 * z[0], "large": 1.7e9 + 10 * z[1], "mu": z[2]})
     table = summary(tree)
     assert table.loc["large", "mean"] == diagnose(tree).parameters.loc["large", "mean"]
-    lines = repr(table).replace("\u202f", "").splitlines()
+    lines = repr(table).replace(",", "").splitlines()
     assert max(map(len, lines)) <= 80
     assert " sd " in lines[1] and "R-hat" in lines[1]
     assert "1234.56780" in lines[2] and "1700000016" in lines[3]
