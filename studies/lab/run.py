@@ -347,7 +347,7 @@ def read_results(path: Path, study: str) -> tuple[dict[str, Any], dict[str, Any]
         raise StudyError(f"`--show` reads {file}, whose checksum is wrong: restore the file.")
     if made["study"] != study:
         raise StudyError(
-            f"`--out` is {path}, which belongs to the study {made['study']}: name one of {study}."
+            f"`--out` is {path}, which holds a run of the study {made['study']}: name one of {study}."
         )
     tables = made.pop("frames").items()
     return made, {n: pd.DataFrame(t["rows"], None, t["columns"], object) for n, t in tables}

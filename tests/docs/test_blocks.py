@@ -37,6 +37,7 @@ def read(capfd: pytest.CaptureFixture[str]) -> Callable[[], str]:
 
 @pytest.mark.stan
 @pytest.mark.full
+@pytest.mark.finds_symmetry
 @pytest.mark.usefixtures("unchecked")  # as a reader has the commands
 @pytest.mark.parametrize(
     "path", PAGES, ids=lambda path: str(path.relative_to(ROOT).with_suffix(""))
