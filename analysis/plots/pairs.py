@@ -71,7 +71,7 @@ def plot_pair(
     Returns
     -------
     matplotlib.figure.Figure
-        A panel a posterior, or a matrix with densities on its diagonal. Crosses mark divergent transitions. The matrix
+        One panel per posterior, or a matrix with densities on its diagonal. Crosses mark divergences. The matrix
         has logarithmic axes for positive parameters that span a factor of 20 or more.
 
     Raises
