@@ -1,37 +1,25 @@
-"""The course of chains and fits: traces, ranks, autocorrelation, effective sample sizes; the sampler; ELBO and loss."""
+"""The course of chains and fits: traces and ranks; pairs with divergences; ELBO and loss."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 import numpy as np
-from matplotlib.ticker import MaxNLocator
 
 from onebasin.base.table import format_number
 from onebasin.posteriors import schema
 from onebasin.posteriors.draws import variable_of
-from onebasin.posteriors.rhat_ess import bulk_ess
 from onebasin.posteriors.view import Posterior, as_view
 
-from ...page.page import Details, FigureItem, Note, Part, Section
+from ...page.page import FigureItem, Note, Part, Section
 from ...plots.chains import draw_traces, ranks_in_words, traces_in_words
-from ...plots.convergence import (
-    autocorrelation_in_words,
-    draw_autocorrelation,
-    draw_energy,
-    draw_growth,
-    energy_in_words,
-    ess_growth,
-)
 from ...plots.pairs import draw_pair_grid, is_wide, pairs_in_words
 from ...plots.posteriors import Quantity, Subject, listed
 from ...plots.results import draw_elbo, draw_loss, elbo_in_words
-from ...plots.style import ACCENT, CHAIN_COLOURS, new_panels
 from ...summaries.variational import elbo_trace
 
 WORST = 3
 """Parameters that are drawn, besides the log density."""
-LAGS = 100
 MOST_CHAINS = 8
 """Chains beyond which only that many are drawn."""
 PAIRED = 3
@@ -45,18 +33,7 @@ def chains(subject: Subject) -> Section | None:
     quantities = _worst(subject) if subject.diagnosis.has_chains else {}
     if not quantities:
         return None
-    lags = min(LAGS, next(iter(quantities.values())).shape[1] - 1)
-    correlated = FigureItem(
-        draw_autocorrelation(quantities, lags),
-        caption="Autocorrelation of each chain by lag; the sooner it falls to zero, the more a draw is worth.",
-        alt=autocorrelation_in_words(quantities, most=lags),
-    )
-    parts = (
-        _which(subject, quantities),
-        _traced(subject, quantities),
-        _growth(subject, quantities),
-    )
-    return Section("Chains", parts=(*parts, correlated))
+    return Section("Chains", parts=(_which(subject, quantities), _traced(subject, quantities)))
 
 
 def traces(subject: Subject) -> FigureItem | None:
@@ -100,70 +77,14 @@ def _traced(subject: Subject, quantities: Mapping[str, Quantity]) -> FigureItem:
     )
 
 
-def _growth(subject: Subject, quantities: dict[str, Quantity]) -> FigureItem:
-    limit, shown = subject.diagnosis.min_ess, subject.diagnosis.shown
-    figure = draw_growth(ess_growth(quantities), limit)
-    told = []
-    for name, values in quantities.items():
-        of = f"of {format_number(values.size)} draws"
-        if name in shown.index:
-            bulk, tail = (float(shown[column][name]) for column in ("ess_bulk", "ess_tail"))
-            side = "above" if min(bulk, tail) >= limit else "below"
-            told.append(
-                f"{name}: bulk ESS grows to {format_number(bulk, decimals=0)}, tail ESS to "
-                f"{format_number(tail, decimals=0)} {of}, {side} the limit."
-            )
-        else:
-            bulk = float(bulk_ess(values[None])[0])
-            told.append(f"{name}: bulk ESS grows to {format_number(bulk, decimals=0)} {of}.")
-    return FigureItem(
-        figure,
-        caption="Effective sample size, bulk and tail, of the first draws, more of them further right. "
-        f"It should grow in a straight line, above the limit of {limit:g} (dashed).",
-        alt=" ".join(told),
-    )
-
-
 def sampler(subject: Subject) -> Section | None:
-    """Show pairs with divergences, and the energy; None where there are no chains."""
+    """Show what checks found, and pairs with divergences; None where there are no chains."""
     if not subject.diagnosis.has_chains:
         return None
     parts: list[Part] = list(findings(subject))
     if (paired := _pairs(subject)) is not None:
         parts.append(paired)
-    if (energy := _energy(subject)) is not None:
-        parts.append(energy)
-    else:
-        parts.append("No energy is drawn: store `energy` in the group `sample_stats`.")
-    if (depth := subject.view.stat(schema.TREE_DEPTH)) is not None:
-        limit = subject.view.number(schema.MAX_TREE_DEPTH)
-        depths = tree_depths(subject.name, depth, np.inf if limit is None else int(limit))
-        parts.append(Details("Tree depths", (depths,)))
-    return Section("Sampler", parts=tuple(parts))
-
-
-def tree_depths(name: str, depths: Quantity, limit: float) -> FigureItem:
-    """Draw how many draws of a posterior had each tree depth; bars at the limit have another colour."""
-    values, counts = np.unique(depths.astype(np.int64), return_counts=True)
-    shares = counts / counts.sum()
-    figure, (axes,) = new_panels(
-        [name],
-        columns=1,
-        panel_size=(2.2, 1.9),
-        margin=(0.4, 0.4),
-        x_label="tree depth",
-        y_label="share of draws",
-    )
-    colours = [CHAIN_COLOURS[5] if value >= limit else ACCENT for value in values]
-    axes.bar(values, shares, width=0.8, color=colours)
-    axes.xaxis.set_major_locator(MaxNLocator(nbins=5, integer=True))
-    told = ", ".join(f"{100 * s:.0f} % at depth {d}" for d, s in zip(values, shares, strict=True))
-    return FigureItem(
-        figure,
-        caption="NUTS tree depths. One level more costs twice the gradients; bars at the limit, "
-        "where trajectories were cut short, are orange.",
-        alt=f"{name}: {told}.",
-    )
+    return Section("Sampler", parts=tuple(parts)) if parts else None
 
 
 def _pairs(subject: Subject) -> FigureItem | None:
@@ -202,19 +123,6 @@ def _pairs(subject: Subject) -> FigureItem | None:
         figure,
         caption=f"{listed(list(quantities))} against each other, densities on the diagonal{scaled}. {marked}.",
         alt=pairs_in_words(quantities, diverging),
-    )
-
-
-def _energy(subject: Subject) -> FigureItem | None:
-    energy = subject.stat(schema.ENERGY)
-    if energy is None or not np.ptp(energy) or subject.diagnosis.sampler is None:
-        return None
-    judged = energy_in_words(subject.diagnosis.sampler.bfmi, subject.diagnosis.limits.bfmi)
-    return FigureItem(
-        draw_energy(energy),
-        caption="The energy and its changes from draw to draw. Where the changes spread much less than the energy "
-        f"itself, the tails are explored too slowly. {judged}",
-        alt=judged,
     )
 
 
