@@ -144,7 +144,7 @@ def report(
 ) -> None:
     """Write one self-contained page: whether posteriors may be used, and the tables and pictures that show why."""
     prepare_jax_if_used()
-    from onebasin.analysis.page.render import claimed, put
+    from onebasin.analysis.page import claimed, put
     from onebasin.analysis.report import posterior_report
 
     inputs.symmetry(exchangeable)  # refused before anything is read

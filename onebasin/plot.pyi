@@ -1,10 +1,9 @@
 # The plots. `plot.py` reads the imports of this file: a name stands here and nowhere else.
 
 from .analysis.plots.bands import plot_uncertainty
-from .analysis.plots.chains import plot_ranks, plot_traces
+from .analysis.plots.chains import plot_pair, plot_ranks, plot_traces
 from .analysis.plots.labels import plot_aligned, plot_labels
 from .analysis.plots.marginals import plot_densities, plot_forest, plot_prior
-from .analysis.plots.pairs import plot_pair
 from .analysis.plots.predictive import plot_predictions, plot_predictive
 from .analysis.plots.results import (
     plot_barriers,

@@ -13,9 +13,8 @@ from scipy.stats import norm
 
 from onebasin.analysis.plots import style
 from onebasin.analysis.plots.bands import Curve, draw_predictive_bands, predictive_band
-from onebasin.analysis.plots.chains import draw_traces, envelope, rank_shares
+from onebasin.analysis.plots.chains import Pair, draw_pairs, draw_traces, envelope, rank_shares
 from onebasin.analysis.plots.marginals import density, draw_forest
-from onebasin.analysis.plots.pairs import Pair, draw_pairs
 from onebasin.analysis.plots.results import draw_elbo, elbo_range
 from onebasin.base.text import shown
 

@@ -9,10 +9,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from onebasin.analysis.page.page import Code, Details, FigureItem
-from onebasin.analysis.page.render import render
-from onebasin.analysis.report import posterior_report
-from onebasin.analysis.report.sections import chains
+from onebasin.analysis.page import Code, Details, FigureItem, render
+from onebasin.analysis.report import posterior_report, sections
 from onebasin.base.table import Table
 from onebasin.models import BayesianNetwork, Network
 from onebasin.models.symmetry import Exchangeable
@@ -107,8 +105,8 @@ def of_mixture():
 @pytest.fixture
 def small_figures(monkeypatch):
     """Fewer panels a picture: drawing is what takes the time."""
-    monkeypatch.setattr(chains, "PAIRED", 2)
-    monkeypatch.setattr(chains, "WORST", 1)
+    monkeypatch.setattr(sections, "PAIRED", 2)
+    monkeypatch.setattr(sections, "WORST", 1)
 
 
 def _parts(section):

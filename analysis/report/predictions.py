@@ -15,11 +15,11 @@ from onebasin.posteriors import schema
 from onebasin.posteriors.leave_one_out import leave_one_out, names_of
 from onebasin.posteriors.view import View
 
-from ...page.page import FigureItem, Note, Part, Section
-from ...plots.bands import PLACES, Curve, band_in_words, draw_predictive_bands, network_bands
-from ...plots.posteriors import Subject, listed
-from ...plots.predictive_checks import check_in_words, checks_of, draw_checks
-from ...plots.results import draw_khat, khat_in_words
+from ..page import FigureItem, Note, Part, Section
+from ..plots.bands import PLACES, Curve, band_in_words, draw_predictive_bands, network_bands
+from ..plots.posteriors import Subject, listed
+from ..plots.predictive import check_in_words, checks_of, draw_checks
+from ..plots.results import draw_khat, khat_in_words
 
 MOST_VALUES = 2**22
 """Values of a group that are read at most; beyond, every k-th draw is taken."""
