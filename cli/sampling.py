@@ -70,7 +70,7 @@ class Request:
     @property
     def read(self) -> list[Path]:
         """The files that are read; what the program includes matters where the output is there already."""
-        from onebasin.stan.interpreter.source import included_files
+        from onebasin.stan.interpreter.runtime import included_files
 
         # `os.path`, as a name that no file can have is rejected by `claim`, in words of its own
         if self.model is not None or not os.path.isfile(self.out):

@@ -9,10 +9,10 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 
 LIMITS = {
-    "base": 3_790,
+    "base": 3_850,
     "models": 8_330,
     "posteriors": 4_340,
-    "stan": 4_478,
+    "stan": 4_270,
     "analysis": 21_820,
     "inference": 21_200,
     "truth": 1_370,
