@@ -25,13 +25,13 @@ from onebasin.base.errors import (
     ArgumentTypeError,
     InferenceError,
     OnebasinError,
+    StanRunError,
     UserCodeFailed,
     code_of_user,
 )
 from onebasin.base.precision import precision
 from onebasin.base.seeds import Purpose, keys_for
 from onebasin.models.target import Target
-from onebasin.stan.home.errors import StanRunError
 
 from ..contracts.density import Values
 from ..contracts.engines import chosen, density_by, engine_for, engine_named

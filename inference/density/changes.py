@@ -13,11 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from onebasin.base.errors import ArgumentError
+from onebasin.base.errors import ArgumentError, StanError
 from onebasin.base.files.pieces import pieces
 from onebasin.posteriors import schema
 from onebasin.posteriors.view import Posterior, as_view
-from onebasin.stan.home.errors import StanError
 
 from ..contracts.values import ValueDensity
 

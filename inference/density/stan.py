@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from onebasin.base.errors import StanRunError
 from onebasin.models.target import Target
-from onebasin.stan.home.errors import StanRunError
 from onebasin.stan.library import open_library
 from onebasin.stan.program import definition
 from onebasin.stan.run import check_variables

@@ -277,7 +277,7 @@ def _of_stan(
     stored: Stored,
     progress: Callable[[str], None] | None,
 ) -> Found:
-    from onebasin.stan.home.errors import StanDataError
+    from onebasin.base.errors import StanDataError
     from onebasin.stan.program import definition, find_roles
     from onebasin.stan.run import declarations
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import xarray as xr
 
-from onebasin.base.errors import OnebasinError
+from onebasin.base.errors import OnebasinError, StanError
 from onebasin.base.precision import precision
 from onebasin.base.progress import ProgressBars
 from onebasin.base.run_log import notice
@@ -21,7 +21,6 @@ from onebasin.models.symmetry.evidence import Evidence
 from onebasin.models.symmetry.group import Group
 from onebasin.models.target import Target
 from onebasin.posteriors import schema
-from onebasin.stan.home.errors import StanError
 
 from ..contracts.engines import defined_by, density_by
 from ..contracts.values import ValueDensity

@@ -84,9 +84,8 @@ def _target(
 
 def _stan(target: Target, progress: Callable[[str], None] | None) -> tuple[str, Any]:
     from onebasin.stan.compile import source_key, translate
-    from onebasin.stan.home.search import find_cmdstan
-    from onebasin.stan.interpreter.runtime import identity
-    from onebasin.stan.interpreter.source import full_text, included_files
+    from onebasin.stan.home.assemble import find_cmdstan
+    from onebasin.stan.interpreter.runtime import full_text, identity, included_files
     from onebasin.stan.program import definition
 
     program = definition(target)

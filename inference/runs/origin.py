@@ -15,13 +15,13 @@ from typing import Any
 
 import numpy as np
 
+from onebasin.base.errors import CmdStanNotFound
 from onebasin.models.data.hash import data_sha256
 from onebasin.models.numpyro_target import NumpyroTarget
 from onebasin.models.target import Named, Target
 from onebasin.posteriors import schema
 from onebasin.posteriors.view import GENERATED, PARAMETER, TRANSFORMED, is_named_as_generated
-from onebasin.stan.home.errors import CmdStanNotFound
-from onebasin.stan.home.search import existing_cmdstan
+from onebasin.stan.home.assemble import existing_cmdstan
 
 from ..contracts.engines import LIBRARIES, named
 
@@ -70,7 +70,7 @@ def origin_of(target: Target, engine: str, progress: Callable[[str], None] | Non
         return Origin(data_sha256=digest, dims=target.dims)
     if engine != "stan":
         return _of_numpyro(target)
-    from onebasin.stan.interpreter.source import full_text
+    from onebasin.stan.interpreter.runtime import full_text
     from onebasin.stan.program import check_roles, definition
     from onebasin.stan.run import declarations
 
