@@ -4,31 +4,76 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import xarray as xr
 
-from onebasin.base.checks import check_class, check_count, check_path, check_seed, checks_arguments
+from onebasin.base.checks import (
+    check_class,
+    check_count,
+    check_path,
+    check_seed,
+    checks_arguments,
+    choose,
+)
 from onebasin.base.cores import available_cores
-from onebasin.base.errors import ArgumentError, RunCancelled
+from onebasin.base.errors import ArgumentError, InferenceError, RunCancelled, code_of_user
 from onebasin.base.files.writing import locked
+from onebasin.base.precision import precision
 from onebasin.base.processes.tasks import connected, run_tasks, succeeded
 from onebasin.base.progress import ProgressBars
 from onebasin.models.symmetry.blocks import to_json
 from onebasin.models.target import Target
+from onebasin.stan.home.errors import StanRunError
 
+from ..contracts.engines import chosen, density_by, engine_for, engine_named
 from ..contracts.method import Method
+from ..methods import METHODS, WORDS, method_named
 from ..runs import checkpoint
 from ..runs.fingerprint import fingerprint
-from .compiled import After, Own, Way, followed, method_of, way_of
-from .family import Family, Quantity, Simulation, SimulationDraws, simulated, target_of
-from .quantities import Looking, Ranked, rank
+from ..runs.run import run
+from .compiled import AT_ONCE, CompiledDensities, together
+from .family import (
+    LOG_LIKELIHOOD,
+    LP,
+    Family,
+    LogDensities,
+    Looking,
+    Quantity,
+    Ranked,
+    Simulation,
+    SimulationDraws,
+    draws_of,
+    rank,
+    simulated,
+    target_of,
+)
 from .result import Calibration
 
 Arrays = dict[str, np.ndarray]
 MEASURES = Ranked._fields  # Numbers that are kept of a truth's rank.
+
+Infer = Callable[[Sequence[Simulation]], list[SimulationDraws]]
+Densities = Callable[[Sequence[Simulation], Sequence[Mapping[str, Any]]], list[LogDensities]]
+Own = Callable[[Target, int], xr.DataTree]
+"""A method of a user's own: from a target and a seed to a posterior."""
+
+
+@dataclass(frozen=True)
+class Way:
+    """The way in which simulations are inferred; `densities` are those at points (simulation, point, ...)."""
+
+    method: str
+    engine: str
+    settings: Any
+    infer: Infer
+    densities: Densities
+    at_once: int  # simulations that `infer` is given together
+    together: bool = False  # one compiled program infers them
 
 
 @checks_arguments
@@ -40,7 +85,6 @@ def calibrate(
     simulations: int = 200,
     seed: int = 0,
     quantities: Mapping[str, Quantity] | None = None,
-    after: After | None = None,
     folder: str | Path | None = None,
     workers: int | None = None,
     client: Any = None,
@@ -69,9 +113,6 @@ def calibrate(
         are there.
     quantities : mapping of str to callable, optional
         Test quantities in addition to the family's own: see `Family`.
-    after : callable, optional
-        What is made of each posterior, instead of which it is then judged: from the target, the posterior and a seed
-        to a posterior, such as draws of one Gaussian.
     folder : path, optional
         Where ranks are kept as they come. The same call made again continues from there.
     workers : int, optional
@@ -133,7 +174,10 @@ def calibrate(
             "`family` has no parameters: give a model that samples some, next to the data that it observes."
         )
     like = target_of(looked_at, first)
-    way, looking = _judged(looked_at, asked, engine, after, like)
+    way, looking = (
+        way_of(looked_at, asked, engine, like),
+        Looking(like.symmetry, looked_at.quantities),
+    )
     with ExitStack() as held, ProgressBars(progress) as bars:
         kept = None if folder is None else check_path("folder", folder)
         mark = None
@@ -153,7 +197,7 @@ def calibrate(
         if client is None:
             make = partial(_groups_here, partial(_group, looked_at, way, looking, seed), at_once)
         else:
-            sent = looked_at, asked, engine, after, like, seed
+            sent = looked_at, asked, engine, like, seed
             make = partial(_groups_on_workers, sent, client, bars.say)
         many = _groups(make, groups, kept, mark)
         parts: dict[int, Arrays] = {}
@@ -228,16 +272,6 @@ def _group(family: Family, way: Way, looking: Looking, seed: int, number: int) -
     }
 
 
-def _judged(
-    family: Family, method: Method | Own, engine: str | None, after: After | None, like: Target
-) -> tuple[Way, Looking]:
-    """Return the way to infer simulations of a family, and the quantities to rank."""
-    way = way_of(family, method, engine=engine, like=like)
-    if after is not None:
-        way = followed(way, family, after)
-    return way, Looking(like.symmetry, family.quantities)
-
-
 Make = Callable[[Sequence[int]], Iterator[tuple[int, Arrays]]]  # Makes the groups of some numbers.
 
 
@@ -307,12 +341,11 @@ def _groups_of_worker(
     family: Family,
     method: Method | Own,
     engine: str | None,
-    after: After | None,
     like: Target,
     seed: int,
     groups: Sequence[int],
 ) -> dict[int, Arrays]:
-    way, looking = _judged(family, method, engine, after, like)
+    way, looking = way_of(family, method, engine, like), Looking(like.symmetry, family.quantities)
     return {number: _group(family, way, looking, seed, number) for number in groups}
 
 
@@ -335,3 +368,83 @@ def _check(simulation: Simulation, drawn: SimulationDraws) -> None:
             raise ArgumentError(
                 f"`simulate` gives {name} the shape {truth.shape}; the posterior's draws have {shape}."
             )
+
+
+def method_of(word: str) -> Method:
+    """Make the method of a word that gives a posterior, with short chains, since there are hundreds."""
+    able = [name for name, (method, _) in WORDS.items() if METHODS[method].gives_posterior]
+    return method_named(choose("method", word, able), METHODS[WORDS[word][0]].for_calibration)
+
+
+def way_of(family: Family, method: Method | Own, engine: str | None, like: Target) -> Way:
+    """Find the way of a method; `like` is the target of some data."""
+    if not isinstance(method, Method):
+        engine = engine_for(like, engine)
+        name = getattr(method, "__name__", type(method).__name__)
+
+        def users(target: Target, seed: int) -> xr.DataTree:
+            with code_of_user(f"`method`, which is {name}, at seed {seed},"):
+                tree = method(target, seed)
+            check_class("method", tree, xr.DataTree, remedy="it must return a posterior")
+            return tree
+
+        densities = _densities(family, engine)
+        return Way(name, engine, None, _one_by_one(family, users), densities, ONE_BY_ONE)
+    engine = chosen(like, type(method), engine)[0]
+    densities = _densities(family, engine)
+    compiled_infer = together(family, method) if engine == "numpyro" else None
+    if compiled_infer is not None:
+        at_once = AT_ONCE
+        return Way(method.word, engine, method, compiled_infer, densities, at_once, together=True)
+
+    def own(target: Target, seed: int) -> xr.DataTree:
+        how: dict[str, Any] = dict.fromkeys(("symmetry", "check_symmetry", "progress"), False)
+        how["predictive_mb"] = 0
+        return run(target, method, engine=engine, seed=seed, **how)
+
+    alone = _one_by_one(family, own, independent=not method.correlated)
+    return Way(method.word, engine, method, alone, densities, ONE_BY_ONE)
+
+
+ONE_BY_ONE = 5
+"""Simulations between which what was found is kept, where each is inferred by itself."""
+
+
+def _one_by_one(family: Family, method: Own, *, independent: bool = False) -> Infer:
+    """Infer each simulation by itself; a method that fails on one has failed there alone."""
+
+    def one(simulation: Simulation) -> SimulationDraws:
+        target = target_of(family, simulation)
+        try:
+            tree = method(target, simulation.seed)
+        except (InferenceError, StanRunError) as error:
+            return SimulationDraws(failure=str(error))
+        return draws_of(simulation, tree, independent=independent)
+
+    return lambda simulations: [one(simulation) for simulation in simulations]
+
+
+def _densities(family: Family, engine: str) -> Densities:
+    """Log densities of a family at points: by its model for all simulations at once, else by the engine for each."""
+    if family.model is not None:
+        return CompiledDensities(family)
+    by = engine_named(engine).name
+
+    def one(simulation: Simulation, points: Mapping[str, Any]) -> LogDensities:
+        target = target_of(family, simulation)
+        with precision("float64"):
+            density = density_by(by, target)
+            values = {name: points[name] for name in density.names}
+            found = {LP: np.asarray(density.log_density(values))}
+            likelihood = density.log_likelihood(values)
+            if likelihood is None and POINTWISE in density.derived:
+                each = density.derived_at(values, simulation.seed)[POINTWISE]
+                likelihood = each.reshape(len(each), -1).sum(axis=1)
+        return found if likelihood is None else {LOG_LIKELIHOOD: likelihood, **found}
+
+    return lambda simulations, points: [
+        one(*each) for each in zip(simulations, points, strict=True)
+    ]
+
+
+POINTWISE = "log_lik"  # A Stan program's name for the log likelihood of each observation.

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -30,7 +30,6 @@ from onebasin.base.seeds import Purpose, key_for, keys_for
 from onebasin.models.target import Target
 
 from ..density.network import NetworkDensity, numpyro_density_of
-from ..density.numpyro import NumpyroDensity
 from ..density.stan_vectors import Density
 from ..runs.checkpoint import Keeper
 from ..training.ensemble import check_batches
@@ -303,13 +302,6 @@ class Plan:
     def label(self) -> str:
         """The text of the progress bar."""
         return f"symmetrised VI ({self.information.choice})" if self.information else "ADVI"
-
-    def on(self, density: NumpyroDensity) -> Plan:
-        """The same with the density of other data."""
-        if self.layout is not None:
-            assert isinstance(self.density, NumpyroDensity), "densities are of one kind"
-            density = replace(density, charts=self.density.charts)
-        return replace(self, density=density)
 
     def begin(self, seed: int | jax.Array, start: Mapping[str, Any] | None = None) -> Begun:
         """Make the state before the first step."""
