@@ -15,13 +15,13 @@ from .mcmc.nuts import hmc as hmc
 from .mcmc.nuts import nuts as nuts
 from .microcanonical.mclmc import Mclmc as Mclmc
 from .microcanonical.mclmc import mclmc as mclmc
-from .modes.find_modes import find_modes as find_modes
+from .modes.optima import find_modes as find_modes
 from .modes.optimize import Laplace as Laplace
 from .modes.optimize import Optimize as Optimize
+from .modes.optimize import Pathfinder as Pathfinder
 from .modes.optimize import laplace as laplace
 from .modes.optimize import optimize as optimize
-from .modes.pathfinder import Pathfinder as Pathfinder
-from .modes.pathfinder import pathfinder as pathfinder
+from .modes.optimize import pathfinder as pathfinder
 from .modes.sample_modes import Modes as Modes
 from .modes.sample_modes import sample_modes as sample_modes
 from .prediction.loo import loo as loo
@@ -37,6 +37,6 @@ from .training.train import Trained as Trained
 from .training.train import train as train
 from .variational.advi import Advi as Advi
 from .variational.advi import advi as advi
-from .variational.gap import mixture_gap as mixture_gap
 from .variational.symmetrised import Symmetrised as Symmetrised
 from .variational.symmetrised import symmetrised_vi as symmetrised_vi
+from .variational.term import mixture_gap as mixture_gap

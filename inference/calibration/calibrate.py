@@ -30,11 +30,10 @@ from onebasin.models.symmetry.blocks import to_json
 from onebasin.models.target import Target
 from onebasin.stan.home.errors import StanRunError
 
-from ..contracts.engines import chosen, density_by, engine_for, engine_named
-from ..contracts.method import Method
+from ..contracts.method import Method, chosen, density_by, engine_for, engine_named
 from ..methods import METHODS, WORDS, method_named
 from ..runs import checkpoint
-from ..runs.fingerprint import fingerprint
+from ..runs.checkpoint import fingerprint
 from ..runs.run import run
 from .compiled import AT_ONCE, CompiledDensities, together
 from .family import (

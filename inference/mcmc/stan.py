@@ -24,7 +24,7 @@ from onebasin.stan.program import name_draws
 from onebasin.stan.run import Adaptation, keep_whole_rows, make_ready, read_blocks, run
 
 from ..contracts.method import Job
-from .chain_files import ChainPlace, Standing
+from .chains import ChainPlace, Standing
 from .nuts import Nuts
 from .stan_start import (
     LAST,

@@ -23,7 +23,7 @@ from onebasin.posteriors.view import GENERATED, PARAMETER, TRANSFORMED, is_named
 from onebasin.stan.home.errors import CmdStanNotFound
 from onebasin.stan.home.search import existing_cmdstan
 
-from ..contracts.engines import LIBRARIES, named
+from ..contracts.method import LIBRARIES, named
 
 
 @dataclass(frozen=True)

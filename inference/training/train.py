@@ -29,8 +29,7 @@ from onebasin.models.target import Target
 
 from ..contracts.method import Found, Job
 from ..density.network import NetworkDensity
-from ..runs.checkpoint import Keeper, keeper_in
-from ..runs.fingerprint import fingerprint
+from ..runs.checkpoint import Keeper, fingerprint, keeper_in
 from .ensemble import Ensemble, Train, check_batches
 
 

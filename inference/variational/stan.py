@@ -26,7 +26,7 @@ from onebasin.stan.run import Output, make_ready, read, run
 from ..contracts.method import Found, Job
 from ..mcmc.stan_start import SIGNIFICANT_FIGURES, init_values, write
 from .advi import Advi
-from .result import elbo_trace, found_by_advi
+from .engine import elbo_trace, found_by_advi
 
 OURS: Mapping[str, tuple[Any, ...]] = {
     "anneal": (0.0,),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from onebasin.inference.mutual_information.estimators import Estimate, exact, infonce, information
-from onebasin.inference.mutual_information.ratios import LogRatios, log_ratios
+from onebasin.inference.mutual_information.estimators import LogRatios, log_ratios
 
 from .cases import Parts, brute_force, in_mcse, parts
 

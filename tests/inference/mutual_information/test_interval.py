@@ -13,8 +13,8 @@ from onebasin.inference.mutual_information.estimators import (
     layered_interval,
     permanent_bounds,
 )
-from onebasin.inference.mutual_information.permanent import log_permanent
-from onebasin.inference.mutual_information.ratios import LogRatios
+from onebasin.inference.mutual_information.estimators import log_permanent
+from onebasin.inference.mutual_information.estimators import LogRatios
 
 from .cases import Parts, brute_force, marginals_by_sum, parts
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from onebasin.inference.mutual_information.estimators import exact
-from onebasin.inference.mutual_information.permanent import marginals, training_marginals
-from onebasin.inference.mutual_information.ratios import log_ratios
+from onebasin.inference.mutual_information.estimators import marginals, training_marginals
+from onebasin.inference.mutual_information.estimators import log_ratios
 
 from .cases import assert_derivative, parts
 
