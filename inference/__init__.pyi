@@ -31,10 +31,7 @@ from .runs.posterior import open_posterior as open_posterior
 from .runs.posterior import save as save
 from .symmetries.find import find_symmetry as find_symmetry
 from .training.ensemble import Ensemble as Ensemble
-from .training.ensemble import Train as Train
 from .training.ensemble import ensemble as ensemble
-from .training.train import Trained as Trained
-from .training.train import train as train
 from .variational.advi import Advi as Advi
 from .variational.advi import advi as advi
 from .variational.symmetrised import Symmetrised as Symmetrised

@@ -24,7 +24,6 @@ from onebasin.base.cores import available_cores
 from onebasin.base.errors import ArgumentError, InferenceError, RunCancelled, code_of_user
 from onebasin.base.files.writing import locked
 from onebasin.base.precision import precision
-from onebasin.base.processes.tasks import connected, run_tasks, succeeded
 from onebasin.base.progress import ProgressBars
 from onebasin.models.symmetry.blocks import to_json
 from onebasin.models.target import Target
@@ -86,7 +85,6 @@ def calibrate(
     quantities: Mapping[str, Quantity] | None = None,
     folder: str | Path | None = None,
     workers: int | None = None,
-    client: Any = None,
     progress: bool | None = None,
 ) -> Calibration:
     """Hold a method to data simulated from a model's own prior, whether its posterior is what it should be.
@@ -117,9 +115,6 @@ def calibrate(
     workers : int, optional
         Groups of simulations that are inferred at once, where one compiled program takes many; as many as there are
         cores by default. Elsewhere simulations are inferred one by one, and chains at once. The result is the same.
-    client : distributed.Client or str, optional
-        A Dask cluster on whose workers simulations are inferred, or the address of its scheduler. The result is the
-        same.
     progress : bool, optional
         Whether to show progress; by default in terminals and notebooks.
 
@@ -193,11 +188,7 @@ def calibrate(
         groups = range(-(-simulations // way.at_once))
         # JAX traces a model in one thread at a time.
         at_once = (workers or available_cores()) if way.together else 1
-        if client is None:
-            make = partial(_groups_here, partial(_group, looked_at, way, looking, seed), at_once)
-        else:
-            sent = looked_at, asked, engine, like, seed
-            make = partial(_groups_on_workers, sent, client, bars.say)
+        make = partial(_groups_here, partial(_group, looked_at, way, looking, seed), at_once)
         many = _groups(make, groups, kept, mark)
         parts: dict[int, Arrays] = {}
         for number, part in many:
@@ -316,36 +307,6 @@ def _groups_here(
                 yield future.result()
         finally:
             cancel.set()
-
-
-MOST_TOGETHER = 8
-"""Groups that one process of a cluster makes at most: what it compiles serves all of them."""
-
-
-def _groups_on_workers(
-    sent: tuple[Any, ...], client: Any, say: Callable[[str], None], groups: Sequence[int]
-) -> Iterator[tuple[int, Arrays]]:
-    """Make groups on the workers of a cluster, a few a process."""
-    with connected(client) as cluster:
-        threads = max(1, sum(cluster.nthreads().values()))
-        size = min(MOST_TOGETHER, max(1, -(-len(groups) // threads)))
-        parts = [groups[at : at + size] for at in range(0, len(groups), size)]
-        tasks = {f"group {part[0]} and those after it": (*sent, part) for part in parts}
-        what = f"The family {sent[0].name!r}"
-        for key, found in run_tasks(_groups_of_worker, tasks, cluster, what=what, say=say):
-            yield from succeeded(key, found).items()
-
-
-def _groups_of_worker(
-    family: Family,
-    method: Method | Own,
-    engine: str | None,
-    like: Target,
-    seed: int,
-    groups: Sequence[int],
-) -> dict[int, Arrays]:
-    way, looking = way_of(family, method, engine, like), Looking(like.symmetry, family.quantities)
-    return {number: _group(family, way, looking, seed, number) for number in groups}
 
 
 def _file(folder: Path | None, number: int) -> Path:

@@ -350,7 +350,7 @@ class Family:
         from onebasin.stan.program import stan_program
 
         own_name = name or Path(path).stem
-        program = stan_program(path).stan_program  # which goes to another machine by its text
+        program = stan_program(path).stan_program
         return cls(
             own_name,
             simulate,
@@ -365,10 +365,6 @@ class _PriorPredictive:
     def __init__(self, model: Stated, observed: Mapping[str, str]) -> None:
         self._model, self._observed = model, observed
         self._compiled: Callable[..., Any] | None = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave out what is compiled."""
-        return {**vars(self), "_compiled": None}
 
     def __call__(self, rng: np.random.Generator) -> tuple[Values, dict[str, np.ndarray]]:
         """Draw once."""

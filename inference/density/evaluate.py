@@ -260,7 +260,7 @@ def generated_quantities(
     return xr.Dataset(variables, coords=coords)
 
 
-Points = Float[np.ndarray, "point param"]
+Vectors = Float[np.ndarray, "point param"]
 Heights = Float[np.ndarray, " point"]
 
 
@@ -319,23 +319,23 @@ class CountedDensity:
         """Coordinates of a vector."""
         return self.density.size
 
-    def log_density(self, points: Points) -> Heights:
+    def log_density(self, points: Vectors) -> Heights:
         """Log densities, -inf where there is none, or an infinite one."""
         self.heights += len(points)
         values = in_blocks(self._heights, points, size=self.BLOCK)
         return np.where(np.isfinite(values), values, -np.inf)
 
-    def gradient(self, points: Points) -> tuple[Heights, Points]:
+    def gradient(self, points: Vectors) -> tuple[Heights, Vectors]:
         """Log densities and gradients; -inf where either is not finite."""
         self.gradients += len(points)
         values, slopes = in_blocks(self._gradients, points, size=self.BLOCK)
         there = np.isfinite(values) & np.isfinite(slopes).all(axis=1)
         return np.where(there, values, -np.inf), slopes
 
-    def products(self, points: Points, directions: Points) -> Points:
+    def products(self, points: Vectors, directions: Vectors) -> Vectors:
         """Products of the Hessian at each point with the direction in the same row."""
         self.gradients += 2 * len(points)
-        found: Points = in_blocks(self._products, points, directions, size=self.BLOCK)
+        found: Vectors = in_blocks(self._products, points, directions, size=self.BLOCK)
         return found
 
     def hessian(self, point: Float[np.ndarray, " param"]) -> Float[np.ndarray, "param param"]:
@@ -343,12 +343,12 @@ class CountedDensity:
         found = self.products(np.tile(point, (self.size, 1)), np.eye(self.size))
         return (found + found.T) / 2
 
-    def constrain(self, points: Points) -> dict[str, np.ndarray]:
+    def constrain(self, points: Vectors) -> dict[str, np.ndarray]:
         """Values (point, ...) of the variables."""
         found: dict[str, np.ndarray] = in_blocks(self._constrain, points, size=self.BLOCK)
         return found
 
-    def quantities(self, points: Points) -> dict[str, np.ndarray]:
+    def quantities(self, points: Vectors) -> dict[str, np.ndarray]:
         """Values (point, ...) of the variables and of what follows from them."""
         found: dict[str, np.ndarray] = in_blocks(self._quantities, points, size=self.BLOCK)
         return found
