@@ -32,18 +32,23 @@ from onebasin.posteriors import schema
 from onebasin.posteriors.draws import event_shapes
 from onebasin.posteriors.view import Posterior, View, as_view
 
-from ..summaries.judged_draws import deciding, every_few, looked_at
-from .candidates import MOST, Candidate, apart, families, numbers_in, with_tuples
-from .companions import (
+from ..summaries.summary import deciding, every_few, looked_at
+from .candidates import (
+    MOST,
+    Candidate,
+    apart,
     companions,
+    families,
     followers,
     in_one_order,
+    numbers_in,
     of_another,
     recorded_companions,
     recurring,
     tied,
     ties_chains,
     unlike,
+    with_tuples,
 )
 from .discover import discover
 from .slots import Slot, Values, numbered, slots
