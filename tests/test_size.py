@@ -13,13 +13,13 @@ LIMITS = {
     "models": 8_125,
     "posteriors": 4_155,
     "stan": 4_196,
-    "analysis": 21_102,
+    "analysis": 21_613,
     "inference": 20_781,
     "truth": 1_365,
     "studies": 5_325,
     "cli": 2_783,
     "onebasin": 376,
-    "tests": 37_306,
+    "tests": 37_365,
     "benchmarks": 5_989,
 }
 GOALS = {
