@@ -9,9 +9,9 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 
 LIMITS = {
-    "base": 3_822,
+    "base": 3_806,
     "models": 8_330,
-    "posteriors": 4_278,
+    "posteriors": 4_270,
     "stan": 4_188,
     "analysis": 21_820,
     "inference": 21_200,

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from onebasin.base.errors import ArgumentError, StanError
-from onebasin.base.files.pieces import pieces
+from onebasin.base.files.netcdf import pieces
 from onebasin.posteriors import schema
 from onebasin.posteriors.view import Posterior, as_view
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import numpy as np
 import xarray as xr
 
-from onebasin.base.files.pieces import pieces
+from onebasin.base.files.netcdf import pieces
 from onebasin.base.precision import precision
 from onebasin.base.run_log import notice
 from onebasin.models.target import Named, Target
