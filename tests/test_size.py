@@ -13,7 +13,7 @@ LIMITS = {
     "models": 8_330,
     "posteriors": 4_215,
     "stan": 4_478,
-    "analysis": 21_110,
+    "analysis": 21_020,
     "inference": 21_150,
     "truth": 1_370,
     "studies": 5_337,
