@@ -55,7 +55,7 @@ def group() -> None:
 @bridgestan.command("path", cls=Command)
 def bridge_path(build: Build = True) -> None:
     """Print the path of a BridgeStan folder, for BRIDGESTAN=$(onebasin bridgestan path)."""
-    from onebasin.stan.home.search import bridge_folder, bridge_home
+    from onebasin.stan.home.assemble import bridge_folder, bridge_home
 
     _assembled(build)
     folder = bridge_folder(bridge_home(progress=console.say))
@@ -64,8 +64,8 @@ def bridge_path(build: Build = True) -> None:
 
 def _assembled(build: bool) -> Path | None:
     """Return the folder of the assembled CmdStan; where there is none, refuse unless it is to be built."""
+    from onebasin.base.errors import CmdStanNotFound
     from onebasin.stan.home.assemble import assembled_path, is_complete
-    from onebasin.stan.home.errors import CmdStanNotFound
 
     folder = assembled_path()
     if folder is not None and is_complete(folder):

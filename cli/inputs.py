@@ -205,20 +205,15 @@ def as_meant(symmetry: Symmetry, shapes: Shapes) -> Symmetry:
 
 
 @contextmanager
-def opened(
-    program: Path, data: Path | None, *, symmetry: Symmetry = (), **roles: Any
-) -> Iterator[Target]:
-    """Take a Stan program, or a NumPyro model, ``FILE.py:NAME``, with its data; the model's file can be run meanwhile.
-
-    `roles` are those of a Stan program's quantities, see `stan_program`.
-    """
+def opened(program: Path, data: Path | None, *, symmetry: Symmetry = ()) -> Iterator[Target]:
+    """Take a Stan program or a NumPyro model, ``FILE.py:NAME``, with its data; a model's file can be run meanwhile."""
     from onebasin.models.numpyro_target import loaded, model_file_in
 
     file = model_file_in(program)
     if file is None:
         from onebasin.stan import stan_program
 
-        yield stan_program(program, data, symmetry=symmetry, **roles)
+        yield stan_program(program, data, symmetry=symmetry)
         return
     from onebasin.models.numpyro_target import numpyro_model
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-WRITTEN = ".nc, .zarr, .zarr.zip, .csv or .parquet"
+WRITTEN = ".nc, .zarr, .csv or .parquet"
 SYMMETRY = (
     "Interchangeable variables: mu,sigma,theta; by axis 1: W1:1,b1,W2; by two axes: A:0:1,mu; with signs: +-L:1,scale; "
     "whole ones: +-theta:,+-a:; rotations: @load:1,scores:1; complements: mu,1-theta; separate parameters: "

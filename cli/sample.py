@@ -1,6 +1,6 @@
 """`onebasin sample`: any Stan program or NumPyro model; the options other than those below are fields of settings."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from onebasin.base.errors import StudyError, interruption_says
-from onebasin.base.processes.command import ended_after
 from onebasin.base.processes.libraries import prepare_jax_if_used, quieten_stan
 
 from . import console, inputs
@@ -35,11 +34,6 @@ if TYPE_CHECKING:
 SHOWN = 20
 """Scalars in the table of an optimum; the file has all."""
 MOST_USED = ("chains", "warmup", "draws", "target_acceptance")
-_SPELT = {
-    "log_likelihood": "--log-likelihood",
-    "posterior_predictive": "--predictive",  # help texts of 80 columns have no place for more
-    "observed": "--observed",
-}
 
 
 def sample(
@@ -57,24 +51,6 @@ def sample(
         True, "Find the symmetry where none is declared.", "--symmetry/--no-symmetry"
     ),
     scheduler: Scheduler = None,
-    timeout: float | None = option(None, "Stop after so many seconds, as Ctrl-C does."),
-    log_likelihood: list[str] | None = option(
-        None,
-        "Log likelihood of each observation (of DATA) in a Stan program; by default log_lik. Repeatable.",
-        "--log-likelihood",
-        metavar="[DATA=]NAME",
-    ),
-    posterior_predictive: list[str] | None = option(
-        None,
-        "Prediction of the data (DATA) in a Stan program; by default y_rep, y_pred, y_tilde or y_sim of y. Repeatable.",
-        "--predictive",
-        metavar="[DATA=]NAME",
-    ),
-    observed: list[str] | None = option(
-        None,
-        "Observed data of a Stan program; by default those of the two above, or y. Repeatable.",
-        metavar="DATA",
-    ),
     predictive_mb: float | None = option(
         None,
         "Largest size of a NumPyro model's log likelihoods and predictions; 0 for none. By default 256.",
@@ -111,15 +87,7 @@ def sample(
         seed=seed,
         exchangeable=inputs.symmetry(exchangeable),
         find=find,
-        groups=groups_for(
-            definition,
-            {
-                "log_likelihood": log_likelihood,
-                "posterior_predictive": posterior_predictive,
-                "observed": observed,
-            },
-            predictive_mb,
-        ),
+        predictive_mb=limit_for(definition, predictive_mb),
         command=context.obj or "",
         asked=engine_for(chosen, engine, definition),
         start=start,
@@ -128,11 +96,7 @@ def sample(
     )
     # whoever reads JSON is a program: bars where somebody sees them move, but no lines in a file or a pipe
     progress = progress and (not json or console.is_terminal())
-    if timeout is not None:
-        from onebasin.base.checks import check_positive
-
-        check_positive("timeout", timeout)
-    with interruption_says(lambda: request.kept), ended_after(timeout):
+    with interruption_says(lambda: request.kept):
         tree = sampling.run(request, force=force, progress=progress, say=console.say)
     view = as_view(tree, str(out))
     view = replace(view, log_density=inputs.recorded_density(view))
@@ -181,24 +145,10 @@ def sample_with_settings(words: Sequence[str]) -> Callable[..., None]:
     return with_options(sample, [method, *options])
 
 
-def groups_for(
-    definition: str, named: Mapping[str, Sequence[str] | None], predictive_mb: float | None
-) -> dict[str, Any]:
-    """Read the options of a program's or a model's groups: arguments of `stan_program`, with the words that were typed.
-
-    Returns those that were given, by argument, and with them the limit of a NumPyro model's groups.
-    """
-    roles: dict[str, Any] = {}
-    for name, words in named.items():
-        if words:
-            roles[name] = tuple(words) if name == "observed" else _by_data(name, words)
-    if roles and definition == "numpyro":
-        raise StudyError(
-            f"`{_SPELT[next(iter(roles))]}` is for Stan programs; of a NumPyro model, the observed sites say which "
-            "data are observed and what their log likelihoods are."
-        )
+def limit_for(definition: str, predictive_mb: float | None) -> float | None:
+    """Return the limit of a NumPyro model's groups, in megabytes; None where it was not given."""
     if predictive_mb is None:
-        return roles
+        return None
     if definition == "stan":
         raise StudyError(
             "`--predictive-mb` is for NumPyro models; what a Stan program computes itself is kept whole."
@@ -206,27 +156,7 @@ def groups_for(
     from onebasin.base.checks import check_not_negative
 
     check_not_negative("predictive_mb", predictive_mb)
-    return {**roles, "predictive_mb": predictive_mb}
-
-
-def _by_data(name: str, words: Sequence[str]) -> dict[str, str]:
-    """Quantities by the data that they are of; `""` where those are to be found."""
-    found: dict[str, str] = {}
-    for word in words:
-        of, equals, quantity = word.rpartition("=")
-        if not quantity or (equals and not of):
-            raise StudyError(
-                f"`{_SPELT[name]}` is {word!r}; give a quantity's name, such as log_lik, or a pair DATA=QUANTITY, "
-                "such as y=log_lik."
-            )
-        if of in found:
-            both = f"{found[of]} and {quantity}"
-            raise StudyError(
-                f"`{_SPELT[name]}` is given as {both}{f' for {of}' if of else ''}; say which data each is of, such as "
-                f"y={quantity}, and name all data once."
-            )
-        found[of] = quantity
-    return found
+    return predictive_mb
 
 
 def _write_optimum(file: Path, tree: "xr.DataTree", *, json: bool) -> None:

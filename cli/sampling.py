@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,8 +39,7 @@ class Request:
     seed: int
     exchangeable: Symmetry = ()
     find: bool = True  # Look for the symmetry where none is declared.
-    groups: Mapping[str, Any] = field(default_factory=dict)
-    """Arguments of `stan_program` that name quantities and data, and `predictive_mb`: those that were given."""
+    predictive_mb: float | None = None  # Limit of a NumPyro model's groups, where it was given.
     command: str = ""  # As it was typed.
     asked: str = ""  # The engine; empty for that of the program or the model.
     start: Path | None = None  # Initial values, or a posterior whose draws they are.
@@ -70,7 +69,7 @@ class Request:
     @property
     def read(self) -> list[Path]:
         """The files that are read; what the program includes matters where the output is there already."""
-        from onebasin.stan.interpreter.source import included_files
+        from onebasin.stan.interpreter.runtime import included_files
 
         # `os.path`, as a name that no file can have is rejected by `claim`, in words of its own
         if self.model is not None or not os.path.isfile(self.out):
@@ -118,12 +117,11 @@ def run(request: Request, *, force: bool, progress: bool, say: Say) -> xr.DataTr
 
     from onebasin.base.errors import PosteriorFileError
     from onebasin.base.files.writing import check_output, claim
-    from onebasin.inference.contracts.engines import bound, chosen
+    from onebasin.inference.contracts.method import bound, chosen
     from onebasin.inference.runs.posterior import open_posterior
     from onebasin.posteriors.writing import NETCDF, format_of
 
-    roles = {} if request.model else {k: v for k, v in request.groups.items() if k in ROLES}
-    opened = inputs.opened(request.program, request.data, symmetry=request.exchangeable, **roles)
+    opened = inputs.opened(request.program, request.data, symmetry=request.exchangeable)
     refused: dict[str, Any] = {"error": PosteriorFileError, "argument": "--out"}
     with opened as target:
         check_output(request.out, force=True, inputs=request.inputs, **refused)
@@ -162,10 +160,6 @@ def run(request: Request, *, force: bool, progress: bool, say: Say) -> xr.DataTr
     return tree
 
 
-ROLES = ("log_likelihood", "posterior_predictive", "observed")
-"""Arguments of `stan_program` among a request's groups."""
-
-
 @contextmanager
 def _logged(request: Request) -> Iterator[None]:
     """Tell the run's log what was asked for, what is met meanwhile, and how it ends."""
@@ -201,7 +195,7 @@ def _sample(
             adapt_from=request.adapt_from,
             checkpoint=request.checkpoint if request.method.keeps else None,
             client=request.scheduler,
-            predictive_mb=request.groups.get("predictive_mb", LIMIT_MB),
+            predictive_mb=LIMIT_MB if request.predictive_mb is None else request.predictive_mb,
             symmetry=request.find,
             progress=progress,
         )
@@ -217,7 +211,7 @@ def _sample(
 
 
 def _fingerprint(request: Request, target: Target, say: Say) -> str | None:
-    from onebasin.inference.runs.fingerprint import fingerprint
+    from onebasin.inference.runs.checkpoint import fingerprint
 
     # The contents of files that were given; of a store its name.
     files = {"start": request.start, "adapt_from": request.adapt_from}
@@ -226,6 +220,7 @@ def _fingerprint(request: Request, target: Target, say: Say) -> str | None:
         for name, path in files.items()
         if path is not None
     }
+    limit = {} if request.predictive_mb is None else {"predictive_mb": request.predictive_mb}
     return fingerprint(
         target,
         engine=request.engine,
@@ -235,7 +230,7 @@ def _fingerprint(request: Request, target: Target, say: Say) -> str | None:
         seed=request.seed,
         symmetry=schema.encode_symmetry(request.exchangeable),
         find=request.find and not request.exchangeable,
-        **request.groups,
+        **limit,
         **contents,
     )
 
@@ -250,7 +245,7 @@ def _clear(request: Request, say: Say) -> None:
 
 def _meant(engine: str, target: Target, say: Say) -> Symmetry:
     """Return the declared symmetry, once the lengths of variables that change sign are known."""
-    from onebasin.inference.contracts.engines import density_by
+    from onebasin.inference.contracts.method import density_by
 
     if not any(block.axes and block.flipped for block in target.symmetry):
         return target.symmetry

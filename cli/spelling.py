@@ -190,7 +190,7 @@ onebasin symmetry
 onebasin calibrate
     a NumPyro model, which draws what it observes | onebasin calibrate model.py:model data.json --observed y
     a Stan program against a simulator in Python | onebasin calibrate any.stan --simulator sim.py:simulate --out ranks
-    how far off is an approximation? with a picture | onebasin calibrate net-free --method meanfield --figure ranks.png
+    how far off is an approximation? with a picture | onebasin calibrate mixture-2 --method meanfield --figure ranks.png
 onebasin diagnose
     modulo switching labels | onebasin diagnose run.nc --exchangeable mu,sigma,theta
     chains as CmdStan wrote them | onebasin diagnose chain_1.csv chain_2.csv

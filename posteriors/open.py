@@ -14,7 +14,6 @@ import json
 import os
 import re
 import warnings
-import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -43,7 +42,7 @@ Files = tuple[Path, ...]
 
 _CHAIN = re.compile(r"(?P<stem>.+)[-_.](?P<chain>\d+)")
 _TABLES = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
-_SUFFIXES = (".zarr.zip", ".nc", ".nc4", ".netcdf", ".zarr", *_TABLES, ".parquet", ".zip")
+_SUFFIXES = (".nc", ".nc4", ".netcdf", ".zarr", *_TABLES, ".parquet")
 
 
 def is_csv(path: Path) -> bool:
@@ -158,24 +157,13 @@ def _read_one(path: Path, *, lazy: bool) -> xr.DataTree:
             head = file.read(_HEAD)
     if head.startswith(tables.PARQUET):
         return tables.read_parquet(path)
-    if not head.startswith((_HDF5, _CLASSIC)):
-        if zipfile.is_zipfile(path):
-            try:
-                with zipfile.ZipFile(path) as archive:
-                    place = zarr_store.place_in(archive)
-            except Exception as error:  # of what anyone may have written, zipfile raises anything
-                raise FormatError(
-                    path, "is no zip archive that can be read: it is cut short or damaged"
-                ) from error
-            if place is None:
-                raise FormatError(path, "is a zip archive that holds no Zarr store")
-            return _with_draws(zarr_store.read(path, place=place), path)
-        if is_csv(path) or head.startswith(GZIP) or b"stan_version" in head:
-            table = stan_csv.ChainFile.of(path)
-            if _says(table, (*stan_csv.CHAIN_COLUMNS, *stan_csv.ORDER_COLUMNS)):
-                table.check()
-                return tables.read_csv(table)
-            return stan_csv.read([table])
+    is_text = is_csv(path) or head.startswith(GZIP) or b"stan_version" in head
+    if is_text and not head.startswith((_HDF5, _CLASSIC)):
+        table = stan_csv.ChainFile.of(path)
+        if _says(table, (*stan_csv.CHAIN_COLUMNS, *stan_csv.ORDER_COLUMNS)):
+            table.check()
+            return tables.read_csv(table)
+        return stan_csv.read([table])
     tree = netcdf.read_tree(path, None, error=PosteriorFileError, writer=_WRITER, lazy=lazy)
     return _with_draws(tree, path)
 

@@ -1,9 +1,8 @@
 """Tables of draws by pandas: in memory, as CSV and as Parquet (`onebasin[parquet]`).
 
-A wide table has a row per draw, columns of chains and draws, and a column per scalar. A long one has a row per number:
-columns of chains, draws, names (`variable`, `parameter`, `name`) and `value`. We write wide ones, with the names of
-columns that CmdStan uses: `chain`, `draw`, `lp__`, `divergent__`, `theta.1.2`. A table holds draws and statistics of
-real numbers, no names of axes, no attributes, no other group.
+A table has a row per draw, columns of chains and draws, and a column per scalar. We write the names of columns that
+CmdStan uses: `chain`, `draw`, `lp__`, `divergent__`, `theta.1.2`. A table holds draws and statistics of real numbers,
+no names of axes, no attributes, no other group.
 """
 
 from __future__ import annotations
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
     import xarray as xr
 
 PARQUET = b"PAR1"
-_NAMES = ("variable", ".variable", "parameter", "name")
-_VALUES = ("value", ".value")
 _COLUMNS = {stat: n for n, stat in reversed(STATS.items()) if n.endswith("__")}
 
 
@@ -74,9 +71,6 @@ def groups_of(frame: pd.DataFrame, argument: str) -> dict[str, xr.Dataset]:
     Without a column of chains it is a single one.
     """
     frame = _flat(frame)
-    name, value = (next((n for n in of if n in frame), None) for of in (_NAMES, _VALUES))
-    if name is not None and value is not None:
-        frame = _widened(frame, name, value, argument)
     frame = frame[[n for n in frame if n.strip() and not n.startswith("Unnamed: ")]]  # row names
     if twice := list(frame.columns[frame.columns.duplicated()]):
         raise ArgumentError(f"`{argument}` has two columns of the name {twice[0]!r}: rename one.")
@@ -144,20 +138,6 @@ def _numbers(column: Any, argument: str) -> np.ndarray:
             f"`{argument}` has a column {column.name!r} that holds {str(column.iloc[row])[:20]!r} in row {row + 1}, "
             "which is no number: leave the column out, or write NA."
         ) from None
-
-
-def _widened(frame: pd.DataFrame, name: str, value: str, argument: str) -> pd.DataFrame:
-    """Give a long table a row per draw; it needs every name once in every draw."""
-    counting = [next((n for n in of if n in frame), "") for of in (CHAIN_COLUMNS, ORDER_COLUMNS)]
-    if "" in counting:
-        raise ArgumentError(
-            f"`{argument}` is a long table without columns `chain` and `draw`: add them."
-        )
-    twice = frame.duplicated([*counting, name]).any()
-    wide = frame.iloc[:0] if twice else frame.pivot(index=counting, columns=name, values=value)
-    if twice or wide.size != len(frame):
-        raise ArgumentError(f"`{argument}` must have every variable exactly once in every draw.")
-    return wide[list(frame[name].unique())].reset_index()
 
 
 def write(tree: xr.DataTree, path: Path, *, parquet: bool) -> None:

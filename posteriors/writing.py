@@ -37,10 +37,9 @@ class Format:
 
 NETCDF = Format("NetCDF", (".nc", ".nc4", ".netcdf", ".h5"))
 _ZARR = Format("Zarr", (".zarr",), folder=True)
-_ZARR_ZIP = Format("zipped Zarr", (".zarr.zip",))
 _CSV = Format("CSV", (".csv",), is_table=True)
 _PARQUET = Format("Parquet", (".parquet",), is_table=True)
-FORMATS = (NETCDF, _ZARR, _ZARR_ZIP, _CSV, _PARQUET)
+FORMATS = (NETCDF, _ZARR, _CSV, _PARQUET)
 
 
 def format_of(path: Path, *, argument: str = "path") -> Format:
@@ -78,8 +77,8 @@ def write_tree(tree: xr.DataTree, path: Path, *, new: bool = False) -> Path:
             netcdf.write_tree(plain(tree), path, new=new)
         else:
             with replacing(path, new=new) as part:
-                if form in (_ZARR, _ZARR_ZIP):
-                    zarr_store.write(plain(tree), part, zipped=form is _ZARR_ZIP)
+                if form is _ZARR:
+                    zarr_store.write(plain(tree), part)
                 else:
                     tables.write(tree, part, parquet=form is _PARQUET)
     except (TypeError, NotImplementedError, ValueError) as error:

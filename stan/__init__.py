@@ -3,6 +3,6 @@
 `__init__.pyi` lists the public names; each is loaded when it is first asked for.
 """
 
-import lazy_loader
+from onebasin.base.listed import attach
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = attach(__name__, __name__, __file__)

@@ -25,11 +25,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from onebasin.base.errors import CmdStanNotFound, StanProgramError
 from onebasin.base.files.cache import make_user_cache
 from onebasin.base.files.writing import working_folder
 from onebasin.base.processes.children import run_guarded
 from onebasin.base.text import shown
 
+from .home.assemble import bridge_folder, bridge_home, build_interface, find_cmdstan
 from .home.directory import (
     Home,
     Progress,
@@ -39,8 +41,6 @@ from .home.directory import (
     building_lock,
     unfit_character,
 )
-from .home.errors import CmdStanNotFound, StanProgramError
-from .home.search import bridge_folder, bridge_home, build_interface, find_cmdstan
 
 if TYPE_CHECKING:
     from cmdstanpy import CmdStanModel

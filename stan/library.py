@@ -15,18 +15,17 @@ from numpy.typing import ArrayLike
 from stanio import Variable, parse_header
 
 from onebasin.base.checks import checks_arguments
-from onebasin.base.errors import ArgumentError
+from onebasin.base.errors import ArgumentError, StanDataError, StanRunError
 from onebasin.base.files.writing import working_folder
+from onebasin.base.processes.children import ending, run_guarded
 from onebasin.base.text import shown
 from onebasin.models.target import Target
 
+from .choice import driver
 from .compile import compile_library, in_own_names
-from .home.errors import StanDataError, StanRunError
-from .interfaces import PRINT, Interface, Interpreted, StanGenerator
-from .native.library import FUNCTIONS, Entry, load
+from .interfaces import FUNCTIONS, PRINT, Entry, Interface, Interpreted, StanGenerator, load_calls
 from .program import StanProgram, definition, stan_program
 from .run import write_data
-from .trial import check_survives
 
 _LOG = logging.getLogger("onebasin.printed")
 
@@ -77,7 +76,7 @@ class StanLibrary:
         # is freed: other threads may still be at work.
         destruct = weakref.finalize(self, lambda _kept: interface.destruct(handle), self._print)
         destruct.atexit = False
-        self._native = load()
+        self._native = load_calls()
         self._entries: dict[tuple[str, bool, bool], Entry] = {}
 
     def __repr__(self) -> str:
@@ -379,6 +378,20 @@ def pack(variables: Mapping[str, ArrayLike], names: Sequence[str]) -> np.ndarray
 
 def _columns(names: Sequence[str]) -> dict[str, Variable]:
     return parse_header(",".join(names)) if names else {}
+
+
+def check_survives(library: Path, program: Path, data: str, seed: int) -> None:
+    """Reject a library of a program that ends a separate process, with its data as JSON and the seed."""
+    with working_folder("trial") as folder:
+        file = folder / "data.json"
+        file.write_text(data, encoding="utf-8")
+        words = ("data", f"file={file}", "random", f"seed={seed % 2**32}", "method=try")
+        done = run_guarded([*driver(library), *words], folder=folder)
+    if done.code < 0:
+        raise StanRunError(
+            f"{shown(program.stem)} {ending(done.code)} as its log density was evaluated; check its functions and "
+            "loops. It was tried in a separate process, and nothing is lost."
+        )
 
 
 @checks_arguments

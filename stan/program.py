@@ -19,17 +19,21 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from onebasin.base.checks import check_path, checks_arguments
-from onebasin.base.errors import ArgumentError, ArgumentTypeError, nearby
+from onebasin.base.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    StanDataError,
+    StanProgramError,
+    nearby,
+)
 from onebasin.base.files.cache import make_user_cache
 from onebasin.base.files.writing import replacing
 from onebasin.models.symmetry.blocks import Symmetry
 from onebasin.models.symmetry.words import as_symmetry
 from onebasin.models.target import Target
 
-from .choice import Choice, choose
+from .choice import Choice, check_finite, choose, read_data
 from .compile import compile_program
-from .data import check_finite, read_data
-from .home.errors import StanDataError, StanProgramError
 
 if TYPE_CHECKING:
     from cmdstanpy import CmdStanModel
@@ -235,7 +239,7 @@ class StanProgram:
 
     def __reduce__(self) -> Any:
         """Pickle the text instead of the path: the program may be read on another machine."""
-        from .interpreter.source import included_files
+        from .interpreter.runtime import included_files
 
         files = [self.path, *included_files(self.path)]
         base = Path(os.path.commonpath([file.absolute().parent for file in files]))

@@ -1,4 +1,9 @@
-"""Make a Stan program ready to run, run it so that it can be watched and stopped, and read the CSV that it writes."""
+"""Make a Stan program ready to run, run it so that it can be watched and stopped, and read the CSV that it writes.
+
+A program is called with CmdStan's words, in a fixed order, which keeps command lines comparable. Paths have to be
+absolute, since a program runs in its own folder. cmdstanpy composes most of these, but has no static HMC, loses a
+variational fit whose step size was given, and cannot stop a run.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +17,7 @@ import numpy as np
 import pandas as pd
 from stanio import parse_header
 
+from onebasin.base.errors import StanProgramError, StanRunError
 from onebasin.base.files.writing import replacing
 from onebasin.base.processes.children import ending, run_guarded
 from onebasin.base.text import shown
@@ -19,13 +25,105 @@ from onebasin.models.target import Target
 from onebasin.posteriors.stan_csv import Header
 from onebasin.posteriors.storable import check_names
 
-from .choice import CMDSTAN, driver
+from .choice import CMDSTAN, check_numbers, driver, lacking
 from .compile import ProgramInfo, compile_program, in_own_names, inspect, last_words
-from .data import check_numbers, lacking
+from .home.assemble import find_cmdstan
 from .home.directory import Progress
-from .home.errors import StanProgramError, StanRunError
-from .home.search import find_cmdstan
 from .program import StanProgram, definition
+
+METRICS = {"diag": "diag_e", "dense": "dense_e", "unit": "unit_e"}
+"""Our words for an inverse mass matrix, and CmdStan's."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Files:
+    """The files that a run reads and writes."""
+
+    data: Path  # The program's data (JSON).
+    output: Path  # The CSV file for what comes out.
+    diagnostics: Path | None = None  # CSV file for a method's trace.
+    digits: int = 18  # Significant figures of the numbers written; 18 keep every bit.
+
+    def arguments(self) -> list[str]:
+        """The words that name them."""
+        trace = [] if self.diagnostics is None else [f"diagnostic_file={self.diagnostics}"]
+        out = ["output", f"file={self.output}", *trace, f"sig_figs={self.digits}"]
+        return ["data", f"file={self.data}", *out]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommandStart:
+    """The state that a run begins from."""
+
+    seed: int  # Of the random numbers.
+    chain: int | None = None
+    """A number from 1: chains of one seed draw from different places of its stream."""
+    # A file of values, or the radius around 0 in the unconstrained space within which they are drawn; CmdStan's own
+    # radius of 2 where it is None.
+    init: Path | float | None = None
+
+    def arguments(self) -> list[str]:
+        """The words that say so."""
+        number = [] if self.chain is None else [f"id={self.chain}"]
+        init = [] if self.init is None else [f"init={self.init}"]
+        return [*number, "random", f"seed={self.seed}", *init]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Adapted:
+    """The result of an earlier warmup."""
+
+    step_size: float | None = None
+    """Of every draw, or from which the adaptation begins; Stan's own where it is None."""
+    metric: Path | None = None  # A JSON file of the inverse metric; None where it is the unit.
+
+    def arguments(self) -> list[str]:
+        """The words that say so."""
+        file = [] if self.metric is None else [f"metric_file={self.metric}"]
+        return [*file, *([] if self.step_size is None else [f"stepsize={self.step_size!r}"])]
+
+
+def sample(
+    engine: list[str],
+    files: Files,
+    start: CommandStart,
+    *,
+    draws: int,
+    warmup: int,
+    target_acceptance: float,
+    metric: str,
+    refresh: int,
+    threads: int = 1,
+    adapt: bool = True,
+    adapted: Adapted | None = None,
+    save_warmup: bool = False,
+) -> list[str]:
+    """Sample with HMC; `refresh` iterations pass between two lines of progress.
+
+    What is `adapted` already is where the warmup begins; a metric stays as it is.
+    """
+    how = [] if adapt else ["engaged=0"]
+    if adapt and adapted is not None and adapted.metric is not None:
+        # No window in which one is estimated.
+        how = ["init_buffer=0", f"term_buffer={warmup}", "window=0"]
+    return [
+        *([] if threads == 1 else [f"num_threads={threads}"]),
+        *start.arguments(),
+        *files.arguments(),
+        f"refresh={refresh}",
+        *("method=sample", f"num_samples={draws}", f"num_warmup={warmup}"),
+        *(["save_warmup=1"] if save_warmup else []),
+        *("adapt", f"delta={target_acceptance!r}", *how),
+        *("algorithm=hmc", *engine, f"metric={METRICS[metric]}"),
+        *(adapted.arguments() if adapted else []),
+    ]
+
+
+def command_line(files: Files, start: CommandStart, method: str, **options: object) -> list[str]:
+    """Give the words of a run of a method, with the method's options under CmdStan's own names and in its order."""
+    given = [f"{name}={value}" for name, value in options.items()]
+    return [*start.arguments(), *files.arguments(), f"method={method}", *given]
+
 
 _MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(32 << 20), "MALLOC_TRIM_THRESHOLD_": str(128 << 20)}
 """Settings of glibc that keep memory with the program between gradients.

@@ -26,7 +26,7 @@ from jaxtyping import Float, Int
 from scipy.sparse.csgraph import connected_components
 
 from onebasin.models.symmetry.blocks import Block, Counterparts, Exchangeable, Flip, Rotation
-from onebasin.models.symmetry.counterparts import Member
+from onebasin.models.symmetry.exchangeable import Member
 from onebasin.models.symmetry.words import spell
 from onebasin.posteriors.view import View
 

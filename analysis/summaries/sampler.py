@@ -46,7 +46,7 @@ class Distance:
 
 @dataclass(frozen=True)
 class BiasBounds:
-    """Bounds on the draws' bias by gradients of the log density (`inference/microcanonical/step_bias.py`)."""
+    """Bounds on the draws' bias by gradients of the log density (`inference/microcanonical/dynamics.py`)."""
 
     shift: Distance  # of means, in standard deviations of a coordinate given the others
     spread: Distance  # of variances, as shares of the true ones

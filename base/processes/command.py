@@ -17,8 +17,8 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from types import FrameType
 from typing import NoReturn
 
@@ -28,7 +28,6 @@ INTERRUPTION = "interrupted; files appear whole or not at all"
 
 PATIENCE_SECONDS = 5.0
 UNHEARD_SECONDS = 2.0
-_LONGEST_SECONDS = 1e8
 _NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGXCPU", "SIGALRM")
 _SIGNALS = tuple(getattr(signal, name) for name in _NAMES if hasattr(signal, name))
 """Those that end a command; Windows has few of them."""
@@ -121,23 +120,6 @@ class _Stopping:
             threading.Timer(0.05, signal.pthread_kill, (main, signal.SIGINT)).start()
         else:
             sys.__unraisablehook__(unraisable)
-
-
-@contextmanager
-def ended_after(seconds: float | None) -> Iterator[None]:
-    """Do after so many seconds what Ctrl-C does; nothing where there are none given."""
-    if seconds is None:
-        yield
-        return
-    before = signal.getsignal(signal.SIGALRM)
-    if before == signal.SIG_DFL:  # a command that is part of another process
-        signal.signal(signal.SIGALRM, signal.default_int_handler)
-    signal.setitimer(signal.ITIMER_REAL, min(seconds, _LONGEST_SECONDS))
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
 
 
 def _leave(code: int, folder: str | None) -> NoReturn:

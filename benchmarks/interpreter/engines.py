@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from onebasin.base.errors import StanProgramError
 from onebasin.stan.choice import Accepted, Refused, examine
-from onebasin.stan.home.errors import StanProgramError
 from onebasin.stan.library import StanLibrary, open_library
 
 ENGINES = ("cmdstan", "stanli")

@@ -30,7 +30,7 @@ and an exit code:
 | 1 | rejected or failed: a value out of range, a file that cannot be used |
 | 2 | not understood: a missing or unknown word, text instead of a number |
 | 3 | a bug in onebasin: please report it with the file that the message names |
-| 130 | interrupted by Ctrl-C, `--timeout` or a signal; finished work is kept |
+| 130 | interrupted by Ctrl-C or a signal; finished work is kept |
 """
 
 

@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from onebasin.base.errors import StanRunError
 from onebasin.models.target import Target
-from onebasin.stan.home.errors import StanRunError
 from onebasin.stan.library import open_library
 from onebasin.stan.program import definition
 from onebasin.stan.run import check_variables
 
-from ..contracts.values import ValueDensity
+from ..contracts.method import ValueDensity
 from .start import RADIUS, TRIES, no_point
 
 

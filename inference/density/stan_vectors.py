@@ -24,7 +24,7 @@ from jaxtyping import Array, Float
 
 from onebasin.base.errors import ArgumentError, ArgumentTypeError
 from onebasin.models.target import Target
-from onebasin.stan.native.library import Entry, keep, load_for_xla
+from onebasin.stan.interfaces import Entry, keep, load_for_xla
 
 from ..contracts.density import Rows, Terms, Values, Vector
 from .charts import Chart, Coordinates, StanChart, charts_of

@@ -14,17 +14,25 @@ from typing import Any
 
 import numpy as np
 
-from onebasin.base.errors import OnebasinError, RunCancelled
+from onebasin.base.errors import OnebasinError, RunCancelled, StanRunError
 from onebasin.base.progress import ChainBar
 from onebasin.base.run_log import notice
-from onebasin.stan import command
 from onebasin.stan.choice import STANLI
-from onebasin.stan.home.errors import StanRunError
 from onebasin.stan.program import name_draws
-from onebasin.stan.run import Adaptation, keep_whole_rows, make_ready, read_blocks, run
+from onebasin.stan.run import (
+    Adaptation,
+    Adapted,
+    CommandStart,
+    Files,
+    keep_whole_rows,
+    make_ready,
+    read_blocks,
+    run,
+    sample,
+)
 
 from ..contracts.method import Job
-from .chain_files import ChainPlace, Standing
+from .chains import ChainPlace, Standing
 from .nuts import Nuts
 from .stan_start import (
     LAST,
@@ -212,21 +220,21 @@ class StanChains:
     def arguments(
         self,
         csv: Path,
-        start: command.CommandStart,
+        start: CommandStart,
         *,
         draws: int,
         warmup: int,
-        adapted: command.Adapted | None = None,
+        adapted: Adapted | None = None,
     ) -> list[str]:
         """Compose the command line of a program that runs a chain, or what is left of it."""
         s = self.settings
         if isinstance(s, Nuts):
-            engine = command.nuts(max_tree_depth=s.max_tree_depth)
+            engine = ["engine=nuts", f"max_depth={s.max_tree_depth}"]
         else:
-            engine = command.static_hmc(trajectory_length=s.trajectory_length)
-        return command.sample(
+            engine = ["engine=static", f"int_time={s.trajectory_length!r}"]
+        return sample(
             engine,
-            command.Files(data=self.ready.data, output=csv, digits=SIGNIFICANT_FIGURES),
+            Files(data=self.ready.data, output=csv, digits=SIGNIFICANT_FIGURES),
             start,
             draws=draws,
             warmup=warmup,
@@ -326,7 +334,7 @@ class _StanChain:
         init = runner.start(number, self._scratch, cancel)
         if isinstance(init, Path):
             self._place.start = {n: np.array(v) for n, v in json.loads(init.read_text()).items()}
-        start = command.CommandStart(seed=runner.job.seed, chain=number + 1, init=init)
+        start = CommandStart(seed=runner.job.seed, chain=number + 1, init=init)
         s, given = runner.settings, runner.job.given
         adapted = None
         if given is not None:
@@ -334,7 +342,7 @@ class _StanChain:
             metric = None
             if runner.metric is not None:
                 metric = Adaptation(1.0, runner.metric[number]).write(self._scratch)
-            adapted = command.Adapted(step_size=step_size, metric=metric)
+            adapted = Adapted(step_size=step_size, metric=metric)
         return runner.arguments(self._csv, start, draws=s.draws, warmup=s.warmup, adapted=adapted)
 
     def _going_on(self) -> list[str]:
@@ -347,11 +355,9 @@ class _StanChain:
         )
         seed = seed_of(runner.job.seed, number, self._program)
         last = {n.removeprefix(LAST): v for n, v in state.items() if n.startswith(LAST)}
-        start = command.CommandStart(seed=seed, chain=number + 1, init=write(self._scratch, last))
+        start = CommandStart(seed=seed, chain=number + 1, init=write(self._scratch, last))
         adaptation = Adaptation(float(state["step_size"]), state["inverse_metric"])
-        adapted = command.Adapted(
-            step_size=adaptation.step_size, metric=adaptation.write(self._scratch)
-        )
+        adapted = Adapted(step_size=adaptation.step_size, metric=adaptation.write(self._scratch))
         return runner.arguments(self._csv, start, draws=wanted - draws, warmup=0, adapted=adapted)
 
     def _warmed(self, seconds: float) -> None:

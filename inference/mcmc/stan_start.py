@@ -19,17 +19,25 @@ from typing import Any
 
 import numpy as np
 
-from onebasin.base.errors import InferenceError
+from onebasin.base.errors import InferenceError, StanRunError
 from onebasin.base.precision import precision
 from onebasin.models.target import Target
-from onebasin.stan import command
 from onebasin.stan.compile import ProgramInfo
-from onebasin.stan.home.errors import StanRunError
-from onebasin.stan.run import Output, ReadyProgram, read, read_adaptation, read_blocks, run
+from onebasin.stan.run import (
+    CommandStart,
+    Files,
+    Output,
+    ReadyProgram,
+    command_line,
+    read,
+    read_adaptation,
+    read_blocks,
+    run,
+)
 
 from ..density.start import check_names
 from ..runs.checkpoint import state_file
-from .chain_files import Standing
+from .chains import Standing
 
 SIGNIFICANT_FIGURES = 12
 ITERATIONS = 2000
@@ -81,11 +89,13 @@ def find_optimum(
     for number, seed in enumerate(seeds, 1):
         csv = folder / "optimum.csv"
         csv.unlink(missing_ok=True)
-        arguments = command.optimise(
-            command.Files(data=program.data, output=csv),
-            command.CommandStart(seed=seed, init=init_radius),
-            iterations=iterations,
-            jacobian=jacobian,
+        arguments = command_line(
+            Files(data=program.data, output=csv),
+            CommandStart(seed=seed, init=init_radius),
+            "optimize",
+            jacobian=int(jacobian),
+            algorithm="lbfgs",
+            iter=iterations,
         )
         printed = ""
         try:
@@ -118,16 +128,17 @@ def pathfinder_draw(
 ) -> Path:
     """Run Pathfinder along one path, and write the parameters of a draw as an init file."""
     csv = folder / "pathfinder.csv"
-    arguments = command.pathfinder(
-        command.Files(data=program.data, output=csv),
-        command.CommandStart(seed=seed, init=init_radius),
-        paths=1,
-        draws=1,
-        path_draws=1,
-        iterations=ITERATIONS,
-        elbo_samples=25,
-        history=5,
-        save_paths=False,
+    arguments = command_line(
+        Files(data=program.data, output=csv),
+        CommandStart(seed=seed, init=init_radius),
+        "pathfinder",
+        history_size=5,
+        num_psis_draws=1,
+        num_paths=1,
+        save_single_paths=0,
+        max_lbfgs_iters=ITERATIONS,
+        num_draws=1,
+        num_elbo_draws=25,
     )
     run(program, arguments, folder, cancel=cancel)
     return write(folder, parameters_of(program, read(csv)))

@@ -10,23 +10,29 @@ from typing import Any, cast
 import numpy as np
 import xarray as xr
 
-from onebasin.base.errors import InferenceError, OnebasinError
+from onebasin.base.errors import InferenceError, OnebasinError, StanRunError
 from onebasin.base.files.writing import working_folder
 from onebasin.base.progress import ProgressBars
 from onebasin.posteriors import schema
-from onebasin.stan import command
 from onebasin.stan.choice import STANLI
-from onebasin.stan.home.errors import StanRunError
 from onebasin.stan.library import open_library
 from onebasin.stan.program import definition, name_draws
-from onebasin.stan.run import Output, ReadyProgram, make_ready, read, run
+from onebasin.stan.run import (
+    CommandStart,
+    Files,
+    Output,
+    ReadyProgram,
+    command_line,
+    make_ready,
+    read,
+    run,
+)
 
 from ..contracts.method import Found, Job, one_chain
 from ..mcmc.stan_start import SIGNIFICANT_FIGURES, find_optimum, parameters_of, seeds_of, write
-from ..runs.spread import spread
+from ..runs.run import spread
 from .edge import at_optimum, no_peak, running_off
-from .optimize import Laplace, Optimize
-from .pathfinder import Pathfinder
+from .optimize import Laplace, Optimize, Pathfinder
 
 _ITERATION = re.compile(r"^iteration: (\d+)", re.MULTILINE)
 _NO_PEAK = "Hessian"
@@ -112,9 +118,11 @@ def laplace(job: Job[Laplace]) -> Found:
         if variable := _edge(job, ready, best, jacobian=True):
             raise InferenceError(f"{no_peak(job.target.name, variable, height)}.")
         output = folder / "draws.csv"
-        files = command.Files(data=ready.data, output=output, digits=SIGNIFICANT_FIGURES)
+        files = Files(data=ready.data, output=output, digits=SIGNIFICANT_FIGURES)
         mode = write(folder, parameters_of(ready, best))
-        arguments = command.laplace(files, mode, seed=job.seed, draws=s.draws)
+        arguments = command_line(
+            files, CommandStart(seed=job.seed), "laplace", mode=mode, jacobian=1, draws=s.draws
+        )
         bar = job.bars.add("draws", s.draws)
 
         def watch(printed: str) -> None:
@@ -172,21 +180,20 @@ def _run_paths(
     s, several = job.method, job.method.paths > 1 and not number
     with working_folder("pathfinder") as folder:
         ready = make_ready(job.target, folder, engine=job.engine, progress=bars.say)
-        files = command.Files(
-            data=ready.data, output=folder / "draws.csv", digits=SIGNIFICANT_FIGURES
-        )
-        start = command.CommandStart(seed=job.seed, chain=number or None, init=s.init_radius)
+        files = Files(data=ready.data, output=folder / "draws.csv", digits=SIGNIFICANT_FIGURES)
+        start = CommandStart(seed=job.seed, chain=number or None, init=s.init_radius)
         draws = s.path_draws if number else s.draws
-        arguments = command.pathfinder(
+        arguments = command_line(
             files,
             start,
-            paths=s.paths if several else 1,
-            draws=draws,
-            path_draws=s.path_draws if several else draws,
-            iterations=s.iterations,
-            elbo_samples=s.elbo_samples,
-            history=s.history,
-            save_paths=several,
+            "pathfinder",
+            history_size=s.history,
+            num_psis_draws=draws,
+            num_paths=s.paths if several else 1,
+            save_single_paths=int(several),
+            max_lbfgs_iters=s.iterations,
+            num_draws=s.path_draws if several else draws,
+            num_elbo_draws=s.elbo_samples,
         )
         try:
             output = read(files.output, printed=run(ready, arguments, folder))

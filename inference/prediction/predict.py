@@ -277,13 +277,13 @@ def _of_stan(
     stored: Stored,
     progress: Callable[[str], None] | None,
 ) -> Found:
-    from onebasin.stan.home.errors import StanDataError
+    from onebasin.base.errors import StanDataError
     from onebasin.stan.program import definition, find_roles
     from onebasin.stan.run import declarations
 
     from ..density.evaluate import generated_quantities
-    from ..runs.groups import arrays_of, axes_of
     from ..runs.origin import with_axes
+    from ..runs.posterior import arrays_of, axes_of
 
     program = definition(target)
     info = declarations(program, progress)

@@ -23,7 +23,7 @@ class NumpyroTerms:
     """Log likelihoods and log density of a NumPyro model or a network, at many draws."""
 
     def __init__(self, target: Target) -> None:
-        from ..density.counted import in_double
+        from ..density.evaluate import in_double
         from ..density.network import numpyro_density_of
         from ..runs.groups_numpyro import Sites
 
@@ -68,7 +68,7 @@ class StanTerms:
     def _own(self) -> dict[str, str]:
         from onebasin.stan.program import find_roles
 
-        from ..runs.groups import arrays_of
+        from ..runs.posterior import arrays_of
 
         every = self._library.variables(include_tp=True, include_gq=True)
         shapes = {name: shape for name, shape in every.items() if name not in self.names}

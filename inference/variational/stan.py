@@ -16,17 +16,15 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from onebasin.base.errors import AdviFailed, ArgumentError
+from onebasin.base.errors import AdviFailed, ArgumentError, StanRunError
 from onebasin.base.files.writing import working_folder
-from onebasin.stan import command
-from onebasin.stan.home.errors import StanRunError
 from onebasin.stan.program import name_draws
-from onebasin.stan.run import Output, make_ready, read, run
+from onebasin.stan.run import CommandStart, Files, Output, command_line, make_ready, read, run
 
 from ..contracts.method import Found, Job
 from ..mcmc.stan_start import SIGNIFICANT_FIGURES, init_values, write
 from .advi import Advi
-from .result import elbo_trace, found_by_advi
+from .engine import elbo_trace, found_by_advi
 
 OURS: Mapping[str, tuple[Any, ...]] = {
     "anneal": (0.0,),
@@ -80,27 +78,29 @@ def fit(job: Job[Advi]) -> Found:
             folder = place / str(number)
             folder.mkdir()
             try:
-                files = command.Files(
+                files = Files(
                     data=ready.data,
                     output=folder / "draws.csv",
                     diagnostics=folder / "elbo.csv",
                     digits=SIGNIFICANT_FIGURES,
                 )
-                start = command.CommandStart(
+                start = CommandStart(
                     seed=(job.seed + attempt.seed_offset) % 2**32, init=init or attempt.init_radius
                 )
-                arguments = command.variational(
-                    settings.family,
+                arguments = command_line(
                     files,
                     start,
-                    iterations=settings.iterations,
-                    gradient_samples=settings.gradient_samples,
+                    "variational",
+                    algorithm=settings.family,
+                    iter=settings.iterations,
+                    grad_samples=settings.gradient_samples,
                     elbo_samples=settings.elbo_samples,
-                    evaluate_every=settings.evaluate_every,
-                    tolerance=settings.tolerance,
-                    draws=settings.draws,
-                    eta=attempt.eta,
+                    **({} if attempt.eta is None else {"eta": attempt.eta}),
+                    tol_rel_obj=settings.tolerance,
+                    eval_elbo=settings.evaluate_every,
+                    output_samples=settings.draws,
                 )
+                arguments += ["adapt", f"engaged={int(attempt.eta is None)}"]
                 converged = True
                 printed = run(ready, arguments, folder, watch=watch)
                 output = read(files.output, printed=printed)

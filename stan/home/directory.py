@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from .errors import CmdStanNotFound
+from onebasin.base.errors import CmdStanNotFound
 
 Origin = Literal["CMDSTAN", "cmdstanpy default", "conda", "assembled"]
 Progress = Callable[[str], None]

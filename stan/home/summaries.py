@@ -1,4 +1,4 @@
-"""`bin/stansummary` and `bin/diagnose` of an assembled home, with the options, columns and messages that CmdStan has.
+"""`bin/stansummary` and `bin/diagnose` of an assembled home: CmdStan's table of statistics, and the verdict of ours.
 
 cmdstanpy calls them in `fit.summary()` and `fit.diagnose()`. Draws are of Stan's CSV files, one a chain, warmup left
 out. R-hat and effective sample sizes are those of ArviZ (`posteriors.rhat_ess`).
@@ -7,8 +7,9 @@ out. R-hat and effective sample sizes are those of ArviZ (`posteriors.rhat_ess`)
 from __future__ import annotations
 
 import argparse
+import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,17 +19,11 @@ from onebasin.base.errors import FormatError
 from onebasin.posteriors import rhat_ess
 from onebasin.posteriors.stan_csv import ChainFile, check_together
 
-LEAST_EBFMI = 0.3
-LEAST_ESS_PER_DRAW = 0.001
-LARGEST_RHAT = 1.01499
-"""The largest number that is not more than 1.01 when rounded."""
-
 
 @dataclass(frozen=True)
 class _ChainDraws:
     names: tuple[str, ...]
     values: rhat_ess.Rows  # (column, chain, draw)
-    depths: tuple[int, ...]  # Tree-depth limit of each chain.
     seconds: float  # Sampling time of all chains; NaN if a file does not say it.
 
 
@@ -41,7 +36,6 @@ def _read(paths: Sequence[str]) -> _ChainDraws:
     return _ChainDraws(
         files[0].columns,
         np.moveaxis(np.stack(values), -1, 0),
-        tuple(file.header.count("max_depth") or 10 for file in files),
         sum(file.header.seconds("Sampling") for file in files),
     )
 
@@ -117,83 +111,10 @@ def stansummary(arguments: Sequence[str]) -> int:
 
 
 def diagnose(arguments: Sequence[str]) -> int:
-    """Print what is wrong with chains."""
-    parser = argparse.ArgumentParser(
-        prog="diagnose",
-        description="Look for signs that chains, one Stan CSV file each, did not explore the posterior.",
-    )
-    parser.add_argument("files", nargs="+", metavar="FILE")
-    draws = _read(parser.parse_args(arguments).files)
-    checks = [*_sampler_checks(draws), *_convergence_checks(draws)]
-    text = "\n".join(wrong or fine for wrong, fine in checks)
-    none = "" if any(wrong for wrong, _ in checks) else ", no problems detected"
-    sys.stdout.write(f"{text}\nProcessing complete{none}.\n")
-    return 0
-
-
-def _sampler_checks(draws: _ChainDraws) -> Iterator[tuple[str, str]]:
-    """Yield what is wrong with the sampler, empty if nothing is, and what is said otherwise."""
-    own = dict(zip(draws.names, draws.values, strict=True))
-    if (depths := own.get("treedepth__")) is not None:
-        hit = sum(int((of >= most).sum()) for of, most in zip(depths, draws.depths, strict=True))
-        most = max(draws.depths)
-        wrong = (
-            f"{_share(hit, depths.size)} transitions hit the maximum treedepth limit of {most}, or 2^{most} leapfrog "
-            "steps, which makes exploration slow.\nIncrease this limit.\n"
-        )
-        yield wrong * bool(hit), "Treedepth satisfactory for all transitions.\n"
-    if (divergent := own.get("divergent__")) is not None:
-        count = int(np.count_nonzero(divergent))
-        wrong = (
-            f"{_share(count, divergent.size)} transitions ended with a divergence: HMC cannot fully explore the "
-            "posterior distribution.\nTry increasing adapt delta closer to 1, else reparameterize the model.\n"
-        )
-        yield wrong * bool(count), "No divergent transitions found.\n"
-    if (energy := own.get("energy__")) is not None:
-        flat, wrong = energy.ravel(), ""  # one chain after the other, as CmdStan has them
-        with np.errstate(divide="ignore", invalid="ignore"):
-            value = np.square(np.diff(flat)).mean() / flat.var(ddof=1)
-        if np.isnan(value):
-            wrong = "The E-BFMI cannot be computed: the energies do not vary, or are not finite.\n"
-        elif value < LEAST_EBFMI:
-            wrong = (
-                f"The E-BFMI, {value:.2f}, is below the nominal threshold of {LEAST_EBFMI:.2f}: HMC may have trouble "
-                "exploring the target distribution.\nIf possible, reparameterize the model.\n"
-            )
-        yield wrong, "E-BFMI satisfactory.\n"
-
-
-def _share(count: int, of: int) -> str:
-    return f"{count} of {of} ({100 * count / of:.2f}%)"
-
-
-def _convergence_checks(draws: _ChainDraws) -> Iterator[tuple[str, str]]:
-    named = [place for place, name in enumerate(draws.names) if "__" not in name]
-    rows = draws.values[named]
-    varies = _varying(rows)
-    names = np.array(draws.names, dtype=object)[named][varies]
-    rows = rows[varies]
-    found = rhat_ess.diagnostics(rows)
-    rhat = found.rhat
-    if rows.shape[1] == 1:  # of the halves of a single chain
-        half = rows.shape[2] // 2
-        rhat = rhat_ess.rhat(rows[..., : 2 * half].reshape(len(rows), 2, half))
-    few = np.minimum(found.ess_bulk, found.ess_tail) < LEAST_ESS_PER_DRAW * rows[:1].size
-    wrong = (
-        f"The following parameters had fewer than {LEAST_ESS_PER_DRAW} effective draws per transition:\n  "
-        f"{', '.join(names[few])}\nTheir effective sample sizes may be estimated too high.\n"
-    )
-    fine = "Rank-normalized split effective sample size satisfactory for all parameters.\n"
-    yield wrong * bool(few.any()), fine
-    much = rhat > LARGEST_RHAT
-    wrong = (
-        f"The following parameters had rank-normalized split R-hat greater than 1.01:\n  {', '.join(names[much])}\n"
-        "Chains have not mixed, and estimates are biased: give more prior information, or reparameterize the model.\n"
-    )
-    yield (
-        wrong * bool(much.any()),
-        "Rank-normalized split R-hat values satisfactory for all parameters.\n",
-    )
+    """Print the verdict on chains, as `onebasin diagnose` does."""
+    program = "import sys; from onebasin.cli.main import main; sys.exit(main())"
+    command = [sys.executable, "-P", "-c", program, "diagnose", *arguments]
+    return subprocess.run(command, check=False).returncode
 
 
 TOOLS = {"stansummary": stansummary, "diagnose": diagnose}

@@ -1,5 +1,5 @@
 """The interpreter of Stan programs: the package stanli, which needs no compiler.
 
-`runtime` loads its library, and `source` compiles a program to the form that it interprets. `driver` is a process that
-takes CmdStan's command lines.
+`runtime` loads its library, and compiles a program to the form that it interprets. `driver` is a process that takes
+CmdStan's command lines.
 """

@@ -2,7 +2,12 @@
 
 `python -m onebasin.stan.interpreter.driver PROGRAM.stan method=sample ...` does what the executable of CmdStan does
 with the same words. So one implementation runs, watches and reads both. A program that crashes, loops or exhausts
-memory ends this process and no other. Random streams are CmdStan's; draws agree up to rounding.
+memory ends this process and no other. Random streams are CmdStan's; draws agree up to rounding. Every algorithm is
+Stan's own code, called through the interpreter's C interface: `stanli.Model` has no number of a chain, which decides
+its random stream, no Pathfinder, Laplace or ADVI, and needs NumPy. A file of draws appears when it is whole.
+
+`method=check` says what a program declares; `method=try` evaluates a compiled library, named in the place of the
+program, at a few points, before it is opened in a process that has other work to do.
 
 What it lacks: static HMC, draws that do not move, optima without the Jacobian, and several paths of Pathfinder in a
 run.
@@ -10,17 +15,490 @@ run.
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import json
+import math
 import os
+import random
+import re
 import signal
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from ctypes import byref, c_bool, c_char_p, c_double, c_int, c_int64, c_void_p
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from .model import Arguments, Model, RunFailed, parse, say, write_table
-from .runtime import InterpreterMissing
-from .source import ProgramRefused
+from onebasin.base.errors import OnebasinError
+
+from .runtime import (
+    LOG,
+    PROGRESS,
+    InterpreterMissing,
+    Message,
+    ProgramRefused,
+    SampleReport,
+    Structure,
+    adds_to_target_early,
+    compiled,
+    declared_data,
+    emptied,
+    full_text,
+    held,
+    included_files,
+    load,
+    new_options,
+    until_data,
+    with_constants,
+)
+
+
+def say(line: str) -> None:
+    """Print a line at once, for whoever watches this process."""
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+def write_table(
+    path: Path,
+    columns: Sequence[str],
+    rows: Iterable[Iterable[float]],
+    digits: int,
+    comments: Iterable[str] = (),
+) -> None:
+    """Write rows of numbers with that many significant figures, then lines of comment."""
+    part = path.with_name(f"{path.name}.part")
+    with part.open("w", encoding="utf-8") as file:
+        file.write(",".join(columns) + "\n")
+        for row in rows:
+            file.write(",".join([f"%.{digits}g" % number for number in row]) + "\n")
+        file.writelines(f"# {line}\n" for line in comments)
+    part.replace(path)
+
+
+_SECTIONS = ("data", "output", "random", "adapt")
+_SAME = (
+    *("save_warmup", "max_depth", "iter", "jacobian", "draws", "num_elbo_draws", "max_lbfgs_iters"),
+    *("history_size", "grad_samples", "elbo_samples", "eta", "tol_rel_obj", "eval_elbo"),
+    "output_samples",
+)
+_FIELDS = dict(zip(_SAME, _SAME, strict=True)) | {
+    "random.seed": "seed",
+    "id": "chain_id",
+    "num_warmup": "warmup",
+    "num_samples": "samples",
+    "adapt.delta": "delta",
+    "adapt.engaged": "adapt_engaged",
+    "stepsize": "step_size",
+    "num_psis_draws": "num_draws",
+}
+"""The numbers of a command line, and the interpreter's options that they are."""
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """The words of a command line; a key below `data`, `output`, `random` or `adapt` has these and a dot before it."""
+
+    values: Mapping[str, str]
+
+    def get[T: (str, int, float)](self, key: str, default: T) -> T:
+        """Return a value as what its default is."""
+        return type(default)(self.values.get(key, default))
+
+    @property
+    def data(self) -> str:
+        """The data as JSON."""
+        file = self.values.get("data.file")
+        return "{}" if file is None else Path(file).read_text(encoding="utf-8")
+
+    @property
+    def output(self) -> Path:
+        """The CSV file for the draws."""
+        return Path(self.values["output.file"])
+
+    @property
+    def seed(self) -> int:
+        """The seed of all random numbers."""
+        return self.get("random.seed", 1)
+
+    @property
+    def start(self) -> Path | float:
+        """The JSON file of initial values, or the radius within which they are drawn."""
+        text = self.values.get("init", "2")
+        try:
+            return float(text)
+        except ValueError:
+            return Path(text)
+
+    def options(self, name: str) -> Structure:
+        """Return the options of a function: the numbers that the command line says, and the library's defaults."""
+        options = new_options(name)
+        for key, text in ({"random.seed": "1", "id": "1"} | dict(self.values)).items():
+            field = _FIELDS.get(key, "")
+            if hasattr(options, field):
+                setattr(options, field, type(getattr(options, field))(text))
+        return options
+
+
+def parse(words: Sequence[str]) -> Arguments:
+    """Read the words of a command line."""
+    values: dict[str, str] = {}
+    section = ""
+    for word in words:
+        key, equals, value = word.partition("=")
+        if not equals:
+            section = f"{word}." if word in _SECTIONS else ""
+        elif key in ("method", "init", "algorithm", "refresh", "id"):
+            section = "" if key != "init" else section
+            values[key] = value
+        else:
+            values[f"{section}{key}"] = value
+    return Arguments(values)
+
+
+_EVALUATING = "Error evaluating the log probability"
+"""The program's own words follow such a line, after "Exception: " in CmdStan."""
+_ELBO = re.compile(r"^\s*(\d+)\s+(-?[\d.e+]+|-?inf|nan)\s")
+
+
+class RunFailed(OnebasinError):
+    """A program that rejects its data, or an algorithm that failed; the message is Stan's own."""
+
+
+class DoubleRows:
+    """An array of doubles that the library writes, by rows."""
+
+    def __init__(self, rows: int, width: int = 1) -> None:
+        self.width = width
+        self.array = (c_double * max(1, rows * width))()
+        ctypes.memset(self.array, 0xFF, ctypes.sizeof(self.array))  # all bits set: NaN
+
+    def row(self, number: int) -> list[float]:
+        """Return one row."""
+        return self.array[number * self.width : (number + 1) * self.width]
+
+
+Table = tuple[tuple[str, ...], list[list[float]]]
+"""Names of the columns before the program's own, and all rows."""
+
+
+class Model:
+    """A program with its data, both as text; made by `of`.
+
+    The seed is of random numbers in the block `transformed data`, the chain that of generated quantities.
+    """
+
+    def __init__(self, form: str, data: str, *, seed: int, chain: int = 1) -> None:
+        self.library = load()
+        options, message = new_options("model"), Message()
+        options.seed = seed % 2**32
+        handle = self.library.stanli_model_new_with_opts(
+            form.encode(), data.encode(), byref(options), *message.arguments
+        )
+        if not handle:
+            raise RunFailed(message.text)
+        self.handle = c_void_p(handle)
+        self.dim: int = self.library.stanli_n_unconstrained(self.handle)
+        name, self._write = self.library.stanli_wa_column_name, self.library.stanli_wa_row
+        count = self.library.stanli_wa_n_columns(self.handle)
+        if not count:
+            count = self.library.stanli_n_constrained(self.handle)
+            name, self._write = self.library.stanli_constrained_name, self.library.stanli_constrain
+        self.columns: tuple[str, ...] = tuple(
+            name(self.handle, c_int64(place)).decode() for place in range(count)
+        )
+        self.library.stanli_wa_seed_chain(
+            self.handle, ctypes.c_uint32(seed % 2**32), ctypes.c_uint32(chain)
+        )
+
+    @classmethod
+    def of(cls, program: Path, arguments: Arguments, *, constants: bool = False) -> Model:
+        """Open a program as a command line says; with the constants that `~` drops, as Stan's ADVI has it, if asked."""
+        form = compiled(program.read_bytes().decode(errors="replace"), program.parent)
+        form = with_constants(form) if constants else form
+        return cls(form, arguments.data, seed=arguments.seed, chain=arguments.get("id", 1))
+
+    @property
+    def warning(self) -> str:
+        """The interpreter's words on parts of the program that it cannot compute, or computes slowly."""
+        return (self.library.stanli_warnings(self.handle) or b"").decode(errors="replace")
+
+    def gradient(self, point: Sequence[float]) -> float:
+        """Evaluate the log density with its gradient; -inf where the program rejects the point."""
+        level, slope = c_double(), (c_double * max(1, self.dim))()
+        code = self.library.stanli_grad(self.handle, self._point(point), byref(level), slope)
+        return float("-inf") if code else level.value
+
+    def values(self, point: Sequence[float]) -> list[float]:
+        """Compute a row of the columns; NaN where generated quantities cannot be computed."""
+        row = DoubleRows(1, len(self.columns))
+        self._write(self.handle, self._point(point), row.array)
+        return row.row(0)
+
+    def unconstrained(self, values: str) -> list[float]:
+        """Return the point at values of all parameters, as JSON; refuse those of another shape or outside support."""
+        point = (c_double * max(1, self.dim))()
+        # Arrays as flat lists in Stan's own order, in which the interpreter reads them.
+        given = json.loads(values).items()
+        flat = {n: _flattened(v) if isinstance(v, list) else v for n, v in given}
+        message, text = Message(), json.dumps(flat).encode()
+        if self.library.stanli_unconstrain_inits(self.handle, text, point, *message.arguments):
+            raise RunFailed(message.text)
+        return point[: self.dim]
+
+    def start(self, options: Structure, arguments: Arguments, field: str = "init") -> None:
+        """Put a command line's start into options, which keep what they point to."""
+        if isinstance(arguments.start, float):
+            options.init_radius = arguments.start
+        else:
+            point = self._point(self.unconstrained(arguments.start.read_text(encoding="utf-8")))
+            setattr(options, field, ctypes.cast(point, ctypes.POINTER(c_double)))
+
+    def optimum(self, arguments: Arguments) -> Table:
+        """Climb to an optimum by L-BFGS and say whether its criterion was met: a row of log density and columns."""
+        options = arguments.options("optimize")
+        if not arguments.get("jacobian", 0):
+            raise RunFailed("The interpreter cannot leave the Jacobian out of an optimum.")
+        self.start(options, arguments)
+        point, row = (c_double * max(1, self.dim))(), DoubleRows(1, len(self.columns))
+        level = c_double(float("nan"))
+        code, words = self._call(
+            "stanli_optimize", options, point, row.array, byref(level), logs=False
+        )
+        if code and not math.isfinite(level.value):
+            raise RunFailed(words)
+        if code:
+            say(words)
+        say("The search ended before it met its criterion" if code else "Convergence detected")
+        return ("lp__",), [[level.value, *self.values(point[: self.dim])]]
+
+    def laplace(self, arguments: Arguments) -> Table:
+        """Draw from the Gaussian at a mode: rows of log density, log density of the Gaussian, and columns."""
+        options = arguments.options("laplace")
+        mode = self.unconstrained(Path(arguments.values["mode"]).read_text(encoding="utf-8"))
+        count = options.draws
+        rows = DoubleRows(count, len(self.columns))
+        level, approximate = DoubleRows(count), DoubleRows(count)
+        arrays = (rows.array, level.array, approximate.array)
+        self.run("stanli_laplace_sample", options, self._point(mode), *arrays)
+        return ("log_p__", "log_q__"), _side_by_side(count, level, approximate, rows)
+
+    def pathfinder(self, arguments: Arguments) -> Table:
+        """Run one path: rows of the approximation's log density, the density, the path, and columns."""
+        options = arguments.options("pathfinder")
+        self.start(options, arguments, "inits")
+        most = self.library.stanli_pathfinder_max_draws(byref(options))
+        rows, level = DoubleRows(most, len(self.columns)), DoubleRows(most)
+        approximate, path, count = DoubleRows(most), DoubleRows(most), c_int64()
+        arrays = (rows.array, level.array, approximate.array, path.array)
+        self.run("stanli_pathfinder", options, *arrays, byref(count))
+        table = _side_by_side(count.value, approximate, level, path, rows)
+        return ("lp_approx__", "lp__", "path__"), table
+
+    def variational(self, arguments: Arguments) -> Table:
+        """Fit ADVI: rows of a zero, the two log densities and columns, the mean first; write the trace of the ELBO."""
+        options = arguments.options("variational")
+        options.algorithm = int(arguments.values["algorithm"] == "fullrank")
+        self.start(options, arguments)
+        count, began = options.output_samples, time.monotonic()
+        mean, rows = DoubleRows(1, len(self.columns)), DoubleRows(count, len(self.columns))
+        level, approximate = DoubleRows(count), DoubleRows(count)
+        trace: list[tuple[int, float, float]] = []
+
+        def follow(words: str) -> None:
+            if found := _ELBO.match(words):
+                trace.append((int(found[1]), time.monotonic() - began, float(found[2])))
+
+        arrays = (mean.array, rows.array, level.array, approximate.array)
+        self.run("stanli_variational", options, *arrays, follow=follow)
+        if file := arguments.values.get("output.diagnostic_file"):
+            write_table(Path(file), ("iter", "time_in_seconds", "ELBO"), trace, 18)
+        draws = [[0.0, *row] for row in _side_by_side(count, level, approximate, rows)]
+        return ("lp__", "log_p__", "log_g__"), [[0.0, 0.0, 0.0, *mean.row(0)], *draws]
+
+    def run(self, function: str, options: Structure, *arrays: Any, follow: Any = None) -> None:
+        """Call an algorithm whose failure is an error."""
+        code, words = self._call(function, options, *arrays, follow=follow)
+        if code:
+            raise RunFailed(words)
+
+    def _call(
+        self, function: str, options: Structure, *arrays: Any, logs: bool = True, follow: Any = None
+    ) -> tuple[int, str]:
+        """Call an algorithm; what it logs is printed, and given line by line to `follow`."""
+        before = ""
+
+        def log(_level: int, words: bytes, _user: object) -> None:
+            nonlocal before
+            line = words.decode(errors="replace")
+            say(f"Exception: {line}" if before.strip().startswith(_EVALUATING) and line else line)
+            before = line
+            if follow is not None:
+                follow(line)
+
+        callback, message = LOG(log), Message()
+        hooks = (callback, None, None, None, byref(c_int())) if logs else ()
+        call = getattr(self.library, function)
+        code = call(self.handle, byref(options), *arrays, *hooks, *message.arguments)
+        return code, message.text
+
+    def _point(self, point: Sequence[float]) -> Any:
+        return (c_double * max(1, self.dim))(*point)
+
+
+def _side_by_side(count: int, *parts: DoubleRows) -> list[list[float]]:
+    """Join the first rows of arrays."""
+    return [[number for part in parts for number in part.row(place)] for place in range(count)]
+
+
+def _flattened(value: list[Any]) -> list[float]:
+    """Go through nested lists with the first index fastest."""
+    if not value or not isinstance(value[0], list):
+        return value
+    inner = [_flattened(part) for part in value]
+    return [part[place] for place in range(len(inner[0])) for part in inner]
+
+
+_METRICS = ("unit_e", "diag_e", "dense_e")
+_STATS = 7
+
+
+def nuts(model: Model, arguments: Arguments) -> None:
+    """Run one chain of NUTS."""
+    library = model.library
+    options, adaptation = arguments.options("sample"), arguments.options("metric")
+    options.chains = 1
+    adaptation.metric = _METRICS.index(arguments.get("metric", "diag_e"))
+    if file := arguments.values.get("metric_file"):
+        found = json.loads(Path(file).read_text(encoding="utf-8"))["inv_metric"]
+        flat = [number for row in found for number in row] if adaptation.metric == 2 else found
+        given = (c_double * _size(adaptation, model.dim))(*flat)
+        adaptation.inv_metric = ctypes.cast(given, ctypes.POINTER(c_double))
+    model.start(options, arguments, "inits")
+    draws = options.samples + (options.warmup if options.save_warmup else 0)
+    names = [library.stanli_sampler_column_name(place).decode() for place in range(_STATS)]
+    points, stats = DoubleRows(draws, max(1, model.dim)), DoubleRows(draws, _STATS)
+    rows, report = DoubleRows(draws, len(model.columns)), SampleReport()
+    step_size, metric = c_double(float("nan")), DoubleRows(1, _size(adaptation, model.dim))
+    adaptation.adapted_step_size = ctypes.pointer(step_size)
+    if adaptation.metric:
+        adaptation.adapted_inv_metric = ctypes.cast(metric.array, ctypes.POINTER(c_double))
+    message = Message()
+
+    def progress(_chain: int, iteration: int, total: int, warming: int, _user: object) -> None:
+        phase = "Warmup" if warming else "Sampling"
+        say(f"Iteration: {iteration:5d} / {total} ({phase})")
+
+    callback = PROGRESS(progress)
+    failed = library.stanli_sample_multi_metric(
+        *(model.handle, byref(options), byref(adaptation)),
+        c_int(max(1, arguments.get("refresh", 100))),
+        *(points.array, stats.array, rows.array, callback, None, None, None),
+        *(byref(c_int()), byref(report), *message.arguments),
+    )
+    if failed:
+        raise RunFailed(message.text)
+    comments = [
+        *("Adaptation terminated", f"Step size = {step_size.value!r}"),
+        *_metric(adaptation, metric, model.dim),
+        f" Elapsed Time: {report.warmup_seconds:.6g} seconds (Warm-up)",
+        f"               {report.sampling_seconds:.6g} seconds (Sampling)",
+    ]
+    table = ((*stats.row(place), *rows.row(place)) for place in range(draws))
+    digits = arguments.get("output.sig_figs", 8)
+    write_table(arguments.output, (*names, *model.columns), table, digits, comments)
+
+
+def _size(options: Structure, dim: int) -> int:
+    """Numbers of a metric."""
+    return max(1, dim ** int(options.metric))
+
+
+def _metric(options: Structure, metric: DoubleRows, dim: int) -> list[str]:
+    """Describe a metric as CmdStan does."""
+    if options.metric == 0:
+        return ["No free parameters for unit metric"]
+    numbers = [repr(number) for number in metric.row(0)]
+    if options.metric == 1:
+        return ["Diagonal elements of inverse mass matrix:", ", ".join(numbers)]
+    rows = [", ".join(numbers[at : at + dim]) for at in range(0, dim * dim, dim)]
+    return ["Elements of inverse mass matrix:", *rows]
+
+
+POINTS = 3
+RADIUS = 2.0
+
+
+def check(program: Path, arguments: Arguments) -> dict[str, Any]:
+    """Try a program with its data.
+
+    Returned are `form` and `jacobian`, the program and the same without its model block; `inputs`; `names` of the
+    parameters, of these with transformed parameters, and of all; `includes`; and the interpreter's `warning`. A program
+    that does not parse is a `ProgramRefused`; one that the interpreter does not take, or rejects its data, `RunFailed`.
+    """
+    includes = included_files(program)
+    form = compiled(program.read_bytes().decode(errors="replace"), program.parent)
+    text = full_text(program, includes)
+    if adds_to_target_early(text):
+        raise RunFailed(
+            "stanli compile: a function whose name ends in _lp, outside the model block"
+        )
+    jacobian = compiled(emptied(text, "model"), program.parent)
+    data = arguments.data
+    given = json.loads(data)
+    wanted = declared_data(compiled(until_data(text), program.parent))
+    if absent := [name for name in wanted if name not in given]:
+        raise RunFailed(f"absent: {', '.join(absent)}")
+    for name, number in wanted.items():
+        if number and isinstance(given[name], list):
+            raise RunFailed(f"{name} is an array; it is declared as a single number")
+    model = Model(form, data, seed=arguments.seed)
+    Model(jacobian, data, seed=arguments.seed)
+    for point in trial_points(model.dim, arguments.seed):
+        model.gradient(point)
+        model.values(point)
+    # Columns of the parameters, of these with transformed parameters, and of all.
+    library, error = model.library, c_char_p()
+    whole = json.dumps({**given, **held(form)}).encode()
+    handle = c_void_p(library.bs_model_construct(whole, arguments.seed % 2**32, byref(error)))
+    flags = ((False, False), (True, False), (True, True))
+    names = [library.bs_param_names(handle, *map(c_bool, each)).decode() for each in flags]
+    library.bs_model_destruct(handle)
+    return {
+        "form": form,
+        "jacobian": jacobian,
+        "inputs": list(wanted),
+        "names": [columns.split(",") if columns else [] for columns in names],
+        "includes": [str(path) for path in includes],
+        "warning": model.warning,
+    }
+
+
+def trial_points(dim: int, seed: int) -> list[list[float]]:
+    """Draw a few points, uniform within a radius around 0."""
+    stream = random.Random(seed)
+    return [[stream.uniform(-RADIUS, RADIUS) for _ in range(dim)] for _ in range(POINTS)]
+
+
+def try_library(file: str, arguments: Arguments) -> None:
+    """Evaluate the gradient of a compiled library's model at a few points; rejected ones do not matter."""
+    library, message = ctypes.CDLL(file), c_char_p()
+    silent = ctypes.CFUNCTYPE(None, ctypes.POINTER(ctypes.c_char), c_int)(lambda text, size: None)
+    library.onebasin_construct.restype = c_void_p
+    seed, data = ctypes.c_uint(arguments.seed), arguments.data.encode()
+    handle = library.onebasin_construct(data, seed, silent, byref(message))
+    if not handle:  # which is reported where it is opened
+        return
+    model = c_void_p(handle)
+    numbers = c_double * max(1, library.bs_param_unc_num(model))
+    value, slope, flags = c_double(), numbers(), (c_bool(True), c_bool(True))
+    for point in trial_points(library.bs_param_unc_num(model), arguments.seed):
+        library.bs_log_density_gradient(
+            *(model, *flags, numbers(*point), byref(value), slope, byref(message))
+        )
+
 
 SHARE = 0.8
 """The share of the machine's memory that a program may take."""
@@ -58,16 +536,16 @@ def main(words: Sequence[str] = ()) -> int:
 
 
 def _run(program: Path, arguments: Arguments) -> None:
-    method, out = arguments.values["method"], arguments.output
+    method = arguments.values["method"]
+    if method == "try":
+        try_library(str(program), arguments)
+        return
+    out = arguments.output
     if method == "check":
-        from .model import check
-
         out.write_text(json.dumps(check(program, arguments)), encoding="utf-8")
         return
     model = Model.of(program, arguments, constants=method == "variational")
     if method == "sample":
-        from .model import nuts
-
         nuts(model, arguments)
         return
     algorithms = {

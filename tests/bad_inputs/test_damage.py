@@ -63,7 +63,7 @@ def test_attributes_of_another_kind(every):
     assert not faults, "\n".join(faults)
 
 
-FORMATS = ("run.nc", "run.csv", "run.parquet", "run.zarr.zip")
+FORMATS = ("run.nc", "run.csv", "run.parquet")
 
 
 def _damages(content: bytes, number: int) -> Iterator[bytes]:

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from onebasin import stan
+from onebasin.base.errors import HomeBuildError
 from onebasin.stan.home import directory
 from onebasin.stan.home.directory import Home
-from onebasin.stan.home.errors import HomeBuildError
 
 FOUND = Home(Path("/somewhere/cmdstan-2.39.0"), (2, 39, 0), "CMDSTAN")
 

@@ -15,7 +15,6 @@ from onebasin.inference.runs.posterior import open_posterior
 from onebasin.models.symmetry.blocks import from_json
 from onebasin.models.symmetry.evidence import Evidence
 from onebasin.posteriors.view import as_view
-from onebasin.stan.program import Roles
 
 from ..command_fixtures import DATA, NORMAL, keep_chain
 
@@ -271,18 +270,3 @@ def test_the_same_command_finishes_what_was_left(sample, sampler):
     assert "run.nc, which exists" in sample("--seed", "3").err
     assert len(sampler.calls) == 1
     assert Path("run.nc").read_bytes() == draws
-
-
-@pytest.mark.parametrize(
-    ("words", "roles"),
-    [
-        (["--log-likelihood", "ll"], Roles(log_likelihood={"": "ll"})),
-        (["--log-likelihood", "y=ll"], Roles(log_likelihood={"y": "ll"})),
-        (
-            ["--predictive", "y=a", "--predictive", "n=b", "--observed", "n"],
-            Roles(posterior_predictive={"y": "a", "n": "b"}, observed=("n",)),
-        ),
-    ],
-)
-def test_what_is_named_reaches_the_program(asked, words, roles):
-    assert asked(*words)["target"].stan_program.roles == roles

@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from onebasin.stan import command
 from onebasin.stan.library import StanLibrary, open_library
 from onebasin.stan.program import stan_program
-from onebasin.stan.run import ReadyProgram, make_ready, read, run
+from onebasin.stan.run import CommandStart, Files, ReadyProgram, make_ready, read, run
 
 PROGRAMS = Path(__file__).parent / "programs"
 KNOWN = PROGRAMS / "known"
@@ -63,7 +62,7 @@ def output(ready: ReadyProgram, arguments: list[str]):
 
 def test_a_library_is_the_program_that_cmdstan_runs(both, rng):
     library, ready = both
-    files = command.Files(data=ready.data, output=ready.data.with_name("out.csv"))
+    files = Files(data=ready.data, output=ready.data.with_name("out.csv"))
     points = rng.normal(scale=0.5, size=(4, library.dim))
     place = ready.data.with_name("points.json")
     for jacobian in (True, False):
@@ -81,7 +80,7 @@ def test_a_library_is_the_program_that_cmdstan_runs(both, rng):
     start = library.unpack(library.constrain(points[0], include_tp=True), include_tp=True)
     place.write_text(json.dumps({n: start[n].tolist() for n in ready.info.parameters}))
     words = ["method=sample", "num_samples=1", "num_warmup=0", "algorithm=fixed_param"]
-    where = command.CommandStart(seed=4, init=place).arguments()
+    where = CommandStart(seed=4, init=place).arguments()
     drawn = output(ready, [*where, *words, *files.arguments()])
     for name, value in start.items():
         np.testing.assert_allclose(value, drawn.variables[name][0], rtol=1e-12, atol=1e-14)

@@ -12,7 +12,7 @@ from scipy.special import expit
 from scipy.stats import beta
 
 import onebasin as ob
-from onebasin.stan.home.search import bridge_folder
+from onebasin.stan.home.assemble import bridge_folder
 from onebasin.stan.library import open_library
 
 pytestmark = pytest.mark.cmdstan

@@ -2,9 +2,9 @@
 
 import pytest
 
+from onebasin.base.errors import StanDataError, StanProgramError
 from onebasin.stan import choice
 from onebasin.stan.choice import Accepted, Refused, examine
-from onebasin.stan.home.errors import StanDataError, StanProgramError
 
 NORMAL = "data {int n; vector[n] y; real s;} parameters {real x;} model {y ~ normal(x, s);}"
 WHOLE = {"n": 2, "y": [1, 2], "s": 1}

@@ -11,9 +11,9 @@ import pytest
 from scipy.special import expit
 from scipy.stats import binom
 
+from onebasin.base.errors import StanDataError, StanRunError
 from onebasin.stan.compile import ProgramInfo
 from onebasin.stan.home.assemble import find_toolchain
-from onebasin.stan.home.errors import StanDataError, StanRunError
 from onebasin.stan.interfaces import Interface
 from onebasin.stan.library import StanLibrary, open_library
 

@@ -7,10 +7,10 @@ import sys
 import pytest
 
 import onebasin as ob
+from onebasin.base.errors import CmdStanNotFound, HomeBuildError
 from onebasin.stan.choice import choose
 from onebasin.stan.compile import compile_program
 from onebasin.stan.home.assemble import how_to_install
-from onebasin.stan.home.errors import CmdStanNotFound, HomeBuildError
 
 TUPLE = "parameters { tuple(real, real) a; }\nmodel { a.1 ~ std_normal(); a.2 ~ std_normal(); }\n"
 NORMAL = "parameters { real mu; }\nmodel { mu ~ std_normal(); }\n"

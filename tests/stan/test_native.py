@@ -8,9 +8,9 @@ from ctypes import CFUNCTYPE, POINTER, byref, c_bool, c_char_p, c_double, c_int,
 import numpy as np
 import pytest
 
-from onebasin.stan.home.errors import HomeBuildError
-from onebasin.stan.native import library
-from onebasin.stan.native.library import BUILT, SOURCE, SUMS, Entry
+from onebasin.base.errors import HomeBuildError
+from onebasin.stan import interfaces
+from onebasin.stan.interfaces import BUILT, SOURCE, SUMS, Entry
 
 GRADIENT = CFUNCTYPE(
     *(c_int, c_void_p, c_bool, c_bool, POINTER(c_double)),
@@ -64,7 +64,7 @@ class Fake:
 
     def call(self, name: str, points: np.ndarray, *more: np.ndarray, **flags):
         error, arrays = c_char_p(), [array.ctypes.data for array in (points, *more)]
-        function = getattr(library.load(), f"onebasin_{name}")
+        function = getattr(interfaces.load_calls(), f"onebasin_{name}")
         code = function(byref(self.entry(**flags)), len(points), *arrays, byref(error))
         return code, error.value
 
@@ -91,7 +91,7 @@ def test_a_failure_ends_the_call(message, lenient):
 
 
 def test_a_product_is_the_hessian_times_a_direction():
-    calls, product = library.load(), np.empty((3, 2))
+    calls, product = interfaces.load_calls(), np.empty((3, 2))
     points, along = POINTS[[0, 0, 1]], np.array([[2.0, -1.0], [0.0, 0.0], [1.0, 1.0]])
     calls.onebasin_products.argtypes = calls.onebasin_gradients.argtypes
     found = Fake(1, b"never").call("products", points, along, product, minus=1)
@@ -102,23 +102,26 @@ def test_a_product_is_the_hessian_times_a_direction():
 
 @pytest.mark.cmdstan
 def test_without_a_binary_the_compiler_makes_one(monkeypatch, tmp_path):
-    monkeypatch.setattr(library, "BUILT", tmp_path)
+    monkeypatch.setattr(interfaces, "BUILT", tmp_path)
     monkeypatch.setattr(platform, "machine", lambda: "riscv64")
-    assert library.load.__wrapped__().onebasin_xla_major() == library.load().onebasin_xla_major()
+    assert (
+        interfaces.load_calls.__wrapped__().onebasin_xla_major()
+        == interfaces.load_calls().onebasin_xla_major()
+    )
     monkeypatch.setenv("CXX", "no-such-compiler")
     words = (
         "brings no binary linux-riscv64.so of calls.c, .* cannot compile one. Not found: no-such"
     )
     with pytest.raises(HomeBuildError, match=words):
-        library.load.__wrapped__()
+        interfaces.load_calls.__wrapped__()
 
 
 @pytest.mark.cmdstan
 def test_another_layout_of_xlas_interface_is_compiled(monkeypatch, tmp_path):
     place = tmp_path / "xla/ffi/api/c_api.h"
     place.parent.mkdir(parents=True)
-    text = (library.headers() / "xla/ffi/api/c_api.h").read_text()
+    text = (interfaces.headers() / "xla/ffi/api/c_api.h").read_text()
     place.write_text(text.replace("#define XLA_FFI_API_MAJOR 0", "#define XLA_FFI_API_MAJOR 9"))
-    monkeypatch.setattr(library, "headers", lambda: tmp_path)
-    assert library.load().onebasin_xla_major() == 0
-    assert library.load_for_xla.__wrapped__().onebasin_xla_major() == 9
+    monkeypatch.setattr(interfaces, "headers", lambda: tmp_path)
+    assert interfaces.load_calls().onebasin_xla_major() == 0
+    assert interfaces.load_for_xla.__wrapped__().onebasin_xla_major() == 9

@@ -8,9 +8,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from onebasin.base.errors import StanDataError, StanProgramError
 from onebasin.stan import run
 from onebasin.stan.compile import ProgramInfo
-from onebasin.stan.home.errors import StanDataError, StanProgramError
 from onebasin.stan.library import open_library
 from onebasin.stan.program import Roles, check_roles, find_roles, stan_program
 

@@ -7,9 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from onebasin.base.errors import RunCancelled
+from onebasin.base.errors import RunCancelled, StanRunError
 from onebasin.stan.compile import ProgramInfo
-from onebasin.stan.home.errors import StanRunError
 from onebasin.stan.run import ReadyProgram, keep_whole_rows, read, read_adaptation, read_blocks, run
 
 

@@ -61,47 +61,11 @@ def test_a_table_has_the_numbers_of_arviz_in_the_order_of_cmdstan(tmp_path, caps
     assert "pairs[2].2[1]" in capsys.readouterr().out
 
 
-FINE = (
-    "Treedepth satisfactory",
-    "No divergent transitions",
-    "E-BFMI satisfactory",
-    "effective sample size satisfactory",
-    "R-hat values satisfactory",
-    "no problems detected",
-)
-DEEP = {"treedepth__": [[9, 10] * 100] * 2}
-APART = gamma(2, 2, 200) + np.array([[0], [4]])
-
-
-@pytest.mark.parametrize(
-    ("columns", "facts", "fine", "says"),
-    [
-        ({}, {}, 6, "Processing complete, no problems detected.\n"),
-        (
-            {"treedepth__": [[9, 10] * 100] * 2},
-            {},
-            4,
-            "200 of 400 (50.00%) transitions hit the maximum treedepth limit of 10",
-        ),
-        (DEEP, {"max_depth": "11"}, 6, "no problems"),
-        (
-            {"divergent__": [[0] * 199 + [1]] * 2},
-            {},
-            4,
-            "2 of 400 (0.50%) transitions ended with a divergence",
-        ),
-        ({"energy__": [np.linspace(0, 9, 200)] * 2}, {}, 4, "below the nominal threshold of 0.30"),
-        ({"energy__": np.zeros((2, 200))}, {}, 4, "The E-BFMI cannot be computed"),
-        ({"x": APART}, {}, 4, "R-hat greater than 1.01:\n  x\n"),
-    ],
-)
-def test_troubles_are_found_one_by_one(tmp_path, capsys, columns, facts, fine, says):
-    harmless = {"x": gamma(1, 2, 200), "fixed": np.ones((2, 200))}
-    files = write_chains(tmp_path, harmless | columns, **facts)
+def test_chains_are_judged_as_by_the_command(tmp_path, capfd):
+    apart = gamma(2, 2, 200) + np.array([[0], [4]])
+    files = write_chains(tmp_path, {"x": apart, "fixed": np.ones((2, 200))})
     assert diagnose(list(map(str, files))) == 0
-    text = capsys.readouterr().out
-    assert says in text
-    assert sum(words in text for words in FINE) == fine
+    assert "✗" in capfd.readouterr().out
 
 
 @pytest.mark.stan
@@ -117,7 +81,7 @@ def test_cmdstanpy_summarises_and_diagnoses(gauss):
         for place in index.split(",") if index else ():
             values = values[:, :, int(place) - 1]
         check_with_arviz(table.loc[name], values)
-    assert fit.diagnose().endswith("Processing complete, no problems detected.\n")
+    assert fit.diagnose().startswith("✓ Usable")
 
 
 def test_a_script_runs_in_the_python_that_made_it():

@@ -71,12 +71,6 @@ def test_further_signals_do_not_disturb_the_cleaning_up():
     assert end(process) == (130, "cleaned up\n", WORDS)
 
 
-def test_a_command_of_limited_time_ends_as_by_ctrl_c():
-    before = "globals()['limit'] = p.ended_after(1); limit.__enter__()"
-    process = start(f"import onebasin.base.processes.command as p; {before}")
-    assert end(process) == (130, "", WORDS)
-
-
 def test_temporary_files_of_a_killed_command_are_gone_after_the_next(tmp_path):
     how = {"env": os.environ | {"TMPDIR": str(tmp_path)}}
     process = start("tempfile.mkdtemp()", **how)

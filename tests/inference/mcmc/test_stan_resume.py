@@ -9,11 +9,10 @@ import pytest
 import xarray as xr
 
 import onebasin as ob
-from onebasin.base.errors import RunCancelled
+from onebasin.base.errors import RunCancelled, StanRunError
 from onebasin.inference.mcmc import stan
 from onebasin.inference.runs.checkpoint import kept_draws
 from onebasin.posteriors import schema
-from onebasin.stan.home.errors import StanRunError
 
 from ..known import MEAN, RATE, SHAPE, assert_mean, known_target
 

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
+from onebasin.base.errors import CmdStanNotFound
 from onebasin.inference.runs import origin
 from onebasin.inference.runs.origin import versions
 from onebasin.stan.home.directory import Home
-from onebasin.stan.home.errors import CmdStanNotFound
 
 
 def test_versions_name_cmdstan_and_stand_without(monkeypatch):

@@ -12,10 +12,9 @@ from types import SimpleNamespace
 import pytest
 from filelock import FileLock
 
-from onebasin.stan.home.assemble import assemble, assembled_path, find_wheel
+from onebasin.base.errors import HomeBuildError, StanError
+from onebasin.stan.home.assemble import assemble, assembled_path, existing_cmdstan, find_wheel
 from onebasin.stan.home.directory import MARKER, Home
-from onebasin.stan.home.errors import HomeBuildError, StanError
-from onebasin.stan.home.search import existing_cmdstan
 
 from .fake_homes import entries
 

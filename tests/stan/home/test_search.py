@@ -3,10 +3,9 @@
 import cmdstanpy
 import pytest
 
-from onebasin.stan.home.assemble import assemble
+from onebasin.base.errors import CmdStanNotFound
+from onebasin.stan.home.assemble import assemble, existing_cmdstan, find_cmdstan
 from onebasin.stan.home.directory import Home, activate, read_home
-from onebasin.stan.home.errors import CmdStanNotFound
-from onebasin.stan.home.search import existing_cmdstan, find_cmdstan
 
 from .fake_homes import make_cmdstan
 

@@ -7,48 +7,60 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from onebasin.base.errors import StanRunError
 from onebasin.posteriors.storable import gather
-from onebasin.stan import command
 from onebasin.stan.choice import driver
 from onebasin.stan.compile import ProgramInfo, last_words
-from onebasin.stan.home.errors import StanRunError
 from onebasin.stan.interpreter import driver as process
-from onebasin.stan.interpreter.model import Model
-from onebasin.stan.interpreter.source import compiled
-from onebasin.stan.run import Output, ReadyProgram, read, read_adaptation, run
+from onebasin.stan.interpreter.driver import Model
+from onebasin.stan.interpreter.runtime import compiled
+from onebasin.stan.run import (
+    Adapted,
+    CommandStart,
+    Files,
+    Output,
+    ReadyProgram,
+    command_line,
+    read,
+    read_adaptation,
+    run,
+    sample,
+)
 
 from ..conftest import PROGRAMS
 
 MEAN, COVARIANCE = np.array([1.0, -2.0]), np.array([[1.0, 0.6], [0.6, 0.5]])
-START = command.CommandStart(seed=3)
+START = CommandStart(seed=3)
 Drive = Callable[..., Output]
 
 
 @pytest.fixture
 def drive(tmp_path) -> Drive:
-    """Run a method of `command` on a Gaussian, or on another program, and read what it writes."""
+    """Run a method on a Gaussian, or on another program, and read what it writes."""
 
-    def drive(method, *first, program="gauss", start=START, trace=False, **how) -> Output:
+    def drive(method, *last, program="gauss", start=START, trace=False, **how) -> Output:
         data, out = tmp_path / "data.json", tmp_path / "out.csv"
         data.write_text(
             json.dumps({"D": 2, "mu": MEAN.tolist(), "Sigma": COVARIANCE.tolist(), "N": 0, "y": []})
         )
-        files = command.Files(
-            data=data, output=out, diagnostics=tmp_path / "trace.csv" if trace else None
-        )
+        files = Files(data=data, output=out, diagnostics=tmp_path / "trace.csv" if trace else None)
         source = PROGRAMS / f"{program}.stan"
         ready = ReadyProgram(source, driver(source), data, ProgramInfo((), (), (), (), ()))
-        run(ready, method(*first, files, start, **how), tmp_path)
+        if isinstance(method, str):
+            arguments = [*command_line(files, start, method, **how), *last]
+        else:
+            arguments = method(files, start, **how)
+        run(ready, arguments, tmp_path)
         return read(out)
 
     return drive
 
 
 def nuts(files, start, *, metric="diag", draws=1000, adapted=None):
-    engine = command.nuts(max_tree_depth=10)
+    engine = ["engine=nuts", "max_depth=10"]
     how = {"draws": draws, "target_acceptance": 0.8, "refresh": 100, "metric": metric}
     warmup = {"warmup": 300} if adapted is None else {"warmup": 0, "adapt": False}
-    return command.sample(engine, files, start, adapted=adapted, **how, **warmup)
+    return sample(engine, files, start, adapted=adapted, **how, **warmup)
 
 
 def assert_gaussian(x: np.ndarray, error: float) -> None:
@@ -72,7 +84,7 @@ def test_nuts_finds_the_posterior_and_goes_on_from_its_warmup(drive, tmp_path, m
     assert found.seconds("Warm-up") >= 0 and found.seconds("Sampling") >= 0
     adaptation = read_adaptation(found.comments, step)
     assert adaptation.inverse_metric.shape == shape
-    adapted = command.Adapted(step_size=step, metric=adaptation.write(tmp_path))
+    adapted = Adapted(step_size=step, metric=adaptation.write(tmp_path))
     again = drive(nuts, metric=metric, draws=20, adapted=adapted)
     assert set(again.method["stepsize__"]) == {step} and again.variables["x"].shape == (20, 2)
 
@@ -91,24 +103,22 @@ def test_a_start_has_the_values_that_its_file_gives():
 
 
 def test_optimum_and_laplace(drive, tmp_path):
-    found = drive(command.optimise, iterations=200)
+    found = drive("optimize", jacobian=1, algorithm="lbfgs", iter=200)
     np.testing.assert_allclose(found.variables["x"], [MEAN], atol=1e-4)
     (tmp_path / "mode.json").write_text(json.dumps({"x": MEAN.tolist()}))
-    draws = drive(
-        lambda files, start: command.laplace(files, tmp_path / "mode.json", seed=1, draws=2000)
-    )
+    mode = tmp_path / "mode.json"
+    draws = drive("laplace", start=CommandStart(seed=1), mode=mode, jacobian=1, draws=2000)
     assert_gaussian(draws.variables["x"], 0.15)
     assert np.ptp(draws.method["log_p__"] - draws.method["log_q__"]) < 1e-4
     with pytest.raises(StanRunError, match="exit code 1:\nThe interpreter cannot leave the Jac"):
-        drive(command.optimise, iterations=200, jacobian=False)
+        drive("optimize", jacobian=0, algorithm="lbfgs", iter=200)
 
 
 @pytest.mark.parametrize("family", ["meanfield", "fullrank"])
 def test_variational_writes_the_mean_first_and_the_trace_of_the_elbo(drive, tmp_path, family):
-    how = {"iterations": 2000, "gradient_samples": 5, "elbo_samples": 100, "evaluate_every": 100}
-    found = drive(
-        *(command.variational, family), trace=True, **how, tolerance=0.001, draws=400, eta=None
-    )
+    how = {"algorithm": family, "iter": 2000, "grad_samples": 5, "elbo_samples": 100}
+    how |= {"tol_rel_obj": 0.001, "eval_elbo": 100, "output_samples": 400}
+    found = drive("variational", *("adapt", "engaged=1"), trace=True, **how)
     assert found.variables["x"].shape == (401, 2)
     np.testing.assert_allclose(found.variables["x"][0], MEAN, atol=0.3)
     trace = np.loadtxt(tmp_path / "trace.csv", delimiter=",", skiprows=1)

@@ -6,9 +6,9 @@ from pathlib import Path
 import jax.numpy as jnp
 import pytest
 
-from onebasin.stan.interpreter import source
-from onebasin.stan.interpreter.model import Model
-from onebasin.stan.interpreter.source import (
+from onebasin.stan.interpreter import runtime
+from onebasin.stan.interpreter.driver import Model
+from onebasin.stan.interpreter.runtime import (
     ProgramRefused,
     adds_to_target_early,
     compiled,
@@ -107,7 +107,7 @@ def test_a_text_that_is_no_program_is_refused(text, words):
 def test_the_compiler_never_runs_in_a_process_that_computes_with_jax(monkeypatch):
     """On processors with AMX it would end the process; others see it by the library that is taken away."""
     jnp.matmul(jnp.ones((512, 512)), jnp.ones((512, 512))).block_until_ready()
-    monkeypatch.setattr(source, "load", lambda: pytest.fail("the compiler is loaded here"))
+    monkeypatch.setattr(runtime, "load", lambda: pytest.fail("the compiler is loaded here"))
     assert compiled(TEXT, HERE).startswith("STANLI2:")
     with pytest.raises(ProgramRefused, match="Syntax error"):
         compiled("parameters { real x }", HERE)
