@@ -13,13 +13,13 @@ LIMITS = {
     "models": 8_124,
     "posteriors": 4_147,
     "stan": 4_195,
-    "analysis": 21_524,
+    "analysis": 21_613,
     "inference": 20_780,
     "truth": 1_365,
     "studies": 5_325,
     "cli": 2_783,
     "onebasin": 376,
-    "tests": 37_372,
+    "tests": 37_378,
     "benchmarks": 5_989,
 }
 GOALS = {
