@@ -81,7 +81,7 @@ def calibrate(
     prepare_jax()
     quieten_stan()
     from onebasin.inference.calibration.calibrate import calibrate as run
-    from onebasin.inference.calibration.compiled import method_of
+    from onebasin.inference.calibration.calibrate import method_of
 
     settings = method_of(method)
     typed = {"chains": chains, "warmup": warmup, "draws": draws}

@@ -23,9 +23,8 @@ from jaxtyping import Bool
 from onebasin.base.card import in_brief
 from onebasin.base.errors import ArgumentError
 from onebasin.models.symmetry.blocks import Block, Symmetry, equal_modes, to_json
-from onebasin.models.symmetry.evidence import changes
 from onebasin.models.symmetry.elements import Element, labels_of, on_arrays
-from onebasin.models.symmetry.evidence import DECLARED, UNRECORDED
+from onebasin.models.symmetry.evidence import DECLARED, UNRECORDED, changes
 from onebasin.models.symmetry.group import Group
 from onebasin.models.symmetry.words import spell
 from onebasin.posteriors import schema
