@@ -10,17 +10,17 @@ ROOT = Path(__file__).parents[1]
 
 LIMITS = {
     "base": 3_790,
-    "models": 8_330,
+    "models": 8_140,
     "posteriors": 4_215,
     "stan": 4_478,
     "analysis": 21_110,
-    "inference": 21_150,
-    "truth": 1_370,
-    "studies": 5_337,
+    "inference": 20_790,
+    "truth": 1_360,
+    "studies": 5_330,
     "cli": 2_895,
-    "onebasin": 374,
-    "tests": 37_430,
-    "benchmarks": 8_385,
+    "onebasin": 370,
+    "tests": 37_400,
+    "benchmarks": 5_990,
 }
 GOALS = {
     "base": 2_600,
