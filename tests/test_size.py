@@ -14,7 +14,7 @@ LIMITS = {
     "posteriors": 4_147,
     "stan": 4_195,
     "analysis": 21_613,
-    "inference": 20_780,
+    "inference": 20_678,
     "truth": 1_365,
     "studies": 5_325,
     "cli": 2_783,
