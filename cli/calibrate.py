@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,7 +13,7 @@ from onebasin.base.processes.libraries import prepare_jax, quieten_stan
 from onebasin.base.text import Flag
 
 from . import console, inputs
-from .options import Json, Progress, Scheduler, Seed, argument, option
+from .options import Json, Progress, Seed, argument, option
 
 if TYPE_CHECKING:
     from onebasin.inference.calibration.family import Family
@@ -30,7 +29,7 @@ def calibrate(
         argument(
             "MODEL",
             "PROGRAM.stan with --simulator; MODEL.py:NAME, a NumPyro model, with --observed; or the name of a built-in "
-            "family, such as mixture-2 or net-givens.",
+            "problem, such as mixture-2.",
         ),
     ],
     data: Annotated[
@@ -68,7 +67,6 @@ def calibrate(
     workers: int | None = option(
         None, "Number of groups of simulations at once; by default one per core."
     ),
-    scheduler: Scheduler = None,
     out: Path | None = option(
         None, "Folder for ranks; repeat the command to resume.", metavar="DIR"
     ),
@@ -83,7 +81,7 @@ def calibrate(
     prepare_jax()
     quieten_stan()
     from onebasin.inference.calibration.calibrate import calibrate as run
-    from onebasin.inference.calibration.compiled import method_of
+    from onebasin.inference.calibration.calibrate import method_of
 
     settings = method_of(method)
     typed = {"chains": chains, "warmup": warmup, "draws": draws}
@@ -99,7 +97,6 @@ def calibrate(
             seed=seed,
             folder=out,
             workers=workers,
-            client=scheduler,
             progress=progress,
         )
     if figure is not None:
@@ -167,37 +164,11 @@ def _family(
             family = Family.of_stan(model, function, symmetry=symmetry)
         else:
             from onebasin.base.checks import choose
+            from onebasin.truth.problems import PROBLEMS
 
-            known = _known_families()
+            known = {n: p.family for n, p in PROBLEMS.items() if p.family is not None}
             family = known[choose("MODEL", model, known)]()
             symmetry = family.condition(simulated(family, 0, 0).data).symmetry
         if any(block.keeps_density for block in symmetry):
             family = family.looking_at({"aligned": aligned_quantity(symmetry)})
         yield family
-
-
-def _known_families() -> dict[str, Callable[[], Family]]:
-    """Families that the command line knows by name: small networks, and problems of the references.
-
-    The networks have two ReLU units and unknown noise, at 15 inputs of two numbers.
-    """
-    import numpy as np
-
-    from onebasin.inference.calibration.family import Family
-    from onebasin.models import BayesianNetwork, Gaussian, Network, NormalPrior, Parametrisation
-    from onebasin.truth.problems import PROBLEMS
-
-    def network(name: str, parametrisation: Parametrisation) -> Family:
-        x = np.random.default_rng(0).normal(size=(15, 2))
-        model = BayesianNetwork(Network(2, (2,)), Gaussian(), NormalPrior(), parametrisation)
-        return Family.of_network(model, x, name=name)
-
-    networks = {
-        "net-free": Parametrisation(),
-        "net-givens": Parametrisation(weights="givens"),
-        "net-ordered": Parametrisation(biases="ordered"),
-        "net-givens+ordered": Parametrisation(weights="givens", biases="ordered"),
-    }
-    return {name: partial(network, name, which) for name, which in networks.items()} | {
-        name: problem.family for name, problem in PROBLEMS.items() if problem.family is not None
-    }

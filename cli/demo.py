@@ -22,12 +22,12 @@ def demo(
     ),
 ) -> None:
     """Show in half a minute what onebasin does, on a mixture and on a network; no compiler is needed."""
-    from onebasin.analysis.page.render import OutputError
+    from onebasin.analysis.page import OutputError
     from onebasin.base.files.writing import claim
 
     quieten_stan()
     with claim(out, force=True, error=OutputError, argument="--out"), _compiling_quickly():
-        from onebasin.analysis.page.render import put
+        from onebasin.analysis.page import put
         from onebasin.studies.demo import mixture, network
         from onebasin.studies.demo.page import MEASURES, page, score_table
 

@@ -166,7 +166,6 @@ def _cmdstan(build: bool, progress: Callable[[str], None]) -> Check:
 def _files(compiles: bool) -> Iterator[Check]:
     """Look at extras, the cache and data sets; CmdStan needs a cache, others take longer without."""
     from onebasin.models import data
-    from onebasin.models.data.files import VARIABLE
 
     there = [extra for extra, package in EXTRAS.items() if is_installed(package)]
     missing = [extra for extra in EXTRAS if extra not in there]
@@ -184,10 +183,10 @@ def _files(compiles: bool) -> Iterator[Check]:
         good = nearest.is_dir() and os.access(nearest, os.W_OK)
         remedy = "" if good else f"Make {nearest} writable, or set XDG_CACHE_HOME."
         yield Check("cache", good, str(folder), remedy, "cmdstan" if compiles else "")
-    if chosen := os.environ.get(VARIABLE):
+    if chosen := os.environ.get(data.VARIABLE):
         folder = Path(chosen).expanduser()
         good = os.path.isdir(folder) and os.access(folder, os.R_OK | os.X_OK)
-        remedy = f"Set {VARIABLE} to a folder that can be read, or unset it; it is {chosen}."
+        remedy = f"Set {data.VARIABLE} to a folder that can be read, or unset it; it is {chosen}."
         yield Check("data folder", good, str(folder), "" if good else remedy, asked=True)
     for name in data.TABLE:
         reason = data.missing(name)

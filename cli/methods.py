@@ -11,8 +11,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 from onebasin.base.checks import choose
 from onebasin.base.errors import StudyError
 from onebasin.base.settings import descriptions
-from onebasin.inference.contracts.engines import ENGINES, named, takes
-from onebasin.inference.contracts.method import Method
+from onebasin.inference.contracts.method import ENGINES, Method, named, takes
 from onebasin.inference.methods import FUNCTIONS, METHODS, WORDS, method_named
 
 from .options import described, keyword

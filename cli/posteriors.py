@@ -144,7 +144,7 @@ def report(
 ) -> None:
     """Write one self-contained page: whether posteriors may be used, and the tables and pictures that show why."""
     prepare_jax_if_used()
-    from onebasin.analysis.page.render import claimed, put
+    from onebasin.analysis.page import claimed, put
     from onebasin.analysis.report import posterior_report
 
     inputs.symmetry(exchangeable)  # refused before anything is read
@@ -371,10 +371,6 @@ def loo(
     program: ProgramOf = None,
     data: DataOf = None,
     var_name: str | None = option(None, "The observed variable, where there are several."),
-    observations: int | None = option(
-        None, "Compute importance weights of only this many observations."
-    ),
-    seed: Seed = 0,
     json: Json = False,
 ) -> None:
     """Estimate how well a model predicts each observation that is left out; compare and stack several models."""
@@ -384,10 +380,8 @@ def loo(
     from onebasin.inference.prediction.loo import loo as leave_out
 
     named = inputs.posteriors(runs)
-    if len(named) > 1 and (program or observations):
-        raise StudyError(
-            "`--program` and `--observations` are of one posterior: give one file, or leave them out."
-        )
+    if len(named) > 1 and program:
+        raise StudyError("`--program` is of one posterior: give one file, or leave it out.")
     views = {name: inputs.read(files) for name, files in named.items()}
     if len(named) > 1:
         found = compare_models(views, var_name=var_name)
@@ -406,8 +400,6 @@ def loo(
             next(iter(views.values())),
             model=inputs.model(program, data, files),
             var_name=var_name,
-            observations=observations,
-            seed=seed,
             progress=console.say,
         )
     if not json:

@@ -117,7 +117,7 @@ def run(request: Request, *, force: bool, progress: bool, say: Say) -> xr.DataTr
 
     from onebasin.base.errors import PosteriorFileError
     from onebasin.base.files.writing import check_output, claim
-    from onebasin.inference.contracts.engines import bound, chosen
+    from onebasin.inference.contracts.method import bound, chosen
     from onebasin.inference.runs.posterior import open_posterior
     from onebasin.posteriors.writing import NETCDF, format_of
 
@@ -211,7 +211,7 @@ def _sample(
 
 
 def _fingerprint(request: Request, target: Target, say: Say) -> str | None:
-    from onebasin.inference.runs.fingerprint import fingerprint
+    from onebasin.inference.runs.checkpoint import fingerprint
 
     # The contents of files that were given; of a store its name.
     files = {"start": request.start, "adapt_from": request.adapt_from}
@@ -245,7 +245,7 @@ def _clear(request: Request, say: Say) -> None:
 
 def _meant(engine: str, target: Target, say: Say) -> Symmetry:
     """Return the declared symmetry, once the lengths of variables that change sign are known."""
-    from onebasin.inference.contracts.engines import density_by
+    from onebasin.inference.contracts.method import density_by
 
     if not any(block.axes and block.flipped for block in target.symmetry):
         return target.symmetry

@@ -12,8 +12,7 @@ from .contracts.method import Method
 from .fits.dadvi import Dadvi, dadvi
 from .mcmc.nuts import Hmc, Nuts, hmc, nuts
 from .microcanonical.mclmc import Mclmc, mclmc
-from .modes.optimize import Laplace, Optimize, laplace, optimize
-from .modes.pathfinder import Pathfinder, pathfinder
+from .modes.optimize import Laplace, Optimize, Pathfinder, laplace, optimize, pathfinder
 from .modes.sample_modes import Modes, sample_modes
 from .runs.keywords import made
 from .training.ensemble import Ensemble, ensemble

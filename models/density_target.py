@@ -1,6 +1,11 @@
-"""Any density as a target: a JAX function of named parameters, a PyMC model, or a model of BridgeStan."""
+"""Any density as a target: a JAX function of named parameters, a PyMC model, or a model of BridgeStan.
 
-from collections.abc import Mapping, Sequence
+Models of BridgeStan are densities in JAX by calls back to Python. A compiled library does not tell the supports of
+its parameters, so that the target's parameter is the vector of unconstrained ones; the program's own variables are
+computed of it. `ob.stan_program` of the program's text gives the variables themselves, and is faster.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -92,9 +97,7 @@ def target(
         stated, own_dims, own_coords = definition_of(model)
         own_name = model.name or "pymc"
     elif where == "bridgestan":
-        from .bridgestan_target import definition_of as of_library
-
-        stated, own_name, own_dims, own_coords = of_library(model), model.name(), {}, {}
+        stated, own_name, own_dims, own_coords = _of_library(model), model.name(), {}, {}
     elif callable(model):
         if not parameters:
             raise ArgumentTypeError(
@@ -143,3 +146,55 @@ def _site(name: str, given: Any) -> Site:
     if min(shape, default=1) < 1:
         raise ArgumentError(f"`parameters` gives {name} the shape {shape}; sizes are at least 1.")
     return support, tuple(int(size) for size in shape)
+
+
+UNCONSTRAINED = "unconstrained"  # Name of the parameter.
+
+
+def _of_library(model: Any) -> Callable[[], None]:
+    """State a `bridgestan.StanModel` as a NumPyro model."""
+    import jax
+    import jax.numpy as jnp
+    import numpyro
+
+    size = model.param_unc_num()
+    shapes: dict[str, tuple[int, ...]] = {}
+    for entry in model.param_names(include_tp=True):  # such as theta.2.1, the largest index last
+        variable, *places = entry.split(".")
+        shapes[variable] = tuple(map(int, places))
+
+    def of_gradient(point: Any) -> tuple[np.ndarray, np.ndarray]:
+        try:
+            value, gradient = model.log_density_gradient(np.array(point, np.float64))
+        except RuntimeError:  # the program rejects this point
+            value, gradient = -np.inf, np.zeros(size)
+        return np.asarray(value, point.dtype), np.asarray(gradient, point.dtype)
+
+    def called(point: jax.Array) -> tuple[jax.Array, jax.Array]:
+        like = (jax.ShapeDtypeStruct((), point.dtype), jax.ShapeDtypeStruct((size,), point.dtype))
+        return jax.pure_callback(of_gradient, like, point, vmap_method="sequential")
+
+    @jax.custom_vjp
+    def density(point: jax.Array) -> jax.Array:
+        return called(point)[0]
+
+    density.defvjp(called, lambda gradient, above: (above * gradient,))
+
+    def constrained(point: Any) -> np.ndarray:
+        values = model.param_constrain(np.array(point, np.float64), include_tp=True)
+        return np.asarray(values, point.dtype)
+
+    def computed(values: dict[str, Any]) -> dict[str, Any]:
+        point = jax.lax.stop_gradient(values[UNCONSTRAINED])  # callbacks have no gradient
+        sizes = [int(np.prod(shape)) for shape in shapes.values()]
+        like = jax.ShapeDtypeStruct((sum(sizes),), point.dtype)
+        flat = jax.pure_callback(constrained, like, point, vmap_method="sequential")
+        parts = jnp.split(flat, np.cumsum(sizes)[:-1])
+        # Stan counts entries with the first index fastest.
+        return {
+            name: jnp.reshape(part, shape[::-1]).transpose()
+            for (name, shape), part in zip(shapes.items(), parts, strict=True)
+        }
+
+    sites = {UNCONSTRAINED: (numpyro.distributions.constraints.real, (size,))}
+    return stated_by(lambda values: density(values[UNCONSTRAINED]), sites, computed)

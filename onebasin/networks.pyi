@@ -7,9 +7,7 @@ from .analysis.predictive.scores import score_predictions as score_predictions
 from .estimators import BayesianClassifier as BayesianClassifier
 from .estimators import BayesianRegressor as BayesianRegressor
 from .inference.training.ensemble import Ensemble as Ensemble
-from .inference.training.ensemble import Train as Train
 from .inference.training.ensemble import ensemble as ensemble
-from .inference.training.train import train as train
 from .models.data import load_data as load_data
 from .models.networks.architecture import Network as Network
 from .models.networks.bayesian import BayesianNetwork as BayesianNetwork

@@ -17,7 +17,7 @@ from onebasin.base.errors import OnebasinError
 from onebasin.cli.main import main
 from onebasin.inference import Nuts
 from onebasin.inference.contracts.method import Method
-from onebasin.inference.mcmc.chain_files import ChainPlace, Gathered, Standing
+from onebasin.inference.mcmc.chains import ChainPlace, Gathered, Standing
 from onebasin.inference.runs.posterior import build
 from onebasin.models import NetworkTarget
 from onebasin.stan.home.assemble import find_cmdstan

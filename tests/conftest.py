@@ -134,10 +134,10 @@ def same_cache() -> Iterator[None]:
 def declared_alone(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave the search for symmetries out of tests of other things: it compiles every Stan program once more."""
     if request.node.get_closest_marker("finds_symmetry") is None:
-        from onebasin.inference.runs import declared
+        from onebasin.inference.runs import run as run_module
 
         monkeypatch.setattr(
-            declared, "found_in", lambda target, **how: declared.SearchedSymmetry(target)
+            run_module, "found_in", lambda target, **how: run_module.SearchedSymmetry(target)
         )
 
 

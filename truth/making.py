@@ -31,7 +31,7 @@ from onebasin import inference
 from onebasin.analysis.alignment import align
 from onebasin.analysis.alignment.reference import AlignmentTarget
 from onebasin.analysis.discovery.resolve import resolve
-from onebasin.analysis.summaries.judged_draws import deciding, rhat_of_entries
+from onebasin.analysis.summaries.summary import deciding, rhat_of_entries
 from onebasin.base.files.netcdf import write_tree
 from onebasin.base.files.writing import replacing
 from onebasin.base.processes.libraries import prepare_jax, quieten_stan

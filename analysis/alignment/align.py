@@ -32,7 +32,7 @@ from onebasin.posteriors import schema
 from onebasin.posteriors.draws import event_shapes
 from onebasin.posteriors.view import DensityAtDraws, Posterior, View, as_view
 
-from ..discovery.companions import nearly_exchangeable
+from ..discovery.candidates import nearly_exchangeable
 from ..discovery.resolve import LISTED, Resolved, advice, check_left_behind, resolve
 from .alignment import Alignment
 from .descent import Matched, MatchingProblem, iterate, match

@@ -35,8 +35,7 @@ from onebasin.posteriors import schema
 from onebasin.posteriors.view import as_view
 
 from ..discovery.resolve import resolve
-from ..summaries.judged_draws import every_few
-from ..summaries.summary import power_of_two
+from ..summaries.summary import every_few, power_of_two
 from .align import align
 from .alignment import Alignment
 

@@ -38,11 +38,10 @@ from onebasin.posteriors.draws import (
 from onebasin.posteriors.view import Posterior, View, as_view
 
 from ..alignment import Alignment, align
-from ..discovery.companions import companions
+from ..discovery.candidates import companions
 from ..discovery.discover import bad_entries, discover
 from ..discovery.resolve import resolve
-from ..summaries.judged_draws import KEPT, deciding, draw_keys, in_common, looked_at
-from ..summaries.summary import units_of
+from ..summaries.summary import KEPT, deciding, draw_keys, in_common, looked_at, units_of
 from .distances import thin
 
 if TYPE_CHECKING:

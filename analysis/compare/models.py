@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,7 +23,6 @@ from onebasin.base.run_log import notice
 from onebasin.base.table import Table, frame_table
 from onebasin.posteriors.leave_one_out import (
     NAMED,
-    LogLikelihood,
     leave_one_out,
     names_of,
     stored_log_likelihood,
@@ -53,12 +53,11 @@ class Answered:
     __repr__ = __str__
 
 
-def answered(found: ELPDData, terms: LogLikelihood, judged: Carried, remedy: str = "") -> ELPDData:
+def answered(found: ELPDData, terms: xr.DataArray, judged: Carried, remedy: str = "") -> ELPDData:
     """Put the answer in front of an estimate; `remedy` says what to do where a Pareto k is too large."""
-    computed = found.elpd_i.notnull().values.ravel()  # of a subsample, some
-    known = found.pareto_k.values.ravel()[computed]
-    places = np.flatnonzero(computed)[~(known <= found.good_k)]
-    names = [names_of(found.elpd_i)[place] for place in places] if len(places) else []
+    known = found.pareto_k.values.ravel()
+    bad = ~(known <= found.good_k)
+    names = list(compress(names_of(found.elpd_i), bad)) if bad.any() else []
     answer = "partly" if names or judged.answer == "partly" else "usable"
     answer = "unusable" if judged.answer == "unusable" else answer
     said = [judged.sentence] if judged.sentence else []
@@ -74,9 +73,9 @@ def answered(found: ELPDData, terms: LogLikelihood, judged: Carried, remedy: str
             f"{lead}Pareto k is at most {number(known.max(), 2)} for {known.size} observations (limit "
             f"{found.good_k:.2f})."
         )
-    if terms.masked:
+    if masked := terms[0, 0].size - known.size:
         said.append(
-            f"Not counted: masked observations, with a log likelihood of 0 in every draw ({terms.masked})."
+            f"Not counted: masked observations, with a log likelihood of 0 in every draw ({masked})."
         )
     made: ELPDData = replace(found)
     made.__class__ = type(type(found).__name__, (Answered, type(found)), {})
@@ -268,8 +267,7 @@ def compare_models(
     for name, held in models.items():
         if not (hasattr(held, "elpd") and hasattr(held, "elpd_i")):
             view = as_view(held, f"models[{str(name)!r}]")
-            pointwise = LogLikelihood.of(_terms(view, var_name))
-            found[str(name)] = leave_one_out(pointwise, view.posterior)
+            found[str(name)] = leave_one_out(_terms(view, var_name), view.posterior)
             judged[str(name)] = carried(view, None, "estimates", label_free=True)
         elif held.elpd_i is not None:
             found[str(name)] = held

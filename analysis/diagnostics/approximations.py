@@ -34,7 +34,7 @@ from onebasin.posteriors.pareto import (
     worth,
 )
 
-from ..summaries.judged_draws import rhat_of_entries
+from ..summaries.summary import rhat_of_entries
 from ..summaries.variational import KHAT_OF_DISTINCT, log_ratios
 from .checks import OTHERS
 from .labels import (

@@ -26,9 +26,8 @@ from jaxtyping import Bool, Float, Int
 from onebasin.posteriors.draws import variable_of
 from onebasin.posteriors.rhat_ess import bulk_ess as bulk_ess_of_rows
 
-from ..summaries.judged_draws import draw_keys, overlapping, rhat_of_entries
 from ..summaries.sampler import Heights
-from ..summaries.summary import bulk_ess
+from ..summaries.summary import bulk_ess, draw_keys, overlapping, rhat_of_entries
 from .measure import Facts
 from .verdict import (
     Extreme,

@@ -3,7 +3,7 @@
 Each function looks at one diagnostic and returns a `Reason` in words; the order is that in which problems are fixed. A
 number that is NaN, missing or infinite passes nowhere. Unadjusted dynamics leaves a bias of the step size in its draws,
 which no comparison of chains can show; gradients of the log density at the draws can: they have to satisfy two
-identities, whose misses bound how far means and variances are off (`inference/microcanonical/step_bias.py`).
+identities, whose misses bound how far means and variances are off (`inference/microcanonical/dynamics.py`).
 """
 
 from __future__ import annotations

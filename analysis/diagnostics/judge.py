@@ -17,8 +17,7 @@ import pandas as pd
 
 from ..alignment.switching import one_labelling
 from ..discovery.resolve import advice
-from ..summaries.modes import ModesSummary, modes_of
-from ..summaries.sampler import Heights
+from ..summaries.sampler import Heights, ModesSummary, modes_of
 from .causes import (
     Funnel,
     Ridge,

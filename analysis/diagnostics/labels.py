@@ -38,8 +38,7 @@ from onebasin.posteriors.view import Posterior, View, as_view
 from ..alignment import align, switching
 from ..alignment.features import UnclearRotation
 from ..alignment.switching import Separation, least_apart, one_labelling
-from ..discovery.candidates import Candidate
-from ..discovery.companions import companions, nearly_exchangeable, ties_chains
+from ..discovery.candidates import Candidate, companions, nearly_exchangeable, ties_chains
 from ..discovery.discover import discover
 from ..discovery.resolve import LeavesPosterior, judged, resolve, with_quantities
 from ..summaries.summary import rhats, summary

@@ -3,7 +3,7 @@
 Convention: a Markov chain is judged by R-hat, ESS, divergences, trees and E-BFMI, a variational fit by Pareto k-hat
 and ELBO; which of the two it is follows from the tree alone. All estimators are arviz_stats'. What a wrong number
 means and what to do about it is in the result's `warnings`, what could not be judged in its `notes`: a number that is
-missing or not finite passes no check. Which variables decide is told in `analysis.summaries.judged_draws`; their
+missing or not finite passes no check. Which variables decide is told in `analysis.summaries.summary`; their
 entries that never vary or are finite in no draw do not. A single chain is judged by R-hat of its halves.
 """
 
@@ -24,7 +24,6 @@ from onebasin.posteriors.pareto import tails_of
 from onebasin.posteriors.view import Posterior, View, as_view
 
 from ..discovery.resolve import resolve
-from ..summaries.judged_draws import deciding, looked_at, recurring, rhat_of_entries
 from ..summaries.sampler import (
     NAN,
     Heights,
@@ -34,7 +33,7 @@ from ..summaries.sampler import (
     recorded,
     sampler_summary,
 )
-from ..summaries.summary import bulk_ess, tabulate
+from ..summaries.summary import bulk_ess, deciding, looked_at, recurring, rhat_of_entries, tabulate
 from ..summaries.variational import variational_summary
 from .checks import NO_MEAN, NO_SD
 from .result import Diagnosis

@@ -18,8 +18,8 @@ from onebasin.base.table import MOST, Table, TableCell, decimals_beside, format_
 from onebasin.posteriors.draws import variable_of
 from onebasin.posteriors.view import Kinds
 
-from ..summaries.judged_draws import Recurring
 from ..summaries.sampler import NAN, Heights, SamplerSummary, compare_heights
+from ..summaries.summary import Recurring
 from ..summaries.variational import VariationalSummary
 from .verdict import FLAGS, Extreme, Limits, Outcome, worst_of
 

@@ -1,15 +1,14 @@
 """Which components of a posterior are interchangeable, found from its draws alone.
 
-What is found is a lower bound: a variable whose components are all alike leaves no trace of its labels, and what all
-draws have in one labelling cannot be seen at all.
+Found is a lower bound: components that are all alike, or in one labelling in all draws, leave no trace of labels.
 
 Of a thinned part of the draws every slot is sorted alone; one that gains more than noise does is a seed. Its elements
 are tried on all other slots with as many components: those that come closer move along. Such a candidate is certain
 where it repairs R-hat, or where labels change at every draw and it leaves little of what noise would leave; otherwise
-its components overlap or turn into one another. Slots with few components come first, and where one of them
-repairs everything, those with many are not looked at. Thresholds were set on simulated posteriors
-of 52 families with known answers, and hold for others: see docs/explanations/finding-symmetries.md. Literature:
-Stephens 2000 (JRSS B 62), Papastamoulis 2016 (JSS 69), Papastamoulis and Ntzoufras 2022 (Stat. Comput. 32).
+its components overlap or turn into one another. Slots with few components come first, and where one of them repairs
+everything, those with many are not looked at. Thresholds were set on simulated posteriors of 52 families with known
+answers: see docs/explanations/finding-symmetries.md. Literature: Stephens 2000 (JRSS B 62), Papastamoulis 2016 (JSS
+69), Papastamoulis and Ntzoufras 2022 (Stat. Comput. 32).
 
 A proposal is judged by some of the entries that move. The one that comes first is finished: all draws are moved, with
 what else comes a little closer, and R-hat of all entries decides.
@@ -26,9 +25,18 @@ from operator import itemgetter
 import numpy as np
 from jaxtyping import Bool, Float
 
-from ..summaries.judged_draws import rhat_of_entries
-from .candidates import Candidate, Tuples, apart, are_tied, tuples_of, with_tuples
-from .companions import companions, is_mirrored_elsewhere, unlike
+from ..summaries.summary import rhat_of_entries
+from .candidates import (
+    Candidate,
+    Tuples,
+    apart,
+    are_tied,
+    companions,
+    is_mirrored_elsewhere,
+    tuples_of,
+    unlike,
+    with_tuples,
+)
 from .slots import Features, Lens, Slot, Values, exchanging, numbered, of_chains, slots
 from .sorting import (
     FEW,

@@ -23,27 +23,31 @@ from jaxtyping import Bool
 from onebasin.base.card import in_brief
 from onebasin.base.errors import ArgumentError
 from onebasin.models.symmetry.blocks import Block, Symmetry, equal_modes, to_json
-from onebasin.models.symmetry.changes import changes
 from onebasin.models.symmetry.elements import Element, labels_of, on_arrays
-from onebasin.models.symmetry.evidence import DECLARED, UNRECORDED
+from onebasin.models.symmetry.evidence import DECLARED, UNRECORDED, changes
 from onebasin.models.symmetry.group import Group
 from onebasin.models.symmetry.words import spell
 from onebasin.posteriors import schema
 from onebasin.posteriors.draws import event_shapes
 from onebasin.posteriors.view import Posterior, View, as_view
 
-from ..summaries.judged_draws import deciding, every_few, looked_at
-from .candidates import MOST, Candidate, apart, families, numbers_in, with_tuples
-from .companions import (
+from ..summaries.summary import deciding, every_few, looked_at
+from .candidates import (
+    MOST,
+    Candidate,
+    apart,
     companions,
+    families,
     followers,
     in_one_order,
+    numbers_in,
     of_another,
     recorded_companions,
     recurring,
     tied,
     ties_chains,
     unlike,
+    with_tuples,
 )
 from .discover import discover
 from .slots import Slot, Values, numbered, slots

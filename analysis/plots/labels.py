@@ -33,7 +33,7 @@ from ..alignment.align import align
 from ..alignment.alignment import Alignment
 from ..diagnostics.result import AlignedDiagnosis, Diagnosis
 from ..discovery.resolve import resolve
-from ..summaries.judged_draws import rhat_of_entries
+from ..summaries.summary import rhat_of_entries
 from .chains import envelope, traces_in_words
 from .style import (
     INK,

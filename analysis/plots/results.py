@@ -19,7 +19,6 @@ from onebasin.base.checks import check_class, checks_arguments
 from onebasin.base.errors import ArgumentError, ArgumentTypeError
 from onebasin.base.table import decimals_beside, format_number
 from onebasin.posteriors.leave_one_out import (
-    LogLikelihood,
     leave_one_out,
     names_of,
     stored_log_likelihood,
@@ -470,7 +469,7 @@ def plot_khat(loo: Any, *, var_name: str | None = None) -> Picture:
         stored = stored_log_likelihood(view, var_name)
         if stored is None:
             raise ArgumentError(f"{why_none(view)}: give what `ob.loo` returned for its model.")
-        loo = leave_one_out(LogLikelihood.of(stored), view.posterior)
+        loo = leave_one_out(stored, view.posterior)
     khat = np.nan_to_num(np.asarray(loo.pareto_k, float).ravel(), nan=np.inf)
     names, limit = names_of(loo.pareto_k), float(loo.good_k)
     told = khat_in_words(khat, names, limit)

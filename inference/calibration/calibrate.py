@@ -4,31 +4,79 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import xarray as xr
 
-from onebasin.base.checks import check_class, check_count, check_path, check_seed, checks_arguments
+from onebasin.base.checks import (
+    check_class,
+    check_count,
+    check_path,
+    check_seed,
+    checks_arguments,
+    choose,
+)
 from onebasin.base.cores import available_cores
-from onebasin.base.errors import ArgumentError, RunCancelled
+from onebasin.base.errors import (
+    ArgumentError,
+    InferenceError,
+    RunCancelled,
+    StanRunError,
+    code_of_user,
+)
 from onebasin.base.files.writing import locked
-from onebasin.base.processes.tasks import connected, run_tasks, succeeded
+from onebasin.base.precision import precision
 from onebasin.base.progress import ProgressBars
 from onebasin.models.symmetry.blocks import to_json
 from onebasin.models.target import Target
 
-from ..contracts.method import Method
+from ..contracts.method import Method, chosen, density_by, engine_for, engine_named
+from ..methods import METHODS, WORDS, method_named
 from ..runs import checkpoint
-from ..runs.fingerprint import fingerprint
-from .compiled import After, Own, Way, followed, method_of, way_of
-from .family import Family, Quantity, Simulation, SimulationDraws, simulated, target_of
-from .quantities import Looking, Ranked, rank
+from ..runs.checkpoint import fingerprint
+from ..runs.run import run
+from .compiled import AT_ONCE, CompiledDensities, together
+from .family import (
+    LOG_LIKELIHOOD,
+    LP,
+    Family,
+    LogDensities,
+    Looking,
+    Quantity,
+    Ranked,
+    Simulation,
+    SimulationDraws,
+    draws_of,
+    rank,
+    simulated,
+    target_of,
+)
 from .result import Calibration
 
 Arrays = dict[str, np.ndarray]
 MEASURES = Ranked._fields  # Numbers that are kept of a truth's rank.
+
+Infer = Callable[[Sequence[Simulation]], list[SimulationDraws]]
+Densities = Callable[[Sequence[Simulation], Sequence[Mapping[str, Any]]], list[LogDensities]]
+Own = Callable[[Target, int], xr.DataTree]
+"""A method of a user's own: from a target and a seed to a posterior."""
+
+
+@dataclass(frozen=True)
+class Way:
+    """The way in which simulations are inferred; `densities` are those at points (simulation, point, ...)."""
+
+    method: str
+    engine: str
+    settings: Any
+    infer: Infer
+    densities: Densities
+    at_once: int  # simulations that `infer` is given together
+    together: bool = False  # one compiled program infers them
 
 
 @checks_arguments
@@ -40,10 +88,8 @@ def calibrate(
     simulations: int = 200,
     seed: int = 0,
     quantities: Mapping[str, Quantity] | None = None,
-    after: After | None = None,
     folder: str | Path | None = None,
     workers: int | None = None,
-    client: Any = None,
     progress: bool | None = None,
 ) -> Calibration:
     """Hold a method to data simulated from a model's own prior, whether its posterior is what it should be.
@@ -69,17 +115,11 @@ def calibrate(
         are there.
     quantities : mapping of str to callable, optional
         Test quantities in addition to the family's own: see `Family`.
-    after : callable, optional
-        What is made of each posterior, instead of which it is then judged: from the target, the posterior and a seed
-        to a posterior, such as draws of one Gaussian.
     folder : path, optional
         Where ranks are kept as they come. The same call made again continues from there.
     workers : int, optional
         Groups of simulations that are inferred at once, where one compiled program takes many; as many as there are
         cores by default. Elsewhere simulations are inferred one by one, and chains at once. The result is the same.
-    client : distributed.Client or str, optional
-        A Dask cluster on whose workers simulations are inferred, or the address of its scheduler. The result is the
-        same.
     progress : bool, optional
         Whether to show progress; by default in terminals and notebooks.
 
@@ -133,7 +173,10 @@ def calibrate(
             "`family` has no parameters: give a model that samples some, next to the data that it observes."
         )
     like = target_of(looked_at, first)
-    way, looking = _judged(looked_at, asked, engine, after, like)
+    way, looking = (
+        way_of(looked_at, asked, engine, like),
+        Looking(like.symmetry, looked_at.quantities),
+    )
     with ExitStack() as held, ProgressBars(progress) as bars:
         kept = None if folder is None else check_path("folder", folder)
         mark = None
@@ -150,11 +193,7 @@ def calibrate(
         groups = range(-(-simulations // way.at_once))
         # JAX traces a model in one thread at a time.
         at_once = (workers or available_cores()) if way.together else 1
-        if client is None:
-            make = partial(_groups_here, partial(_group, looked_at, way, looking, seed), at_once)
-        else:
-            sent = looked_at, asked, engine, after, like, seed
-            make = partial(_groups_on_workers, sent, client, bars.say)
+        make = partial(_groups_here, partial(_group, looked_at, way, looking, seed), at_once)
         many = _groups(make, groups, kept, mark)
         parts: dict[int, Arrays] = {}
         for number, part in many:
@@ -228,16 +267,6 @@ def _group(family: Family, way: Way, looking: Looking, seed: int, number: int) -
     }
 
 
-def _judged(
-    family: Family, method: Method | Own, engine: str | None, after: After | None, like: Target
-) -> tuple[Way, Looking]:
-    """Return the way to infer simulations of a family, and the quantities to rank."""
-    way = way_of(family, method, engine=engine, like=like)
-    if after is not None:
-        way = followed(way, family, after)
-    return way, Looking(like.symmetry, family.quantities)
-
-
 Make = Callable[[Sequence[int]], Iterator[tuple[int, Arrays]]]  # Makes the groups of some numbers.
 
 
@@ -285,37 +314,6 @@ def _groups_here(
             cancel.set()
 
 
-MOST_TOGETHER = 8
-"""Groups that one process of a cluster makes at most: what it compiles serves all of them."""
-
-
-def _groups_on_workers(
-    sent: tuple[Any, ...], client: Any, say: Callable[[str], None], groups: Sequence[int]
-) -> Iterator[tuple[int, Arrays]]:
-    """Make groups on the workers of a cluster, a few a process."""
-    with connected(client) as cluster:
-        threads = max(1, sum(cluster.nthreads().values()))
-        size = min(MOST_TOGETHER, max(1, -(-len(groups) // threads)))
-        parts = [groups[at : at + size] for at in range(0, len(groups), size)]
-        tasks = {f"group {part[0]} and those after it": (*sent, part) for part in parts}
-        what = f"The family {sent[0].name!r}"
-        for key, found in run_tasks(_groups_of_worker, tasks, cluster, what=what, say=say):
-            yield from succeeded(key, found).items()
-
-
-def _groups_of_worker(
-    family: Family,
-    method: Method | Own,
-    engine: str | None,
-    after: After | None,
-    like: Target,
-    seed: int,
-    groups: Sequence[int],
-) -> dict[int, Arrays]:
-    way, looking = _judged(family, method, engine, after, like)
-    return {number: _group(family, way, looking, seed, number) for number in groups}
-
-
 def _file(folder: Path | None, number: int) -> Path:
     assert folder is not None, "asked before"
     return folder / f"ranks-{number:05d}.npz"
@@ -335,3 +333,83 @@ def _check(simulation: Simulation, drawn: SimulationDraws) -> None:
             raise ArgumentError(
                 f"`simulate` gives {name} the shape {truth.shape}; the posterior's draws have {shape}."
             )
+
+
+def method_of(word: str) -> Method:
+    """Make the method of a word that gives a posterior, with short chains, since there are hundreds."""
+    able = [name for name, (method, _) in WORDS.items() if METHODS[method].gives_posterior]
+    return method_named(choose("method", word, able), METHODS[WORDS[word][0]].for_calibration)
+
+
+def way_of(family: Family, method: Method | Own, engine: str | None, like: Target) -> Way:
+    """Find the way of a method; `like` is the target of some data."""
+    if not isinstance(method, Method):
+        engine = engine_for(like, engine)
+        name = getattr(method, "__name__", type(method).__name__)
+
+        def users(target: Target, seed: int) -> xr.DataTree:
+            with code_of_user(f"`method`, which is {name}, at seed {seed},"):
+                tree = method(target, seed)
+            check_class("method", tree, xr.DataTree, remedy="it must return a posterior")
+            return tree
+
+        densities = _densities(family, engine)
+        return Way(name, engine, None, _one_by_one(family, users), densities, ONE_BY_ONE)
+    engine = chosen(like, type(method), engine)[0]
+    densities = _densities(family, engine)
+    compiled_infer = together(family, method) if engine == "numpyro" else None
+    if compiled_infer is not None:
+        at_once = AT_ONCE
+        return Way(method.word, engine, method, compiled_infer, densities, at_once, together=True)
+
+    def own(target: Target, seed: int) -> xr.DataTree:
+        how: dict[str, Any] = dict.fromkeys(("symmetry", "check_symmetry", "progress"), False)
+        how["predictive_mb"] = 0
+        return run(target, method, engine=engine, seed=seed, **how)
+
+    alone = _one_by_one(family, own, independent=not method.correlated)
+    return Way(method.word, engine, method, alone, densities, ONE_BY_ONE)
+
+
+ONE_BY_ONE = 5
+"""Simulations between which what was found is kept, where each is inferred by itself."""
+
+
+def _one_by_one(family: Family, method: Own, *, independent: bool = False) -> Infer:
+    """Infer each simulation by itself; a method that fails on one has failed there alone."""
+
+    def one(simulation: Simulation) -> SimulationDraws:
+        target = target_of(family, simulation)
+        try:
+            tree = method(target, simulation.seed)
+        except (InferenceError, StanRunError) as error:
+            return SimulationDraws(failure=str(error))
+        return draws_of(simulation, tree, independent=independent)
+
+    return lambda simulations: [one(simulation) for simulation in simulations]
+
+
+def _densities(family: Family, engine: str) -> Densities:
+    """Log densities of a family at points: by its model for all simulations at once, else by the engine for each."""
+    if family.model is not None:
+        return CompiledDensities(family)
+    by = engine_named(engine).name
+
+    def one(simulation: Simulation, points: Mapping[str, Any]) -> LogDensities:
+        target = target_of(family, simulation)
+        with precision("float64"):
+            density = density_by(by, target)
+            values = {name: points[name] for name in density.names}
+            found = {LP: np.asarray(density.log_density(values))}
+            likelihood = density.log_likelihood(values)
+            if likelihood is None and POINTWISE in density.derived:
+                each = density.derived_at(values, simulation.seed)[POINTWISE]
+                likelihood = each.reshape(len(each), -1).sum(axis=1)
+        return found if likelihood is None else {LOG_LIKELIHOOD: likelihood, **found}
+
+    return lambda simulations, points: [
+        one(*each) for each in zip(simulations, points, strict=True)
+    ]
+
+
+POINTWISE = "log_lik"  # A Stan program's name for the log likelihood of each observation.

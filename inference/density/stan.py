@@ -12,7 +12,7 @@ from onebasin.stan.library import open_library
 from onebasin.stan.program import definition
 from onebasin.stan.run import check_variables
 
-from ..contracts.values import ValueDensity
+from ..contracts.method import ValueDensity
 from .start import RADIUS, TRIES, no_point
 
 

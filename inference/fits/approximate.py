@@ -30,9 +30,8 @@ from onebasin.base.seeds import Purpose
 from onebasin.posteriors import schema
 from onebasin.posteriors.pareto import STATISTICS, khat_limit, khat_of_weights, why_lost
 
-from ..contracts.engines import definition_of
-from ..contracts.method import Found, Job, one_chain
-from ..density.counted import CountedDensity
+from ..contracts.method import Found, Job, definition_of, one_chain
+from ..density.evaluate import CountedDensity
 from ..density.network import density_of, numpyro_density_of
 from ..density.stan_vectors import StanVectors
 from .dadvi import Dadvi

@@ -22,9 +22,8 @@ from onebasin.base.seeds import Purpose, keys_for
 from onebasin.posteriors import schema
 from onebasin.posteriors.pareto import EVEN, khat_of_weights, tails_of
 
-from ..contracts.engines import DEFINED
-from ..contracts.method import Found, Job
-from ..density.counted import CountedDensity
+from ..contracts.method import DEFINED, Found, Job
+from ..density.evaluate import CountedDensity
 from ..mcmc.given import Start
 from .approximate import gaussians
 from .dadvi import Dadvi

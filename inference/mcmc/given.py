@@ -18,7 +18,7 @@ from onebasin.models.networks.bayesian import NetworkTarget
 from onebasin.models.target import Target
 from onebasin.stan.network import pack_unconstrained
 
-from ..contracts.engines import STANLI
+from ..contracts.method import STANLI
 from ..density.network import density_of
 from ..density.stan_vectors import Density, StanVectors
 

@@ -44,7 +44,7 @@ from ..contracts.method import Job
 from ..density.network import density_of
 from ..density.stan_vectors import Density, StanVectors
 from ..runs.checkpoint import pack, unpack
-from .chain_files import ChainPlace, Standing
+from .chains import ChainPlace, Standing
 from .given import kernel_places, reordered, stan_places
 from .nuts import Hmc, Nuts
 from .optimum import BestOptimum

@@ -22,11 +22,10 @@ from onebasin.base.precision import precision
 from onebasin.base.progress import ChainBar
 from onebasin.stan.program import name_draws
 
-from ..contracts.engines import NUTPIE, definition_of
-from ..contracts.method import Job
-from ..density.counted import in_double
+from ..contracts.method import NUTPIE, Job, definition_of
+from ..density.evaluate import in_double
 from ..density.network import density_of
-from .chain_files import ChainPlace, Standing
+from .chains import ChainPlace, Standing
 from .numpyro import chain_starts
 from .nuts import Nuts
 

@@ -12,8 +12,7 @@ from onebasin.base.cores import available_cores
 from onebasin.base.errors import ArgumentError
 from onebasin.base.settings import Count, Positive, Probability, WholeNumber, settings
 
-from ..contracts.engines import CMDSTAN, found_at
-from ..contracts.method import Method
+from ..contracts.method import CMDSTAN, Method, found_at
 from ..runs.keywords import LIMIT_MB, run_by_keywords
 
 if TYPE_CHECKING:

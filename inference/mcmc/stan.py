@@ -32,7 +32,7 @@ from onebasin.stan.run import (
 )
 
 from ..contracts.method import Job
-from .chain_files import ChainPlace, Standing
+from .chains import ChainPlace, Standing
 from .nuts import Nuts
 from .stan_start import (
     LAST,

@@ -37,7 +37,7 @@ from onebasin.stan.run import (
 
 from ..density.start import check_names
 from ..runs.checkpoint import state_file
-from .chain_files import Standing
+from .chains import Standing
 
 SIGNIFICANT_FIGURES = 12
 ITERATIONS = 2000

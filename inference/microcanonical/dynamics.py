@@ -47,7 +47,7 @@ from ..contracts.density import Vector
 from ..contracts.method import Job
 from ..density.network import NetworkDensity, density_of
 from ..density.stan_vectors import Density
-from ..mcmc.chain_files import ChainPlace
+from ..mcmc.chains import ChainPlace
 from ..mcmc.numpyro import Runner, Walk, rows
 from .mclmc import NETWORKS_VARIANCE, OTHERS_VARIANCE, Mclmc
 

@@ -10,8 +10,7 @@ from onebasin.base.checks import checks_names
 from onebasin.base.settings import Count, Positive, Probability, WholeNumber, settings
 from onebasin.posteriors import schema
 
-from ..contracts.engines import definition_of
-from ..contracts.method import Method
+from ..contracts.method import Method, definition_of
 from ..runs.keywords import LIMIT_MB, run_by_keywords
 
 if TYPE_CHECKING:

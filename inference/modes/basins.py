@@ -40,8 +40,7 @@ from onebasin.posteriors.rhat_ess import mean_ess
 from ..contracts.method import Job
 from ..density.stan_vectors import Density
 from ..fits.gaussian import LOG_2PI, NormalFit
-from ..mcmc.chain_files import Gathered
-from ..mcmc.chains import run_chains
+from ..mcmc.chains import Gathered, run_chains
 from ..mcmc.numpyro import Course, NumpyroChains
 from ..mcmc.nuts import Nuts
 from .optima import Folding, Points, Top, Vector, highest_evidence

@@ -22,8 +22,8 @@ from ..contracts.method import Found, Job, one_chain
 from ..density.network import numpyro_density_of
 from ..density.numpyro import NumpyroDensity
 from ..mcmc.optimum import BestOptimum, OptimiserEnd
+from ..variational.engine import draw_fit
 from ..variational.gaussians import FullRank, log_diagonal
-from ..variational.result import draw_fit
 from .edge import at_optimum, no_peak, running_off
 from .optimize import Laplace, Optimize
 

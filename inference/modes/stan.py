@@ -30,10 +30,9 @@ from onebasin.stan.run import (
 
 from ..contracts.method import Found, Job, one_chain
 from ..mcmc.stan_start import SIGNIFICANT_FIGURES, find_optimum, parameters_of, seeds_of, write
-from ..runs.spread import spread
+from ..runs.run import spread
 from .edge import at_optimum, no_peak, running_off
-from .optimize import Laplace, Optimize
-from .pathfinder import Pathfinder
+from .optimize import Laplace, Optimize, Pathfinder
 
 _ITERATION = re.compile(r"^iteration: (\d+)", re.MULTILINE)
 _NO_PEAK = "Hessian"

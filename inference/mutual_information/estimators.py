@@ -1,4 +1,51 @@
-"""Estimators of l(w) = log perm(e^A) - tr A, each with the side of the truth on which its mutual information lies.
+"""Log densities of the parts of a draw under each other's distributions, as the estimators take them.
+
+Convention: q(w) = q_0(w_0) prod_i q_i(u_i) factorises over parts, u_j is all that moves with part j, and
+A_ij = log q_i(u_j): row a distribution, column a part. The symmetrised q^G(w) is q_0(w_0) perm(e^A) / |G|, and the
+mutual information between a uniform group element and the moved draw is
+
+    I = log |G| - E_q[l(w)],    l(w) = log perm(e^A) - tr A >= 0,
+
+so that the symmetrised ELBO is the ELBO plus I. Sign flips: B_ij = log(q_i(u_j) + q_i(-u_j)) stands for A in the
+permanent and |G| = 2^H H!. Only M_ij = B_ij - A_jj is kept: it does not change with the parts' own log densities,
+which may be large, and l(w) = log perm(e^M). A constant of q_i may be left out; it cancels.
+
+Source: symmetrised ELBO, Gelberg et al. 2024 (there with InfoNCE); the identity with the permanent holds for any q
+that factorises over parts, given w_0. It does not hold where a part depends on w_0 without being conditioned on it.
+
+Log ratios of Gaussian parts under each other's distributions, from their draws and parameters.
+
+Convention: that of `ratios`: row i a distribution, column j a part of the draw, M_ij = log q_i(u_j) - log q_j(u_j) in
+nats. For independent normals the square is expanded, so that all pairs cost two products of matrices and nothing of
+size (part, part, param) exists,
+
+    log q_i(u) = -1/2 sum_d p_id u_d^2 + sum_d p_id loc_id u_d - 1/2 sum_d p_id loc_id^2 - sum_d log scale_id,
+
+p = 1 / scale^2, with u and loc relative to the mean of loc over parts. Digits are lost in proportion to the largest
+term; in single precision that leaves near parts exact to about 1e-3, while far ones do not matter. A part's own
+density, which every entry of its column takes off, comes from its standardised residuals instead; M_ii is zero.
+
+The log permanent of a matrix of exponentials, exactly, and the marginals of its permutations.
+
+Convention: log perm(e^M) = log sum over permutations s of exp(sum_i M_{i, s(i)}). Recursion over subsets (Bellman
+1962; Held and Karp 1962): f(S), the log permanent of the first |S| rows on the columns S, is the log sum over j in S
+of exp(M_{|S|-1, j}) f(S - j). All terms are positive and in the log domain, so that entries of any size do no harm;
+Glynn's and Ryser's formulas are quicker but lose all digits by cancellation at large ranges. The subsets of a size
+stand in one padded table, so that a loop over rows compiles once.
+
+The derivative with respect to M_ij is P_ij, the probability that i goes to j under p(s) ~ exp(sum_i M_{i, s(i)}).
+It is found with the value, and reverse mode takes it from there (forward mode is not available).
+
+Marginals of permutations by fractional messages, for the training gradient where parts are many.
+
+Convention: messages R (to columns) and C (to rows) of the fractional free energy
+
+    <b, M> - sum b log b + c sum (1 - b) log(1 - b)
+
+over doubly stochastic b, with c = 3/4, which bounds nothing (Chertkov and Yedidia 2013). They start with a column
+half-step from R = 0: what they give then does not change with a column's scale, at any sweep.
+
+Estimators of l(w) = log perm(e^A) - tr A, each with the side of the truth on which its mutual information lies.
 
 I = log |G| - E_q[l] (see `ratios`), so that a bound of l from above is one of I from below. `exact` is exact, draw by
 draw, for few parts; `infonce` is a lower bound in expectation over w from q, and never above log K (K 2^H with flips).
@@ -42,16 +89,230 @@ Gelberg et al. 2024 sample all layers at once by InfoNCE, which is below log K.
 import math
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import lru_cache, partial
+from itertools import combinations
+from math import comb
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.scipy.special import entr, xlog1py
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
-from .permanent import Matrix, log_permanent, log_permanent_and_marginals
-from .ratios import LogRatios, by_draw
+from onebasin.base.errors import ArgumentError
+
+Matrices = Float[Array, "draw part part_bis"]  # Of each draw, a number of every pair of parts.
+PartDraws = Float[Array, "draw part param"]
+PartParameters = Float[Array, "part param"]
+
+ENTRIES = 2**22
+"""Numbers of one array that are held at a time: 32 MB in double precision, times some temporaries."""
+
+
+def by_draw[T](function: Callable[..., T], *arrays: jax.Array) -> T:
+    """Map over the leading axis that all arrays share; the last array is the one that counts."""
+    draws, *shape = arrays[-1].shape
+    together = max(1, ENTRIES // math.prod(shape))
+    if draws <= together:
+        return jax.vmap(function)(*arrays)
+    return jax.lax.map(lambda each: function(*each), arrays, batch_size=together)
+
+
+class LogRatios(NamedTuple):
+    """Scaled log densities of draws from q, each (draw, part, part_bis); made by `log_ratios`.
+
+    `total` is M_ij = log(sum over signs of q_i(+-u_j)) - log q_j(u_j); without flips its diagonal is zero. `mean` has
+    the mean of log q_i(+-u_j) over the posterior of the sign; it is `total` without flips. `flip_probability` says how
+    probable the minus sign is where part j of the draw takes distribution i; None without flips.
+    """
+
+    total: jax.Array
+    mean: jax.Array
+    flip_probability: jax.Array | None = None
+
+    @property
+    def num_parts(self) -> int:
+        """H."""
+        return self.total.shape[-1]
+
+    @property
+    def log_group_order(self) -> float:
+        """Log order of the group: log H!, and log(2^H H!) with flips; the largest value of I."""
+        signs = 0 if self.flip_probability is None else self.num_parts
+        return math.lgamma(self.num_parts + 1) + signs * math.log(2.0)
+
+
+def log_ratios(log_density: Matrices, flipped: Matrices | None = None) -> LogRatios:
+    """Scale log densities for the estimators: log q_i(u_j), in nats, of draws from q itself; finite.
+
+    `flipped` are log q_i(-u_j), where flipping the sign of a part is a symmetry too.
+    """
+    own = jnp.diagonal(log_density, axis1=-2, axis2=-1)[:, None, :]
+    plus = log_density - own
+    if flipped is None:
+        return LogRatios(plus, plus)
+    minus = flipped - own
+    total = jnp.logaddexp(plus, minus)
+    share = jax.nn.sigmoid(minus - plus)
+    mean = jax.nn.sigmoid(plus - minus) * plus + share * minus
+    return LogRatios(total, mean, share)
+
+
+def mean_field(
+    draws: PartDraws,
+    loc: PartParameters,
+    scale: PartParameters,
+    *,
+    flips: Bool[Array, " param"] | None = None,
+) -> LogRatios:
+    """Log ratios of parts of independent normals, from draws of q; differentiable in all of them.
+
+    `flips` is True where a part's sign flip changes the sign, False where it leaves the entry; left out where flips are
+    no symmetry.
+    """
+    precision = 1.0 / scale**2
+    centre = jax.lax.stop_gradient(jnp.mean(loc, axis=0))
+    away = loc - centre[None, :]
+    log_scale = jnp.sum(jnp.log(scale), axis=1)
+    constant = -0.5 * jnp.sum(precision * away**2, axis=1) - log_scale
+    same = jnp.eye(loc.shape[0], dtype=bool)
+
+    def of_draw(u: jax.Array) -> jax.Array:
+        moved, residual = u - centre[None, :], (u - loc) / scale
+        pairs = (precision * away) @ moved.T - 0.5 * (precision @ (moved**2).T)
+        own = -0.5 * jnp.sum(residual**2, axis=1) - log_scale
+        return jnp.where(same, 0.0, (pairs + constant[:, None]) - own[None, :])
+
+    plus = by_draw(of_draw, draws)
+    if flips is None:
+        return log_ratios(plus)
+
+    def odd(u: jax.Array) -> jax.Array:
+        return (precision * loc) @ jnp.where(flips[None, :], u, 0.0).T
+
+    return log_ratios(plus, plus - 2.0 * by_draw(odd, draws))
+
+
+Matrix = Float[Array, "part part_bis"]  # A number of every pair of parts, or of rows and columns.
+MAX_PARTS = 14  # Largest matrix: time and memory grow as 2^H H (padded: H^2 C(H, H/2)).
+
+
+@jax.custom_vjp
+def log_permanent(matrix: Matrix) -> Float[Array, ""]:
+    """Log permanent of exp(matrix), of at most `MAX_PARTS` rows."""
+    return _recursion(matrix)
+
+
+def log_permanent_and_marginals(matrix: Matrix) -> tuple[Float[Array, ""], Matrix]:
+    """The log permanent, and P (row, column): how probable it is that the row goes to the column."""
+    return jax.value_and_grad(_recursion)(matrix)
+
+
+log_permanent.defvjp(
+    log_permanent_and_marginals, lambda marginals, cotangent: (cotangent * marginals,)
+)
+
+
+def check_size(num_parts: int) -> None:
+    """Reject matrices that are too large."""
+    if num_parts > MAX_PARTS:
+        raise ArgumentError(
+            f"The exact permanent was asked for {num_parts} components; its cost doubles with each, and at most "
+            f"{MAX_PARTS} are allowed. Use 'fractional'."
+        )
+
+
+def _recursion(matrix: jax.Array) -> jax.Array:
+    num_parts = matrix.shape[-1]
+    check_size(num_parts)
+    before, last = (jnp.asarray(table) for table in _tables(num_parts))
+
+    def row(level: jax.Array, entries: tuple[jax.Array, ...]) -> tuple[jax.Array, None]:
+        values, previous, column = entries
+        terms = jnp.where(previous >= 0, level[previous] + values[column], -jnp.inf)
+        return jax.nn.logsumexp(terms, axis=-1), None
+
+    empty = jnp.zeros(before.shape[1], matrix.dtype)
+    return jax.lax.scan(row, empty, (matrix, before, last))[0][0]
+
+
+@lru_cache(maxsize=MAX_PARTS)
+def _tables(num_parts: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return, by row, subset and member, the place of the subset without the member (-1: padding), and the member.
+
+    Rows of padding repeat the first subset, so that none is empty and every log sum is finite.
+    """
+    width = comb(num_parts, num_parts // 2)
+    before = np.full((num_parts, width, num_parts), -1, np.int32)
+    last = np.zeros((num_parts, width, num_parts), np.int32)
+    place: dict[tuple[int, ...], int] = {(): 0}
+    for row in range(num_parts):
+        subsets = list(combinations(range(num_parts), row + 1))
+        for at, subset in enumerate(subsets):
+            for member, column in enumerate(subset):
+                before[row, at, member] = place[subset[:member] + subset[member + 1 :]]
+                last[row, at, member] = column
+        before[row, len(subsets) :] = before[row, 0]
+        last[row, len(subsets) :] = last[row, 0]
+        place = {subset: at for at, subset in enumerate(subsets)}
+    return before, last
+
+
+BALANCING = 10  # Times that the marginals that train are scaled to row and column sums of one.
+
+
+def marginals(matrix: Matrix, *, sweeps: int = 25) -> Matrix:
+    """Log marginals of c = 3/4 after so many undamped sweeps, rows normalised; differentiable through the sweeps.
+
+    The sweeps run on exp(M + R) and exp(M + C) themselves, relative to the largest entry of a column: two square
+    roots an entry and no exponential. What underflows counts as zero in them. For log ratios of draws from q it is:
+    E exp(M_ij) = 1, so that no entry of a column is far above its own, zero. The marginals of matrices that are nothing
+    of the kind are finite, but poor.
+    """
+    scaled = matrix - jax.lax.stop_gradient(jnp.max(matrix, axis=0, keepdims=True))
+    weights = jnp.exp(scaled)
+
+    @jax.checkpoint
+    def step(entries: jax.Array, _: None) -> tuple[jax.Array, None]:
+        return weights * _turned(weights * _turned(entries, 0), 1), None
+
+    entries = jax.lax.scan(step, weights, None, length=sweeps)[0]
+    return jax.nn.log_softmax(scaled + jnp.log(_turned(entries, 0)), axis=1)
+
+
+def training_marginals(ratios: LogRatios, *, sweeps: int = 15) -> Matrices:
+    """Marginals P of every draw for the training gradient: those of `marginals`, balanced, with no derivative.
+
+    Rows and columns are scaled in turn (Sinkhorn and Knopp 1967), columns last, so that a pair that is next to
+    impossible stays so: its derivative grows with a precision, which nothing but its probability holds down.
+    """
+
+    def one(matrix: jax.Array) -> jax.Array:
+        return balanced(marginals(matrix, sweeps=sweeps))
+
+    return by_draw(one, jax.lax.stop_gradient(ratios.total))
+
+
+def balanced(log_marginals: Matrix) -> Matrix:
+    """Scale rows and columns to sums of one in turn, columns last; pairs keep the order of their probabilities."""
+
+    def step(logs: jax.Array, _: None) -> tuple[jax.Array, None]:
+        return jax.nn.log_softmax(jax.nn.log_softmax(logs, axis=1), axis=0), None
+
+    return jnp.exp(jax.lax.scan(step, log_marginals, None, length=BALANCING)[0])
+
+
+def _turned(entries: jax.Array, axis: int) -> jax.Array:
+    """The next messages, as numbers: (1 - P)^-3/4 over the sum, of the entries' marginals P along an axis."""
+    total = jnp.sum(entries, axis=axis, keepdims=True)
+    # A sum that lost all of its entries has no marginals; one is as good as any other number then.
+    over = 1.0 / jnp.where(total < float(jnp.finfo(entries.dtype).tiny) ** 0.4, 1.0, total)
+    # The rounding of P keeps 1 - P no smaller than its unit.
+    rest = 1.0 - entries * over
+    root = jax.lax.rsqrt(jnp.maximum(rest, jnp.finfo(rest.dtype).eps))
+    return over * (root * jnp.sqrt(root))
+
 
 PerDraw = Float[Array, " draw"]
 PerLayer = Float[Array, "layer draw"]

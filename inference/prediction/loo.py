@@ -16,15 +16,13 @@ import xarray as xr
 
 from onebasin.analysis.compare.models import answered
 from onebasin.analysis.diagnostics.diagnose import carried
-from onebasin.base.checks import check_count, check_seed, checks_arguments
+from onebasin.base.checks import checks_arguments
 from onebasin.base.errors import ArgumentError
 from onebasin.base.run_log import notice
 from onebasin.posteriors import schema
 from onebasin.posteriors.leave_one_out import (
-    LogLikelihood,
     efficiency,
     leave_one_out,
-    leave_some_out,
     stored_log_likelihood,
     why_none,
 )
@@ -38,7 +36,7 @@ if TYPE_CHECKING:
 
 
 def matched(
-    view: View, terms: Terms, log_likelihood: LogLikelihood, found: ELPDDataLOO
+    view: View, terms: Terms, log_likelihood: xr.DataArray, found: ELPDDataLOO
 ) -> ELPDDataLOO:
     """Estimate observations of large Pareto k at draws that are moved to the posterior without each of them.
 
@@ -47,12 +45,13 @@ def matched(
     from arviz_stats import loo, loo_moment_match
 
     shape = (view.num_chains, view.num_draws)
-    if log_likelihood.draws != shape:
+    if log_likelihood.shape[:2] != shape:
         notice("moment matching is left out: the group `log_likelihood` holds some of the draws")
         return found
     bad = np.flatnonzero(found.pareto_k.values.ravel() > found.good_k)
-    places = bad if log_likelihood.places is None else log_likelihood.places[bad]
-    own = np.concatenate([log_likelihood.read(i, i + 1) for i in bad.tolist()], axis=2)
+    every = log_likelihood.values.reshape(*shape, -1)
+    places = np.flatnonzero((every != 0).any(axis=(0, 1)))[bad]  # others are masked
+    own = every[..., places]
     data = xr.DataTree.from_dict(
         {schema.LOG_LIKELIHOOD: xr.Dataset({"y": ((*schema.SAMPLE_DIMS, "obs"), own)})}
     )
@@ -64,7 +63,7 @@ def matched(
         return _as_draws(terms.log_density(_rows(moved)), shape)
 
     def one(moved: xr.DataArray, i: np.integer) -> xr.DataArray:
-        values = terms.at(terms.constrain(_rows(moved)))[log_likelihood.name]
+        values = terms.at(terms.constrain(_rows(moved)))[str(log_likelihood.name)]
         return _as_draws(values.reshape(len(values), -1)[:, places[i]], shape)
 
     with warnings.catch_warnings():
@@ -130,8 +129,6 @@ def loo(
     model: Model = None,
     var_name: str | None = None,
     moment_match: bool = True,
-    observations: int | None = None,
-    seed: int = 0,
     progress: Callable[[str], None] | None = None,
     diagnosis: Any = None,
 ) -> ELPDData:
@@ -149,11 +146,6 @@ def loo(
         The observed variable, where there are several.
     moment_match : bool
         Whether observations whose Pareto k is too large are estimated again by moment matching, if `model` is given.
-    observations : int, optional
-        Compute importance weights of that many randomly chosen observations alone, and correct the log predictive
-        density of all by them.
-    seed : int
-        Of that choice.
     progress : callable, optional
         Called with a line of text before something that takes long.
     diagnosis : Diagnosis, optional
@@ -162,7 +154,7 @@ def loo(
     Returns
     -------
     arviz_stats.ELPDData
-        In nats, as of `arviz_stats.loo`, `loo_moment_match` or `loo_subsample` with ``pointwise=True``: `elpd`, `se`,
+        In nats, as of `arviz_stats.loo` or `loo_moment_match` with ``pointwise=True``: `elpd`, `se`,
         `p`, `elpd_i` and `pareto_k` (obs...). What ArviZ does with these, such as `az.compare` and `az.plot_khat`, it
         does with this. It also has an `answer`, ``usable``, ``partly`` (a Pareto k is too large) or ``unusable`` (the
         posterior is), and `sentences` that say why. Observations that are masked, with a log likelihood of 0 in every
@@ -171,15 +163,14 @@ def loo(
     Raises
     ------
     ValueError
-        If there are no log likelihoods and no model, they are not finite or another model's, or `observations` are
-        more than there are.
+        If there are no log likelihoods and no model, or they are not finite or another model's.
     TypeError
         If an argument is of another class.
 
     References
     ----------
     Vehtari, Gelman and Gabry 2017, Statistics and Computing 27. Paananen, Piironen, Bürkner and Vehtari 2021,
-    Statistics and Computing 31(2). Magnusson, Vehtari, Jonasson and Andersen 2020, AISTATS.
+    Statistics and Computing 31(2).
 
     Examples
     --------
@@ -188,31 +179,20 @@ def loo(
     Frozen({'obs': 40})
     """
     view = as_view(posterior)
-    check_seed(seed)
-    if observations is not None:
-        check_count("observations", observations, least=2)
     stored = stored_log_likelihood(view, var_name)
     terms = None if model is None and stored is not None else _terms(view, model, progress)
-    if stored is not None:
-        if terms is not None:
-            _check_same(terms, view, stored)
-        log_likelihood = LogLikelihood.of(stored)
-    else:
+    if stored is None:
         assert terms is not None
         draws = {name: view.values(name) for name in view.variables}
         log_likelihood = computed_terms(terms, draws, var_name)
-    if observations is not None:
-        if observations > (total := log_likelihood.count):
-            raise ArgumentError(
-                f"`observations` is {observations}, and there are {total}: ask for fewer."
-            )
-        some = np.random.default_rng(seed).choice(total, observations, replace=False)
-        found: Any = leave_some_out(log_likelihood, view.posterior, np.sort(some))
     else:
-        found = leave_one_out(log_likelihood, view.posterior)
-        few = bool((found.pareto_k > found.good_k).any())
-        if few and terms is not None and model is not None and moment_match:
-            found = matched(view, terms, log_likelihood, found)
+        log_likelihood = stored
+        if terms is not None:
+            _check_same(terms, view, stored)
+    found = leave_one_out(log_likelihood, view.posterior)
+    few = bool((found.pareto_k > found.good_k).any())
+    if few and terms is not None and model is not None and moment_match:
+        found = matched(view, terms, log_likelihood, found)
     judged = carried(view, diagnosis, "estimates", label_free=True)
     remedy = "Give `model` (`--program` of the command) for moment matching." * (model is None)
     return answered(found, log_likelihood, judged, remedy)

@@ -282,8 +282,8 @@ def _of_stan(
     from onebasin.stan.run import declarations
 
     from ..density.evaluate import generated_quantities
-    from ..runs.groups import arrays_of, axes_of
     from ..runs.origin import with_axes
+    from ..runs.posterior import arrays_of, axes_of
 
     program = definition(target)
     info = declarations(program, progress)

@@ -12,7 +12,7 @@ import xarray as xr
 from onebasin.base.errors import ArgumentError
 from onebasin.base.precision import precision
 from onebasin.models.target import Target
-from onebasin.posteriors.leave_one_out import LogLikelihood, chosen
+from onebasin.posteriors.leave_one_out import chosen
 from onebasin.posteriors.schema import SAMPLE_DIMS
 
 BLOCK = 2**23
@@ -23,7 +23,7 @@ class NumpyroTerms:
     """Log likelihoods and log density of a NumPyro model or a network, at many draws."""
 
     def __init__(self, target: Target) -> None:
-        from ..density.counted import in_double
+        from ..density.evaluate import in_double
         from ..density.network import numpyro_density_of
         from ..runs.groups_numpyro import Sites
 
@@ -68,7 +68,7 @@ class StanTerms:
     def _own(self) -> dict[str, str]:
         from onebasin.stan.program import find_roles
 
-        from ..runs.groups import arrays_of
+        from ..runs.posterior import arrays_of
 
         every = self._library.variables(include_tp=True, include_gq=True)
         shapes = {name: shape for name, shape in every.items() if name not in self.names}
@@ -111,7 +111,7 @@ def terms_of(target: Target, progress: Callable[[str], None] | None = None) -> T
 
 def computed_terms(
     terms: Terms, draws: Mapping[str, np.ndarray], var_name: str | None
-) -> LogLikelihood:
+) -> xr.DataArray:
     """Compute the log likelihoods (nats) of one variable at all draws, some draws at a time.
 
     `draws` are the variables of the model, arrays (chain, draw, ...); `var_name` is the data whose log likelihoods are
@@ -134,4 +134,4 @@ def computed_terms(
         part = {n: values[first : first + step] for n, values in flat.items()}
         every[first : first + step] = terms.at(part)[name]
     axes = (*SAMPLE_DIMS, *(f"{name}_dim_{place}" for place in range(one.ndim)))
-    return LogLikelihood.of(xr.DataArray(every.reshape(*size, *one.shape), dims=axes, name=name))
+    return xr.DataArray(every.reshape(*size, *one.shape), dims=axes, name=name)

@@ -1,5 +1,6 @@
 """The origin of a posterior: its program's text, its data's hash, kinds of variables; versions, commit and machine."""
 
+import hashlib
 import inspect
 import os
 import platform
@@ -16,14 +17,13 @@ from typing import Any
 import numpy as np
 
 from onebasin.base.errors import CmdStanNotFound
-from onebasin.models.data.hash import data_sha256
 from onebasin.models.numpyro_target import NumpyroTarget
 from onebasin.models.target import Named, Target
 from onebasin.posteriors import schema
 from onebasin.posteriors.view import GENERATED, PARAMETER, TRANSFORMED, is_named_as_generated
 from onebasin.stan.home.assemble import existing_cmdstan
 
-from ..contracts.engines import LIBRARIES, named
+from ..contracts.method import LIBRARIES, named
 
 
 @dataclass(frozen=True)
@@ -154,6 +154,48 @@ def with_axes(
             axes = tuple(f"{name}_dim_{place}" for place in range(array.ndim))
         named[name] = (axes, array)
     return named
+
+
+_EXACT = 2.0**53  # Whole numbers up to here are the same in floating point.
+
+
+def data_sha256(data: Mapping[str, Any]) -> str:
+    """Hash named values; empty text where there are none.
+
+    Equal values have the same hash, whatever holds them; names, shapes and values count, the order of names does not.
+    """
+    if not data:
+        return ""
+    digest = hashlib.sha256()
+    for name in sorted(data):
+        digest.update(_line(name.encode()))
+        value = data[name]
+        if isinstance(value, Mapping):  # a tuple of Stan's
+            digest.update(b"tuple" + data_sha256({str(k): v for k, v in value.items()}).encode())
+            continue
+        kind, array = _canonical(np.asarray(value))
+        digest.update(_line(f"{kind}{array.shape}".encode()))
+        digest.update(memoryview(np.ascontiguousarray(array)).cast("B") if array.size else b"")
+    return digest.hexdigest()
+
+
+def _line(content: bytes) -> bytes:
+    """Bytes that cannot run into what follows."""
+    return len(content).to_bytes(8, "little") + content
+
+
+def _canonical(array: np.ndarray) -> tuple[str, np.ndarray]:
+    """The values in one type: whole numbers of 64 bits, else double precision; what are no numbers as text."""
+    if array.dtype.kind in "bi":
+        return "whole", array.astype("<i8")
+    if array.dtype.kind in "uf":
+        whole = np.abs(array) < _EXACT
+        if whole.all() and (array == np.rint(array)).all():
+            return "whole", array.astype("<i8")
+        return "real", array.astype("<f8")
+    if array.dtype.kind == "c":
+        return "complex", array.astype("<c16")
+    return "text", np.frombuffer(repr(array.tolist()).encode(), np.uint8)
 
 
 PACKAGES = ("onebasin", "jax", "numpyro", "stanli", "cmdstanpy", "arviz", "numpy")

@@ -1,26 +1,47 @@
-"""Posteriors as `DataTree`s: building, saving and loading. docs/reference/posterior.md says what they hold."""
+"""Posteriors as `DataTree`s: building, saving and loading. docs/reference/posterior.md says what they hold.
+
+All that a posterior holds next to its draws, whatever the model is stated in.
+"""
+
+from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+import numpy as np
 import xarray as xr
 
 from onebasin.base.checks import Paths, check_class, check_path, check_paths, checks_arguments
 from onebasin.base.errors import ArgumentError, PosteriorFileError
+from onebasin.base.files.netcdf import pieces
 from onebasin.base.files.writing import claim
-from onebasin.models.target import Target
+from onebasin.base.precision import precision
+from onebasin.base.run_log import notice
+from onebasin.models.target import Named, Target
 from onebasin.posteriors import schema
 from onebasin.posteriors.open import open_tree
-from onebasin.posteriors.pointwise import LIMIT_MB, DrawGroup, Values
+from onebasin.posteriors.pointwise import (
+    LIMIT_MB,
+    DrawGroup,
+    Values,
+    bytes_a_draw,
+    labelled,
+    network_groups,
+    why_left_out,
+)
+from onebasin.posteriors.schema import LOG_LIKELIHOOD, LOG_PRIOR, POSTERIOR_PREDICTIVE
 from onebasin.posteriors.scratch import close_with
+from onebasin.posteriors.view import GENERATED, PARAMETER
 from onebasin.posteriors.writing import format_of, write_tree
+from onebasin.stan.program import ProgramQuantities, definition, find_roles
 
-from ..contracts.engines import definition_of
-from ..contracts.method import Found
-from .groups import beside
-from .origin import NOWHERE, Origin, machine, versions
+from ..contracts.method import Found, definition_of
+from .origin import NOWHERE, Origin, machine, versions, with_axes
+
+if TYPE_CHECKING:
+    from onebasin.models.networks.bayesian import NetworkTarget
 
 
 def build(
@@ -178,3 +199,156 @@ def open_posterior(path: Paths, *, lazy: bool = False) -> xr.DataTree:
     True
     """
     return open_tree(check_paths("path", path), lazy=lazy)
+
+
+Draws = dict[str, Values]
+
+
+def stan_groups(
+    target: Target, draws: Mapping[str, Values], origin: Origin
+) -> tuple[Draws, dict[str, DrawGroup], ProgramQuantities]:
+    """Take draws apart: what stays in the posterior, the groups next to it, and what is what.
+
+    What the declared symmetry moves stays, whatever it is called. Nothing is copied and no draw left out: the program
+    has computed them.
+    """
+    program = definition(target)
+    kinds = origin.kinds
+    moved = {name for block in target.symmetry for name in block.variables}
+    named = {name for _, name in program.roles.named}
+    shapes = {
+        name: values.shape[2:]
+        for name, values in draws.items()
+        if (kinds.get(name) == GENERATED and name not in moved) or name in named
+    }
+    derived = [n for n in draws if kinds.get(n, PARAMETER) != PARAMETER and n not in moved]
+    data = arrays_of(program.data)
+    found = find_roles(program.roles, data, shapes, priors=derived)
+    whole = {
+        own: _as_whole(draws[own])
+        for of, own in found.posterior_predictive.items()
+        if of in data and data[of].dtype.kind in "biu"
+    }
+    draws = {**draws, **whole}
+    groups = {
+        LOG_LIKELIHOOD: _group(draws, found.log_likelihood, target, found),
+        POSTERIOR_PREDICTIVE: _group(draws, found.posterior_predictive, target, found),
+        LOG_PRIOR: _group(draws, {n: n for n in found.log_prior}, target, found),
+    }
+    stays = {name: values for name, values in draws.items() if name not in found.moved}
+    if not stays:  # a posterior of nothing is none
+        return dict(draws), {}, found
+    return stays, {name: group for name, group in groups.items() if group.values}, found
+
+
+def arrays_of(data: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """The data that are arrays of numbers; a tuple of Stan's is none."""
+    arrays = {n: np.asarray(v) for n, v in data.items() if not isinstance(v, Mapping)}
+    return {name: array for name, array in arrays.items() if array.dtype.kind in "biufc"}
+
+
+def axes_of(target: Target, found: ProgramQuantities, name: str) -> tuple[str, ...] | None:
+    """Names of the axes of observed data: their own, or those of what is of them; None where there are none."""
+    for of in (name, found.posterior_predictive.get(name), found.log_likelihood.get(name)):
+        if of is not None and of in target.dims:
+            return tuple(target.dims[of])
+    return None
+
+
+def _as_whole(values: Values) -> Values:
+    """Whole numbers as such, which CmdStan's files do not tell from others; so ArviZ knows counts from measurements."""
+    if values.dtype.kind != "f":
+        return values
+    if isinstance(values, np.ndarray):
+        return values.astype(np.int64) if _is_whole(values) else values
+    if not all(_is_whole(rows.values) for chain in values for rows in pieces(chain)):
+        return values
+    return values.astype(np.int64)
+
+
+def _is_whole(values: np.ndarray) -> bool:
+    return bool((values == np.rint(values)).all())
+
+
+def _group(
+    draws: Mapping[str, Values], names: Mapping[str, str], target: Target, found: ProgramQuantities
+) -> DrawGroup:
+    values = {name: draws[own] for name, own in names.items()}
+    dims = {n: axes for n in names if (axes := axes_of(target, found, n)) is not None}
+    fitting = {n: axes[: values[n].ndim - 2] for n, axes in dims.items()}
+    return DrawGroup(values, {n: a for n, a in fitting.items() if len(a) == values[n].ndim - 2})
+
+
+POINTWISE = (LOG_LIKELIHOOD, POSTERIOR_PREDICTIVE)
+
+
+class Beside(NamedTuple):
+    """The groups next to the draws, and the draws that are left."""
+
+    draws: Mapping[str, Values]  # the group `posterior`
+    groups: Mapping[str, DrawGroup]  # log likelihoods, predictions, log priors
+    observed: Mapping[str, Named]  # the data: axes and array
+    constant: Mapping[str, Named]
+    left_out: Mapping[str, str] = MappingProxyType({})  # groups that could be there, and why not
+
+    def datasets(self, coords: Mapping[str, Any]) -> dict[str, xr.Dataset]:
+        """The groups next to `posterior`."""
+        found = {name: group.to_dataset(coords) for name, group in self.groups.items()}
+        data = {schema.OBSERVED_DATA: self.observed, schema.CONSTANT_DATA: self.constant}
+        for name, arrays in data.items():
+            if arrays:
+                found[name] = labelled(xr.Dataset(dict(arrays)), coords)
+        return found
+
+
+def beside(
+    target: Target,
+    draws: Mapping[str, Values],
+    origin: Origin,
+    *,
+    engine: str,
+    seed: int,
+    dtype: str,
+    limit_mb: float,
+    folder: Path | None = None,
+) -> Beside:
+    """Find or compute all that goes next to a run's draws.
+
+    What is much of it goes to `folder`, if one is given. Draws are never lost over it: where a log likelihood or a
+    prediction cannot be computed, a notice says why, and so does `left_out`.
+    """
+    groups: dict[str, DrawGroup] = {}
+    left: dict[str, str] = {}
+    if origin is NOWHERE:
+        return Beside(draws, {}, target.outputs, target.inputs)
+    if target.is_network:
+        net = cast("NetworkTarget", target)
+        with precision(dtype):
+            pointwise = network_groups(
+                net.model, draws, net.x, net.y, seed=seed, limit_mb=limit_mb, folder=folder
+            )
+        if pointwise is None:
+            why = why_left_out(bytes_a_draw(net.model, net.y), limit_mb)
+            left = dict.fromkeys(POINTWISE, why)
+        return Beside(draws, pointwise or {}, net.outputs, net.inputs, left)
+    if engine == "stan":
+        stays, groups, found = stan_groups(target, draws, origin)
+        arrays = arrays_of(definition(target).data)
+        named = with_axes(arrays, {n: axes_of(target, found, n) or () for n in arrays})
+        observed = {name: named[name] for name in found.observed}
+        constant = {name: value for name, value in named.items() if name not in observed}
+        return Beside(stays, groups, observed, constant)
+    from .groups_numpyro import numpyro_groups, reason
+
+    if origin.observed:
+        try:
+            with precision(dtype):
+                groups, left = numpyro_groups(
+                    target, draws, origin.dims, seed=seed, limit_mb=limit_mb, folder=folder
+                )
+        except Exception as error:
+            left = dict.fromkeys(POINTWISE, reason(error))
+        if limit_mb:
+            for group, why in left.items():
+                notice(f"The posterior of {target.name!r} has no group {group}: {why}.")
+    return Beside(draws, groups, origin.observed, origin.constant, left)

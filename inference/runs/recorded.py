@@ -17,7 +17,6 @@ import numpy as np
 import xarray as xr
 
 from onebasin.base.errors import InferenceError, OnebasinError
-from onebasin.models.data.hash import data_sha256
 from onebasin.models.target import Target
 from onebasin.posteriors import schema
 from onebasin.posteriors.view import View
@@ -26,6 +25,7 @@ from onebasin.stan.interpreter.runtime import full_text, included_files
 from onebasin.stan.program import stan_program
 
 from ..density.stan import StanDensity
+from .origin import data_sha256
 
 RECORDED = "recorded"
 """The model of a user who trusts the text of the program that a posterior holds."""

@@ -13,11 +13,22 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .measuring import BudgetedDensity, Compared, LargestChange, worst
-from .moves import Generator, Generators, Place, Point, act, axis_at, by_name, on_parts
+from .measuring import (
+    BudgetedDensity,
+    Compared,
+    Generator,
+    Generators,
+    LargestChange,
+    Place,
+    Point,
+    act,
+    axis_at,
+    by_name,
+    on_parts,
+    worst,
+)
 from .result import Status
-from .search import AscentEnd
-from .spaces import search
+from .search import AscentEnd, search
 
 MANY_PARTS = 8
 """Parts up to which every pair is searched and every part is compared with every point."""

@@ -13,8 +13,7 @@ from onebasin.models.symmetry.block import Block
 from onebasin.models.symmetry.blocks import Complement, Exchangeable, Flip, Symmetry
 from onebasin.models.symmetry.words import in_shell, spell
 
-from .measuring import Compared, LargestChange, Probes
-from .moves import Generator, Generators, Place, by_name
+from .measuring import Compared, Generator, Generators, LargestChange, Place, Probes, by_name
 
 OF_STATUS = {
     "live": "The parts compete.",

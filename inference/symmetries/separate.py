@@ -21,14 +21,12 @@ from typing import Any
 import numpy as np
 
 from onebasin.models.symmetry.block import Block
-from onebasin.models.symmetry.counterparts import Counterparts, Member
+from onebasin.models.symmetry.exchangeable import Counterparts, Member
 
 from .groups import replaceable
-from .measuring import BudgetedDensity, points_of
-from .moves import Generator, Shapes, on_parts, swaps
+from .measuring import BudgetedDensity, Generator, Shapes, on_parts, points_of, swaps
 from .result import FoundBlock, positions
-from .search import Axes, Search, StackedSearch
-from .spaces import search
+from .search import Axes, Search, StackedSearch, search
 from .stages import exchange, held_near
 
 LEVELS = (0.0, 0.8, -0.5)

@@ -17,12 +17,23 @@ from jaxtyping import Float
 from onebasin.base.errors import ArgumentError
 from onebasin.models.symmetry.block import axes_of
 from onebasin.models.symmetry.blocks import Rotation
-from onebasin.models.symmetry.counterparts import Counterparts
+from onebasin.models.symmetry.exchangeable import Counterparts
 from onebasin.models.symmetry.gf2 import echelon, least_basis, reduce
 
 from .groups import copies, elsewhere, one_mode, parts_compete, reach, variables_compete
-from .measuring import Compared, worst
-from .moves import Generator, Generators, Moves, Place, act, by_name, on_parts, signs_of_part, swaps
+from .measuring import (
+    Compared,
+    Generator,
+    Generators,
+    Moves,
+    Place,
+    act,
+    by_name,
+    on_parts,
+    signs_of_part,
+    swaps,
+    worst,
+)
 from .result import (
     OF_STATUS,
     ONE_MODE,
@@ -38,8 +49,7 @@ from .result import (
     unchanged,
     whole,
 )
-from .search import Axes, Search, StackedSearch, random_probes
-from .spaces import Space, search
+from .search import Axes, Search, Space, StackedSearch, random_probes, search
 
 FEW_PARTS = 2  # Parts beyond the first two that a set is tried on where it is harmless.
 

@@ -28,30 +28,7 @@ if TYPE_CHECKING:
 
 @settings
 class Train:
-    """Train networks by minibatch Adam on the log density.
-
-    Parameters
-    ----------
-    epochs : int
-        Passes over the data.
-    batch_size : int or None
-        Observations in each gradient; `None` for all. Every epoch takes the observations in a new order and leaves out
-        the rest that fills no batch.
-    learning_rate : float
-        Adam's first step size.
-    schedule : {"cosine", "constant"}
-        Whether the step size falls to zero along half a cosine over all steps, or stays.
-    objective : {"posterior", "likelihood"}
-        What is maximised: the posterior density in the unconstrained space (the prior acts as weight decay, and a
-        constrained parameter's Jacobian counts), or the likelihood alone.
-    dtype : {"float64", "float32"}
-        Precision.
-
-    Examples
-    --------
-    >>> ob.networks.Train(epochs=200, batch_size=32).schedule
-    'cosine'
-    """
+    """The settings of minibatch Adam on the log density; `ensemble` describes the fields."""
 
     epochs: Count = 1000
     batch_size: Count | None = None
@@ -136,8 +113,20 @@ def ensemble(
     ----------
     target : NetworkTarget
         Network and data: `BayesianNetwork.condition(x, y)`.
-    epochs, batch_size, learning_rate, schedule, objective, dtype : Any
-        As in `Train`.
+    epochs : int
+        Passes over the data.
+    batch_size : int or None
+        Observations in each gradient; `None` for all. Every epoch takes the observations in a new order and leaves out
+        the rest that fills no batch.
+    learning_rate : float
+        Adam's first step size.
+    schedule : {"cosine", "constant"}
+        Whether the step size falls to zero along half a cosine over all steps, or stays.
+    objective : {"posterior", "likelihood"}
+        What is maximised: the posterior density in the unconstrained space (the prior acts as weight decay, and a
+        constrained parameter's Jacobian counts), or the likelihood alone.
+    dtype : {"float64", "float32"}
+        Precision.
     members : int
         Networks, each trained from a start of its own.
     init : {"he", "prior"}

@@ -18,19 +18,13 @@ import optax
 import xarray as xr
 from jaxtyping import Array, Float, Int
 
-from onebasin.base.card import Card, FactList, Shown, Words, in_sizes, number
-from onebasin.base.checks import check_class, check_seed, checks_arguments
-from onebasin.base.errors import ArgumentError
 from onebasin.base.precision import precision
 from onebasin.base.seeds import Purpose, keys_for
-from onebasin.base.settings import given_or_default
-from onebasin.models.networks.bayesian import NetworkTarget
 from onebasin.models.target import Target
 
 from ..contracts.method import Found, Job
 from ..density.network import NetworkDensity
-from ..runs.checkpoint import Keeper, keeper_in
-from ..runs.fingerprint import fingerprint
+from ..runs.checkpoint import Keeper, fingerprint, keeper_in
 from .ensemble import Ensemble, Train, check_batches
 
 
@@ -57,54 +51,20 @@ class Batches:
         return order[: self.per_epoch * self.size].reshape(self.per_epoch, self.size)
 
 
-@dataclass(frozen=True, repr=False)
-class Trained(Shown):
-    """The result of training.
+@dataclass(frozen=True)
+class Trained:
+    """The result of training."""
 
-    Attributes
-    ----------
-    values : dict
-        Variable name to natural values (member, ...).
-    log_density : array (member,)
-        Log posterior density at the end in the unconstrained space, up to a constant, whatever the objective.
-    losses : array (member, epoch)
-        Mean over an epoch of the batches' losses, each before its step.
-    checkpoints : dict
-        Variable name to natural values (checkpoint, member, ...), empty if none were asked for.
-    recorded_at : array (checkpoint,)
-        Epochs done at each checkpoint; the first is 0, the start itself.
-    steps : int
-        Gradient steps of a member.
-    """
-
-    values: dict[str, np.ndarray]
+    values: dict[str, np.ndarray]  # natural values (member, ...)
     log_density: Float[np.ndarray, " member"]
+    """Log posterior density at the end in the unconstrained space, up to a constant, whatever the objective."""
     losses: Float[np.ndarray, "member epoch"]
+    """Mean over an epoch of the batches' losses, each before its step; nats."""
     checkpoints: dict[str, np.ndarray]
+    """Natural values (checkpoint, member, ...), empty if none were asked for."""
     recorded_at: Int[np.ndarray, " checkpoint"]
-    steps: int
-
-    def _card(self) -> Card:
-        best = int(np.argmax(self.log_density))
-        lead = (
-            f"After {self.steps:,} gradient steps each; member {best} ends highest. `.values` holds the weights, "
-            "`.losses` how they came there."
-        )
-        facts = FactList.of(
-            (
-                "log density",
-                f"{number(self.log_density[best], 5)} at most, "
-                f"{number(self.log_density.min(), 5)} at least, up to a constant",
-            ),
-            (
-                "loss",
-                f"{number(np.median(self.losses[:, -1]))} in the last epoch (median)"
-                if self.losses.size
-                else "",
-            ),
-            ("variables", in_sizes(self.values)),
-        )
-        return Card(f"{len(self.log_density)} trained networks", (Words(lead), facts))
+    """Epochs done at each checkpoint; the first is 0, the start itself."""
+    steps: int  # gradient steps of a member
 
 
 class TrainState(NamedTuple):
@@ -114,79 +74,25 @@ class TrainState(NamedTuple):
     adam: optax.OptState
 
 
-@checks_arguments
 def train(
     target: Target,
     start: Mapping[str, Any],
-    settings: Train | None = None,
-    seed: int = 0,
+    settings: Train,
+    seed: int,
     *,
     same_batches: bool = False,
     record_every: int | None = None,
     keeper: Keeper | None = None,
     watch: Callable[[int], None] = lambda epochs: None,
 ) -> Trained:
-    """Train networks from given starts, side by side.
+    """Train networks from given starts (member, ...) in their natural space, side by side.
 
-    Parameters
-    ----------
-    target : NetworkTarget
-        Network and data: `BayesianNetwork.condition(x, y)`.
-    start : mapping of str to array (member, ...)
-        Every variable in its natural space: one network a member.
-    settings : Train, optional
-        Epochs, batches, steps, objective, precision; ``Train()`` by default.
-    seed : int
-        Of the order of batches, from 0 to 2^32 - 1. A member's order depends on the seed and its number alone.
-    same_batches : bool
-        Whether all members take the batches of the first: then members that differ by a symmetry stay so.
-    record_every : int, optional
-        Epochs between checkpoints.
-    keeper : Keeper, optional
-        Where to keep the state, and to go on from.
-    watch : callable, optional
-        Called with the number of epochs done.
-
-    Returns
-    -------
-    Trained
-        `values` (member, ...), `losses (member, epoch)` in nats an observation, checkpoints.
-
-    Raises
-    ------
-    TypeError
-        If `settings` are of another class, or the target is no network.
-    ValueError
-        If `start` does not fit the target, members differ in number, `record_every` is below 1, or the batch is larger
-        than the data.
-
-    References
-    ----------
-    Kingma and Ba 2015, Adam, arXiv:1412.6980.
-
-    Examples
-    --------
-    >>> start = {name: np.full((3, *shape), 0.1) for name, shape in network.model.network.shapes.items()}
-    >>> trained = ob.networks.train(network, start, ob.networks.Train(epochs=100), seed=1)
-    >>> trained.losses.shape
-    (3, 100)
+    A member's order of batches depends on the seed and its number alone; with `same_batches` all take those of the
+    first, so that members that differ by a symmetry stay so. There are checkpoints every `record_every` epochs. A
+    `keeper` keeps the state, to go on from, and no checkpoints. `watch` is called with the number of epochs done.
     """
-    check_class("target", target, NetworkTarget, remedy="give a network's condition(x, y)")
-    settings = given_or_default(settings, Train, taker="train")
-    seed = check_seed(seed)
     check_batches(target, settings.batch_size)
-    if record_every is not None and (record_every < 1 or keeper is not None):
-        raise ArgumentError(
-            f"`record_every` must be at least 1 epoch, or None; got {record_every}, with keeper={keeper!r}. A keeper "
-            "keeps no checkpoints: use one of the two."
-        )
-    counts = {name: np.shape(value)[:1] for name, value in start.items()}
-    if len(set(counts.values())) != 1 or () in counts.values() or (0,) in counts.values():
-        said = ", ".join(f"{name} {np.shape(value)}" for name, value in start.items()) or "nothing"
-        raise ArgumentError(
-            f"`start` must give every variable a leading axis of members, equally many; got {said}."
-        )
-    members = next(iter(counts.values()))[0]
+    members = len(next(iter(start.values())))
     with precision(settings.dtype):
         trainer = Trainer(target, settings, seed, members, same_batches)
         keeper = keeper or Keeper()

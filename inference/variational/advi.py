@@ -24,7 +24,7 @@ class Advi(Method):
 
     name: ClassVar[str] = "advi"
     engines: ClassVar = {
-        "numpyro": "onebasin.inference.variational.result:fit",
+        "numpyro": "onebasin.inference.variational.engine:fit",
         "stanli": "onebasin.inference.variational.stan:fit",
         "cmdstan": "onebasin.inference.variational.stan:fit",
     }

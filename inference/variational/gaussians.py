@@ -1,24 +1,295 @@
-"""Families of Gaussian approximations in the unconstrained space.
+"""The places of a symmetry's interchangeable parts in the unconstrained vector, and the group's action on it.
+
+A block of H parts permutes them and, where it has flips, changes the sign of some of their coordinates. Where each
+of its sites has one axis of parts, the parts are rows of an index (part, param) into the vector. It is different
+where a site has the parts along two axes (a transition matrix: every entry belongs to two parts), or where
+exchanging two parts negates a coordinate that belongs to neither (a binary weight's): then the group can be applied,
+but there are no separate parts.
+
+Several hidden layers share weight matrices. `chains` says which coordinates of each block count when the blocks'
+group elements are revealed one after the other: without those shared with a block still hidden
+(docs/explanations/symmetrised-elbo.md).
+
+Rescalable blocks are left out: positive scaling keeps the likelihood, but not the prior, so the posterior does not
+have it.
+
+Families of Gaussian approximations in the unconstrained space.
 
 A family draws z = loc + (its scale) eps from standard normal eps, and knows its entropy and its log density anywhere;
 mean field also knows which part of a draw has which log density under which part's distribution. Log density and
 entropy are complete, in nats.
 """
 
+import itertools
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import ClassVar, override
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, override
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.scipy.linalg import solve_triangular
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float, Int
+
+from onebasin.base.errors import ArgumentError
+from onebasin.models.symmetry.blocks import Block, axes_of, discrete
+from onebasin.models.symmetry.group import Group
+from onebasin.models.symmetry.plain import PlainView, plain_view
+from onebasin.models.target import Target
 
 from ..contracts.density import Vector
-from ..mutual_information.ratios import LogRatios, mean_field
-from .layout import PartColumns
+from ..density.charts import Softmax, is_simplex
+from ..density.network import density_of
+from ..density.stan_vectors import Density
+from ..mutual_information.estimators import LogRatios, mean_field
+
+Element = list[tuple[jax.Array, jax.Array]]
+"""For each block, a permutation (part,) and signs (part,)."""
+
+
+@dataclass(frozen=True)
+class Move:
+    """A site's coordinates that a block moves, and whether a part's flip changes their sign.
+
+    The parts stand along `axes` of the coordinates; there are none where the whole site is the block's only part.
+    """
+
+    site: str
+    axes: tuple[int, ...]
+    flipped: bool
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Interchangeable parts: how many, and what belongs to them.
+
+    The coordinates of the sites in `complements` are negated when the two parts change places. Sites are those of the
+    layout's plain view.
+    """
+
+    size: int
+    moves: tuple[Move, ...]
+    complements: tuple[str, ...] = ()
+
+    @property
+    def has_flips(self) -> bool:
+        """Tell whether parts can be flipped."""
+        return any(move.flipped for move in self.moves)
+
+    @property
+    def has_parts(self) -> bool:
+        """Tell whether each coordinate belongs to one part alone."""
+        return not self.complements and all(len(move.axes) <= 1 for move in self.moves)
+
+    @property
+    def log_order(self) -> float:
+        """Log order of its group."""
+        return math.lgamma(self.size + 1) + self.has_flips * self.size * math.log(2)
+
+    @property
+    def sites(self) -> tuple[str, ...]:
+        """The sites that it touches."""
+        return (*(move.site for move in self.moves), *self.complements)
+
+
+@dataclass(frozen=True)
+class PartColumns:
+    """Places in the vector of a block's parts, or of some of their coordinates, and which of them a flip negates."""
+
+    index: Int[np.ndarray, "part param"]
+    flips: Bool[np.ndarray, " param"] | None
+
+
+@dataclass(frozen=True)
+class SymmetryLayout:
+    """A target's density, in charts in which the group moves coordinates, and the blocks there: at least one."""
+
+    density: Density
+    blocks: tuple[Parts, ...]
+    plain: PlainView
+
+    def view(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Values of all sites in the plain view, but for counterparts that are in `complements`."""
+        reflected = {name for block in self.plain.declared for name in block.reflected}
+        stacked = self.plain.stack(values, 0)
+        return {name: value for name, value in stacked.items() if name not in reflected}
+
+    @property
+    def log_order(self) -> float:
+        """Log order of the group."""
+        return sum(block.log_order for block in self.blocks)
+
+    @property
+    def has_parts(self) -> bool:
+        """Tell whether every block has separate parts."""
+        return all(block.has_parts for block in self.blocks)
+
+    @property
+    def overlaps(self) -> bool:
+        """Tell whether blocks share sites, as neighbouring hidden layers do."""
+        return any(set(a.sites) & set(b.sites) for a, b in itertools.combinations(self.blocks, 2))
+
+    def columns(self, block: Parts, without: frozenset[str] = frozenset()) -> PartColumns:
+        """The parts of a block that has some, but for the coordinates in some sites."""
+        places = self.view(self.density.places())
+        kept = [move for move in block.moves if move.site not in without]
+        rows = []
+        for move in kept:
+            own = places[move.site]
+            own = np.moveaxis(own, move.axes[0], 0) if move.axes else own
+            rows.append(own.reshape(block.size, -1))
+        index = np.concatenate(rows, axis=1) if rows else np.zeros((block.size, 0), np.int64)
+        flipped = [np.full(r.shape[1], m.flipped) for m, r in zip(kept, rows, strict=True)]
+        return PartColumns(index, np.concatenate(flipped) if block.has_flips and kept else None)
+
+    def orders(self) -> list[Sequence[int]]:
+        """Orders of revealing the blocks, from the first and from the last; one where nothing is shared."""
+        ahead = range(len(self.blocks))
+        return [ahead, ahead[::-1]] if self.overlaps else [ahead]
+
+    def chains(self) -> list[tuple[PartColumns, ...]]:
+        """Return the coordinates of each block that count, by order of revealing."""
+        return [self.chain(order) for order in self.orders()]
+
+    def chain(self, order: Sequence[int]) -> tuple[PartColumns, ...]:
+        """Return the coordinates of each block that count in an order of revealing, block by block."""
+        out: list[PartColumns] = []
+        for place, number in enumerate(order):
+            hidden = [site for later in order[place + 1 :] for site in self.blocks[later].sites]
+            kept = self.columns(self.blocks[number], frozenset(hidden))
+            # Dropping what flips leaves a group that moves less than it counts.
+            out.append(kept if kept.index.shape[1] else replace(kept, flips=None))
+        return tuple(out)
+
+    def random(self, rng_key: jax.Array) -> Element:
+        """A group element, evenly."""
+        out = []
+        for number, block in enumerate(self.blocks):
+            key_order, key_signs = jax.random.split(jax.random.fold_in(rng_key, number))
+            signs = jnp.where(jax.random.bernoulli(key_signs, shape=(block.size,)), 1, -1)
+            order = jax.random.permutation(key_order, block.size)
+            out.append((order, signs if block.has_flips else jnp.ones_like(signs)))
+        return out
+
+    def elements(self) -> Element:
+        """All group elements, along a leading axis; the identity first."""
+        single = []
+        for block in self.blocks:
+            orders = itertools.permutations(range(block.size))
+            signs = [(1, -1) if block.has_flips else (1,)] * block.size
+            single.append(list(itertools.product(orders, list(itertools.product(*signs)))))
+        combined = list(itertools.product(*single))
+        return [
+            (
+                jnp.asarray([element[number][0] for element in combined]),
+                jnp.asarray([element[number][1] for element in combined]),
+            )
+            for number in range(len(self.blocks))
+        ]
+
+    def act(self, element: Element, vector: Vector) -> Vector:
+        """Move one vector: part i of the result is part `permutation[i]`, times `signs[i]`."""
+        values = self.view(self.density.unravel(vector))
+        for block, (permutation, signs) in zip(self.blocks, element, strict=True):
+            for move in block.moves:
+                own = values[move.site]
+                if not move.axes:
+                    own = own * signs[0]
+                for axis in move.axes:
+                    own = jnp.take(own, permutation, axis=axis)
+                    if move.flipped:
+                        shape = [1] * own.ndim
+                        shape[axis] = len(permutation)
+                        own = own * signs.reshape(shape).astype(own.dtype)
+                values[move.site] = own
+            for site in block.complements:
+                values[site] = jnp.where(permutation[0] == 1, -values[site], values[site])
+        return self.density.ravel(self.plain.unstack(values, 0))
+
+
+def layout_of(target: Target, progress: Callable[[str], None] | None = None) -> SymmetryLayout:
+    """The layout of a target's declared symmetry."""
+    density = density_of(target, progress)
+    shapes = {name: chart.event_shape for name, chart in density.charts.items()}
+    # What is derived from the parameters follows them; names that are not there were refused before.
+    declared = (
+        block if set(block.variables) <= set(shapes) else block.restricted(shapes)
+        for block in discrete(target.symmetry)
+    )
+    known = tuple(block for block in declared if block is not None)
+    if not known:
+        raise ArgumentError(
+            f"`target` {target.name!r} declares no exchangeable components, so there is nothing to symmetrise. Declare "
+            "`symmetry`, such as (Exchangeable({'mu': 0, 'sigma': 0}),), or use `advi`."
+        )
+    group, plain = Group(known, shapes), plain_view(known, shapes)
+    blocks = []
+    for block, seen, size in zip(known, plain.blocks, group.sizes, strict=True):
+        if block.axes:
+            density, moves = _moves(density, block, seen, plain)
+            turned = (*seen.complemented, *block.reflected.values())
+            if unknown := {n for name in turned for n in plain.sources(name)} - {*shapes}:
+                raise _no_exchange(target.name, min(unknown))
+            blocks.append(Parts(size, moves, turned))
+        else:
+            blocks.append(Parts(1, tuple(Move(name, (), True) for name in seen.variables)))
+    layout = SymmetryLayout(density, tuple(blocks), plain)
+    # Checked on random vectors: moving coordinates moves values as declared.
+    constrain = layout.density.constrain
+    compare = jax.jit(lambda v, e: (constrain(v), constrain(layout.act(e, v))))
+    for seed in range(3):
+        key_vector, key_element = jax.random.split(jax.random.key(seed))
+        element = layout.random(key_element)
+        try:
+            before, moved = compare(jax.random.normal(key_vector, (layout.density.size,)), element)
+        except (ValueError, TypeError) as error:
+            raise _no_exchange(target.name) from error
+        declared_values = {n: np.asarray(value) for n, value in before.items()}
+        for own, parts, (order, signs) in zip(group.symmetry, blocks, element, strict=True):
+            flips = np.asarray(signs) if parts.has_flips else None
+            change = (np.asarray(order), flips) if own.axes else (np.asarray(signs[0] == -1),)
+            declared_values = own.act(declared_values, *change)
+        for site, value in declared_values.items():
+            tolerance = 100 * float(jnp.finfo(value.dtype).eps)
+            if moved[site].shape != value.shape or not np.allclose(
+                moved[site], value, rtol=tolerance, atol=tolerance
+            ):
+                raise _no_exchange(target.name, site)
+    return layout
+
+
+def _moves(
+    density: Density, block: Block, seen: Block, plain: PlainView
+) -> tuple[Density, tuple[Move, ...]]:
+    """Return the coordinates that a block moves; simplexes whose weights it exchanges get another chart.
+
+    `seen` is the block in the plain view.
+    """
+    moves = []
+    for name, places in seen.axes.items():
+        if name in block.reflected:
+            continue
+        for source in plain.sources(name):
+            chart = density.charts[source]
+            if chart.exact and is_simplex(chart.support):
+                last = len(chart.event_shape) - 1
+                if source != name or last in axes_of(places):
+                    own: dict[str, Any] = {**density.charts, source: Softmax(chart.event_shape)}
+                    density = replace(density, charts=own)
+        moves.append(Move(name, axes_of(places), name in seen.flipped))
+    return density, tuple(moves)
+
+
+def _no_exchange(name: str, site: str = "") -> ValueError:
+    which = f" (of {site})" if site else ""
+    return ArgumentError(
+        f"`symmetry` of {name!r} does not exchange coordinates of the unconstrained space{which}: a chart mixes "
+        "what the symmetry keeps apart. State the variable in another way, with a prior whose support treats all "
+        "components in the same way."
+    )
+
 
 Parameters = dict[str, jax.Array]
 Draws = Float[Array, "sample param"]

@@ -24,7 +24,7 @@ from onebasin.stan.run import CommandStart, Files, Output, command_line, make_re
 from ..contracts.method import Found, Job
 from ..mcmc.stan_start import SIGNIFICANT_FIGURES, init_values, write
 from .advi import Advi
-from .result import elbo_trace, found_by_advi
+from .engine import elbo_trace, found_by_advi
 
 OURS: Mapping[str, tuple[Any, ...]] = {
     "anneal": (0.0,),

@@ -25,7 +25,7 @@ class Symmetrised(Method):
 
     name: ClassVar[str] = "symmetrised"
     engines: ClassVar = dict.fromkeys(
-        ("numpyro", "stanli", "cmdstan"), "onebasin.inference.variational.result:fit"
+        ("numpyro", "stanli", "cmdstan"), "onebasin.inference.variational.engine:fit"
     )
     needs: ClassVar = frozenset({"symmetry"})
     resumes: ClassVar[bool] = True

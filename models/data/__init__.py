@@ -7,20 +7,17 @@
 """
 
 from .dataset import Dataset as Dataset
-from .dataset import Task as Task
-from .dataset import Truth as Truth
-from .dataset import Units as Units
-from .files import CorruptDataError as CorruptDataError
-from .files import MissingDataError as MissingDataError
+from .dataset import Split as Split
+from .dataset import StandardisedSplit as StandardisedSplit
+from .dataset import Standardiser as Standardiser
+from .dataset import own_split as own_split
+from .dataset import split as split
+from .dataset import standardise as standardise
 from .load import TABLE as TABLE
-from .load import Loader as Loader
+from .load import VARIABLE as VARIABLE
+from .load import CorruptDataError as CorruptDataError
+from .load import MissingDataError as MissingDataError
 from .load import load_data as load_data
 from .load import missing as missing
-from .splitting import Split as Split
-from .splitting import StandardisedSplit as StandardisedSplit
-from .splitting import Standardiser as Standardiser
-from .splitting import own_split as own_split
-from .splitting import split as split
-from .splitting import standardise as standardise
 from .synthetic import ReluTeacher as ReluTeacher
 from .synthetic import Sinc as Sinc

@@ -13,8 +13,7 @@ import jax
 from jax.extend.core import ClosedJaxpr, Literal
 from jax.interpreters import partial_eval
 
-from ..symmetry.axis_part import AxisPart
-from ..symmetry.block import Block, Place
+from ..symmetry.block import AxisPart, Block, Place
 from ..symmetry.blocks import Exchangeable, Flip, Symmetry
 from ..symmetry.gf2 import bits, echelon, orthogonal, reduce
 from .labels import AxisClass, Label, Leaf, Product, Sum, Unifier, Uniform, Why, leaves, resolve

@@ -22,18 +22,16 @@ from typing import Any
 from onebasin.base.errors import ArgumentError, ArgumentTypeError
 from onebasin.base.text import dotted, parse_json
 
-from .axis_part import AxisPart as AxisPart
 from .block import Axes as Axes
+from .block import AxisPart as AxisPart
 from .block import Block
 from .block import Place as Place
 from .block import axes_of as axes_of
 from .block import places_of as places_of
-from .counterparts import Counterparts
 from .elements import Shapes
-from .exchangeable import Exchangeable
-from .rescalable import Rescalable
+from .exchangeable import Counterparts, Exchangeable
 from .rotation import Rotation
-from .whole import Complement, Flip
+from .scalings_and_signs import Complement, Flip, Rescalable
 
 Symmetry = tuple[Block[Any], ...]
 

@@ -1,20 +1,31 @@
-"""Interchangeable components: permutations, with changes of sign and complements where they belong to them."""
+"""Interchangeable components: permutations, with changes of sign and complements where they belong to them.
+
+Components that are separate parameters, or single positions of one: `mu1` and `mu2`, `theta[0]` and `theta[2]`.
+
+`Counterparts` lists tuples of counterparts, one tuple a quantity and one member a component. Its stacked view lays the
+members of each tuple side by side as one array (component, ...), called ``mu1~mu2``. There the block is a plain
+`Exchangeable`: `stack` makes the view, `stacked` is the block on it, and `unstack` writes the members back. Alignment,
+invariants, plots and canonical labels all work on the view (`plain_view`), so that only this file knows what a member
+is. Whatever moves at the same time is in the same block: a simplex by its axis (`along`), a
+parameter whose sign changes with the exchange as the tuple ``("eta", "-eta")``, a weight that becomes its complement.
+"""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import permutations, product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from onebasin.base.errors import ArgumentError
+from onebasin.base.errors import ArgumentError, ArgumentTypeError
 
-from .axis_part import AxisPart
-from .block import Axes, Block, Place, Values, check_axes, check_names, on_axis, places_of
-from .elements import Permuted, Shapes, along, complement, scale, take
+from .block import Axes, AxisPart, Block, Place, Values, check_axes, check_names, on_axis, places_of
+from .elements import Permuted, Shapes, along, complement, module_of, scale, take
 
 
 class Permuting(Block[Permuted]):
@@ -203,3 +214,256 @@ class Exchangeable(Permuting):
             raise ArgumentError(
                 f"`complements` belongs to two components that change places; there are {self.size(shapes)}."
             )
+
+
+MEMBER = re.compile(r"(?P<sign>1-|-)?(?P<name>[^\s,:~\[\]]+)(?:\[(?P<index>[0-9:, ]+)\])?")
+
+
+class Member(NamedTuple):
+    """A variable or positions of one, perhaps its negative or complement; indices count from 0 within a draw."""
+
+    name: str
+    at: tuple[int | slice, ...]
+    sign: str = ""  # "-" or "1-"
+
+    @classmethod
+    def read(cls, text: str) -> Member:
+        """Read ``mu1``, ``theta[2]``, ``A[0,1]``, ``A[:,1]``, ``-eta`` or ``1-p``; rejects anything else."""
+        found = MEMBER.fullmatch(text)
+        places = (found["index"] or "").replace(" ", "").split(",") if found else [""]
+        if found is None or (found["index"] and not all(p == ":" or p.isdigit() for p in places)):
+            raise ArgumentError(
+                f"`tuples` has the member {text!r}; write a variable, or positions of one counted from 0: mu1, "
+                "theta[2], A[0,1], A[:,1], -eta for a change of sign, and 1-p for a complement."
+            )
+        index = tuple(slice(None) if p == ":" else int(p) for p in places if p)
+        return cls(found["name"], index, found["sign"] or "")
+
+    def of(self, values: Values, lead: int) -> Any:
+        """The member's entries (*lead, ...)."""
+        return self.turned(values[self.name][(slice(None),) * lead + self.at])
+
+    def turned(self, piece: Any) -> Any:
+        """Its entries where the variable has others, and the other way round."""
+        return {"": lambda x: x, "-": lambda x: -x, "1-": lambda x: 1 - x}[self.sign](piece)
+
+    def put(self, values: dict[str, Any], piece: Any, lead: int) -> None:
+        """Replace the member's entries by others, in a new array of the same type."""
+        old = values[self.name]
+        piece = module_of(old).asarray(self.turned(piece), old.dtype)
+        where = (slice(None),) * lead + self.at
+        if not self.at:
+            values[self.name] = piece
+        elif isinstance(old, np.ndarray):
+            values[self.name] = old.copy()
+            values[self.name][where] = piece
+        else:
+            values[self.name] = old.at[where].set(piece)
+
+
+@dataclass(frozen=True)
+class Counterparts(Permuting):
+    """Interchangeable components that are separate parameters, or single positions of one.
+
+    Parameters
+    ----------
+    tuples : tuple of tuple of str
+        One tuple a quantity, with a member for each component, in the same order of components:
+        ``(("mu1", "mu2"), ("sigma1", "sigma2"))``. A member is a variable, or positions of one, counted from 0:
+        ``theta[2]``, ``A[0,1]``, ``A[:,1]``. Members of a tuple have equal shapes. The tuple ``("eta", "-eta")`` is a
+        parameter that changes its sign where the two components change places; ``("se", "1-sp")`` are probabilities
+        each of which takes the place of the other's complement.
+    along : mapping of str to int or tuple of int
+        Variables that hold all components along an axis, as `axes` of `Exchangeable`, such as a simplex.
+    flips : bool or tuple of str
+        Whether a component may also change its sign: in all quantities, or in those named (``"l1~l2"``).
+    complements : tuple of str
+        Only of two components: variables theta that become 1 - theta where the two change places.
+
+    Raises
+    ------
+    TypeError
+        If `tuples` are no tuples of names, or another argument is not what `Exchangeable` takes.
+    ValueError
+        If there is no tuple, tuples have unequal lengths or fewer than two members, or a member cannot be read or is
+        named twice.
+
+    Examples
+    --------
+    >>> block = ob.Counterparts((("mu1", "mu2"), ("s1", "s2")), along={"theta": 0})
+    >>> values = {"mu1": 1.0, "mu2": 5.0, "s1": 0.1, "s2": 0.5, "theta": [0.3, 0.7]}
+    >>> moved = block.act({name: np.array(value) for name, value in values.items()}, np.array([1, 0]))
+    >>> float(moved["mu1"]), float(moved["s1"]), moved["theta"].tolist()
+    (5.0, 0.5, [0.7, 0.3])
+    """
+
+    kind = "counterparts"
+
+    tuples: tuple[tuple[str, ...], ...]
+    along: Mapping[str, Axes] = field(default_factory=dict)
+    flips: bool | tuple[str, ...] = False
+    complements: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Check the members, each alone and against one another."""
+        if not isinstance(self.tuples, tuple | list):
+            raise ArgumentTypeError(
+                f"`tuples` must be tuples of names, such as (('mu1', 'mu2'),); got {self.tuples!r}."
+            )
+        for members in self.tuples:
+            check_names("tuples", members)
+        check_axes("along", self.along, several=True)
+        check_names("complements", self.complements)
+        if len({len(members) for members in self.tuples}) != 1:
+            raise ArgumentError(
+                "`tuples` needs at least one tuple, and all of one length, a member for each component; got "
+                f"{self.tuples!r}."
+            )
+        if self.num_components < 2:
+            raise ArgumentError(f"`tuples` must name two components or more; got {self.tuples!r}.")
+        named = [m.name for own in self.members.values() for m in own]
+        for name in (*self.along, *self.complements):
+            if name in named:
+                raise ArgumentError(
+                    f"`tuples` names {name}, which moves in another way too; name every variable in one place."
+                )
+        if set(self.reflected) & set(self.flipped):
+            raise ArgumentError(
+                f"`flips` names {next(iter(self.reflected))}, whose sign changes with the exchange; leave it out."
+            )
+
+    @property
+    def num_components(self) -> int:
+        """The number of components that it moves."""
+        return len(self.tuples[0])
+
+    @cached_property
+    def members(self) -> dict[str, tuple[Member, ...]]:
+        """Members by the name that their tuple has in the stacked view."""
+        return {"~".join(own): tuple(map(Member.read, own)) for own in self.tuples}
+
+    @property
+    def reflected(self) -> dict[str, str]:
+        """Names in the stacked view of the tuples ``("eta", "-eta")``, with what changes its sign."""
+        return {
+            name: own[0]
+            for name, own in zip(self.members, self.tuples, strict=True)
+            if tuple(own[1:]) == (f"-{own[0]}",)
+        }
+
+    def sources(self, name: str) -> tuple[str, ...]:
+        """The variables that a name of the stacked view stands for."""
+        own = self.members.get(name)
+        return tuple(dict.fromkeys(member.name for member in own)) if own else (name,)
+
+    @cached_property
+    def stacked(self) -> Exchangeable:
+        """The block on the stacked view."""
+        apart: dict[str, Axes] = {name: 0 for name in self.members if name not in self.reflected}
+        axes = {**apart, **self.along, **dict.fromkeys(self.reflected, 0)}
+        return Exchangeable(axes, self.flips, self.complements)
+
+    def stack(self, values: Values, lead: int) -> dict[str, Any]:
+        """Add every tuple whose variables are there as one array (*lead, component, ...) to values (*lead, ...)."""
+        out = dict(values)
+        for name, own in self.members.items():
+            there = [member.name in values for member in own]
+            if all(there):
+                pieces = [member.of(values, lead) for member in own]
+                out[name] = module_of(pieces[0]).stack(pieces, axis=lead)
+            elif any(there):
+                raise ArgumentError(
+                    f"`values` holds only a part of {name}, which the symmetry moves together; keep all of it."
+                )
+        return out
+
+    def unstack(self, values: Values, lead: int) -> dict[str, Any]:
+        """Write what stands in the stacked view back to the variables."""
+        out = {name: value for name, value in values.items() if name not in self.members}
+        for name, own in self.members.items():
+            if name in values:
+                for place, member in enumerate(own):
+                    piece = values[name][(slice(None),) * lead + (place,)]
+                    member.put(out, piece, lead)
+        return out
+
+    @property
+    def axes(self) -> Mapping[str, Axes]:
+        """The axes of the stacked view whose components it moves."""
+        return self.stacked.axes
+
+    @property
+    def flipped(self) -> tuple[str, ...]:
+        """The variables that change sign with a single component, in the stacked view."""
+        return self.stacked.flipped
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """Every variable that the block touches."""
+        named = (m.name for own in self.members.values() for m in own)
+        return tuple(dict.fromkeys((*named, *self.along, *self.complements)))
+
+    def act(self, values: Values, permutation: Any, signs: Any = None) -> dict[str, Any]:
+        """Move draws (*lead, *event) as `Exchangeable.act` does; tuples whose variables are not there stay out."""
+        lead = np.asarray(permutation).ndim - 1
+        moved = self.stacked.act(self.stack(values, lead), permutation, signs)
+        return self.unstack(moved, lead)
+
+    def describe(self) -> str:
+        """Say in plain words what it moves."""
+        moved = [name for name in self.stacked.variables if name not in self.reflected]
+        flips = f" with changes of sign of {', '.join(self.flipped)}" if self.flipped else ""
+        changed = ", ".join(self.reflected.values())
+        also = f", changing the sign of {changed}" if changed else ""
+        return f"exchanges of {', '.join(moved)}{flips}{also}"
+
+    def restricted(self, names: Iterable[str]) -> Block[Permuted] | None:
+        """The block as it acts on some variables alone; None where it does not."""
+        there = set(names)
+        kept = {n for n, own in self.members.items() if {m.name for m in own} <= there}
+        plain = self.stacked.restricted({*kept, *there - set(self.members)})
+        if plain is None or not kept:
+            return plain
+        tuples = tuple(own for n, own in zip(self.members, self.tuples, strict=True) if n in kept)
+        along = {name: axes for name, axes in self.along.items() if name in there}
+        return Counterparts(tuples, along, plain.flips or False, plain.complements)
+
+    def size(self, shapes: Shapes) -> int:
+        """Return the number of components that it moves."""
+        return self.num_components
+
+    def check(self, shapes: Shapes) -> None:
+        """Reject shapes that it cannot move.
+
+        A variable or a position is not there or is named twice, members of a tuple have unequal shapes, or an axis has
+        another length than there are components.
+        """
+        self.check_names(shapes)
+        self.entries(shapes)
+        view: dict[str, tuple[int, ...]] = dict(shapes)
+        for name, own in self.members.items():
+            each = {np.empty(shapes[m.name])[m.at].shape for m in own}
+            if len(each) > 1:
+                raise ArgumentError(
+                    f"`symmetry` exchanges {name}, which have unequal shapes: {', '.join(map(str, sorted(each)))}."
+                )
+            view[name] = (len(own), *each.pop())
+        self.stacked.check(view)
+
+    def entries(self, shapes: Shapes) -> dict[str, np.ndarray]:
+        """Mark the entries that it moves, as every block does; rejects missing positions, and entries in two tuples."""
+        marks = {name: np.zeros(shapes[name], np.intp) for name in self.variables}
+        for name in (*self.along, *self.complements):
+            marks[name][...] += 1
+        for stacked, own in self.members.items():
+            for member in own[:1] if stacked in self.reflected else own:
+                try:
+                    marks[member.name][member.at] += 1
+                except IndexError:
+                    raise ArgumentError(
+                        f"`symmetry` has {stacked}, but {member.name} has the shape {tuple(shapes[member.name])}; "
+                        "positions count from 0."
+                    ) from None
+                if marks[member.name].max(initial=0) > 1:
+                    raise ArgumentError(f"`symmetry` has entries of {member.name} twice.")
+        return {name: np.asarray(mark > 0) for name, mark in marks.items()}

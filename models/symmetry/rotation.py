@@ -25,8 +25,7 @@ from jaxtyping import Float
 
 from onebasin.base.errors import ArgumentError
 
-from .axis_part import AxisPart
-from .block import Axes, Block, Values, axes_of, check_axes
+from .block import Axes, AxisPart, Block, Values, axes_of, check_axes
 from .elements import Rotated, Shapes, rotate
 from .exchangeable import Exchangeable
 

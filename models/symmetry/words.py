@@ -14,9 +14,8 @@ from typing import Any, NamedTuple
 from onebasin.base.errors import ArgumentError
 from onebasin.base.text import dotted
 
-from .axis_part import SYNTAX as PARTS
-from .axis_part import AxisPart
-from .block import Axes, Place, places_of
+from .block import SYNTAX as PARTS
+from .block import Axes, AxisPart, Place, places_of
 from .blocks import (
     Block,
     Complement,
@@ -27,8 +26,8 @@ from .blocks import (
     Symmetry,
     check_blocks,
 )
-from .counterparts import MEMBER
 from .elements import Shapes
+from .exchangeable import MEMBER
 
 _COMMA = re.compile(r",(?![^\[\]]*\])")  # Between parts, and not between the indices of a position.
 _PART = re.compile(

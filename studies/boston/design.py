@@ -7,12 +7,7 @@ from types import MappingProxyType
 
 from onebasin.inference import Advi, Nuts
 from onebasin.models import NetworkTarget, NormalPrior
-from onebasin.truth.problems.relu_networks import (
-    PAPERS,
-    PARAMETRISATIONS,
-    boston_split,
-    relu_network,
-)
+from onebasin.truth.problems.networks import PAPERS, PARAMETRISATIONS, boston_split, relu_network
 
 from ..lab.study import Cell
 from ..networks import check_number

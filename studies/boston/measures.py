@@ -7,7 +7,7 @@ from jaxtyping import Float
 from scipy.stats import norm
 
 from onebasin.analysis.predictive.predictions import HeldOut, predict_held_out
-from onebasin.truth.problems.relu_networks import boston_split
+from onebasin.truth.problems.networks import boston_split
 
 from ..lab.study import Change, Frames, Outcomes, Row, Summary, frame_of, select
 from ..networks import diagnosis_columns, disagrees, score_columns

@@ -9,7 +9,7 @@ from onebasin.analysis.gaussian.distillation import DistillationSettings
 from onebasin.inference import Advi, Ensemble, Hmc
 from onebasin.models import BayesianNetwork, NetworkTarget
 from onebasin.models.symmetry.blocks import Exchangeable, Symmetry, blocks_of
-from onebasin.truth.problems.images import Images, classifier, image_split
+from onebasin.truth.problems.networks import Images, classifier, image_split
 
 from ..lab.study import Cell
 from ..options import Options

@@ -21,7 +21,7 @@ from onebasin.base.progress import ProgressBars
 from onebasin.models import BayesianNetwork, predict
 from onebasin.models.data import Dataset
 from onebasin.posteriors import schema
-from onebasin.truth.problems.images import image_split
+from onebasin.truth.problems.networks import image_split
 
 from ..lab.run import sample
 from ..lab.study import Cell, Context

@@ -19,7 +19,7 @@ from onebasin.analysis.predictive.scores import (
     entropy,
     total_variation,
 )
-from onebasin.truth.problems.images import image_split
+from onebasin.truth.problems.networks import image_split
 
 from ..lab.study import Frames, Outcomes, Row, Summary, frame_of, select
 from .design import RULES, CompactConfig, Representation, rows

@@ -12,7 +12,7 @@ import xarray as xr
 
 from onebasin.analysis.alignment import barriers
 from onebasin.analysis.alignment.barriers import Barrier, barrier
-from onebasin.inference import Ensemble, Train
+from onebasin.inference.training.ensemble import Ensemble, Train
 from onebasin.inference.training.train import first_values, train
 from onebasin.models import NetworkTarget
 from onebasin.models.symmetry.elements import Permuted

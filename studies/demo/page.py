@@ -4,21 +4,12 @@ from collections.abc import Mapping
 
 from onebasin.analysis.compare.comparable import fit_frame
 from onebasin.analysis.diagnostics.result import AlignedDiagnosis
-from onebasin.analysis.page.page import (
-    Code,
-    Details,
-    FigureItem,
-    Part,
-    Report,
-    Section,
-    Stat,
-    Stats,
-)
+from onebasin.analysis.page import Code, Details, FigureItem, Part, Report, Section, Stat, Stats
 from onebasin.analysis.plots.labels import plot_aligned
 from onebasin.analysis.plots.posteriors import Subject
-from onebasin.analysis.report.provenance import definitions_of, describe_run
-from onebasin.analysis.report.sections.predictions import bands
-from onebasin.analysis.report.sections.several import marginals
+from onebasin.analysis.report.posteriors import definitions_of, describe_run
+from onebasin.analysis.report.predictions import bands
+from onebasin.analysis.report.sections import marginals
 from onebasin.base.table import Column, Table
 from onebasin.posteriors.view import as_view
 

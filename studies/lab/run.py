@@ -36,7 +36,7 @@ from onebasin.base.table import table_to_markdown
 from onebasin.base.text import json_safe, json_text
 from onebasin.inference.contracts.method import Method, as_dict
 from onebasin.inference.methods import as_word
-from onebasin.inference.runs import checkpoint, fingerprint, origin, posterior
+from onebasin.inference.runs import checkpoint, origin, posterior
 from onebasin.posteriors import schema
 
 from .study import Cell, Context, Frames, Outcomes, Study, frame_of, tables_of
@@ -128,7 +128,7 @@ def mark_of(
     if target is not None:
         symmetry = schema.encode_symmetry(target.symmetry)
         deciding |= {"symmetry": symmetry, "dims": dict(target.dims)}
-    return fingerprint.fingerprint(target, progress=say, **deciding)
+    return checkpoint.fingerprint(target, progress=say, **deciding)
 
 
 def run_cells(

@@ -11,7 +11,7 @@ from typing import Any
 
 import xarray as xr
 
-from onebasin.truth.problems.images import image_split
+from onebasin.truth.problems.networks import image_split
 
 from ..lab.run import sample
 from ..lab.study import Cell, Context, Frames, Outcomes, Study, frame_of, rows_of, select

@@ -35,7 +35,7 @@ from onebasin.models.symmetry.blocks import Exchangeable
 from onebasin.posteriors import schema
 from onebasin.posteriors.draws import Draws
 from onebasin.posteriors.view import as_view
-from onebasin.truth.problems.images import classifier, image_split
+from onebasin.truth.problems.networks import classifier, image_split
 
 from ..lab.study import Frames, Outcomes, Row, find, frame_of, where
 from ..networks import from_tree, halves, prior_draws, to_tree, tree_of

@@ -6,7 +6,7 @@ from functools import partial
 from onebasin.inference import Ensemble, Hmc, Symmetrised
 from onebasin.models import BayesianNetwork, NetworkTarget
 from onebasin.models.symmetry.blocks import Exchangeable, blocks_of
-from onebasin.truth.problems.images import Images, classifier, image_split
+from onebasin.truth.problems.networks import Images, classifier, image_split
 
 from ..lab.study import Cell
 from ..options import Options

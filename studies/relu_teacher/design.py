@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from onebasin.inference import Advi, Nuts
 from onebasin.models import NetworkTarget
 from onebasin.models.data import Dataset
-from onebasin.truth.problems.relu_networks import (
+from onebasin.truth.problems.networks import (
     PARAMETRISATIONS,
     TEACHER_UNITS,
     relu_network,

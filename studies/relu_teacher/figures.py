@@ -6,10 +6,10 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from onebasin.analysis.plots.bands import Curve, draw_predictive_bands, predictive_band
-from onebasin.analysis.plots.pairs import Pair, draw_pairs
+from onebasin.analysis.plots.chains import Pair, draw_pairs
 from onebasin.analysis.predictive.predictions import draw_functions
 from onebasin.posteriors.view import as_view
-from onebasin.truth.problems.relu_networks import teacher_data
+from onebasin.truth.problems.networks import teacher_data
 
 from ..lab.study import METHOD_WORDS, Frames, Outcomes
 from .design import METHODS, TeacherConfig, target

@@ -250,7 +250,7 @@ def without_figures() -> Iterator[None]:
     """Have reports draw empty figures, for tests of what stands beside them."""
     from matplotlib.figure import Figure
 
-    from onebasin.analysis.report.sections import chains, parameters, predictions, several
+    from onebasin.analysis.report import predictions, sections
 
     def blank(*_: Any, **__: Any) -> Figure:
         figure = Figure(figsize=(1, 1))
@@ -258,11 +258,11 @@ def without_figures() -> Iterator[None]:
         return figure
 
     with pytest.MonkeyPatch.context() as patch:
-        for section in (chains, parameters, predictions, several):
-            for name in vars(section):
+        for module in (sections, predictions):
+            for name in vars(module):
                 if name.startswith("draw_") and name != "draw_aligned":
-                    patch.setattr(section, name, blank)
-        patch.setattr(parameters, "draw_aligned", lambda *_: (blank(), "lies around 0"))
+                    patch.setattr(module, name, blank)
+        patch.setattr(sections, "draw_aligned", lambda *_: (blank(), "lies around 0"))
         yield
 
 

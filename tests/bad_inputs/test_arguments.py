@@ -17,7 +17,7 @@ import onebasin as ob
 from onebasin.base.errors import OnebasinError
 
 from . import files as f
-from .test_kinds import LABELS, SHORT, X, Y, network, one, target, three
+from .test_kinds import LABELS, SHORT, Y, one, target, three
 
 SECONDS = 20
 HOSTILE: dict[str, Any] = {
@@ -102,7 +102,7 @@ CHEAP: dict[str, Needed] = {
     # Parts of models, and settings
     **_each("Categorical Gaussian NormalPrior Parametrisation", dict),
     **_each("Advi Dadvi DistillationSettings Ensemble Hmc Laplace Mclmc Modes", dict),
-    **_each("Nuts Optimize Pathfinder Symmetrised Train", dict),
+    **_each("Nuts Optimize Pathfinder Symmetrised", dict),
     "BayesianNetwork": lambda: {"network": ob.networks.Network(1, (2,))},
     "Counterparts": lambda: {"tuples": (("a", "b"),)},
     "Complement": lambda: {"names": ("x",)},
@@ -140,20 +140,11 @@ COSTLY: dict[str, Needed] = {
     "open_library": lambda: {"program": "no.stan"},
     "predict_with_noise": CHEAP["networks.predict"],
     "report": lambda: {"posteriors": f.mixture()},
-    "train": lambda: {
-        "target": network().condition(X, Y),
-        "start": {"W1": np.ones((1, 2)), "b1": np.ones(2), "W2": np.ones((2, 1)), "b2": np.ones(1)},
-        "settings": ob.networks.Train(epochs=1),
-    },
     **_each(
         "plot.densities plot.elbo plot.forest plot.pair plot.predictive plot.uncertainty",
         lambda: {"posteriors": f.mixture()},
     ),
     **_each("plot.aligned plot.barriers plot.labels plot.ranks plot.traces", _declared),
-    **_each(
-        "plot.autocorrelation plot.energy plot.ess plot.loo_pit plot.rhat",
-        lambda: {"posterior": f.mixture()},
-    ),
     "plot.khat": lambda: {"loo": f.mixture()},
     "plot.calibration": lambda: {"calibration": None},
     "plot.comparison": lambda: {"comparison": None},

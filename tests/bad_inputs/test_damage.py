@@ -12,7 +12,7 @@ import pytest
 import xarray as xr
 
 import onebasin as ob
-from onebasin.analysis.report.provenance import describe_run
+from onebasin.analysis.report.posteriors import describe_run
 from onebasin.base.errors import OnebasinError
 from onebasin.posteriors import schema
 

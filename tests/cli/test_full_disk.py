@@ -18,7 +18,7 @@ def model():
     numpyro.sample("x", dist.Normal(jnp.zeros(40), 1.0).to_event(1))
 """
 RUN = "import sys; from onebasin.cli.main import main; sys.exit(main())"
-OFTEN = f"from onebasin.inference.mcmc import places; places.SECONDS = 0.1; {RUN}"
+OFTEN = f"from onebasin.inference.mcmc import chains; chains.SECONDS = 0.1; {RUN}"
 SCRIPT = """
 mkdir disk && mount -t tmpfs -o size=600k tmpfs disk || exit 99
 python="$1"; shift

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from onebasin.analysis.page.render import SCRIPT
+from onebasin.analysis.page import SCRIPT
 from onebasin.inference import Advi, Nuts
 from onebasin.inference.runs.posterior import build, open_posterior, save
 from onebasin.models import Target

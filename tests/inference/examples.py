@@ -13,8 +13,7 @@ import xarray as xr
 from numpyro import distributions as dist
 
 import onebasin as ob
-from onebasin.inference.contracts.engines import ENGINES, implemented
-from onebasin.inference.contracts.method import Method
+from onebasin.inference.contracts.method import ENGINES, Method, implemented
 from onebasin.inference.methods import METHODS
 from onebasin.models import Exchangeable, Target
 

@@ -23,9 +23,9 @@ import xarray as xr
 from scipy.stats import norm
 
 import onebasin as ob
-from onebasin.inference.contracts.engines import ENGINES
+from onebasin.inference.contracts.method import ENGINES
 from onebasin.inference.density.numpyro import NumpyroDensity
-from onebasin.inference.mcmc import chain_files
+from onebasin.inference.mcmc import chains
 from onebasin.inference.methods import METHODS
 from onebasin.inference.runs import checkpoint
 from onebasin.inference.runs.keywords import LIMIT_MB
@@ -72,7 +72,7 @@ class Killed(BaseException):
 def dies_after(limit: int | None, patch: pytest.MonkeyPatch) -> Callable[[], int]:
     """Let hours pass between two looks at the clock, and the process die after so many files; gives their counter."""
     clock = SimpleNamespace(monotonic=count(0.0, 3600.0).__next__)
-    for module in (chain_files, checkpoint):
+    for module in (chains, checkpoint):
         patch.setattr(module, "time", clock)
     real, lock, done = WRITE, threading.Lock(), [0]
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import onebasin as ob
-from onebasin.inference.contracts.engines import ENGINES, engine_for, found_at, implemented
+from onebasin.inference.contracts.method import ENGINES, engine_for, found_at, implemented
 from onebasin.inference.methods import FUNCTIONS, METHODS, method_named
 from onebasin.inference.runs.keywords import RUNNING
 from onebasin.models import BayesianNetwork, Exchangeable, Network, Target

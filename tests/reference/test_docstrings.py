@@ -23,7 +23,7 @@ FORMULAS = {
     "nuts", "hmc", "advi", "laplace", "pathfinder", "optimize", "symmetrised_vi", "align", "diagnose", "compare",
     "networks.transpositions", "check_symmetry", "find_symmetry", "sample_modes", "find_modes",
     "approximations.mixture_gap", "approximations.elbo", "approximations.fit_gaussian", "approximations.distil",
-    "networks.ensemble", "networks.train", "networks.score_predictions", "networks.barriers", "networks.Network",
+    "networks.ensemble", "networks.score_predictions", "networks.barriers", "networks.Network",
     "networks.Parametrisation",
 }  # fmt: skip
 WITHOUT_ERRORS = {"networks.Categorical", "truth.references"}

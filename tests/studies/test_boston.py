@@ -9,7 +9,7 @@ from onebasin.studies.boston import STUDY
 from onebasin.studies.boston.design import configure
 from onebasin.studies.boston.measures import LEVELS, calibration, data_units
 from onebasin.studies.options import Options
-from onebasin.truth.problems.relu_networks import boston_split
+from onebasin.truth.problems.networks import boston_split
 
 
 def test_design_is_that_of_the_paper():

@@ -21,7 +21,7 @@ from onebasin.studies.lab.run import RESULTS, read_results
 from onebasin.studies.lab.study import Frames, Study, tables_of, where
 from onebasin.studies.options import Options
 from onebasin.studies.registry import STUDIES, find_study
-from onebasin.truth.problems.relu_networks import boston_split
+from onebasin.truth.problems.networks import boston_split
 
 RECORDS = sorted(RESULTS.glob("*.json"))
 WORDS = {"parametrisations", "problems"}

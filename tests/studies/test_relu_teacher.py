@@ -12,7 +12,7 @@ from onebasin.studies.lab.study import Frames, Outcomes, find, rows_of, select
 from onebasin.studies.options import Options
 from onebasin.studies.relu_teacher import STUDY, design
 from onebasin.studies.relu_teacher.design import TeacherConfig, configure, target
-from onebasin.truth.problems.relu_networks import teacher_data
+from onebasin.truth.problems.networks import teacher_data
 
 from ..command_fixtures import InMemory, fake_posterior
 

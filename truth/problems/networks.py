@@ -1,7 +1,18 @@
-"""The networks: the papers' teacher, Boston Housing, digits, and a small one of tanh units."""
+"""Images that several studies classify, and the network that classifies them.
 
-from dataclasses import replace
-from functools import cache
+The model and the constraints that the experiments of Pourzanjani, Jiang and Petzold 2017 share.
+
+One hidden layer of ReLU units, N(0, 1) priors as in the paper's section 4.1, and an inferred noise
+under a half-normal prior. Beyond the paper's `free` and `givens` weights and `ordered` biases there
+are two charts of unit-norm weights without the seam of the Givens angle. Their data are here too.
+
+The networks: the papers' teacher, Boston Housing, digits, and a small one of tanh units.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache
+from types import MappingProxyType
 
 import numpy as np
 
@@ -12,13 +23,101 @@ from onebasin.models import (
     Network,
     NetworkTarget,
     NormalPrior,
+    Parametrisation,
 )
-from onebasin.models.data import Split
+from onebasin.models.data import (
+    Dataset,
+    Split,
+    StandardisedSplit,
+    load_data,
+    own_split,
+    split,
+    standardise,
+)
 
-from .images import Images, image_split
 from .problem import ADAPTED, RECIPE, Problem, class_probabilities, outputs
 from .programs import read_data
-from .relu_networks import TEACHER_UNITS, boston_split, relu_network, teacher_data
+
+NUM_CLASSES = 10
+
+
+@dataclass(frozen=True)
+class Images:
+    """The classified images: those of the data set `data`, averaged down to `side` pixels a side.
+
+    `train` of them are for training; None takes those that the data set sets apart.
+    """
+
+    data: str
+    side: int
+    train: int | None
+
+
+def classifier(images: Images, hidden: int) -> BayesianNetwork:
+    """State the model: one hidden layer of ReLU units, N(0, 1) priors."""
+    return BayesianNetwork(Network(images.side**2, (hidden,), NUM_CLASSES, "relu"), Categorical())
+
+
+@lru_cache(maxsize=2)
+def image_split(images: Images, seed: int) -> Split:
+    """Give training and test images, with pixels from 0 to 1."""
+    data = load_data(images.data)
+    if images.train is None:
+        parts = own_split(data)
+    else:
+        parts = split(data, test_fraction=1 - images.train / data.num_obs, seed=seed)
+    return Split(train=_shrunk(parts.train, images.side), test=_shrunk(parts.test, images.side))
+
+
+def _shrunk(data: Dataset, side: int) -> Dataset:
+    now = round(data.in_dim**0.5)
+    blocks = data.x.reshape(-1, side, now // side, side, now // side).mean((2, 4))
+    names = tuple(f"pixel_{row}_{column}" for row in range(side) for column in range(side))
+    top = 16.0 if data.name == "digits" else 1.0
+    return replace(data, x=blocks.reshape(-1, side**2) / top, feature_names=names, held_out=None)
+
+
+PARAMETRISATIONS: Mapping[str, Parametrisation] = MappingProxyType(
+    {
+        p.label: p
+        for p in (
+            Parametrisation("free", "free"),
+            Parametrisation("givens", "free"),
+            Parametrisation("free", "ordered"),
+            Parametrisation("givens", "ordered"),
+            Parametrisation("givens_seamless", "free"),
+            Parametrisation("unit_vector", "free"),
+        )
+    }
+)
+TEACHER_UNITS = 2  # Hidden units of the network that is fitted to the teacher's data.
+PAPERS = ("free", "givens", "ordered", "givens+ordered")
+"""The paper's constraints, alone and together."""
+
+
+@cache
+def teacher_data(seed: int, noise_sd: float = 1.0) -> Dataset:
+    """Load the teacher's data: 100 training points, 100 held out, and the true function."""
+    return load_data("relu-teacher", seed=seed, noise_sd=noise_sd)
+
+
+@lru_cache(maxsize=4)
+def boston_split(seed: int, number: int) -> StandardisedSplit:
+    """Split Boston Housing, 80 to 20, and standardise on the training part."""
+    return standardise(split(load_data("boston"), test_fraction=0.2, seed=seed + number - 1))
+
+
+def relu_network(
+    data: Dataset, hidden: int, parametrisation: str, prior: NormalPrior | None = None
+) -> BayesianNetwork:
+    """State the model for data of these inputs and outputs, by the parametrisation's label; priors are N(0, 1)."""
+    return BayesianNetwork(
+        network=Network(data.in_dim, (hidden,), data.out_dim, "relu"),
+        likelihood=Gaussian(noise_sd=None),
+        prior=prior or NormalPrior(),
+        parametrisation=PARAMETRISATIONS[parametrisation],
+    )
+
 
 SEED = 0  # The seed of the data.
 POINTS, IMAGES = 10, 20  # Held-out inputs at which predictions are invariants.

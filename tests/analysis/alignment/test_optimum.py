@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from onebasin.analysis.alignment import align
+from onebasin.analysis.alignment.descent import assign
 from onebasin.analysis.alignment.draws import move
 from onebasin.analysis.alignment.reference import (
     AlignmentReference,
@@ -11,7 +12,6 @@ from onebasin.analysis.alignment.reference import (
     distance,
     targets,
 )
-from onebasin.analysis.alignment.solving import assign
 from onebasin.models.symmetry.blocks import Exchangeable
 from onebasin.models.symmetry.elements import Permuted
 from onebasin.models.symmetry.group import Group

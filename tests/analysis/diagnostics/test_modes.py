@@ -7,7 +7,7 @@ import pytest
 import xarray as xr
 
 from onebasin.analysis.diagnostics.diagnose import diagnose
-from onebasin.models.symmetry.whole import Whole
+from onebasin.models.symmetry.scalings_and_signs import Whole
 from onebasin.posteriors import schema
 
 from ..conftest import mcmc_tree, modes_table

@@ -11,7 +11,7 @@ from scipy.optimize import brentq
 
 from onebasin.analysis.diagnostics.diagnose import diagnose
 from onebasin.analysis.diagnostics.verdict import FLAGS, Limits
-from onebasin.analysis.page.page import Details, Part
+from onebasin.analysis.page import Details, Part
 from onebasin.analysis.report import health_table, posterior_report
 from onebasin.analysis.summaries.summary import bulk_ess, rhats
 from onebasin.base.table import Table

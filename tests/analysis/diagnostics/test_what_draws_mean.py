@@ -6,7 +6,7 @@ import pytest
 
 import onebasin as ob
 from onebasin.analysis.diagnostics.invariants import invariants
-from onebasin.analysis.summaries.judged_draws import recurring
+from onebasin.analysis.summaries.summary import recurring
 from onebasin.models.symmetry.blocks import Flip
 from onebasin.models.symmetry.words import as_symmetry
 from onebasin.posteriors import schema

@@ -14,7 +14,7 @@ from benchmarks.verdicts.simulation import relabelled
 from onebasin.analysis.discovery import discover
 from onebasin.analysis.discovery.slots import Lens, Slot
 from onebasin.analysis.discovery.sorting import Alike, Sorting, apply, identity, sort, spread
-from onebasin.analysis.summaries.judged_draws import rhat_of_entries
+from onebasin.analysis.summaries.summary import rhat_of_entries
 from onebasin.models.symmetry.group import Group
 from onebasin.models.symmetry.words import read
 

@@ -2,7 +2,7 @@
 
 from html.parser import HTMLParser
 
-from onebasin.analysis.page.render import SCRIPT
+from onebasin.analysis.page import SCRIPT
 
 VOID = {"meta", "img", "link", "br", "hr", "input"}
 

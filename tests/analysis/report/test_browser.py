@@ -7,7 +7,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from onebasin.analysis.diagnostics.verdict import Outcome, Reason, Verdict
-from onebasin.analysis.page.page import (
+from onebasin.analysis.page import (
     AnswerCard,
     Code,
     Details,
@@ -17,8 +17,9 @@ from onebasin.analysis.page.page import (
     Report,
     Section,
     Stat,
+    render,
+    write,
 )
-from onebasin.analysis.page.render import render, write
 from onebasin.base.table import Column, RowGroup, Table, TableCell
 
 from .browsing import Visit, browser

@@ -5,11 +5,11 @@ import pytest
 import xarray as xr
 
 from onebasin.analysis.diagnostics.diagnose import diagnose
-from onebasin.analysis.page.render import render
+from onebasin.analysis.page import render
 from onebasin.analysis.plots.posteriors import Subject
 from onebasin.analysis.report import posterior_report
-from onebasin.analysis.report.sections.parameters import modes
-from onebasin.analysis.summaries.modes import modes_of
+from onebasin.analysis.report.sections import modes
+from onebasin.analysis.summaries.sampler import modes_of
 from onebasin.models.symmetry import Exchangeable
 from onebasin.models.symmetry.blocks import to_json
 from onebasin.posteriors import schema

@@ -7,9 +7,18 @@ from hashlib import sha256
 import pytest
 from matplotlib.figure import Figure
 
-from onebasin.analysis.page.page import FigureItem, Note, Provenance, Report, Section
-from onebasin.analysis.page.pictures import embed
-from onebasin.analysis.page.render import SCRIPT, OutputError, claimed, render
+from onebasin.analysis.page import (
+    SCRIPT,
+    FigureItem,
+    Note,
+    OutputError,
+    Provenance,
+    Report,
+    Section,
+    claimed,
+    embed,
+    render,
+)
 from onebasin.base.table import Column, Table, TableCell
 
 from .conftest import Page, assert_only_our_script, assert_self_contained

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from onebasin.inference.calibration import quantities as bands
+from onebasin.inference.calibration import result as bands
 
 RUNS = 2000
 

@@ -9,7 +9,7 @@ import pytest
 
 import onebasin as ob
 from onebasin.inference.calibration import compiled
-from onebasin.inference.calibration.compiled import CompiledChains, CompiledDensities, CompiledFits
+from onebasin.inference.calibration.compiled import CompiledChains, CompiledDensities
 from onebasin.inference.calibration.family import simulated
 
 
@@ -29,15 +29,11 @@ NETWORK = ob.truth.Family.of_network(
 FEW = {"chains": 2, "warmup": 20, "draws": 4}
 SHORTER = FEW | {"warmup": 10}
 """As long as rounding has not grown: one program sums in another order, and after 20 steps chains part."""
-ADVI = ob.Advi(iterations=300, draws=20, evaluate_every=20, tolerance=0.05)
 CASES = [
     (FAMILY, ob.Nuts(**FEW)),
     (FAMILY, ob.Nuts(**FEW, init="optimum", init_starts=3)),
     (NETWORK, ob.Nuts(**SHORTER)),
     (NETWORK, ob.Mclmc(**SHORTER, thin=2, start_steps=5)),
-    (FAMILY, ADVI),
-    (FAMILY, replace(ADVI, family="fullrank")),
-    (NETWORK, ob.Symmetrised(steps=100, draws=20, evaluate_every=50)),
 ]
 
 
@@ -47,13 +43,10 @@ def test_what_is_drawn_for_many_simulations_is_what_the_method_draws_for_each(
     family, settings, monkeypatch
 ):
     simulations = [simulated(family, 1, number) for number in range(2)]
-    if settings.name in ("nuts", "mclmc"):
-        drawn = CompiledChains(family, settings)(simulations)
-        monkeypatch.setattr(compiled, "SIDE_BY_SIDE", -1)
-        apart = CompiledChains(family, settings)(simulations)
-        assert [one.divergences for one in apart] == [one.divergences for one in drawn]
-    else:
-        drawn = apart = CompiledFits(family, settings)(simulations)
+    drawn = CompiledChains(family, settings)(simulations)
+    monkeypatch.setattr(compiled, "SIDE_BY_SIDE", -1)
+    apart = CompiledChains(family, settings)(simulations)
+    assert [one.divergences for one in apart] == [one.divergences for one in drawn]
     target = family.condition(simulations[1].data)
     posterior = ob.infer(target, settings, seed=simulations[1].seed)["posterior"]
     for name in posterior:

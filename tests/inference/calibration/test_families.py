@@ -6,10 +6,10 @@ import numpyro.distributions as dist
 import pytest
 
 import onebasin as ob
-from onebasin.inference.calibration.family import simulated
-from onebasin.inference.calibration.quantities import MOST_ENTRIES, Looking, rank
-from onebasin.models.symmetry.closest import canonical
+from onebasin.inference.calibration.family import MOST_ENTRIES, Looking, rank, simulated
+from onebasin.inference.calibration.result import p_value
 from onebasin.models.symmetry.group import Group
+from onebasin.models.symmetry.plain import canonical
 
 
 def test_a_numpyro_model_draws_what_it_observes():
@@ -109,6 +109,4 @@ def test_ranks_of_correlated_draws_are_uniform():
         for step in range(1, 400):
             draws[:, step] = 0.8 * draws[:, step - 1] + 0.6 * noise[:, step]
         shares.append(rank(draws, rng.normal(), rng, independent=False).share)
-    from onebasin.inference.calibration.quantities import p_value
-
     assert p_value(np.array(shares)) > 1e-3

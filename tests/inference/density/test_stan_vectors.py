@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import onebasin as ob
-from onebasin.inference.contracts.engines import bound
+from onebasin.inference.contracts.method import bound
 from onebasin.inference.density.stan_vectors import StanVectors
-from onebasin.inference.variational.layout import layout_of
+from onebasin.inference.variational.gaussians import layout_of
 from onebasin.models import Exchangeable, Target
 
 from ..examples import FREE_MIXTURE

@@ -12,15 +12,13 @@ import pytest
 
 import onebasin as ob
 from onebasin import Complement, Exchangeable, Target, stan
-from onebasin.inference.contracts.engines import density_by
+from onebasin.inference.contracts.method import density_by
 from onebasin.inference.density.numpyro import NumpyroValues
 from onebasin.inference.density.symmetry import SymmetryError, check_symmetry
-from onebasin.inference.runs import declared
-from onebasin.inference.runs.declared import SymmetryTrial, with_derived
 from onebasin.inference.runs.posterior import build
+from onebasin.inference.runs.run import SymmetryTrial, begin_trial, with_derived
 from onebasin.models import BayesianNetwork, Network
-from onebasin.models.symmetry.changes import changes
-from onebasin.models.symmetry.evidence import Evidence
+from onebasin.models.symmetry.evidence import Evidence, changes
 from onebasin.models.symmetry.words import read, spell
 from onebasin.posteriors.view import as_view
 
@@ -252,11 +250,13 @@ def test_nothing_is_checked_where_it_is_not_asked_for_and_draws_are_the_same():
 
 
 def test_a_networks_symmetry_is_its_architectures(monkeypatch):
-    monkeypatch.setattr(declared, "hold", lambda *_, **__: pytest.fail("it is checked"))
+    monkeypatch.setattr(
+        "onebasin.inference.runs.run.hold", lambda *_, **__: pytest.fail("it is checked")
+    )
     x = np.zeros((3, 1))
     network = BayesianNetwork(Network(1, (2,))).condition(x, x, name="net")
     for unchecked in (network, dataclasses.replace(target(), symmetry=())):
-        assert declared.begin(unchecked, engine="numpyro", seed=0, progress=False) is None
+        assert begin_trial(unchecked, engine="numpyro", seed=0, progress=False) is None
 
 
 def test_what_draws_refute_is_kept_and_said(caplog):

@@ -10,7 +10,7 @@ import xarray as xr
 from numpyro import distributions as dist
 
 import onebasin as ob
-from onebasin.inference.mcmc.chain_files import Gathered
+from onebasin.inference.mcmc.chains import Gathered
 from onebasin.inference.runs.posterior import build
 from onebasin.posteriors import scratch
 

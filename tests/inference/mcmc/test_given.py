@@ -10,8 +10,7 @@ import pytest
 
 from onebasin.base.progress import ProgressBars
 from onebasin.inference import Hmc, Nuts
-from onebasin.inference.contracts.engines import bound, chosen
-from onebasin.inference.contracts.method import Found, Job
+from onebasin.inference.contracts.method import Found, Job, bound, chosen
 from onebasin.inference.density.network import density_of
 from onebasin.inference.mcmc.given import Start, reordered, stan_places
 from onebasin.models import BayesianNetwork, Network, Target

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from onebasin.base.errors import InferenceError, InUse, RunCancelled
-from onebasin.inference.mcmc.chain_files import ChainPlace, Gathered, Standing
-from onebasin.inference.mcmc.chains import RunChain, run_chains
+from onebasin.inference.mcmc.chains import ChainPlace, Gathered, RunChain, Standing, run_chains
 from onebasin.inference.runs.checkpoint import kept_draws, remove
 
 
@@ -150,7 +149,7 @@ def test_an_interrupt_stops_the_chains_and_keeps_the_finished(tmp_path, monkeypa
         assert started.wait(20)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("onebasin.inference.mcmc.chain_files.wait", interrupt)
+    monkeypatch.setattr("onebasin.inference.mcmc.chains.wait", interrupt)
     with pytest.raises(KeyboardInterrupt):
         run_all(lambda: work, 2, tmp_path)
     assert stopped.is_set()

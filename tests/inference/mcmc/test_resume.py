@@ -14,9 +14,8 @@ from onebasin.base.processes.tasks import run_tasks
 from onebasin.base.progress import ProgressBars
 from onebasin.inference import Nuts
 from onebasin.inference.contracts.method import Job
-from onebasin.inference.mcmc import chain_files
-from onebasin.inference.mcmc.chain_files import Gathered
-from onebasin.inference.mcmc.chains import run_chains
+from onebasin.inference.mcmc import chains as chains_module
+from onebasin.inference.mcmc.chains import Gathered, run_chains
 from onebasin.inference.mcmc.numpyro import NumpyroChains, Runner
 
 from ..known import known_target
@@ -34,7 +33,7 @@ class Killed(BaseException):
 
 @pytest.fixture(autouse=True)
 def _every_slice_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chain_files, "SECONDS", 0.0)
+    monkeypatch.setattr(chains_module, "SECONDS", 0.0)
 
 
 @pytest.fixture(scope="module")
@@ -129,7 +128,7 @@ class Cluster:
 def test_chains_of_a_cluster_are_those_of_home(shared, monkeypatch, tmp_path):
     """Groups of chains, of which some were there already; through the shared folder, or as files."""
     from onebasin.inference.mcmc import chains
-    from onebasin.inference.runs import spread
+    from onebasin.inference.runs import run as run_module
 
     def run_here(function, tasks, client, **how):
         return run_tasks(function, tasks, here=True, hear=how["hear"])
@@ -138,7 +137,7 @@ def test_chains_of_a_cluster_are_those_of_home(shared, monkeypatch, tmp_path):
         return run_group(bars, job, numbers, folder if shared else tmp_path / "unseen", mark)
 
     run_group = chains.run_group
-    monkeypatch.setattr(spread, "run_tasks", run_here)
+    monkeypatch.setattr(run_module, "run_tasks", run_here)
     monkeypatch.setattr(chains, "run_group", elsewhere)
     monkeypatch.setattr(chains, "connected", nullcontext)
     target = known_target("numpyro")

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import logsumexp
 from scipy.stats import norm
 
-from onebasin.inference.mutual_information.ratios import LogRatios, log_ratios
+from onebasin.inference.mutual_information.estimators import LogRatios, log_ratios
 
 
 class Parts:

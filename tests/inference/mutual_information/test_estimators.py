@@ -7,8 +7,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from onebasin.inference.mutual_information.estimators import Estimate, exact, infonce, information
-from onebasin.inference.mutual_information.ratios import LogRatios, log_ratios
+from onebasin.inference.mutual_information.estimators import (
+    Estimate,
+    LogRatios,
+    exact,
+    infonce,
+    information,
+    log_ratios,
+)
 
 from .cases import Parts, brute_force, in_mcse, parts
 

@@ -10,11 +10,11 @@ import pytest
 
 from onebasin.inference.mutual_information.estimators import (
     Interval,
+    LogRatios,
     layered_interval,
+    log_permanent,
     permanent_bounds,
 )
-from onebasin.inference.mutual_information.permanent import log_permanent
-from onebasin.inference.mutual_information.ratios import LogRatios
 
 from .cases import Parts, brute_force, marginals_by_sum, parts
 

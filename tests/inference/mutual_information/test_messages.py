@@ -5,9 +5,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from onebasin.inference.mutual_information.estimators import exact
-from onebasin.inference.mutual_information.permanent import marginals, training_marginals
-from onebasin.inference.mutual_information.ratios import log_ratios
+from onebasin.inference.mutual_information.estimators import (
+    exact,
+    log_ratios,
+    marginals,
+    training_marginals,
+)
 
 from .cases import assert_derivative, parts
 

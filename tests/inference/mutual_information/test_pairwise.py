@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from onebasin.inference.mutual_information.ratios import LogRatios, log_ratios, mean_field
+from onebasin.inference.mutual_information.estimators import LogRatios, log_ratios, mean_field
 
 from .cases import parts
 

@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 from scipy.special import logsumexp
 
-from onebasin.inference.mutual_information.permanent import log_permanent_and_marginals
+from onebasin.inference.mutual_information.estimators import log_permanent_and_marginals
 
 from .cases import all_permutations, marginals_by_sum
 

@@ -72,8 +72,7 @@ def assert_same(found, want):
 @pytest.mark.parametrize("blocks", [False, True])
 def test_numbers_are_those_of_arviz(run, source, blocks, monkeypatch):
     if blocks:
-        monkeypatch.setattr(leave_one_out, "WHOLE", 0)
-        monkeypatch.setattr(leave_one_out, "TOGETHER", 5 * 8 * 800)
+        monkeypatch.setattr(leave_one_out, "AT_ONCE", 5 * 8 * 800)
     want = of_arviz(run)
     if source == "group":
         assert_same(ob.loo(run), want)
@@ -108,22 +107,6 @@ def test_moment_matching_comes_near_the_exact_value_that_psis_misses(rng):
     assert matched.p - plain.p == pytest.approx(plain.elpd - matched.elpd)
 
 
-@pytest.mark.filterwarnings("ignore")
-def test_a_subsample_is_that_of_arviz_and_near_the_whole(run, monkeypatch):
-    monkeypatch.setattr(leave_one_out, "TOGETHER", 5 * 8 * 800)
-    monkeypatch.setattr(leave_one_out, "WHOLE", 0)
-    found = ob.loo(run, observations=6, seed=1)
-    chosen = found.loo_subsample_observations
-    from onebasin.posteriors.view import as_view
-
-    want = arviz_stats.loo_subsample(as_view(run).tree, observations=chosen, pointwise=True)
-    assert_same(found, want)
-    assert found.subsampling_se == pytest.approx(want.subsampling_se, rel=1e-10)
-    assert abs(found.elpd - ob.loo(run).elpd) < 5 * found.subsampling_se
-    with pytest.raises(ValueError, match="`observations` is 99, and there are 12"):
-        ob.loo(run, observations=99)
-
-
 def test_large_pareto_k_is_reported_with_what_to_do(run, caplog):
     run["log_likelihood"]["y"][..., 0] -= 20 * run["posterior"]["mu"] ** 2
     with caplog.at_level(logging.WARNING, "onebasin"):
@@ -140,10 +123,8 @@ def with_columns(run, *columns):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("whole", [2**25, 0])
-def test_masked_observations_are_none_and_constant_ones_have_their_density(run, whole, monkeypatch):
+def test_masked_observations_are_none_and_constant_ones_have_their_density(run):
     """An observation that is 0 in every draw would count as one, and one that never changes had no estimate at all."""
-    monkeypatch.setattr(leave_one_out, "WHOLE", whole)
     plain = ob.loo(run)
     masked = ob.loo(with_columns(run, 0.0, 0.0))
     assert (masked.n_data_points, masked.elpd_i["y_dim_0"].values[0]) == (COUNT, 2)

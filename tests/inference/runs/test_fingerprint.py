@@ -17,7 +17,7 @@ from numpyro import distributions as dist
 
 from onebasin.inference import Nuts, infer
 from onebasin.inference.runs import origin
-from onebasin.inference.runs.fingerprint import fingerprint
+from onebasin.inference.runs.checkpoint import fingerprint
 from onebasin.models.target import Target
 from onebasin.stan import stan_program
 

@@ -7,8 +7,7 @@ import numpyro
 import pytest
 from numpyro import distributions as dist
 
-from onebasin.inference.runs.origin import origin_of
-from onebasin.models.data.hash import data_sha256
+from onebasin.inference.runs.origin import data_sha256, origin_of
 from onebasin.stan import stan_program
 
 Y = np.array([0.5, 1.5, 2.5])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import onebasin as ob
-from onebasin.inference.runs import declared
+from onebasin.inference.runs import run as run_module
 from onebasin.posteriors.view import as_view
 
 pytestmark = pytest.mark.finds_symmetry
@@ -58,7 +58,7 @@ def test_what_is_declared_and_what_is_no_posterior_is_not_searched(mixture, monk
     def unwanted(*_, **__):
         raise AssertionError("searched")
 
-    monkeypatch.setattr(declared, "found_in", unwanted)
+    monkeypatch.setattr(run_module, "found_in", unwanted)
     ob.nuts(ob.stan_program(MIXTURE, {"N": len(Y), "y": Y}, symmetry="mu,w"), **SHORT)
     ob.optimize(mixture, seed=1, progress=False)
 
@@ -67,6 +67,6 @@ def test_a_search_that_fails_breaks_no_run(mixture, monkeypatch, caplog):
     def broken(*_):
         raise RuntimeError("the library is\nbroken")
 
-    monkeypatch.setattr(declared, "_searched", broken)
+    monkeypatch.setattr(run_module, "_searched", broken)
     assert ob.nuts(mixture, **SHORT).attrs["symmetry"] == "[]"
     assert "symmetries were not searched: the library is" in caplog.messages

@@ -9,8 +9,9 @@ import pytest
 from numpyro.infer.util import potential_energy
 from scipy.optimize import minimize
 
-from onebasin.inference import Ensemble, Train, infer, train
-from onebasin.inference.training.train import Trainer, first_values
+from onebasin.inference import Ensemble, infer
+from onebasin.inference.training.ensemble import Train
+from onebasin.inference.training.train import Trainer, first_values, train
 from onebasin.models import NetworkTarget
 from onebasin.networks import BayesianNetwork, Gaussian, Network
 

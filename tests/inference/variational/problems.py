@@ -10,8 +10,12 @@ from jax.scipy.special import logsumexp
 from jax.typing import ArrayLike
 from numpyro import distributions as dist
 
-from onebasin.inference.variational.gaussians import GaussianFamily
-from onebasin.inference.variational.layout import Element, SymmetryLayout, layout_of
+from onebasin.inference.variational.gaussians import (
+    Element,
+    GaussianFamily,
+    SymmetryLayout,
+    layout_of,
+)
 from onebasin.models import (
     BayesianNetwork,
     Categorical,

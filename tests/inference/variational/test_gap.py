@@ -10,8 +10,7 @@ import xarray as xr
 
 from onebasin import Advi, Symmetrised, infer
 from onebasin.approximations import mixture_gap
-from onebasin.inference.variational.gaussians import MeanField
-from onebasin.inference.variational.layout import layout_of
+from onebasin.inference.variational.gaussians import MeanField, layout_of
 from onebasin.models import NetworkTarget
 
 from .problems import by_sum, mixture, regression

@@ -8,7 +8,7 @@ import pytest
 from numpyro import distributions as dist
 from scipy.integrate import dblquad
 
-from onebasin.inference.variational.layout import layout_of
+from onebasin.inference.variational.gaussians import layout_of
 from onebasin.models import Target
 from onebasin.models.symmetry.blocks import Exchangeable
 from onebasin.models.symmetry.group import Group

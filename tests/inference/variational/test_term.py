@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from onebasin.inference import Symmetrised
-from onebasin.inference.variational.gaussians import MeanField
-from onebasin.inference.variational.layout import layout_of
+from onebasin.inference.variational.gaussians import MeanField, layout_of
 from onebasin.inference.variational.term import Information, choose_estimator
 
 from .problems import by_sum, layout, regression

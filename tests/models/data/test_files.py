@@ -1,4 +1,4 @@
-"""Data read from files: MNIST's IDX files and UCI tables, against files made by hand."""
+"""Data read from files: MNIST's IDX files, against files made by hand."""
 
 import gzip
 import struct
@@ -7,9 +7,7 @@ import numpy as np
 import pytest
 
 from onebasin.models.data import CorruptDataError, MissingDataError, load_data
-from onebasin.models.data.files import read_idx
-
-YACHT_ROW = "-2.3 0.568 4.78 3.99 3.17 0.125 0.11"
+from onebasin.models.data.load import read_idx
 
 
 def idx_bytes(shape: tuple[int, ...], values: bytes, *, magic: bytes = b"\x00\x00\x08") -> bytes:
@@ -17,7 +15,7 @@ def idx_bytes(shape: tuple[int, ...], values: bytes, *, magic: bytes = b"\x00\x0
 
 
 @pytest.fixture
-def mnist_folder(tmp_path):
+def mnist_folder(tmp_path, monkeypatch):
     """Three training images of 2 x 2 pixels and one test image, in MNIST's four files."""
     contents = {
         "train-images-idx3-ubyte.gz": idx_bytes((3, 2, 2), bytes([0, 51, 102, 255, *range(8)])),
@@ -29,6 +27,7 @@ def mnist_folder(tmp_path):
     folder.mkdir()
     for name, content in contents.items():
         (folder / name).write_bytes(gzip.compress(content))
+    monkeypatch.setenv("ONEBASIN_DATA", str(tmp_path))
     return folder
 
 
@@ -42,8 +41,8 @@ def empty_places(tmp_path, monkeypatch):
 
 
 def test_read_idx_keeps_shape_and_order(tmp_path):
-    path = tmp_path / "values"
-    path.write_bytes(idx_bytes((2, 1, 3), bytes([0, 1, 2, 3, 128, 255])))
+    path = tmp_path / "values.gz"
+    path.write_bytes(gzip.compress(idx_bytes((2, 1, 3), bytes([0, 1, 2, 3, 128, 255]))))
     values = read_idx(path, num_axes=3)
     np.testing.assert_array_equal(values, [[[0, 1, 2]], [[3, 128, 255]]])
 
@@ -63,12 +62,15 @@ def test_read_idx_keeps_shape_and_order(tmp_path):
 def test_read_idx_refuses_what_is_not_such_a_file(tmp_path, content):
     path = tmp_path / "labels.gz"
     path.write_bytes(gzip.compress(content))
-    with pytest.raises(CorruptDataError, match=r"labels\.gz is not .*fetch it again"):
+    with pytest.raises(
+        CorruptDataError, match=r"labels\.gz is not a whole IDX file.*fetch it again"
+    ):
         read_idx(path, num_axes=1)
 
 
-def test_mnist_scales_pixels_and_holds_the_test_images_out(mnist_folder):
-    dataset = load_data("mnist", folder=mnist_folder)
+@pytest.mark.usefixtures("mnist_folder")
+def test_mnist_scales_pixels_and_holds_the_test_images_out():
+    dataset = load_data("mnist")
     np.testing.assert_allclose(dataset.x[0], [0, 0.2, 0.4, 1], rtol=1e-15)
     np.testing.assert_array_equal(dataset.y, [7, 0, 9])
     np.testing.assert_array_equal(dataset.held_out.x, [[1, 0, 0, 0]])
@@ -77,56 +79,28 @@ def test_mnist_scales_pixels_and_holds_the_test_images_out(mnist_folder):
     assert dataset.out_dim == 10
 
 
-def test_cached_files_serve_where_the_data_folder_lacks_them(empty_places, monkeypatch):
+def test_cached_files_serve_where_the_data_folder_lacks_them(mnist_folder, tmp_path, monkeypatch):
     import platformdirs
 
-    monkeypatch.setenv("ONEBASIN_DATA", str(empty_places))
-    cache = empty_places / "the-cache"
+    monkeypatch.setenv("ONEBASIN_DATA", str(tmp_path / "empty"))
+    cache = tmp_path / "the-cache"
     monkeypatch.setattr(platformdirs, "user_cache_dir", lambda app: str(cache / app))
-    folder = cache / "onebasin" / "data" / "uci"
-    folder.mkdir(parents=True)
-    (folder / "yacht.data").write_text(YACHT_ROW)
-    assert load_data("yacht").num_obs == 1
+    (cache / "onebasin" / "data").mkdir(parents=True)
+    mnist_folder.rename(cache / "onebasin" / "data" / "mnist")
+    assert load_data("mnist").num_obs == 3
 
 
 def test_missing_files_are_named_with_the_variable_and_the_places(empty_places, monkeypatch):
     with pytest.raises(MissingDataError, match=r"t10k-labels.* not found .*ONEBASIN_DATA"):
         load_data("mnist")
     monkeypatch.setenv("ONEBASIN_DATA", str(empty_places / "mine"))
-    with pytest.raises(
-        MissingDataError, match=r"yacht\.data not found in .*mine/uci, .*put the data in"
-    ):
-        load_data("yacht")
+    with pytest.raises(MissingDataError, match=r"not found in .*mine/mnist, .*put the data in"):
+        load_data("mnist")
 
 
-@pytest.mark.usefixtures("unchecked")
-def test_mnist_refuses_an_unknown_precision_and_labels_that_do_not_fit(mnist_folder):
-    with pytest.raises(ValueError, match="`precision` is 'float16'; it must be"):
-        load_data("mnist", folder=mnist_folder, precision="float16")
+def test_mnist_refuses_labels_that_do_not_fit(mnist_folder):
     for labels in ([7, 0], [7, 0, 10]):
         content = gzip.compress(idx_bytes((len(labels),), bytes(labels)))
         (mnist_folder / "train-labels-idx1-ubyte.gz").write_bytes(content)
         with pytest.raises(CorruptDataError, match="as many labels from 0 to 9"):
-            load_data("mnist", folder=mnist_folder)
-
-
-def test_yacht_takes_the_last_column_as_target(tmp_path):
-    (tmp_path / "yacht.data").write_text(f"{YACHT_ROW}\n\n{YACHT_ROW}\n \n")
-    dataset = load_data("yacht", folder=tmp_path)
-    np.testing.assert_array_equal(dataset.x[1], [-2.3, 0.568, 4.78, 3.99, 3.17, 0.125])
-    np.testing.assert_array_equal(dataset.y, [[0.11], [0.11]])
-    assert dataset.feature_names[-1] == "froude_number"
-
-
-def test_airfoil_has_five_inputs(tmp_path):
-    (tmp_path / "airfoil.data").write_text("800 0 0.3048 71.3 0.00266337 126.201\n")
-    dataset = load_data("airfoil", folder=tmp_path)
-    np.testing.assert_array_equal(dataset.x, [[800, 0, 0.3048, 71.3, 0.00266337]])
-    assert dataset.y[0, 0] == 126.201
-
-
-@pytest.mark.parametrize("row", ["1 2", "1 2 three 4 5 6 7", "1 nan 3 4 5 6 7", ""])
-def test_a_table_with_a_row_at_fault_is_named(tmp_path, row):
-    (tmp_path / "yacht.data").write_text(f"{YACHT_ROW}\n{row}\n" if row else "\n \n")
-    with pytest.raises(CorruptDataError, match=r"yacht\.data.*fetch it again"):
-        load_data("yacht", folder=tmp_path)
+            load_data("mnist")

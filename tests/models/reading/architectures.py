@@ -13,7 +13,7 @@ import numpy as np
 from flax.traverse_util import flatten_dict, unflatten_dict
 
 from onebasin.models.reading.read import ReadSymmetry, place_of
-from onebasin.models.symmetry.axis_part import AxisPart
+from onebasin.models.symmetry.block import AxisPart
 
 RNG = np.random.default_rng(1)
 ROWS = RNG.normal(size=(6, 5))

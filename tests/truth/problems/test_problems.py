@@ -10,7 +10,7 @@ from numpyro.handlers import seed, trace
 
 from onebasin.base.precision import precision
 from onebasin.inference import check_symmetry, log_density
-from onebasin.inference.contracts.engines import density_by
+from onebasin.inference.contracts.method import density_by
 from onebasin.models.symmetry.blocks import equal_modes
 from onebasin.models.symmetry.group import Group
 from onebasin.posteriors.references import open_reference

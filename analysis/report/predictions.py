@@ -12,14 +12,14 @@ import xarray as xr
 from onebasin.base.errors import ArgumentError
 from onebasin.base.table import Column, Flag, Row, Table, TableCell, decimals_beside, format_number
 from onebasin.posteriors import schema
-from onebasin.posteriors.leave_one_out import LogLikelihood, leave_one_out, names_of
+from onebasin.posteriors.leave_one_out import leave_one_out, names_of
 from onebasin.posteriors.view import View
 
-from ...page.page import FigureItem, Note, Part, Section
-from ...plots.bands import PLACES, Curve, band_in_words, draw_predictive_bands, network_bands
-from ...plots.posteriors import Subject, listed
-from ...plots.predictive_checks import check_in_words, checks_of, draw_checks
-from ...plots.results import draw_khat, khat_in_words
+from ..page import FigureItem, Note, Part, Section
+from ..plots.bands import PLACES, Curve, band_in_words, draw_predictive_bands, network_bands
+from ..plots.posteriors import Subject, listed
+from ..plots.predictive import check_in_words, checks_of, draw_checks
+from ..plots.results import draw_khat, khat_in_words
 
 MOST_VALUES = 2**22
 """Values of a group that are read at most; beyond, every k-th draw is taken."""
@@ -143,8 +143,8 @@ def _left_out(subject: Subject, name: str, variable: xr.DataArray) -> Iterator[P
     if subject.diagnosis.has_chains and not known.empty:
         efficiency = float(min(known.mean() / subject.diagnosis.total_draws, 1.0))
     try:
-        terms = LogLikelihood.of(values := _every(variable, _affordable(variable)).load())
-        elpd = leave_one_out(terms, subject.view.posterior, relative=efficiency)
+        values = _every(variable, _affordable(variable)).load()
+        elpd = leave_one_out(values, subject.view.posterior, relative=efficiency)
     except ArgumentError as error:
         yield f"No PSIS-LOO of `{name}`: {error}"
         return
@@ -162,7 +162,8 @@ def _left_out(subject: Subject, name: str, variable: xr.DataArray) -> Iterator[P
         ),
     )
     every = -(-variable.sizes["draw"] // values.sizes["draw"])
-    left = f" {terms.masked} masked observations are left out." if terms.masked else ""
+    masked = values[0, 0].size - khat.size
+    left = f" {masked} masked observations are left out." if masked else ""
     part = f"{left} Computed from every {every}th draw." if every > 1 else left
     yield Table(
         ("PSIS-LOO", Column("estimate"), Column("standard error")),

@@ -1,35 +1,267 @@
-"""From a `Report` to HTML, and to a file.
+"""One page: its parts as data, figures and tables as markup, the HTML document, and its file.
 
-Convention: the page is one file that asks for nothing outside itself: no script, font, style sheet
-or picture elsewhere, and its policy allows no script but its own. Everything is escaped; a name in
-`backticks` becomes code. A file is written next to its place and then moved there, so that a killed
-run leaves no half page.
+A `Report` has answer cards, then sections; a `Section` has text, notes, tables and figures, and after them `parts`
+in the order in which they are given. A part is a text, a `Note`, a `Table`, a `FigureItem`, `Stats` (key figures),
+`Code` (a program) or `Details` (parts that fold).
 
-Plain text and tables as markup: escaped, `backticks` as code, a flag as its mark.
-
-Rows of tables are written here and not in a template, as there may be ten thousand.
+All text is plain, in paragraphs separated by an empty line; everything is escaped, and `backticks` set a name in code
+type. The page asks for nothing outside itself, and its policy allows no script but its own. Figures are inline SVG
+without header, metadata and namespaces; their ids get a prefix, because all figures share one document. The ink, muted,
+grid and accent colours of `analysis.plots.style` become the page's own, which change with light and dark, as do white
+and the greys in which other libraries draw. What would make a figure heavy becomes an image inside it.
 """
+
+from __future__ import annotations
 
 import base64
 import hashlib
+import io
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from importlib import metadata, resources
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
+from matplotlib.artist import Artist
+from matplotlib.collections import PathCollection
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from onebasin.base.errors import ArgumentTypeError, OnebasinError
-from onebasin.base.table import EMPTY, MARKS, Column, Row, Table, TableCell, Value
+from onebasin.base.table import EMPTY, MARKS, Column, Flag, Row, Table, TableCell, Value
 from onebasin.base.text import shown
 
-from .page import AnswerCard, Code, Details, FigureItem, Note, Part, Report, Section, Stat, Stats
-from .pictures import embed
+from .diagnostics.verdict import Verdict
+from .plots.style import ACCENT, GRID, INK, MUTED
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True, eq=False)
+class FigureItem:
+    """A figure with its caption, and the text that says what is seen to those who cannot see it."""
+
+    figure: Figure
+    caption: str
+    alt: str
+
+
+@dataclass(frozen=True)
+class Note:
+    """A remark in a box, of one paragraph or more, flagged or not, with a heading or without."""
+
+    text: str
+    flag: Flag = ""
+    title: str = ""
+
+
+@dataclass(frozen=True)
+class Stat:
+    """A key figure: a number, which is written as in a table of three digits, or a text."""
+
+    label: str  # A word or two.
+    value: Value
+    flag: Flag = ""  # Verdict on it.
+    note: str = ""  # Small print under it, such as the limit, or the parameter that has it.
+    decimals: int | None = None  # Of the number, instead of three digits.
+
+
+@dataclass(frozen=True)
+class Stats:
+    """Key figures in a row."""
+
+    items: tuple[Stat, ...]
+
+
+@dataclass(frozen=True)
+class Code:
+    """A text with its own lines and spaces, such as a program."""
+
+    text: str
+
+
+@dataclass(frozen=True, eq=False)
+class Details:
+    """Parts that fold under a line of text; on paper they are open."""
+
+    summary: str  # The line that stays.
+    parts: tuple[Part, ...]
+    note: str = ""  # Small print after the line, such as how many there are.
+    open: bool = False  # They show from the start.
+
+
+Part = str | Note | Table | FigureItem | Stats | Code | Details
+
+
+@dataclass(frozen=True, eq=False)
+class Section:
+    """A section: text, then notes, tables and figures in this order, then `parts` in their own."""
+
+    title: str
+    text: str = ""
+    notes: tuple[Note, ...] = ()
+    tables: tuple[Table, ...] = ()
+    figures: tuple[FigureItem, ...] = ()
+    parts: tuple[Part, ...] = ()
+
+    @property
+    def all_parts(self) -> tuple[Part, ...]:
+        """Everything under the heading, in the order in which it is shown."""
+        text = (self.text,) if self.text else ()
+        return (*text, *self.notes, *self.tables, *self.figures, *self.parts)
+
+
+@dataclass(frozen=True)
+class AnswerCard:
+    """The answer to "may I use this posterior?", shown before all else."""
+
+    verdict: Verdict
+    name: str = ""  # The posterior's, where a page has several.
+    stats: tuple[Stat, ...] = ()  # Key figures next to it.
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """The origin of one posterior: pairs of a fact's name and its value."""
+
+    name: str
+    facts: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """A page: answer cards, one a posterior, then sections, then how the numbers were made, run by run."""
+
+    title: str
+    lede: str = ""  # The page in a few sentences.
+    sections: tuple[Section, ...] = ()
+    provenance: tuple[Provenance, ...] = ()
+    definitions: tuple[tuple[str, str], ...] = ()  # Of terms, shown with the provenance.
+    answers: tuple[AnswerCard, ...] = ()
+
+
+MAX_SVG_BYTES = 250_000
+_PAGE_COLOURS = {
+    ACCENT: "var(--figure-accent)",
+    INK: "var(--figure-ink)",
+    MUTED: "var(--figure-muted)",
+    GRID: "var(--figure-grid)",
+    "#ffffff": "var(--figure-ground)",
+}
+_COLOUR = re.compile(r"#([0-9a-f]{2})([0-9a-f]{2})([0-9a-f]{2})\b")
+_SPREAD = 15  # of red, green and blue, up to which a colour is a grey
+_DROPPED = (
+    re.compile(r"<metadata>.*?</metadata>", re.S),
+    re.compile(r"<!--.*?-->", re.S),
+    re.compile(r"<style.*?</style>", re.S),  # in a page it would style everything
+)
+
+
+def points_of(artist: Artist) -> int:
+    """Count the points of a line or a scatter."""
+    if isinstance(artist, Line2D):
+        return np.size(artist.get_xdata(orig=False))
+    if isinstance(artist, PathCollection):
+        return len(np.atleast_2d(artist.get_offsets()))
+    return 0
+
+
+def embed(figure: Figure, *, prefix: str, alt: str, max_svg_bytes: int = MAX_SVG_BYTES) -> Markup:
+    """Return a figure as an `svg` or an `img` element.
+
+    Its ids get a `prefix` unlike that of any other figure on the page; `alt` stands for it where it cannot be seen.
+    Above `max_svg_bytes` lines, points and areas are drawn as images inside it; above twice this, all is one image.
+    """
+    width = round(96 * float(figure.get_figwidth()))
+    marks = [
+        artist
+        for axes in figure.axes
+        for artist in (*axes.lines, *axes.collections, *axes.patches, *axes.images)
+        if not artist.get_rasterized()
+    ]
+    # a line has numbers alone; of every marker there is an element
+    sizes = (
+        points_of(m) * (12 if getattr(m, "get_marker", str)() == "None" else 80) for m in marks
+    )
+    heavy = sum(sizes) > max_svg_bytes
+    with _rasterised(marks if heavy else []):
+        view_box, body = _for_page(_svg_text(figure), prefix)
+    if len(body) > max_svg_bytes and marks and not heavy:
+        with _rasterised(marks):
+            view_box, body = _for_page(_svg_text(figure), prefix)
+    if len(body) > 2 * max_svg_bytes:
+        image = '<img class="raster" src="data:image/png;base64,{}" alt="{}" width="{}">'
+        buffer = io.BytesIO()
+        figure.savefig(buffer, format="png", facecolor="white", metadata={"Software": None})
+        encoded = base64.b64encode(buffer.getvalue()).decode("ascii")
+        return Markup(image).format(encoded, shown(alt), width)
+    head = '<svg role="img" aria-label="{}" style="--natural:{}px" viewBox="{}">{}</svg>'
+    # Matplotlib escapes its text.
+    return Markup(head).format(shown(alt), width, view_box, Markup(body))
+
+
+@contextmanager
+def _rasterised(marks: list[Artist]) -> Iterator[None]:
+    """Have marks drawn as images."""
+    for artist in marks:
+        artist.set_rasterized(True)
+    try:
+        yield
+    finally:
+        for artist in marks:
+            artist.set_rasterized(False)
+
+
+def _svg_text(figure: Figure) -> str:
+    buffer = io.StringIO()
+    nothing = {"Date": None, "Creator": None, "Format": None, "Type": None}
+    figure.savefig(buffer, format="svg", metadata=nothing)
+    return buffer.getvalue()
+
+
+def _for_page(svg: str, prefix: str) -> tuple[str, str]:
+    """Return the view box and the body of an SVG document, fit to stand in a page."""
+    whole = re.search(r'<svg[^>]*\sviewBox="([^"]+)"[^>]*>(.*)</svg>', svg, re.S)
+    if whole is None:
+        raise OnebasinError("matplotlib wrote an SVG without a view box: update matplotlib.")
+    body = whole[2]
+    for pattern in _DROPPED:
+        body = pattern.sub("", body)
+    for colour, variable in _PAGE_COLOURS.items():
+        body = body.replace(colour, variable)
+    body = _COLOUR.sub(_without_greys, body)
+    # A hundredth of a point is enough; the paths are most of the page's weight.
+    body = re.sub(r'\sd="[^"]+"', lambda hit: re.sub(r"(\.\d\d)\d+", r"\1", hit[0]), body)
+    body = body.replace("xlink:href=", "href=").strip()
+    # matplotlib salts ids at random, and a page should not change by itself; ids that nothing
+    # refers to are dropped.
+    used = dict.fromkeys(re.findall(r'href="#([^"]+)"|url\(#([^)]+)\)', body))
+    names = {a or b: f"{prefix}-{place}" for place, (a, b) in enumerate(used)}
+    body = re.sub(
+        r'\sid="([^"]+)"', lambda hit: f' id="{names[hit[1]]}"' if hit[1] in names else "", body
+    )
+    body = re.sub(r'href="#([^"]+)"', lambda hit: f'href="#{names[hit[1]]}"', body)
+    body = re.sub(r"url\(#([^)]+)\)", lambda hit: f"url(#{names[hit[1]]})", body)
+    return whole[1], body
+
+
+def _without_greys(found: re.Match[str]) -> str:
+    """The page's grey that is nearest to one of another library's; a colour as it is."""
+    parts = [int(part, 16) for part in found.groups()]
+    if max(parts) - min(parts) > _SPREAD:
+        return found[0]
+    lightness = sum(parts) / (3 * 255)
+    name = "grid" if lightness > 0.8 else "muted" if lightness > 0.3 else "ink"
+    return f"var(--figure-{name})"
+
 
 MEANINGS: Mapping[str, str] = {"good": "good", "warn": "look at this", "bad": "bad"}
 """Text of a flag's mark for readers who do not see it."""

@@ -1,1 +1,0 @@
-"""The parts of an HTML page, and the writers that render them."""

@@ -1,0 +1,553 @@
+"""Sections of a page: parameters, labels, modes, chains, sampler and fits of one posterior, and several side by side.
+
+A section is None where there is nothing to show. What is missing in a posterior, and what to store so that it is shown,
+a section says in one line.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onebasin.base.table import Column, Row, Table, TableCell, format_number
+from onebasin.posteriors import schema
+from onebasin.posteriors.draws import variable_of
+from onebasin.posteriors.view import Posterior, View, as_view
+
+from ..diagnostics.verdict import FLAGS, Limits
+from ..page import Details, FigureItem, Note, Part, Section
+from ..plots.chains import (
+    draw_modes,
+    draw_pair_grid,
+    draw_traces,
+    is_wide,
+    pairs_in_words,
+    ranks_in_words,
+    traces_in_words,
+)
+from ..plots.labels import draw_aligned
+from ..plots.marginals import density, draw_curves, draw_forest, intervals_in_words
+from ..plots.posteriors import Quantity, Subject, listed, thinned
+from ..plots.results import draw_elbo, draw_loss, elbo_in_words
+from ..plots.style import CHAIN_COLOURS
+from ..summaries.sampler import MATTERS, ModesSummary, modes_of, share
+from ..summaries.summary import COLUMNS
+from ..summaries.variational import elbo_trace
+from .predictions import bands
+from .tables import comparison_table, grouped_table, health_table, means_table, quantity_table
+
+if TYPE_CHECKING:
+    from onebasin.models.symmetry.blocks import Symmetry
+
+    from ..compare.comparable import CommonFrame
+    from ..diagnostics.result import Diagnosis
+
+IN_FOREST = 24
+"""Parameters that the forest shows at most."""
+DRAWS = 2000
+"""Draws of a chain that intervals are made of at most."""
+
+_KINDS = {
+    "parameter": "Parameters",
+    "transformed": "Transformed parameters",
+    "generated": "Generated quantities",
+}
+
+
+def parameters(subject: Subject) -> Section:
+    """Tabulate all parameters by variable, and draw where the first of them lie."""
+    parts: list[Part] = []
+    diagnosis, table = subject.diagnosis, subject.diagnosis.shown
+    constant = [name for name in diagnosis.constants if name in table.index]
+    table = table.drop(index=constant)[[name for name in COLUMNS if name in table]]
+    limits = diagnosis.limits
+    marked = f" R-hat above {limits.rhat:g} and effective sample sizes below {diagnosis.min_ess:g} are marked."
+    marked = marked if diagnosis.has_chains else ""
+    if diagnosis.is_shown_aligned:
+        names = tuple(dict.fromkeys(map(variable_of, sorted(subject.moved))))
+        parts.append(f"{listed(names)}: see the table of aligned parameters above.")
+        table = table.drop(index=[name for name in table.index if name in subject.moved])
+    for kind, heading in _KINDS.items():
+        chosen = [
+            n for n in table.index if diagnosis.kinds.of.get(variable_of(n), "parameter") == kind
+        ]
+        if not chosen:
+            continue
+        caption = f"{heading}: {format_number(len(chosen))}.{marked}"
+        tabulated = grouped_table(diagnosis, table.loc[chosen], caption=caption)
+        if kind == "parameter":
+            parts.append(tabulated)
+        else:
+            count = f"{format_number(len(chosen))}, not used for the verdict"
+            parts.append(Details(heading, (tabulated,), note=count))
+    decisive = set(subject.worst)
+    first = [n for n in map(str, diagnosis.shown.index) if n in decisive][:IN_FOREST]
+    quantities = {n: thinned(v, DRAWS) for n, v in subject.several(first).items()}
+    if quantities:
+        rows = diagnosis.shown.loc[list(quantities)]
+        ends = (rows[column].tolist() for column in ("q5", "median", "q95"))
+        shown, of = len(quantities), len(decisive)
+        which = "All" if shown == of else f"The first {shown} of {of}"
+        aligned = " They are aligned." if diagnosis.is_shown_aligned else ""
+        parts.append(
+            FigureItem(
+                draw_forest({subject.name: quantities}),
+                caption=f"{which} parameters: medians (points) and where 50 % and 90 % of draws lie (lines).{aligned}",
+                alt=intervals_in_words(list(quantities), *ends),
+            )
+        )
+    return Section("Parameters", parts=tuple(parts))
+
+
+INVARIANTS = 12
+
+
+def labels(subject: Subject) -> Section | None:
+    """Show what alignment did to a posterior; None where there is no symmetry, or draws came in one labelling."""
+    aligned = subject.diagnosis.aligned
+    if aligned is None or subject.aligned_draws is None:
+        return None
+    # Draws that have the labelling of their mode may be used so: another rule would mix modes again.
+    if subject.verdict.answer == "usable" and modes_of(subject.view) is not None:
+        return None
+    rule, *happened = aligned.sentences
+    parts: list[Part] = [" ".join(happened)]
+    if aligned.caveat:
+        parts.append(Note(aligned.caveat))
+    parts += [Note(text, "warn") for text in aligned.warnings]
+    figure, told = draw_aligned(aligned.alignment)
+    caption = "As sampled (left) and aligned (right), chain after chain, one colour a component."
+    parts.append(FigureItem(figure, caption, told))
+    caption = "Aligned parameters. R-hat stands before and after; medians and intervals are of aligned draws."
+    table, raw = aligned.aligned.parameters, aligned.raw.parameters
+    parts.append(grouped_table(subject.diagnosis, table, raw=raw, caption=caption))
+    if len(aligned.invariants):
+        free = aligned.invariants.sort_values("rhat", ascending=False, na_position="last")
+        caption = "Label-free quantities: you can use them whatever the labels did."
+        quantities = quantity_table(
+            subject.diagnosis, free.head(INVARIANTS), heading="quantity", caption=caption
+        )
+        count = f"the {INVARIANTS} worst of {format_number(len(free))} quantities"
+        summary = f"Label-free quantities: {count}"
+        parts.append(
+            Details(summary, (quantities,), open=True) if len(free) > INVARIANTS else quantities
+        )
+    parts.append(Details("How draws were aligned", (rule,)))
+    return Section("Labels before and after alignment", parts=tuple(parts))
+
+
+DRAWN = 4000
+"""Draws that are drawn at most."""
+LOOKED_AT, CANDIDATES = 500, 40
+"""Parameters of which the separation of modes is computed, and those among which the best pair is looked for."""
+SMALL = math.log(1e-4)
+"""Log weight below which a weight is written as the power of ten."""
+
+
+def modes(subject: Subject) -> Section | None:
+    """Show the modes; None for a posterior that was not put together from any."""
+    found = modes_of(subject.view)
+    if found is None:
+        return None
+    text = f"{found.sentence} {found.remark}".strip()
+    columns = (
+        "mode",
+        "weight",
+        "95 % interval",
+        Column("log evidence", decimals=2, unit="nats"),
+        Column("± error", decimals=2, unit="nats"),
+        "starts",
+        Column("R-hat", decimals=3, limits=(Limits.rhat, Limits.DECIDES)),
+        Column("strays", unit="share"),
+        "divergences",
+    )
+    table = Table(
+        columns,
+        tuple(_row(found, number) for number in range(found.count)),
+        caption="Modes, the heaviest first. Log evidence: of a mode with all copies that the symmetry makes. Starts: "
+        f"how many of {found.starts} led there. R-hat: of the mode's own chains, the worst. Strays: the share of their "
+        "draws that lie in other modes.",
+    ).without_empty_columns()
+    figure = _figure(subject, found)
+    return Section("Modes", text=text, parts=(table, *([figure] if figure else [])))
+
+
+def _row(found: ModesSummary, number: int) -> Row:
+    def of(name: str) -> float | None:
+        values = found.table.get(name)
+        return None if values is None else float(values.values[number])
+
+    def count(name: str) -> int | None:
+        value = of(name)
+        return None if value is None else int(value)
+
+    rhat, high, divergences = of("rhat"), of("weight_high"), count("divergences")
+    matters = high is None or not found.known or high >= MATTERS
+    judged = Limits().outcome("rhat", math.nan if rhat is None else rhat, decides=matters)
+    return (
+        str(number),
+        _weight(found, number) if found.known else TableCell("not known", "bad"),
+        " to ".join(map(format_number, (of("weight_low"), high))) if found.known else None,
+        of("log_evidence"),
+        of("log_evidence_error"),
+        count("starts"),
+        TableCell(rhat, FLAGS[judged] if judged in ("warned", "failed") else ""),
+        of("strays"),
+        TableCell(divergences, "warn" if divergences else ""),
+    )
+
+
+def _weight(found: ModesSummary, number: int) -> str:
+    """In three digits, as the sentence says it; of what is next to nothing the power of ten."""
+    log_weight = float(found.table["log_weight"][number])
+    return format_number(math.exp(log_weight)) if log_weight > SMALL else share(log_weight)
+
+
+def _figure(subject: Subject, found: ModesSummary) -> FigureItem | None:
+    """The two parameters that tell modes apart best; None where the draws are of one mode."""
+    of = subject.view.stat(schema.MODE)
+    if of is None or len(np.unique(of)) < 2:
+        return None
+    quantities = subject.several(subject.worst[:LOOKED_AT])
+    # Squared distances of the modes' means, pair by pair, over the mean of their variances.
+    apart = {}
+    for name, values in quantities.items():
+        parts = [values[of == k] for k in np.unique(of)]
+        means = np.array([part.mean() for part in parts])
+        within = float(np.mean([part.var() for part in parts]))
+        one, other = np.triu_indices(len(means), 1)
+        squares = (means[one] - means[other]) ** 2
+        apart[name] = squares / within if within > 0 else np.zeros(len(squares))
+    likely = sorted(apart, key=lambda name: -float(apart[name].sum()))[:CANDIDATES]
+    if len(likely) < 2:
+        return None
+    # In the plane of these two the closest two modes are farthest apart.
+    x, y = max(combinations(likely, 2), key=lambda pair: (apart[pair[0]] + apart[pair[1]]).min())
+    first, second = quantities[x], quantities[y]
+    step = -(-of.size // DRAWN)
+    drawn = np.stack([first.ravel(), second.ravel()], axis=1)[::step]
+    numbers = of.ravel()[::step].astype(int)
+    points, told = {}, []
+    for k in np.unique(numbers).tolist():
+        name = f"mode {k}, weight {_weight(found, k)}" if found.known else f"mode {k}"
+        points[name] = drawn[numbers == k]
+        (a, c), (b, d) = points[name].mean(axis=0), points[name].std(axis=0)
+        a, b, c, d = (format_number(float(value)) for value in (a, b, c, d))
+        told.append(f"{name}: {x} {a} ± {b}, {y} {c} ± {d}")
+    counted = "; each has draws by its weight" if found.known else ""
+    return FigureItem(
+        draw_modes(points, x_label=x, y_label=y),
+        caption=f"`{x}` and `{y}`, which tell the modes apart best, one colour a mode{counted}.",
+        alt=f"{'; '.join(told)}.",
+    )
+
+
+WORST = 3
+"""Parameters that are drawn, besides the log density."""
+MOST_CHAINS = 8
+"""Chains beyond which only that many are drawn."""
+PAIRED = 3
+"""Parameters that are drawn against each other."""
+POINTS = 1500
+"""Draws that a scatter shows at most, besides those that diverged."""
+
+
+def chains(subject: Subject) -> Section | None:
+    """Show how the chains of the worst parameters moved; None where there are no chains."""
+    quantities = _worst(subject) if subject.diagnosis.has_chains else {}
+    if not quantities:
+        return None
+    return Section("Chains", parts=(_which(subject, quantities), _traced(subject, quantities)))
+
+
+def traces(subject: Subject) -> FigureItem | None:
+    """Show traces and ranks of the worst parameters; None where there are no chains."""
+    quantities = _worst(subject) if subject.diagnosis.has_chains else {}
+    return _traced(subject, quantities) if quantities else None
+
+
+def _worst(subject: Subject) -> dict[str, Quantity]:
+    quantities = subject.several(subject.worst[:WORST])
+    lp = subject.stat(schema.LP)
+    if lp is not None and np.ptp(lp) > 0 and schema.LP not in quantities:
+        quantities = {schema.LP: lp, **quantities}
+    return {name: values[:MOST_CHAINS] for name, values in quantities.items()}
+
+
+def _which(subject: Subject, quantities: Mapping[str, Quantity]) -> str:
+    names = [name for name in quantities if name != schema.LP]
+    of = format_number(len(subject.worst))
+    which = f"Shown are {listed(names)}, the worst of {of} parameters by R-hat and then by bulk ESS"
+    if len(names) == len(subject.worst):
+        which = f"Shown are all {of} parameters" if len(names) > 1 else f"Shown is {listed(names)}"
+    density = ", and the log density `lp`" if schema.LP in quantities else ""
+    moved = ", aligned where the symmetry moves them"
+    aligned = moved if subject.diagnosis.is_shown_aligned else ""
+    more = subject.view.num_chains - MOST_CHAINS
+    some = f" Of {subject.view.num_chains} chains the first {MOST_CHAINS} are drawn."
+    return f"{which}{aligned}{density}.{some * (more > 0)}"
+
+
+def _traced(subject: Subject, quantities: Mapping[str, Quantity]) -> FigureItem:
+    rhats = {name: float(subject.diagnosis.shown["rhat"].get(name, np.nan)) for name in quantities}
+    diverging = subject.view.diverging
+    marked = diverging is not None and diverging[:MOST_CHAINS].any()
+    marks = " Marks under a trace are divergent transitions." if marked else ""
+    return FigureItem(
+        draw_traces(quantities, None if diverging is None else diverging[:MOST_CHAINS]),
+        caption="Traces (left), chain by chain, and how often each chain's draws have a rank among all draws (right). "
+        f"Chains that agree cover each other, and stay near the dashed line.{marks}",
+        alt=f"{traces_in_words(quantities)} {ranks_in_words(quantities, rhats)}",
+    )
+
+
+def sampler(subject: Subject) -> Section | None:
+    """Show what checks found, and pairs with divergences; None where there are no chains."""
+    if not subject.diagnosis.has_chains:
+        return None
+    parts: list[Part] = list(findings(subject))
+    if (paired := _pairs(subject)) is not None:
+        parts.append(paired)
+    return Section("Sampler", parts=tuple(parts)) if parts else None
+
+
+def _pairs(subject: Subject) -> FigureItem | None:
+    # Entries that go most clearly with divergences, else the worst; one of a variable before a second one.
+    diverging = subject.view.diverging
+    candidates = list(subject.worst[:40])
+    scalars = [name for name in subject.worst if variable_of(name) == name][:12]
+    candidates = list(dict.fromkeys([*candidates, *scalars]))
+    if diverging is not None and 1 < diverging.sum() < diverging.size:
+        apart = {}  # how far from even the ranks of draws that diverged are
+        for name, values in subject.several(candidates).items():
+            ranks = np.argsort(np.argsort(values, axis=None)).reshape(values.shape) / values.size
+            apart[name] = abs(float(np.median(ranks[diverging])) - 0.5)
+        candidates = sorted(apart, key=lambda name: -apart[name])
+    first_of = {variable_of(name): name for name in reversed(candidates)}
+    ordered = [n for n in candidates if n in first_of.values()]
+    ordered += [n for n in candidates if n not in ordered]
+    quantities = subject.several(ordered[:PAIRED])
+    if len(quantities) < 2:
+        return None
+    first = next(iter(quantities.values()))
+    kept = np.zeros(first.shape[1], bool)  # every k-th draw, and each that diverged up to as many
+    kept[:: max(1, -(-first.size // POINTS))] = True
+    if diverging is not None:
+        there = np.flatnonzero(diverging.any(axis=0))
+        kept[there[:: max(1, -(-len(there) // POINTS))]] = True
+    shown = {name: values[:, kept] for name, values in quantities.items()}
+    figure = draw_pair_grid(shown, None if diverging is None else diverging[:, kept])
+    logs = [name for name, values in quantities.items() if is_wide(values)]
+    scaled = f"; the scale of {listed(logs)} is logarithmic" if logs else ""
+    marked = "Divergences were not recorded"
+    if diverging is not None:
+        several = f"{format_number(int(diverging.sum()))} draws that diverged are marked by crosses"
+        marked = several if diverging.any() else "No draw diverged"
+    return FigureItem(
+        figure,
+        caption=f"{listed(list(quantities))} against each other, densities on the diagonal{scaled}. {marked}.",
+        alt=pairs_in_words(quantities, diverging),
+    )
+
+
+def fits(subject: Subject) -> Section | None:
+    """Show how a fit was optimised or trained; None for Markov chains."""
+    items = [
+        item
+        for item in (elbo_figure({subject.name: subject.view}), _loss(subject))
+        if item is not None
+    ]
+    notes = () if subject.diagnosis.has_chains else findings(subject)
+    if not items and not notes:
+        return None
+    return Section("Optimisation", notes=notes, figures=tuple(items))
+
+
+def elbo_figure(posteriors: Mapping[str, Posterior]) -> FigureItem | None:
+    """Draw the ELBO of all variational fits that recorded it."""
+    recorded = {name: elbo_trace(as_view(posterior)) for name, posterior in posteriors.items()}
+    traces = {n: trace for n, trace in recorded.items() if trace is not None and trace[1].size}
+    if not traces:
+        return None
+    return FigureItem(
+        draw_elbo(traces),
+        caption="ELBO during optimisation; larger is better, and only fits of the same model can "
+        "be compared.",
+        alt=" ".join(elbo_in_words(name, trace) for name, trace in traces.items()),
+    )
+
+
+def _loss(subject: Subject) -> FigureItem | None:
+    training = subject.view.group(schema.TRAINING)
+    if training is None or "loss" not in training:
+        return None
+    loss = np.asarray(training["loss"].transpose(..., "epoch").values, dtype=np.float64)
+    loss = loss.reshape(-1, loss.shape[-1])
+    if not loss.size or not np.isfinite(loss).any():
+        return None
+    ends = loss[:, -1]
+    members = format_number(len(loss))
+    low, high = (format_number(float(value)) for value in (np.nanmin(ends), np.nanmax(ends)))
+    return FigureItem(
+        draw_loss(loss),
+        caption=f"Training loss of {members} members, in nats an observation or as it was trained; smaller is better.",
+        alt=f"{members} members start between {format_number(float(np.nanmin(loss[:, 0])))} and "
+        f"{format_number(float(np.nanmax(loss[:, 0])))} and end between {low} and {high} after "
+        f"{format_number(loss.shape[1])} epochs.",
+    )
+
+
+def findings(subject: Subject) -> tuple[Note, ...]:
+    """Show what checks found and neither the answer nor its rows tell."""
+    return tuple(
+        Note(sentence, reason.flag)
+        for reason in subject.verdict.own_remarks
+        if reason.outcome in ("warned", "failed")
+        for sentence in reason.sentences
+    )
+
+
+OVERLAID = 8
+"""Parameters whose marginals are drawn."""
+MOST_POSTERIORS = len(CHAIN_COLOURS)
+DENSITY_DRAWS = 2000
+"""Draws of a chain that a density is made of at most."""
+
+
+def several(
+    subjects: Sequence[Subject],
+    *,
+    truth: str,
+    symmetry: Symmetry | None = None,
+    var_names: Sequence[str] | None = None,
+) -> tuple[Section | None, ...]:
+    """Compare at least two posteriors with `truth`, one of them, side by side.
+
+    Modulo the symmetry that is given, by default what the truth declares; in some variables or all.
+    """
+    views = {subject.name: subject.view for subject in subjects}
+    diagnoses = {subject.name: subject.diagnosis for subject in subjects}
+    beside = _compared(views, diagnoses, truth, symmetry, var_names)
+    aligned = [subject.name for subject in subjects if subject.diagnosis.is_shown_aligned]
+    after = f" Of {listed(aligned)} aligned draws are judged." if aligned else ""
+    health = health_table(
+        diagnoses,
+        caption=f"Can the draws be trusted?{after} A dash stands where a check does not apply.",
+    )
+    item = elbo_figure(views)
+    optimisation = None if item is None else Section("Optimisation", figures=(item,))
+    return (beside, Section("Checks", parts=(health,)), optimisation)
+
+
+def one_of_several(subject: Subject) -> Section:
+    """Show the parameters of one of several posteriors, and traces of the worst."""
+    diagnosis = subject.diagnosis
+    parts: list[Part] = [
+        Note(text, check.flag)
+        for check in diagnosis.checks
+        if check.outcome in ("warned", "failed")
+        for text in check.sentences
+    ]
+    shown = diagnosis.shown
+    table = shown.drop(index=[name for name in diagnosis.constants if name in shown.index])
+    caption = f"R-hat above {diagnosis.limits.rhat:g} and too small an ESS are marked."
+    aligned = ", aligned where the symmetry moves them" if diagnosis.is_shown_aligned else ""
+    count = f"{format_number(len(table))}{aligned}"
+    parts.append(
+        Details("Parameters", (grouped_table(diagnosis, table, caption=caption),), note=count)
+    )
+    if (item := traces(subject)) is not None:
+        parts.append(item)
+    return Section(subject.name, parts=tuple(parts))
+
+
+def _compared(
+    views: Mapping[str, View],
+    diagnoses: Mapping[str, Diagnosis],
+    truth: str,
+    symmetry: Symmetry | None,
+    var_names: Sequence[str] | None,
+) -> Section:
+    from ..compare.compare import compare  # here: it loads JAX
+
+    title = f"Compared with {truth}"
+    try:
+        comparison = compare(
+            views, truth=truth, symmetry=symmetry, var_names=var_names, diagnoses=diagnoses
+        )
+    except ValueError as error:
+        return Section(title, notes=(Note(f"They are not compared: {error}", "warn"),))
+    parts: list[Part] = [*comparison.sentences]
+    parts += [Note(text, "warn") for text in comparison.warnings]
+    parts.append(comparison_table(comparison))
+    if (means := means_table(comparison)) is not None:
+        parts.append(means)
+    for item in (marginals(views, truth, comparison.frame), bands(views)):
+        if item is not None:
+            parts.append(item)
+    parts.append("\n\n".join(comparison.notes))
+    return Section(title, parts=tuple(parts))
+
+
+def marginals(
+    views: Mapping[str, View], truth: str, frame: CommonFrame | None
+) -> FigureItem | None:
+    """Draw densities of the parameters whose medians lie furthest apart, in one labelling."""
+    if frame is None:
+        return None
+    chosen = {truth: views[truth]} | dict(views)
+    draws = {}
+    for name, view in chosen.items():
+        try:
+            draws[name] = frame.align(view).draws(tuple(frame.shapes), finite=False)
+        except ValueError:
+            continue  # of another parametrisation: the comparison says so
+    shown = dict(list(draws.items())[:MOST_POSTERIORS])
+    if len(shown) < 2:
+        return None
+    places = {name: _spreads(each) for name, each in shown.items()}
+    common = [n for n in places[truth] if all(n in each for each in places.values())]
+    apart = {}
+    for name in common:
+        middles, spreads = zip(*(each[name] for each in places.values()), strict=True)
+        apart[name] = float(np.ptp(middles) / min(spreads))
+    worst = set(sorted(apart, key=lambda name: -apart[name])[:OVERLAID])
+    names = [name for name in common if name in worst]
+    if not names:
+        return None
+    quantities = {
+        name: {n: thinned(each.of(n), DENSITY_DRAWS) for n in names} for name, each in shown.items()
+    }
+    panels = {n: [density(each[n]) for each in quantities.values()] for n in names}
+    figure = draw_curves(panels, tuple(quantities), height=1.7)
+    total, labels = len(common), "" if frame.alignment is None else ", in one labelling"
+    which = "All" if len(names) == total else f"The {len(names)} of {total} that lie furthest apart"
+    told = []
+    for name in names:
+        lies = []
+        for posterior, each in quantities.items():
+            ends = np.quantile(each[name], [0.05, 0.5, 0.95])
+            low, middle, high = (format_number(float(q)) for q in ends)
+            lies.append(f"{posterior} {middle} ({low} to {high})")
+        told.append(f"{name}, medians and 90 % intervals: {'; '.join(lies)}.")
+    return FigureItem(
+        figure,
+        caption=f"Marginal densities{labels}. {which}: {listed(names, most=OVERLAID)}.",
+        alt=" ".join(told),
+    )
+
+
+def _spreads(draws) -> dict[str, tuple[float, float]]:
+    """Median and spread of every parameter that varies."""
+    places: dict[str, tuple[float, float]] = {}
+    for part, values in zip(draws.parts(), draws.blocks(), strict=True):
+        flat = values.reshape(-1, values.shape[2])
+        low, middle, high = np.quantile(flat, [0.16, 0.5, 0.84], axis=0)
+        for name, centre, spread in zip(draws.names[part], middle, high - low, strict=True):
+            if np.isfinite(spread) and spread > 0:
+                places[name] = (float(centre), float(spread))
+    return places

@@ -1,1 +1,0 @@
-"""Inputs that people had, each with the right answer."""
