@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any
 
 import typer
@@ -27,17 +26,6 @@ ALIASES: Mapping[str, str] = {
     "var_names": "--var",
 }
 """Options and arguments of commands by the arguments of functions that they become."""
-
-SYNONYMS: Mapping[str, str] = {
-    "summary": "diagnose",
-    "summarize": "diagnose",
-    "check": "diagnose",
-    "fit": "sample",
-    "run": "sample",
-    "nuts": "sample",
-    "plot": "report",
-}
-"""Commands of ours by other words for what they do."""
 
 _KINDS = {"int": "a whole number", "float": "a number", "bool": "true or false"}
 _EXTRA = re.compile(r"Got unexpected extra arguments?\S* \((.*)\)")
@@ -86,19 +74,6 @@ class CommandGroup(_WithExamples, TyperGroup):
             typer.echo(ctx.get_help())
             ctx.exit()
         return super().parse_args(ctx, args)
-
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Find the command; for one that does not exist, name the nearest or the one that does the same."""
-        try:
-            return super().resolve_command(ctx, args)
-        except Exception as error:
-            known = {name: name for name in self.list_commands(ctx)}
-            known |= {word: name for word, name in SYNONYMS.items() if name in known}
-            near = get_close_matches(args[0], known, n=1)
-            said, _, typer_means = str(getattr(error, "message", "")).partition(" Did you mean")
-            if said and near and (args[0] in SYNONYMS or not typer_means):
-                error.message = f"{said.rstrip('.')}. Did you mean {known[near[0]]!r}?"  # type: ignore[attr-defined]
-            raise
 
 
 class Command(_WithExamples, TyperCommand):

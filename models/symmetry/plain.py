@@ -26,7 +26,6 @@ from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from .block import Axes, AxisPart, Block, Place, axes_of, places_of
 from .blocks import Complement, Exchangeable, Flip, Rotation, Symmetry, equal_modes
@@ -266,6 +265,8 @@ def _candidates(
                 np.moveaxis(parts[name], axes_of(axes)[0], 0).reshape(size, -1).sum(axis=1)
                 for name, axes in view.blocks[0].axes.items()
             )
+    from scipy.optimize import linear_sum_assignment  # here: commands that only judge load less
+
     order = linear_sum_assignment(costs.min(axis=0))[1]
     if not block.flipped:
         return [Permuted(order)]
