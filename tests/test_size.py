@@ -18,7 +18,7 @@ LIMITS = {
     "truth": 1_365,
     "studies": 5_325,
     "cli": 2_783,
-    "onebasin": 376,
+    "onebasin": 368,
     "tests": 37_306,
     "benchmarks": 5_989,
 }
