@@ -135,7 +135,7 @@ def _family(
 ) -> Iterator[Family]:
     """The family that the words say; modules of the user's can be imported meanwhile."""
     from onebasin.analysis.alignment.align import aligned_quantity
-    from onebasin.base.jsonable import read_json_file
+    from onebasin.base.text import read_json_file
     from onebasin.inference.calibration.family import Family, simulated
     from onebasin.models.numpyro_target import loaded, model_file_in
 

@@ -75,7 +75,7 @@ def alignment_bar() -> Iterator[Callable[[int, int], None] | None]:
 
 def write_json(value: Any) -> None:
     """Write a value to stdout as JSON; numbers that are not finite become null."""
-    from onebasin.base.jsonable import json_text
+    from onebasin.base.text import json_text
 
     typer.echo(json_text(value))
 

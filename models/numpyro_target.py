@@ -31,8 +31,8 @@ from onebasin.base.errors import (
     OnebasinError,
     StudyError,
 )
-from onebasin.base.jsonable import read_json_file
 from onebasin.base.precision import precision
+from onebasin.base.text import read_json_file
 
 from .symmetry.blocks import Symmetry
 from .symmetry.words import as_symmetry

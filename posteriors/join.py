@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onebasin.base.errors import FormatError
-from onebasin.base.files.pieces import loaded, pieces
+from onebasin.base.files.netcdf import loaded, pieces
 from onebasin.models.symmetry.evidence import Evidence
 
 from . import schema

@@ -30,13 +30,13 @@ from onebasin.base.errors import (
 )
 from onebasin.base.files import netcdf
 
-from . import schema, stan_csv, tables, zarr_store
+from . import schema, stan_csv, tables
 from .join import join
 from .schema import adopted
 from .stan_csv import GZIP
 from .storable import dataset_of, storable_names
 from .tables import groups_of
-from .zarr_store import is_store
+from .writing import is_store, read_store
 
 Files = tuple[Path, ...]
 
@@ -127,7 +127,7 @@ def _read(files: Sequence[Path], *, lazy: bool) -> xr.DataTree:
     if len(files) == 1:
         return _read_one(files[0], lazy=lazy)
     for file in files:
-        if not file.is_file() and not (file.is_dir() and zarr_store.is_store(file)):
+        if not file.is_file() and not (file.is_dir() and is_store(file)):
             what = "is a folder" if file.is_dir() else "does not exist or is no file"
             raise FormatError(file, what)
     seen: dict[str, Path] = {}
@@ -144,8 +144,8 @@ def _read(files: Sequence[Path], *, lazy: bool) -> xr.DataTree:
 def _read_one(path: Path, *, lazy: bool) -> xr.DataTree:
     """Read a file or store: by its content, by its name where that leaves a doubt."""
     if path.is_dir():
-        if zarr_store.is_store(path):
-            return _with_draws(zarr_store.read(path), path)
+        if is_store(path):
+            return _with_draws(read_store(path), path)
         raise FormatError(path, "is a folder that is no Zarr store and holds no CSV files")
     if not path.is_file() and glob.has_magic(str(path)):
         raise FormatError(path, "is a pattern that no file matches")

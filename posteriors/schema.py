@@ -18,7 +18,7 @@ import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
 from onebasin.base.errors import ArgumentError
-from onebasin.base.jsonable import parse_json
+from onebasin.base.text import parse_json
 
 if TYPE_CHECKING:
     import xarray as xr

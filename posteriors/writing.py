@@ -1,7 +1,11 @@
-"""Posteriors written as the suffix of their name says, whole or not at all; what a format cannot hold is said."""
+"""Posteriors written as the suffix of their name says, whole or not at all; what a format cannot hold is said.
+
+Zarr stores are folders. They are read in formats 2 and 3, and written in format 2, which all read.
+"""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,15 +13,66 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onebasin.base.errors import ArgumentError, FormatError
+from onebasin.base.errors import ArgumentError, FormatError, PosteriorFileError
+from onebasin.base.extras import EXTRAS, is_installed, lacks
 from onebasin.base.files import netcdf
+from onebasin.base.files.netcdf import loaded
+from onebasin.base.files.sizes import ClaimError, check_claim
 from onebasin.base.files.writing import replacing
 from onebasin.base.run_log import notice
 
-from . import schema, tables, zarr_store
+from . import schema, tables
 
 if TYPE_CHECKING:
     import xarray as xr
+
+
+_MARKS = ("zarr.json", ".zgroup", ".zmetadata")
+_ORDER = "onebasin_variables"
+"""Attribute of a group that we wrote: its variables in order, which the store does not keep."""
+
+
+def is_store(folder: Path) -> bool:
+    """Tell whether a folder is a Zarr store."""
+    return any((folder / mark).is_file() for mark in _MARKS)
+
+
+def read_store(path: Path) -> xr.DataTree:
+    """Read a store into memory."""
+    import xarray as xr
+
+    _check_package()
+    try:
+        with (
+            warnings.catch_warnings(action="ignore"),  # of formats and engines
+            xr.open_datatree(path, engine="zarr", consolidated=False, chunks=None) as tree,
+        ):
+            size = sum(file.stat().st_size for file in path.rglob("*"))
+            check_claim(path, sum(node.nbytes for node in tree.subtree), size=size)
+            for node in tree.subtree:
+                held = node.to_dataset(inherit=False)
+                order = list(held.attrs.pop(_ORDER, sorted(held.data_vars, key=str)))
+                node.dataset = held[order].assign_attrs(held.attrs)
+            return loaded(tree)
+    except ClaimError as error:
+        raise FormatError(path, str(error)) from None
+    except Exception as error:  # of what anyone may have written, the libraries raise anything
+        raise FormatError(
+            path, "is no Zarr store that can be read: it is cut short, damaged or of another kind"
+        ) from error
+
+
+def _write_store(tree: xr.DataTree, path: Path) -> None:
+    _check_package()
+    for node in tree.subtree:
+        node.attrs[_ORDER] = [str(name) for name in node.data_vars]
+    with warnings.catch_warnings(action="ignore"):
+        tree.to_zarr(path, mode="w", consolidated=True, zarr_format=2)
+
+
+def _check_package() -> None:
+    if not is_installed(EXTRAS["zarr"]):
+        raise PosteriorFileError(lacks("A Zarr store", "zarr"))
 
 
 @dataclass(frozen=True)
@@ -32,7 +87,7 @@ class Format:
     @property
     def replaces(self) -> Callable[[Path], bool] | None:
         """Which folders one of this format may take the place of; None for a file."""
-        return zarr_store.is_store if self.folder else None
+        return is_store if self.folder else None
 
 
 NETCDF = Format("NetCDF", (".nc", ".nc4", ".netcdf", ".h5"))
@@ -78,7 +133,7 @@ def write_tree(tree: xr.DataTree, path: Path, *, new: bool = False) -> Path:
         else:
             with replacing(path, new=new) as part:
                 if form is _ZARR:
-                    zarr_store.write(plain(tree), part)
+                    _write_store(plain(tree), part)
                 else:
                     tables.write(tree, part, parquet=form is _PARQUET)
     except (TypeError, NotImplementedError, ValueError) as error:

@@ -22,9 +22,8 @@ from stanio import write_stan_json
 
 from onebasin.base.errors import CmdStanNotFound, StanDataError, StanError, StanProgramError
 from onebasin.base.files.writing import working_folder
-from onebasin.base.jsonable import read_json_file
 from onebasin.base.processes.children import Finished, ending, run_guarded
-from onebasin.base.text import shown
+from onebasin.base.text import read_json_file, shown
 
 from .compile import ProgramInfo, check_declares, last_words
 from .home.assemble import missing

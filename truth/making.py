@@ -34,9 +34,9 @@ from onebasin.analysis.discovery.resolve import resolve
 from onebasin.analysis.summaries.summary import deciding, rhat_of_entries
 from onebasin.base.files.netcdf import write_tree
 from onebasin.base.files.writing import replacing
-from onebasin.base.jsonable import json_safe
 from onebasin.base.processes.libraries import prepare_jax, quieten_stan
 from onebasin.base.run_log import notice
+from onebasin.base.text import json_safe
 from onebasin.inference.runs import origin
 from onebasin.models.symmetry import words
 from onebasin.models.symmetry.blocks import to_json

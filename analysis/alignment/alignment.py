@@ -25,7 +25,7 @@ from jaxtyping import Bool, Float, Int, Num
 
 from onebasin.base.card import Card, FactList, Part, Shown, Words
 from onebasin.base.errors import ArgumentError
-from onebasin.base.files.pieces import PIECE, is_read_later
+from onebasin.base.files.netcdf import PIECE, is_read_later
 from onebasin.base.files.sizes import ClaimError
 from onebasin.models.symmetry.blocks import Rotation, Symmetry, blocks_of, to_json
 from onebasin.models.symmetry.elements import Element, Permuted, Rotated, labels_of, on_arrays

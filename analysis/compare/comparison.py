@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 
 from onebasin.base.card import Card, Shown, Words, in_brief, number
-from onebasin.base.jsonable import json_safe
 from onebasin.base.table import Table
+from onebasin.base.text import json_safe
 from onebasin.models.symmetry.words import spelt_options
 
 from .comparable import CommonFrame

@@ -24,7 +24,7 @@ from jaxtyping import Float
 from scipy.special import ndtr, ndtri
 
 from onebasin.base.errors import ArgumentError
-from onebasin.base.jsonable import json_safe
+from onebasin.base.text import json_safe
 from onebasin.posteriors.draws import Draws
 from onebasin.posteriors.rhat_ess import bulk_ess
 from onebasin.posteriors.view import Posterior, View, as_view

@@ -22,8 +22,8 @@ import pandas as pd
 import xarray as xr
 from jaxtyping import Float, Int
 
-from onebasin.base.jsonable import json_safe
 from onebasin.base.table import Column, Flag, Table, TableCell
+from onebasin.base.text import json_safe
 from onebasin.models.symmetry.blocks import (
     Block,
     Rotation,

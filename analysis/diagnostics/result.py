@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from onebasin.base.card import Card, Part, Shown, Words
-from onebasin.base.jsonable import json_safe
+from onebasin.base.text import json_safe
 from onebasin.posteriors.draws import variable_of
 
 from ..alignment.switching import one_labelling

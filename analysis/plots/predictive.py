@@ -6,7 +6,8 @@ densities, or as cumulative shares of whole or few numbers. At new data: over an
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +21,7 @@ from onebasin.base.errors import ArgumentError
 from onebasin.base.table import format_number
 from onebasin.posteriors import schema
 from onebasin.posteriors.draws import choose_variables, lay_out_columns
-from onebasin.posteriors.view import View, as_view
+from onebasin.posteriors.view import Posterior, View, as_view
 
 from ..predictive.predictions import Points
 from ..predictive.scores import class_log_probability
@@ -35,7 +36,14 @@ from .bands import (
     network_bands,
     truth_at,
 )
-from .marginals import density, draw_forest, intervals, intervals_in_words
+from .marginals import (
+    density,
+    draw_ecdfs,
+    draw_forest,
+    ecdf_less_uniform,
+    intervals,
+    intervals_in_words,
+)
 from .posteriors import Posteriors, titled, views_of
 from .style import ACCENT, CHAIN_COLOURS, INK, MUTED, Picture, add_legend, new_panels
 
@@ -501,3 +509,86 @@ def _input(view: View, values: xr.DataArray, x: Any) -> tuple[str, np.ndarray | 
     if points.size != size:
         raise ArgumentError(f"`x` has {points.size} numbers for {size} predictions: give one each.")
     return label, points.ravel().astype(float)
+
+
+@checks_arguments
+def plot_loo_pit(posterior: Posterior, *, var_names: str | Sequence[str] | None = None) -> Picture:
+    """Draw where each observation lies among its leave-one-out predictions: the ECDF minus a uniform one.
+
+    Parameters
+    ----------
+    posterior : DataTree, path, or what a sampler returned
+        A posterior with the groups `posterior_predictive`, `log_likelihood` and `observed_data`.
+    var_names : str or sequence of str, optional
+        The observed variables; by default all, at most four.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        One panel per variable. A calibrated model stays within the grey band in 95 % of data sets (Kolmogorov and
+        Smirnov). Above zero in the middle, predictions are too high; a curve that falls first and rises then says that
+        they are too wide.
+
+    Raises
+    ------
+    ValueError
+        If a group is missing, or no variable is in all of them with finite values.
+
+    References
+    ----------
+    Vehtari, Gelman and Gabry 2017, Statistics and Computing 27. Säilynoja, Bürkner and Vehtari 2022, Statistics and
+    Computing 32. Computed by `arviz_stats.loo_pit`.
+
+    Examples
+    --------
+    >>> figure = ob.plot.loo_pit(posterior)
+    """
+    from scipy.stats import kstwo  # here: it takes long to import, and a report needs none of it
+
+    view = as_view(posterior)
+    found = loo_pits(view, [var_names] if isinstance(var_names, str) else var_names)
+    panels, bands, told, x = {}, [], [], np.linspace(0, 1, 201)
+    for name, pits in found.items():
+        difference, width = ecdf_less_uniform(pits, x), float(kstwo.ppf(0.95, pits.size))
+        panels[name] = [(x, difference)]
+        bands.append(width)
+        said = "the curve stays within the 95 % band"
+        if np.abs(difference).max() > width:
+            mean = format_number(float(pits.mean()), decimals=2)
+            said = f"mean {mean} where 0.5 is calibrated; the curve goes outside the 95 % band"
+        told.append(f"{name}: {pits.size} observations, {said}.")
+    label = "share of predictions below"
+    return draw_ecdfs(panels, (), bands, x_label=label, height=2.2).on_paper(" ".join(told))
+
+
+def loo_pits(
+    view: View, var_names: Sequence[str] | None = None
+) -> dict[str, Float[np.ndarray, " obs"]]:
+    """Compute LOO-PIT values by ArviZ, of variables that are predicted, observed and have log likelihoods."""
+    from arviz_stats import loo_pit
+
+    needed = schema.POSTERIOR_PREDICTIVE, schema.LOG_LIKELIHOOD, schema.OBSERVED_DATA
+    groups = {name: view.group(name) for name in needed}
+    absent = [f"`{name}`" for name, group in groups.items() if group is None]
+    if absent:
+        raise ArgumentError(f"`{view.argument}` lacks the groups {', '.join(absent)}: store them.")
+    held = [dict(group.data_vars) for group in groups.values() if group is not None]
+    names = [str(name) for name in held[0] if all(name in each for each in held)]
+    if var_names is not None:
+        names = list(choose_variables(tuple(names), var_names))
+    same = [n for n in names if held[0][n].shape == held[1][n].shape][:VARIABLES]
+    if not same:
+        raise ArgumentError(
+            f"`{view.argument}` has no variable that is predicted and has a log likelihood at the same draws and "
+            "observations: store both of one name, for all draws."
+        )
+    draws = {name: view.posterior[name] for name in list(view.variables)[:1]}
+    sizes = held[0][same[0]].sizes
+    few = xr.Dataset(draws).isel(chain=slice(sizes["chain"]), draw=slice(sizes["draw"]))
+    tree = xr.DataTree.from_dict(
+        {schema.POSTERIOR: few} | {k: g[same] for k, g in groups.items() if g is not None}
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of large Pareto k, which `khat` shows
+        found = loo_pit(tree, var_names=same)
+    return {name: np.asarray(found[name], float).ravel() for name in same}

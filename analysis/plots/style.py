@@ -18,8 +18,10 @@ from typing import Any
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import LayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
@@ -46,8 +48,88 @@ SCREEN_DPI, NOTEBOOK_DPI = 96, 120
 """Pixels an inch at which a notebook shows an image, and which the image has: a little more, for dense screens."""
 MARGIN = 0.1
 """Inches around a figure that stands by itself."""
+WIDE, HIGH = 0.0088, 0.0175
+"""Inches that a character is wide, and a line high, for every point of the font size."""
 COLOURS = 256
 """Colours of an image: half the bytes of one with all colours, and nobody sees a difference."""
+
+
+class Margins(LayoutEngine):
+    """Gives labels, titles and legends room by the number of their characters and lines.
+
+    Matplotlib's own layouts measure each text several times, which would take half of a page's time.
+    """
+
+    _adjust_compatible, _colorbar_gridspec = True, False
+
+    def __init__(self, around: float = 0.0) -> None:
+        super().__init__()
+        self.around = around  # Inches around all.
+
+    def execute(self, fig: Figure) -> None:
+        """Place the panels of a figure."""
+        found = [(axes, axes.get_subplotspec()) for axes in fig.axes if axes.get_visible()]
+        panels = [(axes, spec) for axes, spec in found if spec is not None]
+        if not panels:
+            return
+        specs = [spec for _, spec in panels]
+        rooms = np.array([_rooms(axes) for axes, _ in panels])
+        grid, places = (
+            specs[0].get_gridspec(),
+            np.array([(s.colspan[0], s.rowspan[0]) for s in specs]),
+        )
+        for axis, (first, last, length, count, names) in enumerate(
+            (
+                (0, 1, fig.get_figwidth(), grid.ncols, ("left", "right", "wspace")),
+                (3, 2, fig.get_figheight(), grid.nrows, ("top", "bottom", "hspace")),
+            )
+        ):
+            before, after = (
+                np.array([rooms[places[:, axis] == k, side].max(initial=0.0) for k in range(count)])
+                for side in (first, last)
+            )
+            start, end = before[0] + self.around, after[-1] + self.around
+            if axis and isinstance(fig, Picture):
+                start, end = start + fig.head_room, end + fig.legend_room
+            gap = float((after[:-1] + before[1:]).max(initial=0.0))
+            each = max((length - start - end - gap * (count - 1)) / count, 0.2)
+            ends = (
+                (start / length, 1 - end / length)
+                if axis == 0
+                else (1 - start / length, end / length)
+            )
+            fig.subplots_adjust(**dict(zip(names, (*ends, gap / each), strict=True)))
+
+
+def _rooms(axes: Axes) -> tuple[float, float, float, float]:
+    """Inches that texts of a panel need on the left, on the right, below and above."""
+
+    def widest(axis: Axis) -> float:
+        texts = axis.get_major_formatter().format_ticks(list(axis.get_majorticklocs()))
+        return max((4 if "$" in text else len(text) for text in texts), default=0) * WIDE * small
+
+    def lines(text: str, size: float) -> float:
+        return (text.count("\n") + 1) * HIGH * size + 0.04 if text else 0.0
+
+    small = TEXT_SIZE - 1
+    left = 0.06 + lines(axes.get_ylabel(), TEXT_SIZE)
+    left += widest(axes.yaxis) + 0.06 if axes.yaxis.get_tick_params()["labelleft"] else 0.0
+    below = 0.05 + lines(axes.get_xlabel(), TEXT_SIZE)
+    right = 0.1
+    if axes.xaxis.get_tick_params()["labelbottom"]:
+        below += HIGH * small + 0.06
+        half = widest(axes.xaxis) / 2
+        left, right = max(left, half), max(right, half)
+    titles = [lines(axes.get_title(loc=loc), TITLE_SIZE) for loc in ("left", "center", "right")]
+    above = 0.1 + max(titles) + (0.05 if max(titles) else 0.0)
+    if not max(titles) and axes.yaxis.get_major_formatter().get_offset():
+        above += HIGH * small
+    if (legend := axes.get_legend()) is not None and getattr(
+        legend.get_bbox_to_anchor(), "_bbox", None
+    ):
+        texts = [*legend.get_texts(), legend.get_title()]
+        right += 0.45 + max(len(text.get_text()) for text in texts) * WIDE * small
+    return left, right, below, above
 
 
 class Picture(Figure):
@@ -60,11 +142,15 @@ class Picture(Figure):
     """
 
     alt: str = ""
+    legend_room: float = 0.0  # Inches of the legend at the foot.
+    head_room: float = 0.0  # Inches of the line at the head.
 
     def headed(self, text: str) -> Picture:
         """Write a line over all panels, if there is any; returns itself."""
         if text:
-            self.suptitle(literal(text), x=0.012, ha="left", fontsize=TEXT_SIZE, color=MUTED)
+            self.head_room = 0.06 + HIGH * TEXT_SIZE
+            below = 1 - 0.06 / self.get_figheight()
+            self.text(0.012, below, literal(text), va="top", fontsize=TEXT_SIZE, color=MUTED)
         return self
 
     def on_paper(self, alt: str, head: str = "") -> Picture:
@@ -72,7 +158,7 @@ class Picture(Figure):
         self.headed(head)
         self.patch.set_facecolor(PAPER)
         self.patch.set_alpha(1.0)
-        self.set_layout_engine("constrained", w_pad=MARGIN, h_pad=MARGIN)
+        self.set_layout_engine(Margins(MARGIN))
         self.alt = alt
         return self
 
@@ -116,7 +202,7 @@ def chain_colour(chain: int) -> str:
 
 def new_figure(width: float, height: float) -> Picture:
     """Make an empty figure of this size in inches, without a background."""
-    return Picture(figsize=(width, height), layout="constrained", facecolor="none", dpi=RASTER_DPI)
+    return Picture(figsize=(width, height), layout=Margins(), facecolor="none", dpi=RASTER_DPI)
 
 
 def literal(text: str) -> str:
@@ -214,11 +300,14 @@ def add_legend(
 ) -> None:
     """Put one legend under all panels of a figure; bands are nested, the widest first."""
     columns = min(columns, max(len(labels), 1))
+    if isinstance(figure, Picture):
+        figure.legend_room = 0.1 + -(-len(labels) // columns) * (HIGH + 0.007) * TEXT_SIZE
     figure.legend(
         list(_as_seen(handles)),
         [literal(label) for label in labels],
-        loc="outside lower center",
+        loc="lower center",
         ncols=columns,
+        borderaxespad=0.1,
         frameon=False,
         fontsize=TEXT_SIZE,
         labelcolor=INK,

@@ -36,8 +36,9 @@ from ..page import (
 )
 from ..plots.posteriors import Posteriors, Subject, named
 from ..summaries.sampler import restarts_in_words, restarts_of
+from .chains import chains, fits, sampler
 from .predictions import predictions
-from .sections import chains, fits, labels, modes, one_of_several, parameters, sampler, several
+from .sections import labels, modes, one_of_several, parameters, several
 from .tables import cost_table
 
 if TYPE_CHECKING:

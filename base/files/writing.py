@@ -37,8 +37,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from ..errors import InUse, NameTaken, WriteError
-from ..jsonable import json_safe, json_text
 from ..run_log import notice
+from ..text import json_safe, json_text
 
 if sys.platform != "win32":
     import fcntl

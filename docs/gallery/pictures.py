@@ -28,7 +28,7 @@ def plots(folder: Path) -> dict[str, Callable[[], Any]]:
 
     schools = {"NUTS": "schools", "centred": "schools_centred", "ADVI": "schools_advi"}
     mixture, centred = run("mixture"), run("schools_centred")
-    network = run("network")
+    regression, network = run("regression"), run("network")
     several = {name: run(path) for name, path in schools.items()}
     names = ["mu", "tau", "theta"]
     return {
@@ -36,10 +36,15 @@ def plots(folder: Path) -> dict[str, Callable[[], Any]]:
         "aligned": lambda: ob.plot.aligned(ob.align(mixture)),
         "traces": lambda: ob.plot.traces(mixture, rows=3),
         "ranks": lambda: ob.plot.ranks(mixture),
+        "rhat": lambda: ob.plot.rhat(centred),
+        "ess": lambda: ob.plot.ess(centred),
+        "autocorrelation": lambda: ob.plot.autocorrelation(centred),
+        "energy": lambda: ob.plot.energy(centred),
         "forest": lambda: ob.plot.forest(several, var_names=names),
         "densities": lambda: ob.plot.densities(mixture),
         "pair": lambda: ob.plot.pair(centred, "mu", "tau", "theta[0]"),
         "predictive": lambda: ob.plot.predictive(network),
+        "loo_pit": lambda: ob.plot.loo_pit(regression),
         "khat": lambda: ob.plot.khat(several["NUTS"]),
         "uncertainty": lambda: ob.plot.uncertainty(network),
         "comparison": lambda: ob.plot.comparison(ob.compare(several, var_names=names)),

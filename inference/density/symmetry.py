@@ -23,7 +23,7 @@ from onebasin.base.card import Card, Fact, FactList, Shown, Words
 from onebasin.base.card import Part as CardPart
 from onebasin.base.checks import check_count, check_not_negative, check_seed, checks_arguments
 from onebasin.base.errors import ArgumentError, InferenceError, StanError
-from onebasin.base.files.pieces import pieces
+from onebasin.base.files.netcdf import pieces
 from onebasin.base.precision import precision
 from onebasin.models.symmetry.blocks import Block, Symmetry, equal_modes
 from onebasin.models.symmetry.elements import Element, Part, choose, differ, on_arrays

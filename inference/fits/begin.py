@@ -23,7 +23,7 @@ from onebasin.posteriors import schema
 from onebasin.posteriors.pareto import EVEN, khat_of_weights, tails_of
 
 from ..contracts.method import DEFINED, Found, Job
-from ..density.evaluate import CountedDensity
+from ..density.counted import CountedDensity
 from ..mcmc.given import Start
 from .approximate import gaussians
 from .dadvi import Dadvi

@@ -15,7 +15,7 @@ from jaxtyping import Float, Int
 
 from onebasin.posteriors.pareto import CLAIMED, TAIL, resampled, tails_of
 
-from ..density.evaluate import CountedDensity
+from ..density.counted import CountedDensity
 from .gaussian import Matrix, NormalFit, Points, moments, square_root
 from .weighting import Weighted
 

@@ -23,7 +23,7 @@ from onebasin.base.progress import ChainBar
 from onebasin.stan.program import name_draws
 
 from ..contracts.method import NUTPIE, Job, definition_of
-from ..density.evaluate import in_double
+from ..density.counted import in_double
 from ..density.network import density_of
 from .chains import ChainPlace, Standing
 from .numpyro import chain_starts

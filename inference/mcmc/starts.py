@@ -19,10 +19,10 @@ import numpy as np
 from jaxtyping import Float
 
 from onebasin.base.errors import ArgumentError
-from onebasin.base.jsonable import read_json_file
 from onebasin.base.precision import precision
 from onebasin.base.run_log import notice
 from onebasin.base.seeds import Purpose, keys_for
+from onebasin.base.text import read_json_file
 from onebasin.models.symmetry.blocks import Symmetry, equal_modes
 from onebasin.models.symmetry.elements import Element
 from onebasin.models.symmetry.group import Group

@@ -9,7 +9,7 @@ import numpy as np
 
 from onebasin.base.checks import check_path
 from onebasin.base.errors import ArgumentError, ArgumentTypeError, InferenceError, ModelDataError
-from onebasin.base.jsonable import read_json_file
+from onebasin.base.text import read_json_file
 from onebasin.models.numpyro_target import NumpyroTarget, numpyro_model
 from onebasin.models.target import Target
 from onebasin.posteriors import schema

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from onebasin.base.errors import ArgumentError
-from onebasin.base.jsonable import read_json_file
-from onebasin.base.text import dotted
+from onebasin.base.text import dotted, read_json_file
 from onebasin.posteriors.view import View, as_view
 
 

@@ -15,7 +15,7 @@ import xarray as xr
 
 from onebasin.base.checks import Paths, check_class, check_path, check_paths, checks_arguments
 from onebasin.base.errors import ArgumentError, PosteriorFileError
-from onebasin.base.files.pieces import pieces
+from onebasin.base.files.netcdf import pieces
 from onebasin.base.files.writing import claim
 from onebasin.base.precision import precision
 from onebasin.base.run_log import notice

@@ -401,7 +401,7 @@ def numpyro_searched(target: Target) -> SearchedDensity:
     """A NumPyro model, in double precision whatever JAX is set to."""
     import jax
 
-    from ..density.evaluate import in_blocks, in_double
+    from ..density.counted import in_blocks, in_double
     from ..density.numpyro import NumpyroValues
 
     with precision("float64"):

@@ -21,7 +21,7 @@ from jaxtyping import Array, Float
 from onebasin.base.card import Brief, Card, FactList, Words, page
 from onebasin.base.checks import check_class, check_inputs, check_labels, check_outputs
 from onebasin.base.errors import ArgumentError
-from onebasin.base.jsonable import parse_json
+from onebasin.base.text import parse_json
 
 from ..symmetry.blocks import Block, Exchangeable, Rescalable, Symmetry
 from ..symmetry.group import copies, in_words

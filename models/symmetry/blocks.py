@@ -20,8 +20,7 @@ from dataclasses import asdict, fields, replace
 from typing import Any
 
 from onebasin.base.errors import ArgumentError, ArgumentTypeError
-from onebasin.base.jsonable import parse_json
-from onebasin.base.text import dotted
+from onebasin.base.text import dotted, parse_json
 
 from .block import Axes as Axes
 from .block import AxisPart as AxisPart

@@ -31,9 +31,9 @@ from onebasin import inference
 from onebasin.base import cores, errors, run_log
 from onebasin.base.errors import StudyError, TaskError, WriteError
 from onebasin.base.files import netcdf, writing
-from onebasin.base.jsonable import json_safe, json_text
 from onebasin.base.processes.tasks import run_tasks
 from onebasin.base.table import table_to_markdown
+from onebasin.base.text import json_safe, json_text
 from onebasin.inference.contracts.method import Method, as_dict
 from onebasin.inference.methods import as_word
 from onebasin.inference.runs import checkpoint, origin, posterior

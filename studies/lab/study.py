@@ -28,8 +28,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import pandas as pd
 
-from onebasin.base.jsonable import json_safe
 from onebasin.base.table import Column, Table
+from onebasin.base.text import json_safe
 
 if TYPE_CHECKING:
     import xarray as xr

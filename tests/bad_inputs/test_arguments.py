@@ -145,6 +145,10 @@ COSTLY: dict[str, Needed] = {
         lambda: {"posteriors": f.mixture()},
     ),
     **_each("plot.aligned plot.barriers plot.labels plot.ranks plot.traces", _declared),
+    **_each(
+        "plot.autocorrelation plot.energy plot.ess plot.loo_pit plot.rhat",
+        lambda: {"posterior": f.mixture()},
+    ),
     "plot.khat": lambda: {"loo": f.mixture()},
     "plot.calibration": lambda: {"calibration": None},
     "plot.comparison": lambda: {"comparison": None},

@@ -2,8 +2,7 @@ import json
 
 import pytest
 
-from onebasin.base.jsonable import json_text
-from onebasin.base.text import pasteable, shown
+from onebasin.base.text import json_text, pasteable, shown
 
 ACTING = {
     "\x1b[31mred": r"\x1b[31mred",

@@ -22,7 +22,7 @@ from jax.scipy.special import logsumexp
 from scipy.special import expit
 
 from onebasin.base.errors import StudyError
-from onebasin.base.jsonable import read_json_file
+from onebasin.base.text import read_json_file
 from onebasin.models import Target
 from onebasin.models.numpyro_target import numpyro_model
 

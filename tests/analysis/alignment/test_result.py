@@ -11,7 +11,7 @@ import xarray as xr
 
 import onebasin as ob
 from onebasin.analysis.alignment import align
-from onebasin.base.files import pieces
+from onebasin.base.files import netcdf
 from onebasin.models.symmetry.blocks import Exchangeable, to_json
 
 from .conftest import CASES, dataset, plant
@@ -70,7 +70,7 @@ def test_elements_travel_with_the_file(tree, tmp_path):
 
 @pytest.fixture
 def everything_is_large(monkeypatch):
-    monkeypatch.setattr(pieces, "PIECE", 100)
+    monkeypatch.setattr(netcdf, "PIECE", 100)
     monkeypatch.setattr("onebasin.analysis.alignment.alignment.PIECE", 300)
 
 

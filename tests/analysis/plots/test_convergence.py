@@ -36,7 +36,7 @@ def test_plots_show_the_draws_that_diagnose_shows_and_say_so(long_mixture):
     raw = ob.plot.forest(long_mixture, var_names="mu", align=False)
     assert _heads(raw) == ["as sampled"]
     np.testing.assert_allclose(_medians(raw)[0], diagnosis.parameters.loc[names, "median"])
-    for plot in (ob.plot.traces, ob.plot.densities, ob.plot.ranks, ob.plot.pair):
+    for plot in (ob.plot.traces, ob.plot.densities, ob.plot.ranks, ob.plot.ess, ob.plot.pair):
         figure = plot(long_mixture, diagnosis=diagnosis)
         assert _heads(figure) == ["aligned"], plot
         assert figure.alt.startswith("Aligned. ")
@@ -87,26 +87,59 @@ def test_chains_apart_leave_the_band(rng):
     assert "chain 1 lies high" in figure.alt
 
 
+def test_rhat_has_a_point_for_each_parameter_and_names_the_worst(rng):
+    values = rng.normal(size=(4, 300, 5))
+    values[2, :, 3] += 3
+    figure = ob.plot.rhat({"x": values})
+    assert sum(len(line.get_xdata()) for line in figure.axes[0].lines[:2]) == 5
+    assert [text.get_text() for text in figure.axes[0].texts] == ["x[3]"]
+
+
+def test_energy_tells_e_bfmi(make_mcmc, rng):
+    tree = make_mcmc({"mu": rng.normal(size=(2, 200))})
+    stats = tree["sample_stats"].to_dataset()
+    walk = rng.normal(size=(2, 200)).cumsum(axis=1)  # energies that hardly change
+    tree["sample_stats"] = xr.DataTree(stats.assign(energy=(("chain", "draw"), walk)))
+    found = ob.diagnose(tree).sampler.bfmi
+    told = ob.plot.energy(tree).alt
+    assert all(f"{value:.2f}" in told for value in found)
+    assert "below 0.3 in chains 0, 1" in told
+    with pytest.raises(ValueError, match="no `energy` that varies"):
+        ob.plot.energy({"x": rng.normal(size=(2, 50))})
+
+
 @pytest.fixture
 def left_out(rng):
-    """Normal data with an outlier, and log likelihoods of a model with the right sd."""
+    """Normal data with log likelihoods and predictions of a model whose sd is this many times the right one."""
 
-    def made(outlier):
+    def made(times, outlier=0.0):
         mu = 0.1 * rng.normal(size=(4, 250))
         y = rng.normal(size=100)
         y[7] += outlier
-        log = -0.5 * (y - mu[..., None]) ** 2
+        log = -0.5 * ((y - mu[..., None]) / times) ** 2 - np.log(times)
+        predicted = mu[..., None] + times * rng.normal(size=(4, 250, 100))
         groups = {
             "posterior": {"mu": (("chain", "draw"), mu)},
             "log_likelihood": {"y": (("chain", "draw", "obs"), log)},
+            "posterior_predictive": {"y": (("chain", "draw", "obs"), predicted)},
+            "observed_data": {"y": ("obs", y)},
         }
         return xr.DataTree.from_dict({k: xr.Dataset(v) for k, v in groups.items()})
 
     return made
 
 
+def test_loo_pit_leaves_the_band_where_predictions_are_too_wide(left_out):
+    assert "stays within" in ob.plot.loo_pit(left_out(1.0)).alt
+    assert "goes outside" in ob.plot.loo_pit(left_out(3.0)).alt
+    bare = left_out(1.0)
+    del bare["posterior_predictive"]
+    with pytest.raises(ValueError, match=r"lacks the groups `posterior_predictive`"):
+        ob.plot.loo_pit(bare)
+
+
 def test_khat_names_observations_above_the_limit(left_out):
-    tree = left_out(40.0)
+    tree = left_out(1.0, outlier=40.0)
     for given in (tree, ob.loo(tree)):
         figure = ob.plot.khat(given)
         assert [text.get_text() for text in figure.axes[0].texts] == ["y[7]"]

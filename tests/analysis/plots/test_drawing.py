@@ -14,8 +14,10 @@ from scipy.stats import norm
 from onebasin.analysis.plots import style
 from onebasin.analysis.plots.bands import Curve, draw_predictive_bands, predictive_band
 from onebasin.analysis.plots.chains import Pair, draw_pairs, draw_traces, envelope, rank_shares
+from onebasin.analysis.plots.convergence import autocorrelation
 from onebasin.analysis.plots.marginals import density, draw_forest
 from onebasin.analysis.plots.results import draw_elbo, elbo_range
+from onebasin.analysis.report.chains import tree_depths
 from onebasin.base.text import shown
 
 from .conftest import legend
@@ -121,6 +123,17 @@ def test_elbo_range_survives_values_that_are_not_finite():
     assert elbo_range({"flat": flat}) == (-6.0, -4.0)
 
 
+def test_plot_tree_depth_draws_shares_and_marks_the_limit():
+    depth = np.asarray([[1.0, 2.0, 2.0, 3.0], [3.0, 3.0, 3.0, 3.0]])
+    item = tree_depths("nuts", depth, 3)
+    figure = item.figure
+    bars = figure.axes[0].patches
+    assert [bar.get_height() for bar in bars] == pytest.approx([1 / 8, 2 / 8, 5 / 8])
+    assert bars[2].get_facecolor() != bars[1].get_facecolor() == bars[0].get_facecolor()
+    assert figure.axes[0].get_xlabel() == "tree depth"
+    assert item.alt == "nuts: 12 % at depth 1, 25 % at depth 2, 62 % at depth 3."
+
+
 def test_a_figure_refuses_to_draw_nothing():
     with pytest.raises(ValueError, match="`quantities` is empty"):
         draw_traces({})
@@ -175,6 +188,15 @@ def test_densities_are_those_of_normals_apart_at_any_size(rng):
         wanted = (norm.pdf(x / scale, -8) + norm.pdf(x / scale, 8)) / 2
         assert np.abs(scale * y - wanted).max() < 0.025
     assert density(np.ones(5))[1].tolist() == [0.0, 1.0]
+
+
+def test_autocorrelation_is_that_of_lagged_draws(rng):
+    values = rng.normal(size=(2, 300)).cumsum(axis=1)
+    found = autocorrelation(values, 5)
+    centred = values - values.mean(axis=1, keepdims=True)
+    wanted = (centred[:, 3:] * centred[:, :-3]).sum(axis=1) / (centred**2).sum(axis=1)
+    np.testing.assert_allclose(found[:, 3], wanted)
+    np.testing.assert_allclose(found[:, 0], 1.0)
 
 
 def test_a_legend_of_hundreds_of_chains_leaves_room_for_the_panels():

@@ -10,8 +10,7 @@ import xarray as xr
 
 import onebasin as ob
 from onebasin.base.files import netcdf
-from onebasin.base.files.netcdf import open_tree
-from onebasin.base.files.pieces import PIECE
+from onebasin.base.files.netcdf import PIECE, open_tree
 from onebasin.posteriors.writing import write_tree
 
 

@@ -15,7 +15,7 @@ from onebasin.base.errors import ArgumentError
 from onebasin.base.progress import ProgressBars
 from onebasin.inference import Nuts
 from onebasin.inference.contracts.method import Found, Job
-from onebasin.inference.density.evaluate import CountedDensity
+from onebasin.inference.density.counted import CountedDensity
 from onebasin.inference.fits.begin import _come, _from_afar, sampled, start_from_fit
 from onebasin.inference.fits.drift import MovedChains
 from onebasin.inference.fits.gaussian import NormalFit

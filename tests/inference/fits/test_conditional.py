@@ -10,7 +10,7 @@ from numpyro import distributions as dist
 from scipy.stats import norm
 
 import onebasin as ob
-from onebasin.inference.density.evaluate import CountedDensity
+from onebasin.inference.density.counted import CountedDensity
 from onebasin.inference.fits.conditional import SPACING, WIDTH, BentFit, bending
 from onebasin.inference.fits.gaussian import NormalFit
 

@@ -10,7 +10,7 @@ from jax import numpy as jnp
 from numpyro import distributions as dist
 
 import onebasin as ob
-from onebasin.inference.density.evaluate import CountedDensity
+from onebasin.inference.density.counted import CountedDensity
 from onebasin.inference.fits.drift import MovedChains, _exchanged, drift
 from onebasin.inference.fits.gaussian import NormalFit, find_peaks
 from onebasin.inference.fits.weighting import GOOD, HEAVY, Weighted, weigh

@@ -1,0 +1,312 @@
+"""Convergence of chains: autocorrelation, growth of the effective sample size, R-hat of all parameters, energy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+
+from onebasin.base.checks import check_count, checks_arguments
+from onebasin.base.errors import ArgumentError
+from onebasin.base.table import format_number
+from onebasin.posteriors import schema
+from onebasin.posteriors.rhat_ess import diagnostics
+from onebasin.posteriors.view import Posterior, as_view
+
+from ..diagnostics.result import Diagnosis
+from ..diagnostics.verdict import Limits
+from ..summaries.sampler import energy_bfmi
+from .marginals import Curve, chain_names, density, draw_curves
+from .posteriors import Quantity, check_diagnosis, take
+from .style import (
+    ACCENT,
+    CHAIN_COLOURS,
+    DASHED,
+    LONGEST,
+    POINTS_TO_RASTERISE,
+    Picture,
+    log_scale,
+    name_point,
+    new_figure,
+    shortened,
+    style_axes,
+)
+
+
+@checks_arguments
+def plot_autocorrelation(
+    posterior: Posterior,
+    *,
+    var_names: str | Sequence[str] | None = None,
+    rows: int = 4,
+    lags: int = 100,
+    align: bool = True,
+    diagnosis: Diagnosis | None = None,
+) -> Picture:
+    """Draw the autocorrelation of each chain by lag, of the worst parameters.
+
+    Parameters
+    ----------
+    posterior, var_names, rows, align, diagnosis : see `traces`
+        Same as in `traces`.
+    lags : int
+        Maximum lag, in draws.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        One panel per parameter. The sooner a curve falls to zero, the more a draw is worth.
+
+    Raises
+    ------
+    ValueError
+        If a variable is unknown, or a draw is not finite.
+
+    Examples
+    --------
+    >>> figure = ob.plot.autocorrelation(posterior, lags=20)
+    """
+    check_count("lags", lags)
+    drawn = take(posterior, var_names, rows, align=align, diagnosis=diagnosis, worst=True)
+    most = min(lags, drawn.view.num_draws - 1)
+    told = autocorrelation_in_words(drawn.values, most=most)
+    figure = draw_autocorrelation(drawn.values, most)
+    return figure.on_paper(drawn.alt(told), drawn.labelling)
+
+
+@checks_arguments
+def plot_ess(
+    posterior: Posterior,
+    *,
+    var_names: str | Sequence[str] | None = None,
+    rows: int = 4,
+    align: bool = True,
+    diagnosis: Diagnosis | None = None,
+) -> Picture:
+    """Draw how the effective sample size grows with the number of draws, of the worst parameters.
+
+    Parameters
+    ----------
+    posterior, var_names, rows, align, diagnosis : see `traces`
+        Same as in `traces`.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Bulk and tail ESS of the first draws of all chains. Curves should rise in straight lines, to above the dashed
+        limit; a curve that bends down shows that chains disagree more the longer they run.
+
+    Raises
+    ------
+    ValueError
+        If a variable is unknown, or a draw is not finite.
+
+    Examples
+    --------
+    >>> figure = ob.plot.ess(posterior, var_names="theta")
+    """
+    drawn = take(posterior, var_names, rows, align=align, diagnosis=diagnosis, worst=True)
+    limit = (drawn.diagnosis.limits if drawn.diagnosis else Limits()).least_ess(
+        drawn.view.num_chains
+    )
+    growth = ess_growth(drawn.values)
+    told = " ".join(
+        f"{name}: bulk ESS {format_number(float(bulk[-1]), decimals=0)}, tail ESS "
+        f"{format_number(float(tail[-1]), decimals=0)}."
+        for name, ((_, bulk), (_, tail)) in growth.items()
+    )
+    told = f"The limit is {format_number(limit, decimals=0)}. {told}"
+    return draw_growth(growth, limit).on_paper(drawn.alt(told), drawn.labelling)
+
+
+@checks_arguments
+def plot_rhat(posterior: Posterior, *, diagnosis: Diagnosis | None = None) -> Picture:
+    """Draw R-hat against the bulk ESS of every scalar parameter, in one picture.
+
+    Parameters
+    ----------
+    posterior : DataTree, path, or what a sampler returned
+        The posterior, in any form that `diagnose` takes.
+    diagnosis : Diagnosis, optional
+        The result of `diagnose` for this posterior, if you have it; it saves time.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        One point per parameter, of aligned draws where `diagnose` shows these. Dashed lines are the limits: points
+        below and right of them are fine. The worst are named.
+
+    Raises
+    ------
+    ValueError
+        If the posterior cannot be diagnosed, or R-hat is defined for no parameter.
+
+    Examples
+    --------
+    >>> figure = ob.plot.rhat(posterior)
+    """
+    view = as_view(posterior)
+    check_diagnosis(diagnosis)
+    if diagnosis is None:
+        from ..diagnostics.diagnose import diagnose  # here: it loads JAX
+
+        diagnosis = diagnose(view)
+    table = diagnosis.shown[["rhat", "ess_bulk"]].dropna()
+    if not len(table):
+        raise ArgumentError(f"`{view.argument}` has no parameter with R-hat: run more chains.")
+    labelling = "aligned" if diagnosis.is_shown_aligned else ""
+    limits = diagnosis.limits.rhat, diagnosis.min_ess
+    worst = table.sort_values(["rhat", "ess_bulk"], ascending=[False, True])
+    bad = (worst["rhat"] > limits[0]) | (worst["ess_bulk"] < limits[1])
+    told = (
+        f"{len(table)} parameters, {int(bad.sum())} beyond R-hat {limits[0]:g} or ESS {limits[1]:g}. Worst: "
+        + "; ".join(
+            f"{name}: R-hat {format_number(r, decimals=3)}, bulk ESS {format_number(e, decimals=0)}"
+            for name, r, e in worst.head(3).itertuples()
+        )
+        + "."
+    )
+    return draw_rhat(worst, bad, limits).on_paper(told, labelling)
+
+
+NAMED = 6
+"""Parameters that are named in the picture of R-hat and ESS."""
+
+
+def draw_rhat(worst: pd.DataFrame, bad: pd.Series, limits: tuple[float, float]) -> Picture:
+    """Draw the columns `rhat` and `ess_bulk`, the worst first, against each other; name the first that are `bad`."""
+    figure = new_figure(6.4, 3.6)
+    axes = style_axes(figure.subplots(), x_label="bulk ESS", y_label="R-hat")
+    for rows, colour in ((worst[~bad], ACCENT), (worst[bad], CHAIN_COLOURS[5])):
+        axes.plot(
+            rows["ess_bulk"],
+            rows["rhat"],
+            ".",
+            color=colour,
+            markersize=5,
+            alpha=0.7,
+            rasterized=len(worst) > POINTS_TO_RASTERISE,
+        )
+    axes.axhline(limits[0], **DASHED)
+    axes.axvline(limits[1], **DASHED)
+    log_scale(axes, "x")
+    axes.margins(x=0.12, y=0.12)
+    for name, r, ess in worst[bad].head(NAMED).itertuples():
+        name_point(axes, shortened(str(name), LONGEST), ess, r)
+    return figure
+
+
+@checks_arguments
+def plot_energy(posterior: Posterior, *, diagnosis: Diagnosis | None = None) -> Picture:
+    """Draw the energy of HMC and its changes from draw to draw, with E-BFMI of each chain.
+
+    Parameters
+    ----------
+    posterior : DataTree, path, or what a sampler returned
+        The posterior, in any form that `diagnose` takes, with `energy` in `sample_stats`.
+    diagnosis : Diagnosis, optional
+        The result of `diagnose` for this posterior, if you have it: its limit of E-BFMI is used.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Where the changes spread much less than the energy itself, the tails are explored too slowly.
+
+    Raises
+    ------
+    ValueError
+        If the posterior recorded no energy.
+
+    References
+    ----------
+    Betancourt 2016, arXiv:1604.00695 (E-BFMI).
+
+    Examples
+    --------
+    >>> figure = ob.plot.energy(posterior)
+    """
+    view = as_view(posterior)
+    check_diagnosis(diagnosis)
+    energy = view.stat(schema.ENERGY)
+    if energy is None or not np.isfinite(energy).all() or not np.ptp(energy):
+        raise ArgumentError(
+            f"`{view.argument}` has no `energy` that varies in `sample_stats`: HMC and NUTS record it."
+        )
+    limit = (diagnosis.limits if diagnosis else Limits()).bfmi
+    told = energy_in_words(energy_bfmi(energy), limit)
+    return draw_energy(energy).on_paper(told)
+
+
+def draw_energy(energy: Quantity) -> Picture:
+    """Draw the density of the energy, and that of its changes."""
+    curves = [density(energy - energy.mean()), density(np.diff(energy, axis=1))]
+    names = "energy − mean", "change from draw to draw"
+    return draw_curves({"": curves}, names, columns=2, height=2.2, x_label="energy (nats)")
+
+
+def energy_in_words(bfmi: Sequence[float], limit: float) -> str:
+    """Say which E-BFMI each chain has, and which are below the limit."""
+    told = ", ".join(format_number(value, decimals=2) for value in bfmi)
+    low = [k for k, value in enumerate(bfmi) if value < limit]
+    bad = f"below {limit:g} in chain{'s' * (len(low) > 1)} {', '.join(map(str, low))}"
+    return f"E-BFMI by chain: {told}, {bad if low else f'at least {limit:g} in every chain'}."
+
+
+def draw_autocorrelation(quantities: Mapping[str, Quantity], lags: int) -> Picture:
+    """Draw one panel per quantity, with the autocorrelation of every chain by lag."""
+    panels = {
+        name: [(np.arange(lags + 1), chain) for chain in autocorrelation(values, lags)]
+        for name, values in quantities.items()
+    }
+    return draw_curves(
+        panels, chain_names(quantities), x_label="lag", y_label="autocorrelation", limit=0.0
+    )
+
+
+def autocorrelation(values: Quantity, lags: int) -> Float[np.ndarray, "chain lag"]:
+    """Autocorrelation of each chain up to a lag; NaN of one that never moves."""
+    centred = values - values.mean(axis=1, keepdims=True)
+    size = np.abs(centred).max()
+    spectrum = np.abs(np.fft.rfft(centred / (size or 1.0), 2 * values.shape[1])) ** 2
+    found = np.fft.irfft(spectrum)[:, : lags + 1]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return found / found[:, :1]
+
+
+def autocorrelation_in_words(quantities: Mapping[str, Quantity], *, most: int) -> str:
+    """Say of every quantity at which lag its autocorrelation has fallen below a tenth."""
+    told, limit = [], 0.1
+    for name, values in quantities.items():
+        curves = autocorrelation(values, most)
+        mean = np.nan_to_num(curves, nan=1.0).mean(axis=0)  # of a chain that never moves
+        below = np.flatnonzero(mean < limit)
+        if len(below):
+            told.append(f"{name}: autocorrelation below {limit:g} from lag {below[0]} on.")
+        else:
+            last = format_number(float(mean[-1]), digits=2)
+            told.append(f"{name}: autocorrelation still {last} at lag {len(mean) - 1}.")
+    return " ".join(told)
+
+
+def ess_growth(
+    quantities: Mapping[str, Quantity], *, points: int = 12
+) -> dict[str, tuple[Curve, Curve]]:
+    """Compute bulk and tail ESS of the first draws of each quantity, up to all of them."""
+    panels = {}
+    for name, values in quantities.items():
+        ends = np.unique(np.linspace(4, values.shape[1], points).astype(int))
+        bulk, tail = [], []
+        for end in ends:
+            found = diagnostics(values[None, :, :end])
+            bulk.append(found.ess_bulk[0])
+            tail.append(found.ess_tail[0])
+        places = ends * len(values)
+        panels[name] = (places, np.array(bulk)), (places, np.array(tail))
+    return panels
+
+
+def draw_growth(growth: Mapping[str, tuple[Curve, Curve]], limit: float) -> Picture:
+    """Draw one panel per quantity, with its bulk and tail ESS by the number of draws."""
+    return draw_curves(growth, ("bulk", "tail"), x_label="draws", y_label="ESS", limit=limit)
