@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from onebasin.analysis.alignment import align, solving
+from onebasin.analysis.alignment import align, descent
 from onebasin.analysis.alignment.descent import improve
 from onebasin.analysis.alignment.draws import move
 from onebasin.analysis.alignment.reference import AlignmentReference, distance
@@ -38,7 +38,7 @@ def test_settled_blocks_are_passed_over_and_unsettle_their_neighbours(rng, monke
     mean = {n: v[0] for n, v in values.items()}
     reference = AlignmentReference(mean, {n: np.array(1.0) for n in values})
     solved = []
-    plain = solving.solve
+    plain = descent.solve
 
     def counted(seen, block, part, *rest):
         solved.append((symmetry.index(block), len(part.permutation)))
