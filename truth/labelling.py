@@ -27,7 +27,7 @@ from onebasin.models.symmetry import words
 from onebasin.models.symmetry.blocks import Block, axes_of, discrete, equal_modes
 from onebasin.models.symmetry.elements import Permuted, Swapped
 from onebasin.models.symmetry.group import Group
-from onebasin.models.symmetry.plain import canonical, ordered_by, plain_view
+from onebasin.models.symmetry.closest import canonical, ordered_by, plain_view
 from onebasin.posteriors import schema
 from onebasin.posteriors.draws import event_shapes
 from onebasin.posteriors.view import View

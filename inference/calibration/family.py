@@ -5,7 +5,7 @@ Any function of both will do, and those of the data see more than those of the p
 the prior, whatever the data, has uniform ranks of every parameter, but not of the log likelihood (Modrák et al. 2023).
 Where the posterior has a symmetry, chains may stay in one of several equal modes, in which parameters of no labelling
 have no meaning. What is looked at is what no element of the group changes, parameters that it does not move, and the
-others in a labelling of their own (`models.symmetry.plain`).
+others in a labelling of their own (`models.symmetry.closest`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from onebasin.base.errors import ArgumentError, ArgumentTypeError, ModelDataErro
 from onebasin.base.precision import precision
 from onebasin.base.text import dotted
 from onebasin.models.symmetry.blocks import Symmetry, equal_modes
-from onebasin.models.symmetry.plain import canonical
+from onebasin.models.symmetry.closest import canonical
 from onebasin.models.target import Target
 from onebasin.posteriors import schema
 from onebasin.posteriors.rhat_ess import diagnostics

@@ -24,9 +24,9 @@ from onebasin.base.run_log import notice
 from onebasin.base.seeds import Purpose, keys_for
 from onebasin.base.text import read_json_file
 from onebasin.models.symmetry.blocks import Symmetry, equal_modes
+from onebasin.models.symmetry.closest import closest
 from onebasin.models.symmetry.elements import Element
 from onebasin.models.symmetry.group import Group
-from onebasin.models.symmetry.plain import closest
 from onebasin.posteriors import schema
 from onebasin.posteriors.view import View, as_view
 

@@ -4,22 +4,9 @@ A tuple of counterparts is one array there (`Counterparts`). A variable of which
 into pieces: an axis into the positions that the same parts hold, and these into an axis for each part and one for the
 rest. Blocks that move factors of one axis, or slices of it, are then plain `Exchangeable` blocks of the pieces.
 Alignment, invariants, plots and canonical labels work on this view, so that only this file knows how axes are cut.
-
-The element of a symmetry's group that brings one point closest to another.
-
-A group of up to 1,000 elements is gone through. Of a larger one each block in turn is assigned by the cost of every
-pair of components (Kuhn 1955), with the others as they are, until nothing changes: exact for blocks that share no
-variable, as long as each variable has one axis of the components. Layers of a network share weights, and are started
-from several elements.
-
-One labelling for every draw by itself: components in order of size, signs positive.
-
-Unlike an alignment, which matches draws with one another, the rule looks at one draw alone. So it may be used where
-a draw must not know of others: in simulation-based calibration the truth is labelled as any draw is.
 """
 
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
@@ -27,11 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .block import Axes, AxisPart, Block, Place, axes_of, places_of
-from .blocks import Complement, Exchangeable, Flip, Rotation, Symmetry, equal_modes
-from .elements import Element, Part, Permuted, Shapes, along
-from .group import Group
-from .rotation import varimax
+from .block import Axes, AxisPart, Block, Place, places_of
+from .blocks import Complement, Exchangeable, Flip, Rotation, Symmetry
+from .elements import Shapes
 
 Values = Mapping[str, Any]
 
@@ -188,6 +173,7 @@ def _plain(block: Block[Any], pieces: list[Piece], cut: set[str]) -> Block[Any]:
     assert isinstance(block, Exchangeable), block
     flips = tuple(name for name in names(block.flipped) if name in axes)
     return replace(block, axes=axes, flips=flips or False, complements=names(block.complements))
+<<<<<<< HEAD
 
 
 ENUMERATED = 1000  # Elements that are all tried.
@@ -335,3 +321,5 @@ def _number_of_each(block: Block, name: str, values: Values) -> np.ndarray:
     first = axes_of(block.axes[name])[0] + 1
     moved = np.moveaxis(values[name], first, 1)
     return moved.reshape(*moved.shape[:2], -1)[:, :, 0]
+=======
+>>>>>>> h3

@@ -8,8 +8,8 @@ import pytest
 import onebasin as ob
 from onebasin.inference.calibration.family import MOST_ENTRIES, Looking, rank, simulated
 from onebasin.inference.calibration.result import p_value
+from onebasin.models.symmetry.closest import canonical
 from onebasin.models.symmetry.group import Group
-from onebasin.models.symmetry.plain import canonical
 
 
 def test_a_numpyro_model_draws_what_it_observes():

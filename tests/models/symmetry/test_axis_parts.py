@@ -8,9 +8,9 @@ import pytest
 import onebasin as ob
 from onebasin.models.symmetry.block import Block
 from onebasin.models.symmetry.blocks import from_json, to_json
+from onebasin.models.symmetry.closest import canonical, closest, plain_view
 from onebasin.models.symmetry.elements import Permuted
 from onebasin.models.symmetry.group import Group
-from onebasin.models.symmetry.plain import canonical, closest, plain_view
 from onebasin.models.symmetry.words import in_shell, read, spell
 
 Part, Move = ob.networks.AxisPart, ob.Exchangeable

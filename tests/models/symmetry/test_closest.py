@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from onebasin.models.symmetry.closest import closest
 from onebasin.models.symmetry.group import Group
-from onebasin.models.symmetry.plain import closest
 from onebasin.models.symmetry.words import as_symmetry
 
 BLOCKS = {

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from onebasin.models.symmetry.blocks import Rotation
+from onebasin.models.symmetry.closest import canonical
 from onebasin.models.symmetry.elements import Rotated, in_order
 from onebasin.models.symmetry.exchangeable import Exchangeable
-from onebasin.models.symmetry.plain import canonical
 from onebasin.models.symmetry.rotation import criterion, nearest_rotation, refine, varimax
 
 
