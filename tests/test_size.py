@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[1]
 
 LIMITS = {
     "base": 3_813,
-    "models": 8_285,
+    "models": 8_135,
     "posteriors": 4_147,
     "stan": 4_195,
     "analysis": 21_613,

@@ -25,9 +25,9 @@ from onebasin.inference.runs.posterior import build
 from onebasin.models import Symmetry, Target
 from onebasin.models.symmetry import words
 from onebasin.models.symmetry.blocks import Block, axes_of, discrete, equal_modes
+from onebasin.models.symmetry.closest import canonical, ordered_by, plain_view
 from onebasin.models.symmetry.elements import Permuted, Swapped
 from onebasin.models.symmetry.group import Group
-from onebasin.models.symmetry.closest import canonical, ordered_by, plain_view
 from onebasin.posteriors import schema
 from onebasin.posteriors.draws import event_shapes
 from onebasin.posteriors.view import View

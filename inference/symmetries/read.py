@@ -7,7 +7,7 @@ import numpy as np
 
 from onebasin.base.errors import InferenceError
 from onebasin.models.reading.read import ReadClass, ReadSymmetry, block_of, place_of, signs_fit
-from onebasin.models.symmetry.axis_part import AxisPart
+from onebasin.models.symmetry.block import AxisPart
 from onebasin.models.symmetry.group import Group
 
 from .groups import copies, variables_compete
