@@ -317,7 +317,7 @@ def body(table: Table) -> Markup:
 
     def written(row: Row, scope: str = "row") -> str:
         first, *others = (_cell(cell, *column) for cell, column in zip(row, columns, strict=True))
-        # In a group's heading what does not apply to all of its rows stays blank, and is no dash.
+        # In a group's heading what does not apply to all of its rows stays blank, and is not a dash.
         if scope == "rowgroup":
             others = [("", "") if text == EMPTY else (kind, text) for kind, text in others]
         entries = (
@@ -477,9 +477,9 @@ def write(report: Report, path: str | os.PathLike[str], *, force: bool = False) 
     Raises
     ------
     OutputError
-        If the file exists and `force` is not set, is no plain file, or its folder is missing or not writable.
+        If the file exists and `force` is not set, is not a plain file, or its folder is missing or not writable.
     InUse
-        If somebody else is writing it.
+        If another process is writing it.
     WriteError
         If it cannot be written, such as on a full disk.
     """

@@ -32,7 +32,7 @@ def choose(argument: str, value: str, allowed: Iterable[str]) -> str:
     names = list(allowed)
     if not isinstance(value, str):
         raise ArgumentTypeError(
-            f"`{argument}` must be text, one of {', '.join(names)}; got {value!r}."
+            f"`{argument}` must be a string, one of {', '.join(names)}; got {value!r}."
         )
     if value in names:
         return value
@@ -44,16 +44,20 @@ def choose(argument: str, value: str, allowed: Iterable[str]) -> str:
 def check_class(argument: str, value: object, kind: type | UnionType, *, remedy: str) -> None:
     """Reject what is not of a class; `remedy` says how to have what is needed."""
     if not isinstance(value, kind):
-        raise ArgumentTypeError(f"`{argument}` is of class {type(value).__name__}; {remedy}.")
+        raise ArgumentTypeError(f"`{argument}` has the type {type(value).__name__}; {remedy}.")
 
 
 def check_path(argument: str, value: Any) -> Path:
-    """Return a path; refuse what is neither text nor a path, and what no file can be named."""
+    """Return a path; reject what is neither text nor a path, and what no file can be named."""
     if not isinstance(value, str | os.PathLike):
-        raise ArgumentTypeError(f"`{argument}` must be a path, as text or a `Path`; got {value!r}.")
+        raise ArgumentTypeError(
+            f"`{argument}` must be a path, a string or a `Path`; got {value!r}."
+        )
     text = os.fsdecode(value)
     if not text or "\0" in text:
-        raise ArgumentError(f"`{argument}` is {text!r}, which names no file; give a path.")
+        raise ArgumentError(
+            f"`{argument}` is {text!r}, which is not the name of a file; give a path."
+        )
     return Path(text)
 
 
@@ -61,7 +65,7 @@ Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
 def check_paths(argument: str, value: Any) -> list[Path]:
-    """Return the paths that an argument gives, one or several; refuse what names no file, as `check_path` does."""
+    """Return the paths that an argument gives, one or several; reject what names no file, as `check_path` does."""
     several = isinstance(value, list | tuple)
     if several and not value:
         raise ArgumentError(f"`{argument}` is empty; give a path, or the paths of a run's chains.")
@@ -95,7 +99,7 @@ def check_count(argument: str, value: object, *, least: int = 1, most: int = MOS
 
 
 def check_seed(seed: Any, argument: str = "seed") -> int:
-    """Return a seed as an `int`; refuse one that an engine cannot take."""
+    """Return a seed as an `int`; reject one that an engine cannot take."""
     if not _is_whole(seed) or not 0 <= seed <= MAX_SEED:
         raise ArgumentError(
             f"`{argument}` must be a whole number from 0 to {MAX_SEED}; got {seed!r}."
@@ -147,7 +151,7 @@ def check_labels(y: Any, num_obs: int, num_classes: int) -> np.ndarray:
 def as_numbers(argument: str, value: Any) -> np.ndarray:
     """Return a copy as float64, so that what the caller does to the array later changes nothing.
 
-    Rejected is what is no array of real numbers, and a masked array, whose mask would be lost.
+    Rejected is what is not an array of real numbers, and a masked array, whose mask would be lost.
     """
     if np.ma.is_masked(value):
         raise ArgumentError(f"`{argument}` has masked entries; fill them, or leave their rows out.")
@@ -244,6 +248,7 @@ ELSEWHERE = {
     "init": ("inits",),
 }
 """Names of arguments in NumPyro, cmdstanpy and PyMC, by ours."""
+PARALLEL = ("parallel_chains", "chain_method", "cores")
 
 
 def no_argument(name: str, of: str, known: Sequence[str]) -> str:
@@ -251,7 +256,8 @@ def no_argument(name: str, of: str, known: Sequence[str]) -> str:
     meant = [ours for ours, theirs in ELSEWHERE.items() if name in theirs and ours in known]
     near = meant or get_close_matches(name, known, n=1)
     hint = f" Did you mean `{near[0]}`?" if near else ""
-    return f"`{name}` is no argument of {of}; it takes {', '.join(known)}.{hint}"
+    hint = " Chains run in parallel without it." if name in PARALLEL else hint
+    return f"`{name}` is not an argument of {of}.{hint} It takes {', '.join(known)}."
 
 
 def _bound(

@@ -10,12 +10,12 @@ from typing import Any, ClassVar
 
 
 class OnebasinError(Exception):
-    """Base of all errors that onebasin names; each is also the built-in error that it resembles.
+    """Base class of onebasin's errors; each also derives from the matching built-in error.
 
     Attributes
     ----------
     has_lines : bool
-        Whether the message may have several lines, as where it carries a program's own words.
+        Whether the message may have several lines, for example the output of a program.
 
     Examples
     --------
@@ -121,7 +121,7 @@ class NameTaken(WriteError):
     def __init__(self, path: Path, kept: Path) -> None:
         super().__init__(
             path,
-            f"{path} has appeared since this began and was left as it is; the result is in {kept}.",
+            f"{path} was created by someone else in the meantime and was left unchanged; the result is in {kept}.",
         )
         self.kept = kept
 
@@ -155,7 +155,7 @@ class AdviFailed(InferenceError):
 
 
 class NoFingerprint(InferenceError):
-    """Something that decides a run's draws and cannot be told from others; the message says what, as a clause."""
+    """Something that decides a run's draws has no fingerprint; the message says what, as a clause."""
 
 
 class StudyError(OnebasinError, ValueError):
@@ -236,7 +236,7 @@ class CmdStanNotFound(StanError):
 
 
 class HomeBuildError(StanError):
-    """The CmdStan home could not be put together.
+    """The CmdStan home could not be joined.
 
     Attributes
     ----------

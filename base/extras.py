@@ -19,10 +19,12 @@ EXTRAS: Mapping[str, str] = {
 
 
 def is_installed(package: str) -> bool:
-    """Tell whether a package can be imported, without importing it."""
+    """Check whether a package can be imported, without importing it."""
     try:
         return find_spec(package) is not None
-    except ValueError:  # something that is no module stands in its place among the loaded modules
+    except (
+        ValueError
+    ):  # something that is not a module stands in its place among the loaded modules
         return False
 
 

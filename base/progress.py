@@ -88,7 +88,7 @@ class ProgressBars:
 
     @property
     def moving(self) -> bool:
-        """Tell whether bars are seen to move."""
+        """Check whether bars are seen to move."""
         return self._seen
 
     def expect(self, *, chains: int, warmup: int, draws: int) -> None:
@@ -175,7 +175,7 @@ class ProgressBars:
 
 
 def _moves(terminal: bool, environment: Mapping[str, str]) -> bool:
-    """Tell whether somebody sees bars move: in a `terminal` that can, but not in one that a CI has for its log.
+    """Check whether somebody sees bars move: in a `terminal` that can, but not in one that a CI has for its log.
 
     Rich's own answer is yes in a pipe too where colours are forced, as they often are in a CI.
     """
@@ -184,7 +184,7 @@ def _moves(terminal: bool, environment: Mapping[str, str]) -> bool:
 
 
 def _in_ci(environment: Mapping[str, str]) -> bool:
-    """Tell whether a CI runs this process, as its variable says: then nobody watches, in a notebook either."""
+    """Check whether a CI runs this process, as its variable says: then nobody watches, in a notebook either."""
     return environment.get("CI", "").lower() not in ("", "0", "false")
 
 
@@ -209,7 +209,7 @@ class ChainBar:
 
     @property
     def moving(self) -> bool:
-        """Tell whether anybody sees it: if not, nothing needs to be found out for it."""
+        """Check whether anybody sees it: if not, nothing needs to be found out for it."""
         return self._bars.moving
 
     def show(self, done: int, **facts: float | None) -> None:

@@ -3,8 +3,8 @@
 Both go through Python's logging, under the name "onebasin": a script shows notices on stderr, your own program may
 direct or silence them, and the command line writes them as it writes its progress. Records for a run's log alone (a
 chain begins, a chain has ended) have the level INFO, which nobody sees who has not asked for it. A log is added to,
-never replaced, so that a run that was stopped and goes on tells its whole story. What cannot be written to it, as on a
-full disk, is lost: a log ends no run.
+never replaced, so that a run that was stopped and continues tells its whole story. What cannot be written to it, as on
+a full disk, is lost: a log ends no run.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class _Lines(logging.Handler):
                 return
             self._room -= len(record.getMessage())
             if self._room <= 0:
-                record.msg, record.args = "what programs print from here on is left out", ()
+                record.msg, record.args = "further output of programs is omitted", ()
         at = datetime.fromtimestamp(record.created, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         with suppress(OSError), self._path.open("a", encoding="utf-8") as file:
             file.write(f"{at} {self._prefix}{shown(record.getMessage())}\n")
@@ -65,14 +65,15 @@ class _Lines(logging.Handler):
 def logged_to(path: Path, *, prefix: str = "") -> Iterator[None]:
     """Add what is recorded meanwhile in this process, notices too, to a log, which is made where there is none.
 
-    Every line begins with its time and `prefix`. A file that is no log of ours is left alone, and nothing is logged.
+    Every line begins with its time and `prefix`. A file that is not a log of ours is left unchanged, and nothing is
+    logged.
     """
     ours = not path.exists() and not path.is_symlink()
     with suppress(OSError), path.open(encoding="utf-8", errors="replace") as file:
         first = file.readline(200)
         ours = not first or _LINE.match(first) is not None
     if not ours:
-        notice(f"{path} is no log of a run: it is left alone, and this run has no log.")
+        notice(f"{path} is not the log of a run: it was left unchanged, and this run has no log.")
         yield
         return
     handler, level = _Lines(path, prefix), LOGGER.level

@@ -1,4 +1,4 @@
-"""Settings: frozen dataclasses that pydantic checks when they are made, refused in words of our own.
+"""Settings: frozen dataclasses that pydantic checks when they are made, rejected in words of our own.
 
 A field's type says what is allowed: one of those below, a `Literal` of words, or either of them or `None`. Values are
 checked and never converted, so that what is recorded is what was given. The meaning of a method's field stands in the
@@ -109,7 +109,7 @@ def settings[T](cls: type[T]) -> type[T]:
 
 
 def given_or_default[T](given: T | None, kind: type[T], *, taker: str) -> T:
-    """Settings as given, or the default ones for None; those of another class than `taker` takes are rejected."""
+    """Settings as given, or the default ones for None; those of another type than `taker` takes are rejected."""
     if given is None:
         return kind()
     if not isinstance(given, kind):

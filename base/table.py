@@ -62,7 +62,7 @@ def decimals_beside(value: float, limits: Iterable[float], decimals: int) -> int
 
 
 def is_number(value: object) -> bool:
-    """Tell whether a cell's value is to be written as a number."""
+    """Check whether a cell's value is to be written as a number."""
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
@@ -84,7 +84,7 @@ class TableCell:
 
     @property
     def is_empty(self) -> bool:
-        """Tell whether nothing but a dash is shown."""
+        """Check whether nothing but a dash is shown."""
         return self.value is None or self.value == "" or bool(self.value != self.value)  # NaN
 
 
@@ -168,7 +168,7 @@ class Table:
 
     @cached_property
     def numeric(self) -> tuple[bool, ...]:
-        """Tell of each column whether it holds numbers and empty cells alone."""
+        """Check for each column whether it holds numbers and empty cells alone."""
         filled = [[c.value for c in column if not c.is_empty] for column in self._by_column()]
         return tuple(bool(values) and all(map(is_number, values)) for values in filled)
 

@@ -154,13 +154,11 @@ def read_json_file(path: Path, *, error: type[Exception], argument: str = "data"
         )
         raise error(f"`{argument}` is {path}, which is not JSON: {reason}.{remedy}") from reason
     except UnicodeDecodeError as reason:
-        raise error(
-            f"`{argument}` is {path}, which is not JSON: it is no text in UTF-8."
-        ) from reason
+        raise error(f"`{argument}` is {path}, which is not JSON: it is not UTF-8 text.") from reason
     except KeyError as reason:
         raise error(
             f"`{argument}` is {path}, which gives {reason.args[0]} twice; give every variable once."
         ) from None
     if not isinstance(values, dict):
-        raise error(f"`{argument}` is {path}, which holds no JSON object of variables.")
+        raise error(f"`{argument}` is {path}, which does not hold a JSON object of variables.")
     return values

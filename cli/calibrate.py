@@ -40,18 +40,17 @@ def calibrate(
     ] = None,
     simulator: str | None = option(
         None,
-        "For a Stan program: a function of a numpy Generator that returns parameters and data, two dicts.",
+        "For a Stan program: a function that takes a numpy Generator and returns two dicts, parameters and data.",
         metavar="FILE.py:NAME",
     ),
     observed: str | None = option(
         None,
-        "For a NumPyro model: arguments that are observed, separated by commas. Given None, the model draws "
-        "them.",
+        "For a NumPyro model: observed arguments, separated by commas. The model draws an argument when it is None.",
     ),
     method: str = option(
         "nuts",
-        "A method that gives a posterior: nuts, hmc, mclmc, modes, meanfield, fullrank, dadvi, symmetrised, "
-        "laplace or pathfinder.",
+        "The inference method: nuts, hmc, mclmc, modes, meanfield, fullrank, dadvi, symmetrised, laplace or "
+        "pathfinder.",
     ),
     engine: str | None = option(
         None, "numpyro, stanli, cmdstan or nutpie; by default the model's own."
@@ -61,16 +60,18 @@ def calibrate(
     ),
     simulations: int = option(200, "Number of simulated data sets."),
     seed: Seed = 0,
-    chains: int | None = option(None, "Chains of each posterior; by default 2."),
-    warmup: int | None = option(None, "Warmup of each chain; by default 500."),
-    draws: int | None = option(None, "Draws of each chain or fit."),
+    chains: int | None = option(None, "Number of chains of each posterior; by default 2."),
+    warmup: int | None = option(None, "Warmup iterations of each chain; by default 500."),
+    draws: int | None = option(None, "Number of draws of each chain or fit."),
     workers: int | None = option(
         None, "Number of groups of simulations at once; by default one per core."
     ),
     out: Path | None = option(
-        None, "Folder for ranks; repeat the command to resume.", metavar="DIR"
+        None, "Folder in which ranks are saved; repeat the command to resume.", metavar="DIR"
     ),
-    figure: Path | None = option(None, "Draw the ranks with their bands.", metavar="FILE.png"),
+    figure: Path | None = option(
+        None, "Save a picture of the ranks with their bands.", metavar="FILE.png"
+    ),
     json: Json = False,
     progress: Progress = True,
 ) -> None:
@@ -157,8 +158,8 @@ def _family(
             place = None if simulator is None else model_file_in(simulator)
             if place is None:
                 raise StudyError(
-                    f"`--simulator` is {simulator or 'missing'}: name a function of a numpy Generator that returns "
-                    f"parameters and data of {model}, as in --simulator sim.py:simulate."
+                    f"`--simulator` is {simulator or 'missing'}: name a function that takes a numpy Generator and "
+                    f"returns parameters and data of {model}, as in --simulator sim.py:simulate."
                 )
             function = files.enter_context(loaded(place))
             family = Family.of_stan(model, function, symmetry=symmetry)

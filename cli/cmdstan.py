@@ -12,7 +12,7 @@ from .spelling import Command, CommandGroup
 
 app = typer.Typer(
     name="cmdstan",
-    help="Build CmdStan from the httpstan wheel, print its folder.",
+    help="Build CmdStan from the httpstan wheel and print its folder.",
     cls=CommandGroup,
 )
 bridgestan = typer.Typer(
@@ -25,9 +25,9 @@ bridgestan = typer.Typer(
 @app.command(cls=Command)
 def build(
     jobs: int | None = option(
-        None, "Number of compilers at once; as many as cores and memory allow."
+        None, "Number of compilers that run at once; by default as many as cores and memory allow."
     ),
-    force: bool = option(False, "Build again even if it is there.", "--force"),
+    force: bool = option(False, "Build even if it exists already.", "--force"),
 ) -> None:
     """Build CmdStan now rather than on first use (minutes, once per machine)."""
     from onebasin.stan.home.assemble import assemble
@@ -63,7 +63,7 @@ def bridge_path(build: Build = True) -> None:
 
 
 def _assembled(build: bool) -> Path | None:
-    """Return the folder of the assembled CmdStan; where there is none, refuse unless it is to be built."""
+    """Return the folder of the assembled CmdStan; where there is none, reject unless it is to be built."""
     from onebasin.base.errors import CmdStanNotFound
     from onebasin.stan.home.assemble import assembled_path, is_complete
 
@@ -71,5 +71,5 @@ def _assembled(build: bool) -> Path | None:
     if folder is not None and is_complete(folder):
         return folder
     if not build:
-        raise CmdStanNotFound("No CmdStan has been assembled; run `onebasin cmdstan build`.")
+        raise CmdStanNotFound("CmdStan has not been built; run `onebasin cmdstan build`.")
     return None

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _NAME, _FRAME = 32, 2
 """Width that a table's names may take at most, and what a column takes besides its text."""
 _PAGE = 80
-"""Width where stdout is no terminal and nobody has said another."""
+"""Width where stdout is not a terminal and nobody has said another."""
 _COLOURS = {"good": "green", "warn": "yellow", "bad": "red"}
 
 
@@ -50,7 +50,7 @@ def say(text: str) -> None:
 
 
 def is_terminal() -> bool:
-    """Tell whether somebody sees stderr as it is written."""
+    """Check whether somebody sees stderr as it is written."""
     return sys.stderr.isatty()
 
 

@@ -43,10 +43,10 @@ class Check:
 
 def doctor(
     details: bool = option(
-        False, "Show every data set, and how to get those that are missing.", "--details"
+        False, "Show every data set and how to get the missing ones.", "--details"
     ),
     json: Json = False,
-    build: bool = option(False, "Assemble CmdStan now if there is none.", "--build/--no-build"),
+    build: bool = option(False, "Build CmdStan now if it is missing.", "--build/--no-build"),
 ) -> None:
     """Show which engines and packages work on this machine; exit with 0 if models run and all that you set up works."""
     from . import console
@@ -61,7 +61,7 @@ def doctor(
         rows = checks
         if not details:
             here = sum(check.ok for check in sets)
-            detail = f"{here} of {len(sets)} are here: onebasin doctor --details lists them"
+            detail = f"{here} of {len(sets)} are installed; `onebasin doctor --details` lists them"
             rows = [*(c for c in checks if c not in sets), Check("data sets", True, detail)]
         console.write_rows([(check.flag, check.name, check.detail) for check in rows])
         for check in rows:
@@ -144,7 +144,7 @@ def _cmdstan(build: bool, progress: Callable[[str], None]) -> Check:
         if found is None:
             assemble.find_parts()
             directory.check_home_path(assemble.default_cache(), "where it would be assembled")
-            detail = "none yet; it will be assembled on first use, or now with --build"
+            detail = "none yet; it is built on first use, or now with --build"
             return Check("CmdStan", True, detail, engine="cmdstan")
         number = ".".join(map(str, found.version))
         tools = assemble.find_toolchain()
@@ -159,7 +159,7 @@ def _cmdstan(build: bool, progress: Callable[[str], None]) -> Check:
     detail = (
         "not installed, and optional: `--engine cmdstan` and programs that stanli rejects need it"
     )
-    remedy = f"To have CmdStan, {assemble.how_to_install()}."
+    remedy = f"To get CmdStan, {assemble.how_to_install()}."
     return Check("CmdStan", False, detail, remedy)
 
 

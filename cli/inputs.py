@@ -60,7 +60,7 @@ def read(
 
 
 def start_in(options: Mapping[str, Any]) -> tuple[Path | None, dict[str, Any]]:
-    """Take a file of initial values out of options: an `--init` that is no word of a method."""
+    """Take a file of initial values out of options: an `--init` that is not a word of a method."""
     from onebasin.inference.runs.keywords import is_data
 
     rest = dict(options)
@@ -143,9 +143,10 @@ def truth(
     if str(chosen) in references:
         return str(chosen)
     there = ", ".join(str(group[0]) for group in posteriors.values())
-    known = f" and no reference; the references are {', '.join(references)}" if references else ""
+    known = f" nor a reference; the references are {', '.join(references)}" if references else ""
     raise StudyError(
-        f"`--truth` is {chosen}, which is none of the files to compare ({there}){known or '; name it among them too'}."
+        f"`--truth` is {chosen}, which is not one of the files to compare "
+        f"({there}){known or '; name it among them too'}."
     )
 
 
@@ -156,7 +157,7 @@ def start(word: str) -> str | View:
 
 
 def names_file(word: str) -> bool:
-    """Tell whether `--reference` names a file, rather than a word of its own or one that nothing is known of."""
+    """Check whether `--reference` names a file, rather than a word of its own or one that nothing is known of."""
     path = Path(word)
     return word not in _STARTS and (bool(path.suffix) or path.exists())
 

@@ -84,8 +84,7 @@ def settings_for(word: str, options: Mapping[str, Any], *, definition: str = "st
     """
     if word in METHODS and word not in OFFERED:
         raise StudyError(
-            f"`--method` is {word}, which trains networks, and a Stan program has none; choose one of "
-            f"{', '.join(OFFERED)}."
+            f"`--method` is {word}, which trains networks; for a Stan program choose one of {', '.join(OFFERED)}."
         )
     choose("method", word, [*OFFERED, *(each for each in WORDS if each not in METHODS)])
     name, fixed = WORDS[word]
@@ -93,7 +92,7 @@ def settings_for(word: str, options: Mapping[str, Any], *, definition: str = "st
     if not _takes(method, definition):
         rest = ", ".join(other for other, cls in OFFERED.items() if _takes(cls, definition))
         raise StudyError(
-            f"`--method` is {word}, which runs Stan programs alone; for a NumPyro model choose one of {rest}."
+            f"`--method` is {word}, which is only for Stan programs; for a NumPyro model choose one of {rest}."
         )
     given = {option: value for option, value in options.items() if value is not None}
     # An option that the method, or the engine, has no use for, or that the word fixes, is rejected.
@@ -114,14 +113,13 @@ def settings_for(word: str, options: Mapping[str, Any], *, definition: str = "st
             )
     if "init_starts" in given and given.get("init") != "optimum":
         raise StudyError(
-            f"`--init-starts` is {given['init_starts']}, but only --init optimum looks from several starting points; "
-            "give both."
+            f"`--init-starts` is {given['init_starts']}, which applies only to --init optimum; give both."
         )
     return method_named(word, given)
 
 
 def _takes(method: type[Method], definition: str) -> bool:
-    """Tell whether an engine that takes a definition has a method."""
+    """Check whether an engine that takes a definition has a method."""
     return any(definition in ENGINES[name].takes for name in method.engines)
 
 

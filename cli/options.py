@@ -16,7 +16,7 @@ SYMMETRY = (
     "whole ones: +-theta:,+-a:; rotations: @load:1,scores:1; complements: mu,1-theta; separate parameters: "
     "mu1~mu2,theta[0]~theta[2]. Repeatable."
 )
-POSTERIOR = "A posterior: NetCDF, Zarr, Parquet, CSV files of CmdStan."
+POSTERIOR = "Posterior: NetCDF, Zarr, Parquet or CSV files of CmdStan."
 
 
 def option(default: Any, text: str, *names: str, **how: Any) -> Any:
@@ -35,24 +35,20 @@ def argument(metavar: str, text: str, **how: Any) -> Any:
 
 
 Json = Annotated[bool, described("Write JSON instead of text.", "--json")]
-ShowDetails = Annotated[
-    bool, described("Show all rows, every number and every check.", "--details")
-]
+ShowDetails = Annotated[bool, described("Show all rows, numbers and checks.", "--details")]
 Progress = Annotated[bool, described("Show progress bars.")]
 Force = Annotated[bool, described("Replace an existing file.", "--force")]
 Scheduler = Annotated[
     str | None,
     described(
-        "Run on the workers of this Dask scheduler, with the same results.",
+        "Run on the workers of this Dask scheduler; results are the same.",
         metavar="TCP://HOST:8786",
     ),
 ]
 Seed = Annotated[int, described("Random seed.")]
-Quick = Annotated[bool, described("Run a small version, in minutes.", "--quick")]
+Quick = Annotated[bool, described("Run a small version that takes minutes.", "--quick")]
 Record = Annotated[bool, described("Write the numbers to studies/results.", "--record")]
-Build = Annotated[
-    bool, described("Assemble CmdStan first if it is not there.", "--build/--no-build")
-]
+Build = Annotated[bool, described("Build CmdStan first if it is missing.", "--build/--no-build")]
 Program = Annotated[
     Path,
     argument(
@@ -76,9 +72,9 @@ Exchangeable = Annotated[
 ProgramOf = Annotated[
     Path | None,
     described(
-        "The model: a Stan program, MODEL.py:NAME, or 'recorded' for the text in the posterior, if you trust it. By "
-        "default the network that the posterior records, or its Stan program, if the file of that is unchanged. "
-        "Alignment is checked on the log density.",
+        "The model, on whose log density alignment is checked: a Stan program, MODEL.py:NAME, or 'recorded' for the "
+        "program text in the posterior, if you trust it. By default the network that the posterior records, or its "
+        "Stan program if that file is unchanged.",
         "--program",
         "--model",
         metavar="PROGRAM.stan",
@@ -99,7 +95,7 @@ def words_in(words: str | None) -> tuple[str, ...] | None:
 
 
 def keyword(name: str, default: Any, annotation: Any) -> inspect.Parameter:
-    """Make an option of a command that is put together."""
+    """Make an option of a command that is joined."""
     kind = inspect.Parameter.KEYWORD_ONLY
     return inspect.Parameter(name, kind, default=default, annotation=annotation)
 

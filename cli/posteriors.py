@@ -46,9 +46,9 @@ def diagnose(
     exchangeable: Exchangeable = None,
     program: ProgramOf = None,
     data: DataOf = None,
-    align: bool = option(True, "Look for labels that switch, and align them.", "--align/--raw"),
+    align: bool = option(True, "Look for switching labels and align them.", "--align/--raw"),
     held_out: bool = option(
-        False, "Fit the reference on half of the chains, judge the others.", "--held-out"
+        False, "Fit the reference on half of the chains and judge the others.", "--held-out"
     ),
     rhat_max: float = option(1.01, "Warn if R-hat exceeds this value."),
     ess_threshold: float | None = option(
@@ -90,8 +90,12 @@ def align(
     exchangeable: Exchangeable = None,
     program: ProgramOf = None,
     data: DataOf = None,
-    reference: str = option("gaussian", "gaussian, mean, draw, or another posterior file."),
-    cost: str = option("weights", "weights, or activations of a network."),
+    reference: str = option(
+        "gaussian", ("Reference of the alignment: gaussian, mean, draw, or another posterior file.")
+    ),
+    cost: str = option(
+        "weights", "Distance between components: weights, or activations of a network."
+    ),
     restarts: int = option(1, "Number of random starts; the best result is kept."),
     max_sweeps: int = option(15, "Maximum number of sweeps from each start."),
     seed: Seed = 0,
@@ -103,7 +107,7 @@ def align(
     from onebasin.analysis.alignment.switching import one_labelling
     from onebasin.posteriors.writing import write_tree
 
-    inputs.symmetry(exchangeable)  # refused before anything is read
+    inputs.symmetry(exchangeable)  # rejected before anything is read
     out = out or Path(f"{inputs.title(run).stem}-aligned.nc")
     read = [*run, *([Path(reference)] if inputs.names_file(reference) else [])]
     with inputs.claimed(out, inputs.files_of(read), force=force):
@@ -130,7 +134,7 @@ def align(
 def report(
     runs: Runs,
     out: Path | None = option(
-        None, "The page to write; by default RUN.html, or report.html of several posteriors."
+        None, "The page to write; by default RUN.html, or report.html for several posteriors."
     ),
     title: str = option("Posterior report", "Heading of the page."),
     var: Var = None,
@@ -138,7 +142,7 @@ def report(
     program: ProgramOf = None,
     data: DataOf = None,
     truth: Path | None = option(
-        None, "Of several: the one that the others are compared with; by default the first."
+        None, "The posterior that the others are compared with; by default the first."
     ),
     force: Force = False,
 ) -> None:
@@ -147,7 +151,7 @@ def report(
     from onebasin.analysis.page import claimed, put
     from onebasin.analysis.report import posterior_report
 
-    inputs.symmetry(exchangeable)  # refused before anything is read
+    inputs.symmetry(exchangeable)  # rejected before anything is read
     named = inputs.posteriors(runs)
     against = inputs.truth(named, truth)
     out = out or Path(f"{Path(against).name if len(named) == 1 else 'report'}.html")
@@ -177,7 +181,7 @@ def convert(
 
     with inputs.claimed(out, inputs.files_of(run), force=force):
         view = inputs.read(run)
-        _ = view.posterior  # which rejects what is no posterior
+        _ = view.posterior  # which rejects what is not a posterior
         write_tree(view.tree, out, new=not force)
     console.write_remark(f"wrote {out}", "good")
 
@@ -233,19 +237,19 @@ def compare(
     runs: Runs,
     truth: Path | None = option(
         None,
-        "File that the others are compared with, by default the first; or the name of a reference posterior, such as "
-        "mixture-3 (`ob.truth.references()` lists them).",
+        "The file that the others are compared with (by default the first), or the name of a reference posterior "
+        "such as mixture-3 (`ob.truth.references()` lists them).",
         metavar="NAME",
     ),
     points: Path | None = option(
         None,
-        "Where networks are compared: arrays x and y, of data they were not fitted to. By default the data that "
-        "the truth was fitted to and keeps.",
+        "File with arrays x and y of new data at which networks are compared. By default the training data that the "
+        "reference keeps.",
         metavar="POINTS.npz",
     ),
     exchangeable: Exchangeable = None,
     var: Var = None,
-    weights: bool = option(True, "Also compare draws in weight space.", "--weights/--no-weights"),
+    weights: bool = option(True, "Also compare the draws of weights.", "--weights/--no-weights"),
     permutations: int = option(PERMUTATIONS, "Number of permutations for each p-value."),
     seed: Seed = 0,
     details: ShowDetails = False,
@@ -308,7 +312,7 @@ def _read_points(path: Path) -> tuple[np.ndarray, np.ndarray | None]:
 
     remedy = "write it with numpy.savez(path, x=..., y=...)"
     if not path.is_file():
-        raise StudyError(f"`--points` is {path}, which does not exist or is no file; {remedy}.")
+        raise StudyError(f"`--points` is {path}, which does not exist or is not a file; {remedy}.")
     try:
         held = read_arrays(path)
     except ClaimError as error:

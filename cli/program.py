@@ -1,4 +1,4 @@
-"""The commands put together, one of them run, and its error told.
+"""The commands joined, one of them run, and its error told.
 
 Data and tables go to stdout, progress and errors to stderr. An error is one message and an exit code: 1 for what went
 wrong, 2 for a command that was not understood, 3 for a bug in onebasin, whose traceback goes to a file, 130 for Ctrl-C
@@ -44,7 +44,7 @@ def explain(error: Exception, command: str) -> int:
     if isinstance(error, typer.Abort):
         error = Interrupted(INTERRUPTION)
     cause = error.error if isinstance(error, CommandError) else error
-    # Named errors, and those of the system's files and memory, are no bugs.
+    # Named errors, and those of the system's files and memory, are not bugs.
     ours = isinstance(cause, OnebasinError)
     of_system = isinstance(cause, MemoryError) or (isinstance(cause, OSError) and cause.strerror)
     if isinstance(cause, Interrupted):
@@ -105,7 +105,11 @@ def options(
         typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
     ] = False,
     debug: Annotated[
-        bool, typer.Option("--debug", help="Show where an error comes from; may appear anywhere.")
+        bool,
+        typer.Option(
+            "--debug",
+            help="Show the traceback of an error; may appear anywhere on the command line.",
+        ),
     ] = False,
 ) -> None:
     """Take the options that all commands share."""

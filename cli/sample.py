@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 SHOWN = 20
-"""Scalars in the table of an optimum; the file has all."""
+"""Number of scalars in the table of an optimum; the file has all."""
 MOST_USED = ("chains", "warmup", "draws", "target_acceptance")
 
 
@@ -40,7 +40,7 @@ def sample(
     context: typer.Context,
     program: Program,
     data: Data = None,
-    out: Path | None = option(None, "Posterior to write; by default PROGRAM.nc."),
+    out: Path | None = option(None, "The posterior to write; by default PROGRAM.nc."),
     method: str = option("nuts", "Name of the method."),
     engine: str | None = option(
         None, "numpyro, stanli, cmdstan or nutpie; by default that of the program or model."
@@ -48,12 +48,12 @@ def sample(
     seed: Seed = 0,
     exchangeable: list[str] | None = option(None, SYMMETRY),
     find: bool = option(
-        True, "Find the symmetry where none is declared.", "--symmetry/--no-symmetry"
+        True, "Search for the symmetry if none is declared.", "--symmetry/--no-symmetry"
     ),
     scheduler: Scheduler = None,
     predictive_mb: float | None = option(
         None,
-        "Largest size of a NumPyro model's log likelihoods and predictions; 0 for none. By default 256.",
+        "Maximum size in MB of a NumPyro model's log likelihoods and predictions; 0 for none. By default 256.",
         metavar="MEGABYTES",
     ),
     force: Force = False,
@@ -137,7 +137,10 @@ def sample_with_settings(words: Sequence[str]) -> Callable[..., None]:
     shown = {name: OFFERED[name]} if "--help" in words and name in OFFERED else OFFERED
     options = setting_options(shown)
     if any(cls.takes_adaptation for cls in shown.values()):
-        text = "Take step sizes and metrics from this posterior, or JSON file; the warmup adapts the step size alone."
+        text = (
+            "Take step sizes and metrics from this posterior or JSON file; the warmup then adapts only the step "
+            "size."
+        )
         kind = Annotated[Path | None, described(text, metavar="RUN.nc")]
         options.append(keyword("adapt_from", None, kind))
     if "--help" in words and not any(word.startswith("--method") for word in words):
@@ -192,7 +195,7 @@ def _write_optimum(file: Path, tree: "xr.DataTree", *, json: bool) -> None:
             "warn",
         )
     console.write_remark(
-        "this is one value and no posterior: nothing can be diagnosed; --method nuts or laplace says how "
-        "far to trust it",
+        "this is one value, not a posterior, so nothing can be diagnosed; --method nuts or laplace shows how far to "
+        "trust it",
         "warn",
     )

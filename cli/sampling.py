@@ -149,10 +149,10 @@ def run(request: Request, *, force: bool, progress: bool, say: Say) -> xr.DataTr
                     tree = open_posterior(request.out, lazy=True)
                 except PosteriorFileError as error:
                     raise StudyError(
-                        f"`--out` is {request.out}, which this command has made, but it is damaged; make it again "
-                        "with --force."
+                        f"`--out` is {request.out}, which this command wrote, but it is damaged; write it again with "
+                        "--force."
                     ) from error
-                say(f"{request.out} holds what this command makes")
+                say(f"{request.out} already holds the result of this command")
             else:
                 with _logged(request):
                     tree = _sample(request, target, force=force, progress=progress, say=say)
@@ -240,7 +240,9 @@ def _clear(request: Request, say: Say) -> None:
     from onebasin.inference.runs.checkpoint import remove
 
     if stays := remove(request.checkpoint):
-        say(f"{request.checkpoint} stays: it holds {', '.join(stays)}, which is not ours")
+        say(
+            f"{request.checkpoint} is kept: it holds {', '.join(stays)}, which onebasin did not write"
+        )
 
 
 def _meant(engine: str, target: Target, say: Say) -> Symmetry:

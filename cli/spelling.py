@@ -69,7 +69,7 @@ class CommandGroup(_WithExamples, TyperGroup):
             formatter.write_dl(rows)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the words; `onebasin` alone shows the help, which is no mistake."""
+        """Read the words; `onebasin` alone shows the help, which is not a mistake."""
         if not args and ctx.parent is None and not ctx.resilient_parsing:
             typer.echo(ctx.get_help())
             ctx.exit()
@@ -135,12 +135,12 @@ def usage(error: Any) -> str:
 
 
 def message_of(error: Exception) -> str:
-    """Return the sentence for an error that is no bug."""
+    """Return the sentence for an error that is not a bug."""
     if isinstance(error, OSError) and error.strerror and not isinstance(error, OnebasinError):
         place = f"`{error.filename}`" if error.filename else "a file"
         return f"{place} could not be used: {error.strerror}."
     if isinstance(error, MemoryError):
-        return "there was not enough memory; give `--draws`, files or points that take less."
+        return "memory ran out; use fewer `--draws`, or smaller files or points."
     return str(error)
 
 

@@ -36,7 +36,7 @@ def study(
     list_: bool = option(False, "List the studies.", "--list"),
     quick: Quick = False,
     full: bool = option(
-        False, "Run it at the paper's size, where that takes long.", "--full", "--paper"
+        False, "Run at the paper's full size, which can take long.", "--full", "--paper"
     ),
     engine: str | None = option(
         None, "numpyro, stan or both.", autocompletion=lambda: ["numpyro", "stan", "both"]
@@ -44,27 +44,30 @@ def study(
     seed: Seed = 0,
     chains: int | None = option(None, "Number of chains of NUTS."),
     warmup: int | None = option(None, "Warmup of a chain."),
-    draws: int | None = option(None, "Draws kept of each chain."),
+    draws: int | None = option(None, "Number of draws kept per chain."),
     dtype: str | None = option(None, "float64 or float32: precision of the NumPyro engine."),
-    splits: int | None = option(None, "Splits into training and test part."),
-    datasets: int | None = option(None, "Data sets, where they are drawn."),
+    splits: int | None = option(None, "Number of splits into training and test data."),
+    datasets: int | None = option(None, "Number of simulated data sets."),
     parametrisations: str | None = option(None, "Parametrisations to run, separated by commas."),
     problems: str | None = option(None, "Problems to run, separated by commas."),
     only: str | None = option(
-        None,
-        "Cells to run, by their keys: split03.*,split*.stan; in addition to those in the folder.",
+        None, "Cells to run, by key: split03.*,split*.stan; cells already in the folder are kept."
     ),
     show: bool = option(
-        False, "Run nothing: show the recorded numbers, or those in the folder of --out.", "--show"
+        False,
+        "Show the recorded numbers, or those in the folder of --out, without running anything.",
+        "--show",
     ),
-    out: Path | None = option(None, "The run's folder; runs/NAME-HASH of the settings."),
-    force: bool = option(False, "Start again in a folder that holds something else.", "--force"),
+    out: Path | None = option(
+        None, "Folder of the run; by default runs/NAME-HASH, with a hash of the settings."
+    ),
+    force: bool = option(False, "Start again in a folder with other content.", "--force"),
     record: Record = False,
     scheduler: Scheduler = None,
     workers: int | None = option(
         None, "Number of cells to run at once on this machine, one core each.", min=1
     ),
-    retries: int = option(1, "Number of further tries for a cell that fails.", min=0),
+    retries: int = option(1, "Number of retries of a cell that fails.", min=0),
     json: Json = False,
     progress: Progress = True,
 ) -> None:

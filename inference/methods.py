@@ -57,6 +57,6 @@ def method_named(word: str, given: Mapping[str, Any] | None = None) -> Method:
 
 
 def as_word(word: str, method: Method) -> Method:
-    """Return a method with the fields that a word fixes; a word that is no method's changes nothing."""
+    """Return a method with the fields that a word fixes; a word that is not a method's changes nothing."""
     name, fixed = WORDS.get(word, ("", {}))
     return replace(method, **fixed) if name == method.name else method

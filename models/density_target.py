@@ -51,29 +51,29 @@ def target(
     ----------
     model : callable, pymc.Model, bridgestan.StanModel or Target
         A function that JAX can trace: it takes a mapping of the parameters' names to arrays and returns their log
-        density (nats), up to a constant. Or a PyMC model, which brings its parameters; or a library that BridgeStan
-        has opened with its data, whose parameter is the vector ``unconstrained``. A target is returned as it is.
+        density (nats), up to a constant. Or a PyMC model, which brings its parameters; or a model that BridgeStan has
+        opened with its data, whose parameter is the vector ``unconstrained``. A target is returned unchanged.
     parameters : mapping of str to str, constraint or tuple, optional
-        Each parameter's support, and its shape where it is no scalar: ``"positive"``, ``("simplex", 3)``,
+        Each parameter's support, and its shape if it is not a scalar: ``"positive"``, ``("simplex", 3)``,
         ``("real", (4, 2))``. Supports are real, positive, unit_interval, simplex, ordered, positive_ordered,
         unit_vector, cholesky_factor_corr, cholesky_factor_cov, corr_matrix, cov_matrix, or a constraint of NumPyro.
-        The density is over values on the support; the Jacobian of the transform is added where methods need it.
+        The density is over values on the support; methods add the Jacobian of the transform if they need it.
     symmetry : tuple of blocks, str or sequence of str, optional
-        Which axes of which parameters move together. Blocks, or words of them such as ``"mu,sigma,1-theta"``.
+        Which axes of which parameters move together, as blocks or strings such as ``"mu,sigma,1-theta"``.
     name : str, optional
-        The target's name; that of the function or the model if not given.
+        The target's name; by default that of the function or the model.
     dims, coords : mapping, optional
-        Names of axes, and their labels, as of `Target`; of a PyMC model its own if not given.
+        Names of axes and their labels, as in `Target`; by default those of a PyMC model.
 
     Returns
     -------
     Target
-        With a NumPyro definition: every method and check that takes NumPyro models takes it.
+        A target with a NumPyro definition, for every method and check that accepts NumPyro models.
 
     Raises
     ------
     TypeError
-        If `model` is none of these, or the function has no `parameters`.
+        If `model` has none of these types, or `parameters` is missing for a function.
     ValueError
         If a support is unknown, a shape does not fit it, or a PyMC model has discrete parameters.
 

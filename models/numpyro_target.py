@@ -66,29 +66,29 @@ def numpyro_model(
     model : callable
         A function that defines a NumPyro model.
     data : mapping or path, optional
-        The model's arguments by name, as in ``model(**data)``, or a JSON file that holds them. They reach the model as
-        they are; lists become arrays. What a site observes is kept with a posterior as observed data, the other
-        numbers and arrays as constant data.
+        The model's arguments by name, as in ``model(**data)``, or a JSON file that holds them. They are passed on
+        unchanged, except that lists become arrays. Values that a site observes are stored with a posterior as observed
+        data, other numbers and arrays as constant data.
     symmetry : tuple of blocks, str or sequence of str, optional
-        Which axes of which variables move together. Blocks, or words of them such as ``"mu,sigma,1-theta"``.
+        Which axes of which variables move together, as blocks or strings such as ``"mu,sigma,1-theta"``.
     name : str, optional
-        The target's name; the function's if not given.
+        The target's name; by default the name of the function.
     dims : mapping, optional
-        Axis names of variables; if not given, those of the plates that a site stands in.
+        Axis names of variables; by default those of the plates that contain the site.
     coords : mapping, optional
-        Labels of axes: name of an axis to an entry for each place.
+        Labels of axes: name of an axis to one label per position.
 
     Returns
     -------
     Target
-        With a NumPyro definition only.
+        A target with only a NumPyro definition.
 
     Raises
     ------
     TypeError
-        If `model` is no function, or `data` are neither a mapping nor a path.
+        If `model` is not a function, or `data` is neither a mapping nor a path.
     ModelDataError
-        If the data are not to be read, or are not the model's arguments.
+        If the data cannot be read, or do not match the model's arguments.
 
     Examples
     --------

@@ -24,30 +24,29 @@ Named = tuple[tuple[str, ...], np.ndarray]  # Names of an array's axes, and the 
 class Target(Shown):
     """The input of every inference method: a model conditioned on data.
 
-    Made of a NumPyro model without arguments; `ob.numpyro_model` makes one of a model with arguments, `ob.stan_program`
-    of a Stan program, and `BayesianNetwork.condition` of a network.
+    Use `ob.numpyro_model` for a NumPyro model with arguments, `ob.stan_program` for a Stan program and
+    `BayesianNetwork.condition` for a network; the constructor takes a NumPyro model without arguments.
 
     Parameters
     ----------
     name : str
         Used in file names and tables.
     numpyro_model : callable or None
-        A NumPyro model without arguments. Let it hold data as NumPy arrays: those take the precision
-        of a run's settings, while a JAX array keeps the one that it was made in.
+        A NumPyro model without arguments. Let it hold data as NumPy arrays: those take the precision of a run's
+        settings, while a JAX array keeps its own.
     stan_program : StanProgram or None
-        What `ob.stan_program` fills in.
+        Filled in by `ob.stan_program`.
     symmetry : tuple of blocks
-        Under which the posterior (or its likelihood) is invariant.
+        The blocks under which the posterior (or its likelihood) is invariant.
     dims : mapping of str to tuple of str
-        Axis names of variables, where they have some; the axes of a NumPyro model's sites have the names of their
-        plates, if nothing else is said here.
+        Names of the variables' axes; by default the axes of a NumPyro model's sites have the names of their plates.
     coords : mapping of str to sequence
-        Labels of axes, where they have some: name of an axis to an entry for each place.
+        Labels of axes: name of an axis to one label per position.
 
     Raises
     ------
     TypeError
-        If a part is of the wrong kind, or the NumPyro model takes arguments.
+        If an argument has the wrong type, or the NumPyro model takes arguments.
 
     Examples
     --------
@@ -102,7 +101,7 @@ class Target(Shown):
                 pass
 
     def describe(self) -> str:
-        """JSON of the model, from which `schema.network_of` rebuilds it; empty where it has no description."""
+        """JSON of the model, from which `schema.network_of` rebuilds it; empty if it has no description."""
         return ""
 
     @property
@@ -117,12 +116,12 @@ class Target(Shown):
 
     @property
     def num_obs(self) -> int:
-        """Number of observations; 1 where the target does not show them."""
+        """Number of observations; 1 if the target does not expose them."""
         return next((len(values) for _, values in self.outputs.values()), 1)
 
     @property
     def engines(self) -> tuple[str, ...]:
-        """The engines that it has a definition for."""
+        """Engines that the target has a definition for."""
         both = {"numpyro": self.numpyro_model, "stan": self.stan_program}
         return tuple(name for name, definition in both.items() if definition is not None)
 

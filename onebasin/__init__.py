@@ -1,6 +1,6 @@
 """Inference for models whose components are interchangeable: `import onebasin as ob`.
 
-`__init__.pyi` beside this file lists the public names, and the modules `networks`, `plot`, `truth`, ... have those of
+`__init__.pyi` next to this file lists the public names, and the modules `networks`, `plot`, `truth`, ... have those of
 one subject. Each is loaded with the room that defines it when it is first asked for, so that the import itself costs
 nothing. What the rooms (`onebasin.models`, `.stan`, `.inference`, `.analysis`, `.studies`) hold besides may change.
 """

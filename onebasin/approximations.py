@@ -1,6 +1,6 @@
 """Gaussian approximations: fitted to a posterior, distilled from it, and how far their ELBO can be trusted.
 
-`approximations.pyi` beside this file lists the names; the methods themselves are `ob.advi`, `ob.laplace`, ...
+`approximations.pyi` next to this file lists the names; the methods themselves are `ob.advi`, `ob.laplace`, ...
 """
 
 from .base.listed import attach

@@ -160,7 +160,7 @@ class BayesianRegressor(RegressorMixin, _NetworkEstimator):
         X : array (obs, in)
             Inputs.
         return_std : bool
-            Whether to give the standard deviation of a new target too: noise, and what is not known of the function.
+            Whether to return the standard deviation of a new target too: noise plus uncertainty about the function.
 
         Returns
         -------
@@ -187,7 +187,7 @@ class BayesianRegressor(RegressorMixin, _NetworkEstimator):
         Returns
         -------
         float
-            In nats, of the mixture of all draws' normals, in the units of `y`.
+            In nats, for the mixture of the normals of all draws, in the units of `y`.
         """
         mean, sd = self._normals(X)
         z = (np.asarray(y, np.float64).reshape(mean.shape[1:]) - mean) / sd
@@ -266,7 +266,7 @@ class BayesianClassifier(ClassifierMixin, _NetworkEstimator):
         return self
 
     def predict_proba(self, X: Any) -> Float[np.ndarray, "obs classes"]:
-        """Give the probability of every class.
+        """Return the probability of every class.
 
         Parameters
         ----------
@@ -283,7 +283,7 @@ class BayesianClassifier(ClassifierMixin, _NetworkEstimator):
         return np.asarray(softmax(logits, axis=-1).mean((0, 1)), np.float64)
 
     def predict(self, X: Any) -> np.ndarray:
-        """Give the most probable class of every row.
+        """Return the most probable class of every row.
 
         Parameters
         ----------

@@ -1,6 +1,6 @@
 """Bayesian neural networks: `ob.networks.BayesianNetwork(ob.networks.Network(5, (8,)))`, training, predictions, scores.
 
-`networks.pyi` beside this file lists the names.
+`networks.pyi` next to this file lists the names.
 """
 
 from .base.listed import attach

@@ -1,6 +1,6 @@
 """Plots of posteriors and of results: `ob.plot.traces(posterior)`, `ob.plot.labels(posterior)`, ...
 
-`plot.pyi` beside this file lists them. A plot returns a figure with its text in `alt`, which a notebook shows by
+`plot.pyi` next to this file lists them. A plot returns a figure with its text in `alt`, which a notebook shows by
 itself; nothing is shown or saved.
 """
 

@@ -42,7 +42,7 @@ OUTLIER, BESIDE, BEYOND = 12.0, 10, 0.4
 """Distances between neighbours, of that many draws before the cut, up to which a few draws may lie beyond it, and their
 distance from it at most, over that of the others."""
 MOVED = 0.2
-"""Share of draws beyond the cut from which on the mean is given between -1/4 and 3/4 of a circle."""
+"""Share of draws beyond the cut above which the mean is given between -1/4 and 3/4 of a circle."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def _circle(values: Float[np.ndarray, "chain draw"], first: float, period: float
 
 
 def _meet(ordered: Float[np.ndarray, " draw"], first: float, period: float) -> bool:
-    """Tell whether different draws, in order, meet across the cut, by their distances from it on both sides."""
+    """Check whether different draws, in order, meet across the cut, by their distances from it on both sides."""
     sides = [np.abs(ordered - first), np.abs(first + period - ordered)[::-1]]
     gaps = np.diff(ordered)
     below = int(gaps.argmax()) + 1
@@ -357,7 +357,7 @@ def _cancelled(draws: Draws, apart: PerEntry, size: PerEntry, eps: PerEntry) -> 
 
 
 def refuse_broken(draws: Draws, argument: str = "posterior") -> Draws:
-    """Return draws all of which are finite; refuse others, and those of which nothing is left."""
+    """Return draws all of which are finite; reject others, and those of which nothing is left."""
     each = draws.num_chains * draws.num_draws
     bad = dict(draws.broken) or (dict.fromkeys(draws.undefined, each) if not draws.names else {})
     if not bad:
@@ -401,7 +401,7 @@ def with_numbers(dataset: xr.Dataset) -> xr.Dataset:
 
 
 def checked(variable: xr.DataArray, argument: str) -> xr.DataArray:
-    """Return a variable with chain and draw in front; refuse one that holds no draws of numbers."""
+    """Return a variable with chain and draw in front; reject one that holds no draws of numbers."""
     check_dims(variable, argument)
     if variable.dtype.kind not in "biuf":
         raise ArgumentError(
@@ -442,7 +442,7 @@ def event_shapes(
 def choose_variables(
     there: tuple[str, ...], var_names: str | Sequence[str] | None
 ) -> Sequence[str]:
-    """Return the variables that are asked for, all of them for None; refuse what is not there."""
+    """Return the variables that are asked for, all of them for None; reject what is not there."""
     if var_names is None:
         return there
     chosen = [var_names] if isinstance(var_names, str) else list(dict.fromkeys(var_names))

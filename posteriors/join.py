@@ -1,4 +1,4 @@
-"""Runs of one model in separate files, put together: every file's chains become chains of one posterior.
+"""Runs of one model in separate files, joined: every file's chains become chains of one posterior.
 
 So many machines make one posterior: each runs a chain or some, with its own seed. What says how the runs were made
 must agree; what differs between runs (seed, machine, command, times) is kept in the attribute `joined`. CSV files of
@@ -47,7 +47,7 @@ _OWN = (schema.SEED, schema.COMMAND, schema.CREATED_AT, schema.MACHINE, schema.W
 def join(trees: Sequence[xr.DataTree], paths: Sequence[Path]) -> xr.DataTree:
     """Put runs together in memory, their chains in the order of the files.
 
-    The paths are for messages and for the attribute `joined`. What are no runs of one model by one method with equal
+    The paths are for messages and for the attribute `joined`. What are not runs of one model by one method with equal
     settings is rejected, and a chain that comes twice.
     """
     import xarray as xr

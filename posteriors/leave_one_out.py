@@ -47,7 +47,7 @@ def stored_log_likelihood(view: View, var_name: str | None = None) -> xr.DataArr
 
 
 def chosen(terms: Any, var_name: str | None) -> Any:
-    """Return the log likelihoods of one variable; refuse a choice among several, and an unknown name."""
+    """Return the log likelihoods of one variable; reject a choice among several, and an unknown name."""
     names = ", ".join(map(str, terms))
     if var_name is None and len(terms) > 1:
         raise ArgumentError(f"`var_name` is needed, as there are log likelihoods of {names}.")

@@ -46,7 +46,7 @@ _SUFFIXES = (".nc", ".nc4", ".netcdf", ".zarr", *_TABLES, ".parquet")
 
 
 def is_csv(path: Path) -> bool:
-    """Tell whether a name is that of a table as text, packed or not."""
+    """Check whether a name is that of a table as text, packed or not."""
     return path.name.lower().endswith(_TABLES)
 
 
@@ -104,7 +104,7 @@ def open_tree(paths: Sequence[Path], *, lazy: bool = False, argument: str = "pat
     """Read the posterior that files or stores hold; of several, their chains become those of one posterior.
 
     If `lazy`, arrays are read when they are asked for, until the tree is closed. Files that hold no posterior are
-    refused with a `PosteriorFileError`, which calls them `argument`.
+    rejected with a `PosteriorFileError`, which calls them `argument`.
     """
     files = [file for path in paths for file in expanded(path)]
     try:
@@ -115,7 +115,7 @@ def open_tree(paths: Sequence[Path], *, lazy: bool = False, argument: str = "pat
         raise PosteriorFileError(str(fault).replace("`path`", f"`{argument}`", 1)) from fault
     except PermissionError as fault:
         raise PosteriorFileError(
-            f"`{argument}` must name a posterior, and {fault.filename or files[0]} may not be read; ask for the "
+            f"`{argument}` must name a posterior, and {fault.filename or files[0]} cannot be read: you lack the "
             "permission."
         ) from fault
     return adopted(tree)
@@ -128,7 +128,7 @@ def _read(files: Sequence[Path], *, lazy: bool) -> xr.DataTree:
         return _read_one(files[0], lazy=lazy)
     for file in files:
         if not file.is_file() and not (file.is_dir() and is_store(file)):
-            what = "is a folder" if file.is_dir() else "does not exist or is no file"
+            what = "is a folder" if file.is_dir() else "does not exist or is not a file"
             raise FormatError(file, what)
     seen: dict[str, Path] = {}
     for file in files:
@@ -169,7 +169,7 @@ def _read_one(path: Path, *, lazy: bool) -> xr.DataTree:
 
 
 def _says(file: stan_csv.ChainFile, columns: tuple[str, ...]) -> bool:
-    """Tell whether a table says of every row which chain, or which draw, it is of, in one of these columns."""
+    """Check whether a table says of every row which chain, or which draw, it is of, in one of these columns."""
     return not file.header.is_stans and any(name in file.columns for name in columns)
 
 
@@ -187,7 +187,7 @@ def _with_draws(tree: xr.DataTree, path: Path) -> xr.DataTree:
 
 
 def names_files(value: Any) -> bool:
-    """Tell whether a value is a path, or several of them."""
+    """Check whether a value is a path, or several of them."""
     if isinstance(value, list | tuple):
         return bool(value) and all(isinstance(path, str | os.PathLike) for path in value)
     return isinstance(value, str | os.PathLike)
@@ -197,8 +197,8 @@ def convert(value: Any, argument: str = "posterior") -> xr.DataTree:
     """Convert what a sampler has returned to a tree in our words; messages call it `argument`.
 
     That is an `MCMC` of NumPyro that has run, a fit of cmdstanpy, emcee's sampler, a dataset, a mapping of arrays
-    (chain, draw, ...) or of groups of them, a table of pandas with a row a draw, or anything that ArviZ converts. It is
-    a `TypeError` if it is nothing of the kind, a `ValueError` if it has not run, or a variable holds no numbers.
+    (chain, draw, ...) or of groups of them, a table of pandas with one row per draw, or anything that ArviZ converts.
+    It is a `TypeError` if it is nothing of the kind, a `ValueError` if it has not run, or a variable holds no numbers.
     """
     try:
         return adopted(_tree_of(value, argument))

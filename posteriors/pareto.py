@@ -44,7 +44,7 @@ CLAIMED = (0.056, 0.024, 0.0155, 0.0155)
 """Errors of these that a usable fit does not have: a normal's, where its mean is off by 0.2 standard deviations, its
 standard deviation by 15 %, and a quantile by 0.15 standard deviations."""
 EVEN = 0.8
-"""Share of the draws that weights are worth from which on they are all but equal, and a k-hat of them says nothing."""
+"""Share of the draws that weights are worth above which they are all but equal, and a k-hat of them says nothing."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +108,7 @@ def worth(log_weight: LogWeights) -> float:
 
 
 def miss_a_region(log_ratio: LogWeights, log_weight: LogWeights) -> bool:
-    """Tell whether draws hardly reach a part of the target: weights are worth few of the draws, and their tail is long.
+    """Check whether draws hardly reach part of the target: weights are worth few draws, and their tail is long.
 
     So are those of a hierarchy whose draws end where its scale becomes small. k-hat alone comes out too small there: it
     sees the largest of the weights that were drawn, and the other part has none. Of many coordinates weights are worth
@@ -375,7 +375,7 @@ _WEIGHTS = re.compile(r"(log_?)?(importance_?)?(sample_?)?(weight|wt)s?", re.IGN
 
 
 def is_of_weights(name: object) -> bool:
-    """Tell whether a name is one that weights of draws have."""
+    """Check whether a name is one that weights of draws have."""
     return _WEIGHTS.fullmatch(str(name)) is not None
 
 

@@ -146,13 +146,13 @@ FIT_LOG_DENSITIES = "fit_log_density_evaluations"
 WORTH = "worth"
 """Independent draws that importance weights are worth."""
 OPTIMUM_NOTE = "optimum_note"
-"""Why an optimum is no maximum."""
+"""Why an optimum is not a maximum."""
 WEIGHTS_NOTE = "weights_note"
 """Why a fit was not corrected by importance weights, although nobody asked for a plain one."""
 MAX_TREE_DEPTH = "max_tree_depth"
 ATTEMPTS = "attempts"
 JOINED = "joined"
-"""JSON: of every run that was put together with others its file, chains, seed, command, time and machine."""
+"""JSON: of every run that was joined with others its file, chains, seed, command, time and machine."""
 RESTARTS = "restarts"
 """Draws at which a new random stream began, by chain, from 0, as JSON; absent where each chain has one stream."""
 STEIN_IDENTITIES = "stein_identities"
@@ -235,7 +235,7 @@ def decode(attributes: Attributes, name: str, kind: Any = None) -> Any:
 
 
 def number(attributes: Attributes, name: str) -> float | None:
-    """Read an attribute that is a number; None where it is missing or not finite, refused where it is none."""
+    """Read an attribute that is a number; None where it is missing or not finite, rejected where it is none."""
     kept = plain(attributes.get(name))
     if kept is None or kept == "":
         return None

@@ -156,7 +156,7 @@ def on_close(tree: xr.DataTree, act: Callable[[], object]) -> None:
 
 
 LARGE = 2**25
-"""Bytes from which on draws go to disk."""
+"""Bytes above which draws go to disk."""
 _TOGETHER = 2**20
 """Bytes of one chain's draws that lie together there."""
 

@@ -64,7 +64,7 @@ class Header:
 
     @property
     def is_stans(self) -> bool:
-        """Tell whether CmdStan wrote the file."""
+        """Check whether CmdStan wrote the file."""
         return "stan_version_major" in self.entries or "method" in self.entries
 
     @property
@@ -144,7 +144,7 @@ _HEAD = 1 << 20
 GZIP = b"\x1f\x8b"
 _BOM = b"\xef\xbb\xbf"
 _WORDS = dict.fromkeys(("", "na", "n/a", "null"), float("nan")) | {"true": 1.0, "false": 0.0}
-"""Fields that are no numbers, in small letters, and what they stand for."""
+"""Fields that are not numbers, in small letters, and what they stand for."""
 
 
 @contextmanager
@@ -212,7 +212,7 @@ STATS = schema.OLDER | {
 }
 """Columns of statistics, those of CmdStan's methods among them: the statistic that each is."""
 TYPES = {schema.TREE_DEPTH: np.int64, schema.N_STEPS: np.int64, schema.DIVERGING: np.bool_}
-"""Types of statistics that are no real numbers."""
+"""Types of statistics that are not real numbers."""
 
 CHAIN_COLUMNS = ("chain", ".chain", "chain__")
 ORDER_COLUMNS = (".iteration", "iteration", "iter__", "draw", ".draw", "draw__")
@@ -247,7 +247,7 @@ class ChainFile:
 
     @classmethod
     def of(cls, path: Path) -> Self:
-        """Go through a file once, line by line; refuse what is no text."""
+        """Go through a file once, line by line; reject what is not a text."""
         try:
             return cls._surveyed(path)
         except (ValueError, EOFError, BadGzipFile, zlib.error) as error:

@@ -141,7 +141,7 @@ def check_names(names: Iterable[Any], *, dims: Dims, argument: str) -> None:
 def check_values(
     values: Mapping[str, Any], *, dims: Dims, argument: str, coords: Mapping[str, Any] | None = None
 ) -> None:
-    """Reject variables that have no place in a posterior, by a value of each: as `check_names`, and what is no array.
+    """Reject variables that a posterior cannot hold, by a value of each: as `check_names`, and no arrays.
 
     Rejected are also names of axes and their labels, `coords`, that do not fit the shapes.
     """
@@ -230,7 +230,7 @@ def dataset_of(
 ) -> xr.Dataset:
     """Give arrays, or nested lists, by name as a group, in which all of them begin with the axes of `lead`.
 
-    Rejected are names that cannot be stored, what is no array of numbers or lacks these axes, and unequal sizes.
+    Rejected are names that cannot be stored, what is not an array of numbers or lacks these axes, and unequal sizes.
     """
     import xarray as xr
 
@@ -255,7 +255,7 @@ def dataset_of(
 
 
 def storable_names[T](held: Mapping[Any, T], argument: str) -> dict[str, T]:
-    """Give each name as files store it; refuse one that no file can store, and two that become one."""
+    """Give each name as files store it; reject one that no file can store, and two that become one."""
     names = [dotted(name) for name in held]
     check_names(names, dims={}, argument=argument)
     if len(set(names)) < len(names):
@@ -279,7 +279,7 @@ def gathered(columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def array_of(name: str, value: Any, argument: str) -> np.ndarray:
-    """Give a variable as one array of numbers, whatever it is kept in; refuse what is ragged or holds no numbers."""
+    """Give a variable as one array of numbers, whatever it is kept in; reject what is ragged or holds no numbers."""
     if isinstance(value, np.ma.MaskedArray):
         return np.ma.filled(value.astype(np.float64), np.nan)
     try:

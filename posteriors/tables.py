@@ -51,7 +51,7 @@ def read_parquet(path: Path) -> xr.DataTree:
         raise PosteriorFileError(lacks("A Parquet file", "parquet")) from error
     except (OSError, ValueError) as error:  # pyarrow's own are of the second class
         raise FormatError(
-            path, "is no Parquet file that can be read: it is cut short or damaged"
+            path, "is no Parquet file that can be read: it is truncated or damaged"
         ) from error
     return _tree(frame, path)
 

@@ -1,7 +1,7 @@
 """A posterior read once: its groups, draws by parameter name, statistics, network, symmetry, attributes.
 
-What a posterior holds is told in docs/reference/posterior.md, and its words are those of `posteriors.schema`. What a
-view has parsed it keeps, and it never writes to the tree.
+What a posterior holds is described in docs/reference/posterior.md, and its words are those of `posteriors.schema`.
+What a view has parsed it keeps, and it never writes to the tree.
 
 Parameters are inferred, transformed ones follow, generated ones are by-products: who wrote the posterior says it in the
 attribute `kinds`. Where it does not, names and types are all there is: integers (an allocation changes values, not
@@ -61,7 +61,7 @@ _BY_PRODUCT = re.compile(
 
 
 def is_named_as_generated(name: str) -> bool:
-    """Tell whether a name is one that predictions, residuals and pointwise log densities usually have."""
+    """Check whether a name is one that predictions, residuals and pointwise log densities usually have."""
     return _BY_PRODUCT.search(name) is not None
 
 
@@ -122,7 +122,7 @@ class View:
 
     @property
     def is_aligned(self) -> bool:
-        """Tell whether its draws were aligned."""
+        """Check whether its draws were aligned."""
         return schema.ALIGNMENT in self.tree.attrs
 
     @cached_property
@@ -173,15 +173,15 @@ class View:
         return self.posterior.sizes["draw"]
 
     def values(self, name: str) -> Float[np.ndarray, "chain draw *event"]:
-        """Return the draws of a variable as they are kept; refuse one that is not numeric or lacks chain or draw."""
+        """Return the draws of a variable as they are kept; reject one that is not numeric or lacks chain or draw."""
         return checked(self.arrays[name], self.argument).values
 
     def draws(self, var_names: str | Sequence[str] | None = None, *, finite: bool = True) -> Draws:
         """Lay variables out as scalar parameters.
 
         By default all of them. Entries that are finite in no draw are left out, as long as something is left; other
-        draws that are not finite are refused if `finite`, and so are a variable that is unknown, not numeric or without
-        chain and draw, fewer than 4 draws a chain, and a point estimate.
+        draws that are not finite are rejected if `finite`, and so are a variable that is unknown, not numeric or
+        without chain and draw, fewer than 4 draws a chain, and a point estimate.
         """
         self.check_sampled()
         chosen = tuple(choose_variables(self.variables, var_names))
@@ -189,8 +189,8 @@ class View:
             variables = [checked(self.arrays[name], self.argument) for name in chosen]
             if self.num_draws < MIN_DRAWS:
                 raise ArgumentError(
-                    f"`{self.argument}` has {self.num_draws} draws a chain, and at least {MIN_DRAWS} are needed to "
-                    "diagnose it: sample longer."
+                    f"`{self.argument}` has {self.num_draws} draws per chain, and a diagnosis needs at least "
+                    f"{MIN_DRAWS}: sample longer."
                 )
             self._draws[chosen] = lay_out_columns(variables)
         draws = self._draws[chosen]
@@ -295,7 +295,7 @@ class View:
         return bool(flat) and all(len(circles_of(each)) == each.shape[2] for each in flat)
 
     def as_symmetry(self, symmetry: Any) -> Symmetry:
-        """Take blocks, or words of them, as a symmetry of these variables; refuse what is neither."""
+        """Take blocks, or words of them, as a symmetry of these variables; reject what is neither."""
         return as_symmetry(symmetry, event_shapes(self.posterior))
 
     def _described[T](self, name: str, read: Callable[[schema.Attributes], T]) -> T:
@@ -319,7 +319,7 @@ class View:
 
     @cached_property
     def declares_equal_modes(self) -> bool:
-        """Tell whether it declares a symmetry that makes equal modes and is not refuted, still to be divided out."""
+        """Check whether it declares a symmetry that makes equal modes and is not refuted, still to be divided out."""
         evidence = self.symmetry_evidence
         if self.is_aligned or (evidence is not None and not evidence.holds):
             return False
@@ -327,24 +327,24 @@ class View:
 
     @cached_property
     def is_variational(self) -> bool:
-        """Tell whether the draws are independent ones from an approximation, not a Markov chain."""
+        """Check whether the draws are independent ones from an approximation, not a Markov chain."""
         stats = self.group(schema.SAMPLE_STATS)
         fitted = {schema.VARIATIONAL, schema.DISTILLED} & set(self.tree.children)
         return bool(fitted) or (stats is not None and schema.LOG_Q in stats)
 
     @property
     def is_independent(self) -> bool:
-        """Tell whether no draw depends on the one before, by how they were made: of a fit, or of an ensemble."""
+        """Check whether no draw depends on the one before, by how they were made: of a fit, or of an ensemble."""
         return self.is_variational or self.is_ensemble
 
     @cached_property
     def is_point_estimate(self) -> bool:
-        """Tell whether it holds one value, the highest point of a log density, and no draws."""
+        """Check whether it holds one value, the highest point of a log density, and no draws."""
         return self.attribute(schema.METHOD) == "optimize"
 
     @cached_property
     def is_ensemble(self) -> bool:
-        """Tell whether the draws are members of an ensemble, trained one by one, and no Markov chain."""
+        """Check whether the draws are members of an ensemble, trained one by one, and no Markov chain."""
         trained = schema.TRAINING in self.tree.children
         return trained or self.attribute(schema.METHOD) == "ensemble"
 
@@ -390,7 +390,7 @@ def view_of_files(
     name: str = "",
     density: Callable[[View], DensityAtDraws | None] = lambda view: None,
 ) -> View:
-    """Open a posterior's files, to be read as far as they are asked for, as long as the view is there.
+    """Open a posterior's files, to be read on access, as long as the view is there.
 
     Messages call the files `argument` if they cannot be opened, and `name` later, by default the first file.
     """

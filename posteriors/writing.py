@@ -33,7 +33,7 @@ _ORDER = "onebasin_variables"
 
 
 def is_store(folder: Path) -> bool:
-    """Tell whether a folder is a Zarr store."""
+    """Check whether a folder is a Zarr store."""
     return any((folder / mark).is_file() for mark in _MARKS)
 
 
@@ -58,7 +58,7 @@ def read_store(path: Path) -> xr.DataTree:
         raise FormatError(path, str(error)) from None
     except Exception as error:  # of what anyone may have written, the libraries raise anything
         raise FormatError(
-            path, "is no Zarr store that can be read: it is cut short, damaged or of another kind"
+            path, "is no Zarr store that can be read: it is truncated, damaged or of another format"
         ) from error
 
 
@@ -98,7 +98,7 @@ FORMATS = (NETCDF, _ZARR, _CSV, _PARQUET)
 
 
 def format_of(path: Path, *, argument: str = "path") -> Format:
-    """Return the format that a name asks for: NetCDF where it has no suffix; refuse other suffixes."""
+    """Return the format that a name asks for: NetCDF where it has no suffix; reject other suffixes."""
     name = path.name.lower()
     for form in reversed(FORMATS):
         if name.endswith(form.suffixes):

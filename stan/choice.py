@@ -1,7 +1,7 @@
 """Choose the library that evaluates and runs a Stan program: the interpreter where it takes the program, else CmdStan.
 
 The interpreter runs programs that come through its check in a separate process. The rule looks at the program and its
-data alone, never at a cache. CmdStan runs a program that the interpreter refuses, or that ends the interpreter's
+data alone, never at a cache. CmdStan runs a program that the interpreter rejects, or that ends the interpreter's
 process, and the reason is kept. A program that does not parse, or that rejects its data, is an error for both.
 """
 
@@ -31,7 +31,7 @@ from .interpreter.runtime import InterpreterMissing, full_text, included_files, 
 
 
 def read_data(path: Path) -> dict[str, Any]:
-    """Read a JSON file of variables; refuse what is none, and a variable that is given twice."""
+    """Read a JSON file of variables; reject what is none, and a variable that is given twice."""
     return read_json_file(path, error=StanDataError)
 
 
@@ -190,7 +190,7 @@ def _accepted(path: Path, found: dict[str, Any]) -> Accepted | Refused:
 
 
 def _refusal(path: Path, data: Mapping[str, Any], done: Finished) -> Refused:
-    """Tell a program that the interpreter refuses from one that is wrong, which is an error."""
+    """Tell a program that the interpreter rejects from one that is wrong, which is an error."""
     if done.code < 0:
         return Refused(f"stanli {ending(done.code)} as it read {shown(path.name)}")
     words = done.printed.strip()

@@ -31,7 +31,13 @@ from onebasin.base.files.writing import working_folder
 from onebasin.base.processes.children import run_guarded
 from onebasin.base.text import shown
 
-from .home.assemble import bridge_folder, bridge_home, build_interface, find_cmdstan
+from .home.assemble import (
+    bridge_folder,
+    bridge_home,
+    build_interface,
+    existing_cmdstan,
+    find_cmdstan,
+)
 from .home.directory import (
     Home,
     Progress,
@@ -200,7 +206,7 @@ class _Product:
 
     @classmethod
     def of(cls, path: Path, home: Home, file: str, folder: Path, *, threads: bool) -> _Product:
-        """Translate a program that is to be compiled; refuse one that declares no variables."""
+        """Translate a program that is to be compiled; reject one that declares no variables."""
         translation = translate(path, home)
         check_declares(translation.info, path)
         return cls(path, home, translation, file, folder, (_THREADS,) if threads else ())
@@ -221,7 +227,7 @@ class _Product:
 
     @property
     def is_whole(self) -> bool:
-        """Tell whether it is in the cache, as it was compiled."""
+        """Check whether it is in the cache, as it was compiled."""
         try:
             return (self.entry / _SEAL).read_text(encoding="ascii") == _seal(self.entry / self.file)
         except (OSError, UnicodeDecodeError):
@@ -257,6 +263,15 @@ def compile_library(
     home = bridge_home(progress=progress)
     product = _Product.of(path, home, f"{NAME}_model.so", bridge_folder(home), threads=threads)
     return _compiled(product, progress), product.translation.info
+
+
+def has_library(path: Path) -> bool:
+    """Check whether the cache has the library that `compile_library` makes of a program; nothing is compiled."""
+    home = existing_cmdstan()
+    if home is None or home.origin != "assembled":
+        return False
+    product = _Product.of(path, home, f"{NAME}_model.so", bridge_folder(home), threads=False)
+    return product.is_whole
 
 
 def _compiled(product: _Product, progress: Progress | None) -> Path:

@@ -422,7 +422,7 @@ class Interpreted(Opened):
         return made.others[kind]
 
     def _new(self, form: str, data: str, seed: int) -> int:
-        """Construct a model of a form; refuse data that it does not take."""
+        """Construct a model of a form; reject data that it does not take."""
         error = c_char_p()
         model = json.dumps({**json.loads(data), **held(form)})
         handle = self._library.bs_model_construct(model.encode(), seed, ctypes.byref(error))

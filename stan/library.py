@@ -47,7 +47,7 @@ class StanLibrary:
     data : str
         Its data, as JSON.
     seed : int
-        Of random numbers in the block `transformed data`, and of generated quantities.
+        Seed of random numbers in the block `transformed data`, and of generated quantities.
     on_print : callable, optional
         Called with what the program prints; Python's logger `onebasin` is told if not given.
     """
@@ -280,7 +280,7 @@ class StanLibrary:
         Parameters
         ----------
         seed : int
-            Of its stream.
+            Seed of its stream.
         chain : int
             With the number of a chain, the stream that CmdStan's chain of this number draws from.
 
@@ -416,14 +416,14 @@ def open_library(
     engine : {"stanli", "cmdstan"}, optional
         Whether the interpreter evaluates the program or the library that CmdStan compiles.
     seed : int
-        Of random numbers in the block `transformed data`, and of generated quantities.
+        Seed of random numbers in the block `transformed data`, and of generated quantities.
     threads : bool
         Whether several threads may compute at once in a compiled library, by a separate compilation; otherwise they
         take turns, and what is compiled for the executable serves. The interpreter always lets them.
     on_print : callable, optional
         Called with what the program prints; Python's logger `onebasin` is told, at level INFO, if not given.
     progress : callable, optional
-        Called with a line of text before something that takes long.
+        Called with a line of text before a long computation.
 
     Returns
     -------

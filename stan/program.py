@@ -68,7 +68,7 @@ class Roles:
 
 
 def roles_of(data: Mapping[str, Any], log_likelihood: Any, predictive: Any, observed: Any) -> Roles:
-    """Take what a user says of a program; refuse data that are not there, and names that are no text."""
+    """Take what a user says of a program; reject data that are not there, and names that are not text."""
     said = Roles(
         _by_data("log_likelihood", log_likelihood),
         _by_data("posterior_predictive", predictive),
@@ -290,33 +290,34 @@ def stan_program(
     data : mapping or path, optional
         The data block's variables, or a JSON file that holds them.
     symmetry : tuple of blocks, str or sequence of str, optional
-        Which axes of which variables move together. Blocks, or words of them such as ``"mu,sigma,1-theta"``.
+        Which axes of which variables move together, as blocks or strings such as ``"mu,sigma,1-theta"``.
     name : str, optional
-        The target's name; the file's name without its ending if not given, or "program" for a text.
+        The target's name; by default the file's name without its suffix, or "program" for a text.
     dims : mapping, optional
         Axis names of variables.
     coords : mapping, optional
-        Labels of axes: name of an axis to an entry for each place.
+        Labels of axes: name of an axis to one label per position.
     log_likelihood : str or mapping, optional
-        The quantity that holds the log likelihood of each observation, for the group `log_likelihood`; or the name of
-        data to the quantity that is of them. If not given, what is called `log_lik`.
+        The quantity with the log likelihood of each observation, for the group `log_likelihood`; or a mapping from the
+        name of data to their quantity. By default `log_lik`.
     posterior_predictive : str or mapping, optional
-        The same for predictions like the data, of the group `posterior_predictive`; if not given, `y_rep` (or `y_pred`,
+        The same for predictions of the data, in the group `posterior_predictive`; by default `y_rep` (or `y_pred`,
         `y_tilde`, `y_sim`) for data `y`.
     observed : str or sequence of str, optional
-        Which of the data are observed; if not given, those that the two above are of, or `y`. The others are constant.
+        Which of the data are observed; by default those of the two arguments above, or `y`. The others are constant.
 
     Returns
     -------
     Target
-        With a Stan definition only.
+        A target with only a Stan definition.
 
     Raises
     ------
     StanProgramError
-        If the file is not there or is not a ``.stan`` file.
+        If the file does not exist or is not a ``.stan`` file.
     StanDataError
-        If the data are not to be read, hold a value that is not finite, or lack what is said to be observed.
+        If the data cannot be read, contain a value that is not finite, or lack a variable that is declared as
+        observed.
 
     Examples
     --------
@@ -398,7 +399,7 @@ def _is_text(path: object) -> bool:
 
 
 def definition(target: Target) -> StanProgram:
-    """The target's Stan side; refused where it has none."""
+    """The target's Stan side; rejected where it has none."""
     if target.is_network:
         from .network import program_data, program_path
 

@@ -200,14 +200,14 @@ def check_variables(target: Target, names: Iterable[str]) -> None:
 
 
 def write_data(definition: StanProgram, info: ProgramInfo, folder: Path) -> Path:
-    """Write the data as JSON for CmdStan; refuse a declared variable that is missing or no array of numbers."""
+    """Write the data as JSON for CmdStan; reject a declared variable that is missing or no array of numbers."""
     from stanio import write_stan_json
 
     absent = [name for name in info.inputs if name not in definition.data]
     if absent:
         raise lacking(", ".join(absent), definition.path.name, definition.data)
     path = folder / "data.json"
-    # Only what is declared: a longer JSON file is no mistake.
+    # Only what is declared: a longer JSON file is not a mistake.
     declared = {name: definition.data[name] for name in info.inputs}
     check_numbers(declared)
     with replacing(path) as part:

@@ -82,66 +82,66 @@ def align(
     Parameters
     ----------
     posterior : DataTree, what ArviZ converts to one, or a mapping of names to networks
-        Draws (chain, draw, ...). It is computed in the precision that the draws are stored in. Networks are trees of
+        Draws (chain, draw, ...). Computations use the precision of the stored draws. Networks are trees of
         arrays, such as the parameters of Flax, Equinox or plain JAX.
     symmetry : Symmetry, str or sequence of str, optional
-        Modulo what: blocks, or words of them such as ``"mu,sigma,1-theta"`` (one, or one a block). By default what the
-        posterior declares, and where it declares nothing what its draws show (`found` says so).
+        The symmetry, as blocks or in the notation of ``--exchangeable``: ``"mu,sigma,1-theta"`` (one string, or one
+        per block). By default the declared symmetry, or, if none is declared, the one found in the draws (`found`
+        records it).
     reference : {"gaussian", "mean", "draw"}, Alignment, DataTree or Dataset
-        What draws are matched with: a diagonal Gaussian fitted to the aligned draws, iterated
-        (Stephens 2000); their mean likewise, which takes components of unlike spread for one another;
-        one draw; what another posterior's draws were aligned with, weights and scales included (an `Alignment`, or its
-        `target` alone); or the mean of another posterior, aligned by then. Of networks the name of one;
-        by default the first of two, or the mean of more.
+        The reference that draws are matched with: a diagonal Gaussian fitted to the aligned draws, iterated (Stephens
+        2000); their mean, iterated, which confuses components of different spread; one draw; the reference of another
+        alignment with its weights and scales (an `Alignment`, or only its `target`); or the mean of another posterior
+        that is aligned already. For networks, the name of one; by default the first of two, or the mean of more.
     reference_draw : tuple of int
-        Chain and draw: the reference, or where the iteration starts. Its components keep their labels.
+        Chain and draw of the reference, or of the start of the iteration. Its components keep their labels.
     cost : {"weights", "activations"}
         Squared distance of all entries of a component; or of hidden units' activations on `x`.
     x : array (obs, in), optional
-        Inputs for activations; by default the group `constant_data`'s. Of networks, example inputs of `apply`.
+        Inputs for activations; by default those in the group `constant_data`. For networks, example inputs of `apply`.
     scales : mapping of str to float, optional
-        By what variables are divided; by default those of the alignment that is the reference, the prior's
-        standard deviations for networks, and else the draws' spread.
+        Divisors of the variables; by default those of the alignment that is the reference, the prior's standard
+        deviations for networks, and otherwise the spread of the draws.
     gauge : {"balanced", "unit", "keep"}
         How positive scalings (`Rescalable`) are divided out first: every unit's incoming and
         outgoing weights get equal norms, its incoming ones norm 1, or nothing is scaled.
     restarts : int
-        Starts: draws to start the iteration from, and random elements where blocks share variables.
+        Number of starts: draws to start the iteration from, and random elements if blocks share variables.
     max_sweeps : int
-        Sweeps at most, from each start.
+        Maximum number of sweeps from each start.
     seed : int
-        Of random starts.
+        Seed of the random starts.
     max_bytes : int
-        About how much memory may be used in addition to the draws.
+        Approximate limit of the memory used in addition to the draws.
     threads : int, optional
-        Among which draws are shared out; as many as there are cores by default. The result is the
-        same.
+        Number of threads; by default one per core. The result does not depend on it.
     progress : callable, optional
-        Called with draws gone through and draws in all, counted over all sweeps.
+        Called with the number of draws processed and the total, over all sweeps.
     log_density : callable, optional
         The log density in nats at draws, from a Dataset to an array (chain, draw), such as
-        ``lambda draws: ob.log_density(target, draws)``. It is evaluated at every draw that moved, before and after, and
-        has to stay the same up to rounding.
+        ``lambda draws: ob.log_density(target, draws)``. It is evaluated at every draw that moved, before and after,
+        and must stay the same up to rounding.
     apply : callable, optional
-        Of networks: from a network's parameters and `x` to its outputs, which the symmetry has to leave unchanged.
+        For networks: the function from a network's parameters and `x` to its outputs, which the symmetry must leave
+        unchanged.
     diagnosis : Diagnosis, optional
-        The result of `ob.diagnose` for this posterior, if it is at hand. It holds the alignment by these defaults, and
-        the symmetry of the draws, which is then not searched for again.
+        The result of `ob.diagnose` for this posterior, if you have it. Its alignment (with these defaults) and its
+        symmetry are used instead of computing them again.
 
     Returns
     -------
     Alignment
-        Elements, reference, costs, and the aligned posterior; of networks an `AlignedNetworks`, with these as trees of
-        the structure given.
+        Elements, reference, costs, and the aligned posterior; for networks an `AlignedNetworks`, whose trees have the
+        given structure.
 
     Raises
     ------
     TypeError
-        If `posterior` or `reference` is not a `DataTree`, and ArviZ cannot make it one.
+        If `posterior` or `reference` is not a `DataTree`, and ArviZ cannot convert it.
     ValueError
         If nothing is declared and the draws show no labels that switch, a variable is missing, has no such axis or is
         not finite, a word is unknown, the reference has other shapes, or activations have no inputs or no network; or
-        if alignment would change the log density, or move a part of what changes together in the draws.
+        if alignment would change the log density, or would move only some of the variables that change together.
 
     References
     ----------
@@ -361,30 +361,31 @@ def choose_symmetry(view: View, symmetry: Any) -> Resolved:
     if resolved.source == "none":
         if near := nearly_exchangeable(view):
             raise ArgumentError(
-                f"`{view.argument}` cannot be aligned. Labels of {in_brief(tuple(near), LISTED)} are at most "
-                "nearly exchangeable: the weights are broken off a stick, which has an order, so that aligned draws "
-                "would leave the posterior. Tell the heavy components apart by a rule of your own, such as the order "
-                "of their means."
+                f"`{view.argument}` cannot be aligned. Labels of {in_brief(tuple(near), LISTED)} are at best nearly "
+                "exchangeable: stick-breaking weights have an order, so aligned draws would no longer follow the "
+                "posterior. Identify the large components by a rule of your own, such as the order of their means."
             )
         resolved = resolve(view, look=True)
         if resolved.source == "partial":
             seen = ", ".join(resolved.words)
-            why = f"Its draws show that components of {seen} change places. {resolved.reason} To move only some of"
-            why += f" these parameters would leave the posterior. {advice(view)}"
+            why = f"Its draws show that components of {seen} change places. {resolved.reason} Moving only some of"
+            why += f"these parameters would change the posterior. {advice(view)}"
             if resolved.alone:
                 why = f"Its draws look as if components of {seen} had changed places. {resolved.reason} No symmetry"
-                why += " joins such modes: `ob.sample_modes` estimates their masses."
+                why += (
+                    " maps such modes onto each other: `ob.sample_modes` estimates their weights."
+                )
             raise ArgumentError(f"`posterior` cannot be aligned. {why}")
         if not resolved.blocks:
             what = "no labels that switch: there is nothing to align"
             if shown := resolved.candidates:
-                what = f"that components of {shown[0].word} change places and overlap, which no alignment undoes"
+                what = f"that components of {shown[0].word} change places and overlap, which no alignment can undo"
                 what += " for sure"
                 if shown[0].turns:
                     what = f"that components rotate, by {shown[0].word!r}: declare it to align by varimax"
             raise ArgumentError(
-                f"`symmetry` is not given, `posterior` declares none, and its draws show {what}. Give blocks "
-                "or words of what is interchangeable, such as 'mu,sigma'."
+                f"`symmetry` is not given, `posterior` declares none, and its draws show {what}. Declare the "
+                "interchangeable parameters, such as 'mu,sigma'."
             )
     if not resolved.blocks:
         raise ArgumentError(
@@ -403,7 +404,7 @@ def choose_scales(
         own = [n for n in features.names if name in (n, *features.plain.sources(n))]
         if not own:
             raise ArgumentError(
-                f"`scales` names {name}, which is not matched; that are {', '.join(features.names)}."
+                f"`scales` names {name}, which is not used for matching; choose among {', '.join(features.names)}."
             )
         given = dict.fromkeys(own, scale) | given
     if features.transform is not None:

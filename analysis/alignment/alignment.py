@@ -125,7 +125,7 @@ class Alignment(Shown):
 
     @property
     def rotates(self) -> bool:
-        """Tell whether components were rotated."""
+        """Check whether components were rotated."""
         return bool(blocks_of(self.symmetry, Rotation))
 
     @property
@@ -226,8 +226,8 @@ class Alignment(Shown):
         what = "No draw had to be moved"
         if moved:
             what = (
-                f"{100 * moved:.3g} % of {draws:,} draws were moved: their squared distance to the reference is "
-                f"{after / before:.2g} of what it was"
+                f"{100 * moved:.3g} % of {draws:,} draws were moved: their squared distance to the reference fell to "
+                f"{100 * after / before:.2g} %"
             )
         then = "`diagnose` judges the aligned draws."
         parts: list[Part] = [Words(f"{what}. {then}")]
@@ -255,7 +255,7 @@ class Alignment(Shown):
 def moved(
     dataset: xr.Dataset, group: Group, element: Element, argument: str
 ) -> tuple[dict[str, xr.DataArray], xr.DataTree | None]:
-    """Move every draw of the variables by its element (chain, draw); refuse what the disk has no room for.
+    """Move every draw of the variables by its element (chain, draw); reject what the disk has no room for.
 
     Also returns what holds the moved variables on disk, where they are there; it is removed when it is closed.
     """

@@ -76,12 +76,12 @@ class Transpositions(Shown):
 
 
 def transpositions(posterior: Posterior | Alignment) -> Transpositions:
-    """Count the exchanges of two components that bring every draw into the common labelling.
+    """Count the exchanges of two components that bring each draw into the common labelling.
 
     Parameters
     ----------
     posterior : Alignment, or posterior
-        What `align` returned; or a posterior, which is aligned first.
+        The result of `align`; or a posterior, which is aligned first.
 
     Returns
     -------
@@ -92,7 +92,7 @@ def transpositions(posterior: Posterior | Alignment) -> Transpositions:
     Raises
     ------
     ValueError
-        If no symmetry is declared, or none of its blocks permutes.
+        If no symmetry is declared, or none of its blocks permutes components.
 
     References
     ----------
@@ -215,7 +215,7 @@ class Barrier:
 
 
 def barrier(first: Values, second: Values, loss: Loss, *, num_points: int = 25) -> Barrier:
-    """Measure the loss along the line between pairs of networks (pair, *event), at so many points, ends included.
+    """Measure the loss on the line between pairs of networks (pair, *event), at a number of points, ends included.
 
     `loss` goes from weights (pair, *event) to losses (pair,), and is called once a point.
     """
@@ -297,18 +297,18 @@ def barriers(
     posterior : DataTree, path, what a sampler returned, or AlignedNetworks
         Draws of a network's weights, in any form that `diagnose` takes, or networks that `align` has aligned.
     loss : callable, optional
-        From one network (its tree, or a mapping of variables to arrays) to a number; by default the mean negative log
-        likelihood of `x` and `y`, which the networks of `ob.networks` know.
+        Function from one network (its tree, or a mapping of variables to arrays) to a number; by default the mean
+        negative log likelihood of `x` and `y`, for the networks of `ob.networks`.
     pairs : int
-        Pairs of draws; of different chains where there are several.
+        Number of pairs of draws; from different chains if there are several.
     x : array (obs, in), optional
-        Inputs of the loss; by default those that the posterior was fitted to and keeps.
+        Inputs of the loss; by default the training inputs that the posterior keeps.
     y : array (obs,) or (obs, out), optional
         Labels or targets at `x`.
     num_points : int
         Points on each line, ends included.
     seed : int
-        Of the choice of pairs.
+        Seed of the choice of pairs.
 
     Returns
     -------
@@ -318,7 +318,8 @@ def barriers(
     Raises
     ------
     ValueError
-        If the posterior is of no network or keeps no data and no loss or data are given, or a number makes no sense.
+        If the posterior does not belong to a network or keeps no data, and no loss or data are given, or a number is
+        invalid.
 
     References
     ----------
@@ -344,15 +345,16 @@ def barriers(
         symmetry, unit, known = resolve(view).equal_modes, "", by_one(loss)
     elif model is None:
         raise ArgumentError(
-            f"`{view.argument}` is of no network, and a barrier is the loss between networks: give `loss`, from a "
-            "draw's variables to a number, or a posterior whose attribute `model` describes a network."
+            f"`{view.argument}` is not the posterior of a network, and a barrier is the rise of the loss between "
+            "networks: give `loss`, a function from a draw's variables to a number, or a posterior whose attribute "
+            "`model` describes a network."
         )
     else:
         symmetry = blocks_of(model.symmetry, Exchangeable)
     if not symmetry:
         raise ArgumentError(
-            f"`{view.argument}` is of a network whose hidden units have an order (its parametrisation), so that there "
-            "is nothing to match: give one with free biases, or declare the symmetry."
+            f"The hidden units of `{view.argument}` have a fixed order (its parametrisation), so there is nothing to "
+            "match: give a posterior with free biases, or declare the symmetry."
         )
     chosen = _choose_pairs(view, pairs, np.random.default_rng(seed))
     there = [*({*model.network.shapes} & {*view.variables} if model else view.variables)]
@@ -435,7 +437,7 @@ def _loss_of(view: View, x: Any, y: Any) -> Loss:
     points = None if x is None else Points.of(model, x, y)
     if points is None or points.y is None:
         raise ArgumentError(
-            f"`{view.argument}` keeps no data, which the loss is of: give `x` and `y`."
+            f"`{view.argument}` keeps no data to compute the loss on: give `x` and `y`."
         )
     if model.infers_noise:  # of one size all along the line: the posterior's geometric mean
         sigma = float(np.exp(np.log(view.values("sigma")).mean()))

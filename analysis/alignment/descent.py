@@ -406,7 +406,7 @@ class MatchingProblem:
 
     @property
     def exact(self) -> bool:
-        """Tell whether one sweep finds the optimum for a fixed reference."""
+        """Check whether one sweep finds the optimum for a fixed reference."""
         return not any(
             neighbours(self.symmetry, place) or method(block, self.features.shapes) == "exchange"
             for place, block in enumerate(self.symmetry)

@@ -128,9 +128,9 @@ class DrawReader:
                 if bad.any():
                     chain, draw = divmod(chunk.start + int(np.argmax(bad)), self.lead[1])
                     raise ArgumentError(
-                        f"`{self.argument}` holds {name} that is not finite, first in chain "
-                        f"{chain}, draw {draw}: no distance is defined there. Find out why the "
-                        "model produces it, or leave those draws out."
+                        f"{name} in `{self.argument}` is not finite, first in chain {chain}, draw {draw}: no "
+                        "distance is defined there. Find out why the model produces such values, or leave those "
+                        "draws out."
                     )
 
 
@@ -237,7 +237,7 @@ def move(
 
 
 def _moves_nothing(part: Part) -> bool:
-    """Tell whether all draws' permutations are the identity: to find that out takes less than to copy draws."""
+    """Check whether all draws' permutations are the identity: to find that out takes less than to copy draws."""
     if not isinstance(part, Permuted):
         return False
     order, signs = part

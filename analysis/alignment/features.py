@@ -160,9 +160,9 @@ def why_unclear(
         open_ = int((degrees > CLEAR).any(axis=0).sum())
         return (
             f"Varimax has no clear optimum: in the plane of two components of {loadings} the draws turn by "
-            f"{worst:.0f} degrees about their mean ({CLEAR:.0f} are allowed, 26 are no information). This concerns "
-            f"{open_} of {len(degrees)} components. Their loadings are nearly spherical, there are more "
-            "components than the data tell apart, or the variable that was named first holds no loadings."
+            f"{worst:.0f} degrees about their mean ({CLEAR:.0f} are allowed, 26 means no information). This concerns "
+            f"{open_} of {len(degrees)} components. Their loadings are nearly spherical, the data cannot distinguish "
+            "so many components, or the variable named first does not hold loadings."
         )
     best = criterion(_shared(draws, _random(len(draws), draws.shape[1]), team) @ draws)
     elsewhere = float((best > criterion(simple) * (1 + BETTER)).mean())
@@ -220,12 +220,13 @@ class FeatureUnits:
         return {n: np.asarray(self.centre[n] + self.unit[n] * v) for n, v in values.items()}
 
     def scales_into(self, scales: Mapping[str, float]) -> dict[str, float]:
-        """Take scales into these units; refuse one so far from the draws' spread that its square is no double."""
+        """Take scales into these units; reject one so far from the draws' spread that its square is not a double."""
         for name, scale in scales.items():
             if not 1e-150 <= scale / self.unit[name] <= 1e150:
                 raise ArgumentError(
-                    f"`scales[{name!r}]` is {scale:.3g}, but the draws spread by {self.unit[name]:.3g}, so that "
-                    "squared distances are too large or too small for a double; give scales of about the draws' size."
+                    f"`scales[{name!r}]` is {scale:.3g}, but the draws spread by {self.unit[name]:.3g}, so squared "
+                    "distances are too large or too small for double precision; give scales of about the size of "
+                    "the draws."
                 )
         return {name: scale / self.unit[name] for name, scale in scales.items()}
 
@@ -233,7 +234,7 @@ class FeatureUnits:
 def find_units(
     chunks: Iterable[Arrays], names: tuple[str, ...], symmetry: Symmetry, argument: str
 ) -> FeatureUnits:
-    """Find the units of features (draw, *event), a piece at a time; refuse a spread that is lost in rounding."""
+    """Find the units of features (draw, *event), a piece at a time; reject a spread that is lost in rounding."""
     found: dict[str, _Spread] = {}
     for values in chunks:
         for name in names:
@@ -325,8 +326,8 @@ class _Spread:
         if 0 < self.size < least:
             raise ArgumentError(
                 f"`{argument}` holds {name} whose components and draws spread by {self.size:.3g} about values as "
-                f"large as {self.largest:.3g}, and that is lost in rounding; take off what they have in common "
-                "before they are stored."
+                f"large as {self.largest:.3g}, so the differences are lost in rounding; subtract a common offset "
+                "before storing the draws."
             )
 
 
@@ -410,7 +411,7 @@ class Features:
     def units(self) -> FeatureUnits:
         """The units that features are read in."""
         if self.found_units is None:
-            raise RuntimeError("features are read as they come: `in_units` finds units.")
+            raise RuntimeError("features have no units yet: `in_units` finds them.")
         return self.found_units
 
     def in_units(self, units: FeatureUnits | None = None) -> Features:

@@ -7,7 +7,7 @@ component, which shuffling would leave as it is: its yardstick is Gaussian noise
 Convention: distances are of features (variables divided by their scales, scalings divided out), summed over variables.
 
 Chains that start independently choose any of G equal modes alike, so that C of them choose one with probability
-G^(1 - C). Where that is small and they did, something fixed the labels, or the parts are no interchangeable ones.
+G^(1 - C). Where that is small and they did, something fixed the labels, or the parts are not interchangeable ones.
 """
 
 from __future__ import annotations
@@ -229,7 +229,7 @@ def shuffle_parts(
 
 
 IMPROBABLE = 0.01
-"""Probability under which chance is no explanation."""
+"""Probability under which chance is not an explanation."""
 MOST = 0.9
 """Share of a chain's draws that have a labelling before it is called the chain's."""
 
@@ -242,7 +242,7 @@ class OneLabelling(NamedTuple):
 
     @property
     def improbable(self) -> bool:
-        """Tell whether chance is too improbable as an explanation."""
+        """Check whether chance is too improbable as an explanation."""
         return self.probability < IMPROBABLE
 
 
@@ -262,8 +262,8 @@ def one_labelling(alignment: Alignment) -> OneLabelling | None:
         said = "One chain in one labelling: other modes cannot be seen."
         return OneLabelling(probability, said)
     said = (
-        f"All {others + 1} chains have one of {_count(log_order)} labellings, to which independent starts "
-        f"come once in {_count(others * log_order)} times: "
+        f"All {others + 1} chains have one of {_count(log_order)} labellings, which independent starts reach once in "
+        f"{_count(others * log_order)} times: "
     )
     if probability < IMPROBABLE:
         known = resolve(alignment.source, alignment.symmetry).known

@@ -53,9 +53,7 @@ class TreeLayout:
             if hasattr(leaf, "shape") and numpy.issubdtype(leaf.dtype, numpy.floating):
                 name = ".".join(map(_word, path)).replace("/", ".").removesuffix(".value")
                 if name in places:
-                    raise ArgumentError(
-                        f"`posterior` has a network with two arrays that are called {name}."
-                    )
+                    raise ArgumentError(f"`posterior` has a network with two arrays called {name}.")
                 places[name] = place
         return cls(structure, tuple(leaf for _, leaf in found), places)
 
@@ -155,7 +153,7 @@ class AlignedNetworks(Alignment):
 
 
 def are_networks(posterior: Any) -> bool:
-    """Tell whether a mapping is of networks, and not of variables or groups of a posterior."""
+    """Check whether a mapping is of networks, and not of variables or groups of a posterior."""
     if not isinstance(posterior, Mapping) or isinstance(posterior, xr.Dataset | xr.DataTree):
         return False
     return (
@@ -164,7 +162,7 @@ def are_networks(posterior: Any) -> bool:
 
 
 def _is_tree(value: Any) -> bool:
-    """Tell whether a value holds arrays of different variables: a mapping, an object, or a list of layers."""
+    """Check whether a value holds arrays of different variables: a mapping, an object, or a list of layers."""
     if isinstance(value, list | tuple) and not hasattr(value, "_fields"):
         return bool(value) and all(isinstance(v, Mapping) or _holds_arrays(v) for v in value)
     plain = (str, bytes, int, float, xr.Dataset, xr.DataTree)
@@ -202,13 +200,13 @@ def read_network(apply: Apply, params: Tree, x: Any) -> Symmetry:
     except TypeError as error:
         said = str(error).partition("\n")[0]
         raise ArgumentError(
-            f"`apply` cannot be traced by JAX ({said}); give a function of JAX, or the `symmetry`."
+            f"JAX cannot trace `apply` ({said}); write it with JAX operations, or give the `symmetry`."
         ) from error
     symmetry = symmetry_of(found, shapes)
     if not symmetry:
         reasons = "; ".join(f"{n}:{axis} ({why.what})" for (n, axis), why in found.fixed.items())
         raise ArgumentError(
-            f"`apply` shows nothing that is interchangeable in the networks. Axes stay: {reasons}."
+            f"No interchangeable parts were found in `apply`. Axes stay: {reasons}."
         )
     return symmetry
 

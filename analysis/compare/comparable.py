@@ -96,7 +96,10 @@ def shared_variables(views: Mapping[str, View], symmetry: Symmetry) -> Shared:
     names = [variable for variable in shapes[first] if variable not in only_in]
     if not names:
         held = "; ".join(f"`{name}` has {', '.join(own)}" for name, own in shapes.items())
-        raise ArgumentError(f"`posteriors` share no variable of the same shape: {held}.")
+        raise ArgumentError(
+            f"`posteriors` share no variable of the same shape: {held}. Give posteriors of one model. "
+            "Compare models by `ob.compare_models` (`onebasin loo`)."
+        )
     moved = {variable for block in symmetry for variable in block.variables}
     carriers: set[str] = set()
     if moved:  # the computed quantities that no check found to be the same under every labelling
@@ -111,13 +114,13 @@ def shared_variables(views: Mapping[str, View], symmetry: Symmetry) -> Shared:
     if not kept:
         raise ArgumentError(
             f"`posteriors` share only {', '.join(names)}, which may carry labels that the symmetry does not move: "
-            "choose them with `var_names` to compare them as they are."
+            "choose them with `var_names` to compare them unaligned."
         )
     return Shared(kept, only_in, with_labels)
 
 
 def share_draws(view: View, other: View) -> bool:
-    """Tell whether a chain of one posterior has many draws of a chain of another, in the variables of both."""
+    """Check whether a chain of one posterior has many draws of a chain of another, in the variables of both."""
     names = [name for name in view.variables if shape_of(other, name) == shape_of(view, name)]
     keys = [draw_keys(looked_at(each, names).values()) for each in (view, other)]
     return any(in_common(a, b) for a, b in product(*keys))
@@ -131,7 +134,7 @@ def labels_between(view: View, other: View, names: Sequence[str]) -> tuple[str, 
     real = deciding(view, names)[0]
     drawn = [looked_at(each, real) for each in (view, other)]
     count = min(KEPT, *(v.shape[1] for own in drawn for v in own.values()))
-    # One power of two for all draws, which changes none of their digits: squares of 1e300 are no doubles.
+    # One power of two for all draws, which changes none of their digits: squares of 1e300 are not doubles.
     largest = max((np.abs(v).max(initial=0.0) for own in drawn for v in own.values()), default=0.0)
     power = -int(np.frexp(largest)[1])
     either = [{name: np.ldexp(v[:, :count], power) for name, v in own.items()} for own in drawn]
@@ -196,7 +199,7 @@ def _check_data(name: str, view: View, truth: str, other: View) -> None:
 
 
 def _equal(a: np.ndarray, b: np.ndarray) -> bool:
-    """Tell whether arrays are the same, up to single precision of each entry and of the largest one."""
+    """Check whether arrays are the same, up to single precision of each entry and of the largest one."""
     if a.shape != b.shape:
         return False
     if not {a.dtype.kind, b.dtype.kind} <= set("biuf"):
@@ -209,7 +212,7 @@ def labelled_as(view: View, other: View, names: Sequence[str]) -> View:
     """Give variables of a posterior the axes and labels that they have in another one.
 
     The view holds these variables alone. It is the posterior itself where its entries have these names already, and
-    where variables are missing or of other shapes, which is for the comparison to refuse.
+    where variables are missing or of other shapes, which is for the comparison to reject.
     """
     shapes = [(shape_of(view, name), shape_of(other, name)) for name in names]
     if any(own is None or own != theirs for own, theirs in shapes):
@@ -340,8 +343,8 @@ def fit_frame(
     scale, fixed = np.concatenate(scales), np.concatenate(constants)
     if len(fixed) and np.isfinite(fixed).all():
         raise ArgumentError(
-            f"`{view.argument}` does not vary: the draws of {', '.join(shapes)} are the same up to rounding, so that "
-            "there is nothing to compare. Give draws, or take what they have in common off before they are stored."
+            f"`{view.argument}` does not vary: the draws of {', '.join(shapes)} are the same up to rounding, so "
+            "there is nothing to compare. Give draws that vary, or subtract a common offset before storing them."
         )
     places, chosen = _places(draws), var_names is not None
     return CommonFrame(blocks, shapes, chosen, places, scale, fixed, alignment, rest)
@@ -357,7 +360,7 @@ def halves(posterior: Posterior) -> tuple[View, View]:
     if (middle if dim == "draw" else sizes["draw"]) < MIN_DRAWS:
         raise ArgumentError(
             f"`{view.argument}` has {sizes['chain']} chain(s) of {sizes['draw']} draws, and halves with at least "
-            f"{MIN_DRAWS} draws a chain are needed: sample longer."
+            f"{MIN_DRAWS} draws per chain are needed: sample longer."
         )
     return view.part(dim, slice(0, middle)), view.part(dim, slice(middle, None))
 
@@ -382,8 +385,8 @@ def _draws(view: View, names: tuple[str, ...]) -> Draws:
     variables = [checked(view.arrays[name], view.argument) for name in names]
     if view.num_draws < MIN_DRAWS:
         raise ArgumentError(
-            f"`{view.argument}` has {view.num_draws} draws a chain, and at least {MIN_DRAWS} are needed to "
-            "compare it: sample longer."
+            f"`{view.argument}` has {view.num_draws} draws per chain, and a comparison needs at least {MIN_DRAWS}: "
+            "sample longer."
         )
     for variable in variables:
         broken = lay_out_columns([variable]).broken

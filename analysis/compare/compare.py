@@ -2,9 +2,9 @@
 
 Convention: distances are to the truth, scores are against labels or targets. The row `baseline` is the truth's second
 half taken for a posterior of its own and compared with its first half (chains, or the draws of a single one): with half
-of the draws on either side it is noisier than the rows above it, and what lies near it cannot be told from the truth.
-In weight space only the half of the truth that had no part in labels and scales is compared; there
-the baseline is that half halved again.
+of the draws on either side it is noisier than the rows above it, and what lies near it cannot be distinguished from
+the truth. In weight space only the half of the truth that had no part in labels and scales is compared; there the
+baseline is that half halved again.
 
 It deliberately weighs nothing up: a posterior may predict as the truth does and lie elsewhere, or the other way round.
 """
@@ -74,50 +74,50 @@ def compare(
     progress: Progress | None = None,
     diagnoses: Mapping[str, Any] | None = None,
 ) -> Comparison:
-    """Compare posteriors with one of them: in prediction, and in weight space modulo symmetry.
+    """Compare posteriors with one of them: their predictions, and their draws modulo symmetry.
 
     Parameters
     ----------
     posteriors : mapping of str to posterior
-        At least two, of the same model and data, or one if `truth` is a reference; of networks also in different
-        parametrisations. Each in any form that `ob.diagnose` takes.
+        At least two posteriors of the same model and data, or one if `truth` is a reference; networks may have
+        different parametrisations. Each in any form that `ob.diagnose` takes.
     truth : str, optional
-        The name of the one that the others are compared with; by default the first. A name that is none of theirs may
-        be that of a reference posterior (`ob.truth.references()`), which is then compared with.
+        The name of the posterior that the others are compared with (by default the first), or the name of a reference
+        posterior (`ob.truth.references()`).
     x : array (obs, in), optional
-        Inputs to predict at; by default those that the truth was fitted to and keeps.
+        Inputs to predict at; by default the training inputs that the truth keeps.
     y : array (obs,) or (obs, out), optional
         Labels or targets at `x`; without them nothing is scored.
     weights : bool
-        Whether draws are compared in weight space too.
+        Whether to compare the draws of the weights too.
     symmetry : tuple of blocks, str or sequence of str, optional
-        Modulo what; by default what the truth declares, else what another file declares, else what `diagnose` finds in
-        the draws of one of them where it says "usable after alignment".
+        The symmetry; by default the one that the truth declares, else the one that another posterior declares, else
+        the one that `diagnose` finds in draws that are "usable after alignment".
     var_names : sequence of str, optional
-        Variables whose draws are compared. By default, of a network all weights; else the variables that all posteriors
-        have in the same shape. Where a symmetry is used, computed quantities that may carry labels and that it does not
-        move are left out. The notes and warnings name what is left out.
+        Variables whose draws are compared. By default all weights of a network; otherwise the variables that all
+        posteriors have in the same shape. With a symmetry, computed quantities that may carry labels and that it does
+        not move are left out. The notes and warnings name them.
     permutations : int
-        Behind each p-value.
+        Number of permutations for each p-value.
     seed : int
-        Of permutations, and of the noise of predictions.
+        Seed of permutations and of the noise of predictions.
     progress : callable, optional
-        Called with draws gone through and draws in all, of each alignment.
+        Called with the number of draws processed and the total, for each alignment.
     diagnoses : mapping of str to Diagnosis, optional
-        The results of `ob.diagnose` for some of these posteriors, if they are at hand; the others are diagnosed here.
+        The results of `ob.diagnose` for some of these posteriors, if you have them; the others are diagnosed here.
 
     Returns
     -------
     Comparison
-        Table, one row per posterior, and what it means in words.
+        A table with one row per posterior, and its meaning in words.
 
     Raises
     ------
     TypeError
-        If a posterior is no `DataTree`, and ArviZ cannot make it one.
+        If a posterior is not a `DataTree`, and ArviZ cannot convert it.
     ValueError
-        If there are fewer than two posteriors, `truth` is none of them and no reference, networks or data differ, there
-        are no points to predict at, or points do not fit the network.
+        If there are fewer than two posteriors, `truth` is neither one of them nor a reference, networks or data
+        differ, there are no points to predict at, or points do not fit the network.
 
     References
     ----------
@@ -234,29 +234,29 @@ def _of_another(views: Mapping[str, View], judged: Mapping[str, Carried]) -> Res
 def _check_names(posteriors: Mapping[str, Posterior], truth: str) -> None:
     if len(posteriors) < 2:
         raise ArgumentError(
-            f"`posteriors` hold {len(posteriors)}, and a comparison needs two or more: add another, or name a "
-            "reference by `truth`."
+            f"`posteriors` has {len(posteriors)} entries, and a comparison needs at least two: add another, or name "
+            "a reference by `truth`."
         )
     if truth not in posteriors:
         raise ArgumentError(
-            f"`truth` is {truth!r}, which is none of the posteriors and no reference: choose one of "
+            f"`truth` is {truth!r}, which is neither one of the posteriors nor a reference: choose one of "
             f"{', '.join(posteriors)}, or of the references {', '.join(references.names())}."
         )
     if BASELINE in posteriors:
         raise ArgumentError(
-            f"`posteriors` hold one named {BASELINE!r}, as the row of the truth's halves is: rename it."
+            f"`posteriors` hold one named {BASELINE!r}, which is reserved for the baseline row: rename it."
         )
 
 
 def _points(truth: View, name: str, x: Any, y: Any) -> Points | None:
     if x is None and y is not None:
-        raise ArgumentError("`y` is given without `x`: give the inputs that it belongs to.")
+        raise ArgumentError("`y` is given without `x`: give the inputs that belong to it.")
     if truth.network is not None:
         return Points.of(truth.network, inputs_of(truth, x), truth.y if x is None else y)
     if x is not None:
         raise ArgumentError(
-            f"`x` is given, but `{name}` is of no network that could predict there (its attribute "
-            "`model` is empty): leave `x` out."
+            f"`x` is given, but `{name}` is not the posterior of a network (its attribute `model` is empty): leave "
+            "`x` out."
         )
     return None
 

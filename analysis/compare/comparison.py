@@ -1,4 +1,4 @@
-"""The result of a comparison of posteriors: one row a posterior, the rows' meaning in words, notes and warnings."""
+"""The result of a comparison of posteriors: one row per posterior, the rows' meaning in words, notes and warnings."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class Account:
             held = "; ".join(f"`{n}` has {in_brief(names, SHOWN)}" for n, names in sides.items())
             yield f"Not compared, because not every posterior has them in the same shape: {held}."
         for name, why in self.obstacles.items():
-            yield f"Draws of `{name}` are compared in prediction alone: {why.rstrip('.')}."
+            yield f"Draws of `{name}` are compared only by their predictions: {why.rstrip('.')}."
 
     def warnings(self) -> Iterator[str]:
         """Tell what to beware of."""
@@ -100,7 +100,10 @@ class Account:
         for name, why in self.unusable.items():
             yield f"`{name}`: {why}"
         if self.own_points and self.points is not None:
-            yield "The points are training data, where scores are optimistic; give other points to see predictions."
+            yield (
+                "These points are training data, where scores are optimistic; give other points to judge "
+                "predictions."
+            )
         targets = dict.fromkeys(self.targets.values())
         if len(targets) > 1 and self.points is None:  # the data of networks have been compared
             yield (
@@ -109,39 +112,39 @@ class Account:
             )
         for name in self.copies:
             yield (
-                f"`{name}` and `{truth}` have the same draws in a chain, or many of them: that they agree is no "
-                "evidence. Compare runs with seeds of their own."
+                f"`{name}` and `{truth}` share all or many draws of a chain, so their agreement is not evidence. "
+                "Compare runs with different seeds."
             )
         for name, words in self.labels.items():
             if words:
                 yield (
-                    f"Chains of `{name}` and `{truth}` have their labels in different orders, and are compared as they "
-                    f"came. Compare them modulo the symmetry: {spelt_options(words)}."
+                    f"Chains of `{name}` and `{truth}` have their labels in different orders and are compared "
+                    f"unaligned. Compare them modulo the symmetry: {spelt_options(words)}."
                 )
         if self.shared is not None and self.shared.with_labels:
             yield (
-                f"Left out: {in_brief(self.shared.with_labels, SHOWN)}. The symmetry does not move what is named here, "
-                "and it may carry labels of components: means then depend on the labelling. Declare a parameter of "
-                "these with the components to compare it."
+                f"Left out: {in_brief(self.shared.with_labels, SHOWN)}. The symmetry does not move them, but they "
+                "may be indexed by component, and then their means depend on the labelling. To compare one, declare "
+                "it with the components."
             )
         if self.unmixed:
             yield (
                 f"The chains of `{truth}` disagree about {in_brief(self.unmixed, SHOWN)} (R-hat): it has not mixed. "
-                "Nothing agrees with what does not agree with itself; see `onebasin diagnose`."
+                "No posterior can agree with a reference whose own chains disagree; see `onebasin diagnose`."
             )
         if not self.permutations:
             return
         few = table["num_draws"] < MIN_DRAWS
         for name, count in table.loc[few, "num_draws"].items():
             yield (
-                f"`{name}` has {count:.0f} nearly independent draws of its own, too few for a p-value: sample "
-                "longer, or see whether its chains mix."
+                f"`{name}` has {count:.0f} nearly independent draws, too few for a p-value: sample longer, or check "
+                "whether its chains mix."
             )
         baseline = table["energy_p"].iloc[-1]
         if not np.isfinite(baseline) and not few.any():
             yield (
-                f"Whether the chains of `{truth}` agree among themselves was not judged, since their halves have "
-                "no p-value: other p-values cannot be trusted; sample longer."
+                f"The halves of `{truth}` have too few draws for a p-value, so onebasin could not check whether its "
+                "own chains agree. Do not trust the other p-values; sample longer."
             )
         if np.isfinite(baseline) and baseline <= SMALL:
             yield (
@@ -260,7 +263,7 @@ _MEASURES = {
     "max_abs_z": "largest |z| of means",
     "max_abs_d": "largest |d| of means (sds)",
     "energy": "energy distance",
-    "energy_p": "p of it",
+    "energy_p": "p-value",
     "num_draws": "nearly independent draws",
 }
 
@@ -276,11 +279,13 @@ def sentences(comparison: Comparison) -> Iterator[tuple[str, str]]:
         for measure, text in PREDICTIONS.items():
             if measure in row and math.isfinite(row[measure]):
                 apart, halves = number(row[measure], 2), number(baseline[measure], 2)
-                said.append(f"{text.format(apart)}, the truth's own halves by {halves}")
+                said.append(
+                    f"{text.format(apart)}, the two halves of `{comparison.truth}` by {halves}"
+                )
                 break
         found = comparison.moments.get(str(name))
         said += [] if found is None else [_moments(found)]
-        draws = _draws(row, mixed)
+        draws = _draws(row, mixed, float(baseline.get("energy", math.nan)), comparison.truth)
         said += [draws] if draws else []
         yield str(name), f"{'; '.join(said)}." if said else "Nothing could be compared."
 
@@ -312,17 +317,15 @@ def _moments(found: MomentComparison) -> str:
             f"means agree within their Monte Carlo errors ({seen}){spread if len(ratios) else ''}"
         )
     if not found.gated:
-        return (
-            f"means are not seen to differ, but the draws are too few to call them equal ({seen})"
-        )
+        return f"no difference of means was detected, but there are too few draws to call them equal ({seen})"
     total = len(found.table)
     return (
-        f"means are not seen to differ, but {len(found.gated)} of {total} could not be judged, because "
-        f"effective draws are too few or chains disagree ({in_brief(found.gated, SHOWN)})"
+        f"no difference of means was detected, but {len(found.gated)} of {total} could not be judged, because the "
+        f"ESS is too small or chains disagree ({in_brief(found.gated, SHOWN)})"
     )
 
 
-def _draws(row: pd.Series, mixed: bool) -> str:
+def _draws(row: pd.Series, mixed: bool, halves: float, truth: str) -> str:
     p = row.get("energy_p", math.nan)
     if not math.isfinite(p):
         return (
@@ -331,9 +334,16 @@ def _draws(row: pd.Series, mixed: bool) -> str:
             else "the joint distributions could not be tested"
         )
     if not mixed:
-        return "the joint distributions are not compared, because the truth's own chains differ"
+        return "the joint distributions are not compared, because the reference's own chains differ"
     if p <= SMALL:
         return f"the joint distributions differ (energy test, p = {number(p, 2)})"
+    if p <= WEAK and row["energy"] <= halves:
+        near = f"energy distance {number(row['energy'], 2)}, halves {number(halves, 2)}, p = {number(p, 2)}"
+        return (
+            f"the joint distributions differ no more than the two halves of `{truth}` do ({near})"
+        )
     if p <= WEAK:
         return f"the joint distributions may differ (energy test, p = {number(p, 2)})"
-    return f"the joint distributions are not seen to differ (energy test, p = {number(p, 2)})"
+    return (
+        f"no difference of the joint distributions was detected (energy test, p = {number(p, 2)})"
+    )

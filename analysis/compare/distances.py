@@ -43,7 +43,7 @@ MAX_RHAT, MIN_ESS = 1.05, 200.0
 """Gate: the largest R-hat and the smallest bulk ESS of either posterior with which a parameter is compared."""
 SPREADS, SPREAD_ERRORS, VAGUE = (0.85, 1.15), 0.01, 0.25
 """Ratios of sds that are called alike; share of comparisons of equal distributions that may be called different by
-them; and the error of the logarithm of a ratio from which on it is not judged.
+them; and the error of the logarithm of a ratio above which it is not judged.
 
 A ratio is outside if its interval is, and if the widths of the central 90 % differ too: sds of heavy tails come out too
 small together with their errors, and widths do not. Of equal normal, gamma, lognormal and t laws (1 to 3 degrees of
@@ -133,7 +133,7 @@ def compare_moments(
 
 
 def rhat_of(view: View, names: Sequence[str]) -> pd.Series | None:
-    """R-hat of every entry of some variables; None where draws are no chains'."""
+    """R-hat of every entry of some variables; None where draws are not chains'."""
     return None if view.is_independent else summary(view.draws(names))["rhat"]
 
 
@@ -143,7 +143,7 @@ def _table(
     left, right = summary(draws_a), summary(draws_b)
     table = pd.DataFrame({"mean_a": left["mean"], "mean_b": right["mean"]})
     table["difference"], fixed = _differences(draws_a, draws_b)
-    # Not the root of a sum of squares, which are no doubles where the draws are very large or very small.
+    # Not the root of a sum of squares, which are not doubles where the draws are very large or very small.
     pooled = np.hypot(left["sd"], right["sd"]) / np.sqrt(2)
     errors = [(own["mcse_mean"], own["sd"].where(own["sd"] > 0)) for own in (left, right)]
     alike = pooled * np.hypot(*(mcse / sd for mcse, sd in errors))

@@ -21,6 +21,7 @@ from onebasin.base.checks import checks_arguments, choose
 from onebasin.base.errors import ArgumentError
 from onebasin.base.run_log import notice
 from onebasin.base.table import Table, frame_table
+from onebasin.posteriors import schema
 from onebasin.posteriors.leave_one_out import (
     NAMED,
     leave_one_out,
@@ -94,7 +95,7 @@ def paired(found: Mapping[str, ELPDData]) -> np.ndarray:
     if len({column.size for column in each.values()}) > 1:
         told = ", ".join(f"{name} of {column.size}" for name, column in each.items())
         raise ArgumentError(
-            f"`models` are of different numbers of observations ({told}): compare models of one data set."
+            f"`models` have different numbers of observations ({told}): compare models of one data set."
         )
     columns = [base.to_numpy()]
     for name, own in others:
@@ -102,8 +103,8 @@ def paired(found: Mapping[str, ELPDData]) -> np.ndarray:
         lacks = [] if places else [str(label) for label in base.index.difference(own.index)]
         if lacks:
             raise ArgumentError(
-                f"`models` are of different observations: {name} lacks {in_brief(lacks, NAMED)} of {first}. "
-                "Compare models of one data set, with the same names (coordinates) of observations."
+                f"`models` have different observations: {name} lacks {in_brief(lacks, NAMED)} of {first}. Compare "
+                "models of one data set, with the same names (coordinates) of observations."
             )
         columns.append((own if places else own.reindex(base.index)).to_numpy())
     return np.stack(columns, axis=1)
@@ -131,11 +132,14 @@ class ModelComparison(Shown):
         What the comparison rests on.
     judged : mapping of str to Carried
         The verdict on each model's posterior, where it is at hand.
+    one_model : bool
+        Whether all posteriors record the same program and data: they are then fits of one model.
     """
 
     table: pd.DataFrame
     loo: Mapping[str, ELPDData]
     judged: Mapping[str, Carried] = field(default_factory=dict)
+    one_model: bool = False
 
     @property
     def weights(self) -> pd.Series:
@@ -162,12 +166,19 @@ class ModelComparison(Shown):
             float(self.table["dse"].iloc[place]),
         )
         gap = measured(value, error)
+        if self.one_model:
+            worst = -float(self.table["elpd_diff"].min())
+            return (
+                f"These are fits of one model to the same data: differences in elpd (at most "
+                f"{number(worst, 2)} nats) are errors of the fits, not of models. Compare the fits with "
+                "`ob.compare` (`onebasin compare`)."
+            )
         if len(self.alike) > 1:
             rest = in_brief([str(name) for name in self.table.index if name not in self.alike])
-            who = f"No difference can be seen between {in_brief(self.alike)}"
+            who = f"No difference was detected between {in_brief(self.alike)}"
             said = f"{who} (at most {gap}, below two standard errors)."
             return f"{said} Worse: {rest}." if rest else said
-        few = ", which few observations make too small" if self.observations < FEW else ""
+        few = ", which is too small with few observations" if self.observations < FEW else ""
         times = f" ({number(value / error, 2)} standard errors{few})" if error > 0 else ""
         best, second = self.table.index[:2]
         return f"`{best}` predicts better than `{second}` by {gap}{times}."
@@ -181,10 +192,14 @@ class ModelComparison(Shown):
     @property
     def sentences(self) -> list[str]:
         """The findings, a sentence each, the answer first."""
-        told = ", ".join(f"{name} {number(weight, 2)}" for name, weight in self.weights.items())
+        told = ", ".join(
+            f"{name} {number(weight, 2) if weight >= 0.001 else 'below 0.001'}"
+            for name, weight in self.weights.items()
+        )
         bad = [name for name, word in self.table["diag_elpd"].items() if word]
-        caution = " They rest on a difference that cannot be seen: choose no model by them."
-        said = [*self.unusable, self.answer, f"Weights: {told}.{caution * (len(self.alike) > 1)}"]
+        caution = " They rest on a difference that was not detected: do not choose a model by them."
+        weights = f"Weights: {told}.{caution * (len(self.alike) > 1)}"
+        said = [*self.unusable, self.answer, *([] if self.one_model else [weights])]
         if bad:
             said.append(
                 f"Pareto k is too large for some observations of {', '.join(map(str, bad))}: give "
@@ -200,8 +215,9 @@ class ModelComparison(Shown):
 
     def _card(self) -> Card:
         heading = (
-            "No difference can be seen" if self.alike[1:] else f"{self.alike[0]} predicts best"
+            "No difference was detected" if self.alike[1:] else f"{self.alike[0]} predicts best"
         )
+        heading = "Fits of one model" if self.one_model else heading
         bad = len(self.unusable)
         return Card(
             "Not usable" if bad else heading,
@@ -215,7 +231,7 @@ class ModelComparison(Shown):
 
 
 CLEAR, FEW = 2.0, 100
-"""Standard errors from which on a difference is said to be seen; observations below which they come out too small
+"""Standard errors above which a difference is said to be seen; observations below which they come out too small
 (Sivula, Magnusson, Matamoros and Vehtari 2025)."""
 METHODS = ("stacking", "bb-pseudo-bma", "pseudo-bma")
 
@@ -224,17 +240,17 @@ METHODS = ("stacking", "bb-pseudo-bma", "pseudo-bma")
 def compare_models(
     models: Any, *, var_name: str | None = None, method: str = "stacking"
 ) -> ModelComparison:
-    """Compare models by how well they predict observations that are left out, and give them weights.
+    """Compare models by leave-one-out prediction, and weight them.
 
     Parameters
     ----------
     models : mapping of str to posterior or ELPDData
-        Posteriors of one data set with the group `log_likelihood`, in any form that `ob.diagnose` takes, or what
-        `ob.loo` gives of them.
+        Posteriors of one data set with the group `log_likelihood`, in any form that `ob.diagnose` takes, or their
+        results of `ob.loo`.
     var_name : str, optional
         The observed variable, where there are several.
     method : {"stacking", "BB-pseudo-BMA", "pseudo-BMA"}
-        How weights are found, as of `arviz_stats.compare`.
+        Method of the weights, as in `arviz_stats.compare`.
 
     Returns
     -------
@@ -244,10 +260,10 @@ def compare_models(
     Raises
     ------
     ValueError
-        If there are fewer than two models, log likelihoods are missing or not finite, or the models are of
-        different numbers of observations.
+        If there are fewer than two models, log likelihoods are missing or not finite, or the models have different
+        numbers of observations.
     TypeError
-        If an argument is of another class.
+        If an argument has the wrong type.
 
     References
     ----------
@@ -263,20 +279,24 @@ def compare_models(
     several = isinstance(models, Mapping) and not isinstance(models, xr.DataTree | xr.Dataset)
     if not several or len(models) < 2:
         raise ArgumentError("`models` must map two names or more to posteriors.")
-    found, judged = {}, {}
+    found, judged, origins = {}, {}, set[tuple[str, ...]]()
     for name, held in models.items():
         if not (hasattr(held, "elpd") and hasattr(held, "elpd_i")):
             view = as_view(held, f"models[{str(name)!r}]")
+            origins.add(
+                tuple(str(view.attribute(a) or name) for a in (schema.PROGRAM, schema.DATA_SHA256))
+            )
             found[str(name)] = leave_one_out(_terms(view, var_name), view.posterior)
             judged[str(name)] = carried(view, None, "estimates", label_free=True)
         elif held.elpd_i is not None:
+            origins.add((str(name), ""))
             found[str(name)] = held
             judged |= {str(name): held.judged} if isinstance(held, Answered) else {}
         else:
             raise ArgumentError(
-                f"`models[{str(name)!r}]` has no values of single observations: give `ob.loo(posterior)`."
+                f"`models[{str(name)!r}]` has no pointwise values: give `ob.loo(posterior)`."
             )
-    return _compared(found, method, judged)
+    return _compared(found, method, judged, one_model=len(origins) == 1)
 
 
 def _terms(view: View, var_name: str | None) -> xr.DataArray:
@@ -289,7 +309,7 @@ def _terms(view: View, var_name: str | None) -> xr.DataArray:
 
 
 def _compared(
-    found: Mapping[str, ELPDData], method: str, judged: Mapping[str, Carried]
+    found: Mapping[str, ELPDData], method: str, judged: Mapping[str, Carried], *, one_model: bool
 ) -> ModelComparison:
     from arviz_stats import compare
 
@@ -302,4 +322,4 @@ def _compared(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what they say stands in the table
         table = compare(alike, method=method, round_to="none")
-    return ModelComparison(table, dict(found), judged)
+    return ModelComparison(table, dict(found), judged, one_model)

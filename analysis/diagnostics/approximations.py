@@ -98,8 +98,8 @@ def of_others(facts: Facts) -> Verdict:
         draws = f"the {facts.raw.total_draws:,} draws are independent"
         said = f"You may use it: nothing was sampled by a Markov chain, and {draws}"
         return Verdict("usable", (Reason("answer", "passed", said),), rows)
-    why = "no number here tells how far they are from the posterior"
-    fact = f"Members of an ensemble are optima and no draws, and {why}"
+    why = "nothing here measures how far they are from the posterior"
+    fact = f"Members of an ensemble are optima, not draws, and {why}"
     return _of_unproved(Reason("unproved", "failed", fact, remedy=OTHERS), facts)
 
 
@@ -113,10 +113,10 @@ def modulo(verdict: Verdict, labels: Labels) -> Verdict:
     if apart.value > labels.facts.rhat_limit:
         fact = (
             f"The fits disagree (R-hat {in_rhat(apart.value)} of `{apart.parameter}`): they lie at different optima, "
-            "and the draws weigh these by the number of fits"
+            "and the draws weight these by the number of fits"
         )
-        modes = "or mode by mode (`--method modes`, `ob.sample_modes`), which weighs the optima."
-        return _refused(labels.facts, fact, f"{_NUTS}, {modes}")
+        modes = "or mode by mode (`--method modes`, `ob.sample_modes`), which weights the optima."
+        return _refused(labels.facts, "its fits lie at different optima", fact, f"{_NUTS}, {modes}")
     if state == "none":
         return verdict
     if state == "stay":
@@ -125,7 +125,7 @@ def modulo(verdict: Verdict, labels: Labels) -> Verdict:
     if sorts:
         row = Reason(LABELS, "warned", SORTED)
         several = f"its draws have several labellings of {listed(labels.variables)}"
-        means = "so that the mean of one component is an average over several. Use aligned means"
+        means = "so the mean of one component averages over several. Use aligned means"
         once = f"You may use it once labels are aligned: {several}, {means}"
         said = Reason("answer", "passed", once)
     else:
@@ -180,9 +180,12 @@ def _of_fit(facts: Facts) -> Verdict:
         khat = next(check for check in facts.raw.checks if check.name == "k-hat")
         first = khat if khat.outcome == "failed" else failed[0]
         until = "; until then use it only for starting points."
-        return _refused(facts, first.sentences[0], f"{_advice(facts)}{until}")
+        short = "importance weights cannot correct it"
+        if first is not khat:
+            short = f"{first.fact[:1].lower()}{first.fact[1:]}"
+        return _refused(facts, short, first.sentences[0], f"{_advice(facts)}{until}")
     if (ratios := log_ratios(facts.view)) is None or ratios.size < MIN_DRAWS_FOR_KHAT:
-        fact = "k-hat cannot be computed, and nothing else tells how far an approximation is from its posterior"
+        fact = "k-hat cannot be computed, and nothing else measures how far an approximation is from its posterior"
         record = f"Record `lp` and `log_q` of at least {MIN_DRAWS_FOR_KHAT} draws, or compare the draws with those of"
         cause = Reason("unproved", "failed", fact, remedy=f"{record} MCMC by `compare`.")
         return _of_unproved(cause, facts)
@@ -230,14 +233,15 @@ def _of_plain(facts: Facts, log_ratio: Float[np.ndarray, " draw"]) -> Verdict:
     parts = [f"Importance weights change its {listed(told, code=False)}"] if told else []
     if unknown:
         parts.append(
-            f"{'weights' if told else 'Weights'} do not tell whether {listed(unknown)} may be used"
+            f"{'weights' if told else 'Weights'} cannot tell whether {listed(unknown)} may be used"
         )
     fact = f"{'; '.join(parts)} ({f'{k}; ' if k else ''}the weights are {rest})"
     if 2 * (len(told) + len(unknown)) > entries:
-        return _refused(facts, fact, _advice(facts))
+        short = "importance weights change its numbers" if told else "nothing confirms its numbers"
+        return _refused(facts, short, fact, _advice(facts))
     cause = Reason("approximation", "failed", fact, remedy=ended(_advice(facts)))
-    said = Reason("answer", "warned", "You may use what is not named here")
-    row = Reason(PREDICTIONS, "warned", f"{shown} change what is named above")
+    said = Reason("answer", "warned", "You may use all quantities that are not named here")
+    row = Reason(PREDICTIONS, "warned", f"{shown} change the quantities named above")
     return Verdict("partly", (said, cause), _rows(facts, row), (cause,))
 
 
@@ -253,8 +257,10 @@ def _advice(facts: Facts) -> str:
     """Advise on a plain fit: the correction or the family that it does not have yet, or NUTS."""
     method, note = facts.raw.method, facts.view.attribute(schema.WEIGHTS_NOTE)
     nuts = "sample with NUTS (`ob.nuts`, `--method nuts`)"
-    richer = 'take `family="fullrank"`, or ' if "meanfield" in method else ""
-    if not note and method.startswith(("advi", "dadvi", "laplace", "pathfinder")):
+    richer = 'use `family="fullrank"`, or ' if "meanfield" in method else ""
+    corrected = method.startswith(("advi", "dadvi", "laplace", "pathfinder"))
+    # A network's weights are worth almost nothing: it is not told to correct its fit by them.
+    if not note and corrected and not facts.view.attribute(schema.MODEL):
         richer = f"correct it by `weights=True` (`--weights`), {richer or 'or '}"
     advice = f"{richer}{nuts}"
     return f"{f'{note}. ' if note else ''}{capital(advice)}"
@@ -282,7 +288,7 @@ def _rows(facts: Facts, row: Reason) -> tuple[Reason, Reason, Reason]:
 def _of_unproved(cause: Reason, facts: Facts) -> Verdict:
     """Draws of which nothing tells how far they are from the posterior."""
     why = f"{cause.fact[:1].lower()}{cause.fact[1:]}"
-    fact = f"Not to be used in the posterior's place: {why}. {cause.remedy}"
+    fact = f"Do not use it: {why}. {cause.remedy}"
     row = replace(cause, name=PREDICTIONS, outcome="not judged")
     return Verdict("unusable", (Reason("answer", "failed", fact),), _rows(facts, row), (cause,))
 
@@ -352,10 +358,10 @@ def _of_weights(facts: Facts, weighted: WeightedDraws) -> Verdict:
     if (lost := why_lost(log_ratio, log_weight, limit)) or draws < LEAST_WORTH:
         fact = f"The {many}, and {LEAST_WORTH:.0f} are needed"
         if lost == "heavy weights":
-            fact = f"Pareto {k}, above {limit:.2f}: a few draws decide, and the {many}"
+            fact = f"Pareto {k}, above {limit:.2f}: a few draws dominate, and the {many}"
         elif lost == "uneven weights":
-            fact = f"The {many}, {draws / count:.0%} of them, and {k}: the draws hardly reach a part of the posterior"
-        return _refused(facts, fact, _NUTS)
+            fact = f"The {many}, {draws / count:.0%} of them, and {k}: the draws hardly reach part of the posterior"
+        return _refused(facts, "its weighted draws are worth too few", fact, _NUTS)
     moved: list[tuple[float, str]] = []  # locations or spreads, by standard errors
     drift = _drift(facts)
     for name, (change, error) in drift.items():
@@ -367,26 +373,26 @@ def _of_weights(facts: Facts, weighted: WeightedDraws) -> Verdict:
     if moved:
         move, name = max(moved)
         away = f"Short chains from the draws move away, `{name}` by {move:.1f} standard errors"
-        return _refused(facts, f"{away}: the posterior lies beyond the draws", _NUTS)
+        fact = f"{away}: the draws do not cover the posterior"
+        return _refused(facts, "its draws do not cover the posterior", fact, _NUTS)
     means, sds, ends = not_carried(facts, weighted)
     if even:
         k = f"the weights are {'all but equal' if draws > EVEN * count else 'similar'}"
     row = Reason(PREDICTIONS, "passed", f"The {many}, and {k}")
     if not (means or sds or ends):
         rest = (
-            ", and short chains from these stay where they are"
+            ", and short chains started from them do not move away"
             if drift
             else ". They see no other mode"
         )
         fact = f"You may use it: means, sds and quantiles rest on enough weighted draws{rest}"
         return Verdict("usable", (Reason("answer", "passed", fact), row), _rows(facts, row))
     if 2 * len(means) > sum(map(len, _entries(facts, weighted.values).values())):
-        return _refused(facts, f"The tails of {listed(means)} are too heavy for these draws", _NUTS)
+        fact = f"The tails of {listed(means)} are too heavy for these draws"
+        return _refused(facts, "tails are too heavy for its draws", fact, _NUTS)
     parts = {"the mean and sd": means, "the sd": sds, "the quantiles": ends}
     told = "; ".join(f"{part} of {listed(names)}" for part, names in parts.items() if names)
-    unsure = (
-        "these draws do not know them well enough, or short chains from them could not confirm them"
-    )
+    unsure = "these draws do not determine them well enough, or short chains from the draws could not confirm them"
     remedy = f"{_NUTS} if you need more."
     cause = Reason("tails", "failed", f"Do not use {told}: {unsure}", remedy=remedy)
     others = {"means": means, "sds": (*means, *sds), "quantiles": ends}
@@ -396,10 +402,10 @@ def _of_weights(facts: Facts, weighted: WeightedDraws) -> Verdict:
     return Verdict("partly", (said, cause, row), rows, (cause,))
 
 
-def _refused(facts: Facts, fact: str, remedy: str) -> Verdict:
-    """Say that draws of an approximation are not the posterior's, and why."""
+def _refused(facts: Facts, short: str, fact: str, remedy: str) -> Verdict:
+    """Reject draws of an approximation; `short` is the reason in a clause, `fact` the whole of it."""
     cause = Reason("approximation", "failed", fact, remedy=ended(remedy))
-    said = Reason("answer", "failed", "Do not use it in the posterior's place")
+    said = Reason("answer", "failed", f"Do not use it: {short}")
     rows = _rows(facts, replace(cause, name=PREDICTIONS))
     return Verdict("unusable", (said, cause), rows, (cause,))
 

@@ -45,7 +45,7 @@ ENOUGH = 100
 """Draws of a chain to ask for where there are too few."""
 _MOVE = (
     "Sample again from other starting points, with a longer warmup or a higher target acceptance rate; do not just "
-    "leave the chain out, because it may have stopped in a region of the posterior that the others never met."
+    "drop the chain, because it may have stopped in a region of the posterior that the others never visited."
 )
 
 
@@ -70,8 +70,9 @@ def not_finite(facts: Facts) -> Reason | None:
             "not-finite",
             "failed",
             f"No draw of {listed(tuple(facts.names))} is finite",
-            remedy="Find out why the model produces no number: an overflow, a division by zero, or a start outside of "
-            "the support.",
+            remedy="Find out why the model gives no finite value: an overflow, a division by zero, or a start outside "
+            "the "
+            "support.",
         )
     sampler = facts.raw.sampler if facts.raw.has_chains else None
     counts = {} if sampler is None else sampler.not_finite
@@ -119,15 +120,18 @@ def stuck(facts: Facts) -> tuple[Reason, ...]:
     """
     raw, entries = facts.raw, set(facts.table.index)
     if raw.kinds.named("parameter") and not entries:
-        fact = f"Nothing moves: every draw of {listed(tuple(facts.names))} is the same"
+        fact = f"Nothing varies: every draw of {listed(tuple(facts.names))} is the same"
         return (Reason("stuck", "failed", fact, remedy=_MOVE),)
     if raw.recurring is not None and raw.recurring.worth < raw.min_ess:
         distinct = counted(raw.recurring.distinct, "distinct draw")
         worth = f"worth {raw.recurring.worth:,.0f} independent ones"
-        fact = f"The {raw.total_draws:,} draws are only {distinct} in any order, as after resampling, and are {worth}"
+        fact = (
+            f"The {raw.total_draws:,} draws are only {distinct} distinct points, as after resampling, and are "
+            f"{worth}"
+        )
         remedy = (
-            "Take more particles before resampling, or give the draws before it with their weights, `log_weight` in "
-            "`sample_stats`. Store a parameter that takes few values as integers."
+            "Use more particles before resampling, or give the draws from before it with their weights, "
+            "`log_weight` in `sample_stats`. Store a parameter that takes few values as integers."
         )
         return (Reason("resampled", "failed", fact, remedy=remedy),)
     worst: tuple[str, EqualRun] | None = None
@@ -153,16 +157,10 @@ def stuck(facts: Facts) -> tuple[Reason, ...]:
         both = capital(chains_in_words((one, other)))
         seed = "Give each chain its own seed and sample again, or leave"
         if np.array_equal(keys[one], keys[other]):
-            fact, remedy = (
-                f"{both} have the same draws, so that they are one chain",
-                "the copies out.",
-            )
+            fact, remedy = (f"{both} have the same draws, so they are one chain", "the copies out.")
         else:
             some = f"about {common * facts.step} of {raw.num_draws} draws in common"
-            fact, remedy = (
-                f"{both} have {some}, so that they are not independent",
-                "one of them out.",
-            )
+            fact, remedy = (f"{both} have {some}, so they are not independent", "one of them out.")
         return (Reason("copies", "failed", fact, remedy=f"{seed} {remedy}"),)
     if narrow := narrow_chains(facts.values):
         chains = sorted(set(narrow.values()))
@@ -264,12 +262,12 @@ class Funnel:
 
     @property
     def diverges(self) -> bool:
-        """Tell whether enough divergences lie at the narrow end."""
+        """Check whether enough divergences lie at the narrow end."""
         return self.divergences >= FEW and self.rank < SMALL
 
     @property
     def diverges_often(self) -> bool:
-        """Tell whether so many do that nothing else is needed."""
+        """Check whether so many do that nothing else is needed."""
         return self.divergences >= MANY and self.rank < SMALL
 
 
@@ -287,7 +285,7 @@ def find_funnel(values: Values, diverging: Bool[np.ndarray, "chain draw"] | None
 
 
 def _pairs(values: Values) -> Iterator[tuple[Funnel, Float[np.ndarray, " all"]]]:
-    # Ranks within chains: chains in different modes differ in everything, which is no funnel.
+    # Ranks within chains: chains in different modes differ in everything, which is not a funnel.
     spreads = {}
     scales: list[tuple[str, str, Float[np.ndarray, "chain draw"]]] = []
     for name, drawn in values.items():
@@ -367,7 +365,7 @@ LOOKED_AT = 50
 
 
 def have_settled(facts: Facts, heights: Heights | None) -> bool:
-    """Tell whether chains have settled, each in its own mode: by the worst entries of every chain by itself.
+    """Check whether chains have settled, each in its own mode: by the worst entries of every chain by itself.
 
     Their ESS is enough, and the two halves of the chain agree; or less is, where heights are known to differ.
     """
@@ -402,9 +400,9 @@ def modes_cause(facts: Facts, heights: Heights | None) -> Reason:
         "modes",
         "failed",
         fact,
-        remedy="Keep no average over these chains: they weigh modes by where they started. Sample mode by mode: "
-        "`ob.sample_modes(target)`, or `onebasin sample --method modes`, finds modes from many starts and weighs them "
-        "by bridge sampling.",
+        remedy="Do not average over these chains: they weight modes by where they started. Sample mode by mode: "
+        "`ob.sample_modes(target)`, or `onebasin sample --method modes`, finds modes from many starts and weights "
+        "them by bridge sampling.",
     )
 
 
@@ -445,7 +443,7 @@ def short_cause(facts: Facts, ridge: Ridge | None) -> Reason:
     if not facts.chains_agree:
         worst, worst_name = facts.worst
         rhat_text = in_rhat(worst, raw.numbers.limits_of("rhat"))
-        halves = "Chains disagree with their own halves as they do with one another"
+        halves = "Chains disagree with their own halves as much as with one another"
         fact = f"{halves} (R-hat {rhat_text} of `{worst_name}`); {fact}"
     if ridge is None:
         if facts.chains_agree and ess < raw.min_ess:
@@ -456,7 +454,7 @@ def short_cause(facts: Facts, ridge: Ridge | None) -> Reason:
     return Reason(
         "short",
         "failed",
-        f"{fact}. The model identifies {combination} ({known}), and hardly {names} alone",
+        f"{fact}. The model identifies {combination} ({known}), but hardly {names} separately",
         remedy=f"Use {combination}, or make it a parameter in place of one of {names}. A constraint (one of them "
         "constant, a sum of zero) or a narrower prior removes the ridge. For single values draw about "
         f"{times} times as many.",
@@ -497,7 +495,7 @@ class Ridge:
     narrower: float
 
     def holds(self, *names: str) -> bool:
-        """Tell whether these entries, or entries of these variables, are among its terms."""
+        """Check whether these entries, or entries of these variables, are among its terms."""
         return {*names} <= {*self.names, *map(_variable, self.names)}
 
 
@@ -553,7 +551,7 @@ def _ridges(
 
 
 def _is_one(terms: Float[np.ndarray, "chain draw term"]) -> bool:
-    """Tell whether a combination is narrow in both halves of the draws too, between which the first term differs most.
+    """Check whether a combination is narrow in both halves of the draws too, between which the first term differs most.
 
     The halves are those of least variance within them (Otsu 1979), which are modes where there are two.
     """

@@ -39,7 +39,7 @@ from .verdict import (
 
 BIAS = "step-size bias"
 LOST = 1.0
-"""Energy variance per parameter from which on the integrator does not follow the density at all."""
+"""Energy variance per parameter above which the integrator does not follow the density at all."""
 SHIFT = 0.1
 """Error allowed in a mean, in standard deviations given the others: the Monte Carlo error of 100 draws."""
 SPREAD = 0.2
@@ -47,7 +47,7 @@ SPREAD = 0.2
 GROSS = 2.5
 """Factor on these errors from which the draws are of no use: a quarter of a standard deviation, half of a variance."""
 NO_MEAN, NO_SD = 0.7, 1.0
-"""k-hat of |x - m|, and of its square, from which on draws do not show the mean, and the standard deviation."""
+"""k-hat of |x - m|, and of its square, above which draws do not show the mean, and the standard deviation."""
 COLUMNS = {"R-hat": "rhat", "bulk ESS": "ess_bulk", "tail ESS": "ess_tail"}
 """Checks of parameters, and the column of each."""
 OTHERS = "Compare their predictions with those of MCMC by `compare`."
@@ -74,7 +74,7 @@ def check(diagnosis: Measured) -> tuple[Reason, ...]:
             "not judged",
             "Nothing was sampled",
             "the draws vary while the log density never does, and there are no energies, as in a program without "
-            "parameters. Divergences, trees and energies do not apply, and independent draws need none",
+            "parameters. Divergences, tree depths and energies do not apply to independent draws",
         )
         checks += [nothing, _rhat(diagnosis), *sizes]
     elif sampler is not None:
@@ -90,6 +90,10 @@ def check(diagnosis: Measured) -> tuple[Reason, ...]:
         if fit.converged is not None:  # else nothing was optimised, or its criterion was not kept
             fact = "The optimiser stopped before its criterion was met"
             stopped = Reason("optimiser", "failed", fact, remedy="Allow more iterations.")
+            if fit.weighted:
+                fact = f"{fact}; importance weights have corrected its draws"
+                more = "More iterations may make the weights more even."
+                stopped = Reason("optimiser", "warned", fact, remedy=more)
             checks.append(Reason("optimiser", "passed") if fit.converged else stopped)
         if fit.elbo_evaluations:
             found = f"The last ELBO is {fit.elbo}", "the fit has failed", "Use a smaller step size."
@@ -114,7 +118,7 @@ def notes(diagnosis: Measured, checks: Sequence[Reason]) -> Iterator[Reason]:
         yield Reason(
             "R-hat",
             "not judged",
-            "R-hat does not apply: the draws are independent ones from an approximation, and agree however far it is "
+            "R-hat does not apply: independent draws from an approximation agree with each other however far it is "
             "from the posterior",
         )
         if fit.non_finite_ratios:
@@ -129,7 +133,7 @@ def notes(diagnosis: Measured, checks: Sequence[Reason]) -> Iterator[Reason]:
 _WHY = {
     "generated": "generated quantities",
     "transformed": "transformed parameters",
-    "integer": "whole numbers, which change values and not places",
+    "integer": "discrete, so they change values rather than labels",
 }
 
 
@@ -151,9 +155,9 @@ def besides(diagnosis: Measured) -> Iterator[Reason]:
         yield Reason(
             "angles",
             "passed",
-            f"{listed(angles)}: an angle whose draws lie across the cut of its circle. Its mean and sd are circular, "
-            "and its other numbers are of the draws within half a circle of that mean. Chains cannot cross the ends "
-            "of a parameter with bounds; those of the angle of a unit vector can",
+            f"{listed(angles)}: an angle whose draws lie across the cut of its circle. Its mean and sd are circular; "
+            "its other numbers use the draws within half a circle of that mean. Chains cannot cross the ends of a "
+            "parameter with bounds; those of the angle of a unit vector can",
         )
     if constants := tuple(filter(diagnosis.decides, diagnosis.constants)):
         yield Reason("constants", "passed", f"{listed(constants)}: the same in every draw")
@@ -165,8 +169,7 @@ def besides(diagnosis: Measured) -> Iterator[Reason]:
         yield Reason(
             "restarts",
             "passed",
-            "Broken off and taken up again from the last draw, step size and metric, with a new random stream: "
-            f"{chains}",
+            f"Interrupted and resumed from the last draw, step size and metric, with a new random stream: {chains}",
         )
 
 
@@ -191,7 +194,7 @@ def remarks(diagnosis: Measured, checks: Sequence[Reason], verdict: Verdict) -> 
         yield Reason(
             "starts",
             "not judged",
-            f"All {diagnosis.num_chains} chains began at the same point: R-hat cannot show a mode that all of them "
+            f"All {diagnosis.num_chains} chains began at the same point: R-hat cannot reveal a mode that all of them "
             "miss. Give each chain its own start (`init`) to find out",
         )
     for found in checks:
@@ -209,8 +212,8 @@ def _varying(diagnosis: Measured) -> Reason:
         "varying parameters",
         "not judged",
         "Nothing varies",
-        f"every draw of {listed(diagnosis.constants)} is the same, so that R-hat and ESS have nothing to judge",
-        "Look at variables that were inferred, or find out why the sampler never moved.",
+        f"every draw of {listed(diagnosis.constants)} is the same, so R-hat and ESS are not defined",
+        "Choose variables that were inferred, or find out why the sampler never moved.",
     )
 
 
@@ -223,7 +226,7 @@ def _broken(diagnosis: Measured) -> Iterator[Reason]:
             "failed" if any(map(diagnosis.decides, broken)) else "warned",
             f"{listed(tuple(broken))} ({counted(len(broken), 'parameter')}) is finite in some draws and not in others "
             f"(`{name}` is not in {broken[name]} of {diagnosis.total_draws})",
-            "no number is defined for it",
+            "its summary is not defined",
             "Find out why the model produces such draws.",
         )
 
@@ -236,7 +239,7 @@ def _heavy_tails(diagnosis: Measured) -> Iterator[Reason]:
             "heavy tails",
             "warned",
             f"Tails of {listed(no_mean)} are too heavy for a mean or an sd (k-hat of the draws {khat:.2f})",
-            "these need not exist, and change from run to run",
+            "these may not exist, and they change from run to run",
             "Use the median and intervals.",
         )
     if no_sd := tuple(name for name in heavy if name not in no_mean):
@@ -245,7 +248,7 @@ def _heavy_tails(diagnosis: Measured) -> Iterator[Reason]:
             "heavy tails",
             "warned",
             f"Tails of {listed(no_sd)} are too heavy for an sd (k-hat of the draws' squares {khat:.2f})",
-            "it need not exist, and changes from run to run",
+            "it may not exist, and it changes from run to run",
             "Use intervals.",
         )
 
@@ -270,7 +273,7 @@ def _rhat(diagnosis: Measured) -> Reason:
             name,
             "not judged",
             "R-hat does not apply",
-            "members of an ensemble are trained one by one, and no number here tells how far they are from the "
+            "members of an ensemble are trained one by one, and nothing here measures how far they are from the "
             "posterior",
             OTHERS,
         )
@@ -297,8 +300,9 @@ def _rhat(diagnosis: Measured) -> Reason:
             name,
             outcome,
             *apart,
-            "The target declares a symmetry, so that these may be equal modes under other names: judge by label-free "
-            "quantities (`lp`, predictions), or use a parametrisation without it (ordered biases, unit-norm weights).",
+            "The target declares a symmetry, so these may be copies of one mode with other labels: judge by "
+            "label-free quantities (`lp`, predictions), or use a parametrisation without the symmetry (ordered "
+            "biases, unit-norm weights).",
         )
     remedy = "Do not use the means; run a longer warmup and more draws, or reparametrise."
     return Reason(name, outcome, *apart, remedy)
@@ -317,8 +321,9 @@ def slightly_high(outcome: Outcome, many: str) -> Reason:
 
 def _defined(diagnosis: Measured, name: str) -> Reason:
     """Pass where all parameters that vary have a finite number in a column."""
-    known = [*diagnosis.constants, *diagnosis.broken]
-    numbers = diagnosis.shown[COLUMNS[name]].drop(index=known)
+    known = {*diagnosis.constants, *diagnosis.broken}
+    shown = diagnosis.shown[COLUMNS[name]]
+    numbers = shown[[entry not in known and diagnosis.decides(entry) for entry in shown.index]]
     missing = tuple(str(parameter) for parameter in numbers.index[~np.isfinite(numbers)])
     if not missing:
         return Reason(name, "passed" if len(numbers) else "not judged")
@@ -342,7 +347,7 @@ def _log_density(diagnosis: Measured, sampler: SamplerSummary) -> Reason:
         means = ", ".join(f"{mean:.1f}" for mean in sampler.lp_means)
         apart = f"The chains' log densities disagree (R-hat of `lp` {rhat}; means by chain {means})"
         if found.unlike:
-            why = f"{found.apart()}, in a mode of another height, or has not arrived"
+            why = f"{found.apart()}, in a mode of another height, or has not converged"
             return Reason(name, outcome, apart, why, "Run longer, or start from other points.")
         if diagnosis.density_heights is not None:
             why = (
@@ -357,8 +362,8 @@ def _log_density(diagnosis: Measured, sampler: SamplerSummary) -> Reason:
         return Reason(
             name,
             "not judged",
-            "The log density `lp` is the same in every draw and tells nothing of the chains",
-            remedy="Record the one that was sampled from.",
+            "The log density `lp` is the same in every draw, so it says nothing about the chains",
+            remedy="Record the log density that was sampled.",
         )
     slow = limits.outcome("ess_bulk", sampler.lp_ess, diagnosis.num_chains)
     if slow == "failed" and diagnosis.has_chains:
@@ -442,7 +447,7 @@ def _bfmi(diagnosis: Measured, sampler: SamplerSummary) -> Reason:
     missing = tuple(chain for chain, value in enumerate(sampler.bfmi) if not math.isfinite(value))
     if missing and not set(missing) <= set(sampler.stuck_chains):
         where = f"{chains_in_words(missing)}, whose energy never changes"
-        fact = f"E-BFMI cannot be computed in {where}"
+        fact = f"E-BFMI cannot be computed for {where}"
         return Reason(name, "not judged", fact, remedy="Record the energies of the sampler.")
     return Reason(name, "not judged" if missing else "passed")
 
@@ -460,7 +465,7 @@ def _not_finite(
 ) -> Reason:
     chains = f" ({_by_chain(per_chain)})" if len(per_chain) > 1 else ""
     draws = f"{sum(per_chain)} of {diagnosis.total_draws} draws{chains}"
-    remedy = "Find out where the model or the sampler loses it before using these draws."
+    remedy = "Find out why the model or the sampler produces it before using these draws."
     return Reason(name, outcome, f"The {what} is not finite in {draws}", remedy=remedy)
 
 
@@ -485,15 +490,16 @@ def _step_size_bias(sampler: SamplerSummary) -> Reason:
     gross: Outcome = "failed" if is_gross(sampler) else "warned"
     steps = f"Unadjusted steps with an energy variance of {variance:.2g} per parameter"
     if variance > LOST:
-        why = "the integrator does not follow the density, and the draws are not those of the posterior"
+        why = "the integrator does not follow the density, so the draws do not follow the posterior"
         return Reason(BIAS, gross, steps, why, _STEPS)
     if found is None:
         return Reason(
             BIAS,
             "not judged",
             steps,
-            "the draws have a bias of the step size, which neither R-hat nor ESS shows",
-            "Compare what matters with a run with a smaller `energy_variance`, `adjusted=True` or `nuts`.",
+            "the step size biases the draws, which neither R-hat nor ESS shows",
+            "Compare the quantities that matter with a run that has a smaller `energy_variance`, `adjusted=True`, "
+            "or `nuts`.",
         )
     shift, spread = found.shift, found.spread
     off = []
@@ -504,7 +510,7 @@ def _step_size_bias(sampler: SamplerSummary) -> Reason:
         off.append(f"the variance of `{spread.coordinate}` is off by at least {spread.least:.0%}")
     if off:
         fact = f"By the gradients of the log density at the draws {' and '.join(off)}"
-        why = "the steps are too long for the density, or the chains were still on their way to it"
+        why = "the step size is too large for the density, or the chains had not yet reached the posterior"
         return Reason(BIAS, gross, fact, why, _STEPS)
     if shift.most <= SHIFT and spread.most <= SPREAD:
         return Reason(BIAS, "passed")
@@ -512,13 +518,14 @@ def _step_size_bias(sampler: SamplerSummary) -> Reason:
         BIAS,
         "not judged",
         f"{steps}, and {bounds(sampler)}",
-        "a bias of the step size is not excluded, which neither R-hat nor ESS shows",
-        "Take more draws, which narrow these bounds, or compare what matters with `adjusted=True` or `nuts`.",
+        "a bias from the step size cannot be excluded; neither R-hat nor ESS would show it",
+        "Take more draws to narrow these bounds, or compare the quantities that matter with `adjusted=True` or "
+        "`nuts`.",
     )
 
 
 def is_gross(sampler: SamplerSummary) -> bool:
-    """Tell whether the bias is certain, and so large that the draws are of no use."""
+    """Check whether the bias is certain, and so large that the draws are of no use."""
     found = sampler.identities
     off = found is not None and (
         found.shift.least > GROSS * SHIFT or found.spread.least > GROSS * SPREAD

@@ -1,6 +1,6 @@
 """May a posterior be used? The answer, with its causes and what to do, and the numbers behind it.
 
-What decides and in which order is told in docs/guides/diagnosing.md; `measure` gives the numbers alone.
+What decides and in which order is described in docs/guides/diagnosing.md; `measure` gives the numbers alone.
 """
 
 from __future__ import annotations
@@ -47,47 +47,49 @@ def diagnose(
     progress: Callable[[int, int], None] | None = None,
     log_density: DensityAtDraws | None = None,
 ) -> Diagnosis:
-    """Say whether a posterior may be used, why, and what to do.
+    """Judge whether a posterior may be used, explain why, and say what to do.
 
     Parameters
     ----------
     posterior : DataTree, path, or what a sampler returned
-        The posterior, as an inference method returned it or as read from a file, or what ArviZ converts to one.
+        The posterior: the result of an inference method, a file, or an object that ArviZ converts.
     var_names : str or sequence of str, optional
-        The variables to judge; by default its parameters, as far as it tells them from what is computed of them.
+        The variables to judge; by default the parameters, if the posterior distinguishes them from computed
+        quantities.
     symmetry : tuple of blocks, or words of them, optional
-        Modulo what: blocks, or words of them such as ``"mu,sigma,1-theta"``; by default what it declares. What else the
-        draws show is looked for either way.
+        The symmetry, as blocks or strings such as ``"mu,sigma,1-theta"``; by default the declared one. The draws are
+        searched for other symmetries in either case.
     align : bool
-        Whether to look at labels at all.
+        Whether to look for switching labels and align them.
     held_out : bool
         Also fit the reference of an alignment on the first half of the chains, and report the others' R-hat.
     rhat_max : float
-        R-hat above this is warned of. At its default 1.05 decides: 1.01 is what equal chains with 100 effective draws
-        each have in the mean. Your own limit decides as it stands.
+        R-hat above this gives a warning. With the default, the verdict changes only at 1.05, because chains of equal
+        distribution with 100 effective draws each have an R-hat of 1.01 on average. Your own limit decides the verdict
+        itself.
     ess_threshold : float, optional
-        Bulk ESS below this decides, tail ESS is warned of; by default 100 a chain, 400 at most.
+        Bulk ESS below this decides the verdict, tail ESS gives a warning; by default 100 per chain, at most 400.
     bfmi_threshold : float
-        E-BFMI below this is warned of, and speaks for a funnel.
+        E-BFMI below this gives a warning, and is evidence for a funnel.
     progress : callable, optional
-        Called with draws gone through and draws in all while draws are aligned.
+        Called with the number of draws processed and the total during alignment.
     log_density : callable, optional
-        As of `align`: draws are aligned only if that keeps it.
+        As in `align`: draws are aligned only if alignment does not change it.
 
     Returns
     -------
     Diagnosis
         Its `verdict` is ``usable``, ``aligned`` (after alignment), ``invariant`` (label-free quantities), ``partly``
-        (but for what the sentence names) or ``unusable``; `judgement` holds the sentences, `aligned` the numbers modulo
-        the symmetry, `points` a network's predictions by point.
+        (except for the quantities that the sentence names) or ``unusable``; `judgement` holds the sentences, `aligned`
+        the numbers modulo the symmetry, `points` a network's predictions by point.
 
     Raises
     ------
     TypeError
-        If `posterior` is not a `DataTree`, and ArviZ cannot make it one.
+        If `posterior` is not a `DataTree`, and ArviZ cannot convert it.
     ValueError
-        If it has no group `posterior`, fewer than 4 draws a chain or no draw that is finite, if `var_names` or
-        `symmetry` asks for what is not there, or a threshold makes no sense.
+        If it has no group `posterior`, fewer than 4 draws a chain or no finite draw, if `var_names` or `symmetry`
+        names a missing variable, or a threshold is invalid.
 
     References
     ----------
@@ -154,22 +156,23 @@ def summary(
     var_names: str | Sequence[str] | None = None,
     symmetry: Symmetry | str | Sequence[str] | None = None,
 ) -> pd.DataFrame:
-    """Return the table that `diagnose` prints. It prints in the same way, and holds every row and digit.
+    """Return the table that `diagnose` prints. It prints in the same way and keeps every row and digit.
 
     Parameters
     ----------
     posterior : DataTree, path, or what a sampler returned
         The posterior, in any form that `diagnose` takes.
     var_names : str or sequence of str, optional
-        The variables; by default those that `diagnose` looks at.
+        The variables; by default those that `diagnose` judges.
     symmetry : tuple of blocks, str or sequence of str, optional
         Same as in `diagnose`.
 
     Returns
     -------
     DataFrame
-        A row a scalar entry, in the model's order: mean, median, sd, 5 % and 95 % quantiles, their Monte Carlo errors,
-        R-hat, ESS, in the units of the model. Where labels switch and alignment sorts them, rows are of aligned draws.
+        One row per scalar entry, in the model's order: mean, median, sd, 5 % and 95 % quantiles, their Monte Carlo
+        errors, R-hat, ESS, in the units of the model. If labels switch and alignment sorts them, rows describe the
+        aligned draws.
 
     Raises
     ------

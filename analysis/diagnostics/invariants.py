@@ -309,7 +309,7 @@ class JudgedPoints:
 
     @property
     def few(self) -> bool:
-        """Tell whether some points cannot be used, and so few that the others can."""
+        """Check whether some points cannot be used, and so few that the others can."""
         return 0 < len(self.bad) <= FEW * len(self.table)
 
     @property
@@ -337,9 +337,11 @@ class JudgedPoints:
         return Reason(
             "points",
             "failed",
-            f"Chains disagree on predictions at {where}, and agree at {self.good_in_words}",
-            remedy="The function may have several states at these inputs, which many chains from random starts weigh "
-            "best; see by `ob.networks.summarise_predictions(posterior, x)` how chains agree at your own inputs.",
+            f"Chains disagree on predictions at {where} and agree at {self.good_in_words}",
+            remedy="The posterior of the function may have several modes at these inputs; many chains from random "
+            "starts "
+            "weight them best. `ob.networks.summarise_predictions(posterior, x)` shows how chains agree at your own "
+            "inputs.",
         )
 
     def reason(self, name: str = "predictions by point", *, used: bool = True) -> Reason:

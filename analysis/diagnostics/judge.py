@@ -67,7 +67,7 @@ from .verdict import (
 MEANS, SPREADS = 0.1, 1.1
 """Components are equal if their means differ by less than this share of their sd, and their sds by this factor."""
 MOST_PARTS = 64
-"""Variables with more components are no labels' ones."""
+"""Variables with more components are not labels' ones."""
 _STOPPED = {
     "not-finite": "draws are not finite",
     "stuck": "a chain stands still",
@@ -76,8 +76,8 @@ _STOPPED = {
     "weighted": "weights of the draws were not used",
 }
 _WEIGHTS = (
-    "Take more `draws` (and `chains`), which make the error of bridge sampling smaller, or sample more of the modes "
-    "(`most`); until then use each mode by itself, by the statistic `mode`."
+    "Take more `draws` (and `chains`) to reduce the error of bridge sampling, or sample more of the modes (`most`); "
+    "until then use each mode separately (statistic `mode`)."
 )
 
 
@@ -117,7 +117,7 @@ class Case:
 
     @cached_property
     def is_sound(self) -> bool:
-        """Tell whether chains agree, modulo labels, with enough effective draws."""
+        """Check whether chains agree, modulo labels, with enough effective draws."""
         bad = self.unmoved.bad if self.labels.state == "overlap" else self.after.bad
         if len(self.integers_apart):
             return False
@@ -133,7 +133,7 @@ class Case:
 
     @cached_property
     def is_sorted(self) -> bool:
-        """Tell whether alignment brings the chains together in all that moves."""
+        """Check whether alignment brings the chains together in all that moves."""
         table = self.after.table
         moved = table[table["variable"].isin(self.labels.variables)]
         return not bool((moved["rhat"] > self.limits.deciding_rhat).any())
@@ -156,18 +156,18 @@ class Case:
 
     @cached_property
     def modes(self) -> ModesSummary | None:
-        """The modes that it was put together from; None where it was not."""
+        """The modes that it was joined from; None where it was not."""
         return modes_of(self.before.view)
 
     @property
     def keeps_heights(self) -> bool:
-        """Tell whether the log density agrees between chains, whatever their labels: else they are no equal modes."""
+        """Check whether the log density agrees between chains, whatever their labels: else they are not equal modes."""
         apart = self.before.lp_numbers[0] > self.limits.deciding_rhat
         return not apart and not (self.heights is not None and self.heights.unlike)
 
     @cached_property
     def blames_labels(self) -> bool:
-        """Tell whether labels that cannot be aligned come first: not where settled chains alone show them."""
+        """Check whether labels that cannot be aligned come first: not where settled chains alone show them."""
         partial = self.labels.state == "partial" and self.keeps_heights
         return partial and not (
             self.labels.doubtful and have_settled(self.identified, self.heights)
@@ -175,13 +175,13 @@ class Case:
 
     @property
     def is_open(self) -> bool:
-        """Tell whether chains disagree, so that labels that were not found may switch all the same."""
+        """Check whether chains disagree, so that labels that were not found may switch all the same."""
         apart = len(self.integers_apart) > 0 or not self.identified.chains_agree
         return self.answer == "unusable" and apart
 
     @cached_property
     def invariants_agree(self) -> bool:
-        """Tell whether label-free quantities, besides the log density, agree between chains."""
+        """Check whether label-free quantities, besides the log density, agree between chains."""
         if self.after.lp_is_bad or not self.unmoved.bad.empty:
             return False
         table = self.labels.invariants.drop(index="lp", errors="ignore")
@@ -201,7 +201,7 @@ class Case:
 
     @cached_property
     def few_points_disagree(self) -> bool:
-        """Tell whether all label-free quantities are sound but a network's predictions at a few points."""
+        """Check whether all label-free quantities are sound but a network's predictions at a few points."""
         sound = not self.after.lp_is_bad and self.unmoved.bad.empty and self.keeps_heights
         return sound and self.points is not None and self.points.few
 
@@ -287,8 +287,8 @@ def of_chains(case: Case) -> Verdict:
     more = [*_alike_parts(case.before)] if answer == "usable" and labels.state == "none" else []
     if answer == "unusable" and raw.method == "mclmc" and case.before.view.network:
         fact = (
-            "As an ensemble over modes the chains may still predict well: score them by "
-            "`ob.networks.score_predictions`, and see by `ob.networks.summarise_predictions` where they agree"
+            "As an ensemble over modes the chains may still predict well: `ob.networks.score_predictions` scores "
+            "them, and `ob.networks.summarise_predictions` shows where they agree"
         )
         more.append(Reason("network", "not judged", fact))
     if case.points and answer != "partly":
@@ -306,7 +306,7 @@ def _headline(case: Case, answer: Answer, causes: tuple[Reason, ...]) -> Iterato
     labels, raw = case.labels, case.before.raw
     if answer == "unusable":
         switches = labels.state == "switch" and case.keeps_heights
-        besides = f" Besides, labels of {listed(labels.variables)} switch" if switches else ""
+        besides = f" In addition, labels of {listed(labels.variables)} switch" if switches else ""
         yield _do_not_use(causes[0], besides)
         return
     if answer == "usable":
@@ -315,7 +315,7 @@ def _headline(case: Case, answer: Answer, causes: tuple[Reason, ...]) -> Iterato
         yield Reason("answer", "passed", _aligned(case))
     elif answer == "partly" and case.points is not None:
         good, bad = case.points.good_in_words, case.points.bad_in_words
-        fact = f"You may use predictions at {good}, and no single weights. Do not use predictions at {bad}"
+        fact = f"You may use predictions at {good}, but no single weights. Do not use predictions at {bad}"
         yield Reason("answer", "warned", fact)
     else:
         yield Reason("answer", "warned", use_label_free(overlap(labels)))
@@ -325,7 +325,7 @@ def _headline(case: Case, answer: Answer, causes: tuple[Reason, ...]) -> Iterato
     if raw.outcome_of(BIAS) == "not judged":
         known = bounds(raw.sampler)
         may = "may have a bias" if known else "have a bias"
-        fact = f"Its draws {may} of the step size, which agreement between chains does not show"
+        fact = f"Its draws {may} from the step size, which agreement between chains does not show"
         yield Reason(BIAS, "not judged", f"{fact}: {known}" if known else fact)
 
 
@@ -347,8 +347,8 @@ def _aligned(case: Case) -> str:
         who = "Chains agree" if case.before.raw.num_chains > 1 else "The chain's halves agree"
         return f"{who} once labels are aligned: {moved}. Use aligned means; {falls}"
     return (
-        f"Every R-hat is good, yet labels switch all the time: {moved}, so that the mean of one component is an "
-        "average over all components. Use aligned means"
+        f"Every R-hat is good, yet labels switch all the time: {moved}, so the mean of one component averages over "
+        "all components. Use aligned means"
     )
 
 
@@ -364,7 +364,7 @@ def _usable(case: Case) -> Iterator[Reason]:
     if raw.num_chains == 1:
         fact = (
             f"You may use it as far as one chain can tell: its halves agree (R-hat at most {rhat}) and there are "
-            f"{ess}, but modes that it did not meet cannot be seen"
+            f"{ess}, but modes that it did not visit cannot be seen"
         )
     yield Reason("answer", limits.outcome("rhat", worst.value), fact)
     if above := int((facts.table["rhat"] > limits.rhat).sum()):
@@ -378,7 +378,7 @@ def _usable(case: Case) -> Iterator[Reason]:
         fact = "All chains have one labelling of the declared symmetry"
         yield Reason("labels", "passed", fact)
     if raw.num_chains > 1 and (missing := _missing(raw)):
-        fact = f"{capital(missing)} could not be judged, for nothing of the kind was recorded"
+        fact = f"{capital(missing)} could not be judged, because it was not recorded"
         yield Reason("sampler", "not judged", fact)
 
 
@@ -396,19 +396,22 @@ def _slow_invariants(case: Case) -> Iterator[Reason]:
 
 def _labels_cause(labels: Labels, case: Case) -> Reason:
     if labels.state == "partial":
-        fact = f"{labels_move(labels)}. {labels.reason} To move only some of these parameters would leave the posterior"
+        fact = (
+            f"{labels_move(labels)}. {labels.reason} Moving only some of these parameters would leave the "
+            "posterior"
+        )
         remedy = (
-            f"{advice(labels.facts.view)} If other quantities that differ do not belong to the components, the chains "
+            f"{advice(labels.facts.view)} If the other quantities do not belong to the components, the chains "
             "disagree about them: sample again, longer or from other starting points."
         )
         return Reason("labels", "failed", f"{fact}, so nothing was aligned", remedy=remedy)
     before, after, shown = case.before.worst_rhat.value, case.after.worst_rhat.value, ""
     if before > case.limits.deciding_rhat and not (labels.turning or labels.near):
         limits = case.before.raw.numbers.limits_of("rhat")
-        came = f"R-hat {in_rhat(before, limits)} as the draws came"
+        came = f"R-hat {in_rhat(before, limits)} as sampled"
         shown = f": {came}, {in_rhat(after, limits)} with labels aligned"
     elif labels.found:
-        kept = f"{labels.found[0].gain.beside_noise:.2f} of what it would leave of noise"
+        kept = f"{labels.found[0].gain.beside_noise:.2f} of what it would leave in pure noise"
         shown = f" at every draw: alignment leaves {kept}"
     remedy = labels_remedy(labels, case.answer, heights=case.keeps_heights, sorts=case.is_sorted)
     outcome: Outcome = "failed" if case.answer == "unusable" else "warned"
@@ -417,17 +420,15 @@ def _labels_cause(labels: Labels, case: Case) -> Reason:
 
 def _labels_row(labels: Labels, raw: Diagnosis, case: Case) -> Reason:
     if not labels.looked:
-        return Reason(LABELS, "not judged", "Labels were not looked at")
+        return Reason(LABELS, "not judged", "Labels were not checked")
     state, names = labels.state, listed(labels.variables)
     if not labels.rotated and state == "none":  # a rotation is told whatever the state
         if raw.num_chains == 1:
-            fact = (
-                "No labels switch within the chain; that others would have the same cannot be seen"
-            )
+            fact = "No labels switch within the chain; whether other chains would have the same labels is unknown"
             return Reason(LABELS, "not judged", fact)
         if not case.is_open:
             return Reason(LABELS, "passed", UNSEEN)
-        close = "components that are close, or scalars of their own, may still do"
+        close = "components that are close, or separate scalar parameters, may still switch"
         return Reason(LABELS, "not judged", f"{UNSEEN}; while chains disagree, {close}")
     if not labels.rotated and state == "stay":
         one = one_labelling(labels.aligned.alignment) if labels.aligned is not None else None
@@ -448,9 +449,9 @@ def _labels_row(labels: Labels, raw: Diagnosis, case: Case) -> Reason:
     elif state == "switch":
         fact = SORTED if sorts else f"Labels of {names} switch, and {apart}"
     elif state == "partial":
-        fact = f"Labels of {names} switch, with more than alignment can move"
+        fact = f"Labels of {names} switch, together with parameters that alignment cannot move"
     elif labels.turning:
-        fact = f"The components of {listed(labels.turning)} turn into one another, which no labels sort"
+        fact = f"The components of {listed(labels.turning)} turn into one another, so no labelling sorts them"
     else:
         fact = cannot_tell(labels)
     return Reason(LABELS, outcome, fact)
@@ -472,7 +473,7 @@ def _predictions_row(case: Case, answer: Answer) -> Reason:
     if case.labels.aligned is not None or case.labels.state in ("overlap", "partial"):
         worst = case.worst_invariant
         if math.isnan(worst.value):
-            fact = "Neither `lp` nor other quantities without labels are there"
+            fact = "Neither `lp` nor another label-free quantity is available"
             return Reason(PREDICTIONS, "not judged", fact)
         rhat = in_rhat(worst.value, limits)
         if worst.value > case.limits.deciding_rhat:
@@ -485,10 +486,10 @@ def _predictions_row(case: Case, answer: Answer) -> Reason:
         own = raw.limits.outcome("rhat", worst.value)
         return Reason(PREDICTIONS, own, f"{fact}{apart}")
     if answer == "unusable":
-        fact = "Parameters are not reliable, nor is what is computed of them"
+        fact = "Parameters are not reliable, nor is anything computed from them"
         return Reason(PREDICTIONS, "failed", f"{fact}{apart}")
     if raw.num_chains == 1:
-        fact = "One chain agrees with its halves; with others it could not be compared"
+        fact = "The halves of the one chain agree; there is no other chain to compare with"
         return Reason(PREDICTIONS, "not judged", fact)
     density = (
         "" if math.isnan(lp) else f" and the log density (R-hat of `lp` {in_rhat(lp, limits)})"
@@ -511,7 +512,7 @@ def _sampler(raw: Diagnosis, causes: tuple[Reason, ...]) -> Reason:
     if missing := _missing(raw):
         return Reason(SAMPLER, "not judged", f"{capital(missing)} could not be judged")
     if not checks or raw.sampler is None:
-        return Reason(SAMPLER, "not judged", "Nothing was recorded of the sampler")
+        return Reason(SAMPLER, "not judged", "No statistics of the sampler were recorded")
     sound = ["No divergences"]
     if raw.outcome_of("tree depth") == "passed":
         sound[0] += ", no tree at its limit"
@@ -544,6 +545,6 @@ def _alike_parts(facts: Facts) -> Iterator[Reason]:
                 yield Reason(
                     "labels",
                     "not judged",
-                    f"`{name}[0..{drawn.shape[2] - 1}]` have one and the same posterior: if they are labels of a "
-                    "mixture, their means say nothing about any one component",
+                    f"`{name}[0..{drawn.shape[2] - 1}]` have the same posterior: if they are components of a "
+                    "mixture, their means say nothing about any single component",
                 )

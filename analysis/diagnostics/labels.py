@@ -171,7 +171,7 @@ def _search(
     aligned: AlignedDiagnosis | None,
     options: dict[str, Any],
 ) -> Labels:
-    # What is declared already, or was aligned by, is no news.
+    # What is declared already, or was aligned by, is not news.
     was = facts.view.declared_symmetry if facts.view.is_aligned else ()
     old = {name for block in (*declared, *was) for name in block.variables}
     rest = tuple(c for c in _discover(after) if not old & c.values.keys())
@@ -215,7 +215,7 @@ def _search(
         gain = aligned.switching  # the search looks at no single entry that becomes its complement
         state = "switch" if gain.ratio < CLEAR * (gain.noise_ratio or 0) else state
     if state == "switch" and not seen and aligned and one_labelling(aligned.alignment) is not None:
-        state = "stay"  # what differs between chains is no label
+        state = "stay"  # what differs between chains is not a label
     return Labels(state, after, declared, aligned=aligned, turning=turning)
 
 
@@ -259,7 +259,7 @@ def _state(
 
 
 def _alike(block: Block, facts: Facts) -> bool:
-    """Tell whether components have equal means, up to Monte Carlo errors: all of them are one posterior's, or zero."""
+    """Check whether components have equal means, up to Monte Carlo errors: all of them are one posterior's, or zero."""
     shapes = {n: v.shape[2:] for n, v in facts.values.items() if n in block.variables}
     measured = block.restricted(shapes)
     if measured is None:
@@ -413,7 +413,7 @@ def overlap(labels: Labels) -> str:
         return f"Components of {names} overlap{apart if first != second else ''}: {only}"
     if (pair := labels.unclear_pair) and pair.turned:
         return (
-            f"Component {pair.first} of `{pair.turned}` is like noise that alignment has sorted: there are more "
+            f"Component {pair.first} of `{pair.turned}` looks like noise that alignment has sorted: there are more "
             "components than the data need. Fit one fewer."
         )
     if pair:
@@ -423,9 +423,9 @@ def overlap(labels: Labels) -> str:
         )
     if labels.near:
         return (
-            f"Labels of {names} are at most nearly exchangeable: the likelihood has none, but the weights are broken "
-            "off a stick, which has an order. No alignment keeps the posterior. Tell the heavy components apart by a "
-            "rule of your own, such as the order of their means."
+            f"Labels of {names} are at best nearly exchangeable: the likelihood has no order, but stick-breaking "
+            "weights do. No alignment keeps the posterior. Identify the large components by a rule of your own, "
+            "such as the order of their means."
         )
     if labels.state == "switch":
         agree = "while label-free quantities agree."
@@ -455,10 +455,10 @@ def labels_remedy(
             "chooses their rotation, not the data."
         )
     if labels.state == "overlap" or answer in ("invariant", "partly"):
-        look = f"To look at the components all the same, align them by {options}. "
+        look = f"To inspect the components anyway, align them by {options}. "
         return (
-            f"{look if options else ''}Use label-free quantities, or tell the components apart in the model: an order, "
-            "different priors."
+            f"{look if options else ''}Use label-free quantities, or distinguish the components in the model by an "
+            "order or by different priors."
         )
     if answer != "aligned" and not heights:
         return "The chains' log densities differ, which labels do not explain: remove the other cause first."
@@ -466,7 +466,7 @@ def labels_remedy(
         return "Alignment does not bring the chains together: remove the other cause first."
     if not options:
         return f"Use {align}."
-    return f"Use {align}. Declare them before the next run, by {options}, and they are checked on the log density."
+    return f"Use {align}. Declare them before the next run by {options}, and onebasin checks them on the log density."
 
 
 def _command(labels: Labels) -> str:

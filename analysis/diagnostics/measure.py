@@ -3,7 +3,7 @@
 Convention: a Markov chain is judged by R-hat, ESS, divergences, trees and E-BFMI, a variational fit by Pareto k-hat
 and ELBO; which of the two it is follows from the tree alone. All estimators are arviz_stats'. What a wrong number
 means and what to do about it is in the result's `warnings`, what could not be judged in its `notes`: a number that is
-missing or not finite passes no check. Which variables decide is told in `analysis.summaries.summary`; their
+missing or not finite passes no check. Which variables decide is described in `analysis.summaries.summary`; their
 entries that never vary or are finite in no draw do not. A single chain is judged by R-hat of its halves.
 """
 
@@ -106,7 +106,7 @@ def _limit_ess(table: pd.DataFrame, most: float) -> None:
 
 
 WIDE = 0.5
-"""Standard deviations over the width of the 90 % interval from which on tails are looked at; a normal's are 0.3."""
+"""Standard deviations over the width of the 90 % interval above which tails are looked at; a normal's are 0.3."""
 LOOKED_AT = 50
 """Entries whose tails are fitted at most."""
 
@@ -218,7 +218,7 @@ class Facts:
 
     @property
     def chains_agree(self) -> bool:
-        """Tell whether R-hat is good, that of the log density included."""
+        """Check whether R-hat is good, that of the log density included."""
         return self.bad_rhat.empty and not self.lp_numbers[0] > self.rhat_limit
 
     @property
@@ -231,7 +231,7 @@ class Facts:
 
     @property
     def lp_is_bad(self) -> bool:
-        """Tell whether the log density's R-hat or ESS is bad; one that is not known is not."""
+        """Check whether the log density's R-hat or ESS is bad; one that is not known is not."""
         rhat, ess = self.lp_numbers
         return rhat > self.rhat_limit or ess < self.raw.min_ess
 

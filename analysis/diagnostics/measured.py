@@ -180,7 +180,7 @@ class ParameterTable(pd.DataFrame):
         table, *rest = self.numbers.in_order(self, "parameters")
         narrow = narrowed(table)
         left = [c.name for c in table.headings if c not in narrow.headings]
-        rest += [Words(f"Too wide to show: {', '.join(left)}.")] if left else []
+        rest += [Words(f"Hidden for width: {', '.join(left)}.")] if left else []
         return Card("", (narrow, *rest)).text().lstrip("\n")
 
     def _repr_html_(self) -> str:
@@ -257,7 +257,7 @@ class Measured:
         return self.limits.least_ess(self.num_chains)
 
     def decides(self, entry: str) -> bool:
-        """Tell whether the answer rests on an entry.
+        """Check whether the answer rests on an entry.
 
         Parameters
         ----------

@@ -44,7 +44,7 @@ NATS = 20.0
 SHRINKS = 0.9
 """Aligned over raw standard deviation below which alignment is said to shrink the spread."""
 TOLD_APART = 4.0
-"""Standard deviations between components from which on hardly a draw is given to the wrong one."""
+"""Standard deviations between components above which hardly a draw is given to the wrong one."""
 LIKE_NOISE = 0.95
 """Ratio of the gain on draws to the gain on shuffled draws above which the two are the same."""
 
@@ -131,7 +131,7 @@ class Diagnosis(Measured, Shown):
 
     @property
     def is_shown_aligned(self) -> bool:
-        """Tell whether the answer rests on aligned draws of the parameters that the symmetry moves."""
+        """Check whether the answer rests on aligned draws of the parameters that the symmetry moves."""
         return self.aligned is not None and self.verdict == "aligned"
 
     @cached_property
@@ -172,7 +172,7 @@ class Diagnosis(Measured, Shown):
 
     @property
     def passed(self) -> bool:
-        """Tell whether every check was judged and passed."""
+        """Check whether every check was judged and passed."""
         return self.outcome == "passed"
 
     @property
@@ -371,9 +371,14 @@ def _events(diagnosis: AlignedDiagnosis) -> Iterator[str]:
     else:
         status = resolve(diagnosis.alignment.source, diagnosis.alignment.symmetry).status
         yield from filter(None, (status, density.sentence if density else ""))
-    raw, aligned, fixed = diagnosis.raw.rhat, diagnosis.aligned.rhat, diagnosis.invariant_rhat
+    judged = [e for e in diagnosis.aligned.parameters.index if diagnosis.raw.decides(e)]
+    raw, aligned = (
+        Extreme.of(each.parameters["rhat"].reindex(judged)) if judged else each.rhat
+        for each in (diagnosis.raw, diagnosis.aligned)
+    )
+    fixed = diagnosis.invariant_rhat
     if math.isnan(raw.value) or math.isnan(aligned.value):
-        why = " ".join(diagnosis.raw.notes[:1]) or "nothing that moved varies."
+        why = " ".join(diagnosis.raw.notes[:1]) or "no parameter that was moved varies."
         yield f"R-hat cannot be compared before and after: {why}"
         return
     held_out = f", {diagnosis.held_out_rhat.value:.3f} held out" if diagnosis.held_out_rhat else ""
@@ -410,7 +415,7 @@ def _cautions(diagnosis: AlignedDiagnosis) -> Iterator[str]:
     if left:
         differ, it = ("differs", "it") if len(left) == 1 else ("differ", "them")
         yield (
-            f"{', '.join(left)} still {differ} between chains, and alignment did not move {it}: if indexed by "
+            f"{', '.join(left)} still {differ} between chains, and alignment did not move {it}. If indexed by "
             f"component, declare {it} with the components."
         )
     if not diagnosis.alignment.converged:
@@ -420,10 +425,9 @@ def _cautions(diagnosis: AlignedDiagnosis) -> Iterator[str]:
         )
     if diagnosis.raw.rhat.value <= limit and diagnosis.shrinkage < SHRINKS and not rotates:
         yield (
-            f"R-hat is good without alignment ({diagnosis.raw.rhat.value:.3f}), which only shrinks the spread "
-            f"(to {diagnosis.shrinkage:.2f} of the raw standard deviation): either every chain visits all "
-            "labellings, or the components are equal without being modes. Use the raw draws for what does "
-            "not depend on labels."
+            f"R-hat is good without alignment ({diagnosis.raw.rhat.value:.3f}), which only shrinks the spread (to "
+            f"{diagnosis.shrinkage:.2f} of the raw standard deviation): either every chain visits all labellings, or "
+            "the components are equal without being modes. Use the raw draws for label-free quantities."
         )
     overlap = max(diagnosis.switching.labellings, default=1) > 1
     overlap &= not diagnosis.switching.distance > TOLD_APART
@@ -431,18 +435,18 @@ def _cautions(diagnosis: AlignedDiagnosis) -> Iterator[str]:
     if noise is not None and diagnosis.switching.ratio > LIKE_NOISE * noise:
         yield (
             f"Alignment brings the draws hardly closer than it brings {diagnosis.switching.yardstick} (to "
-            f"{diagnosis.switching.ratio:.2f} and {noise:.2f} of their variance): one mode a labelling is not "
-            "what this posterior looks like."
+            f"{diagnosis.switching.ratio:.2f} and {noise:.2f} of their variance): this posterior does not look like "
+            "one mode per labelling."
         )
     elif overlap:
         yield (
-            "Components overlap, so that aligned means and standard deviations depend on the rule of the "
-            "alignment, which is stored with them; compare invariants where that matters."
+            "Components overlap, so aligned means and standard deviations depend on the alignment rule, which is "
+            "stored with them; compare invariants where that matters."
         )
 
 
 def _far(diagnosis: AlignedDiagnosis) -> bool:
-    """Tell whether the lower mode is negligible, and not for Monte Carlo errors alone."""
+    """Check whether the lower mode is negligible, and not for Monte Carlo errors alone."""
     heights = diagnosis.raw.heights
     return heights is not None and heights.unlike and heights.gap[0] > NATS
 

@@ -1,9 +1,9 @@
 """The outcome of a diagnosis, as data: limits, reasons in words, and the answer to "may I use this posterior?".
 
 Convention: a number has one outcome wherever it stands: passed, warned (read on before relying on it), failed (it
-forbids use) or not judged, for a number that is NaN, missing or infinite is no evidence. `Limits` decides. A check that
-does not apply (trees of static HMC, R-hat of a variational fit) is not among a diagnosis's checks at all. `Backticks`
-set a name in code type.
+forbids use) or not judged, for a number that is NaN, missing or infinite is not evidence. `Limits` decides. A check
+that does not apply (trees of static HMC, R-hat of a variational fit) is not among a diagnosis's checks at all.
+`Backticks` set a name in code type.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class Limits:
     """R-hat that forbids use where the limit is ArviZ's default of 1.01: among equal chains with an ESS of 400, 1.01 is
     the mean of R-hat, and 1.05 its quantile .99999."""
     DIVERGES: ClassVar[float] = 0.05
-    """Share of draws that diverged from which on nothing that was drawn is trusted."""
+    """Share of draws that diverged above which nothing that was drawn is trusted."""
     FEW: ClassVar[int] = 10
     """Draws of a chain below which R-hat and ESS say nothing."""
 
@@ -130,7 +130,7 @@ class Limits:
     def outcome(
         self, quantity: str, value: float, chains: int = 1, *, decides: bool = True
     ) -> Outcome:
-        """Judge ``rhat``, ``ess_bulk`` or ``ess_tail`` of so many chains, ``bfmi``, or ``diverging``, a share of draws.
+        """Judge ``rhat``, ``ess_bulk`` or ``ess_tail`` of a number of chains, ``bfmi``, or ``diverging``, a share.
 
         What does not decide, as the answer does not rest on it, is warned of at most.
         """
@@ -244,7 +244,7 @@ def in_words(checks: Sequence[Reason]) -> str:
         return "every check is passed"
     if said["failed"] or said["warned"]:
         return told
-    return f"no check failed, but not every check could be judged; {told}"
+    return f"no check failed, but some checks could not be judged; {told}"
 
 
 Answer = Literal["usable", "aligned", "invariant", "partly", "unusable"]

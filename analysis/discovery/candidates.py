@@ -138,7 +138,7 @@ NEAR = 0.5
 ENTRIES = 64
 """Entries of a parameter at most, to be one of its components'."""
 BOTH = 0.02
-"""Share of draws in which a difference has its rarer sign, from which on it may change with labels."""
+"""Share of draws in which a difference has its rarer sign, above which it may change with labels."""
 APART = 0.25
 """Variance of a difference's size over its mean square, below which it is bimodal."""
 
@@ -147,7 +147,7 @@ RARE = 0.01
 TIED = 0.9
 """Share of the draws of a labelling that have one and the same of another: overlap makes it less than 1."""
 MOSTLY = 0.7
-"""Share of the draws that have their chain's labelling, from which on it is the chain's: overlap hides it in some."""
+"""Share of the draws that have their chain's labelling, above which it is the chain's: overlap hides it in some."""
 
 _NUMBER = re.compile(r"\d+")
 
@@ -221,7 +221,7 @@ def _last_number(name: str) -> re.Match[str] | None:
 def _may_switch(
     a: Float[np.ndarray, "chain draw *event"], b: Float[np.ndarray, "chain draw *event"], bad: bool
 ) -> bool:
-    """Tell whether two parameters may be one quantity of two components whose labels change."""
+    """Check whether two parameters may be one quantity of two components whose labels change."""
     flat = [v.reshape(*v.shape[:2], -1) for v in (a, b)]
     difference, total = flat[0] - flat[1], flat[0] + flat[1]
     below = (difference < 0).mean(axis=(0, 1))
@@ -256,7 +256,7 @@ def apart(slots: Iterable[Slot], moved: Values) -> dict[str, np.ndarray]:
 
 
 def are_tied(first: Labels, second: Labels) -> bool:
-    """Tell whether two labellings determine each other in nearly all draws, or by chain if one belongs to the chain."""
+    """Check whether two labellings determine each other in nearly all draws, or by chain if one is the chain's."""
     (one, alone), (other, also) = of_chains(first), of_chains(second)
     shares = (np.mean(first == one[:, None]), np.mean(second == other[:, None]))
     if (alone or also) and min(shares) > MOSTLY:
@@ -287,11 +287,11 @@ which on labellings are unlike."""
 FARTHEST = 32
 """Entries whose means are compared at most: those that are farthest apart."""
 OVERLAP = 0.02
-"""Share of pairs of draws in which parts are in another order, from which on they overlap."""
+"""Share of pairs of draws in which parts are in another order, above which they overlap."""
 UNCORRELATED = 0.5
-"""Difference of two labellings' correlations with what was aligned, from which on they are compared."""
+"""Difference of two labellings' correlations with what was aligned, above which they are compared."""
 SHARE = 0.05
-"""Share of a quantity's variance that lies between labellings from which on it follows them."""
+"""Share of a quantity's variance that lies between labellings above which it follows them."""
 
 
 def companions(candidates: Sequence[Candidate], values: Values) -> tuple[str, ...]:
@@ -323,7 +323,7 @@ def of_another(candidates: Sequence[Candidate], values: Values) -> tuple[str, ..
 
 
 def is_mirrored_elsewhere(candidate: Candidate) -> bool:
-    """Tell whether variables that change as a whole still follow the labels: if any, another point mirrors it."""
+    """Check whether variables that change as a whole still follow the labels: if any, another point mirrors it."""
     whole = {s.name: candidate.values[s.name] for s in candidate.slots if s.mirrors or not s.axes}
     return bool(followers([candidate.labels], whole))
 
@@ -344,13 +344,13 @@ def in_one_order(candidates: Sequence[Candidate], values: Values) -> tuple[str, 
 
 
 def ties_chains(candidates: Sequence[Candidate]) -> bool:
-    """Tell whether only separate parameters move, and between chains alone, which may lie in different modes."""
+    """Check whether only separate parameters move, and between chains alone, which may lie in different modes."""
     tied = all(slot.members or not slot.axes for each in candidates for slot in each.slots)
     return tied and all(of_chains(each.labels)[1] for each in candidates)
 
 
 def unlike(drawn: Float[np.ndarray, "chain draw *event"], labels: Labels) -> bool:
-    """Tell whether draws that were moved differ between labellings all the same, as no symmetry leaves them."""
+    """Check whether draws that were moved differ between labellings all the same, as no symmetry leaves them."""
     of_chain, alone = of_chains(labels)
     flat = drawn.reshape(*drawn.shape[:2], -1)
     if not alone:
@@ -367,7 +367,7 @@ def unlike(drawn: Float[np.ndarray, "chain draw *event"], labels: Labels) -> boo
 def _differ(
     drawn: Float[np.ndarray, "chain draw"], groups: Sequence[np.ndarray], ratio: float = -np.inf
 ) -> bool:
-    """Tell whether means of groups of chains differ by more than errors, and by more than a ratio."""
+    """Check whether means of groups of chains differ by more than errors, and by more than a ratio."""
     means = np.array([drawn[group].mean() for group in groups])
     square = mean_errors(drawn) ** 2
     each = drawn.mean(axis=1)
@@ -497,7 +497,7 @@ def _moving(moves: str) -> dict[str, tuple[int, ...]]:
 def _between_chains(
     drawn: Float[np.ndarray, "chain draw entry"], of_chain: Int[np.ndarray, " chain"], sure: bool
 ) -> bool:
-    """Tell whether an entry differs between chains, and agrees among the chains of each labelling."""
+    """Check whether an entry differs between chains, and agrees among the chains of each labelling."""
     different = set(of_chain.tolist())
     if len(different) < 2 or (sure and len(different) == len(of_chain)):
         return False
@@ -510,7 +510,7 @@ def _between_chains(
 
 
 def _within_chains(drawn: Float[np.ndarray, "chain draw entry"], labels: Labels) -> bool:
-    """Tell whether an entry's mean depends on the labelling of the draw.
+    """Check whether an entry's mean depends on the labelling of the draw.
 
     Draws between two changes of the labelling count as one: as slow as the labels change, any entry may drift.
     """

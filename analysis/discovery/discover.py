@@ -95,7 +95,7 @@ class Proposal:
 
 
 def is_part(one: Proposal, other: Proposal) -> bool:
-    """Tell whether another exchanges more parameters, those of one among them, and repairs as much."""
+    """Check whether another exchanges more parameters, those of one among them, and repairs as much."""
     own = {n for slot in one.slots for n in slot.members}
     if not own or not other.certain or other.repaired < one.repaired:
         return False
@@ -150,7 +150,7 @@ def propose(
         changing = gain.switching > 0.9
         certain = gain.gain < 0.75 and left < 0.75 and certainty >= 0.985
         certain &= changing or independent
-        # An entry of a square belongs to two parts, so that noise of single parts is no yardstick for squares alone.
+        # An entry of a square belongs to two parts, so that noise of single parts is not a yardstick for squares alone.
         squares = all(len(slot.axes) == 2 for slot in slots)
         overlap = (left < 0.8 and certainty > 0.8) or (left < 0.6 and certainty > 0.5)
         ambiguous = not signed and not squares and changing and gain.gain < 0.9 and overlap
@@ -222,7 +222,7 @@ def finish_turning(turning: Turning, values: Values, bad: Bad) -> Candidate | No
 
 
 def _are_repaired(own: Values, bad: Bad) -> bool:
-    """Tell whether hardly an entry of moved variables has a bad R-hat, if one had before."""
+    """Check whether hardly an entry of moved variables has a bad R-hat, if one had before."""
     if not any(bad[name].any() for name in own):
         return True
     left = np.concatenate([bad_entries(drawn) for drawn in own.values()])
@@ -267,11 +267,11 @@ def bad_entries(values: Float[np.ndarray, "chain draw *event"]) -> Bool[np.ndarr
 SEARCHED = 400
 """Draws that are searched, evenly of all chains."""
 ROUNDS = 3
-"""Most candidates that are applied one after the other."""
+"""Maximum number of candidates that are applied one after the other."""
 COMES_CLOSER = 0.95
 """Variance after over before below which a slot moves along."""
 MOSTLY_OF_CHAINS = 0.9
-"""Share of draws with their chain's element from which on the others are taken for mistakes."""
+"""Share of draws with their chain's element above which the others are taken for mistakes."""
 SEEDS = 64
 """Seeds of a size, after which one is left out if a clear candidate moves its slots, whatever that repairs."""
 MIRRORED = 0.5
@@ -301,7 +301,7 @@ def discover(
     moved = {name for candidate in kept for name in candidate.values}
     some: list[Candidate] = []
     for each in _of_some_places({n: v for n, v in values.items() if n not in moved}, bad):
-        # What moves with another candidate is no block of its own.
+        # What moves with another candidate is not a block of its own.
         if not any(are_tied(each.labels, other.labels) for other in (*kept, *some)):
             some.append(each)
     moved = {name for candidate in some for name in candidate.values}
@@ -557,7 +557,7 @@ class _Search:
         return spread(moved) / spread(features)
 
     def _is_mirrored(self, slot: Slot, sorting: Sorting) -> bool:
-        """Tell whether two entries rather change their signs than places, of which their level tells."""
+        """Check whether two entries rather change their signs than places, of which their level tells."""
         mirrored = replace(slot, axes=(), reflected=True)
         draws = self.searched[slot.name]
         both = slot.size == 2 and bool(slot.axes) and draws.min() < 0 < draws.max()

@@ -89,13 +89,10 @@ class DensityCheck:
             return f"The alignment was not checked on the log density: {self.unchecked}."
         if not self.moved:
             return ""
-        which = f"all {self.moved:,}"
+        which = f"all {self.moved:,} moved draws"
         if self.compared < self.moved:
-            which = f"{self.compared:,} of {self.moved:,}"
-        return (
-            f"Alignment leaves the log density unchanged at {which} moved draws, up to rounding "
-            f"({self.seconds:.2g} s)."
-        )
+            which = f"all {self.compared:,} draws checked, of {self.moved:,} that moved"
+        return f"Alignment leaves the log density unchanged at {which}, up to rounding ({self.seconds:.2g} s)."
 
 
 def compare_densities(
@@ -127,13 +124,13 @@ def compare_densities(
         chain, draw = divmod(int(rows[worst]), view.num_draws)
         chains = sorted({str(row // view.num_draws) for row in rows[real]}, key=int)
         reason = (
-            f"It changes the log density of {int(real.sum()):,} of {len(rows):,} moved draws, in chain"
-            f"{'s' * (len(chains) > 1)} {in_brief(chains, _NAMED)}, by up to {size[worst]:.3g} nats (chain {chain}, "
-            f"draw {draw}): the draws would leave the posterior."
+            f"It changes the log density of {int(real.sum()):,} of {len(rows):,} moved draws, in "
+            f"chain{'s' * (len(chains) > 1)} {in_brief(chains, _NAMED)}, by up to {size[worst]:.3g} nats (chain "
+            f"{chain}, draw {draw}): aligned draws would not follow the posterior."
         )
         raise LeavesPosterior(view.argument, words, reason, advice(view))
     told = int(np.isfinite(size).sum())
-    silent = "" if told else "it is finite, or precise enough, at no draw as stored"
+    silent = "" if told else "it is not finite or not precise enough at the stored draws"
     return DensityCheck(len(rows), told, time.perf_counter() - began, silent)
 
 
@@ -177,7 +174,7 @@ def _differences(
     """Changes of the log density draw by draw, and which are real; or why it could not be evaluated."""
     log_density = view.log_density
     if log_density is None:
-        return "no program or model of it is at hand"
+        return "its program or model is not available"
 
     def measure(values: Mapping[str, Any]) -> np.ndarray:
         named = {
@@ -205,7 +202,7 @@ def _rows(variable: xr.DataArray, rows: np.ndarray) -> np.ndarray:
 def check_left_behind(
     view: View, symmetry: Symmetry, element: Element, allocations: Collection[str]
 ) -> None:
-    """Refuse to move draws by elements (chain, draw) of a symmetry that nobody has checked on a density.
+    """Reject to move draws by elements (chain, draw) of a symmetry that nobody has checked on a density.
 
     Raises
     ------
@@ -233,7 +230,7 @@ def check_left_behind(
         raise LeavesPosterior(
             view.argument,
             spelt(symmetry),
-            f"Alignment would leave what changes with the labels behind: {in_brief(left, LISTED)}.",
+            f"Alignment would not move these quantities, which change with the labels: {in_brief(left, LISTED)}.",
             advice(view),
         )
 
@@ -245,10 +242,13 @@ def advice(view: View) -> str:
         return f"Declare {' and '.join(words)}, found on the log density before sampling."
     if view.found_symmetry.get("blocks") == []:
         return (
-            "The search on the log density found nothing to declare: they may be separate modes, whose masses "
+            "The search on the log density found nothing to declare: they may be separate modes, whose weights "
             "`ob.sample_modes` estimates."
         )
-    return "Declare all that moves together in one block; `onebasin symmetry` looks for it in a program with its data."
+    return (
+        "Declare all parameters that move together in one block; `onebasin symmetry` looks for them in a program "
+        "with its data."
+    )
 
 
 def spelt(symmetry: Symmetry) -> str:
@@ -391,7 +391,7 @@ def judged(
         verb = "differ" if recorded or len(left) > 1 else "differs"
         reason = f"{in_brief(recorded or left, NAMED)} {verb} between labellings in the same way."
     elif ordered := in_one_order(wider, values):
-        reason = f"{in_brief(ordered, NAMED)} has its parts in one order at every draw."
+        reason = f"{in_brief(ordered, NAMED)} has its components in one order at every draw."
     else:  # what differs though it was moved, and the log density if it does
         own = [(name, v, each) for each in wider for name, v in each.values.items()]
         lp = view.stat(schema.LP)
@@ -400,7 +400,7 @@ def judged(
             own += [(schema.LP, lp[:, ::step], each) for each in wider]
         differ = tuple(dict.fromkeys(n for n, v, each in own if unlike(v, each.labels)))
         if differ:
-            reason = f"Labellings differ in {in_brief(differ, NAMED)} after alignment, too."
+            reason = f"Labellings still differ in {in_brief(differ, NAMED)} after alignment."
             alone = True
     return candidates if changed else wider, reason, alone
 

@@ -2,7 +2,7 @@
 
 Convention: draws of a variable are (draw, *event). What a slot shows of its components are features (draw, component,
 feature), each divided by its root mean square, at most `DIRECTIONS` leading directions of them. Where no sign changes,
-the mean over components is taken off in each draw: a common level is no label.
+the mean over components is taken off in each draw: a common level is not a label.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Slot:
 
     @property
     def mirrors(self) -> bool:
-        """Tell whether it is not an array of components, but changes when two of them change places."""
+        """Check whether it is not an array of components, but changes when two of them change places."""
         return self.complement or self.reflected
 
     @property

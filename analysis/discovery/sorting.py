@@ -144,7 +144,7 @@ def best_sorting(features: Features, signed: Mask, rng: np.random.Generator) -> 
 
 
 def may_be_sorted(features: Features, signed: Mask, rng: np.random.Generator) -> bool:
-    """Tell whether many components are worth sorting: whether half of the draws are clear about theirs."""
+    """Check whether many components are worth sorting: whether half of the draws are clear about theirs."""
     if features.shape[1] <= MANY:
         return True
     return best_sorting(features[::2], signed, rng).certainty > 0.5
@@ -480,7 +480,7 @@ class Alike:
         known: dict[bool, tuple[list[int], list[np.ndarray]]] = {}
         for place, lens in enumerate(lenses):
             if len(lens.slot.axes) == 2:
-                continue  # whose features are no rows of components
+                continue  # whose features are not rows of components
             features = features_of(lens)
             self._square[place], self._before[place] = np.mean(features**2), spread(features)
             places, single = known.setdefault(lens.slot.signed, ([], []))

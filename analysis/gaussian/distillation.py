@@ -133,7 +133,7 @@ def distil(
     settings : DistillationSettings, optional
         Steps, sizes of batches; ``DistillationSettings()`` by default.
     seed : int
-        Of the choice of inputs and of the gradients.
+        Seed of the choice of inputs and of the gradients.
     progress : callable, optional
         Called with iterations done and iterations in all.
 
@@ -145,7 +145,7 @@ def distil(
     Raises
     ------
     TypeError
-        If `settings` are of another class.
+        If `settings` are of another type.
     ValueError
         If the posterior is not of a network with free weights and biases, `x` does not fit it, or
         `start` lacks a variable or has another shape.
@@ -174,13 +174,13 @@ def distil(
     model = view.network
     if model is None:
         raise ArgumentError(
-            "`posterior` is not of a network (its attribute `model` is empty), and only a network's "
-            "predictions can be distilled: fit such a posterior with `onebasin.approximations.fit_gaussian`."
+            "`posterior` is not the posterior of a network (its attribute `model` is empty), and only a network's "
+            "predictions can be distilled: fit it with `onebasin.approximations.fit_gaussian`."
         )
     if model.parametrisation.unit_norm or model.parametrisation.biases != "free":
         raise ArgumentError(
-            f"`posterior` is of the parametrisation {model.parametrisation.label!r}, in whose "
-            "constrained weights a Gaussian has no support: distil one with free weights and biases."
+            f"`posterior` is of the parametrisation {model.parametrisation.label!r}, whose weights are constrained, "
+            "so a Gaussian cannot represent them: distil a posterior with free weights and biases."
         )
     rng = np.random.default_rng(seed)
     x, num = check_inputs(x, model.network.in_dim), settings.points
@@ -408,7 +408,7 @@ class Distilled(Shown):
         num_draws : int
             Draws.
         seed : int
-            Of the draws.
+            Seed of the draws.
         predictive_mb : float
             Megabytes that log likelihoods and predictions may take, see `inference.nuts`; 0 leaves them out.
 
@@ -416,8 +416,8 @@ class Distilled(Shown):
         -------
         DataTree
             With the groups `posterior`, `distilled` (`mean_W1`, `sd_W1`, ..., `loss`), `log_likelihood` and
-            `posterior_predictive`, method `distilled`. Noise that is inferred is no weight: `sigma` is drawn from the
-            source's draws of it.
+            `posterior_predictive`, method `distilled`. Noise that is inferred is not a weight: `sigma` is drawn from
+            the source's draws of it.
 
         Raises
         ------

@@ -64,7 +64,7 @@ def fit_gaussian(
     Raises
     ------
     TypeError
-        If `posterior` is not a `DataTree`, and ArviZ cannot make it one.
+        If `posterior` is not a `DataTree`, and ArviZ cannot convert it.
     ValueError
         If a word or a variable is unknown; draws are fewer than 2, not finite, constant, not positive where
         they should be, or constrained by the network's parametrisation; or `shrinkage` is out of range, or too small
@@ -94,9 +94,9 @@ def fit_gaussian(
         fixed = [name for name in names if name in bound]
         if fixed:
             raise ArgumentError(
-                f"`posterior` is of a network with the parametrisation {model.parametrisation.label}, in which "
-                f"{', '.join(fixed)} have unit norm or an order: a Gaussian has no support there. Sample "
-                "the free parametrisation and align it, or leave them out with `var_names`."
+                f"`posterior` uses the parametrisation {model.parametrisation.label}, in which {', '.join(fixed)} "
+                "have unit norm or an order, so a Gaussian cannot represent them. Sample the free parametrisation "
+                "and align it, or leave them out with `var_names`."
             )
         if model.infers_noise and "sigma" in names:
             positive = list(dict.fromkeys([*positive, "sigma"]))
@@ -147,26 +147,27 @@ def _names(argument: str, asked: str | Sequence[str] | None, there: list[str]) -
 
 
 def _rows(dataset: xr.Dataset, layout: VariableLayout) -> Rows:
-    """Return the draws in a row, logarithms taken; refuse fewer than 2, and values without a density."""
+    """Return the draws in a row, logarithms taken; reject fewer than 2, and values without a density."""
     values = layout.values(dataset, "posterior")
     if values.shape[0] * values.shape[1] < 2:
         raise ArgumentError(
             f"`posterior` holds {values.shape[0] * values.shape[1]} draw(s); a variance needs at least 2."
         )
     names = [entry for v in layout.variables for entry in entry_names(dataset[v.name])]
-    _refuse(~np.isfinite(values), names, "that are not finite; find out why the model makes them")
+    _refuse(
+        ~np.isfinite(values), names, "that are not finite; find out why the model produces them"
+    )
     _refuse(
         (values <= 0) & layout.is_log,
         names,
-        "that are not positive, where a logarithm is taken; take the variable out of `positive`",
+        "that are not positive, so they have no logarithm; remove the variable from `positive`",
     )
     rows = layout.take_logs(values)
     constant = np.flatnonzero(is_constant(rows))
     if constant.size:
         raise ArgumentError(
-            f"`posterior` holds {constant.size} parameter(s) that do not vary, first "
-            f"{names[constant[0]]}: there is no density along them. Leave the variable out "
-            "with `var_names`."
+            f"`posterior` holds {constant.size} parameter(s) that do not vary, first {names[constant[0]]}, so a "
+            "density does not exist. Leave the variable out with `var_names`."
         )
     return rows
 
@@ -208,7 +209,7 @@ def ledoit_wolf(z: Samples) -> float:
 
 
 def shrunk(z: Samples, shrinkage: float) -> Matrix:
-    """Return the correlation matrix of standardised draws, shrunk; refuse one that is singular."""
+    """Return the correlation matrix of standardised draws, shrunk; reject one that is singular."""
     num, size = z.shape
     found = (1 - shrinkage) * (z.T @ z / num) + shrinkage * np.eye(size)
     try:
@@ -217,8 +218,8 @@ def shrunk(z: Samples, shrinkage: float) -> Matrix:
         least = 0.0
     if least**2 <= size * np.finfo(np.float64).eps:
         raise ArgumentError(
-            f"`shrinkage` is {shrinkage:.3g}, with which the covariance is singular: the draws do not vary in some "
-            "direction. Give a larger one, up to 1, or more draws; or leave out, with `var_names`, variables that "
-            "follow from others."
+            f"`shrinkage` is {shrinkage:.3g}, and then the covariance is singular: the draws do not vary in some "
+            "direction. Give a larger value, up to 1, or more draws; or leave out variables that follow from others "
+            "with `var_names`."
         )
     return found

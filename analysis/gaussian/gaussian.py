@@ -69,7 +69,7 @@ class VariableLayout:
         return np.concatenate([np.full(v.size, v.positive) for v in self.variables])
 
     def values(self, draws: Mapping[str, Any] | xr.Dataset, argument: str = "draws") -> Rows:
-        """Put the values of draws side by side, no logarithms taken; refuse a missing variable or another shape."""
+        """Put the values of draws side by side, no logarithms taken; reject a missing variable or another shape."""
         columns = []
         for variable in self.variables:
             if variable.name not in draws:
@@ -90,8 +90,8 @@ class VariableLayout:
         leads = {column.shape[:2] for column in columns}
         if len(leads) > 1:
             raise ArgumentError(
-                f"`{argument}` hold variables of different (chain, draw): {sorted(leads)}; give as "
-                "many draws of each."
+                f"Variables in `{argument}` have different (chain, draw): {sorted(leads)}; give the same number of "
+                "draws of each."
             )
         return np.concatenate(columns, axis=2)
 
@@ -134,7 +134,7 @@ class VariableLayout:
 def layout_of(
     dataset: xr.Dataset, names: Sequence[str], positive: Sequence[str], argument: str = "posterior"
 ) -> VariableLayout:
-    """Lay out some variables of a dataset; refuse one without chain and draw, or not of floating point."""
+    """Lay out some variables of a dataset; reject one without chain and draw, or not of floating point."""
     variables: list[Variable] = []
     coords: dict[str, np.ndarray] = {}
     for name in names:
@@ -146,7 +146,7 @@ def layout_of(
 
 
 def _floats(array: xr.DataArray, argument: str) -> xr.DataArray:
-    """Put chain and draw in front; refuse what lacks them, or is not of floating point."""
+    """Put chain and draw in front; reject what lacks them, or is not of floating point."""
     if array.dtype.kind in "biu":
         raise ArgumentError(
             f"`{argument}` holds {array.name} of type {array.dtype}; a Gaussian is fitted to "
@@ -250,7 +250,7 @@ class GaussianFit(Shown):
         declared = () if schema.ALIGNMENT in self.attributes else equal_modes(symmetry)
         if declared:
             warned = (
-                f"The draws were not aligned, and the posterior declares {in_words(declared)}: where labels switch, "
+                f"The draws were not aligned, and the posterior declares {in_words(declared)}: if labels switch, "
                 "this Gaussian averages over them; fit `ob.align(posterior).posterior` instead."
             )
             parts.append(Words(warned, flag="warn"))

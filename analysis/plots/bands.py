@@ -2,7 +2,7 @@
 
 The coordinate is a single input, or any line through input space that the caller has laid. Predictive bands are central
 and include the observation noise where the draws do. Of a network they are of that many draws as a picture needs, and
-noise is one number a draw, the same at all points: every point's own distribution is what it should be, and a band
+noise is one number per draw, the same at all points: every point's own distribution is what it should be, and a band
 along a line has smooth edges.
 
 Bands of uncertainty are of one standard deviation on either side of the mean, as in Figure 1 of Kurle, Januschowski,
@@ -92,7 +92,7 @@ def draw_predictive_bands(
     x_label: str = "x",
     columns: int = 2,
 ) -> Picture:
-    """Draw predictive bands, one panel a posterior, over the data and the true function."""
+    """Draw predictive bands, one panel per posterior, over the data and the true function."""
     figure, panels = band_panels(bands, columns=columns, x_label=x_label)
     for axes, band in zip(panels, bands.values(), strict=True):
         ends = ((*band.outer, 0.18, "95 %"), (*band.inner, 0.34, "50 %"))
@@ -160,7 +160,7 @@ def band_in_words(name: str, band: PredictiveBand, data: Curve | None) -> str:
 
 
 def truth_at(truth: Function, places: np.ndarray) -> Curve:
-    """Evaluate the true function along one input; refuse it unless it returns one value for each place."""
+    """Evaluate the true function along one input; reject it unless it returns one value for each place."""
     values = np.asarray(truth(places[:, None]), np.float64)
     if values.size != places.size:
         raise ArgumentError(
@@ -231,15 +231,15 @@ def plot_uncertainty(
     Returns
     -------
     matplotlib.figure.Figure
-        A panel a posterior: the predictive mean with one standard deviation on either side, epistemic and total, over
-        the data that the first posterior keeps; outside their range the ground is shaded. The vertical axis ends where
-        bands are further from the data than twice the range of what was observed.
+        One panel per posterior: the predictive mean with one standard deviation on either side, epistemic and total,
+        over the data that the first posterior keeps; outside their range the ground is shaded. The vertical axis ends
+        where bands are further from the data than twice the range of what was observed.
 
     Raises
     ------
     ValueError
         If a posterior is of no network, of a classifier, or of one with several inputs or fewer outputs, if `x` is not
-        given and no inputs were kept, or if `columns` is no count.
+        given and no inputs were kept, or if `columns` is not a count.
 
     References
     ----------
@@ -259,7 +259,8 @@ def plot_uncertainty(
             inputs = f"a network of {model.network.in_dim} inputs"
             of = "a classifier" if model.is_classifier else inputs
             raise ArgumentError(
-                f"`{view.argument}` is of {of}, and bands are drawn of a regression along its one input."
+                f"`{view.argument}` is the posterior of {of}, and bands are drawn only for a regression with one "
+                "input."
             )
         if not 0 <= output < model.network.out_dim:
             raise ArgumentError(
@@ -321,7 +322,7 @@ def draw_uncertainty(
     truth: Curve | None = None,
     columns: int = 2,
 ) -> Picture:
-    """Draw mean, epistemic and total bands, one panel a posterior; what lies outside the data's range is shaded."""
+    """Draw mean, epistemic and total bands, one panel per posterior; what lies outside the data's range is shaded."""
     figure, panels = band_panels(bands, columns=columns)
     for axes, band in zip(panels, bands.values(), strict=True):
         spreads = ((band.total, 0.18, "total: ± 1 sd"), (band.epistemic, 0.34, "epistemic: ± 1 sd"))

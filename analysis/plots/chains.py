@@ -142,7 +142,7 @@ def plot_ranks(
     quantities = drawn.values
     if len(next(iter(quantities.values()))) < 2:
         raise ArgumentError(
-            "`posterior` has one chain, and ranks compare chains: look at `ob.plot.traces`, or run more chains."
+            "`posterior` has one chain, and ranks compare chains: use `ob.plot.traces`, or run more chains."
         )
     rhats = rhat(np.stack(list(quantities.values()))).tolist()
     panels, x = {}, np.linspace(0, 1, 101)
@@ -186,7 +186,7 @@ def draw_traces(
 ) -> Picture:
     """Draw traces on the left and rank histograms on the right, one row per quantity; mark what diverged below."""
     if not quantities:
-        raise ArgumentError("`quantities` is empty: give the draws of at least one, by name.")
+        raise ArgumentError("`quantities` is empty: map at least one name to its draws.")
     rows = len(quantities)
     figure = new_figure(8.0, 1.55 * rows + 0.75)
     grid = figure.subplots(rows, 2, squeeze=False, width_ratios=(1.9, 1.0))
@@ -315,13 +315,13 @@ def plot_pair(
     >>> matrix = ob.plot.pair(posterior)
     """
     if len(entries) == 1:
-        raise ArgumentError("`entries` has one parameter: give two, more for a matrix, or none.")
+        raise ArgumentError("`entries` names one parameter: name two, more for a matrix, or none.")
     views = views_of(posteriors)
     if len(entries) == 2:
         return _two(views, *entries, share_axes=share_axes, align=align, diagnosis=diagnosis)
     if len(views) > 1:
         raise ArgumentError(
-            "`posteriors` has several, and a matrix shows one: choose a posterior, or two parameters."
+            "`posteriors` has several entries, and a matrix shows only one: choose a posterior, or two parameters."
         )
     (view,) = views.values()
     if entries:
@@ -427,7 +427,7 @@ def draw_pairs(
     share_axes: bool = True,
     columns: int = 3,
 ) -> Picture:
-    """Draw two quantities against each other, a panel a posterior; axes that are not shared are labelled in each."""
+    """Draw two quantities against each other, one panel per posterior; axes that differ are labelled in each."""
     figure, panels = new_panels(
         pairs,
         columns=columns,
@@ -504,11 +504,11 @@ def draw_pair_grid(
 
 
 FACTOR = 20.0
-"""Ratio of the 99 % to the 1 % quantile from which on a positive quantity has a logarithmic axis."""
+"""Ratio of the 99 % to the 1 % quantile above which a positive quantity has a logarithmic axis."""
 
 
 def is_wide(values: Quantity) -> bool:
-    """Tell whether a quantity is positive and spans so much that only its logarithm can be read."""
+    """Check whether a quantity is positive and spans so much that only its logarithm can be read."""
     low, high = np.quantile(values, [0.01, 0.99])
     return bool(values.min() > 0 and high > FACTOR * low)
 
@@ -524,7 +524,7 @@ def _density_on(values: Quantity, is_log: bool) -> Curve:
 def draw_modes(
     points: Mapping[str, Float[np.ndarray, "draw 2"]], *, x_label: str, y_label: str
 ) -> Picture:
-    """Draw two quantities, one colour a mode, by its name in the legend, the heaviest mode first."""
+    """Draw two quantities, one colour per mode, by its name in the legend, the heaviest mode first."""
     figure = new_figure(4.6, 3.9)
     axes = style_axes(figure.subplots(), x_label=x_label, y_label=y_label)
     draw_points(axes, [(drawn[:, 0], drawn[:, 1]) for drawn in points.values()], _colour)

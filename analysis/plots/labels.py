@@ -1,4 +1,4 @@
-"""Interchangeable components as sampled and aligned: traces, one row per variable, one colour a component.
+"""Interchangeable components as sampled and aligned: traces, one row per variable, one colour per component.
 
 A row is a variable, and has one line for every component of its block, the entry at the component's place (on the
 diagonal where a block moves two axes of one variable) and at one place along the other axes; of a block that changes
@@ -93,8 +93,8 @@ def rows_of(
 ) -> tuple[Row, ...]:
     """Choose what to draw: of every variable, or tuple of counterparts, the row that disagrees most; then the worst.
 
-    `var_names` are drawn in this order, by default the worst; at most so many rows, and components in each. A variable
-    that the symmetry does not move is rejected.
+    `var_names` are drawn in this order, by default the worst; at most the given number of rows, and components in
+    each. A variable that the symmetry does not move is rejected.
     """
     dataset, plain = in_plain_view(view.posterior, symmetry)
     blocks = plain.blocks
@@ -304,13 +304,13 @@ def plot_labels(
     posterior : DataTree, path, or what a sampler returned
         The posterior, in any form that `diagnose` takes.
     symmetry : tuple of blocks, or words of them, optional
-        What changes places, in blocks or words such as ``"mu,sigma"``; by default what the posterior declares, else
-        what is found in its draws.
+        The interchangeable parameters, as blocks or strings such as ``"mu,sigma"``; by default those that the
+        posterior declares, else those found in its draws.
     var_names : str or sequence of str, optional
         The variables to draw; by default those that disagree most between chains.
     rows, components : int
-        How many variables, and lines in each, at most; by default three variables, eight components, or three entries
-        of a variable that changes as a whole.
+        Maximum number of variables, and of lines in each; by default three variables and eight components, or three
+        entries of a variable that changes as a whole.
 
     Returns
     -------
@@ -333,8 +333,8 @@ def plot_labels(
     blocks = tuple(each.block for each in resolved.candidates) or resolved.equal_modes
     if not blocks:
         raise ArgumentError(
-            f"`symmetry` is not given, `{view.argument}` declares none, and its draws show no labels that switch: give "
-            "blocks or words of what is interchangeable, such as 'mu,sigma'."
+            f"`symmetry` is not given, `{view.argument}` declares none, and its draws show no labels that switch: "
+            "declare the interchangeable parameters, such as 'mu,sigma'."
         )
     shapes = event_shapes(view.posterior, view.variables)
     for block in blocks:
@@ -358,21 +358,21 @@ def plot_aligned(
     Parameters
     ----------
     posterior : Alignment, Diagnosis, or posterior
-        The posterior, in any form that `diagnose` takes; or what `align` or `diagnose` returned, of which nothing is
-        aligned again.
+        The posterior, in any form that `diagnose` takes; or the result of `align` or `diagnose`, which is not aligned
+        again.
     symmetry : tuple of blocks, or words of them, optional
-        What changes places, in blocks or words such as ``"mu,sigma"``; by default what the posterior declares, else
-        what is found in its draws.
+        The interchangeable parameters, as blocks or strings such as ``"mu,sigma"``; by default those that the
+        posterior declares, else those found in its draws.
     var_names : str or sequence of str, optional
         The variables to draw; by default those that disagree most between chains.
     rows, components : int
-        How many variables, and lines in each, at most; by default three variables, eight components, or three entries
-        of a variable that changes as a whole.
+        Maximum number of variables, and of lines in each; by default three variables and eight components, or three
+        entries of a variable that changes as a whole.
 
     Returns
     -------
     matplotlib.figure.Figure
-        On the left the draws as sampled, on the right aligned, with the largest R-hat of all that moves.
+        On the left the draws as sampled, on the right aligned, with the largest R-hat of the moved parameters.
 
     Raises
     ------
@@ -396,11 +396,13 @@ def draw_aligned(alignment: Alignment, chosen: Sequence[Row] | None = None) -> t
     chosen = _chosen(view, alignment.symmetry, None, 3, None) if chosen is None else chosen
     after = as_view(alignment.posterior).posterior
     moved = dict.fromkeys(name for block in alignment.symmetry for name in block.variables)
+    # As the verdict, of parameters, where the symmetry moves some.
+    judged = [n for n in moved if n in view.kinds.named("parameter")] or [*moved]
     comparable = not (view.is_variational or view.is_ensemble)
     columns = {}
     for what, dataset in (("As sampled", view.posterior), ("Aligned", after)):
         worst = -np.inf  # R-hat of all that moves
-        for name in moved if comparable else ():
+        for name in judged if comparable else ():
             values = dataset[name].transpose("chain", "draw", ...).values
             rhats = rhat_of_entries(values.reshape(*values.shape[:2], -1).astype(np.float64))
             worst = max(worst, float(np.nanmax(rhats, initial=-np.inf)))
@@ -417,7 +419,7 @@ def _alignment_of(posterior: object, symmetry: Symmetry | str | Sequence[str] | 
     if isinstance(posterior, Diagnosis):
         if posterior.aligned is None:
             raise ArgumentError(
-                "`posterior` is a diagnosis that aligned nothing; give the posterior itself, with `symmetry` if it "
+                "`posterior` is a diagnosis without aligned draws; give the posterior itself, with `symmetry` if it "
                 "declares none."
             )
         return posterior.aligned.alignment

@@ -54,7 +54,7 @@ def density(values: np.ndarray, *, bins: int = 256) -> Curve:
     middle, scale = values[len(values) // 2], values[-1] - values[0]
     if not scale:
         return np.full(2, middle), np.array([0.0, 1.0])
-    units = (values - middle) / scale  # of any size: squares of 1e200 are no doubles
+    units = (values - middle) / scale  # of any size: squares of 1e200 are not doubles
     fifth = max(len(units) // 5, 1)
     spread = float(np.min(units[fifth:] - units[:-fifth])) / 0.507  # of a normal one, its sd
     width = 0.85 * (spread or float(units.std())) * len(units) ** -0.2
@@ -148,7 +148,7 @@ def draw_densities(quantities: Mapping[str, Quantity]) -> Picture:
 
 
 def draw_forest(posteriors: Mapping[str, Mapping[str, Quantity]]) -> Picture:
-    """Draw medians and central 50 % and 90 % intervals, one row per quantity, one colour a posterior.
+    """Draw medians and central 50 % and 90 % intervals, one row per quantity, one colour per posterior.
 
     Quantities of similar size share an axis; a quantity that would be a dot there has an axis of its own.
     """
@@ -189,7 +189,7 @@ def draw_forest(posteriors: Mapping[str, Mapping[str, Quantity]]) -> Picture:
 
 
 APART = 12.0
-"""Ratio of an axis to an interval from which on the interval cannot be read."""
+"""Ratio of an axis to an interval above which the interval cannot be read."""
 
 
 def _axes_of(names: Sequence[str], low: np.ndarray, high: np.ndarray) -> list[np.ndarray]:
@@ -334,7 +334,7 @@ def plot_prior(
     Raises
     ------
     TypeError, ValueError
-        If `prior` is no tree or has no group `prior`, a variable is unknown, or none is in both.
+        If `prior` is not a tree or has no group `prior`, a variable is unknown, or none is in both.
 
     Examples
     --------
@@ -351,7 +351,9 @@ def plot_prior(
     before = lay_out_columns([held[name].transpose(*schema.SAMPLE_DIMS, ...) for name in chosen])
     shown = [name for name in draws.names if name in before.names][:rows]
     if not shown:
-        raise ArgumentError("`prior` and `posterior` have no variable in common: give one model's.")
+        raise ArgumentError(
+            "`prior` and `posterior` have no variable in common: give those of the same model."
+        )
     panels = {n: [_to_one(density(of.of(n))) for of in (before, draws)] for n in shown}
     figure = draw_curves(panels, ("prior", "posterior"))
     spreads = ((name, before.of(name).std(), draws.of(name).std()) for name in shown)

@@ -40,7 +40,7 @@ def views_of(posteriors: Posteriors) -> dict[str, View]:
 
 
 def named(posteriors: Posteriors) -> dict[str, Posterior]:
-    """Give one posterior a name, and several theirs; refuse an empty mapping."""
+    """Give one posterior a name, and several theirs; reject an empty mapping."""
     if not _are_several(posteriors):
         return {ALONE: posteriors}
     if not posteriors:
@@ -56,7 +56,7 @@ def titled[T](panels: Mapping[str, T]) -> dict[str, T]:
 
 
 def _are_several(posteriors: Posteriors) -> bool:
-    """Tell whether it is a mapping of posteriors; one of arrays is a single posterior."""
+    """Check whether it is a mapping of posteriors; one of arrays is a single posterior."""
     if isinstance(posteriors, xr.DataTree | xr.Dataset) or not isinstance(posteriors, Mapping):
         return False
     arrays = (np.ndarray, xr.DataArray)

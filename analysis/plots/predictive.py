@@ -1,7 +1,7 @@
 """Predictions against data, and at new data.
 
 Against data: bands over one input, means against data, reliability, or predicted data sets among the observed one, as
-densities, or as cumulative shares of whole or few numbers. At new data: over an input, or as a row a number.
+densities, or as cumulative shares of whole or few numbers. At new data: over an input, or as one row per number.
 """
 
 from __future__ import annotations
@@ -65,12 +65,12 @@ class PredictedAndObserved:
 
     @property
     def is_binary(self) -> bool:
-        """Tell whether the share of ones is drawn: cumulative shares of two numbers would be two flat lines."""
+        """Check whether the share of ones is drawn: cumulative shares of two numbers would be two flat lines."""
         return bool(np.isin(self.observed, (0, 1)).all() and np.isin(self.predicted, (0, 1)).all())
 
     @property
     def is_stepped(self) -> bool:
-        """Tell whether cumulative shares are drawn."""
+        """Check whether cumulative shares are drawn."""
         whole = np.array_equal(self.observed, np.round(self.observed))
         return whole or self.observed.size < FEW
 
@@ -201,8 +201,8 @@ def checks_of(view: View) -> list[PredictedAndObserved]:
         why = kept.get(schema.POSTERIOR_PREDICTIVE) if isinstance(kept, dict) else None
         reason = f" ({str(why).rstrip('.')})" if why else ""
         raise ArgumentError(
-            f"`{view.argument}` holds no predicted data with the observed{reason}: keep them in the groups "
-            "`posterior_predictive` and `observed_data`, under one name and finite."
+            f"`{view.argument}` holds no predicted data that match the observed data{reason}: store both, finite and "
+            "under one name, in the groups `posterior_predictive` and `observed_data`."
         )
     return found[:VARIABLES]
 
@@ -240,14 +240,14 @@ def plot_predictive(
     output : int
         Which output of a regression, counted from 0.
     seed : int
-        Of the noise.
+        Seed of the noise.
 
     Returns
     -------
     matplotlib.figure.Figure
-        A panel a posterior. Of a regression with one input: mean, 50 % and 95 % bands with noise, over the data; with
-        several: mean and 95 % interval of every prediction against what was observed. Of a classifier: how often its
-        most probable class is right, by its probability. Of any other model: predicted data sets (group
+        One panel per posterior. Of a regression with one input: mean, 50 % and 95 % bands with noise, over the data;
+        with several: mean and 95 % interval of every prediction against what was observed. Of a classifier: how often
+        its most probable class is right, by its probability. Of any other model: predicted data sets (group
         `posterior_predictive`) among the observed one, one panel per variable.
 
     Raises
@@ -264,17 +264,17 @@ def plot_predictive(
     first = next(iter(views.values()))
     if any((view.network is None) != (first.network is None) for view in views.values()):
         raise ArgumentError(
-            "`posteriors` hold both networks and posteriors of other models: draw them apart."
+            "`posteriors` has both networks and other models: draw them in separate figures."
         )
     model = first.network
     if model is None:
         if x is not None or y is not None or truth is not None:
             raise ArgumentError(
-                f"`{first.argument}` is of no network that could predict at `x`: leave `x`, `y` and `truth` out."
+                f"`{first.argument}` is not the posterior of a network: leave `x`, `y` and `truth` out."
             )
         return predictive_checks(views)
     if x is None and y is not None:
-        raise ArgumentError("`y` is given without `x`: give the inputs that it belongs to.")
+        raise ArgumentError("`y` is given without `x`: give the inputs that belong to it.")
     if x is None and first.x is None:
         raise ArgumentError(f"`{first.argument}` keeps no inputs to predict at: give `x`.")
     points = Points.of(model, first.x if x is None else x, first.y if x is None else y)
@@ -319,7 +319,7 @@ def _bands(
 def _observed(points: Points) -> np.ndarray:
     if points.y is None:
         raise ArgumentError(
-            "`y` is missing, and there is nothing to compare predictions with: give it."
+            "`y` is missing, so there is nothing to compare predictions with: give it."
         )
     return points.y
 
@@ -444,7 +444,7 @@ def plot_predictions(
     Returns
     -------
     matplotlib.figure.Figure
-        Bands over the input; without one, a row a predicted number. In the units of the data.
+        Bands over the input; without one, one row per predicted number. In the units of the data.
 
     Raises
     ------
@@ -461,7 +461,7 @@ def plot_predictions(
     held = view.group(schema.PREDICTIONS)
     if held is None or not held.data_vars:
         raise ArgumentError(
-            "`predictions` hold no group `predictions`: give what `ob.predict` returned."
+            "`predictions` has no group `predictions`: give the result of `ob.predict`."
         )
     names = tuple(map(str, held.data_vars))
     name = str(choose_variables(names, var_name)[0])
@@ -579,8 +579,8 @@ def loo_pits(
     same = [n for n in names if held[0][n].shape == held[1][n].shape][:VARIABLES]
     if not same:
         raise ArgumentError(
-            f"`{view.argument}` has no variable that is predicted and has a log likelihood at the same draws and "
-            "observations: store both of one name, for all draws."
+            f"`{view.argument}` has no variable with both predictions and a log likelihood at the same draws and "
+            "observations: store both under one name, for all draws."
         )
     draws = {name: view.posterior[name] for name in list(view.variables)[:1]}
     sizes = held[0][same[0]].sizes

@@ -80,7 +80,7 @@ _DEFAULT = {
 
 @checks_arguments
 def plot_comparison(comparison: Comparison, *, measures: Sequence[str] | None = None) -> Picture:
-    """Draw what `compare` found: one row per posterior, a panel a measure.
+    """Draw what `compare` found: one row per posterior, one panel per measure.
 
     Parameters
     ----------
@@ -93,14 +93,14 @@ def plot_comparison(comparison: Comparison, *, measures: Sequence[str] | None = 
     -------
     matplotlib.figure.Figure
         The baseline of distances is hollow, in the truth's row: the truth's halves from each other, below which nothing
-        can be told apart. Dashed: the baseline, the truth's own score, or the coverage that is right.
+        can be distinguished. Dashed: the baseline, the truth's own score, or the coverage that is right.
 
     Raises
     ------
     TypeError
         If it is not what `compare` returned.
     ValueError
-        If a measure is no column of the table, or there is none.
+        If a measure is not a column of the table, or there is none.
 
     Examples
     --------
@@ -120,7 +120,7 @@ def plot_comparison(comparison: Comparison, *, measures: Sequence[str] | None = 
     chosen = list(dict.fromkeys(measures or default))
     if not chosen:
         raise ArgumentError(
-            "`comparison` holds no number: compare with weights=True, or give `x` and `y`."
+            "`comparison` has no numbers to draw: compare with weights=True, or give `x` and `y`."
         )
     rows = [str(name) for name in table.index if name != BASELINE]
     figure = _draw(table[chosen], rows, comparison.truth)
@@ -134,7 +134,7 @@ def plot_comparison(comparison: Comparison, *, measures: Sequence[str] | None = 
 
 
 def _draw(table: pd.DataFrame, rows: Sequence[str], truth: str) -> Picture:
-    """Draw a panel a measure, posteriors in rows from top to bottom, the truth's own in ink.
+    """Draw one panel per measure, posteriors in rows from top to bottom, the truth's own in ink.
 
     The truth has no distance from itself: the baseline, its halves from each other, stands in its row, hollow.
     """
@@ -205,8 +205,8 @@ def plot_barriers(posterior: Posterior | Barriers) -> Picture:
     Returns
     -------
     matplotlib.figure.Figure
-        Left: the rise of the loss above the straight line between its ends, a line a pair. Right: each pair's barrier
-        against the transpositions that matched its units.
+        Left: the rise of the loss above the straight line between its ends, one line per pair. Right: each pair's
+        barrier against the transpositions that matched its units.
 
     Raises
     ------
@@ -310,7 +310,7 @@ def plot_calibration(calibration: Any, *, quantities: Sequence[str] | None = Non
         )
     by_name = {one.name: one for one in calibration.off}
     if not by_name:
-        raise ArgumentError("`calibration` has no simulation to draw: " + calibration.sentences[0])
+        raise ArgumentError("`calibration` has no simulations to draw: " + calibration.sentences[0])
     chosen = list(by_name)[:MOST] if quantities is None else list(quantities)
     unknown = [name for name in chosen if name not in by_name]
     if unknown or not chosen:

@@ -97,7 +97,8 @@ def network_of(
     """Return the network that a posterior is of; `otherwise` tells what to do where it is of none."""
     if view.network is None:
         raise ArgumentError(
-            f"`{view.argument}` is of no network, and only of networks it is known what they predict; {otherwise}."
+            f"`{view.argument}` is not the posterior of a network, and onebasin knows the predictions only of "
+            f"networks; {otherwise}."
         )
     return view.network
 
@@ -207,27 +208,27 @@ def _blocks(
 def summarise_predictions(posterior: Posterior, x: Any = None) -> pd.DataFrame:
     """Summarise a network's outputs at every input, with R-hat and effective sample sizes.
 
-    No permutation, sign or scaling of hidden units changes an output, so that chains in equal modes agree here, and
-    those in unlike ones do not.
+    Permutations, signs and scalings of hidden units do not change an output, so chains in equivalent modes agree here,
+    and chains in different modes do not.
 
     Parameters
     ----------
     posterior : DataTree, path, or what a sampler returned
-        Of a network, with at least 4 draws a chain.
+        The posterior of a network, with at least 4 draws per chain.
     x : array (obs, in), optional
-        Inputs, in the units that the network was conditioned on; by default those that it was fitted to.
+        Inputs, in the units that the network was conditioned on; by default the training inputs.
 
     Returns
     -------
     DataFrame
-        A row an output, ``f[obs,out]`` (logits of a classifier), and where the network predicts its noise one for its
-        standard deviation, ``noise_sd[obs,out]``; columns `mean`, `median`, `sd`, `q5`, `q95`, `mcse_mean`,
+        One row per output, ``f[obs,out]`` (logits for a classifier), and if the network predicts its noise, one for
+        its standard deviation, ``noise_sd[obs,out]``; columns `mean`, `median`, `sd`, `q5`, `q95`, `mcse_mean`,
         `mcse_sd`, `rhat`, `ess_bulk`, `ess_tail`, in the units of `y`.
 
     Raises
     ------
     ValueError
-        If the posterior is of no network, `x` does not fit it, or `x` is not given and was not kept.
+        If the posterior does not belong to a network, `x` does not fit it, or `x` is neither given nor stored.
 
     References
     ----------
@@ -246,7 +247,7 @@ def summarise_predictions(posterior: Posterior, x: Any = None) -> pd.DataFrame:
     view = as_view(posterior)
     model = network_of(
         view,
-        otherwise="summarise generated quantities of your own by `diagnose(posterior, var_names=...)`",
+        otherwise="summarise your own generated quantities by `diagnose(posterior, var_names=...)`",
     )
     x = inputs_of(view, x)
     draws = {name: view.values(name) for name in view.variables}

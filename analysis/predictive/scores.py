@@ -117,9 +117,9 @@ class PredictiveScores(Shown):
         low, high = (end / self.num_obs for end in binom.interval(CHANCE, self.num_obs, 0.95))
         chance = f"of as many independent points, {100 * low:.3g} to {100 * high:.3g} % would be within chance"
         if self.coverage_95 < low:
-            return f"too few, so that the predictions are too sure of themselves ({chance})"
+            return f"too few: the predictions are overconfident ({chance})"
         if self.coverage_95 > high:
-            return f"too many, so that the predictions are not sure enough of themselves ({chance})"
+            return f"too many: the predictions are underconfident ({chance})"
         return f"as many as there should be ({chance})"
 
     def to_dict(self) -> dict[str, Any]:
@@ -141,12 +141,12 @@ def score_predictions(
     draws : array (chain, draw, obs, out)
         Draws from the posterior predictive, noise included, in the units of `y`.
     y : array (obs, out)
-        What was observed.
+        The observed values.
     log_likelihood : array (chain, draw, obs), optional
         Log density of each observation given each draw, summed over outputs, in nats.
     function : array (chain, draw, obs, out), optional
-        The same draws without noise, as `ob.networks.predict` gives them: the standard deviation of `draws` is split
-        into epistemic and aleatoric by the law of total variance.
+        The same draws without noise, from `ob.networks.predict`: the standard deviation of `draws` is split into
+        epistemic and aleatoric parts by the law of total variance.
 
     Returns
     -------

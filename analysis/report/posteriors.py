@@ -71,7 +71,7 @@ def posterior_report(
         raise ArgumentError("`posteriors` is empty: give at least one posterior to report on.")
     if truth is not None and truth not in posteriors:
         raise ArgumentError(
-            f"`truth` is {truth!r}, which is none of the posteriors: choose one of {', '.join(posteriors)}."
+            f"`truth` is {truth!r}, which is not one of the posteriors: choose one of {', '.join(posteriors)}."
         )
     options: dict[str, Any] = {"var_names": var_names, "symmetry": symmetry}
     options = {name: value for name, value in options.items() if value is not None}
@@ -199,7 +199,7 @@ class InlineReport:
         path : path
             The HTML file.
         force : bool
-            Whether a file that is there may be replaced.
+            Whether to replace an existing file.
 
         Returns
         -------
@@ -263,35 +263,35 @@ def report(
     truth: str | None = None,
     force: bool = False,
 ) -> Path | InlineReport:
-    """Make one self-contained page: whether posteriors may be used, and the tables and pictures that show why.
+    """Make one self-contained page that says whether posteriors may be used and shows why.
 
     Parameters
     ----------
     posteriors : posterior, or mapping of str to posterior
-        The posteriors, by the name that the page shall use; one alone is called ``posterior``. In any form that
+        The posteriors, by their name on the page; a single one is called ``posterior``. Each in any form that
         `ob.diagnose` takes.
     path : path, optional
-        The HTML file; without one, the page is given back, for a notebook to show or to be saved.
+        The HTML file; without it, the page is returned, for a notebook to show or to save later.
     title : str
         Heading of the page.
     var_names : sequence of str, optional
         Variables to report on; all by default.
     symmetry : tuple of blocks, optional
-        Modulo what; by default what a posterior declares, or what is found in its draws.
+        The symmetry; by default the one that a posterior declares, or the one found in its draws.
     truth : str, optional
-        Of several: the one that the others are compared with, by default the first.
+        The posterior that the others are compared with; by default the first.
     force : bool
-        Whether a file that is there may be replaced.
+        Whether to replace an existing file.
 
     Returns
     -------
     pathlib.Path or InlineReport
-        The file; or the page, which a notebook shows in a frame and `save` writes.
+        The path of the file; or the page, which a notebook shows and `save` writes.
 
     Raises
     ------
     ValueError
-        If there is no posterior, one of them cannot be diagnosed, or `truth` is none of them; the message names it.
+        If there is no posterior, one of them cannot be diagnosed, or `truth` is not one of them; the message names it.
     OutputError
         If the file exists and `force` is not set, or the folder is missing or not writable.
 

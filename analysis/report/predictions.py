@@ -194,7 +194,7 @@ def _sensitivity(subject: Subject) -> Iterator[Part]:
     scaled = _scaled(prior)
     chosen = _common_draws(subject, prior, likelihood)
     if chosen is None:
-        yield "No power-scaling sensitivity: the groups do not tell which of the posterior's draws they hold."
+        yield "No power-scaling sensitivity: the groups do not record which of the posterior's draws they hold."
         return
     if not scaled:
         yield (
@@ -249,7 +249,7 @@ def _sensitivity(subject: Subject) -> Iterator[Part]:
     )
     if any(isinstance(row[3], TableCell) and row[3].flag for row in rows):
         yield Note(
-            "Some parameters depend on the prior as much as on the data: see whether it is meant so.",
+            "Some parameters depend on the prior as much as on the data: check whether this is intended.",
             "warn",
         )
 

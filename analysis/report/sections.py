@@ -140,7 +140,7 @@ SMALL = math.log(1e-4)
 
 
 def modes(subject: Subject) -> Section | None:
-    """Show the modes; None for a posterior that was not put together from any."""
+    """Show the modes; None for a posterior that was not joined from any."""
     found = modes_of(subject.view)
     if found is None:
         return None
@@ -193,7 +193,7 @@ def _row(found: ModesSummary, number: int) -> Row:
 
 
 def _weight(found: ModesSummary, number: int) -> str:
-    """In three digits, as the sentence says it; of what is next to nothing the power of ten."""
+    """In three digits, as the sentence says it; of what is almost nothing the power of ten."""
     log_weight = float(found.table["log_weight"][number])
     return format_number(math.exp(log_weight)) if log_weight > SMALL else share(log_weight)
 

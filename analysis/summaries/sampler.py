@@ -1,4 +1,4 @@
-"""Records about a run: divergences, trees, energy, acceptance, cost; and the modes that it was put together from.
+"""Records about a run: divergences, trees, energy, acceptance, cost; and the modes that it was joined from.
 
 Convention: names and units of docs/reference/posterior.md (seconds; a gradient evaluation is a leapfrog
 step of a kept draw). What was not recorded is None or NaN, never zero; a statistic that is NaN in every draw was not
@@ -177,7 +177,7 @@ def restarts_of(view: View) -> tuple[tuple[int, ...], ...]:
 
 
 def starts_are_identical(view: View) -> bool:
-    """Tell whether several chains are recorded to have begun at one point, up to what an optimiser leaves open."""
+    """Check whether several chains are recorded to have begun at one point, up to what an optimiser leaves open."""
     starts = view.group(schema.STARTS)
     if starts is None or starts.sizes.get("chain", 1) < 2:
         return False
@@ -246,7 +246,7 @@ class Heights:
 
     @property
     def gap_is_seen(self) -> bool:
-        """Tell whether the highest and the lowest differ by more than their errors, if not by a nat."""
+        """Check whether the highest and the lowest differ by more than their errors, if not by a nat."""
         both = math.sqrt(2) * max(self.errors)
         return max(self.means) - min(self.means) > ERRORS * both
 
@@ -305,7 +305,7 @@ def energy_bfmi(energy: Float[np.ndarray, "chain draw"]) -> tuple[float, ...]:
 
 
 MATTERS = 0.01
-"""Weight from which on a mode's chains have to agree: the upper end of its interval."""
+"""Weight above which a mode's chains have to agree: the upper end of its interval."""
 APART = 1.05
 """R-hat within a mode above which its chains do not agree."""
 LISTED = 4
@@ -346,7 +346,7 @@ class ModesSummary:
         weights = [self._weight(k, interval=not decided) for k in range(min(self.count, LISTED))]
         more = f" and {self.count - LISTED} smaller ones" if self.count > LISTED else ""
         listed = f"{', '.join(weights[:-1])} and {weights[-1]}" if not more else ", ".join(weights)
-        end = "the first holds everything" if decided else "the draws are weighed by them"
+        end = "the first holds everything" if decided else "the draws are weighted by them"
         return f"{settled}; their weights are {listed}{more}: {end}."
 
     @property
@@ -355,7 +355,7 @@ class ModesSummary:
         if not self.unseen:
             return ""
         return (
-            f"Some modes were met by one of {self.starts} starts alone: a next start leads to another one with "
+            f"Some modes were reached by only one of {self.starts} starts: another start leads to a new mode with "
             f"probability {self.unseen:.2g}."
         )
 
@@ -376,7 +376,7 @@ class ModesSummary:
     def _unknown(self) -> str:
         if self.nearest_not_sampled <= 10:
             return (
-                f"The weights of modes are not known: {self.not_sampled} more were met than sampled, the highest "
+                f"The weights of modes are not known: {self.not_sampled} more were found than sampled, the highest "
                 f"{self.nearest_not_sampled:.1f} nats below the highest of all."
             )
         value, error = self._column("log_evidence"), self._column("log_evidence_error")
@@ -399,7 +399,7 @@ class ModesSummary:
 
 
 def modes_of(view: View) -> ModesSummary | None:
-    """Read a posterior's modes; None where it was not put together from any."""
+    """Read a posterior's modes; None where it was not joined from any."""
     table = view.group(schema.MODES)
     if table is None or "mode" not in table.sizes or "log_weight" not in table:
         return None

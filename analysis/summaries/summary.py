@@ -232,7 +232,7 @@ def rhat_of_entries(values: Float[np.ndarray, "chain draw param"]) -> Float[np.n
 
 
 def _is_whole(view: View, name: str) -> bool:
-    """Tell whether a variable's numbers are integers, by their type or by themselves: whole ones that recur.
+    """Check whether a variable's numbers are integers, by their type or by themselves: whole ones that recur.
 
     Numbers so large that their precision has no fractions are whole whatever they are, those in single precision also
     after they were widened; and rounded ones are multiples of ten.
@@ -264,9 +264,9 @@ def every_few(view: View, names: Sequence[str]) -> int:
 
 
 MANY = 0.1
-"""Share of the draws of a chain from which on they are not another chain's by chance."""
+"""Share of the draws of a chain above which they are not another chain's by chance."""
 RECURS = 0.01
-"""Share of draws that recur within a chain, from which on common draws say nothing."""
+"""Share of draws that recur within a chain, above which common draws say nothing."""
 
 LEVELS = 5, 10
 """Levels that rounded numbers have at least, and how many times as many lie in their range at most."""
@@ -332,7 +332,7 @@ def recurring(drawn: Sequence[Float[np.ndarray, "chain draw *_"]]) -> Recurring 
 
 
 def _is_rounded(column: Float[np.ndarray, " draw"]) -> bool:
-    """Tell whether numbers are whole, or fill evenly spaced levels."""
+    """Check whether numbers are whole, or fill evenly spaced levels."""
     levels = np.unique(column)
     if (levels == np.rint(levels)).all():
         return True

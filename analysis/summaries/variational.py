@@ -59,6 +59,8 @@ class VariationalSummary:
         Whether the stopping criterion was met; None where not recorded.
     gradient_evaluations : int or None
         Gradients that the optimiser took.
+    weighted : bool
+        Whether importance weights have corrected the draws.
     """
 
     khat: float = NAN
@@ -69,6 +71,7 @@ class VariationalSummary:
     elbo_evaluations: int = 0
     converged: bool | None = None
     gradient_evaluations: int | None = None
+    weighted: bool = False
 
 
 def variational_summary(view: View) -> VariationalSummary:
@@ -89,6 +92,7 @@ def variational_summary(view: View) -> VariationalSummary:
         elbo_evaluations=0 if elbo is None else elbo[1].size,
         converged=None if converged is None else bool(converged),
         gradient_evaluations=None if gradients is None else int(gradients),
+        weighted=view.group(schema.WEIGHTED) is not None,
     )
 
 
@@ -198,7 +202,7 @@ class Elbo(Shown):
 
     @property
     def is_symmetrised(self) -> bool:
-        """Tell whether there are bounds of a symmetrised ELBO."""
+        """Check whether there are bounds of a symmetrised ELBO."""
         return "symmetrised_elbo_lower" in self.table
 
     @property
@@ -220,7 +224,7 @@ class Elbo(Shown):
 
     @property
     def converged(self) -> bool:
-        """Tell whether every fit met its stopping rule."""
+        """Check whether every fit met its stopping rule."""
         return bool(self.table["converged"].all())
 
     @property
@@ -252,7 +256,7 @@ class Elbo(Shown):
         return (
             f"The {what}{best} is {value}, a lower bound of the log evidence.",
             state,
-            "ELBOs rank fits of one model to one data set; how far a fit is from the posterior they do not tell: "
+            "ELBOs rank fits of one model to one data set; they do not measure how far a fit is from the posterior; "
             "`ob.diagnose` does, by k-hat.",
         )
 

@@ -51,29 +51,29 @@ def _make_private(folder: Path) -> None:
     # What the machine's administrator has put there is as good as the programs of the system.
     if found.st_uid not in (os.geteuid(), 0):
         raise CacheError(
-            f"The cache {folder} belongs to another user (number {found.st_uid}), and programs are run from it; "
-            f"{_ADVICE}."
+            f"The cache {folder} belongs to another user (number {found.st_uid}), and onebasin runs programs from "
+            f"it; {_ADVICE}."
         )
     if found.st_mode & stat.S_IWOTH:
         raise CacheError(
-            f"Any user may write to the cache {folder}, and programs are run from it; {_ADVICE}."
+            f"Any user may write to the cache {folder}, and onebasin runs programs from it; {_ADVICE}."
         )
     if found.st_mode & 0o777 & ~_PRIVATE and found.st_uid == os.geteuid():
         folder.chmod(_PRIVATE)
 
 
 def keep_compiled(folder: str | os.PathLike[str] | None = None) -> Path:
-    """Keep what JAX compiles from now on, so that the next process that needs the same compiles nothing.
+    """Keep the programs that JAX compiles from now on, so later processes need not compile them again.
 
-    All commands do so by themselves. In Python it is your choice, as it sets JAX's own configuration for the whole
-    process (`jax_compilation_cache_dir`), whoever uses JAX in it: call it once, before you sample.
+    All commands do so automatically. In Python you decide, because it sets JAX's configuration for the whole process
+    (`jax_compilation_cache_dir`): call it once, before you sample.
 
     Parameters
     ----------
     folder : path, optional
-        Where, made if it is not there; programs are run from it, so nobody else should be able to write to it. By
-        default what was chosen for JAX already, as by ``JAX_COMPILATION_CACHE_DIR``, else a folder of the user's cache,
-        which the commands use too.
+        The folder, created if it does not exist. JAX runs programs from it, so nobody else should be able to write to
+        it. By default the folder already set for JAX, such as by ``JAX_COMPILATION_CACHE_DIR``, else a folder in the
+        user's cache, which the commands use too.
 
     Returns
     -------
@@ -83,7 +83,7 @@ def keep_compiled(folder: str | os.PathLike[str] | None = None) -> Path:
     Raises
     ------
     TypeError, ValueError
-        If `folder` is no path.
+        If `folder` is not a path.
     CacheError
         If the user's cache belongs to another user, or any user may write to it.
     OSError

@@ -62,14 +62,14 @@ def read_tree(
     """
     wanted = f"`path` must name a file that {writer} wrote, and {path}"
     if not path.is_file():
-        what = "is a folder" if path.is_dir() else "does not exist or is no file"
-        what = "is a link that leads to no file" if path.is_symlink() else what
+        what = "is a folder" if path.is_dir() else "does not exist or is not a file"
+        what = "is a link to a file that does not exist" if path.is_symlink() else what
         raise error(f"{wanted} {what}.{nearby(path)}")
     try:
         seal = examine(path)
         if seal is Seal.DAMAGED:
             raise ClaimError(
-                "is damaged: its content is not what was written; take another copy, or make it again"
+                "is damaged: its content differs from what was written; use another copy, or create it again"
             )
         check_hdf5(path)
         if lazy:
@@ -81,13 +81,13 @@ def read_tree(
     except ClaimError as reason:
         raise error(f"{wanted} {reason}.") from None
     except PermissionError as reason:
-        raise error(f"{wanted} may not be read; ask for the permission.") from reason
+        raise error(f"{wanted} cannot be read: you lack the permission.") from reason
     except Exception as reason:  # of a file that anyone may have written, libraries raise anything
         raise error(
-            f"{wanted} is not a NetCDF file that can be read: it is cut short, damaged or of another kind."
+            f"{wanted} is not a NetCDF file that can be read: it is truncated, damaged or of another format."
         ) from reason
     if group is not None and group not in tree.children:
-        raise error(f"{wanted} holds no group `{group}`.")
+        raise error(f"{wanted} has no group `{group}`.")
     return tree
 
 
@@ -130,7 +130,7 @@ class Sink(io.FileIO):
         super().__init__(path, "w+")
 
     def readinto(self, buffer: Any) -> int:
-        """Read; what could not be written reads as zeros, for HDF5 to go on."""
+        """Read; what could not be written reads as zeros, for HDF5 to continue."""
         view = memoryview(buffer).cast("B")
         read = super().readinto(view)
         if self._error is not None:
@@ -177,7 +177,7 @@ PIECE: int = 2**22
 
 
 def is_read_later(variable: xr.DataArray) -> bool:
-    """Tell whether a variable's numbers are still in a file, too many of them to be taken at once."""
+    """Check whether a variable's numbers are still in a file, too many of them to be taken at once."""
     return (
         variable.nbytes > PIECE and not variable.variable._in_memory
     )  # of which xarray says nothing publicly

@@ -31,7 +31,7 @@ class ClaimError(OnebasinError, ValueError):
 
 
 def check_claim(path: Path, claimed: int, *, size: int | None = None) -> None:
-    """Refuse, with a `ClaimError`, a file that claims more bytes of values than it can hold, or than fit into memory.
+    """Reject, with a `ClaimError`, a file that claims more bytes of values than it can hold, or than fit into memory.
 
     `size` is what it takes on the disk, to be given for a folder of files.
     """
@@ -54,16 +54,16 @@ def check_hdf5(path: Path) -> None:
         def add(name: str, link: object) -> str | None:  # an error must not leave HDF5's own code
             nonlocal claimed
             if not isinstance(link, h5py.HardLink):
-                return "has links to other places, which NetCDF files do not have"
+                return "has links to other files, which NetCDF does not allow"
             found = file[name]
             if isinstance(found, h5py.Group):
                 place = h5py.h5o.get_info(found.id).addr
                 if place in seen:
-                    return "has groups within themselves"
+                    return "has groups that contain themselves"
                 seen.add(place)
             elif isinstance(found, h5py.Dataset):
                 if found.external or found.is_virtual:
-                    return "takes values from other files, which NetCDF files do not"
+                    return "takes values from other files, which NetCDF does not allow"
                 own = found.attrs.get("NAME")
                 # How NetCDF writes the length of an axis, which is never read as values.
                 if not (isinstance(own, bytes) and own.startswith(_NO_VARIABLE)):

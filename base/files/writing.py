@@ -7,7 +7,7 @@ which a notice says once; nor is it on Windows.
 
 A seal is the SHA-256 of a file in the file itself. A binary file ends in the mark and the digest of all bytes before
 it; readers of HDF5 and zip archives pass over them. A JSON object has a field for it. A file without a seal is not
-ours, or older, or cut short, which is no fault by itself.
+ours, or older, or cut short, which is not a fault by itself.
 
 Unfinished files and temporary folders are named after their target and the process that makes them:
 ``.run.nc.onebasin-MACHINE-PID-SERIAL``. `sweep` removes those of ended processes; those of processes at work and of
@@ -52,7 +52,7 @@ def locked(path: Path, *, argument: str, alongside: bool = False) -> Iterator[No
     """Hold the lock of a file that is to be written, in a folder that exists, or of a folder that is there.
 
     Messages call it `argument`. With `alongside` the lock lies next to it even where it is a folder, as that of an
-    output does. It is `InUse`, at once, if somebody else holds it; the message says who.
+    output does. It is `InUse`, at once, if another process holds it; the message says who.
     """
     inside = path.is_dir() and not alongside
     place = path / ".lock" if inside else path.with_name(f".{path.name}.lock")
@@ -103,7 +103,7 @@ def _own_name() -> str:
 def _say_there_are_none(folder: Path) -> None:
     """Say once of a folder that its file system has no locks."""
     notice(
-        f"the file system of {folder} has no locks: see to it that no two commands write the same file there"
+        f"the file system of {folder} has no locks: make sure that no two commands write the same file there"
     )
 
 
@@ -147,11 +147,11 @@ def replacing(path: Path, *, new: bool = False) -> Iterator[Path]:
         _remove(part)
         if isinstance(error, OSError) and not isinstance(error, WriteError):
             why = (
-                f"cannot be written ({error.strerror or error}), and what was there before is as it was; make room, or "
-                "name a file in another place."
+                f"cannot be written ({error.strerror or error}). An existing file is unchanged. Free some disk "
+                "space, or name a file elsewhere."
                 if path.parent.is_dir()
-                else f"cannot be written: its folder {path.parent} has gone away since this began, with all that was "
-                "in it. What lies elsewhere is as it was; begin again, in a folder that nobody clears."
+                else f"cannot be written: its folder {path.parent} was removed while this ran. Files elsewhere are "
+                "unchanged; start again in a folder that is not cleared."
             )
             raise WriteError(path, f"{path} {why}") from error
         raise
@@ -213,7 +213,7 @@ def sweep(folder: Path) -> None:
 
 
 def is_running(pid: int) -> bool:
-    """Tell whether a process of this number is at work on this machine, as far as can be known."""
+    """Check whether a process of this number is at work on this machine, as far as can be known."""
     if os.name == "nt":  # where `os.kill` would end the process
         return True
     try:
@@ -263,7 +263,7 @@ def claim(
 ) -> Iterator[Path]:
     """Hold an output from before the work until it is written, and yield it; keywords are those of `check_output`.
 
-    It is `InUse` if somebody else is writing it.
+    It is `InUse` if another process is writing it.
     """
     how |= {"error": error, "argument": argument, "inputs": tuple(how.get("inputs", ()))}
     check_output(path, **how)
@@ -300,7 +300,7 @@ def check_output(
         return error(f"`{argument}` is {path}, {why}")
 
     if not make_folder and not path.parent.is_dir():
-        raise refuse(f"which lies in a folder that does not exist: make {path.parent} first.")
+        raise refuse(f"whose folder does not exist: create {path.parent} first.")
     try:
         try:
             kind = stat.S_IFMT(os.lstat(path).st_mode)
@@ -309,9 +309,9 @@ def check_output(
         same = next((given for given in inputs if _is_same(path, given)), None)
         if replaces is not None and kind in (stat.S_IFREG, stat.S_IFDIR):
             if kind == stat.S_IFREG:
-                raise refuse("which is a file, and a folder is written: give another name.")
+                raise refuse("which is a file, but a folder will be written: give another name.")
             if not replaces(path):
-                raise refuse("which is a folder of something else: give another name.")
+                raise refuse("which is a folder with other content: give another name.")
             kind = stat.S_IFREG
         if kind == 0 or (kind == stat.S_IFREG and force and same is None):
             # The folder of the file, or the nearest above it that is there.
@@ -330,7 +330,7 @@ def check_output(
 
 
 def _is_same(path: Path, other: Path) -> bool:
-    """Tell whether two paths lead to one file, by links too."""
+    """Check whether two paths lead to one file, by links too."""
     try:
         return path.samefile(other)
     except OSError:  # one of them is not there

@@ -133,7 +133,7 @@ def run_guarded(
         left_out = count - len(head) - len(tail)
         between = f"\n... {left_out} bytes are left out ...\n".encode() if left_out else b""
         text = (head + between + tail).decode(errors="replace")
-        while True:  # a program may close its stdout and go on
+        while True:  # a program may close its stdout and continue
             _look(cancel)
             with suppress(subprocess.TimeoutExpired):
                 return Finished(process.wait(_LOOK_SECONDS), text)

@@ -23,7 +23,7 @@ from types import FrameType
 from typing import NoReturn
 
 DONE, FAILED, INTERRUPTED = 0, 1, 130
-INTERRUPTION = "interrupted; files appear whole or not at all"
+INTERRUPTION = "interrupted; files are written completely or not at all"
 """Message of an interrupted command that reports nothing else about its files."""
 
 PATIENCE_SECONDS = 5.0

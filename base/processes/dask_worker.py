@@ -41,6 +41,6 @@ def run_on_worker(order: bytes, *, task: str, cores: int, topic: str) -> bytes:
     try:
         return start(order, cores, cancel, hear)
     except RunCancelled:
-        raise TaskError("A worker was told to give up its task.") from None
+        raise TaskError("A worker was told to stop its task.") from None
     finally:
         del stops.events[key]

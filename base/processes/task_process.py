@@ -141,7 +141,8 @@ def _result(order: bytes) -> Any:
         function, arguments = pickle.loads(what)
     except Exception as error:
         return TaskError(
-            f"The worker on {here} cannot read its task: {error_in_words(error)}. Install on it what the model imports."
+            f"The worker on {here} cannot read its task: {error_in_words(error)}. Install the packages that the "
+            "model imports there."
         )
     try:
         return function(*arguments)

@@ -69,7 +69,7 @@ def run_tasks[T](
                 if not left:
                     return error
                 hear(key, {"again": error_in_words(error)})
-        raise AssertionError("a task needs at least one try")
+        raise AssertionError("a task needs at least one attempt")
 
     if here:
         for key in tasks:
@@ -123,8 +123,8 @@ def _order(what: str, function: Callable[..., Any], arguments: tuple[Any, ...]) 
         task = cloudpickle.dumps((function, arguments))
     except Exception as error:
         raise TaskError(
-            f"{what} cannot be sent to another process: {error_in_words(error)}. Let it hold NumPy arrays and numbers; "
-            "open files, sockets and compiled libraries inside the function."
+            f"{what} cannot be sent to another process: {error_in_words(error)}. It may hold NumPy arrays and "
+            "numbers; open files, sockets and compiled libraries inside the function."
         ) from error
     finally:
         for module in own:
@@ -218,7 +218,7 @@ def _on_cluster(
                 raise TaskDied("its workers were killed, perhaps because memory ran out") from error
             except CancelledError:
                 raise TaskError(
-                    "The Dask scheduler was lost: its process has ended, or the network."
+                    "The Dask scheduler was lost: its process or the network went down."
                 ) from None
             except OnebasinError:
                 raise

@@ -63,7 +63,7 @@ MEASURES = Ranked._fields  # Numbers that are kept of a truth's rank.
 Infer = Callable[[Sequence[Simulation]], list[SimulationDraws]]
 Densities = Callable[[Sequence[Simulation], Sequence[Mapping[str, Any]]], list[LogDensities]]
 Own = Callable[[Target, int], xr.DataTree]
-"""A method of a user's own: from a target and a seed to a posterior."""
+"""A method of the user: from a target and a seed to a posterior."""
 
 
 @dataclass(frozen=True)
@@ -92,11 +92,12 @@ def calibrate(
     workers: int | None = None,
     progress: bool | None = None,
 ) -> Calibration:
-    """Hold a method to data simulated from a model's own prior, whether its posterior is what it should be.
+    """Check, on data simulated from the model's prior, that a method returns the correct posterior.
 
-    Parameters are drawn from the prior, data from the likelihood, and the method is run on the data; the parameters are
-    then one more draw of the posterior, so that their rank among the method's draws is uniform. Ranks that are not show
-    an error in the program (a Jacobian, a prior, a likelihood) or in the method, and by how much.
+    Parameters are drawn from the prior, data from the likelihood, and the method is run on the data; the parameters
+    are then one more draw of the posterior, so their rank among the method's draws is uniform (simulation-based
+    calibration). Other ranks reveal an error in the program (a Jacobian, a prior, a likelihood) or in the method, and
+    measure it.
 
     Parameters
     ----------
@@ -107,44 +108,45 @@ def calibrate(
         "laplace" or "pathfinder", with chains that are short, 2 of 500 draws after as many of warmup; or a function of
         a target and a seed that returns a posterior.
     engine : {"numpyro", "stan", "nutpie"}, optional
-        As of the methods; by default the one that the family's targets have, NumPyro where they have both.
+        Engine of the method; by default the one that the family's targets support, NumPyro if they support both.
     simulations : int
-        How many. An sd that is wrong by a third is seen by 200, one that is wrong by a tenth takes 2,000.
+        Number of simulations. 200 detect an sd that is wrong by a third; an sd that is wrong by a tenth takes 2,000.
     seed : int
-        From 0 to 2^32 - 1. Simulation number i depends on the seed and i alone: more simulations go on from those that
-        are there.
+        From 0 to 2^32 - 1. Simulation number i depends only on the seed and i: a call with more simulations continues
+        from the existing ones.
     quantities : mapping of str to callable, optional
         Test quantities in addition to the family's own: see `Family`.
     folder : path, optional
-        Where ranks are kept as they come. The same call made again continues from there.
+        Folder in which ranks are saved; repeat the call to resume.
     workers : int, optional
-        Groups of simulations that are inferred at once, where one compiled program takes many; as many as there are
-        cores by default. Elsewhere simulations are inferred one by one, and chains at once. The result is the same.
+        Number of groups of simulations that run at once if one compiled program takes many simulations; by default one
+        per core. Otherwise simulations run one after the other, with their chains at once. The result does not depend
+        on it.
     progress : bool, optional
         Whether to show progress; by default in terminals and notebooks.
 
     Returns
     -------
     Calibration
-        The verdict in words, and of every test quantity ranks, p-value, and by how much means and sds are wrong.
+        The verdict in words; for every test quantity its ranks, the p-value, and the error of means and sds.
 
     Raises
     ------
     TypeError
-        If `family` is no family.
+        If `family` is not a Family.
     ValueError
-        If a word is unknown, a number out of range, or a truth does not fit the posterior's variables.
+        If a name is unknown, a number is out of range, or a true value does not fit the posterior's variables.
     InUse
-        If another run keeps its ranks in the folder.
+        If another run is using the folder.
     StanError
         If Stan cannot compile the program.
 
     Notes
     -----
-    Looked at are the log likelihood and the log density at the truth, the parameters, and what the family looks at. The
-    parameters that a declared symmetry moves are put into a labelling that follows from each draw alone, and those that
-    it leaves are taken as they are. Simulations on which a method fails, or whose chains do not converge, are left out
-    and counted: whether that happens depends on the data, not on the truth, so the others' ranks stay uniform.
+    The test quantities are the log likelihood, the log density, the parameters, and those of the family. Parameters
+    that a declared symmetry moves are put into a labelling that depends only on the draw itself; other parameters are
+    used unchanged. Simulations on which a method fails, or whose chains do not converge, are left out and counted:
+    whether that happens depends on the data, not on the truth, so the others' ranks stay uniform.
 
     References
     ----------

@@ -132,7 +132,7 @@ class CompiledChains:
         return tops, failures
 
     def _side_by_side(self, like: Target, data: Mapping[str, np.ndarray]) -> bool:
-        """Tell whether simulations advance side by side; all but trees have one length."""
+        """Check whether simulations advance side by side; all but trees have one length."""
         if not isinstance(self.settings, Nuts):
             return True
 

@@ -271,7 +271,7 @@ class Family:
         Returns
         -------
         Family
-            With a NumPyro definition only.
+            A target with only a NumPyro definition.
 
         Raises
         ------
@@ -335,7 +335,7 @@ class Family:
         Returns
         -------
         Family
-            With a Stan definition only.
+            A target with only a Stan definition.
 
         Examples
         --------

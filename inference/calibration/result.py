@@ -99,7 +99,7 @@ class Calibration:
     settings : mapping
         Of the method.
     seed : int
-        Of the run.
+        Seed of the run.
     names : tuple of str
         The test quantities.
     share : array (simulation, quantity)

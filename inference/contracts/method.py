@@ -61,12 +61,12 @@ class Method:
 
     @property
     def keeps(self) -> bool:
-        """Tell whether a run with these settings takes a `checkpoint`."""
+        """Check whether a run with these settings takes a `checkpoint`."""
         return self.resumes
 
     @property
     def label(self) -> str:
-        """The value of a posterior's attribute `method`."""
+        """Value of a posterior's attribute `method`."""
         return self.name
 
     @property
@@ -93,7 +93,7 @@ class Method:
 
 
 def weighs(method: Method, *, is_network: bool) -> bool:
-    """Tell whether a fit is corrected by importance weights: if it is asked for, and by default but for networks."""
+    """Check whether a fit is corrected by importance weights: if it is asked for, and by default but for networks."""
     weights = getattr(method, "weights", False)
     return bool(weights) or (weights is None and not is_network)
 
@@ -355,7 +355,7 @@ def chosen(target: Target, method: type[Method], engine: str | None) -> tuple[st
 
 
 def takes(method: type[Method], engine: str, definition: str) -> bool:
-    """Tell whether an engine runs a method on a definition, "numpyro" or "stan"."""
+    """Check whether an engine runs a method on a definition, "numpyro" or "stan"."""
     if definition not in ENGINES[engine].takes or not implemented(method, engine):
         return False
     return (engine, definition) != ("numpyro", "stan") or method.by_jax or method.stan_by_jax
@@ -367,7 +367,7 @@ def implemented(method: type[Method], engine: str) -> str:
 
 
 def _has(target: Target, definition: str) -> bool:
-    """Tell whether a target has a definition for NumPyro or for Stan."""
+    """Check whether a target has a definition for NumPyro or for Stan."""
     own = target.numpyro_model if definition == "numpyro" else target.stan_program
     return target.is_network or own is not None
 

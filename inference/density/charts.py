@@ -132,7 +132,7 @@ class Softmax:
 
 
 def is_simplex(support: Any) -> bool:
-    """Tell whether values are weights that sum to one along the last axis."""
+    """Check whether values are weights that sum to one along the last axis."""
     while isinstance(support, constraints.independent):
         support = support.base_constraint
     return support is constraints.simplex

@@ -35,31 +35,31 @@ def log_density(
 ) -> xr.DataArray:
     """Evaluate a target's log density, log prior plus log likelihood, at values of its parameters.
 
-    Two programs state the same model where their log densities differ by one constant: Stan's `~` leaves out what does
-    not depend on parameters, NumPyro keeps it. Compare differences between points, or take the mean off.
+    Two programs define the same model if their log densities differ by a constant: Stan's `~` drops terms that do not
+    depend on parameters, NumPyro keeps them. Compare differences between points, or subtract the mean.
 
     Parameters
     ----------
     target : Target
         The model conditioned on data.
     points : DataTree, Dataset or mapping
-        Draws with the axes `chain` and `draw`, of a posterior or of its group `posterior`, all of them evaluated
+        Draws with the axes `chain` and `draw`, of a posterior or of its group `posterior`; all of them are evaluated
         (`posterior.posterior.ds.isel(draw=slice(None, None, 50))` takes every 50th); or one point, name to value.
     engine : {"numpyro", "stan"}, optional
-        Whose definition is evaluated; by default the one that the target has, NumPyro's where it has both.
+        The definition to evaluate; by default the one that the target has, NumPyro if it has both.
     progress : callable, optional
-        Called with a line of text before something that takes long.
+        Called with a line of text before a long computation.
 
     Returns
     -------
     DataArray (chain, draw), or without axes for one point
-        In nats and in double precision, on the constrained scale: no Jacobian is in it, as there is in `lp` of the
-        group `sample_stats`. -inf outside the support.
+        In nats and in double precision, on the constrained scale, without the Jacobian that `lp` in the group
+        `sample_stats` includes. -inf outside the support.
 
     Raises
     ------
     TypeError
-        If `points` are of another class.
+        If `points` have the wrong type.
     ValueError
         If a parameter is missing, or the target has no definition for the engine.
     StanError
@@ -105,32 +105,32 @@ def log_density(
 def jax_density(target: Target, *, progress: Callable[[str], None] | None = None) -> LogDensity:
     """Give a target's log density over unconstrained vectors, as functions that JAX differentiates and compiles.
 
-    A Stan program is evaluated in this process, by its compiled library: inside a compiled JAX program a gradient costs
-    what Stan's automatic differentiation takes and less than a microsecond more, and `jax.vmap` makes one call of many
-    points. So any sampler or optimiser that is written for JAX takes any Stan program. On a processor and in double
-    precision.
+    A Stan program is evaluated in this process by its library: inside a compiled JAX program a gradient
+    costs less than a microsecond more than Stan's automatic differentiation, and `jax.vmap` evaluates many points in
+    one call. So any sampler or optimiser written for JAX accepts any Stan program. Stan programs run on the CPU in
+    double precision.
 
     Parameters
     ----------
     target : Target
-        The model conditioned on data: a NumPyro model, a network or a Stan program; NumPyro where it has both.
+        The model conditioned on data: a NumPyro model, a network or a Stan program; NumPyro is used if it has both.
     progress : callable, optional
-        Called with a line of text before something that takes long, as compiling a Stan program does.
+        Called with a line of text before a long computation, such as compiling a Stan program.
 
     Returns
     -------
     LogDensity
-        With `names` of the parameters and `size` of a vector; `log_density(vector)` in nats, with the Jacobian of the
-        transforms, of a Stan program with all constants and -inf where it rejects; `constrain(vector)`, name to value;
-        and its inverse, `unconstrain(values)`. Of a Stan program the last two have no derivatives, and second
-        derivatives of the log density are by differences of gradients.
+        Its fields: `names` of the parameters; `size` of a vector; `log_density(vector)` in nats, with the Jacobian of
+        the transforms (for a Stan program with all constants, and -inf if it rejects a point); `constrain(vector)`,
+        name to value; and its inverse, `unconstrain(values)`. For a Stan program the last two have no derivatives, and
+        second derivatives of the log density use differences of gradients.
 
     Raises
     ------
     ValueError
         If the target has no definition, no parameter, or a discrete one; or a Stan program meets JAX on a GPU.
     TypeError
-        If `target` is no target, or JAX is in single precision and the target a Stan program.
+        If `target` is not a Target, or JAX is in single precision and the target a Stan program.
     StanError
         If Stan cannot compile the program, or it rejects its data.
 
@@ -168,32 +168,32 @@ def generated_quantities(
 ) -> xr.Dataset:
     """Compute transformed parameters and generated quantities of a Stan program at draws of its parameters.
 
-    With new data, these are predictions: nothing is sampled again.
+    With new data, these are predictions; no parameters are sampled again.
 
     Parameters
     ----------
     target : Target
-        With a Stan program.
+        A target with a Stan program.
     draws : DataTree or Dataset
-        A posterior, or its group `posterior`, that holds every parameter with the axes `chain` and `draw`.
+        A posterior or its group `posterior`, which holds every parameter with the axes `chain` and `draw`.
     data : mapping or path, optional
         New values of the data block's variables, or a JSON file of them. They replace the target's; the others stay.
     engine : {"stanli", "cmdstan"}, optional
-        The library that evaluates the program; the interpreter where that takes it.
+        The library that evaluates the program; by default the interpreter if it accepts the program.
     seed : int
-        Of random numbers. Each chain has its own stream.
+        Seed of the random numbers. Each chain has its own stream.
     progress : callable, optional
-        Called with a line of text before something that takes long.
+        Called with a line of text before a long computation.
 
     Returns
     -------
     Dataset
-        Every quantity as (chain, draw, ...); NaN where the program cannot compute a draw's.
+        Every quantity as (chain, draw, ...); NaN if the program fails at a draw.
 
     Raises
     ------
     TypeError
-        If an argument is of another class.
+        If an argument has the wrong type.
     ValueError
         If the target has no Stan program, a parameter is missing from the draws, or one has another shape.
     StanError

@@ -48,7 +48,7 @@ _AT_LEAST = 32
 _NUMBERS = 2**18  # Numbers in all those points, beyond which there are fewer.
 
 FIXED = ("param", "mutable", "plate")
-"""Kinds of a model's statements that are no variables, and stay as they are in its first run."""
+"""Kinds of a model's statements that are not variables, and stay as they are in its first run."""
 
 
 def require_numpyro(target: Target) -> Callable[[], None]:
@@ -144,7 +144,7 @@ def check_whole(target: Target, sites: Mapping[str, Mapping[str, Any]]) -> None:
 
 
 def _observed_in(sites: Mapping[str, Any], name: str) -> bool:
-    """Tell whether `obs_mask` made a variable, for the missing ones of a site's values."""
+    """Check whether `obs_mask` made a variable, for the missing ones of a site's values."""
     own = name.removesuffix("_unobserved")
     return (
         own != name and own in sites and is_observation(sites.get(f"{own}_observed", {"type": ""}))
@@ -183,12 +183,12 @@ class _Imputing(Messenger):
 
 
 def is_variable(site: Mapping[str, Any]) -> bool:
-    """Tell whether a site holds a variable."""
+    """Check whether a site holds a variable."""
     return bool(site["type"] == "sample" and not site["is_observed"])
 
 
 def is_observation(site: Mapping[str, Any]) -> bool:
-    """Tell whether a site holds data; one that `numpyro.factor` adds to the density holds none."""
+    """Check whether a site holds data; one that `numpyro.factor` adds to the density holds none."""
     if site["type"] != "sample" or not site["is_observed"]:
         return False
     return not isinstance(_innermost(site["fn"]), Unit)
@@ -203,7 +203,7 @@ class NumpyroDensity(Coordinates):
     """
 
     target: Target
-    model: Callable[[], None]  # the target's, with all fixed that is no variable
+    model: Callable[[], None]  # the target's, with all fixed that is not a variable
     charts: dict[str, Chart]  # of each variable
     replayed: bool
 
@@ -258,7 +258,7 @@ class NumpyroDensity(Coordinates):
 
     @property
     def _changes_with_keys(self) -> bool:
-        """Tell whether random keys of the model's own, which some need only to begin, change the log density."""
+        """Check whether random keys of the model's own, which some need only to begin, change the log density."""
         point = self.unravel(jnp.asarray(np.random.default_rng(0).uniform(-1, 1, self.size)))
 
         def at(key: jax.Array) -> jax.Array:
@@ -410,7 +410,7 @@ class NumpyroValues:
 
     @property
     def _least(self) -> int:
-        """Points that are evaluated together at least: one of so many numbers that they take longer than to compile."""
+        """The least number of points to evaluate together: enough numbers to take longer than compiling."""
         return max(1, min(_AT_LEAST, _NUMBERS // self.density.size))
 
     @property

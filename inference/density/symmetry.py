@@ -79,7 +79,7 @@ class Derived:
                 yield name, float(np.nanmax(np.abs(found - moved[name])))
 
     def is_random(self, name: str) -> bool:
-        """Tell whether a quantity differs under some other seed."""
+        """Check whether a quantity differs under some other seed."""
         seeds = range(self.seed + 2, self.seed + 2 + SEEDS)
         return any(
             not _same(self.density.derived_at(self.points, seed)[name], self.values[name])
@@ -92,7 +92,7 @@ def _same(a: np.ndarray, b: np.ndarray) -> bool:
 
 
 def is_close(a: np.ndarray, b: np.ndarray) -> bool:
-    """Tell whether values of a derived quantity are the same up to rounding."""
+    """Check whether values of a derived quantity are the same up to rounding."""
     size = np.maximum(np.abs(a), np.abs(b))
     finite = size[np.isfinite(size)]
     slack = AGREEMENT * (finite.max() if finite.size else 0.0)
@@ -245,33 +245,33 @@ def check_symmetry(
     draws: xr.DataTree | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> SymmetryCheck:
-    """Hold a target's declared symmetry against its log density and its derived quantities.
+    """Check a target's declared symmetry on its log density and its derived quantities.
 
-    Each block is tried alone, by a random element for each point (three for each draw) that does move something; the
-    density is that on the constrained scale, without the Jacobian. Derived quantities (transformed parameters,
-    generated quantities, deterministic sites) that a block names have to follow from the moved parameters as it
-    declares. All is computed in double precision, whatever JAX is set to.
+    Each block is tried separately, with a random element that moves something at each point (three at each draw). The
+    density is on the constrained scale, without the Jacobian. Derived quantities (transformed parameters, generated
+    quantities, deterministic sites) that a block names must follow from the moved parameters as declared. Everything
+    is computed in double precision, whatever the setting of JAX.
 
     Parameters
     ----------
     target : Target
-        With a symmetry; one without passes.
+        A target with a symmetry; one without passes.
     engine : "numpyro" or "stan", optional
-        Whose definition is evaluated; by default the one that the target
-        has a definition for, NumPyro where it has both.
+        The definition to evaluate; by default the one that the target has, NumPyro if it has both.
     points : int
-        How many points, at least 1: uniform within +-2 in the unconstrained space, or of `draws`, spread over chains.
+        Number of points, at least 1: uniform within +-2 in the unconstrained space, or taken from `draws`, spread over
+        chains.
     seed : int
-        Decides points and elements.
+        Seed of the points and elements.
     tolerance : float
-        Largest change allowed, in nats; changes within rounding are allowed too (`changes`), so that neither a
-        program's constants nor a steep density decide.
+        Largest change allowed, in nats; changes within rounding are also allowed (`changes`), so a program's constants
+        or a steep density do not matter.
     draws : DataTree, optional
-        A posterior of the target, whose draws are tried instead of random points; the draws with the largest and
-        smallest values of what moves are among them, beyond `points`. Blocks that keep the likelihood alone are then
-        left out: they are no symmetry of the posterior.
+        A posterior of the target, whose draws are tried instead of random points. In addition to `points` draws, those
+        with the largest and smallest moved values are tried. Blocks that keep only the likelihood are left out,
+        because they are not symmetries of the posterior.
     progress : callable, optional
-        Called with a line of text before something that takes long.
+        Called with a line of text before a long computation.
 
     Returns
     -------
@@ -281,7 +281,8 @@ def check_symmetry(
     Raises
     ------
     SymmetryError
-        If a block changes the log density, or a derived quantity does not move along as declared; with the change.
+        If a block changes the log density, or a derived quantity does not move as declared. The message states the
+        change.
     ValueError
         If a block does not fit the target's variables, `engine` is unknown or `points` is not positive.
 

@@ -199,7 +199,7 @@ STARTS = 16  # From which optima are sought for the proposals of an approximatio
 RADIUS = 2.0
 SAME = 0.5  # Standard deviations by which the centres of two fits differ at most that are one.
 AGAIN = 2  # Times that draws are weighed again, with proposals where short chains found gaps.
-BELOW = 15.0  # Nats of the ELBO below the best fit from which on a fit is no proposal.
+BELOW = 15.0  # Nats of the ELBO below the best fit above which a fit is not a proposal.
 
 
 def fit_fixed_draws(job: Job[Dadvi]) -> Found:

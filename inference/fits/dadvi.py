@@ -62,20 +62,20 @@ def dadvi(
 ) -> xr.DataTree:
     """Fit a Gaussian in the unconstrained space by maximising the ELBO of fixed draws.
 
-    The objective has no noise, so that L-BFGS maximises it, in coordinates whitened by the curvature at an optimum: a
-    fit takes 5 to 20 iterations, and its result depends on the seed by the draws alone. By JAX, on a NumPyro model or
-    on a Stan program's library in this process.
+    The objective has no noise, so L-BFGS maximises it, in coordinates whitened by the curvature at an optimum. A fit
+    takes 5 to 20 iterations, and its result depends on the seed only through the fixed draws. JAX evaluates a NumPyro
+    model, or a Stan program through its library in this process.
 
     Parameters
     ----------
     target : Target
         The model conditioned on data.
     family : {"auto", "fullrank", "meanfield"}
-        Full covariance; or independent coordinates, whose covariance is then the linear response of the fit. "auto":
+        Full covariance; or independent coordinates, with the covariance from the linear response of the fit. "auto":
         full rank up to 200 parameters.
     fixed_draws : int or None
-        Standard normal draws of the ELBO, antithetic, so that an odd number counts as one more; None for the larger of
-        60 and, in full rank, 4 a parameter.
+        Number of standard normal draws in the ELBO; they are antithetic, so an odd number is rounded up. None for the
+        larger of 60 and, in full rank, 4 per parameter.
     starts : int
         Random points from which to search for optima; the Gaussian with the highest ELBO is kept.
     iterations : int
@@ -86,8 +86,8 @@ def dadvi(
     draws : int
         Draws taken from the fitted Gaussian.
     weights : bool or None
-        Correct the approximation by importance weights, and resample the draws by them. By default if weights are worth
-        anything; not of networks.
+        Correct the approximation by importance weights, and resample the draws by them. By default if the weights are
+        good enough; not for networks.
     engine, seed, start, adapt_from, checkpoint, client, predictive_mb, symmetry, check_symmetry, progress : Any
         As in `infer`.
 
@@ -105,7 +105,7 @@ def dadvi(
     TypeError, ValueError, SymmetryError, StanError
         As `infer`.
     InferenceError
-        If no starting point of finite log density is found, or no Gaussian with a finite ELBO.
+        If no starting point with a finite log density is found, or no Gaussian with a finite ELBO.
 
     References
     ----------

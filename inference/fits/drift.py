@@ -83,7 +83,7 @@ HEAVIEST, BOOST = 4, 3.0
 """Number of entries, those with the heaviest tails, in whose tails chains start on purpose; and by how much more often
 they do."""
 SEEN, GROWN, CERTAIN = 2.0, 3.0, 6.0
-"""Errors of a change that the claimed error has to be to be seen; from which on a tail has grown; and from which on a
+"""Errors of a change that the claimed error has to be to be seen; above which a tail has grown; and above which a
 change is certain."""
 
 
@@ -100,8 +100,8 @@ def drift(counted: CountedDensity, weighted: Weighted, rng: np.random.Generator)
 
     Among draws of the posterior ranks stay uniform, whatever the number of moves. Chains start at every optimum, since
     they hardly come from one to another, and more often in the heaviest tails, where begins what proposals miss. They
-    go on until an error of the size that is claimed would be seen, and is not. Errors are those of the chains, and of
-    the weighted draws among which they are ranked.
+    continue until an error of the size that is claimed would be seen, and is not. Errors are those of the chains, and
+    of the weighted draws among which they are ranked.
     """
     every = {name: _Ranks(values, weighted.log_weight) for name, values in weighted.values.items()}
     rows, weights, strata = _starts(weighted, every, rng)

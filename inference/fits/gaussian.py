@@ -151,12 +151,12 @@ def cholesky(covariance: Matrix) -> Matrix | None:
 
 FULL = 200  # Coordinates up to which the whole curvature is computed.
 APART = 1.5
-"""Standard deviations, by the curvature of either, from which on two optima are distinct."""
+"""Standard deviations, by the curvature of either, above which two optima are distinct."""
 REACHES = (4.0, 8.0, 12.0, 24.0)
 """Standard deviations of an optimum, a coordinate, at which other optima are sought."""
 DIRECTIONS, ALIKE = 64, 0.5
-"""Directions in which they are sought, and the cosine from which on two of them lead to the same place."""
-BELOW = 25.0  # Nats below the highest Laplace evidence from which on an optimum is left out.
+"""Directions in which they are sought, and the cosine above which two of them lead to the same place."""
+BELOW = 25.0  # Nats below the highest Laplace evidence above which an optimum is left out.
 MOST = 8  # Optima that are kept.
 ITERATIONS = {"maxiter": 200, "maxfun": 400}
 GIVEN_UP = 4  # Climbs after which no further one is tried where none has ended at a peak.

@@ -41,12 +41,12 @@ TAIL_ROUNDS = 5  # Rounds that are added for the tails of quantities, unless dra
 TAIL_SHARE, TAILS, HEAVY = 0.3, 4, 0.5
 """Share of the draws of such a round for tails, of how many quantities, and their least k-hat."""
 SURE, GOOD, LOST = 0.5, 0.7, 1.0
-"""k-hat up to which weights of a quantity are surely good, up to which they are good, and from which on more draws of
+"""k-hat up to which weights of a quantity are surely good, up to which they are good, and above which more draws of
 the same proposals do not help."""
 DEAD = 5.0
 """Draws that weights are worth after two rounds, below which no further round is worth its price."""
 NEGLIGIBLE = 50.0
-"""Nats below the largest weight from which on a draw whose variables are no numbers has none."""
+"""Nats below the largest weight above which a draw whose variables are not numbers has none."""
 EVEN, MOST, NEW_SHARE = 0.6, 12, 0.2
 """Share of the draws that weights are worth, below which a component is added; the most components; its share."""
 NEW_NODES, HEAVIER = 8, 5.0
@@ -284,7 +284,7 @@ def _at_least(shares: Float[np.ndarray, " component"]) -> Float[np.ndarray, " co
 
 
 def _computed(values: Mapping[str, np.ndarray]) -> np.ndarray:
-    """Tell of each draw whether its variables are numbers, which they may not be far out."""
+    """Check for each draw whether its variables are numbers, which they may not be far out."""
     return np.all([np.isfinite(v).reshape(len(v), -1).all(axis=1) for v in values.values()], axis=0)
 
 

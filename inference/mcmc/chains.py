@@ -68,7 +68,7 @@ class Standing:
     draws: int  # draws that were put
     warmup_seconds: float = 0.0  # that the chain has taken so far
     sampling_seconds: float = 0.0
-    state: Arrays = field(default_factory=dict)  # what the engine needs to go on, in arrays
+    state: Arrays = field(default_factory=dict)  # what the engine needs to continue, in arrays
     restarts: tuple[int, ...] = ()  # draws, from 0, at which a new random stream began
     warmed: int = 0  # iterations of the warmup that are done, of a chain that continues amid it
     # Values at which a chain of this process began, where they were looked for; not kept on disk.
@@ -155,10 +155,10 @@ class ChainPlace:
     """The place where one chain is kept: in a folder, or nowhere, where its draws are handed on at once.
 
     `folder` is that of all chains of a run; without one the chain cannot be resumed. The fingerprint says whether what
-    is found there is of this very run; what is of another one is left alone. The attribute `folder` is the chain's own,
-    where the engine may put files to go on from, named ``stan-...``; `standing` is where the chain goes on from, and in
-    the end how it ended, None where it is to begin; `start` has the values at which it began, where the engine looks
-    for them.
+    is found there is of this very run; what is of another one is left unchanged. The attribute `folder` is the chain's
+    own, where the engine may put files to resume from, named ``stan-...``; `standing` is where the chain continues
+    from, and in the end how it ended, None where it is to begin; `start` has the values at which it began, where the
+    engine looks for them.
     """
 
     def __init__(
@@ -217,7 +217,7 @@ class ChainPlace:
             self._write_chunk()
 
     def save(self, make: Callable[[], Standing], *, now: bool = False) -> None:
-        """Called whenever the chain could go on from where it is; writes that down now and then, or `now`.
+        """Called whenever the chain could resume from where it is; writes that down now and then, or `now`.
 
         `make` gives where the chain stands, after the draws put so far.
         """

@@ -23,7 +23,7 @@ from ..density.network import density_of
 from ..density.stan_vectors import Density, StanVectors
 
 STEP_SIZE_ONLY = 19
-"""Most iterations of a warmup of Stan's in which no metric is adapted; the interpreter has no other way to keep one."""
+"""Maximum number of iterations of Stan's warmup that adapt no metric; the interpreter can keep one in no other way."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,10 +1,10 @@
 """NUTS by the package nutpie (https://github.com/pymc-devs/nutpie), on Stan programs and NumPyro models.
 
-Every chain is a run of nutpie's with its own seed, so that it depends on the run's seed and its number alone. A
+Every chain is a run of nutpie's with its own seed, so that it depends only on the run's seed and its number. A
 Stan program is sampled by its library without Python in between; a NumPyro model, and a Stan program from a given
 start, by calls of the compiled gradient, some tens of microseconds each, of which one chain at a time makes one. nutpie
-cannot go on amid a chain: what was broken off is begun again, and a chain that is to be longer is drawn again, with the
-same beginning.
+cannot continue amid a chain: what was broken off is started again, and a chain that is to be longer is drawn again,
+with the same beginning.
 """
 
 from __future__ import annotations

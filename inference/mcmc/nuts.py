@@ -65,7 +65,7 @@ class Chains(Method):
 
     @property
     def keeps(self) -> bool:
-        """Tell whether chains are kept as they go."""
+        """Check whether chains are kept as they go."""
         return not self.save_warmup
 
     def run(self, job: Job[Any]) -> Found:
@@ -127,7 +127,7 @@ def nuts(
 ) -> xr.DataTree:
     """Sample a target's posterior with NUTS.
 
-    The engine "nutpie" samples a NumPyro model or a Stan program with a metric that it adapts by gradients.
+    The engine "nutpie" samples a NumPyro model or a Stan program with a metric adapted from gradients.
 
     Parameters
     ----------
@@ -138,7 +138,7 @@ def nuts(
     warmup : int
         Iterations of adaptation of each chain.
     draws : int
-        Draws kept of each chain.
+        Number of draws kept per chain.
     target_acceptance : float
         Target of the mean acceptance probability, in (0, 1).
     metric : {"diag", "dense", "unit"}
@@ -146,27 +146,26 @@ def nuts(
     init_radius : float
         Starting points are uniform within +-init_radius in the unconstrained space.
     init : {"random", "optimum", "pathfinder", "fit"}
-        Start of each chain: a word, a JSON file of values, or a posterior to draw from. A random point, also called
-        "uniform"; the best optimum of the log density (in the unconstrained space, with the Jacobian) that L-BFGS finds
-        from several of them; or a draw of Pathfinder along the way from a random point to an optimum. Functions take
-        values and posteriors themselves, too: `infer` describes them, as its `start`. Optima keep chains out of modes
-        that hold next to no probability; but chains that all start at the same optimum tell R-hat little about other
-        modes. "fit": at draws of a weighted fit (`dadvi`), with its covariance as the metric and without warmup, one
-        chain in four at a random point; if the fit's weights are bad, as "random", with all of the warmup.
+        Start of each chain: one of these names, a JSON file of values, or a posterior to draw from. A random point,
+        also called "uniform"; the best optimum of the log density (in the unconstrained space, with the Jacobian) that
+        L-BFGS finds from several of them; or a draw of Pathfinder along the way from a random point to an optimum. In
+        Python it can also be values or a posterior: see `start` in `infer`. Optima keep chains out of modes with
+        almost no probability, but if all chains start at the same optimum, R-hat says little about other modes. "fit":
+        at draws of a weighted fit (`dadvi`), with its covariance as the metric and without warmup, with one chain in
+        four at a random point; if the fit's weights are bad, as "random", with the full warmup.
     init_starts : int
         Points from which each chain searches for an optimum.
     thin : int
-        Iterations for each draw that is kept. Of the iterations between, statistics count the steps, the worst tree
-        depth and divergences.
+        Iterations per kept draw. Statistics sum the steps of the iterations in between and record their largest tree
+        depth and any divergence.
     threads_per_chain : int
-        Threads of `reduce_sum` for each chain of CmdStan. Draws then agree up to rounding, and the program is compiled
-        for it.
+        Threads of `reduce_sum` for each chain of CmdStan. Draws then agree up to rounding. The program is compiled for
+        threads.
     adapt : bool
-        Adapt step size and metric in the warmup. Without it, its iterations only bring a chain to where the
-        posterior is.
+        Adapt step size and metric in the warmup. Without it, the warmup only brings a chain to the posterior.
     save_warmup : bool
-        Whether the draws of the warmup are kept too, every iteration of it, in the groups `warmup_posterior` and
-        `warmup_sample_stats`. Such a run keeps nothing before it ends, and cannot be resumed.
+        Whether to keep every draw of the warmup in the groups `warmup_posterior` and
+        `warmup_sample_stats`. Such a run saves nothing before it ends, and cannot be resumed.
     dtype : {"float64", "float32"}
         Precision of the NumPyro engine, and of its draws; Stan always has float64.
     max_tree_depth : int
@@ -179,8 +178,8 @@ def nuts(
     DataTree
         Group `posterior` with every variable as (chain, draw, ...), `sample_stats` with `diverging`, `tree_depth`,
         `n_steps`, `acceptance_rate`, `step_size`, `energy` and `lp`, each (chain, draw), `energy` and `lp` in nats; and
-        the data, log likelihoods and predictions. Divergences are recorded, not raised. nutpie's `energy` is up to a
-        constant of each chain.
+        the data, log likelihoods and predictions. Divergences are recorded, not raised. nutpie's `energy` is known up
+        to one constant per chain.
 
     Raises
     ------
@@ -262,19 +261,20 @@ def hmc(
         As in `nuts`.
     trajectory_length : float
         Integration time of every trajectory; steps are trajectory_length / step_size. The default is a quarter of a
-        Gaussian's period in the adapted metric, after which its position is independent of the last. NumPyro's and
-        CmdStan's own default, 2 pi, is a whole period: a Gaussian is back where it began, and chains hardly move.
+        Gaussian's period in the adapted metric, after which its position is independent of the last. The default of
+        NumPyro and CmdStan, 2 pi, is a whole period: for a Gaussian the trajectory returns to its start, and chains
+        hardly move.
     max_steps : int
-        Maximum number of leapfrog steps of a trajectory, which then ends early (NumPyro). Without a bound, one
-        unlucky step size of the warmup can take hours. Stan has no bound.
+        Maximum number of leapfrog steps of a trajectory, which then ends early (NumPyro). Without this bound, one
+        unlucky step size in the warmup can take hours. Stan has no bound.
     engine, seed, start, adapt_from, checkpoint, client, predictive_mb, symmetry, check_symmetry, progress : Any
         As in `infer`.
 
     Returns
     -------
     DataTree
-        As of `nuts`, but for `tree_depth`. CmdStan does not say which transitions of static HMC diverged, so that the
-        Stan engine's has no `diverging` either.
+        As in `nuts`, without `tree_depth`. CmdStan does not report which transitions of static HMC diverged, so
+        results of the Stan engines lack `diverging` too.
 
     Raises
     ------

@@ -19,7 +19,7 @@ from onebasin.base.errors import InferenceError
 
 from ..contracts.density import Vector
 
-ITERATIONS = 1000  # Most iterations of a run; one that ends there is as good a start as any other.
+ITERATIONS = 1000  # Maximum number of iterations of a run; one that ends there is as good a start as any other.
 
 FLAT = {"float64": 1e-5, "float32": 1e-2}
 """The largest gradient of an optimum, for a potential of 1, by precision."""
@@ -36,7 +36,7 @@ class OptimiserEnd:
 
     @property
     def is_flat(self) -> bool:
-        """Tell whether the gradient vanishes, up to what rounding leaves of it."""
+        """Check whether the gradient vanishes, up to what rounding leaves of it."""
         slack = FLAT[self.vector.dtype.name] * max(1.0, abs(self.potential))
         return bool(np.max(np.abs(self.gradient), initial=0.0) <= slack)
 

@@ -56,7 +56,7 @@ FEWEST_BYTES = 2  # Bytes of a number in a file of draws, with its comma.
 
 
 class NotWritten(StanRunError):
-    """Draws that do not reach their file, as on a full disk: CmdStan itself does not look, and goes on for nothing."""
+    """Draws that do not reach their file, as on a full disk: CmdStan itself does not check, and continues."""
 
 
 class ChainWatch:
@@ -303,7 +303,7 @@ class _StanChain:
             path.unlink()
 
     def _sample(self, bar: ChainBar, done: int, cancel: threading.Event) -> None:
-        """Let a program draw what is missing after so many iterations."""
+        """Let a program draw what is missing after the given number of iterations."""
         runner, begun, csv = self._runner, self._standing, self._csv
         arguments = self._going_on() if begun.draws else self._beginning(cancel)
         self._place.save(lambda: begun, now=True)  # tells when the program began

@@ -5,9 +5,9 @@ Optima are those of CmdStan's L-BFGS with the log Jacobian, that is of the densi
 What a chain of CmdStan continues from, when the program that ran it was killed or more draws are wanted.
 
 A program writes its draws into the chain's folder, a whole row at a time. The rows that are whole are taken into the
-chain's chunks, and a program of the chain's next number goes on: from the last draw, with the step size and the metric
-that the warmup came to, and with a random stream of its own, since CmdStan does not tell the state of the first. A
-warmup that was killed is begun again, with the same outcome.
+chain's chunks, and a program of the chain's next number continues: from the last draw, with the step size and the
+metric that the warmup came to, and with a random stream of its own, since CmdStan does not tell the state of the
+first. A warmup that was killed is started again, with the same outcome.
 """
 
 import math
@@ -160,7 +160,7 @@ def write(folder: Path, values: Mapping[str, Any]) -> Path:
 
 
 def init_values(target: Target, info: ProgramInfo, start: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A start as values of the program's own parameters; CmdStan refuses shapes and values that they cannot have."""
+    """A start as values of the program's own parameters; CmdStan rejects shapes and values that they cannot have."""
     from onebasin.stan.network import pack_unconstrained
 
     from ..density.network import NetworkDensity  # here: it loads JAX
@@ -174,7 +174,7 @@ def init_values(target: Target, info: ProgramInfo, start: Mapping[str, Any]) -> 
 
 
 def seeds_of(seed: int, chain: int, count: int) -> list[int]:
-    """Seeds of a chain's optimisations, which depend on the run's seed and the chain's number alone."""
+    """Seeds of a chain's optimisations, which depend only on the run's seed and the chain's number."""
     words = np.random.SeedSequence([seed, chain]).generate_state(count)
     return [int(word) for word in words]
 

@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from ..density.stan_vectors import Density
 
 SHORT = 100
-"""Most iterations of the warmup of chains that start at draws of a posterior, with its metric."""
-DRAWS = 1000  # Most draws of a chain from which a metric is estimated where none is recorded.
+"""Maximum number of iterations of the warmup of chains that start at draws of a posterior, with its metric."""
+DRAWS = 1000  # Maximum number of draws of a chain from which a metric is estimated where none is recorded.
 NAMES = {"step_size": ("step_size", "stepsize"), "inverse_metric": ("inverse_metric", "inv_metric")}
 """Our names of what a mapping may hold, and CmdStan's."""
 

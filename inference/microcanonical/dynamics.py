@@ -295,7 +295,7 @@ class Adjusted:
         return moved, self.tuner.by_acceptance(tuning, acceptance), said
 
 
-MOST_STEPS = 1000  # Most steps of an adjusted trajectory, whatever step size a warmup comes upon.
+MOST_STEPS = 1000  # Maximum number of steps of an adjusted trajectory, whatever step size a warmup comes upon.
 
 
 def _number_of_steps(key: jax.Array, mean: jax.Array) -> jax.Array:

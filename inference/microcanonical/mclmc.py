@@ -107,43 +107,43 @@ def mclmc(
 ) -> xr.DataTree:
     """Sample a target's posterior with microcanonical Langevin Monte Carlo, by JAX.
 
-    The log density is that of a NumPyro model, or of a Stan program by its library in this process.
+    JAX evaluates a NumPyro model, or a Stan program through its library in this process.
 
-    The momentum has length one, whatever the density, and is forgotten little by little; a step costs two gradients and
-    none is rejected, so that a chain goes far for its gradients. Its step size leaves a bias in the draws, which
-    `energy_variance` governs and `adjusted` removes.
+    The momentum always has length one and is partially refreshed in every step. A step costs two gradients and none is
+    rejected, so a chain moves far for its gradients. The step size leaves a bias in the draws, which `energy_variance`
+    controls and `adjusted` removes.
 
     Parameters
     ----------
     target : Target
         The model conditioned on data.
     chains : int
-        Independent chains, each from a start of its own.
+        Independent chains, each from its own start.
     warmup : int
-        Iterations that tune each chain's step size and metric: integration steps, or transitions where adjusted.
+        Iterations that tune each chain's step size and metric: integration steps, or transitions if adjusted.
     draws : int
-        Draws kept of each chain.
+        Number of draws kept per chain.
     thin : int
-        Iterations for each draw that is kept. An integration step takes two gradients.
+        Iterations per kept draw. An integration step takes two gradients.
     adjusted : bool
         Accept or reject trajectories (Metropolis), which removes the bias of the step size. The unadjusted chain keeps
         every step; its bias falls with `energy_variance`.
     energy_variance : float or None
-        Energy variance of a step per parameter that tuning aims at; smaller is less biased and slower. `None` for 0.03
-        with networks, whose modes have to be moved through, and 0.0005 with other models, where it makes variances
-        about 1 % too small.
+        Energy variance per parameter and step that tuning aims at; smaller is less biased and slower. `None` for 0.03
+        with networks, where chains must move through many modes, and 0.0005 with other models, where variances come
+        out about 1 % too small.
     target_acceptance : float
         Target of the adjusted chain's mean acceptance probability, in (0, 1).
     length : float or None
-        Length after which the momentum is forgotten, in units of the metric. Of an adjusted trajectory it is the mean
-        number of steps times the step size. `None` for half the root of the number of parameters, or the whole root
-        where adjusted.
+        Length after which the momentum is forgotten, in units of the metric; for an adjusted trajectory, the mean
+        number of steps times the step size. `None` for half the square root of the number of parameters, or the whole
+        square root if adjusted.
     metric : {"auto", "diag", "unit"}
-        Whether coordinates are scaled by their standard deviations in the warmup. "auto" scales those of any model but
-        a network, whose short warmup misjudges them.
+        Whether to scale coordinates by their standard deviations in the warmup. "auto" scales them except for
+        networks, whose short warmup misjudges them.
     start_steps : int
-        Steps of Adam towards higher density, before the warmup. More of them end in narrow modes, which a
-        chain is slow to leave.
+        Steps of Adam towards higher density, before the warmup. More steps end in narrow modes, which a chain is slow
+        to leave.
     learning_rate : float
         Adam's first step size, which falls to zero along half a cosine.
     init_radius : float
@@ -158,17 +158,17 @@ def mclmc(
     -------
     DataTree
         Group `posterior` with every variable as (chain, draw, ...), `sample_stats` with `lp` (nats), `step_size`,
-        `n_steps` (integration steps since the draw before), `length` (way after which the momentum is forgotten),
-        `diverging` (a step among them was not finite, and not taken) and `energy_variance` (mean squared energy error
-        of a step per parameter) or, adjusted, `acceptance_rate`; each (chain, draw). Attribute `stein_identities`,
-        unadjusted: what gradients at the draws say of the bias, by which `diagnose` judges it.
+        `n_steps` (integration steps since the previous draw), `length` (after which the momentum is forgotten),
+        `diverging` (one of these steps was not finite, and was not taken) and `energy_variance` (mean squared energy
+        error of a step per parameter) or, adjusted, `acceptance_rate`; each (chain, draw). Attribute
+        `stein_identities`, unadjusted: the bias estimated from gradients at the draws, which `diagnose` judges.
 
     Raises
     ------
     SymmetryError, InUse, WriteError
         As `infer`.
     InferenceError
-        If no starting point of finite log density is found.
+        If no starting point with a finite log density is found.
     ValueError
         If the target has a single parameter.
     TypeError
@@ -178,7 +178,7 @@ def mclmc(
 
     See Also
     --------
-    nuts : without bias, and slower on networks.
+    nuts : unbiased, and slower on networks.
     diagnose : whether the draws may be used.
 
     References

@@ -63,7 +63,7 @@ def fitted_normal(points: Points) -> NormalFit:
     """Return the Gaussian with the mean and the covariance of points.
 
     Correlations are shrunk by the share param / (param + point), so that few points give a covariance with an
-    inverse; a coordinate that never varies gets a spread of next to nothing.
+    inverse; a coordinate that never varies gets a spread of almost nothing.
     """
     num, size = points.shape
     mean = points.mean(axis=0)
@@ -160,9 +160,9 @@ PILOT_WARMUP, PILOT_DRAWS = 300, 200  # Iterations of the short chains.
 AT_TOP = 4.0
 """Standard deviations by the optimum's curvature, root mean square over coordinates, that its chain must get to."""
 LIGHT = 10.0
-"""Nats of Laplace's log evidence below the highest from which on an optimum may be left: it holds next to nothing."""
+"""Nats of Laplace's log evidence below the highest above which an optimum may be left: it holds almost nothing."""
 AGREE = 1.2  # R-hat of two chains, in every coordinate, up to which they are of one basin.
-STRAYS = 0.05  # Share of a basin's draws in another's region from which on the two are one.
+STRAYS = 0.05  # Share of a basin's draws in another's region above which the two are one.
 SWEEPS = 15  # Improvements of the centre that draws are folded to, at most.
 
 
@@ -208,7 +208,7 @@ class Regions:
         return np.argmax([self._place(basin, points)[0] for basin in self.basins], axis=0)
 
     def inside(self, number: int, points: Points) -> Bool[np.ndarray, " point"]:
-        """Tell whether points belong to a basin, and are their own copy nearest to its centre."""
+        """Check whether points belong to a basin, and are their own copy nearest to its centre."""
         scores, home = zip(*(self._place(basin, points) for basin in self.basins), strict=True)
         return (np.argmax(scores, axis=0) == number) & home[number]
 
@@ -319,7 +319,7 @@ def fitted(folding: Folding, tops: Sequence[Top], chains: Sequence[int], walks: 
 
 
 def _agree(folding: Folding, one: Basin, other: Basin, walks: Walks) -> bool:
-    """Tell whether chains of two basins have one distribution, modulo the symmetry."""
+    """Check whether chains of two basins have one distribution, modulo the symmetry."""
     flat = other.folded.reshape(-1, other.folded.shape[-1])
     near, _ = folding.fold(flat, one.normal.loc, one.weight)
     chains = np.concatenate([one.folded, near.reshape(other.folded.shape)])

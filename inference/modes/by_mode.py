@@ -127,7 +127,7 @@ def table(
     starts: int,
     failed: int,
 ) -> xr.Dataset:
-    """The group `modes`, with a row a basin: `estimates` are their log evidences, all copies included."""
+    """The group `modes`, with one row per basin: `estimates` are their log evidences, all copies included."""
     rhats, strays = [], []
     for number, basin in enumerate(regions.basins):
         # R-hat within a mode, of folded coordinates and of the log density.

@@ -73,7 +73,7 @@ def at_optimum(
     name: str,
     variable: str | None,
 ) -> Found:
-    """Put an optimum together, as one draw, with a note where it is no maximum."""
+    """Put an optimum together, as one draw, with a note where it is not a maximum."""
     found = one_chain(draws, {"lp": lp}, converged=converged and variable is None)
     if variable is None:
         return found

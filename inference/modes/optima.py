@@ -170,7 +170,7 @@ class Top:
     vector: Vector  # its place
     height: float  # log density there, in nats
     starts: int  # starting points that led to it
-    # Laplace's estimate of the log integral over it and all its copies; NaN where it is no peak, or
+    # Laplace's estimate of the log integral over it and all its copies; NaN where it is not a peak, or
     # not known.
     log_evidence: float
     weight: Vector  # curvature along each coordinate, by which distances to it are measured
@@ -290,8 +290,8 @@ class FoundModes(Shown):
         count = len(self.optima)
         ends = "one optimum" if count == 1 else f"{count} optima that no symmetry joins"
         return (
-            f"{self.starts} starts led to {ends}, {self.optima[0].starts} of them to the highest; a next start leads "
-            f"to another one with probability {self.unseen:.2g}."
+            f"{self.starts} starts led to {ends}, {self.optima[0].starts} of them to the highest; another start "
+            f"leads to a new one with probability {self.unseen:.2g}."
         )
 
     def _card(self) -> Card:
@@ -320,9 +320,9 @@ def find_modes(
 ) -> FoundModes:
     """Find the optima of a target's log density from many random points, modulo its symmetry.
 
-    It takes seconds, and says whether chains may settle in different modes. An optimum is no mode yet: several may
-    lie in one basin, and the highest may hold next to nothing. `sample_modes` samples and weighs what chains can tell
-    apart.
+    It takes seconds, and shows whether chains may settle in different modes. An optimum is not yet a mode: several may
+    lie in one basin, and the highest may have almost no probability. `sample_modes` samples and weights the modes that
+    chains can distinguish.
 
     Parameters
     ----------
@@ -331,11 +331,11 @@ def find_modes(
     starts : int
         Random points from which L-BFGS climbs.
     init_radius : float
-        They are uniform within +-init_radius in the unconstrained space.
+        These points are uniform within +-init_radius in the unconstrained space.
     seed : int
-        Of these points.
+        Seed of these points.
     client : distributed.Client or str, optional
-        A Dask cluster, one of whose workers does the work, or the address of its scheduler.
+        A Dask cluster, one of whose workers runs the search, or the address of its scheduler.
     progress : bool, optional
         Whether to show progress; by default in terminals and notebooks.
 
@@ -347,9 +347,9 @@ def find_modes(
     Raises
     ------
     TypeError
-        If `target` is no target.
+        If `target` is not a Target.
     ValueError
-        If a number makes no sense, or the symmetry exchanges no coordinates of the unconstrained space.
+        If a number is invalid, or the symmetry exchanges no coordinates of the unconstrained space.
     InferenceError
         If no start leads to a finite log density.
     StanError

@@ -66,9 +66,9 @@ def optimize(
     check_symmetry: bool = True,
     progress: bool | None = None,
 ) -> xr.DataTree:
-    """Find the highest point of a target's log density: a point estimate, and no posterior.
+    """Find the maximum of a target's log density: a point estimate, not a posterior.
 
-    By SciPy's L-BFGS-B on the NumPyro model, or by CmdStan's L-BFGS.
+    It uses SciPy's L-BFGS-B on the NumPyro model, or CmdStan's L-BFGS.
 
     Parameters
     ----------
@@ -77,8 +77,8 @@ def optimize(
     starts, iterations, init_radius, dtype : Any
         As in `laplace`.
     jacobian : bool
-        Add the log Jacobian of the constraints, for the mode in the unconstrained space; without
-        it, as CmdStan has it, the mode in the variables' own.
+        Add the log Jacobian of the constraints, for the mode in the unconstrained space; without it, as in CmdStan by
+        default, for the mode on the constrained scale.
     engine, seed, start, adapt_from, checkpoint, client, predictive_mb, symmetry, check_symmetry, progress : Any
         As in `infer`.
 
@@ -86,8 +86,8 @@ def optimize(
     -------
     DataTree
         One chain with one draw, the optimum; in `sample_stats` its `lp` (1, 1), the log density that was maximised, in
-        nats; attribute `converged`, 1 or 0, says whether the optimiser met its criterion there. `diagnose` rejects it:
-        one value has no spread.
+        nats; attribute `converged`, 1 or 0, says whether the optimiser met its criterion. `diagnose` rejects it: one
+        value has no spread.
 
     Raises
     ------
@@ -147,16 +147,16 @@ def laplace(
     check_symmetry: bool = True,
     progress: bool | None = None,
 ) -> xr.DataTree:
-    """Fit a Gaussian in the unconstrained space by the Hessian of the log density at its mode there.
+    """Fit a Gaussian at the mode in the unconstrained space, using the Hessian of the log density.
 
-    The Hessian is by JAX, or by CmdStan's `laplace`.
+    JAX computes the Hessian, or CmdStan's `laplace`.
 
     Parameters
     ----------
     target : Target
         The model conditioned on data.
     starts : int
-        Points from which to search for an optimum; the highest is kept.
+        Points from which to search for an optimum; the highest optimum is kept.
     iterations : int
         Maximum number of L-BFGS iterations from a starting point.
     init_radius : float
@@ -166,8 +166,8 @@ def laplace(
     draws : int
         Draws taken from the fitted approximation.
     weights : bool or None
-        Correct the approximation by importance weights, and resample the draws by them. By default if weights are worth
-        anything; not of networks.
+        Correct the approximation by importance weights, and resample the draws by them. By default if the weights are
+        good enough; not for networks.
     engine, seed, start, adapt_from, checkpoint, client, predictive_mb, symmetry, check_symmetry, progress : Any
         As in `infer`.
 
@@ -175,15 +175,16 @@ def laplace(
     -------
     DataTree
         One chain of draws, every variable in its own space as (1, draw, ...), with `lp` and `log_q` (1, draw) in nats,
-        of which k-hat is made; attribute `converged` says whether the mode was met. The NumPyro engine adds the group
-        `variational` with `loc (param)` and `scale_tril (param, param_bis)`, in the unconstrained space.
+        from which k-hat is computed; attribute `converged` says whether the optimiser reached the mode. The NumPyro
+        engine adds the group `variational` with `loc (param)` and `scale_tril (param, param_bis)`, in the
+        unconstrained space.
 
     Raises
     ------
     TypeError, ValueError, SymmetryError, StanError
         As `infer`.
     InferenceError
-        If no optimum is found, or the curvature at it is not that of a peak.
+        If no optimum is found, or the curvature there is not that of a maximum.
 
     References
     ----------
@@ -253,7 +254,7 @@ def pathfinder(
     target : Target
         The model conditioned on data.
     paths : int
-        Paths of L-BFGS, each from a starting point of its own; with one, nothing is resampled.
+        Number of L-BFGS paths, each from its own starting point; with one, nothing is resampled.
     draws : int
         Draws kept, resampled from those of all paths by Pareto smoothed importance weights.
     path_draws : int
@@ -261,30 +262,30 @@ def pathfinder(
     iterations : int
         Maximum number of L-BFGS iterations per path.
     elbo_samples : int
-        Monte Carlo draws of an evaluation of the ELBO.
+        Monte Carlo draws per evaluation of the ELBO.
     history : int
-        Steps by which the curvature is estimated.
+        Number of steps from which the curvature is estimated.
     init_radius : float
         Starting points are uniform within +-init_radius in the unconstrained space.
     weights : bool or None
-        Correct the approximation by importance weights, and resample the draws by them. By default if weights are worth
-        anything; not of networks.
+        Correct the approximation by importance weights, and resample the draws by them. By default if the weights are
+        good enough; not for networks.
     engine, seed, start, adapt_from, checkpoint, client, predictive_mb, symmetry, check_symmetry, progress : Any
         As in `infer`.
 
     Returns
     -------
     DataTree
-        One chain of draws, every variable as (1, draw, ...), with `lp` and `log_q` in nats and the number of the `path`
-        that each is of, all (1, draw). Draws of several paths are resampled by importance; what k-hat is made of,
-        `lp - log_q` of all paths' own draws, stands in the group `variational` as `log_ratio (path_draw)`.
+        One chain of draws, every variable as (1, draw, ...), with `lp` and `log_q` in nats and the number of its
+        `path`, all (1, draw). Draws of several paths are resampled by importance; the group `variational` has `lp -
+        log_q` of all paths' original draws, from which k-hat is computed, as `log_ratio (path_draw)`.
 
     Raises
     ------
     TypeError, ValueError, SymmetryError
         As `infer`.
     StanError
-        If Stan cannot compile or run the program, or no path has come anywhere.
+        If Stan cannot compile or run the program, or no path made progress.
 
     References
     ----------

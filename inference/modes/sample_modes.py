@@ -76,29 +76,30 @@ def sample_modes(
     check_symmetry: bool = True,
     progress: bool | None = None,
 ) -> xr.DataTree:
-    """Sample a posterior mode by mode: chains in every mode that is found, weighed by bridge sampling.
+    """Sample a posterior mode by mode: run chains in every mode found, and weight the modes by bridge sampling.
 
-    For posteriors whose chains settle in different modes and never cross. Optima are sought from many random points; a
-    short chain from each distinct one, modulo the declared symmetry, shows which of them share a basin; NUTS samples
-    every basin; bridge sampling gives the integral of the density over each, all copies that the symmetry makes
-    included, with a standard error; and the draws are taken from the basins by their shares. By JAX, on a NumPyro model
-    or on a Stan program's library in this process.
+    For posteriors whose chains settle in different modes and never cross. L-BFGS searches for optima from many random
+    points. A short chain from each distinct optimum, modulo the declared symmetry, shows which of them share a basin.
+    NUTS samples every basin. Bridge sampling estimates the integral of the density over each basin and all its copies
+    under the symmetry, with a standard error. Draws are then taken from the basins in these proportions. JAX evaluates
+    a NumPyro model, or a Stan program through its library in this process.
 
     Parameters
     ----------
     target : Target
         The model conditioned on data.
     starts : int
-        Random points from which to search for optima. They are uniform within +-init_radius in the unconstrained space.
+        Random points from which to search for optima. These points are uniform within +-init_radius in the
+        unconstrained space.
     most : int
-        Maximum number of modes to sample, by log evidence. Short chains estimate it; the result says how far the others
-        lie below.
+        Maximum number of modes to sample, by log evidence. Short chains estimate the evidence; the result says how far
+        the others lie below.
     chains : int
-        Chains of each mode, and of the posterior that is made of them.
+        Number of chains in each mode, and in the resulting posterior.
     warmup : int
         Iterations of adaptation of each chain.
     draws : int
-        Draws kept of each chain.
+        Number of draws kept per chain.
     target_acceptance : float
         Target of the mean acceptance probability, in (0, 1).
     metric : {"diag", "dense", "unit"}
@@ -113,19 +114,19 @@ def sample_modes(
     Returns
     -------
     DataTree
-        As of `nuts`, with the statistic `mode (chain, draw)`, and the group `modes` with a row a mode, the heaviest
-        first: `weight` with the 95 % interval `weight_low` to `weight_high`, `log_weight`, `log_evidence` and
-        `log_evidence_error` (nats), `starts` that led there, `height` (the highest log density), `rhat` within the mode
-        modulo the symmetry, `strays` (the share of its chains' draws that lie in other modes) and `divergences`. Its
-        attributes say whether the weights are `known`, and how probably a next start finds another mode (`unseen`).
-        `diagnose` says what follows.
+        As in `nuts`, with the statistic `mode (chain, draw)`, and the group `modes` with one row per mode, the largest
+        weight first: `weight` with the 95 % interval `weight_low` to `weight_high`, `log_weight`, `log_evidence` and
+        `log_evidence_error` (nats), `starts` that led there, `height` (the highest log density), `rhat` within the
+        mode modulo the symmetry, `strays` (the share of its chains' draws that lie in other modes) and `divergences`.
+        Its attributes say whether the weights are `known`, and the probability that another start finds a new mode
+        (`unseen`). `diagnose` says what this means for use.
 
     Raises
     ------
     TypeError, SymmetryError
         As `infer`.
     InferenceError
-        If no starting point of finite log density is found, or no optimum.
+        If no starting point with a finite log density is found, or no optimum.
     ValueError
         If the symmetry exchanges no coordinates of the unconstrained space.
     StanError
@@ -133,8 +134,8 @@ def sample_modes(
 
     See Also
     --------
-    find_modes : the optima alone, in a fraction of the time.
-    nuts : chains from random points, which weigh modes by where they started.
+    find_modes : only the optima, in a fraction of the time.
+    nuts : chains from random points, which weight modes by where they started.
 
     References
     ----------

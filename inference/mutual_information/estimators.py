@@ -64,8 +64,8 @@ error.) InfoNCE's control variate, of mean zero, is added to all of them.
 Bounds of the mutual information where several blocks of parts are symmetric at once, as the layers of a deep net.
 
 Convention: g = (g_1, ..., g_L) is uniform on G = G_1 x ... x G_L, layer l's own permutations (and signs) of its parts,
-and I = I(g; g w). Where neighbouring layers share weights the sum over G is no permanent, but a layer's is, as soon as
-the others are held. With `ratios` of a layer l and the parts' densities q_i(u_j),
+and I = I(g; g w). Where neighbouring layers share weights the sum over G is not a permanent, but a layer's is, as soon
+as the others are held. With `ratios` of a layer l and the parts' densities q_i(u_j),
 
 - the full ones, u_j all that moves with part j of layer l, the other layers at the identity, give
   I_l = I(g_l; g w | g_others), and
@@ -263,7 +263,7 @@ BALANCING = 10  # Times that the marginals that train are scaled to row and colu
 
 
 def marginals(matrix: Matrix, *, sweeps: int = 25) -> Matrix:
-    """Log marginals of c = 3/4 after so many undamped sweeps, rows normalised; differentiable through the sweeps.
+    """Log marginals of c = 3/4 after a number of undamped sweeps, rows normalised; differentiable through them.
 
     The sweeps run on exp(M + R) and exp(M + C) themselves, relative to the largest entry of a column: two square
     roots an entry and no exponential. What underflows counts as zero in them. For log ratios of draws from q it is:

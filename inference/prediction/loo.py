@@ -137,35 +137,35 @@ def loo(
     Parameters
     ----------
     posterior : DataTree, path, or what a sampler returned
-        A posterior, in any form that `ob.diagnose` takes. Log likelihoods come from its group `log_likelihood`; where
-        it has none, they are computed from the model.
+        A posterior, in any form that `ob.diagnose` takes. Log likelihoods come from its group `log_likelihood`; if it
+        is missing, they are computed from the model.
     model : Target, callable, path or str, optional
-        The model, as of `ob.predict`. Needed where the group is missing, but of networks; and for moment matching.
-        It has to give the log likelihoods that the group has.
+        The model, as in `ob.predict`. Needed if the group is missing (except for networks), and for moment matching.
+        It must give the same log likelihoods as the group.
     var_name : str, optional
         The observed variable, where there are several.
     moment_match : bool
-        Whether observations whose Pareto k is too large are estimated again by moment matching, if `model` is given.
+        Whether to estimate observations with too large a Pareto k again by moment matching, if `model` is given.
     progress : callable, optional
-        Called with a line of text before something that takes long.
+        Called with a line of text before a long computation.
     diagnosis : Diagnosis, optional
-        What `ob.diagnose` returned of this posterior, if it is at hand; else it is made here.
+        The result of `ob.diagnose` for this posterior, if you have it; otherwise it is computed here.
 
     Returns
     -------
     arviz_stats.ELPDData
         In nats, as of `arviz_stats.loo` or `loo_moment_match` with ``pointwise=True``: `elpd`, `se`,
-        `p`, `elpd_i` and `pareto_k` (obs...). What ArviZ does with these, such as `az.compare` and `az.plot_khat`, it
-        does with this. It also has an `answer`, ``usable``, ``partly`` (a Pareto k is too large) or ``unusable`` (the
-        posterior is), and `sentences` that say why. Observations that are masked, with a log likelihood of 0 in every
-        draw, are left out, so that `elpd_i` has only the others.
+        `p`, `elpd_i` and `pareto_k` (obs...). `az.compare` and `az.plot_khat` accept it. It also has an `answer`,
+        ``usable``, ``partly`` (a Pareto k is too large) or ``unusable`` (the posterior is), and `sentences` that say
+        why. Masked observations, with a log likelihood of 0 in every draw, are left out, so `elpd_i` has only the
+        others.
 
     Raises
     ------
     ValueError
         If there are no log likelihoods and no model, or they are not finite or another model's.
     TypeError
-        If an argument is of another class.
+        If an argument has the wrong type.
 
     References
     ----------

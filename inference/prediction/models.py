@@ -93,7 +93,7 @@ def _of_function(model: Callable[..., Any], kept: Mapping[str, Any], observed: s
 
 
 def read_new_data(new_data: Any) -> dict[str, Any]:
-    """Return new data by name, from a mapping or a JSON file, which may be refused by ModelDataError."""
+    """Return new data by name, from a mapping or a JSON file, which may be rejected by ModelDataError."""
     if isinstance(new_data, str | Path):
         try:
             return read_json_file(check_path("new_data", new_data), error=ModelDataError)
@@ -130,7 +130,7 @@ def with_arguments(target: Target, new: Mapping[str, Any], observed: Mapping[str
 
 
 def is_same(values: np.ndarray, stored: np.ndarray | None, draws: np.ndarray | None = None) -> bool:
-    """Tell whether recomputed draws are those of the posterior, up to rounding; by some of them (chain, draw)."""
+    """Check whether recomputed draws are those of the posterior, up to rounding; by some of them (chain, draw)."""
     if stored is None or stored.shape != values.shape:
         return False
     if draws is not None and draws.any():

@@ -167,25 +167,25 @@ def prior(target: Target, *, draws: int = 1000, seed: int = 0) -> xr.DataTree:
     Parameters
     ----------
     target : Target
-        A NumPyro model or a network. A Stan program states one log density and does not say which part of it is the
-        prior: sample a program whose data switch its likelihood off instead.
+        A NumPyro model or a network. A Stan program has one log density that does not separate the prior: sample a
+        program whose data switch off the likelihood instead.
     draws : int
         How many.
     seed : int
-        Of random numbers.
+        Seed of the random numbers.
 
     Returns
     -------
     DataTree
-        ArviZ's groups `prior` (every variable) and `prior_predictive` (what the model observes), both (chain, draw,
-        ...) of one chain, and the data. `ob.plot.prior(tree, posterior)` compares them with a posterior.
+        ArviZ's groups `prior` (every variable) and `prior_predictive` (the observed variables), both (chain, draw,
+        ...) with one chain, and the data. `ob.plot.prior(tree, posterior)` compares them with a posterior.
 
     Raises
     ------
     ValueError
         If the target has no NumPyro model, or a prior is improper.
     TypeError
-        If `target` is no target.
+        If `target` is not a Target.
 
     Examples
     --------

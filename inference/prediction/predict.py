@@ -63,7 +63,7 @@ class Predictions(Shown):
         Returns
         -------
         DataFrame
-            A row a number, such as ``y[0]``; columns ``mean``, ``sd``, ``median`` and the two ends of the interval,
+            One row per number, such as ``y[0]``; columns ``mean``, ``sd``, ``median`` and the two ends of the interval,
             such as ``5%`` and ``95%``, in the units of the data. NaN where a draw is not finite.
 
         Raises
@@ -139,43 +139,43 @@ def predict(
     progress: Callable[[str], None] | None = None,
     diagnosis: Any = None,
 ) -> Predictions | Float[np.ndarray, "chain draw obs out"]:
-    """Predict at new data with all draws of a posterior, aligned where `ob.diagnose` says "usable after alignment".
+    """Predict at new data with all draws of a posterior, aligned if `ob.diagnose` says "usable after alignment".
 
     Parameters
     ----------
     posterior : DataTree, path, or what a sampler returned
         A posterior, in any form that `ob.diagnose` takes.
     new_data : mapping, path or array (obs, in)
-        New data by name, or a JSON file of them. They replace a NumPyro model's arguments, a Stan program's data, or a
-        network's ``x``; the others stay. Of a network, inputs alone may be given, in the units that it was conditioned
-        on.
+        New data by name, or a JSON file. They replace a NumPyro model's arguments, a Stan program's data, or a
+        network's ``x``; other data are kept. For a network, an array of inputs is enough, in the units that it was
+        conditioned on.
     model : Target, callable, path or str, optional
-        The model: a target, a NumPyro function or a Stan program. Not needed for networks, nor where the command of
-        the run names the Stan program and its file has not changed. "recorded" interprets the text of the program
-        that the posterior holds: do so only if you trust it as you trust a program.
+        The model: a target, a NumPyro function or a Stan program. Not needed for networks, or if the run records its
+        Stan program and that file has not changed. "recorded" runs the program text stored in the posterior: use it
+        only if you trust the file.
     seed : int
-        Of random numbers. At the data and with the seed of the run, predictions are those of the run.
+        Seed of the random numbers. With the data and the seed of the run, predictions equal those of the run.
     batch_size : int
-        Draws of a network that are run at a time; bounds the memory.
+        Draws of a network that are evaluated at a time; limits the memory.
     progress : callable, optional
-        Called with a line of text before something that takes long.
+        Called with a line of text before a long computation.
     diagnosis : Diagnosis, optional
-        What `ob.diagnose` returned of this posterior, if it is at hand; else it is made here.
+        The result of `ob.diagnose` for this posterior, if you have it; otherwise it is computed here.
 
     Returns
     -------
     Predictions or array (chain, draw, obs, out)
-        With new data by name: `tree` with ArviZ's groups, and `intervals()`. Predicted are the data that the model
-        observes, and quantities that the new data change. With inputs of a network alone: its outputs without noise,
-        means for regression, in the units of `y`, or logits for classification.
+        For new data by name: `tree` with ArviZ's groups, and `intervals()`, for the data that the model observes and
+        the quantities that depend on the new data. For an array of network inputs: the outputs without noise, means in
+        the units of `y` for regression, or logits for classification.
 
     Raises
     ------
     ValueError
-        If the model is unknown, predicts nothing, takes no such data or lacks some, or parameters have other sizes
-        with them.
+        If the model is unknown or predicts nothing, the data do not match it, or the sizes of parameters change with
+        the data.
     TypeError
-        If an argument is of another class.
+        If an argument has the wrong type.
     StanError
         If a Stan program does not compile, or rejects the data.
 

@@ -242,15 +242,15 @@ def remove_chain(path: Path) -> None:
     """Delete what a chain has kept in its folder, and the folder if nothing else is in it."""
     if not path.is_dir():
         return
-    clear(path)  # before the state, without which what is left would be taken for somebody else's
-    with suppress(OSError):  # something of somebody else is in it
+    clear(path)  # before the state, without which what is left would be taken for another process's
+    with suppress(OSError):  # something of another process is in it
         if [file.name for file in path.iterdir()] == [state_file(path).name]:
             state_file(path).unlink()
         path.rmdir()
 
 
 def _is_our_chain(path: Path) -> bool:
-    """Tell whether a folder of our name has our state, or nothing that anybody would miss."""
+    """Check whether a folder of our name has our state, or nothing that anybody would miss."""
     if path.is_symlink() or not path.is_dir():
         return False
     if state_file(path).exists():
@@ -259,7 +259,7 @@ def _is_our_chain(path: Path) -> bool:
 
 
 def _is_ours(path: Path) -> bool:
-    """Tell whether a file of our name has our mark, or is damaged: an archive of other arrays is somebody else's."""
+    """Check whether a file of our name has our mark, or is damaged: an archive of other arrays is another process's."""
     if path.is_symlink() or not path.is_file():
         return False
     try:
@@ -321,7 +321,7 @@ def _is_key(leaf: Any) -> bool:
 
 
 Kept = tuple[Any, list[np.ndarray]]
-"""A state to go on from, a pytree of arrays, with the losses (or whatever is traced) until then."""
+"""A state to resume from, a pytree of arrays, with the losses (or whatever is traced) until then."""
 
 
 class Keeper:

@@ -51,7 +51,7 @@ def with_start(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def is_data(word: str) -> bool:
-    """Tell whether a text is the name of a file and no word of a method."""
+    """Check whether a text is the name of a file and no word of a method."""
     return bool(Path(word).suffix) or Path(word).exists()
 
 

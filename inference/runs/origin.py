@@ -112,7 +112,7 @@ def _of_numpyro(target: Target) -> Origin:
         model = inner
     name = getattr(model, "__qualname__", "") or type(model).__qualname__
     text = ""
-    with suppress(OSError, TypeError):  # it was typed at a prompt, or is no function
+    with suppress(OSError, TypeError):  # it was typed at a prompt, or is not a function
         source, file = textwrap.dedent(inspect.getsource(model)), inspect.getsourcefile(model)
         text, name = source, f"{Path(file).name}:{name}" if file else name
     return Origin(
@@ -185,7 +185,7 @@ def _line(content: bytes) -> bytes:
 
 
 def _canonical(array: np.ndarray) -> tuple[str, np.ndarray]:
-    """The values in one type: whole numbers of 64 bits, else double precision; what are no numbers as text."""
+    """The values in one type: whole numbers of 64 bits, else double precision; what are not numbers as text."""
     if array.dtype.kind in "bi":
         return "whole", array.astype("<i8")
     if array.dtype.kind in "uf":

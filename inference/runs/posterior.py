@@ -121,31 +121,32 @@ def add_warmup(tree: xr.DataTree, found: Found) -> None:
 
 @checks_arguments
 def save(tree: xr.DataTree, path: str | Path, *, force: bool = False) -> Path:
-    """Write a posterior in the format that the name's suffix says; it appears whole or not at all.
+    """Write a posterior in the format of the suffix. The file is written completely or not at all.
 
     Parameters
     ----------
     tree : DataTree
         The posterior.
     path : path
-        ``.nc`` is NetCDF, ``.zarr`` and ``.zarr.zip`` are Zarr: these hold everything. ``.csv`` and ``.parquet`` hold
-        draws and statistics; a notice says what they leave out.
+        ``.nc`` is NetCDF, ``.zarr`` and ``.zarr.zip`` are Zarr: these store everything. ``.csv`` and ``.parquet``
+        store draws and statistics; a notice names what they omit.
     force : bool
-        Whether what is there may be replaced.
+        Whether to replace an existing file.
 
     Returns
     -------
     pathlib.Path
-        Where it is.
+        The path.
 
     Raises
     ------
     TypeError, ValueError
-        If `tree` is no posterior, `path` no path or of an unknown suffix, or the format cannot hold what is there.
+        If `tree` is not a posterior, `path` is not a path or has an unknown suffix, or the format cannot store the
+        posterior.
     PosteriorFileError
-        If the file exists and `force` is false, is no plain file, or its folder cannot be written to.
+        If the file exists and `force` is false, it is not a plain file, or its folder is not writable.
     InUse
-        If somebody else is writing it.
+        If another process is writing it.
     WriteError
         If it cannot be written, such as on a full disk.
 
@@ -167,27 +168,27 @@ def save(tree: xr.DataTree, path: str | Path, *, force: bool = False) -> Path:
 
 @checks_arguments
 def open_posterior(path: Paths, *, lazy: bool = False) -> xr.DataTree:
-    """Read a posterior from files, whatever their format: NetCDF, Zarr, CmdStan's CSV, tables.
+    """Read a posterior from files of any supported format: NetCDF, Zarr, CmdStan's CSV, or tables.
 
     Parameters
     ----------
     path : path or sequence of paths
-        A file or a store. Several are runs of one model, put together as the chains of one posterior: what they were
-        made with must agree, but for seed and number of chains. A pattern stands for the files that match, a folder for
-        its CSV files.
+        A file or a store. Several are runs of one model, joined as the chains of one posterior: all settings except
+        the seed and the number of chains must agree. A pattern stands for the matching files, a folder for its CSV
+        files.
     lazy : bool
-        Whether a NetCDF file is read as far as it is asked for, until the tree is closed; otherwise the posterior is
-        read into memory, as other formats and several files always are.
+        Whether to read a NetCDF file only on access, until the tree is closed; otherwise, and for other formats or
+        several files, the posterior is read into memory.
 
     Returns
     -------
     DataTree
-        With the groups and attributes that the files hold, statistics under ArviZ's names.
+        The groups and attributes of the files, with statistics under ArviZ's names.
 
     Raises
     ------
     TypeError, ValueError
-        If `path` is no path.
+        If `path` is not a path.
     PosteriorFileError
         If a file does not exist, is damaged, or holds no posterior.
 

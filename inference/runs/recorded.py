@@ -21,6 +21,7 @@ from onebasin.models.target import Target
 from onebasin.posteriors import schema
 from onebasin.posteriors.view import View
 from onebasin.stan.choice import Refused, examine, read_data
+from onebasin.stan.compile import has_library
 from onebasin.stan.interpreter.runtime import full_text, included_files
 from onebasin.stan.program import stan_program
 
@@ -83,7 +84,8 @@ class RecordedProgram:
             raise InferenceError(f"the recorded data of {name} are missing")
         title = str(view.attribute(schema.TARGET, "")) or Path(name).stem
         target = stan_program(text, data, name=title)
-        if isinstance(found := examine(target.stan_program.path, data), Refused):
+        path = target.stan_program.path
+        if isinstance(found := examine(path, data), Refused) and not has_library(path):
             raise InferenceError(f"{found.reason}, and {name} is not compiled for this check")
         return target
 

@@ -215,7 +215,7 @@ class SymmetryTrial:
     def at_draws(self, tree: xr.DataTree) -> Evidence:
         """Try the draws too, which are valid whatever comes of it; what came of both.
 
-        So a symmetry that they contradict is no error here: the evidence says that it is refuted, and by what.
+        So a symmetry that they contradict is not an error here: the evidence says that it is refuted, and by what.
         """
         before = self.before
         try:

@@ -41,54 +41,54 @@ def find_symmetry(
     seconds: float = SECONDS,
     progress: Callable[[str], None] | None = None,
 ) -> FoundSymmetry:
-    """Find the symmetries of a target's log density, and which of them are worth undoing.
+    """Find the symmetries of a target's log density, and say which of them alignment should undo.
 
-    A model that JAX can trace is read first: its program shows which axes and signs move together, for any number of
-    parameters, and why others stay. Then, and for Stan programs alone, the log density on the constrained scale,
-    without the Jacobian, is compared at points before and after a move. Moves are permutations of parts along axes of
-    equal length, rotations of parts that have signs, changes of sign of whole parameters or of their parts, and
-    complements of numbers in (0, 1). Points are random, near the posterior, and draws where they are given. Their
-    agreement is evidence; a reading is proof.
+    onebasin first reads the program of a model that JAX can trace: it shows which axes and signs move together, for
+    any number of parameters, and why others stay. After that (for Stan programs, only that) it compares the log
+    density on the constrained scale, without the Jacobian, at points before and after a move. Moves are permutations
+    of parts along axes of equal length, rotations of parts that have signs, changes of sign of whole parameters or of
+    their parts, and complements of numbers in (0, 1). Points are random, near the posterior, and draws if they are
+    given. Agreement at points is evidence; a reading is proof.
 
     Parameters
     ----------
     target : Target
-        With a NumPyro model or a Stan program; the symmetry that it declares is not looked at.
+        A target with a NumPyro model or a Stan program; its declared symmetry is ignored.
     engine : {"numpyro", "stan"}, optional
-        Whose definition is evaluated; by default the one that the target has, NumPyro's where it has both.
+        The definition to evaluate; by default the one that the target has, NumPyro if it has both.
     draws : DataTree, optional
-        A posterior of the target, at some of whose draws the log density is compared too.
+        A posterior of the target; the log density is also compared at some of its draws.
     seed : int
-        Decides random points.
+        Seed of the random points.
     seconds : float
-        How long it may take after compiling; what is not searched by then is said.
+        Time limit after compiling; the result names what was not searched by then.
     progress : callable, optional
-        Called with a line of text before something that takes long.
+        Called with a line of text before a long computation.
 
     Returns
     -------
     FoundSymmetry
-        With `symmetry`, the blocks to declare; `words`, the same for ``--exchangeable``; `blocks`, all that was
-        read or found, with what speaks for it: also what is no more than harmless, undecided or incomplete; and
-        `fixed`, why other axes stay.
+        Its fields: `symmetry`, the blocks to declare; `words`, the same for ``--exchangeable``; `blocks`, all that was
+        read or found, with the evidence, including harmless, undecided and incomplete ones; and `fixed`, the reasons
+        why other axes stay.
 
     Raises
     ------
     TypeError
-        If `target` is none.
+        If `target` is not a Target.
     ValueError
-        If the target has no definition for the engine, a parameter that is no array of real numbers, or `seconds` is
+        If the target has no definition for the engine, a parameter is not an array of real numbers, or `seconds` is
         not positive.
     InferenceError
         If no point with a finite log density is found, or the log density of one point varies. `ReadingError`, if the
-        log density contradicts what was read, which is a fault of onebasin.
+        log density contradicts the reading, which is a bug in onebasin.
     StanError
         If Stan cannot compile the program, or rejects its data.
 
     References
     ----------
-    Sets of commuting swaps are vectors over GF(2) and those that leave a function alone a subspace (Simon 1997, SIAM
-    Journal on Computing 26(5)). What alignment makes of them: Stephens (2000), JRSS B 62(4), 795-809.
+    Sets of commuting swaps are vectors over GF(2), and those that leave a function unchanged form a subspace (Simon
+    1997, SIAM Journal on Computing 26(5)). Alignment uses them as in Stephens (2000), JRSS B 62(4), 795-809.
 
     Examples
     --------
@@ -132,8 +132,8 @@ def find(
 ) -> FoundSymmetry:
     """Search a density for symmetries, with draws (point, ...) of the posterior if there are some.
 
-    It takes at most so many evaluations and seconds, and says what is not searched then. `noise` is the relative error
-    of the log density beyond rounding.
+    It takes at most the given number of evaluations and seconds, and says what is not searched then. `noise` is the
+    relative error of the log density beyond rounding.
     """
     if not density.shapes:
         return FoundSymmetry((), (), 0, 0.0)

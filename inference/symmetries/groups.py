@@ -124,7 +124,7 @@ def _components(pairs: Sequence[tuple[int, int]]) -> tuple[tuple[int, ...], ...]
     return tuple(tuple(sorted(group)) for group in sorted(groups, key=min))
 
 
-COUPLED = 100.0  # Tolerances from which on a mixed second difference is none of rounding.
+COUPLED = 100.0  # Tolerances above which a mixed second difference is none of rounding.
 APART = 1e-3
 """Nats by which an optimum has to lie above the middle between it and its copy, to be one of two."""
 OUTWARDS = (0.0, 0.25, 0.5, 0.75)
@@ -132,7 +132,7 @@ OUTWARDS = (0.0, 0.25, 0.5, 0.75)
 
 
 def parts_compete(generators: Generators, compared: Compared) -> Status:
-    """Tell whether the two parts that a set of swaps exchanges depend on one another given all else."""
+    """Check whether the two parts that a set of swaps exchanges depend on one another given all else."""
     apart = [g for g in generators if g.kind == "swap"]
     if not apart:
         return "undecided"
@@ -151,7 +151,7 @@ def parts_compete(generators: Generators, compared: Compared) -> Status:
 
 
 def variables_compete(generators: Generators, compared: Compared) -> Status:
-    """Tell whether variables that change sign together depend on one another; of one, whether a mode is away from 0."""
+    """Check whether variables that change sign together are dependent; for one, whether a mode is away from 0."""
     first, *rest = by_name(generators)
     points: list[Point] = []
     if not rest:  # does the density fall from the middle between a point and its copy outwards?
@@ -182,7 +182,7 @@ def variables_compete(generators: Generators, compared: Compared) -> Status:
 def one_mode(
     elements: Sequence[Generators], measured: BudgetedDensity, ends: Sequence[AscentEnd]
 ) -> bool:
-    """Tell whether every ascent ended at a point that all sets leave in its place, or on a ridge between copies."""
+    """Check whether every ascent ended at a point that all sets leave in its place, or on a ridge between copies."""
     if not ends or not all(end.converged for end in ends):
         return False
     for end in ends:

@@ -274,7 +274,7 @@ class Probe:
 
     @property
     def known(self) -> bool:
-        """Tell whether the log density is finite there."""
+        """Check whether the log density is finite there."""
         return bool(np.isfinite(self.value))
 
     def change(self, value: float) -> LargestChange:
@@ -309,12 +309,12 @@ class LargestChange:
 
     @property
     def holds(self) -> bool:
-        """Tell whether no change is above rounding."""
+        """Check whether no change is above rounding."""
         return self.ratio <= 1.0
 
     @property
     def doubtful(self) -> bool:
-        """Tell whether a change is above rounding and too small to decide."""
+        """Check whether a change is above rounding and too small to decide."""
         return 1.0 < self.ratio <= DOUBTFUL
 
 
@@ -356,7 +356,7 @@ class Compared:
         return worst(found)
 
     def _is_rough(self, generators: Generators, probe: Probe) -> bool:
-        """Tell whether a change is one of rounding: it differs from one point to the next, unlike a real one."""
+        """Check whether a change is one of rounding: it differs from one point to the next, unlike a real one."""
         rng = np.random.default_rng(0)
         near = [
             {n: np.asarray(v * (1.0 + NEARBY * rng.normal())) for n, v in probe.point.items()}

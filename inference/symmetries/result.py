@@ -195,7 +195,7 @@ class FoundBlock(Shown):
 
     @property
     def flag(self) -> Flag:
-        """Tell whether it is good news."""
+        """Check whether it is good news."""
         return MEANING[self.status][1]
 
     def to_dict(self) -> dict[str, Any]:

@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 MOST_HALVED = 24  # Dimensions up to which sums of what fails are searched in halves.
 FEW = 2  # Points at which supports are looked at.
 MOST_MOVES = 8  # Moves of a pair up to which all their sums are evaluated.
-MANY = 8  # Variables from which on it is first asked which of them interact at all.
+MANY = 8  # Variables above which it is first asked which of them interact at all.
 TOGETHER = 32  # Pairs of many variables that are evaluated at a time at most.
 SAME = 1e-12  # Relative difference up to which two values are the same point.
 
@@ -152,7 +152,7 @@ def own_moves(generators: Generators, compared: Compared) -> Moves:
 
 
 def same(a: np.ndarray, b: np.ndarray) -> bool:
-    """Tell whether two values are equal to rounding."""
+    """Check whether two values are equal to rounding."""
     return bool(np.abs(a - b).max(initial=0.0) <= SAME * (1.0 + np.abs(b).max(initial=0.0)))
 
 
@@ -315,7 +315,7 @@ class Search(Compared):
 
     @property
     def large(self) -> bool:
-        """Tell whether the target has too many parameters for more than what is read."""
+        """Check whether the target has too many parameters for more than what is read."""
         return self.program is not None and self.measured.density.dim > SEARCHED
 
     @cached_property

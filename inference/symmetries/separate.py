@@ -79,7 +79,7 @@ class Answers:
         return moved
 
     def _fits(self, k: int, image: int, moved: dict[int, int]) -> bool:
-        """Tell whether a member answers with everything that moves as its image does with the images."""
+        """Check whether a member answers with everything that moves as its image does with the images."""
         here, there = list(moved), list(moved.values())
         with np.errstate(invalid="ignore"):
             change = np.abs(

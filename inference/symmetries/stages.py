@@ -112,7 +112,7 @@ def _swapped(s: Search, own: tuple[Generator, ...], length: int, *, free: bool) 
 def judged(
     compared: Compared, s: Search, own: Generators, elements: Sequence[Generators]
 ) -> tuple[Status, str]:
-    """Tell whether a symmetry of parts is live, or harmless as they are independent or by the maximum; and say so."""
+    """Check whether a symmetry of parts is live, or harmless as they are independent or by the maximum; and say so."""
     return _judged(s, parts_compete(own, compared), elements)
 
 

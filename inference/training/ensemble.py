@@ -39,7 +39,7 @@ class Train:
 
 
 def check_batches(target: Target, batch_size: int | None) -> None:
-    """Reject batches of a target that is no network, and a batch larger than the data."""
+    """Reject batches of a target that is not a network, and a batch larger than the data."""
     if batch_size is None:
         return
     if not target.is_network:
@@ -73,7 +73,7 @@ class Ensemble(Train, Method):
         return 1, self.members
 
     def check(self, target: Target, engine: str) -> None:
-        """Reject what is no network, and a batch larger than the data."""
+        """Reject a target that is not a network, and a batch larger than the data."""
         if not target.is_network:
             raise ArgumentError(
                 f"`target` is {target.name!r}, which is no network; an ensemble trains networks, so give "
@@ -107,7 +107,7 @@ def ensemble(
 ) -> xr.DataTree:
     """Train a deep ensemble of a network on the NumPyro engine.
 
-    A member depends on the seed and its number alone.
+    A member depends only on the seed and its number.
 
     Parameters
     ----------
@@ -116,23 +116,23 @@ def ensemble(
     epochs : int
         Passes over the data.
     batch_size : int or None
-        Observations in each gradient; `None` for all. Every epoch takes the observations in a new order and leaves out
-        the rest that fills no batch.
+        Observations in each gradient; `None` for all. Every epoch takes the observations in a new order and drops an
+        incomplete last batch.
     learning_rate : float
         Adam's first step size.
     schedule : {"cosine", "constant"}
-        Whether the step size falls to zero along half a cosine over all steps, or stays.
+        Whether the step size falls to zero along half a cosine over all steps, or stays constant.
     objective : {"posterior", "likelihood"}
-        What is maximised: the posterior density in the unconstrained space (the prior acts as weight decay, and a
-        constrained parameter's Jacobian counts), or the likelihood alone.
+        The objective: the posterior density in the unconstrained space (the prior acts as weight decay, and the
+        Jacobian of constrained parameters is included), or only the likelihood.
     dtype : {"float64", "float32"}
         Precision.
     members : int
-        Networks, each trained from a start of its own.
+        Number of networks, each trained from its own start.
     init : {"he", "prior"}
         Where training starts: free weights ~ N(0, 2 / inputs of the unit) (He et al. 2015), free biases zero, the
-        noise at the scale of its prior and what is constrained drawn from its prior; or everything drawn from the
-        prior. N(0, 1) weights on many inputs saturate a wide network, so that "prior" then trains slowly.
+        noise at the scale of its prior, and constrained parameters drawn from their prior; or everything drawn from
+        the prior. N(0, 1) weights on many inputs saturate a wide network, so "prior" then trains slowly.
     engine, seed, start, adapt_from, checkpoint, client, predictive_mb, symmetry, check_symmetry, progress : Any
         As in `infer`.
 
@@ -141,19 +141,19 @@ def ensemble(
     DataTree
         One chain whose draws are the members, `W1 (1, member, in, hidden1)` and so on, with their log posterior density
         in the unconstrained space as `lp` (nats), and the group `training` with `loss (member, epoch)`. Members are
-        optima and no sample of the posterior: R-hat and ESS say nothing about them.
+        optima, not a sample of the posterior: R-hat and ESS do not apply to them.
 
     Raises
     ------
     TypeError, InferenceError, InUse, WriteError
         As `infer`.
     ValueError
-        As `infer`, and if the target is no network, or the batch is larger than the data.
+        As `infer`, and if the target is not a network, or the batch is larger than the data.
 
     Notes
     -----
-    Members maximise the posterior density of the model as it is stated: its prior is the weight decay. There is no
-    adversarial training and no predicted variance, which the paper has.
+    Members maximise the posterior density of the model, so its prior is the weight decay. The paper's adversarial
+    training and predicted variance are not included.
 
     References
     ----------

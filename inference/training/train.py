@@ -87,9 +87,9 @@ def train(
 ) -> Trained:
     """Train networks from given starts (member, ...) in their natural space, side by side.
 
-    A member's order of batches depends on the seed and its number alone; with `same_batches` all take those of the
+    A member's order of batches depends only on the seed and its number; with `same_batches` all take those of the
     first, so that members that differ by a symmetry stay so. There are checkpoints every `record_every` epochs. A
-    `keeper` keeps the state, to go on from, and no checkpoints. `watch` is called with the number of epochs done.
+    `keeper` keeps the state, to resume from, and no checkpoints. `watch` is called with the number of epochs done.
     """
     check_batches(target, settings.batch_size)
     members = len(next(iter(start.values())))

@@ -56,12 +56,12 @@ class Advi(Method):
 
     @property
     def label(self) -> str:
-        """The value of a posterior's attribute `method`."""
+        """Value of a posterior's attribute `method`."""
         return f"advi-{self.family}"
 
     @property
     def word(self) -> str:
-        """The family, by which studies know it."""
+        """Name of the family in studies."""
         return self.family
 
 
@@ -98,7 +98,7 @@ def advi(
 ) -> xr.DataTree:
     """Fit a Gaussian in the unconstrained space by maximising the ELBO.
 
-    By our own Gaussian families with Adam in NumPyro, or by Stan's own algorithm.
+    The NumPyro engine uses onebasin's Gaussian families with Adam; the Stan engines use Stan's algorithm.
 
     Parameters
     ----------
@@ -115,8 +115,8 @@ def advi(
     evaluate_every : int
         Gradient steps between evaluations of the ELBO.
     tolerance : float
-        Relative change of the ELBO at which the optimiser stops; 0 for never (NumPyro). The mean or the median over the
-        last evaluations counts.
+        Relative change of the ELBO at which the optimiser stops, as the mean or median over the last evaluations; 0
+        for never (NumPyro).
     draws : int
         Draws taken from the fitted approximation.
     learning_rate : float
@@ -127,20 +127,20 @@ def advi(
         Share of the iterations over which the weight of the prior's divergence rises from 0 to 1 (NumPyro). Until then
         the stopping rule waits.
     batch_size : int or None
-        Observations in each gradient, drawn again without replacement for every pass over the data and weighted up to
-        all of them; `None` for all. Networks on the NumPyro engine only. The ELBO is always that of all data.
+        Observations in each gradient, drawn without replacement in every pass over the data and weighted up to the
+        full data; `None` for all. Only for networks on the NumPyro engine. The ELBO always uses all data.
     init : {"random", "he"}
-        Where the mean starts without a `start`: uniform within +-2 in the unconstrained space; or, of a network
-        (NumPyro), with free weights as He et al. 2015 have it.
+        Start of the mean without a `start`: uniform within +-2 in the unconstrained space; or, for a network
+        (NumPyro), free weights as in He et al. 2015.
     init_scale : float
         Standard deviation at the start, in every direction (NumPyro); Stan starts at 1.
     trace_parameters : bool
-        Whether means and standard deviations are recorded at every evaluation too (NumPyro).
+        Whether to record means and standard deviations at every evaluation (NumPyro).
     dtype : {"float64", "float32"}
         Precision of the NumPyro engine.
     weights : bool or None
-        Correct the approximation by importance weights, and resample the draws by them. By default if weights are worth
-        anything; not of networks.
+        Correct the approximation by importance weights, and resample the draws by them. By default if the weights are
+        good enough; not for networks.
     engine, seed, start, adapt_from, checkpoint, client, predictive_mb, symmetry, check_symmetry, progress : Any
         As in `infer`.
 
@@ -157,21 +157,21 @@ def advi(
     TypeError, SymmetryError
         As `infer`.
     ValueError
-        As `infer`, and if `start` does not fit the target, a batch is asked for where there is no network
-        or is larger than the data, or a field does not fit the target, the family or the engine.
+        As `infer`, and if `start` does not fit the target, a batch is given without a network or is larger than the
+        data, or a field does not fit the target, the family or the engine.
     AdviFailed
-        If every attempt of Stan's failed; the message says so in one line.
+        If all of Stan's attempts failed.
     StanError
         If Stan cannot compile the program.
 
     See Also
     --------
-    symmetrised_vi : what to use where parts are interchangeable.
+    symmetrised_vi : for models with interchangeable components.
 
     References
     ----------
     Kucukelbir, Tran, Ranganath, Gelman and Blei 2017, Automatic differentiation variational inference, JMLR 18(14); the
-    stopping rule is that of section 2.6.
+    stopping rule is from section 2.6.
 
     Examples
     --------

@@ -20,7 +20,7 @@ I by InfoNCE; where q is independent over the parts of a block, it follows from 
 (`mutual_information`), and what is trained here by default. Departures: gradients of I are Rao-Blackwellised; every fit
 is reported with an interval for I, whatever it was trained with.
 
-Where the declared symmetry does not hold, which is always tried (`runs.declared`), the symmetrised ELBO is no bound.
+Where the declared symmetry does not hold, which is always tried (`runs.declared`), the symmetrised ELBO is not a bound.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ Inputs = tuple[jax.Array, jax.Array | None]
 
 
 def has_settled(elbo: Sequence[float], tolerance: float) -> bool:
-    """Tell whether the mean or the median relative change over the last `WINDOW` evaluations is below `tolerance`.
+    """Check whether the mean or the median relative change over the last `WINDOW` evaluations is below `tolerance`.
 
     The rule of Stan's ADVI (Kucukelbir et al. 2017, section 2.6), with a fixed window. Of an ELBO smaller
     than a nat it is the change itself: a log density is known only up to a constant.
@@ -117,7 +117,7 @@ def step_sizes(schedule: str, first: float, steps: int) -> optax.ScalarOrSchedul
 
 
 def most_steps(settings: Advi | Symmetrised) -> int:
-    """Most steps of the optimiser."""
+    """Maximum number of steps of the optimiser."""
     return settings.iterations if isinstance(settings, Advi) else settings.steps
 
 

@@ -75,12 +75,12 @@ class Parts:
 
     @property
     def has_flips(self) -> bool:
-        """Tell whether parts can be flipped."""
+        """Check whether parts can be flipped."""
         return any(move.flipped for move in self.moves)
 
     @property
     def has_parts(self) -> bool:
-        """Tell whether each coordinate belongs to one part alone."""
+        """Check whether each coordinate belongs to one part alone."""
         return not self.complements and all(len(move.axes) <= 1 for move in self.moves)
 
     @property
@@ -123,12 +123,12 @@ class SymmetryLayout:
 
     @property
     def has_parts(self) -> bool:
-        """Tell whether every block has separate parts."""
+        """Check whether every block has separate parts."""
         return all(block.has_parts for block in self.blocks)
 
     @property
     def overlaps(self) -> bool:
-        """Tell whether blocks share sites, as neighbouring hidden layers do."""
+        """Check whether blocks share sites, as neighbouring hidden layers do."""
         return any(set(a.sites) & set(b.sites) for a, b in itertools.combinations(self.blocks, 2))
 
     def columns(self, block: Parts, without: frozenset[str] = frozenset()) -> PartColumns:
@@ -213,7 +213,7 @@ def layout_of(target: Target, progress: Callable[[str], None] | None = None) -> 
     """The layout of a target's declared symmetry."""
     density = density_of(target, progress)
     shapes = {name: chart.event_shape for name, chart in density.charts.items()}
-    # What is derived from the parameters follows them; names that are not there were refused before.
+    # What is derived from the parameters follows them; names that are not there were rejected before.
     declared = (
         block if set(block.variables) <= set(shapes) else block.restricted(shapes)
         for block in discrete(target.symmetry)

@@ -58,16 +58,16 @@ class Symmetrised(Method):
 
     @property
     def amount(self) -> tuple[int, int]:
-        """A chain a fit, and its draws."""
+        """One chain per fit, and its draws."""
         return self.fits, self.draws
 
     @property
     def label(self) -> str:
-        """The value of a posterior's attribute `method`."""
+        """Value of a posterior's attribute `method`."""
         return "symmetrised-vi"
 
     def check(self, target: Target, engine: str) -> None:
-        """Reject batches and annealing where the target has no use for them."""
+        """Reject batches and annealing if the target cannot use them."""
         from ..training.ensemble import check_batches
 
         check_batches(target, self.batch_size)
@@ -113,9 +113,9 @@ def symmetrised_vi(
     check_symmetry: bool = True,
     progress: bool | None = None,
 ) -> xr.DataTree:
-    """Fit a Gaussian q whose average over the target's symmetry, q^G, approximates the posterior, by JAX.
+    """Fit a Gaussian q whose average over the target's symmetry, q^G, approximates the posterior.
 
-    The log density is that of a NumPyro model, or of a Stan program by its library in this process. The symmetry is
+    JAX evaluates a NumPyro model, or a Stan program through its library in this process. The symmetry is
     always checked.
 
     Parameters
@@ -128,12 +128,12 @@ def symmetrised_vi(
         the plain ELBO. "exact" and "fractional" (marginals of fractional messages) need separate components; "infonce"
         is the paper's.
     fits : int
-        Approximations to train together, each from its own start; each is a chain of the result. Fit i depends on the
-        seed and i alone, but for when training ends early, which is when all have settled.
+        Number of approximations to train together, each from its own start; each is one chain of the result. Fit i
+        depends only on the seed and i, except that early stopping waits until all have converged.
     steps : int
         Maximum number of Adam steps.
     learning_rate : float
-        Its first step size.
+        Adam's first step size.
     schedule : {"cosine", "constant"}
         Schedule of the step size: to zero along half a cosine, or constant.
     anneal : float
@@ -142,31 +142,31 @@ def symmetrised_vi(
     batch_size : int or None
         Observations in each gradient; networks only. `None` for all.
     samples : int
-        Draws from q of each gradient.
+        Draws from q per gradient.
     information_draws : int
-        Draws from q for a step's gradient of the mutual information; few do.
+        Draws from q per gradient of the mutual information; a few are enough.
     permutations : int
         K of "infonce", the identity included.
     sweeps : int
         Sweeps of the messages of "fractional".
     init : {"he", "random"}
-        Where the means start: a network's free weights as He et al. 2015 have it, for training that is not lost from
-        the start; or uniform within +-2 in the unconstrained space, which all other models take.
+        Where the means start: a network's free weights as in He et al. 2015, which keeps training stable; or uniform
+        within +-2 in the unconstrained space, as for all other models.
     init_scale : float
         Standard deviations at the start.
     evaluate_every : int
         Steps between evaluations of the traces.
     elbo_samples : int
-        Draws of such an evaluation.
+        Draws per evaluation.
     tolerance : float
         Training ends early when the mean or the median relative change of the symmetrised ELBO over the last ten
         evaluations is below it for every fit; 0 for never.
     report_draws : int
-        Draws of q for the numbers at the end.
+        Draws of q for the final numbers.
     report_permutations : int
         Permutations of each of these draws.
     draws : int
-        Draws kept of each fit.
+        Draws kept per fit.
     dtype : {"float64", "float32"}
         Precision.
     engine, seed, start, adapt_from, checkpoint, client, predictive_mb, symmetry, check_symmetry, progress : Any
@@ -175,18 +175,19 @@ def symmetrised_vi(
     Returns
     -------
     DataTree
-        One chain a fit. `posterior`: draws from q as (chain, draw, ...), all in the one basin that q lies in (a draw of
-        q^G is one of them, moved by a random group element; both predict the same). `sample_stats`: `lp` and `log_q`.
+        One chain per fit. `posterior`: draws from q as (chain, draw, ...), all in the basin of q (a draw of q^G is one
+        of them, moved by a random group element; both give the same predictions). `sample_stats`: `lp` and `log_q`.
         `variational`, all in nats: q's parameters; the traces `elbo`, `information` and `symmetrised_elbo (chain,
-        evaluation)`, of which attribute `information_side` says on which side of the truth they lie; and at the end
-        `final_elbo`, `information_lower` and `information_upper`, `symmetrised_elbo_lower` and `symmetrised_elbo_upper`
-        (chain) with Monte Carlo errors (`..._mcse`): the truth is between them up to these.
+        evaluation)`, and attribute `information_side` says on which side of the true value they lie; and finally
+        `final_elbo`, `information_lower` and `information_upper`, `symmetrised_elbo_lower` and
+        `symmetrised_elbo_upper` (chain) with Monte Carlo errors (`..._mcse`): the true value lies between these bounds
+        up to the errors.
 
     Raises
     ------
     ValueError
-        As `infer`, and if the target has no symmetry, a word is unknown, or family, estimator and fields do not fit
-        one another or the target.
+        As `infer`, and if the target has no symmetry, a name is unknown, or family, estimator and fields do not fit
+        each other or the target.
     InUse, WriteError
         As `infer`.
     TypeError

@@ -95,7 +95,7 @@ class Information:
 
     @property
     def enumerable(self) -> bool:
-        """Tell whether the group is small enough to be gone through."""
+        """Check whether the group is small enough to be gone through."""
         return self.layout.log_order <= math.log(MAX_ELEMENTS) + 1e-9
 
     def term(self, p: Parameters, key: jax.Array, draws: Draws) -> jax.Array:
@@ -211,7 +211,7 @@ def layers_of(
 
 
 def choose_estimator(name: str, layout: SymmetryLayout) -> str:
-    """Resolve "auto", and refuse what does not fit."""
+    """Resolve "auto", and reject what does not fit."""
     few = layout.log_order <= math.log(MAX_ELEMENTS) + 1e-9
     if name == "auto":
         if not layout.has_parts:
@@ -324,8 +324,8 @@ class MixtureGap(Shown):
     total : Bounds
         Of all layers together: so much higher is the ELBO of the mixture.
     layers : DataFrame
-        A row a layer (a block of interchangeable parts): `layer` and its `units`; `lower` and `upper` of the layer's
-        term with their errors (`lower_mcse`, `upper_mcse`); `log_order`, the most that it can be.
+        One row per layer (a block of interchangeable parts): `layer` and its `units`; `lower` and `upper` of the
+        layer's term with their errors (`lower_mcse`, `upper_mcse`); `log_order`, the most that it can be.
     log_order : float
         Log order of the group, the most that the gap can be.
     """
@@ -390,7 +390,7 @@ def mixture_gap(
     permutations : int
         Permutations of each draw where a layer has more than 12 units; more bring the sides together.
     seed : int
-        Of draws and permutations.
+        Seed of draws and permutations.
 
     Returns
     -------
@@ -401,7 +401,7 @@ def mixture_gap(
     Raises
     ------
     TypeError
-        If `target` is no target, or `posterior` no posterior.
+        If `target` is not a target, or `posterior` no posterior.
     ValueError
         If the posterior is of another method or target, there is no such fit or evaluation, a number is too small, or
         the symmetry couples the parts.

@@ -47,9 +47,9 @@ class Dataset(Shown):
     name : str
         The name under which `load_data` knows it.
     x : array (obs, in)
-        Inputs, one row an observation, floating point and finite.
+        Inputs, one row per observation, floating point and finite.
     y : array (obs, out) or (obs,)
-        Regression: floating-point targets, one column an output. Classification: labels, integers
+        Regression: floating-point targets, one column per output. Classification: labels, integers
         from 0 to the number of classes less one.
     feature_names : tuple of str
         One name per column of `x`.

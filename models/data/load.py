@@ -243,7 +243,7 @@ def load_data(name: str, *, seed: int = 0, **options: Any) -> Dataset:
     Parameters
     ----------
     name : str
-        The data set; the message of an unknown one lists all.
+        The data set; an unknown name raises an error that lists all.
     seed : int
         Seed of synthetic data. Recorded data do not depend on it; `split` has its own seed.
     **options : Any
@@ -257,11 +257,11 @@ def load_data(name: str, *, seed: int = 0, **options: Any) -> Dataset:
     Raises
     ------
     ValueError
-        If there is no such data set, or an option has a value that is not allowed.
+        If the data set does not exist, or the value of an option is not allowed.
     TypeError
-        If the data set has no such option.
+        If the data set does not have the option.
     MissingDataError, CorruptDataError
-        If the package or the files that hold it are not there, or broken.
+        If the package or the files are missing or damaged.
 
     Examples
     --------

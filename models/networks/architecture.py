@@ -93,8 +93,8 @@ class Network(Brief):
     hidden : tuple of int
         Units of each hidden layer, at least one layer.
     activation : str
-        ``relu``, ``tanh`` or another of `models.networks.architecture.ACTIVATIONS`; the message of an unknown one lists
-        them.
+        ``relu``, ``tanh`` or another of `models.networks.architecture.ACTIVATIONS`; an unknown name raises an error
+        that lists them.
     biases : bool
         Whether the layers have biases.
     readout : {"linear", "sum"}
@@ -105,13 +105,13 @@ class Network(Brief):
     skip_seed : int
         Seed of the O_l.
     heads : int
-        Numbers that the last layer gives for each output; `BayesianNetwork` sets it by its likelihood: 2 where the
-        noise is predicted, first the means of all outputs, then their noise.
+        Numbers that the last layer returns per output; `BayesianNetwork` sets it from its likelihood: 2 if the noise
+        is predicted, first the means of all outputs, then their noise.
 
     Raises
     ------
     ValueError
-        If a size is not a positive whole number, a word is unknown, or ``readout="sum"`` is
+        If a size is not a positive whole number, a name is unknown, or ``readout="sum"`` is
         combined with skips, several outputs or several heads.
 
     References
@@ -171,12 +171,12 @@ class Network(Brief):
 
     @property
     def widths(self) -> tuple[int, ...]:
-        """Units of every layer, inputs and what the last layer gives included."""
+        """Units of every layer, including the inputs and the last layer's numbers."""
         return (self.in_dim, *self.hidden, self.out_dim * self.heads)
 
     @property
     def layers(self) -> tuple[Layer, ...]:
-        """All layers that the forward pass goes through, in order."""
+        """All layers of the forward pass, in order."""
         depth = len(self.hidden)
         last = "out" if self.heads == 1 else "head"
         axes = ("in", *(f"hidden{i + 1}" for i in range(depth)), last)
@@ -215,7 +215,7 @@ class Network(Brief):
         return out
 
     def skip_matrices(self) -> tuple[np.ndarray, ...]:
-        """Return the fixed O_l (in, out) of every layer; nothing without skips.
+        """Return the fixed O_l (in, out) of every layer; empty without skips.
 
         Drawn uniformly (Haar) from the semi-orthogonal matrices: rows orthonormal where there are
         fewer rows than columns, else columns.
@@ -237,8 +237,8 @@ class Network(Brief):
     ) -> Float[Array, "obs out"]:
         """Run the network on inputs (obs, in), with weights ``W1``, ``b1``, ... of the shapes of `shapes`.
 
-        It gives outputs (obs, out): means for regression, logits for classification. With several heads ``out * heads``
-        numbers, all outputs of the first head first.
+        It returns outputs (obs, out): means for regression, logits for classification. With several heads it returns
+        ``out * heads`` numbers, all outputs of the first head first.
         """
         f = self.nonlinearity.function
         skips = self.skip_matrices()

@@ -43,20 +43,19 @@ class BayesianNetwork(Brief):
     Parameters
     ----------
     network : Network
-        Architecture, with an output for each column of the targets; it is kept with as many heads as the likelihood
-        needs.
+        Architecture, with an output for each column of the targets; the likelihood sets the number of heads.
     likelihood : Gaussian or Categorical
-        How data follow from outputs.
+        Distribution of the data given the outputs.
     prior : NormalPrior
-        On weights and biases.
+        Prior of weights and biases.
     parametrisation : Parametrisation
         Constraints and coordinates of the hidden layers.
 
     Raises
     ------
     ValueError
-        If the parts do not fit together: see `Parametrisation.check`; per-layer scales of the wrong
-        number; a classifier with one output; predicted noise without weights in the last layer.
+        If the arguments do not fit together: see `Parametrisation.check`; also a wrong number of per-layer scales, a
+        classifier with one output, or predicted noise without weights in the last layer.
 
     Examples
     --------
@@ -99,26 +98,25 @@ class BayesianNetwork(Brief):
 
     @property
     def is_classifier(self) -> bool:
-        """Tell whether targets are class labels."""
+        """Whether targets are class labels."""
         return isinstance(self.likelihood, Categorical)
 
     @property
     def infers_noise(self) -> bool:
-        """Tell whether ``sigma`` is a parameter."""
+        """Whether ``sigma`` is a parameter."""
         return isinstance(self.likelihood, Gaussian) and self.likelihood.noise_sd is None
 
     @property
     def predicts_noise(self) -> bool:
-        """Tell whether the noise's standard deviation is an output of the network."""
+        """Whether the noise's standard deviation is an output of the network."""
         return self.likelihood.heads > 1
 
     @property
     def symmetry(self) -> Symmetry:
-        """Blocks of every hidden layer that architecture and parametrisation leave alive.
+        """Blocks of every hidden layer that the architecture and the parametrisation allow.
 
-        Ordered biases leave no `Exchangeable` block. With an odd activation one symmetry stays all
-        the same: flipping a unit's signs and sorting the layer again. Its permutation depends on the
-        draw, so it is no block.
+        Ordered biases leave no `Exchangeable` block. With an odd activation one symmetry remains: flipping a unit's
+        signs and sorting the layer again. Its permutation depends on the draw, so it is not a block.
         """
         if self.network.skip is not None:
             return ()
@@ -135,14 +133,14 @@ class BayesianNetwork(Brief):
         return tuple(blocks)
 
     def numpyro_model(self, x: Float[Array, "obs in"], y: Array | None = None) -> None:
-        """State the model in NumPyro: sites ``W1``, ``b1``, ..., ``sigma`` and the data ``y``.
+        """Define the model in NumPyro: sites ``W1``, ``b1``, ..., ``sigma`` and the data ``y``.
 
         Parameters
         ----------
         x : array (obs, in)
             Inputs.
         y : array (obs, out) or (obs,), optional
-            Targets; without them ``y`` is drawn.
+            Targets; ``y`` is drawn if they are missing.
         """
         weights: dict[str, jax.Array] = {}
         layers = self.network.layers
@@ -166,15 +164,14 @@ class BayesianNetwork(Brief):
         x : array (obs, in)
             Inputs.
         y : array (obs, out) or (obs,)
-            Targets; (obs,) is taken as (obs, 1) for regression, and as labels 0, 1, ... for
-            classification.
+            Targets; (obs,) means (obs, 1) for regression, and labels 0, 1, ... for classification.
         name : str
             Name of the target.
 
         Returns
         -------
         NetworkTarget
-            With both engines' definitions, and copies of the data.
+            A target with the definitions of both engines and copies of the data.
 
         Raises
         ------
@@ -236,7 +233,7 @@ class BayesianNetwork(Brief):
         Returns
         -------
         BayesianNetwork
-            One that is equal to that which was described.
+            A network equal to the one described.
 
         Raises
         ------

@@ -23,11 +23,11 @@ class Gaussian(Brief):
     Parameters
     ----------
     noise_sd : float, None or "predicted"
-        The noise's standard deviation: a number, in the units of `y`, where it is known; `None` to infer one for all
-        inputs, ``sigma``; ``"predicted"`` to have the network predict it at every input. Its last layer then has a
-        second head, and the standard deviation is ``noise_scale * softplus(second head)``.
+        The noise's standard deviation: a known number in the units of `y`; `None` to infer one for all inputs,
+        ``sigma``; ``"predicted"`` to have the network predict it at every input. Its last layer then has a second
+        head, and the standard deviation is ``noise_scale * softplus(second head)``.
     noise_scale : float
-        Scale of the half-normal prior on ``sigma``, or of what is predicted, in the units of `y`; unused when
+        Scale of the half-normal prior on ``sigma``, or of the predicted noise, in the units of `y`; unused if
         `noise_sd` is a number.
 
     Raises
@@ -37,8 +37,8 @@ class Gaussian(Brief):
 
     References
     ----------
-    Nix and Weigend 1994, Estimating the mean and variance of the target probability distribution, IEEE ICNN (noise that
-    is predicted).
+    Nix and Weigend 1994, Estimating the mean and variance of the target probability distribution, IEEE ICNN (predicted
+    noise).
 
     Examples
     --------
@@ -67,11 +67,11 @@ class Gaussian(Brief):
 
     @property
     def heads(self) -> int:
-        """Numbers that the network gives for each output."""
+        """Numbers that the network returns per output."""
         return 2 if self.noise_sd == PREDICTED else 1
 
     def observe(self, output: Float[Array, "obs head"], y: Float[Array, "obs out"] | None) -> None:
-        """State the noise's prior and the observation ``y`` in NumPyro; `output` is of all heads."""
+        """Define the noise's prior and the observation ``y`` in NumPyro; `output` has all heads."""
         sigma = None
         if self.noise_sd is None:
             sigma = numpyro.sample("sigma", dist.HalfNormal(self.noise_scale))
@@ -81,10 +81,10 @@ class Gaussian(Brief):
     def mean_and_sd(
         self, output: Float[Array, "*draw obs head"], sigma: jax.Array | float | None = None
     ) -> tuple[jax.Array, jax.Array | float]:
-        """Give mean (..., obs, out) and standard deviation, which broadcasts to it, of every target.
+        """Return mean (..., obs, out) and standard deviation (broadcastable to it) of every target.
 
-        `output` is the network's (..., obs, out), of all heads. `sigma` fits the means' shape where one is inferred;
-        else it is not used.
+        `output` is the network's (..., obs, out) for all heads. `sigma` broadcasts to the means if it is inferred;
+        otherwise it is unused.
         """
         if self.noise_sd == PREDICTED:
             mean, raw = jnp.split(output, 2, axis=-1)
@@ -101,7 +101,7 @@ class Gaussian(Brief):
         y: Float[Array, "obs out"],
         sigma: jax.Array | float | None = None,
     ) -> Float[Array, " obs"]:
-        """Log likelihood of each observation, summed over outputs; `output` and `sigma` as of `mean_and_sd`."""
+        """Log likelihood of each observation, summed over outputs; `output` and `sigma` as in `mean_and_sd`."""
         mean, sd = self.mean_and_sd(output, sigma)
         return jnp.sum(dist.Normal(mean, sd).log_prob(y), -1)
 
@@ -119,7 +119,7 @@ class Categorical(Brief):
     heads = 1
 
     def observe(self, output: Float[Array, "obs out"], y: Int[Array, " obs"] | None) -> None:
-        """State the observation ``y`` in NumPyro."""
+        """Define the observation ``y`` in NumPyro."""
         numpyro.sample("y", dist.Categorical(logits=output), obs=y)
 
     def log_density(

@@ -26,13 +26,13 @@ BIASES = ("free", "ordered")
 class NormalPrior(Brief):
     """Every weight of layer l ~ N(0, weight_scale[l]^2), every bias ~ N(0, bias_scale[l]^2).
 
-    The default, N(0, 1) everywhere, is that of Pourzanjani et al. 2017, section 4.1.
+    The default, N(0, 1) everywhere, follows Pourzanjani et al. 2017, section 4.1.
 
     Parameters
     ----------
     weight_scale, bias_scale : float or tuple of float
         Standard deviations; one number for all layers, or one per layer (hidden layers first, the
-        last layer last). Layers whose weights have norm 1 do not use theirs.
+        last layer last). Layers whose weights have norm 1 do not use it.
 
     Raises
     ------
@@ -59,11 +59,11 @@ class NormalPrior(Brief):
             object.__setattr__(self, name, kept)
 
     def weight_scales(self, num_layers: int) -> tuple[float, ...]:
-        """One standard deviation a layer, for the weights."""
+        """One standard deviation per layer, for the weights."""
         return _per_layer("weight_scale", self.weight_scale, num_layers)
 
     def bias_scales(self, num_layers: int) -> tuple[float, ...]:
-        """One standard deviation a layer, for the biases."""
+        """One standard deviation per layer, for the biases."""
         return _per_layer("bias_scale", self.bias_scale, num_layers)
 
 
@@ -95,7 +95,7 @@ class Parametrisation(Brief):
     Raises
     ------
     ValueError
-        If a word is unknown; the message lists what there is.
+        If a name is unknown; the message lists the allowed ones.
 
     References
     ----------
@@ -118,7 +118,7 @@ class Parametrisation(Brief):
 
     @property
     def unit_norm(self) -> bool:
-        """Tell whether hidden units' incoming weight vectors have norm 1."""
+        """Whether hidden units' incoming weight vectors have norm 1."""
         return self.weights != "free"
 
     @property
@@ -130,8 +130,8 @@ class Parametrisation(Brief):
     def check(self, network: Network) -> None:
         """Reject a network that the parametrisation does not fit.
 
-        That is unit-norm weights with an activation that is not positively homogeneous, a layer with one input or a
-        fixed readout; or ordered biases and a network without biases.
+        It rejects unit-norm weights with an activation that is not positively homogeneous, a layer with one input or a
+        fixed readout; and ordered biases in a network without biases.
         """
         if self.biases == "ordered" and not network.biases:
             raise ArgumentError(

@@ -21,25 +21,25 @@ from .likelihood import Gaussian
 def predict(
     model: BayesianNetwork, draws: Mapping[str, Any], x: Any, *, batch_size: int = 256
 ) -> Float[np.ndarray, "chain draw obs out"]:
-    """Run the network over all draws.
+    """Evaluate the network for all draws.
 
     Parameters
     ----------
     model : BayesianNetwork
-        The model that the draws are of.
+        The model of the draws.
     draws : DataTree, Dataset, or mapping of str to array
         A posterior, its group `posterior`, or its arrays: ``W1 (chain, draw, in, hidden1)``,
         ``b1 (chain, draw, hidden1)``, ...
     x : array (obs, in)
         Inputs, in the units that the model was conditioned on.
     batch_size : int
-        Draws that are run at a time; bounds the memory.
+        Draws that are evaluated at a time; limits the memory.
 
     Returns
     -------
     array (chain, draw, obs, out)
-        Outputs: means for regression, in the units of `y`; logits for classification. Without observation noise, whose
-        size is what `predict_with_noise` gives too.
+        Outputs: means for regression, in the units of `y`; logits for classification. Without observation noise;
+        `predict_with_noise` also returns its size.
 
     Raises
     ------
@@ -61,20 +61,20 @@ def predict(
 def predict_with_noise(
     model: BayesianNetwork, draws: Mapping[str, Any], x: Any, *, batch_size: int = 256
 ) -> tuple[Float[np.ndarray, "chain draw obs out"], Float[np.ndarray, "chain draw obs out"]]:
-    """Mean and standard deviation of the normal that each draw predicts at each input.
+    """Return the mean and standard deviation of the normal that each draw predicts at each input.
 
     Parameters
     ----------
     model : BayesianNetwork
-        The model that the draws are of, with a `Gaussian` likelihood.
+        The model of the draws, with a `Gaussian` likelihood.
     draws, x, batch_size : Any
-        Same as in `predict`; where the noise is inferred, the draws hold ``sigma`` too.
+        Same as in `predict`; if the noise is inferred, the draws include ``sigma``.
 
     Returns
     -------
     tuple of array (chain, draw, obs, out)
-        What `predict` gives, and the standard deviation of the noise about it, in the units of `y`: the known number,
-        the draw's ``sigma``, or what the network predicts, whichever the likelihood states.
+        The result of `predict`, and the standard deviation of the noise around it, in the units of `y`: depending on
+        the likelihood the known number, the draw's ``sigma``, or the network's prediction.
 
     Raises
     ------

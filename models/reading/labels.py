@@ -210,7 +210,7 @@ def leaves(label: Label) -> Iterator[Leaf]:
 
 
 def same_structure(a: Label, b: Label) -> bool:
-    """Tell whether two resolved labels say the same of an axis, whatever their forms."""
+    """Check whether two resolved labels say the same of an axis, whatever their forms."""
     if isinstance(a, Leaf) and isinstance(b, Leaf):
         return a.of is b.of
     if isinstance(a, Product | Sum) and type(a) is type(b) and len(a.parts) == len(b.parts):
@@ -329,7 +329,7 @@ class Unifier:
         return label
 
     def _borders(self, label: Label) -> set[int]:
-        """Positions inside an axis at which a sum of labels is put together."""
+        """Positions inside an axis at which a sum of labels is joined."""
         if not isinstance(label, Sum):
             return set()
         return set(accumulate(part.size for part in label.parts[:-1]))
@@ -388,7 +388,7 @@ class Unifier:
             label.of.bound = Product(pair)
             label.of.why = label.of.why or self.why
             left, right = pair
-            # The sign of a component of the whole is no product of signs of the factors.
+            # The sign of a component of the whole is not a product of signs of the factors.
             self.vanish(label.form)
             return left, right
         if isinstance(label, Sum):

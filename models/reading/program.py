@@ -52,7 +52,7 @@ class Constant:
 
     @property
     def random(self) -> bool:
-        """Tell whether it holds random keys, which have no value in NumPy."""
+        """Check whether it holds random keys, which have no value in NumPy."""
         kind = self._value.dtype if self.made is None else self._aval.dtype
         return bool(jax.dtypes.issubdtype(kind, jax.dtypes.extended))
 
@@ -98,17 +98,17 @@ class Array:
 
     @property
     def zero(self) -> bool:
-        """Tell whether it is known to be 0 everywhere."""
+        """Check whether it is known to be 0 everywhere."""
         return self.blank or (self.value is not None and not self.value.any())
 
     @property
     def signed(self) -> bool:
-        """Tell whether some unknown changes a sign of it."""
+        """Check whether some unknown changes a sign of it."""
         return bool(self.form) or any(any(forms_of(resolve(label))) for label in self.labels)
 
     @property
     def infinite(self) -> bool:
-        """Tell whether it is known to be infinite everywhere."""
+        """Check whether it is known to be infinite everywhere."""
         value = self.value
         return value is not None and value.dtype.kind == "f" and bool(np.isinf(value).all())
 
@@ -492,5 +492,5 @@ def replaced(array: Array, labels: Sequence[Label]) -> Array:
 
 
 def moves(label: Label) -> bool:
-    """Tell whether any class along an axis may be permuted."""
+    """Check whether any class along an axis may be permuted."""
     return any(leaf.of.why is None for leaf in leaves(resolve(label)))

@@ -269,7 +269,7 @@ def block_of(
 
 
 def signs_fit(each: ReadClass, own: Sequence[tuple[str, AxisPart]]) -> bool:
-    """Tell whether a block can hold a set of signs: it changes the sign of a variable along all axes that it moves."""
+    """Check whether a block can hold a set of signs: it changes the sign of a variable along all axes that it moves."""
     return len(own) == sum(len(each.places[name]) for name in {name for name, _ in own})
 
 

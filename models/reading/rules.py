@@ -407,7 +407,7 @@ def gathered(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
 
 
 def _takes_along(p: Any, value: np.ndarray | None, axis: int, size: int) -> bool:
-    """Tell whether entries of one axis are taken at known places, which come along one axis."""
+    """Check whether entries of one axis are taken at known places, which come along one axis."""
     how = p["dimension_numbers"]
     if value is None or value.ndim != 2:
         return False

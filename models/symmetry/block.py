@@ -32,14 +32,14 @@ SYNTAX = (
 
 @dataclass(frozen=True)
 class AxisPart:
-    """Components along a part of an axis, which `Exchangeable` takes in the place of the axis.
+    """Components along a part of an axis; `Exchangeable` accepts it instead of an axis.
 
     Component i has the positions ``start + r * period + i * stride + j``, for r < `repeats` and j < `stride`.
 
     Parameters
     ----------
     axis : int
-        Of one draw.
+        Axis of one draw.
     start : int
         First position.
     count : int
@@ -49,7 +49,7 @@ class AxisPart:
     repeats : int
         Times that all components are repeated.
     period : int
-        Positions from one repeat to the next; 0 where there is one.
+        Positions from one repeat to the next; 0 if there is only one.
 
     Raises
     ------
@@ -92,7 +92,7 @@ class AxisPart:
 
     @classmethod
     def factor(cls, axis: int, shape: tuple[int, ...], which: int) -> AxisPart:
-        """Give one factor of an axis that was merged from several.
+        """Return one factor of an axis that was merged from several.
 
         Parameters
         ----------
@@ -114,7 +114,7 @@ class AxisPart:
 
     @classmethod
     def between(cls, axis: int, first: int, last: int) -> AxisPart:
-        """Give the positions from `first` to before `last`, a component each.
+        """Return the positions from `first` to before `last`, one component each.
 
         Parameters
         ----------
@@ -137,7 +137,7 @@ class AxisPart:
         return self.start + repeat * self.period + component * self.stride + within
 
     def components(self, length: int) -> Int[np.ndarray, " position"]:
-        """Give the component at every position of an axis.
+        """Return the component at every position of an axis.
 
         Parameters
         ----------
@@ -147,14 +147,14 @@ class AxisPart:
         Returns
         -------
         ndarray
-            Components (position); -1 where there is none.
+            Components (position); -1 if there is none.
         """
         out = np.full(length, -1)
         out[self.positions] = np.arange(self.count)[:, None]
         return out
 
     def commutes(self, other: AxisPart) -> bool:
-        """Tell whether permutations of both can be exchanged: they are apart, or factors of the same positions.
+        """Check whether permutations of both commute: they do not overlap, or are factors of the same positions.
 
         Parameters
         ----------
@@ -176,19 +176,19 @@ class AxisPart:
     def widened(
         self, permutation: Int[np.ndarray, "*lead component"], length: int
     ) -> Int[np.ndarray, "*lead position"]:
-        """Give the permutation of all positions of an axis that a permutation of the components makes.
+        """Return the permutation of all positions of an axis under a permutation of the components.
 
         Parameters
         ----------
         permutation : ndarray
-            Of the components, (*lead, component).
+            Array over components, (*lead, component).
         length : int
             The length of the axis.
 
         Returns
         -------
         ndarray
-            Of the positions, (*lead, position).
+            Array over positions, (*lead, position).
         """
         at = self.positions
         out = np.broadcast_to(np.arange(length), (*permutation.shape[:-1], length)).copy()
@@ -196,12 +196,12 @@ class AxisPart:
         return out
 
     def spread(self, signs: Any, length: int) -> np.ndarray:
-        """Give every position of an axis the sign of its component, 1 where there is none.
+        """Return the sign of the component at every position of an axis, 1 if there is none.
 
         Parameters
         ----------
         signs : array
-            Of the components, (*lead, component).
+            Array over components, (*lead, component).
         length : int
             The length of the axis.
 
@@ -217,7 +217,7 @@ class AxisPart:
 
     @property
     def word(self) -> str:
-        """The part as the command line has it, such as ``1[4:8]`` or ``0[2,2,*16]``."""
+        """The part in the notation of the command line, such as ``1[4:8]`` or ``0[2,2,*16]``."""
         axis, start, count, stride, repeats, period = astuple(self)
         if (stride, repeats) == (1, 1):
             return f"{axis}[{start}:{start + count}]"
@@ -230,7 +230,7 @@ class AxisPart:
 
     @classmethod
     def read(cls, axis: int, text: str) -> AxisPart:
-        """Read what stands between the brackets of a word; rejects anything else.
+        """Parse the text between the brackets of that notation.
 
         Parameters
         ----------
@@ -247,7 +247,7 @@ class AxisPart:
         Raises
         ------
         ValueError
-            If the text is none of these.
+            If the text has another form.
         """
         if found := re.fullmatch(r"(\d+):(\d+)", text):
             return cls.between(axis, int(found[1]), int(found[2]))
@@ -293,7 +293,7 @@ def check_axes(argument: str, axes: Any, *, several: bool, parts: bool = False) 
 
 
 def check_names(argument: str, names: Any) -> None:
-    """Reject what is no tuple of names of variables."""
+    """Reject what is not a tuple of names of variables."""
     if not isinstance(names, tuple | list) or not all(isinstance(name, str) for name in names):
         raise ArgumentTypeError(
             f"`{argument}` must be a tuple of names of variables, such as ('theta',); got {names!r}."
@@ -406,7 +406,7 @@ class Block[P: Part](ABC):
         return (name,)
 
     def stack(self, values: Values, lead: int) -> dict[str, Any]:
-        """Add to values (*lead, *event) what `stacked` moves and is no variable."""
+        """Add to values (*lead, *event) what `stacked` moves and is not a variable."""
         return dict(values)
 
     def unstack(self, values: Values, lead: int) -> dict[str, Any]:
@@ -415,22 +415,22 @@ class Block[P: Part](ABC):
 
     @abstractmethod
     def describe(self) -> str:
-        """Say in plain words what it moves."""
+        """Describe the moved variables in plain words."""
 
     @abstractmethod
     def restricted(self, names: Iterable[str]) -> Block[P] | None:
-        """The block as it acts on some variables alone; None where it does not."""
+        """The block restricted to some variables; None if it moves none of them."""
 
     @abstractmethod
     def identity(self, lead: tuple[int, ...], size: int) -> P:
-        """The part that moves nothing."""
+        """The identity."""
 
     @abstractmethod
     def random(self, rng: np.random.Generator, lead: tuple[int, ...], size: int) -> P:
         """Draw parts evenly; factors are standard log-normal."""
 
     def elements(self, size: int) -> list[P]:
-        """Every part, the identity first; refused where there are infinitely many."""
+        """Every part, the identity first; rejected where there are infinitely many."""
         raise ArgumentError(
             f"`{type(self).__name__}` has infinitely many elements; draw some with `random`."
         )
@@ -441,7 +441,7 @@ class Block[P: Part](ABC):
 
     @abstractmethod
     def compose(self, first: P, then: P, beside: np.ndarray | None) -> P:
-        """The part that acts like `first` followed by `then`.
+        """The element that acts like `first` followed by `then`.
 
         `beside` is the permutation, if any, by which another block moves the same components in `then`.
         """

@@ -42,7 +42,7 @@ KINDS: dict[str, type[Block[Any]]] = {
 
 
 def check_blocks(symmetry: Any) -> Symmetry:
-    """Return a symmetry as a tuple, its names as files store them; refuse what is none."""
+    """Return a symmetry as a tuple, its names as files store them; reject what is none."""
     if not isinstance(symmetry, tuple | list) or not all(isinstance(b, Block) for b in symmetry):
         raise ArgumentTypeError(
             "`symmetry` must be a tuple of blocks, such as (Exchangeable({'mu': 0, 'sigma': 0}),), or words such "

@@ -112,11 +112,11 @@ def _candidates(
 def canonical(symmetry: Symmetry, values: Values) -> dict[str, np.ndarray]:
     """Move draws (draw, ...) of the symmetry's variables into the labelling of the rule.
 
-    A block of components is put in the order of the first of its variables that has one number a component (else of the
-    first entry of its first variable), after that number's sign has been made positive where signs may change. Of a
-    block that is all or nothing, the first entry of its first variable is made the larger one of the two. Loadings that
-    rotate are made simple by varimax first. Blocks that do not keep the posterior's density are left out, since its
-    posterior has no such labels; variables that no block moves stay as they are.
+    A block of components is put in the order of the first of its variables that has one number per component (else of
+    the first entry of its first variable), after that number's sign has been made positive where signs may change. Of
+    a block that is all or nothing, the first entry of its first variable is made the larger one of the two. Loadings
+    that rotate are made simple by varimax first. Blocks that do not keep the posterior's density are left out, since
+    its posterior has no such labels; variables that no block moves stay as they are.
     """
     out = dict(values)
     for block in sorted(equal_modes(symmetry), key=lambda block: block.turn):

@@ -6,7 +6,7 @@ By how much a log density changes when points are moved.
 
 A symmetry leaves a log density as it is up to rounding, whatever constants a program adds. Rounding is estimated where
 it could matter: by the size of the log density, and by what the smallest possible changes of the point do to it. A
-change that is within rounding is no change, and where rounding is above `BLIND` the point tells nothing.
+change that is within rounding is not a change, and where rounding is above `BLIND` the point tells nothing.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Evidence:
 
     @property
     def holds(self) -> bool:
-        """Tell whether nothing contradicts the symmetry."""
+        """Check whether nothing contradicts the symmetry."""
         return not self.refuted
 
     @property
@@ -125,7 +125,7 @@ def _union(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:
 
 ROUNDINGS = 16.0  # The ratio to the estimate of rounding above which a change counts as one.
 BLIND = 0.1
-"""Nats of rounding from which on a point tells nothing: a part of a model that is missed changes it by more."""
+"""Nats of rounding above which a point tells nothing: a part of a model that is missed changes it by more."""
 PERTURBATIONS = 3  # Smallest changes of a point that are tried, where they are needed.
 
 Values = Mapping[str, Any]

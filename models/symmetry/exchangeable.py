@@ -2,12 +2,12 @@
 
 Components that are separate parameters, or single positions of one: `mu1` and `mu2`, `theta[0]` and `theta[2]`.
 
-`Counterparts` lists tuples of counterparts, one tuple a quantity and one member a component. Its stacked view lays the
-members of each tuple side by side as one array (component, ...), called ``mu1~mu2``. There the block is a plain
+`Counterparts` lists tuples of counterparts, one tuple per quantity and one member a component. Its stacked view lays
+the members of each tuple side by side as one array (component, ...), called ``mu1~mu2``. There the block is a plain
 `Exchangeable`: `stack` makes the view, `stacked` is the block on it, and `unstack` writes the members back. Alignment,
 invariants, plots and canonical labels all work on the view (`plain_view`), so that only this file knows what a member
-is. Whatever moves at the same time is in the same block: a simplex by its axis (`along`), a
-parameter whose sign changes with the exchange as the tuple ``("eta", "-eta")``, a weight that becomes its complement.
+is. Whatever moves at the same time is in the same block: a simplex by its axis (`along`), a parameter whose sign
+changes with the exchange as the tuple ``("eta", "-eta")``, a weight that becomes its complement.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Permuting(Block[Permuted]):
     turn = 0
 
     def identity(self, lead: tuple[int, ...], size: int) -> Permuted:
-        """The part that moves nothing."""
+        """The identity."""
         order = np.broadcast_to(np.arange(size), (*lead, size)).copy()
         return Permuted(order, np.ones((*lead, size)) if self.flipped else None)
 
@@ -57,14 +57,14 @@ class Permuting(Block[Permuted]):
         return math.lgamma(size + 1) + (size * math.log(2) if self.flipped else 0.0)
 
     def compose(self, first: Permuted, then: Permuted, beside: object) -> Permuted:
-        """The part that acts like `first` followed by `then`."""
+        """The element that acts like `first` followed by `then`."""
         permutation = along(first.permutation, then.permutation)
         if first.signs is None or then.signs is None:
             return Permuted(permutation)
         return Permuted(permutation, along(first.signs, then.permutation) * then.signs)
 
     def inverse(self, part: Permuted, beside: object) -> Permuted:
-        """The part that undoes one."""
+        """The inverse of an element."""
         back = np.argsort(part.permutation, axis=-1)
         return Permuted(back, None if part.signs is None else along(part.signs, back))
 
@@ -76,22 +76,21 @@ class Exchangeable(Permuting):
     Parameters
     ----------
     axes : mapping of str to int, AxisPart, or tuple of these
-        Variable name to axis; to several axes where one permutation acts on all of them (both axes
-        of a hidden Markov model's transition matrix); to an `AxisPart` where components are a factor or a slice of an
-        axis.
+        Variable name to axis; to several axes if one permutation acts on all of them (both axes of a hidden Markov
+        model's transition matrix); to an `AxisPart` if the components are a factor or a slice of an axis.
     flips : bool or tuple of str
-        Whether a component may also change the sign of all its entries (odd activations, loadings of
-        factors): in every variable, or in those named.
+        Whether a component may also change the sign of all its entries (odd activations, loadings of factors): in
+        every variable, or in the named ones.
     complements : tuple of str
-        Only of two components: variables theta that become 1 - theta where the two change places (the
+        Only for two components: variables theta that become 1 - theta when the two change places (the
         weight of the first component of a mixture of two).
 
     Raises
     ------
     TypeError
-        If `axes` maps no names to axes, or `flips` or `complements` hold anything but names.
+        If `axes` maps no names to axes, or `flips` or `complements` contain anything but names.
     ValueError
-        If `flips` names a variable that has no axis, or `complements` one that has.
+        If `flips` names a variable without an axis, or `complements` one with an axis.
 
     Examples
     --------
@@ -139,7 +138,7 @@ class Exchangeable(Permuting):
         """Move draws (*lead, *event): component i of the result is component `permutation[i]`, times `signs[i]`.
 
         Permutations of 0, 1, ..., H - 1 and signs are of shape (*lead, component), with NumPy or JAX; signs only with
-        `flips`. Those of the block's variables that are there are moved; all values are returned.
+        `flips`. Variables of the block that are present are moved; all values are returned.
         """
         if signs is not None and not self.flipped:
             raise ArgumentError("`signs` were given, but this block has flips=False.")
@@ -162,7 +161,7 @@ class Exchangeable(Permuting):
         return out
 
     def describe(self) -> str:
-        """Say in plain words what it moves."""
+        """Describe the moved variables in plain words."""
         flips = f" with changes of sign of {', '.join(self.flipped)}" if self.flipped else ""
         moved = dict.fromkeys(self.variables, "")
         for name, place in sorted(self.moved, key=str):
@@ -170,7 +169,7 @@ class Exchangeable(Permuting):
         return f"permutations of {', '.join(n + part for n, part in moved.items())}{flips}"
 
     def restricted(self, names: Iterable[str]) -> Exchangeable | None:
-        """The block as it acts on some variables alone; None where it does not."""
+        """The block restricted to some variables; None if it moves none of them."""
         kept = set(names) & set(self.variables)
         if not kept:
             return None
@@ -181,7 +180,7 @@ class Exchangeable(Permuting):
         )
 
     def of_variances(self, part: Permuted) -> tuple[Exchangeable, Permuted]:
-        """Variances change places with the components, whatever the signs."""
+        """Permute variances with the components; signs do not matter."""
         return Exchangeable(self.axes), Permuted(part.permutation)
 
     def entries(self, shapes: Shapes) -> dict[str, np.ndarray]:
@@ -194,7 +193,7 @@ class Exchangeable(Permuting):
         return marks
 
     def whole(self, shapes: Shapes) -> Exchangeable:
-        """The same block, with an axis in the place of a part that is all of it."""
+        """The same block, with a plain axis instead of a part that covers all of it."""
 
         def known(name: str, place: Place) -> Place:
             if not isinstance(place, AxisPart) or place.axis >= len(shapes[name]):
@@ -268,22 +267,22 @@ class Counterparts(Permuting):
     Parameters
     ----------
     tuples : tuple of tuple of str
-        One tuple a quantity, with a member for each component, in the same order of components:
+        One tuple per quantity, with a member for each component, in the same order of components:
         ``(("mu1", "mu2"), ("sigma1", "sigma2"))``. A member is a variable, or positions of one, counted from 0:
         ``theta[2]``, ``A[0,1]``, ``A[:,1]``. Members of a tuple have equal shapes. The tuple ``("eta", "-eta")`` is a
-        parameter that changes its sign where the two components change places; ``("se", "1-sp")`` are probabilities
-        each of which takes the place of the other's complement.
+        parameter that changes its sign when the two components change places; ``("se", "1-sp")`` are two
+        probabilities; each takes the place of the other's complement.
     along : mapping of str to int or tuple of int
         Variables that hold all components along an axis, as `axes` of `Exchangeable`, such as a simplex.
     flips : bool or tuple of str
         Whether a component may also change its sign: in all quantities, or in those named (``"l1~l2"``).
     complements : tuple of str
-        Only of two components: variables theta that become 1 - theta where the two change places.
+        Only for two components: variables theta that become 1 - theta when the two change places.
 
     Raises
     ------
     TypeError
-        If `tuples` are no tuples of names, or another argument is not what `Exchangeable` takes.
+        If `tuples` are not tuples of names, or another argument is not valid in `Exchangeable`.
     ValueError
         If there is no tuple, tuples have unequal lengths or fewer than two members, or a member cannot be read or is
         named twice.
@@ -344,7 +343,7 @@ class Counterparts(Permuting):
 
     @property
     def reflected(self) -> dict[str, str]:
-        """Names in the stacked view of the tuples ``("eta", "-eta")``, with what changes its sign."""
+        """Names of the tuples ``("eta", "-eta")`` in the stacked view, each with the member that changes its sign."""
         return {
             name: own[0]
             for name, own in zip(self.members, self.tuples, strict=True)
@@ -364,7 +363,7 @@ class Counterparts(Permuting):
         return Exchangeable(axes, self.flips, self.complements)
 
     def stack(self, values: Values, lead: int) -> dict[str, Any]:
-        """Add every tuple whose variables are there as one array (*lead, component, ...) to values (*lead, ...)."""
+        """Add every tuple whose variables exist as one array (*lead, component, ...) to values (*lead, ...)."""
         out = dict(values)
         for name, own in self.members.items():
             there = [member.name in values for member in own]
@@ -378,7 +377,7 @@ class Counterparts(Permuting):
         return out
 
     def unstack(self, values: Values, lead: int) -> dict[str, Any]:
-        """Write what stands in the stacked view back to the variables."""
+        """Write the stacked view back to the variables."""
         out = {name: value for name, value in values.items() if name not in self.members}
         for name, own in self.members.items():
             if name in values:
@@ -404,13 +403,13 @@ class Counterparts(Permuting):
         return tuple(dict.fromkeys((*named, *self.along, *self.complements)))
 
     def act(self, values: Values, permutation: Any, signs: Any = None) -> dict[str, Any]:
-        """Move draws (*lead, *event) as `Exchangeable.act` does; tuples whose variables are not there stay out."""
+        """Move draws (*lead, *event) as `Exchangeable.act` does; tuples with missing variables are left out."""
         lead = np.asarray(permutation).ndim - 1
         moved = self.stacked.act(self.stack(values, lead), permutation, signs)
         return self.unstack(moved, lead)
 
     def describe(self) -> str:
-        """Say in plain words what it moves."""
+        """Describe the moved variables in plain words."""
         moved = [name for name in self.stacked.variables if name not in self.reflected]
         flips = f" with changes of sign of {', '.join(self.flipped)}" if self.flipped else ""
         changed = ", ".join(self.reflected.values())
@@ -418,7 +417,7 @@ class Counterparts(Permuting):
         return f"exchanges of {', '.join(moved)}{flips}{also}"
 
     def restricted(self, names: Iterable[str]) -> Block[Permuted] | None:
-        """The block as it acts on some variables alone; None where it does not."""
+        """The block restricted to some variables; None if it moves none of them."""
         there = set(names)
         kept = {n for n, own in self.members.items() if {m.name for m in own} <= there}
         plain = self.stacked.restricted({*kept, *there - set(self.members)})
@@ -451,7 +450,7 @@ class Counterparts(Permuting):
         self.stacked.check(view)
 
     def entries(self, shapes: Shapes) -> dict[str, np.ndarray]:
-        """Mark the entries that it moves, as every block does; rejects missing positions, and entries in two tuples."""
+        """Mark the entries that it moves. Rejects missing positions and entries in two tuples."""
         marks = {name: np.zeros(shapes[name], np.intp) for name in self.variables}
         for name in (*self.along, *self.complements):
             marks[name][...] += 1

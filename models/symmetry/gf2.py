@@ -6,7 +6,7 @@ MOST_SPANNED = 16  # Dimensions up to which all elements of a space are looked a
 
 
 def parity(vector: int) -> int:
-    """Tell whether an odd number of bits is set."""
+    """Check whether an odd number of bits is set."""
     return vector.bit_count() & 1
 
 

@@ -23,8 +23,9 @@ from .elements import Element, Part, Permuted, Shapes
 class Group:
     """The group of a symmetry.
 
-    Refused is a block that names a variable that is not there, an axis that the variable does not have, axes of unequal
-    length, or an axis that another block already moves in its turn; and `complements` with other than two parts.
+    Rejected is a block that names a variable that is not there, an axis that the variable does not have, axes of
+    unequal length, or an axis that another block already moves in its turn; and `complements` with other than two
+    parts.
     """
 
     symmetry: Symmetry  # Its blocks.

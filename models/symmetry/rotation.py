@@ -322,9 +322,9 @@ class Rotation(Block[Rotated]):
 
     @classmethod
     def of(cls, block: Block[Any], shapes: Shapes) -> Rotation | None:
-        """Give rotations of what a block with all signs moves; None where it has not, or has too few entries.
+        """Return the rotations of a block with all signs; None if it lacks signs or has too few entries.
 
-        The variable with the fewest entries comes first: that of loadings, as a rule.
+        The variable with the fewest entries comes first: usually the loadings.
         """
         if not isinstance(block, Exchangeable) or set(block.flipped) != set(block.variables):
             return None
@@ -353,8 +353,8 @@ class Rotation(Block[Rotated]):
     def act(self, values: Values, matrix: Any) -> dict[str, Any]:
         """Rotate draws (*lead, *event): component i becomes the sum over j of ``matrix[i, j]`` times component j.
 
-        `matrix` (*lead, component, component) is orthogonal. Those of the block's variables that are there are rotated,
-        with NumPy or JAX; all values are returned.
+        `matrix` (*lead, component, component) is orthogonal. Variables of the block that are present are rotated, with
+        NumPy or JAX; all values are returned.
         """
         out = dict(values)
         for name in (name for name in self.axes if name in out):
@@ -363,7 +363,7 @@ class Rotation(Block[Rotated]):
         return out
 
     def describe(self) -> str:
-        """Say in plain words what it moves."""
+        """Describe the moved variables in plain words."""
         return f"rotations of {', '.join(self.variables)}"
 
     def restricted(self, names: Iterable[str]) -> Rotation | None:
@@ -376,7 +376,7 @@ class Rotation(Block[Rotated]):
         return Rotation({name: kept[name] for name in dict.fromkeys((first[0], *kept))})
 
     def identity(self, lead: tuple[int, ...], size: int) -> Rotated:
-        """The part that moves nothing."""
+        """The identity."""
         return Rotated(np.broadcast_to(np.eye(size), (*lead, size, size)).copy())
 
     def random(self, rng: np.random.Generator, lead: tuple[int, ...], size: int) -> Rotated:
@@ -385,19 +385,19 @@ class Rotation(Block[Rotated]):
         return Rotated(q * np.sign(np.diagonal(r, axis1=-2, axis2=-1))[..., None, :])
 
     def log_order(self, size: int) -> float:
-        """Infinite, but for one component, which has two signs."""
+        """Infinite; log 2 for a single component, which has two signs."""
         return math.inf if size > 1 else math.log(2)
 
     def compose(self, first: Rotated, then: Rotated, beside: object) -> Rotated:
-        """The part that acts like `first` followed by `then`."""
+        """The element that acts like `first` followed by `then`."""
         return Rotated(then.matrix @ first.matrix)
 
     def inverse(self, part: Rotated, beside: object) -> Rotated:
-        """The part that undoes one."""
+        """The inverse of an element."""
         return Rotated(np.swapaxes(part.matrix, -1, -2))
 
     def of_variances(self, part: Rotated) -> None:
-        """Refuse: variances alone do not say what they are after a rotation."""
+        """Raise an error: variances alone do not determine the variances after a rotation."""
         raise ArgumentError("`Rotation` moves no variances: these need covariances; rotate draws.")
 
     def check(self, shapes: Shapes) -> None:

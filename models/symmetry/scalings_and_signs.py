@@ -22,8 +22,8 @@ from .elements import Scaled, Shapes, Swapped, along, complement, negate, scale
 class Rescalable(Block[Scaled]):
     """Positive scaling: incoming axes times a, outgoing axes divided by a.
 
-    A symmetry of the likelihood alone, as of the weights into and out of a unit with a positively homogeneous
-    activation such as ReLU: alignment divides it out, and posteriors are not invariant under it.
+    A symmetry of only the likelihood, such as that of the weights into and out of a unit with a positively homogeneous
+    activation like ReLU. Alignment divides it out; posteriors are not invariant under it.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ class Rescalable(Block[Scaled]):
     Raises
     ------
     TypeError
-        If one maps no names to axes.
+        If one does not map names to axes.
 
     Examples
     --------
@@ -67,7 +67,7 @@ class Rescalable(Block[Scaled]):
     def act(self, values: Values, factors: Any) -> dict[str, Any]:
         """Scale draws (*lead, *event) by `factors` (*lead, component), all positive, with NumPy or JAX.
 
-        Those of the block's variables that are there are scaled; all values are returned.
+        Variables of the block that are present are scaled; all values are returned.
         """
         out = dict(values)
         for name, axis in self.incoming.items():
@@ -79,18 +79,18 @@ class Rescalable(Block[Scaled]):
         return out
 
     def describe(self) -> str:
-        """Say in plain words what it moves."""
+        """Describe the moved variables in plain words."""
         return f"positive scalings of {', '.join(self.variables)}"
 
     def restricted(self, names: Iterable[str]) -> Rescalable | None:
-        """The block as it acts on some variables alone; None where it does not."""
+        """The block restricted to some variables; None if it moves none of them."""
         kept = set(names) & set(self.variables)
         incoming = {name: axis for name, axis in self.incoming.items() if name in kept}
         outgoing = {name: axis for name, axis in self.outgoing.items() if name in kept}
         return Rescalable(incoming, outgoing) if kept else None
 
     def identity(self, lead: tuple[int, ...], size: int) -> Scaled:
-        """The part that moves nothing."""
+        """The identity."""
         return Scaled(np.ones((*lead, size)))
 
     def random(self, rng: np.random.Generator, lead: tuple[int, ...], size: int) -> Scaled:
@@ -98,11 +98,11 @@ class Rescalable(Block[Scaled]):
         return Scaled(np.exp(rng.normal(size=(*lead, size))))
 
     def compose(self, first: Scaled, then: Scaled, beside: np.ndarray | None) -> Scaled:
-        """The part that acts like `first` followed by `then`."""
+        """The element that acts like `first` followed by `then`."""
         return Scaled(along(first.factors, beside) * then.factors)
 
     def inverse(self, part: Scaled, beside: np.ndarray | None) -> Scaled:
-        """The part that undoes one."""
+        """The inverse of an element."""
         return Scaled(1 / along(part.factors, beside))
 
 
@@ -115,7 +115,7 @@ class Whole(Block[Swapped]):
     names: str | tuple[str, ...]
 
     def __post_init__(self) -> None:
-        """Reject what is no name of a variable, or none at all."""
+        """Reject what is not a name of a variable, or none at all."""
         check_names("names", self._names)
         if not self.names:
             raise ArgumentError("`names` is empty; name at least one variable.")
@@ -135,7 +135,7 @@ class Whole(Block[Swapped]):
         return (*self.flipped, *self.complemented)
 
     def restricted(self, names: Iterable[str]) -> Flip | Complement | None:
-        """The block as it acts on some variables alone; None where it does not."""
+        """The block restricted to some variables; None if it moves none of them."""
         among = set(names)
         flipped, complemented = (
             tuple(name for name in own if name in among)
@@ -154,7 +154,7 @@ class Whole(Block[Swapped]):
         return out
 
     def identity(self, lead: tuple[int, ...], size: int) -> Swapped:
-        """The part that moves nothing."""
+        """The identity."""
         return Swapped(np.zeros(lead, bool))
 
     def random(self, rng: np.random.Generator, lead: tuple[int, ...], size: int) -> Swapped:
@@ -170,7 +170,7 @@ class Whole(Block[Swapped]):
         return math.log(2)
 
     def compose(self, first: Swapped, then: Swapped, beside: object) -> Swapped:
-        """The part that acts like `first` followed by `then`."""
+        """The element that acts like `first` followed by `then`."""
         return Swapped(np.logical_xor(first.swapped, then.swapped))
 
     def inverse(self, part: Swapped, beside: object) -> Swapped:
@@ -186,7 +186,7 @@ class Whole(Block[Swapped]):
 class Complement(Whole):
     """Binary weights: every entry theta of every variable becomes 1 - theta, all together.
 
-    Where the complement goes with exchanging two components, it is part of their block:
+    If the complement comes with an exchange of two components, it is part of their block:
     ``Exchangeable({"mu": 0}, complements=("theta",))``.
 
     Parameters
@@ -197,9 +197,9 @@ class Complement(Whole):
     Raises
     ------
     TypeError
-        If a name is no text.
+        If a name is not a string.
     ValueError
-        If there is none.
+        If there are no names.
 
     Examples
     --------
@@ -215,7 +215,7 @@ class Complement(Whole):
         return tuple(self._names)
 
     def describe(self) -> str:
-        """Say in plain words what it moves."""
+        """Describe the moved variables in plain words."""
         return f"complements of {', '.join(self.variables)}"
 
 
@@ -223,8 +223,8 @@ class Complement(Whole):
 class Flip(Whole):
     """Whole variables that change sign together, whatever their shapes.
 
-    Abilities and discriminations of an item-response model: ``Flip(("theta", "a"))``. Where each part of a variable
-    has a sign of its own, as factors do, it is ``Exchangeable({"L": 1}, flips=True)``.
+    Abilities and discriminations of an item-response model: ``Flip(("theta", "a"))``. If each component has its own
+    sign, as factors do, use ``Exchangeable({"L": 1}, flips=True)``.
 
     Parameters
     ----------
@@ -236,7 +236,7 @@ class Flip(Whole):
     Raises
     ------
     TypeError
-        If a name is no text.
+        If a name is not a string.
     ValueError
         If there is none, or one is in both.
 
@@ -251,7 +251,7 @@ class Flip(Whole):
     complements: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Reject what is no name of a variable, none at all, or one that changes in two ways."""
+        """Reject what is not a name of a variable, none at all, or one that changes in two ways."""
         super().__post_init__()
         check_names("complements", self.complements)
         both = [name for name in self.complements if name in self.flipped]
@@ -266,7 +266,7 @@ class Flip(Whole):
         return tuple(self._names)
 
     def describe(self) -> str:
-        """Say in plain words what it moves."""
+        """Describe the moved variables in plain words."""
         complements = (
             f", with complements of {', '.join(self.complements)}" if self.complements else ""
         )

@@ -174,7 +174,7 @@ def as_meant(block: Block, shapes: Shapes) -> Block:
     """Return the block that was meant, from the shapes of its variables.
 
     Whole variables change sign together, a `Flip`, where every variable may change sign, is named without an axis, and
-    they are no parts of one another: of unequal lengths, or single numbers. Any other block is what it says.
+    they are not parts of one another: of unequal lengths, or single numbers. Any other block is what it says.
     """
     block = block.whole(shapes) if isinstance(block, Exchangeable) else block
     signed = set(block.flipped) == set(block.axes) and block.keeps_density

@@ -144,11 +144,11 @@ class UnitColumnsConstraint(Constraint):
         return (), ((), {"chart": self.chart})
 
     def eq(self, other: object, static: bool = False) -> bool:
-        """Tell whether another one is the same set in the same chart."""
+        """Check whether another one is the same set in the same chart."""
         return isinstance(other, UnitColumnsConstraint) and other.chart == self.chart
 
     def __call__(self, x: jax.Array) -> jax.Array:
-        """Tell whether every column's squared norm is 1 but for rounding."""
+        """Check whether every column's squared norm is 1 but for rounding."""
         tolerance = 10 * jnp.finfo(x.dtype).eps * x.shape[-2]
         return jnp.all(jnp.abs(jnp.sum(x * x, -2) - 1) < tolerance, axis=-1)
 

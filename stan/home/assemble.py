@@ -127,7 +127,7 @@ def how_to_install() -> str:
 
 
 def compiler_and_make() -> bool:
-    """Tell whether a compiler and make are on the path."""
+    """Check whether a compiler and make are on the path."""
     try:
         find_toolchain()
     except HomeBuildError:
@@ -136,7 +136,7 @@ def compiler_and_make() -> bool:
 
 
 def _has_wheels() -> bool:
-    """Tell whether httpstan has wheels for this platform; pyproject.toml has the same rule."""
+    """Check whether httpstan has wheels for this platform; pyproject.toml has the same rule."""
     return (platform.system(), platform.machine()) in (("Linux", "x86_64"), ("Darwin", "arm64"))
 
 
@@ -187,7 +187,7 @@ def sources() -> Path:
 
 
 def is_complete(path: Path) -> bool:
-    """Tell whether a folder is a home whose build came to its end."""
+    """Check whether a folder is a home whose build came to its end."""
     return os.path.isfile(path / MARKER)  # unlike Path.is_file, false where it may not look
 
 

@@ -40,7 +40,7 @@ class Home:
 
     @property
     def supports_jacobian_statement(self) -> bool:
-        """Tell whether ``jacobian += ...`` compiles (Stan 2.36); our own programs use it."""
+        """Check whether ``jacobian += ...`` compiles (Stan 2.36); our own programs use it."""
         return self.version >= (2, 36, 0)
 
 

@@ -238,7 +238,7 @@ class Model:
         return row.row(0)
 
     def unconstrained(self, values: str) -> list[float]:
-        """Return the point at values of all parameters, as JSON; refuse those of another shape or outside support."""
+        """Return the point at values of all parameters, as JSON; reject those of another shape or outside support."""
         point = (c_double * max(1, self.dim))()
         # Arrays as flat lists in Stan's own order, in which the interpreter reads them.
         given = json.loads(values).items()
@@ -514,7 +514,7 @@ def bound_memory() -> None:
         hard = resource.getrlimit(resource.RLIMIT_AS)[1]
         within = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
         resource.setrlimit(resource.RLIMIT_AS, (within, hard))
-    except (ImportError, OSError, ValueError):  # Windows has none; macOS may refuse
+    except (ImportError, OSError, ValueError):  # Windows has none; macOS may reject
         return
 
 

@@ -1,6 +1,6 @@
 """The library of the package stanli, by ctypes, and Stan programs in the form that it takes.
 
-This module needs the standard library alone: the driver's process starts in a few hundredths of a second. Layouts of
+This module needs only the standard library: the driver's process starts in a few hundredths of a second. Layouts of
 options are those of `capi.h` at ABI 2; `load` rejects a library whose ABI or whose defaults differ, since a wrong
 offset is silent.
 
@@ -151,7 +151,7 @@ def location() -> Path | None:
 
 
 def installed_version() -> str:
-    """Return the version of the installed package; refuse what is not installed."""
+    """Return the version of the installed package; reject what is not installed."""
     if (file := location()) is not None:
         # As pip names the folder next to it; Python's module for this takes half of the driver's start.
         found = [folder.stem for folder in file.parents[2].glob(f"{PACKAGE}-*.dist-info")]
@@ -169,7 +169,7 @@ def installed_version() -> str:
 
 @cache
 def load() -> ctypes.CDLL:
-    """Load the library, once a process; refuse one of another version or layout than this module."""
+    """Load the library, once a process; reject one of another version or layout than this module."""
     found = installed_version()
     numbers = tuple(int(part) for part in found.split(".")[:2] if part.isdigit())
     allowed = f"stanli>={'.'.join(map(str, FIRST))},<{'.'.join(map(str, BEYOND))}"
@@ -348,7 +348,7 @@ def _inside(text: str, block: str) -> tuple[int, int]:
 
 
 def adds_to_target_early(text: str) -> bool:
-    """Tell whether a program without includes adds to the log density before its model block, by a function `_lp`."""
+    """Check whether a program without includes adds to the log density before its model block, by a function `_lp`."""
     rest = emptied(emptied(text, "model"), "functions")
     return any(token[0].endswith("_lp") for token in _TOKEN.finditer(rest))
 
@@ -390,7 +390,7 @@ def _expanded(path: Path, folder: Path, includes: frozenset[Path]) -> str:
         included = (folder / found[1]).resolve()
         if included not in includes:  # such a line within a comment
             return found[0]
-        # a file is not included within itself: the compiler has refused that
+        # a file is not included within itself: the compiler has rejected that
         text = _expanded(included, folder, includes - {included}).rstrip("\n")
         return f"// {found[1]} begins\n{text}\n// {found[1]} ends"
 

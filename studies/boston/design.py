@@ -49,7 +49,7 @@ class Variation:
 
     @property
     def cut(self) -> bool:
-        """Tell whether its sampler is not given its time, so that its chains need not agree."""
+        """Check whether its sampler is not given its time, so that its chains need not agree."""
         return self.short or self.shallow
 
     @property

@@ -190,7 +190,7 @@ class Representation(NamedTuple):
 
     @property
     def one_basin(self) -> bool:
-        """Tell whether the mean of its draws says something: it does not where each carries its own labels.
+        """Check whether the mean of its draws says something: it does not where each carries its own labels.
 
         That of the paper's q_i, a Gaussian fitted to such draws, is the paper's.
         """

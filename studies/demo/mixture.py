@@ -33,7 +33,7 @@ class Mixture:
 
     @property
     def verdict(self) -> str:
-        """Tell whether the draws may be used, in a few words."""
+        """Check whether the draws may be used, in a few words."""
         return "" if self.diagnosis.judgement is None else self.diagnosis.judgement.heading
 
     @property

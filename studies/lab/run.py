@@ -257,7 +257,7 @@ def opened(
     """Hold a run's folder, by default one that is named by the settings, and record how the run ended.
 
     The cells that are there are taken. A folder that holds something else, or a run with other settings, is a
-    `StudyError` unless `force` is true: then the run begins again. `InUse` if somebody else holds the folder.
+    `StudyError` unless `force` is true: then the run begins again. `InUse` if another process holds the folder.
     """
     text = f"{study}\n{json.dumps(as_dict(config), sort_keys=True)}"
     digest = hashlib.sha256(text.encode()).hexdigest()

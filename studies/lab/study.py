@@ -3,9 +3,9 @@
 A cell is one posterior, problem x method x engine, and split or data set where there are several. It may be made from
 the posteriors of cells before it, its inputs. (A cell of a table is a `TableCell`.)
 
-A frame of measures has a row a cell, or a row a cell and something else. Its columns are factors (problem, method,
-engine, split, seed, ...) and measures, of the type object: values are those that JSON keeps unchanged, and None for all
-that is missing or not finite. So a table is the same from the run as from the record.
+A frame of measures has one row per cell, or one row per cell and something else. Its columns are factors (problem,
+method, engine, split, seed, ...) and measures, of the type object: values are those that JSON keeps unchanged, and
+None for all that is missing or not finite. So a table is the same from the run as from the record.
 
 A number of a table is the mean of a measure over rows of a frame (data sets, splits, seeds), or of its change between
 two levels of a factor, pair by pair. The interval is Student's, at 95 %; that of a ratio is of the mean logarithm,

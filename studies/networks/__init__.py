@@ -22,7 +22,7 @@ MOST = 99  # Data sets, or splits, at most: keys number them by two digits.
 
 
 def check_number(option: str, number: int) -> None:
-    """Reject a number of data sets or of splits that makes no sense; `option` is its name on the command line."""
+    """Reject a number of data sets or of splits that is invalid; `option` is its name on the command line."""
     if not 1 <= number <= MOST:
         raise StudyError(f"`--{option}` is {number}; it must be a whole number from 1 to {MOST}.")
 
@@ -60,7 +60,7 @@ def score_columns(held_out: HeldOut, seconds: float | None = None) -> dict[str, 
 
 
 def disagrees(row: Row) -> bool | None:
-    """Tell whether chains disagree on the predictions; None without chains."""
+    """Check whether chains disagree on the predictions; None without chains."""
     rhat = row.get("prediction_rhat")
     return None if rhat is None else bool(rhat > MAX_RHAT)
 

@@ -160,13 +160,13 @@ VARIANTS = tuple(("plain", name) for name in design.VARIANTS if name != "plain")
 
 
 def _disagrees(row: Row) -> bool | None:
-    """Tell whether chains disagree on f, inside or outside; None without chains."""
+    """Check whether chains disagree on f, inside or outside; None without chains."""
     rhats = [row[f"rhat_{where}"] for where in (INSIDE, OUTSIDE)]
     return None if None in rhats else max(rhats) > MAX_RHAT
 
 
 def trusted(frames: Frames, row: Row) -> bool:
-    """Tell whether NUTS ran on a row's data and network, and its chains agree on f."""
+    """Check whether NUTS ran on a row's data and network, and its chains agree on f."""
     truth = find(frames["cells"], data=row["data"], problem=row["problem"], method=TRUTH)
     return truth is not None and _disagrees(truth) is False
 

@@ -46,7 +46,7 @@ def make(config: design.InvariantConfig, cell: Cell, context: Context) -> xr.Dat
 
 
 def measures(config: design.InvariantConfig, outcomes: Outcomes) -> Frames:
-    """Fill the frames of the parts, and `weight_fits`, a row an alpha and method: see `two_weights.score_fits`."""
+    """Fill the frames of the parts, and `weight_fits`, one row per alpha and method: see `two_weights.score_fits`."""
     frames: dict[str, Any] = {}
     for cell in outcomes:
         if cell.key in (INTERPOLATION, design.QUADRATURE):

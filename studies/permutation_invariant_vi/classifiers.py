@@ -63,9 +63,9 @@ Values = Mapping[str, np.ndarray]
 def measure(config: InvariantConfig, outcomes: Outcomes) -> Frames:
     """Measure every classifier.
 
-    The frames: `classifiers`, the size of a unit; `fits`, a row a width and method; `nearest`, a row a width and source
-    of networks, see `SOURCES`; `truth`, a row a width and whatever is compared with HMC's draws: "hmc", their "halves",
-    every method, the "prior".
+    The frames: `classifiers`, the size of a unit; `fits`, one row per width and method; `nearest`, one row per width
+    and source of networks, see `SOURCES`; `truth`, one row per width and whatever is compared with HMC's draws: "hmc",
+    their "halves", every method, the "prior".
     """
     fits = frame_of(_fits(config, outcomes))
     inputs, _, classes = classifier(config.images, config.widths[0]).network.widths

@@ -128,7 +128,7 @@ _PLAIN, _SYMMETRISED = style.chain_colour(1), style.ACCENT
 
 
 def contours(frames: Frames, settings: TwoWeightSettings) -> Figure:
-    """Remake Figure 4: the posterior, the mean field's q, and the symmetrised one's q^G, a column an alpha."""
+    """Remake Figure 4: the posterior, the mean field's q, and the symmetrised one's q^G, one column per alpha."""
     number = min(len(settings.alphas), _COLUMNS)
     places = np.linspace(0, len(settings.alphas) - 1, number).round().astype(int)
     alphas = [settings.alphas[place] for place in places]

@@ -13,7 +13,7 @@ Sigma = s^2 u u' + sigma^2 (I - u u'), in two dimensions det Sigma = s^2 sigma^2
     f(x) = (x^2 + alpha^2) / (2 sigma^2) - log cosh(alpha x / sigma^2)
 
 with e standard normal. The problem has no scale of its own: KL does not change when q and p are both stretched, so that
-mu / alpha, Sigma / sigma^2 and K depend on alpha / sigma alone. Below, all is in units of sigma, and `ratio` is
+mu / alpha, Sigma / sigma^2 and K depend only on alpha / sigma. Below, all is in units of sigma, and `ratio` is
 alpha / sigma.
 
 The midpoint is a local minimum at every alpha: where the slope in s is zero, E f'' = 1 / s^2 > 0, and E f'' is the
@@ -269,9 +269,9 @@ MEASURES = ("shift", "determinant", "divergence")
 def run(settings: InterpolationSettings) -> Frames:
     """Follow the optima, descend from modes, and find the thresholds.
 
-    The frames: `optima`, a row a sigma and branch, with lists over the ratios at which the branch exists; `descents`, a
-    row a sigma and ratio, with lists over seeds; `thresholds`, a row a sigma, of alpha by quadrature, and of the ratio
-    between whose values `low` and `high` descents leave their mode.
+    The frames: `optima`, one row per sigma and branch, with lists over the ratios at which the branch exists;
+    `descents`, a row a sigma and ratio, with lists over seeds; `thresholds`, one row per sigma, of alpha by
+    quadrature, and of the ratio between whose values `low` and `high` descents leave their mode.
     """
     key_descents, _ = jax.random.split(jax.random.key(settings.seed))
     followed, descents = list(_follow(settings)), list(_descents(key_descents, settings))

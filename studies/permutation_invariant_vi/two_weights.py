@@ -382,7 +382,7 @@ def _log_ratio(w: jax.Array, loc: jax.Array, scale: jax.Array) -> jax.Array:
 
 
 def run(settings: TwoWeightSettings) -> Frames:
-    """Solve every case without chance: all but the trained approximations; the frame has a row a noise and alpha."""
+    """Solve every case without chance, except the trained approximations; one row per noise and alpha."""
     pairs = [(noise, alpha) for noise in settings.noises for alpha in settings.alphas]
     return {"cases": frame_of(solve_case(settings, noise, alpha) for noise, alpha in pairs)}
 

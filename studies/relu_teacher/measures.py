@@ -19,10 +19,10 @@ BOUND = 5.0  # Monte Carlo errors by which two engines' predictive means may dif
 def measure(config: TeacherConfig, outcomes: Outcomes) -> Frames:
     """Measure every cell, and compare those that belong together.
 
-    The frames: `cells`, a row a cell: diagnosis, scores at the held-out points (`bias` and `error` are mean and root
-    mean square of the predictive mean less the true function), the share of draws `at_seam` and the `crossings` of the
-    seam, and for variational cells the distance from NUTS; and `engines`, a row a parametrisation: the engines' NUTS
-    against each other.
+    The frames: `cells`, one row per cell: diagnosis, scores at the held-out points (`bias` and `error` are mean and
+    root mean square of the predictive mean less the true function), the share of draws `at_seam` and the `crossings`
+    of the seam, and for variational cells the distance from NUTS; and `engines`, one row per parametrisation: the
+    engines' NUTS against each other.
     """
     rows: list[dict[str, Any]] = []
     engines: list[Row] = []
@@ -112,7 +112,7 @@ PAIRS = (("free", "givens"), ("ordered", "givens+ordered"))
 
 
 def trusted(frames: Frames, row: Row) -> bool:
-    """Tell whether NUTS is the truth of a row's data, problem and engine: it ran, and its chains agree on f."""
+    """Check whether NUTS is the truth of a row's data, problem and engine: it ran, and its chains agree on f."""
     alike = {name: row[name] for name in ("data", "problem", "engine") if name in row}
     nuts = find(frames["cells"], **alike, method="nuts")
     return nuts is not None and disagrees(nuts) is False

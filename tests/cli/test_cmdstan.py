@@ -23,9 +23,7 @@ def words_of(answer) -> str:
 def test_path_builds_first_and_prints_nothing_else_to_stdout(onebasin, calls, monkeypatch):
     answer = onebasin("cmdstan", "path", "--no-build")
     assert (answer.code, answer.out) == (1, "")
-    assert answer.err == (
-        "onebasin: No CmdStan has been assembled; run `onebasin cmdstan build`.\n"
-    )
+    assert answer.err == ("onebasin: CmdStan has not been built; run `onebasin cmdstan build`.\n")
     assert not calls.exists()
     answer = onebasin("cmdstan", "path")
     assert answer.code == 0

@@ -302,10 +302,10 @@ def test_an_unknown_field_is_refused_with_those_that_there_are():
         names = re.escape(", ".join(field.name for field in fields(example.kind)))
         with pytest.raises(TypeError, match=f"has no field `nonsense`; it has {names}"):
             made(example, nonsense=1)
-        words = f"`nonsense` is no argument of {example.name}; it takes {names}"
+        words = f"`nonsense` is not an argument of {example.name}. It takes {names}."
         with pytest.raises(TypeError, match=words):
             ob.infer(network(), example.name, nonsense=1)
-    with pytest.raises(TypeError, match=r"Did you mean `draws`\?$"):  # NumPyro's word
+    with pytest.raises(TypeError, match=r"Did you mean `draws`\?"):  # NumPyro's word
         ob.infer(network(), "nuts", num_samples=3)
 
 

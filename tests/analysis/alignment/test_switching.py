@@ -55,7 +55,7 @@ def posterior(rng, chains, size=3, orders=None):
             4,
             3,
             6.0**-3,
-            "one of 6 labellings, to which independent starts come once in 216 times: an ",
+            "one of 6 labellings, which independent starts reach once in 216 times: an ",
         ),
         (4, 2, 1 / 8, "once in 8 times: no evidence for or against the symmetry."),
         (4, 12, math.factorial(12) ** -3.0, "one of 10^9 labellings"),

@@ -99,5 +99,5 @@ def test_a_difference_is_seen_from_two_standard_errors_on(shift, clear):
     row = found.table.iloc[1]
     assert (row["elpd_diff"] < -2 * row["dse"]) == clear == (len(found.alike) == 1)
     assert found.answer.startswith(
-        "`right` predicts better" if clear else "No difference can be seen"
+        "`right` predicts better" if clear else "No difference was detected"
     )

@@ -32,9 +32,9 @@ def test_chains_in_unlike_modes_are_sent_to_sampling_mode_by_mode():
     assert found.verdict == "unusable"
     assert found.causes == ("modes",)
     assert found.judgement.causes[0].remedy == (
-        "Keep no average over these chains: they weigh modes by where they started. Sample mode by mode: "
-        "`ob.sample_modes(target)`, or `onebasin sample --method modes`, finds modes from many starts and weighs them "
-        "by bridge sampling."
+        "Do not average over these chains: they weight modes by where they started. Sample mode by mode: "
+        "`ob.sample_modes(target)`, or `onebasin sample --method modes`, finds modes from many starts and weights "
+        "them by bridge sampling."
     )
 
 

@@ -90,7 +90,7 @@ def test_score_function_adds_noise_for_all_but_the_errors(rng):
     ("width", "said"),
     [
         (1.0, "as many as there should be"),
-        (0.3, "too few, so that the predictions are too sure of themselves"),
+        (0.3, "too few: the predictions are overconfident"),
         (3.0, "too many, so that the predictions are not sure enough"),
     ],
 )

@@ -24,7 +24,7 @@ sys.exit(run_as_process(command))
 """
 
 
-WORDS = "onebasin: interrupted; files appear whole or not at all\n"
+WORDS = "onebasin: interrupted; files are written completely or not at all\n"
 
 
 def by_shell(first, *words):

@@ -75,7 +75,7 @@ def test_weights_are_those_of_the_density_and_copies_count_once():
     judged = ob.diagnose(found)
     assert judged.verdict in ("usable", "aligned")
     assert "Chains settled in 2 different modes; their weights are 0." in judged.judgement.sentence
-    assert "the draws are weighed by them" in judged.judgement.sentence
+    assert "the draws are weighted by them" in judged.judgement.sentence
 
 
 def mixture(y: np.ndarray, parts: int) -> Target:
