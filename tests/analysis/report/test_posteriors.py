@@ -10,7 +10,7 @@ import pytest
 import xarray as xr
 
 from onebasin.analysis.page import Code, Details, FigureItem, render
-from onebasin.analysis.report import posterior_report, sections
+from onebasin.analysis.report import chains, posterior_report
 from onebasin.base.table import Table
 from onebasin.models import BayesianNetwork, Network
 from onebasin.models.symmetry import Exchangeable
@@ -105,8 +105,8 @@ def of_mixture():
 @pytest.fixture
 def small_figures(monkeypatch):
     """Fewer panels a picture: drawing is what takes the time."""
-    monkeypatch.setattr(sections, "PAIRED", 2)
-    monkeypatch.setattr(sections, "WORST", 1)
+    monkeypatch.setattr(chains, "PAIRED", 2)
+    monkeypatch.setattr(chains, "WORST", 1)
 
 
 def _parts(section):
