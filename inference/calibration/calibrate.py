@@ -30,6 +30,7 @@ from onebasin.base.errors import (
 )
 from onebasin.base.files.writing import locked
 from onebasin.base.precision import precision
+from onebasin.base.processes.tasks import connected, run_tasks, succeeded
 from onebasin.base.progress import ProgressBars
 from onebasin.models.symmetry.blocks import to_json
 from onebasin.models.target import Target
@@ -90,6 +91,7 @@ def calibrate(
     quantities: Mapping[str, Quantity] | None = None,
     folder: str | Path | None = None,
     workers: int | None = None,
+    client: Any = None,
     progress: bool | None = None,
 ) -> Calibration:
     """Hold a method to data simulated from a model's own prior, whether its posterior is what it should be.
@@ -120,6 +122,9 @@ def calibrate(
     workers : int, optional
         Groups of simulations that are inferred at once, where one compiled program takes many; as many as there are
         cores by default. Elsewhere simulations are inferred one by one, and chains at once. The result is the same.
+    client : distributed.Client or str, optional
+        A Dask cluster on whose workers simulations are inferred, or the address of its scheduler. The result is the
+        same.
     progress : bool, optional
         Whether to show progress; by default in terminals and notebooks.
 
@@ -173,10 +178,7 @@ def calibrate(
             "`family` has no parameters: give a model that samples some, next to the data that it observes."
         )
     like = target_of(looked_at, first)
-    way, looking = (
-        way_of(looked_at, asked, engine, like),
-        Looking(like.symmetry, looked_at.quantities),
-    )
+    way, looking = _judged(looked_at, asked, engine, like)
     with ExitStack() as held, ProgressBars(progress) as bars:
         kept = None if folder is None else check_path("folder", folder)
         mark = None
@@ -193,7 +195,11 @@ def calibrate(
         groups = range(-(-simulations // way.at_once))
         # JAX traces a model in one thread at a time.
         at_once = (workers or available_cores()) if way.together else 1
-        make = partial(_groups_here, partial(_group, looked_at, way, looking, seed), at_once)
+        if client is None:
+            make = partial(_groups_here, partial(_group, looked_at, way, looking, seed), at_once)
+        else:
+            sent = looked_at, asked, engine, like, seed
+            make = partial(_groups_on_workers, sent, client, bars.say)
         many = _groups(make, groups, kept, mark)
         parts: dict[int, Arrays] = {}
         for number, part in many:
@@ -267,6 +273,13 @@ def _group(family: Family, way: Way, looking: Looking, seed: int, number: int) -
     }
 
 
+def _judged(
+    family: Family, method: Method | Own, engine: str | None, like: Target
+) -> tuple[Way, Looking]:
+    """Return the way to infer simulations of a family, and the quantities to rank."""
+    return way_of(family, method, engine, like), Looking(like.symmetry, family.quantities)
+
+
 Make = Callable[[Sequence[int]], Iterator[tuple[int, Arrays]]]  # Makes the groups of some numbers.
 
 
@@ -312,6 +325,36 @@ def _groups_here(
                 yield future.result()
         finally:
             cancel.set()
+
+
+MOST_TOGETHER = 8
+"""Groups that one process of a cluster makes at most: what it compiles serves all of them."""
+
+
+def _groups_on_workers(
+    sent: tuple[Any, ...], client: Any, say: Callable[[str], None], groups: Sequence[int]
+) -> Iterator[tuple[int, Arrays]]:
+    """Make groups on the workers of a cluster, a few a process."""
+    with connected(client) as cluster:
+        threads = max(1, sum(cluster.nthreads().values()))
+        size = min(MOST_TOGETHER, max(1, -(-len(groups) // threads)))
+        parts = [groups[at : at + size] for at in range(0, len(groups), size)]
+        tasks = {f"group {part[0]} and those after it": (*sent, part) for part in parts}
+        what = f"The family {sent[0].name!r}"
+        for key, found in run_tasks(_groups_of_worker, tasks, cluster, what=what, say=say):
+            yield from succeeded(key, found).items()
+
+
+def _groups_of_worker(
+    family: Family,
+    method: Method | Own,
+    engine: str | None,
+    like: Target,
+    seed: int,
+    groups: Sequence[int],
+) -> dict[int, Arrays]:
+    way, looking = _judged(family, method, engine, like)
+    return {number: _group(family, way, looking, seed, number) for number in groups}
 
 
 def _file(folder: Path | None, number: int) -> Path:
