@@ -13,7 +13,7 @@ from onebasin.base.processes.libraries import prepare_jax, quieten_stan
 from onebasin.base.text import Flag
 
 from . import console, inputs
-from .options import Json, Progress, Seed, argument, option
+from .options import Json, Progress, Scheduler, Seed, argument, option
 
 if TYPE_CHECKING:
     from onebasin.inference.calibration.family import Family
@@ -66,6 +66,7 @@ def calibrate(
     workers: int | None = option(
         None, "Number of groups of simulations at once; by default one per core."
     ),
+    scheduler: Scheduler = None,
     out: Path | None = option(
         None, "Folder in which ranks are saved; repeat the command to resume.", metavar="DIR"
     ),
@@ -98,6 +99,7 @@ def calibrate(
             seed=seed,
             folder=out,
             workers=workers,
+            client=scheduler,
             progress=progress,
         )
     if figure is not None:

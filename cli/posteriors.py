@@ -91,10 +91,15 @@ def align(
     program: ProgramOf = None,
     data: DataOf = None,
     reference: str = option(
-        "gaussian", ("Reference of the alignment: gaussian, mean, draw, or another posterior file.")
+        "gaussian",
+        (
+            "Reference of the alignment: Reference of the alignment: gaussian, mean, draw, or another "
+            "posterior file."
+        ),
     ),
     cost: str = option(
-        "weights", "Distance between components: weights, or activations of a network."
+        "weights",
+        "Distance between components: Distance between components: weights, or activations of a network.",
     ),
     restarts: int = option(1, "Number of random starts; the best result is kept."),
     max_sweeps: int = option(15, "Maximum number of sweeps from each start."),

@@ -30,6 +30,7 @@ from onebasin.base.errors import (
 )
 from onebasin.base.files.writing import locked
 from onebasin.base.precision import precision
+from onebasin.base.processes.tasks import connected, run_tasks, succeeded
 from onebasin.base.progress import ProgressBars
 from onebasin.models.symmetry.blocks import to_json
 from onebasin.models.target import Target
@@ -90,6 +91,7 @@ def calibrate(
     quantities: Mapping[str, Quantity] | None = None,
     folder: str | Path | None = None,
     workers: int | None = None,
+    client: Any = None,
     progress: bool | None = None,
 ) -> Calibration:
     """Check, on data simulated from the model's prior, that a method returns the correct posterior.
@@ -122,6 +124,8 @@ def calibrate(
         Number of groups of simulations that run at once if one compiled program takes many simulations; by default one
         per core. Otherwise simulations run one after the other, with their chains at once. The result does not depend
         on it.
+    client : distributed.Client or str, optional
+        A Dask cluster whose workers run the simulations, or the address of its scheduler. The result is the same.
     progress : bool, optional
         Whether to show progress; by default in terminals and notebooks.
 
@@ -175,10 +179,7 @@ def calibrate(
             "`family` has no parameters: give a model that samples some, next to the data that it observes."
         )
     like = target_of(looked_at, first)
-    way, looking = (
-        way_of(looked_at, asked, engine, like),
-        Looking(like.symmetry, looked_at.quantities),
-    )
+    way, looking = _judged(looked_at, asked, engine, like)
     with ExitStack() as held, ProgressBars(progress) as bars:
         kept = None if folder is None else check_path("folder", folder)
         mark = None
@@ -195,7 +196,11 @@ def calibrate(
         groups = range(-(-simulations // way.at_once))
         # JAX traces a model in one thread at a time.
         at_once = (workers or available_cores()) if way.together else 1
-        make = partial(_groups_here, partial(_group, looked_at, way, looking, seed), at_once)
+        if client is None:
+            make = partial(_groups_here, partial(_group, looked_at, way, looking, seed), at_once)
+        else:
+            sent = looked_at, asked, engine, like, seed
+            make = partial(_groups_on_workers, sent, client, bars.say)
         many = _groups(make, groups, kept, mark)
         parts: dict[int, Arrays] = {}
         for number, part in many:
@@ -269,6 +274,13 @@ def _group(family: Family, way: Way, looking: Looking, seed: int, number: int) -
     }
 
 
+def _judged(
+    family: Family, method: Method | Own, engine: str | None, like: Target
+) -> tuple[Way, Looking]:
+    """Return the way to infer simulations of a family, and the quantities to rank."""
+    return way_of(family, method, engine, like), Looking(like.symmetry, family.quantities)
+
+
 Make = Callable[[Sequence[int]], Iterator[tuple[int, Arrays]]]  # Makes the groups of some numbers.
 
 
@@ -314,6 +326,36 @@ def _groups_here(
                 yield future.result()
         finally:
             cancel.set()
+
+
+MOST_TOGETHER = 8
+"""Groups that one process of a cluster makes at most: what it compiles serves all of them."""
+
+
+def _groups_on_workers(
+    sent: tuple[Any, ...], client: Any, say: Callable[[str], None], groups: Sequence[int]
+) -> Iterator[tuple[int, Arrays]]:
+    """Make groups on the workers of a cluster, a few a process."""
+    with connected(client) as cluster:
+        threads = max(1, sum(cluster.nthreads().values()))
+        size = min(MOST_TOGETHER, max(1, -(-len(groups) // threads)))
+        parts = [groups[at : at + size] for at in range(0, len(groups), size)]
+        tasks = {f"group {part[0]} and those after it": (*sent, part) for part in parts}
+        what = f"The family {sent[0].name!r}"
+        for key, found in run_tasks(_groups_of_worker, tasks, cluster, what=what, say=say):
+            yield from succeeded(key, found).items()
+
+
+def _groups_of_worker(
+    family: Family,
+    method: Method | Own,
+    engine: str | None,
+    like: Target,
+    seed: int,
+    groups: Sequence[int],
+) -> dict[int, Arrays]:
+    way, looking = _judged(family, method, engine, like)
+    return {number: _group(family, way, looking, seed, number) for number in groups}
 
 
 def _file(folder: Path | None, number: int) -> Path:

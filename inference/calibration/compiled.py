@@ -6,7 +6,7 @@ Kernels, starts, adaptation and keys are those of `nuts`, `hmc` and `mclmc`: a s
 would have for its data and seed, up to rounding.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -85,7 +85,10 @@ class CompiledChains:
 
     def _prepare(self, like: Target, data: Mapping[str, np.ndarray]) -> None:
         s, family = self.settings, self.family
-        together = partial(_mclmc if isinstance(s, Mclmc) else _hmc, family, like, s)
+        if isinstance(s, Mclmc):
+            together: Callable[..., tuple[Values, jax.Array]] = partial(_mclmc, family, like, s)
+        else:
+            together = partial(_hmc, family, like, s)
         self._draw = jax.jit(
             jax.vmap(together)
             if self._side_by_side(like, data)
@@ -102,7 +105,7 @@ class CompiledChains:
         failures = [""] * len(seeds)
         given: tuple[Any, ...] = (data, seeds)
         if not isinstance(self.settings, Mclmc):
-            points, failures = self._starts(data, seeds)
+            points, failures = self._starts(self.settings, data, seeds)
             given = (*given, points)
         draws, diverging = self._draw(*given)
         draws = {name: np.asarray(values, np.float64) for name, values in draws.items()}
@@ -116,11 +119,13 @@ class CompiledChains:
             for i, failure in enumerate(failures)
         ]
 
-    def _starts(self, data: Stacked, seeds: np.ndarray) -> tuple[Points, list[str]]:
+    def _starts(
+        self, settings: Nuts | Hmc, data: Stacked, seeds: np.ndarray
+    ) -> tuple[Points, list[str]]:
         """Starting points (simulation, chain, param), and why a simulation has none; empty where it has."""
         points = self._points(data, seeds)
         failures = [""] * len(seeds)
-        if self.settings.init != "optimum":
+        if settings.init != "optimum":
             return points, failures
         tops = np.array(points[:, :, 0])  # where none is found, the first point stands in
         for number in range(len(seeds)):

@@ -270,7 +270,7 @@ def run(settings: InterpolationSettings) -> Frames:
     """Follow the optima, descend from modes, and find the thresholds.
 
     The frames: `optima`, one row per sigma and branch, with lists over the ratios at which the branch exists;
-    `descents`, a row a sigma and ratio, with lists over seeds; `thresholds`, one row per sigma, of alpha by
+    `descents`, one row per sigma and ratio, with lists over seeds; `thresholds`, one row per sigma, of alpha by
     quadrature, and of the ratio between whose values `low` and `high` descents leave their mode.
     """
     key_descents, _ = jax.random.split(jax.random.key(settings.seed))

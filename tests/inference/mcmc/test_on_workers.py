@@ -1,4 +1,4 @@
-"""Chains and studies on real Dask workers, as the guide starts them."""
+"""Chains, calibration and studies on real Dask workers, as the guide starts them."""
 
 import json
 import os
@@ -148,6 +148,18 @@ def test_fits_paths_and_modes_are_those_of_home(guide):
     home = ob.find_modes(target, starts=5)
     away = ob.find_modes(target, starts=5, client=guide[1])
     assert (str(home), home.optima[0].height) == (str(away), away.optima[0].height)
+
+
+def test_simulations_have_the_ranks_of_home(guide):
+    def normal(y=None):
+        mu = numpyro.sample("mu", dist.Normal(0, 1))
+        numpyro.sample("y", dist.Normal(mu, 1).expand([5]), obs=y)
+
+    family = ob.truth.Family.of_numpyro(normal, observed="y")
+    how = {"simulations": 60, "seed": 1}
+    method = ob.Nuts(chains=1, warmup=100, draws=100)
+    home = ob.calibrate(family, method, **how)
+    assert ob.calibrate(family, method, client=guide[1], **how).to_dict() == home.to_dict()
 
 
 def test_a_study_makes_the_cells_of_home(guide, start, tmp_path):
