@@ -442,16 +442,17 @@ def labels_remedy(
     """
     options = spelt_options(labels.words) if labels.words else ""
     align = f"aligned draws: `ob.align(posterior)`, or `{_command(labels)}`"
+    loadings = (labels.turning or labels.variables or ("L",))[0]
+    unturned = f"Use quantities that no rotation changes, such as `{loadings} {loadings}'`"
     if labels.turning:
         declare = f"or declare the rotation by {options} and align by it; "
         return (
-            f"Use what no rotation changes, such as L L' of loadings L; "
-            f"{declare if options and not labels.unclear else ''}or fix the rotation in the model: loadings with "
-            "zeros above a positive diagonal."
+            f"{unturned}; {declare if options and not labels.unclear else ''}or fix the rotation in the model: "
+            "loadings with zeros above a positive diagonal."
         )
     if labels.rotated and answer == "aligned":
         return (
-            f"Use what no rotation changes, such as L L' of loadings L. For the components use {align}; varimax "
+            f"{unturned}. For the components use {align}; varimax "
             "chooses their rotation, not the data."
         )
     if labels.state == "overlap" or answer in ("invariant", "partly"):

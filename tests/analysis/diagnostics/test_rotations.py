@@ -28,7 +28,7 @@ def test_aligned_loadings_may_be_used_after_what_no_rotation_changes(make_mcmc, 
     assert found.verdict == "aligned", found
     assert found.judgement.sentence.startswith("`load` and `scores` rotate, and label-free")
     (cause,) = found.judgement.causes
-    assert "L L'" in cause.remedy
+    assert "load load'" in cause.remedy
     assert "varimax chooses their rotation, not the data" in cause.remedy
     names = set(found.aligned.invariants.index)
     assert {"load load'[0,9]", "load scores'[0,3]", "mean(load^2)[9]"} <= names
