@@ -193,7 +193,7 @@ class Table:
         return self.narrowed([k for k, cells in columns if not all(c.is_empty for c in cells)])
 
     def narrowed(self, places: Sequence[int]) -> Table:
-        """Return the table with some of its columns, by their places."""
+        """Return the table with only the columns at these positions."""
 
         def kept(row: tuple) -> tuple:
             return tuple(row[place] for place in places)

@@ -78,7 +78,7 @@ def calibrate(
 ) -> None:
     """Check whether a method recovers the right posterior, and measure its error.
 
-    Parameters come from the prior, data from the likelihood; the parameters are then one more draw of the posterior.
+    Parameters come from the prior, data from the likelihood; the parameters are then one more draw from the posterior.
     """
     prepare_jax()
     quieten_stan()

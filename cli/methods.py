@@ -78,7 +78,7 @@ def _defaults(name: str, holders: Mapping[str, type]) -> str:
 
 
 def settings_for(word: str, options: Mapping[str, Any], *, definition: str = "stan") -> Method:
-    """Make a method from one of `methods.WORDS` and the options by field, None where one was not given.
+    """Make a method from one of `methods.WORDS` and a mapping from fields to options; None means not given.
 
     `definition`, "numpyro" or "stan", is what the model or the program is stated for.
     """

@@ -60,7 +60,8 @@ Data = Annotated[
     argument("[DATA.json]", "Data of the model, as JSON; a function's arguments by name."),
 ]
 Run = Annotated[
-    list[Path], argument("RUN.nc", f"{POSTERIOR} Several are runs or chains of one posterior.")
+    list[Path],
+    argument("RUN.nc", f"{POSTERIOR} Several files are joined as runs or chains of one posterior."),
 ]
 Runs = Annotated[
     list[Path],

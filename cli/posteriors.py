@@ -91,22 +91,17 @@ def align(
     program: ProgramOf = None,
     data: DataOf = None,
     reference: str = option(
-        "gaussian",
-        (
-            "Reference of the alignment: Reference of the alignment: gaussian, mean, draw, or another "
-            "posterior file."
-        ),
+        "gaussian", ("Reference of the alignment: gaussian, mean, draw, or another posterior file.")
     ),
     cost: str = option(
-        "weights",
-        "Distance between components: Distance between components: weights, or activations of a network.",
+        "weights", "Distance between components: weights, or activations of a network."
     ),
     restarts: int = option(1, "Number of random starts; the best result is kept."),
     max_sweeps: int = option(15, "Maximum number of sweeps from each start."),
     seed: Seed = 0,
     force: Force = False,
 ) -> None:
-    """Bring every draw into one labelling, and write the posterior with how each draw was moved."""
+    """Bring every draw into one labelling, and write the posterior with a record of each draw's move."""
     prepare_jax_if_used()
     from onebasin.analysis.alignment import align as align_tree
     from onebasin.analysis.alignment.switching import one_labelling

@@ -213,7 +213,7 @@ def _sample(
 def _fingerprint(request: Request, target: Target, say: Say) -> str | None:
     from onebasin.inference.runs.checkpoint import fingerprint
 
-    # The contents of files that were given; of a store its name.
+    # Contents of the given files; for a store, its name.
     files = {"start": request.start, "adapt_from": request.adapt_from}
     contents = {
         name: hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else str(path)

@@ -78,7 +78,7 @@ def leave_one_out(
 ) -> ELPDDataLOO:
     """Estimate the expected log predictive density of every observation from log likelihoods (chain, draw, obs...).
 
-    The draws are needed for their effective number, unless that, relative to the number of draws, is given. The result
+    The draws are needed only to compute the relative ESS; pass `relative` to skip that. The result
     is that of `arviz_stats.loo(..., pointwise=True)`, without `log_weights`. Observations that are masked, with a log
     likelihood of exactly 0 in every draw, are left out.
     """

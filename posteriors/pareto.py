@@ -128,7 +128,7 @@ LEAST_WORTH = 200.0
 
 
 def why_lost(log_ratio: LogWeights, log_weight: LogWeights, limit: float) -> str | None:
-    """Name what makes weights useless, as the kind of a sentence: their tail, their number, a region; None if nothing.
+    """Return why the weights are useless (heavy tail, few effective draws, missed region); None if they are not.
 
     `limit` is the largest k-hat. Log ratios are raw, log weights smoothed.
     """

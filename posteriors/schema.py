@@ -216,7 +216,7 @@ def plain(value: Any) -> Any:
 def decode(attributes: Attributes, name: str, kind: Any = None) -> Any:
     """Read an attribute that `encode` made JSON text of, as a `kind` if given; None where it is missing or empty.
 
-    One that is not JSON, or JSON of something else, is rejected.
+    Raise an error if the attribute is not JSON, or if the JSON has the wrong type.
     """
     text = plain(attributes.get(name))
     if text is None or text == "":

@@ -132,7 +132,7 @@ class View:
         if dataset is None:
             there = ", ".join(self.tree.children) or "none"
             raise ArgumentError(
-                f"`{self.argument}` has no group `posterior` (groups there are: {there}): pass the whole "
+                f"`{self.argument}` has no group `posterior` (it has: {there}): pass the whole "
                 "tree that an inference method returned."
             )
         dataset = with_numbers(dataset)

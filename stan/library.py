@@ -35,8 +35,8 @@ class StanLibrary:
 
     Points are vectors of the unconstrained space; every function takes one of them, or an array whose last axis is a
     point, and evaluates them in one call. It can be used by several threads, and holds its own copy of the data.
-    Every function raises a `ValueError` for a point of another length, and a `StanRunError` with the program's words
-    where the program fails.
+    Every function raises `ValueError` for a point of the wrong
+    length, and `StanRunError` with the program's message if the program fails.
 
     Parameters
     ----------
@@ -96,8 +96,8 @@ class StanLibrary:
     def unconstrained_names(self) -> tuple[str, ...]:
         """Names of a point's entries, as ``theta.1``.
 
-        Stan names those of an array of vectors or of matrices as if its first index ran fastest, whereas a point holds
-        one vector after the other.
+        For an array of vectors or matrices, Stan orders the names as if
+        the first index ran fastest, but a point holds one vector after the other.
         """
         return self._interface.unconstrained_names(self._handle)
 

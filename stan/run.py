@@ -299,7 +299,7 @@ def read(path: Path, *, printed: str = "") -> Output:
 
 
 def read_blocks(path: Path, *, printed: str = "") -> Iterator[Output]:
-    """Read a CSV file of draws as `read`, some megabytes at a time: one block at least, without a draw if need be.
+    """Read a CSV file of draws like `read`, in blocks of a few megabytes; at least one, even without draws.
 
     Yielded are the next draws, each with the comments of the whole file.
     """

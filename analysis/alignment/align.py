@@ -353,7 +353,7 @@ def mean_of(
 def choose_symmetry(view: View, symmetry: Any) -> Resolved:
     """Resolve the symmetry to align by: what was asked for, what the posterior declares, or what its draws show.
 
-    What does not hold is rejected, and where there is nothing to align by.
+    Raise an error if the symmetry does not hold, or if there is none to align by.
     """
     resolved = resolve(view, symmetry)
     if resolved.source == "refuted":

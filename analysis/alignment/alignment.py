@@ -187,7 +187,7 @@ class Alignment(Shown):
             schema.ALIGNMENT_CONVERGED: int(self.converged),
         }
         if not resolve(self.source, self.symmetry).in_file:
-            # The source's evidence is of another one.
+            # The source's evidence belongs to another symmetry.
             tree.attrs.pop(schema.SYMMETRY_EVIDENCE, None)
         return tree
 

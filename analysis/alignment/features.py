@@ -325,7 +325,7 @@ class _Spread:
         least = max(double, float(np.finfo(self.centre.dtype).eps)) * self.largest
         if 0 < self.size < least:
             raise ArgumentError(
-                f"`{argument}` holds {name} whose components and draws spread by {self.size:.3g} about values as "
+                f"`{argument}` holds {name} whose components and draws differ by only {self.size:.3g} around values as "
                 f"large as {self.largest:.3g}, so the differences are lost in rounding; subtract a common offset "
                 "before storing the draws."
             )

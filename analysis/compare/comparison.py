@@ -37,12 +37,12 @@ SHOWN = 6
 
 @dataclass(frozen=True, eq=False)
 class Account:
-    """The facts of a comparison, to be told in sentences."""
+    """The facts of a comparison, from which sentences are made."""
 
     table: pd.DataFrame
     truth: str
     targets: Mapping[str, str]  # Of each posterior.
-    points: Points | None  # At which predictions were made, if at any.
+    points: Points | None  # Points of the predictions, if any.
     own_points: bool  # Whether these are the truth's own data.
     rule: str  # By which draws were aligned, in words.
     caveat: str  # What nobody has checked of the symmetry.
@@ -75,7 +75,7 @@ class Account:
             yield self.caveat
         if self.permutations:
             yield (
-                f"Distances of draws are between the second half of `{truth}` and the others, in units of "
+                f"Distances between draws compare the second half of `{truth}` and the others, in units of "
                 "the first half's standard deviations; chains are thinned to nearly independent draws."
             )
             tests = int(self.table["energy_p"].notna().sum())

@@ -250,7 +250,7 @@ def compare_models(
     var_name : str, optional
         The observed variable, where there are several.
     method : {"stacking", "BB-pseudo-BMA", "pseudo-BMA"}
-        Method of the weights, as in `arviz_stats.compare`.
+        Weighting method, as in `arviz_stats.compare`.
 
     Returns
     -------

@@ -261,7 +261,7 @@ def _advice(facts: Facts) -> str:
     corrected = method.startswith(("advi", "dadvi", "laplace", "pathfinder"))
     # A network's weights are worth almost nothing: it is not told to correct its fit by them.
     if not note and corrected and not facts.view.attribute(schema.MODEL):
-        richer = f"correct it by `weights=True` (`--weights`), {richer or 'or '}"
+        richer = f"correct it with `weights=True` (`--weights`), {richer or 'or '}"
     advice = f"{richer}{nuts}"
     return f"{f'{note}. ' if note else ''}{capital(advice)}"
 

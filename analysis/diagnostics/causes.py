@@ -97,7 +97,7 @@ def _first_broken(values: Float[np.ndarray, "chain draw"]) -> str:
 
 
 def unread_weights(facts: Facts) -> Reason | None:
-    """Find weights of draws under a name by which they are not used."""
+    """Find weights of draws under a name that onebasin does not recognise."""
     if not (name := facts.view.unread_weights):
         return None
     return Reason(

@@ -570,7 +570,7 @@ def _khat(fit: VariationalSummary) -> Reason:
     return Reason(
         name,
         "failed",
-        f"Pareto k-hat of the {fit.distinct_draws} distinct draws {above}, where draws were resampled",
+        f"Pareto k-hat of the {fit.distinct_draws} distinct draws {above}, because draws were resampled",
         why,
         "Run it again without resampling (CmdStan: `psis_resample=0`; cmdstanpy: `psis_resample=False`), which gives "
         "the k-hat of all draws.",

@@ -355,7 +355,7 @@ class JudgedPoints:
         return Reason(name, "warned" if len(self.bad) else "passed", fact)
 
     def as_table(self, answer: str | None, *, whole: bool = False) -> Table:
-        """Tabulate points, those that cannot be used first; they are marked as bad where they forbid use."""
+        """Tabulate points, unusable ones first; mark these as bad if they forbid use."""
         flag: Flag = "bad" if answer == "unusable" else "warn"
         rest = self.table[self.table["usable"]]
         rows = pd.concat([self.bad, rest])[: None if whole else TABLE_ROWS]

@@ -315,7 +315,7 @@ def _headline(case: Case, answer: Answer, causes: tuple[Reason, ...]) -> Iterato
         yield Reason("answer", "passed", _aligned(case))
     elif answer == "partly" and case.points is not None:
         good, bad = case.points.good_in_words, case.points.bad_in_words
-        fact = f"You may use predictions at {good}, but no single weights. Do not use predictions at {bad}"
+        fact = f"You may use predictions at {good}, but not individual weights. Do not use predictions at {bad}"
         yield Reason("answer", "warned", fact)
     else:
         yield Reason("answer", "warned", use_label_free(overlap(labels)))
@@ -336,7 +336,7 @@ def _aligned(case: Case) -> str:
     names = listed(labels.variables)
     if labels.rotated:
         return (
-            f"{names} rotate, and label-free quantities agree between chains: use these first. Aligned means of "
+            f"{names} rotate, and label-free quantities agree between chains: use the latter first. Aligned means of "
             f"simple structure (varimax) may be used too; {falls}"
         )
     move = "moves" if len(labels.variables) == 1 else "move"
@@ -373,7 +373,7 @@ def _usable(case: Case) -> Iterator[Reason]:
     tail = Extreme.of(raw.parameters["ess_tail"].reindex(facts.table.index), smallest=True)
     if limits.outcome("ess_tail", tail.value, raw.num_chains) == "warned":
         own = f"`{tail.parameter}` has a tail ESS of {digits(tail.value, (raw.min_ess,))}"
-        yield Reason("tail ESS", "warned", f"Its tails are rough: {own}")
+        yield Reason("tail ESS", "warned", f"Its tail quantiles are imprecise: {own}")
     if case.labels.state == "stay":
         fact = "All chains have one labelling of the declared symmetry"
         yield Reason("labels", "passed", fact)
@@ -495,7 +495,7 @@ def _predictions_row(case: Case, answer: Answer) -> Reason:
         "" if math.isnan(lp) else f" and the log density (R-hat of `lp` {in_rhat(lp, limits)})"
     )
     own = raw.limits.outcome("rhat", facts.worst_rhat.value)
-    return Reason(PREDICTIONS, own, f"Chains agree about all parameters{density}")
+    return Reason(PREDICTIONS, own, f"Chains agree on all parameters{density}")
 
 
 def _sampler(raw: Diagnosis, causes: tuple[Reason, ...]) -> Reason:

@@ -70,7 +70,7 @@ class Labels:
     found: tuple[Candidate, ...] = ()  # what else the draws show, to align by or overlapping
     aligned: AlignedDiagnosis | None = None
     looked: bool = True
-    reason: str = ""  # why alignment would leave the posterior, in a sentence
+    reason: str = ""  # why aligned draws would no longer follow the posterior, as a sentence
     turning: tuple[str, ...] = ()  # variables whose components turn, and are not aligned
     unclear: str = ""  # why varimax has no clear optimum for declared rotations, in a sentence
     doubtful: bool = False  # components only because the same chains differ in them
@@ -155,7 +155,7 @@ def _told_apart(labels: Labels) -> Labels:
 
 
 def _near(facts: Facts) -> Labels | None:
-    """Labels of weights that are broken off a stick, where chains disagree about them; no alignment undoes these."""
+    """Return the labels of stick-breaking weights if chains disagree on them; alignment cannot fix these."""
     found = nearly_exchangeable(facts.view) if facts.raw.variational is None else {}
     own = facts.table["variable"].isin(found)
     if not (facts.table.loc[own, "rhat"] > facts.rhat_limit).any():

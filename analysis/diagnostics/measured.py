@@ -54,7 +54,7 @@ class Numbers:
     table: pd.DataFrame  # one row per parameter, with `rhat`, `ess_bulk` and `ess_tail`
     limits: Limits
     chains: int
-    deciding: frozenset[str]  # entries that the answer rests on; others are warned of at most
+    deciding: frozenset[str]  # entries that decide the verdict; others can at most cause a warning
     others_decide: bool = False  # quantities that are not in the table, such as invariants
     kinds: Mapping[str, str] = field(default_factory=dict)  # of variables
 

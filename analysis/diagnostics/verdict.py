@@ -96,7 +96,9 @@ class Limits:
     """Limits of what counts as good enough: every limit that decides about Markov chains or is warned of."""
 
     rhat: float = 1.01  # the largest that passes
-    ess: float | None = None  # the smallest, bulk and tail, of all chains; see `PER_CHAIN` if None
+    ess: float | None = (
+        None  # the smallest bulk and tail ESS over all chains; see `PER_CHAIN` if None
+    )
     bfmi: float = 0.3  # the smallest
 
     DECIDES: ClassVar[float] = 1.05

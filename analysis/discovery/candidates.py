@@ -512,7 +512,8 @@ def _between_chains(
 def _within_chains(drawn: Float[np.ndarray, "chain draw entry"], labels: Labels) -> bool:
     """Check whether an entry's mean depends on the labelling of the draw.
 
-    Draws between two changes of the labelling count as one: as slow as the labels change, any entry may drift.
+    Draws between two changes of the labelling count as one: an entry that drifts slowly can follow slow label changes
+    by chance.
     """
     flat, of_draw = drawn.reshape(-1, drawn.shape[2]), labels.ravel()
     new = of_draw[1:] != of_draw[:-1]
@@ -524,7 +525,7 @@ def _within_chains(drawn: Float[np.ndarray, "chain draw entry"], labels: Labels)
     ]
     if len(known) < 2:
         return False
-    with np.errstate(over="ignore", invalid="ignore"):  # of 1e300, whose square no double holds
+    with np.errstate(over="ignore", invalid="ignore"):  # the square of 1e300 overflows
         sizes = np.array([(of_draw == label).sum() for label in known], np.float64)[:, None]
         means = np.stack([flat[of_draw == label].mean(axis=0) for label in known])
         sums = [

@@ -438,7 +438,7 @@ def _status(view: View) -> str:
     unresolved = f", but for {', '.join(evidence.unresolved)}" if evidence.unresolved else ""
     found = view.attribute(schema.SYMMETRY_FOUND)
     whose = "The symmetry was found and" if found else "The declared symmetry was"
-    return f"{whose} checked on the density, {evidence.size}{unresolved}."
+    return f"{whose} checked against the log density, {evidence.size}{unresolved}."
 
 
 NO_WORSE = 1.01

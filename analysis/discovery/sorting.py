@@ -61,7 +61,7 @@ class Sorting:
 
     permutation: Permutations
     signs: Signs
-    mean: Float[np.ndarray, "component feature"]  # of the sorted draws, as the variance
+    mean: Float[np.ndarray, "component feature"]  # mean of the sorted draws; so is `variance`
     variance: Float[np.ndarray, "component feature"]
     cost: float
     certainty: float

@@ -314,8 +314,9 @@ def sample_outputs(
 ) -> Float[Array, "sample obs out"]:
     """Draw outputs, without observation noise, of networks whose weights and biases are independent normals.
 
-    Layers are drawn instead of weights: a layer's values are normal given the layer before. Every input sees weights of
-    its own, so that the distribution at each input is right, and the joint one over inputs is not that of one network.
+    Layers are drawn instead of weights: a layer's values are normal given the layer before. Each input gets different
+    weights. The distribution at each input is therefore
+    correct, but the joint distribution over inputs is not that of one network.
     Source: Kingma, Salimans and Welling 2015, section 2.2.
     """
     f, skips = network.nonlinearity.function, network.skip_matrices()

@@ -166,7 +166,7 @@ def _rows(dataset: xr.Dataset, layout: VariableLayout) -> Rows:
     constant = np.flatnonzero(is_constant(rows))
     if constant.size:
         raise ArgumentError(
-            f"`posterior` holds {constant.size} parameter(s) that do not vary, first {names[constant[0]]}, so a "
+            f"`posterior` holds {constant.size} constant parameter(s), such as {names[constant[0]]}, so a "
             "density does not exist. Leave the variable out with `var_names`."
         )
     return rows
@@ -176,7 +176,7 @@ def _refuse(bad: np.ndarray, names: Sequence[str], what: str) -> None:
     if bad.any():
         chain, draw, param = (int(i) for i in np.argwhere(bad)[0])
         raise ArgumentError(
-            f"`posterior` holds {bad.sum()} value(s) {what}, or leave it out with `var_names`. First: "
+            f"`posterior` holds {bad.sum()} value(s) {what}, or leave the variable out with `var_names`. First: "
             f"{names[param]} in chain {chain}, draw {draw}."
         )
 

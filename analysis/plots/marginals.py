@@ -150,7 +150,7 @@ def draw_densities(quantities: Mapping[str, Quantity]) -> Picture:
 def draw_forest(posteriors: Mapping[str, Mapping[str, Quantity]]) -> Picture:
     """Draw medians and central 50 % and 90 % intervals, one row per quantity, one colour per posterior.
 
-    Quantities of similar size share an axis; a quantity that would be a dot there has an axis of its own.
+    Quantities of similar size share an axis; a quantity that would shrink to a dot there gets a separate axis.
     """
     names = list(next(iter(posteriors.values())))
     several = len(posteriors) > 1

@@ -49,7 +49,7 @@ class BiasBounds:
     """Bounds on the draws' bias by gradients of the log density (`inference/microcanonical/dynamics.py`)."""
 
     shift: Distance  # of means, in standard deviations of a coordinate given the others
-    spread: Distance  # of variances, as shares of the true ones
+    spread: Distance  # relative error of variances
 
 
 @dataclass(frozen=True)

@@ -291,8 +291,8 @@ def check_output(
 ) -> None:
     """Reject a file that cannot or must not be written, before any work is done; nothing is made or changed.
 
-    `error` is raised, and calls the file by the name `argument`. With `force` one that is there may be replaced, but
-    never one of `inputs`, which the work reads. A folder that is not there is rejected unless `make_folder`. For an
+    `error` is raised, and calls the file by the name `argument`. With `force`, an existing file may
+    be replaced, but never one of `inputs`. A folder that is not there is rejected unless `make_folder`. For an
     output that is a folder of files itself, `replaces` tells which folders it may take the place of.
     """
 

@@ -47,7 +47,7 @@ _hearers: list[Callable[[dict[str, Any]], None]] = []
 
 @contextmanager
 def heard_by(hear: Callable[[dict[str, Any]], None]) -> Iterator[None]:
-    """Hear what the task in this process tells meanwhile."""
+    """Pass the messages of this process's task to `hear` while the block runs."""
     _hearers.append(hear)
     try:
         yield

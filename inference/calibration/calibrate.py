@@ -76,7 +76,7 @@ class Way:
     settings: Any
     infer: Infer
     densities: Densities
-    at_once: int  # simulations that `infer` is given together
+    at_once: int  # simulations passed to `infer` in one call
     together: bool = False  # one compiled program infers them
 
 
@@ -97,7 +97,7 @@ def calibrate(
     """Check, on data simulated from the model's prior, that a method returns the correct posterior.
 
     Parameters are drawn from the prior, data from the likelihood, and the method is run on the data; the parameters
-    are then one more draw of the posterior, so their rank among the method's draws is uniform (simulation-based
+    are then one more draw from the posterior, so their rank among the method's draws is uniform (simulation-based
     calibration). Other ranks reveal an error in the program (a Jacobian, a prior, a likelihood) or in the method, and
     measure it.
 
@@ -186,7 +186,8 @@ def calibrate(
         if kept is not None:
             kept.mkdir(parents=True, exist_ok=True)
             held.enter_context(locked(kept, argument="folder"))
-            # Of all that decides ranks; what functions do is known by what they give at the first truth.
+            # Fingerprint everything that decides ranks; functions are identified by their results at the first true
+            # values.
             truth = {name: value[None] for name, value in first.parameters.items()}
             how: dict[str, Any] = {"method": way.method, "settings": way.settings, "seed": seed}
             how["looked"] = looking.at(truth, first.data, {})

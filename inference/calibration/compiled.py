@@ -54,7 +54,7 @@ Stacked = Mapping[str, np.ndarray]  # Data of simulations along a leading axis.
 Points = Float[Array, "simulation chain param"] | Float[np.ndarray, "simulation chain param"]
 
 
-AT_ONCE = 25  # Simulations that are inferred by a call.
+AT_ONCE = 25  # Simulations per call.
 SIDE_BY_SIDE = 50_000
 """Operations of a gradient up to which trees of simulations grow side by side.
 

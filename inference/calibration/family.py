@@ -86,7 +86,7 @@ def simulated(family: Family, seed: int, number: int) -> Simulation:
     try:
         values = {n: np.asarray(value, np.float64) for n, value in parameters.items()}
     except (TypeError, ValueError) as error:
-        raise ArgumentTypeError(f"{simulator} gave parameters that are no numbers.") from error
+        raise ArgumentTypeError(f"{simulator} returned parameters that are not numbers.") from error
     rng = np.random.default_rng(of_ranks)
     return Simulation(number, values, data, int(parent.generate_state(1)[0]), rng)
 

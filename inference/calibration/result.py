@@ -279,7 +279,7 @@ class Calibration:
         return self.share[self.usable, self.names.index(name)]
 
     def band(self) -> Band:
-        """Return the band of the ECDFs of shares, which holds all in 95 of 100 runs if the posterior is right.
+        """Return the band that contains all ECDFs of shares in 95 of 100 runs if the posterior is correct.
 
         Returns
         -------

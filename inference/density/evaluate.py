@@ -195,7 +195,7 @@ def generated_quantities(
     TypeError
         If an argument has the wrong type.
     ValueError
-        If the target has no Stan program, a parameter is missing from the draws, or one has another shape.
+        If the target has no Stan program, or a parameter is missing from the draws or has the wrong shape.
     StanError
         If the program does not compile, or rejects the data.
 

@@ -316,7 +316,8 @@ class NumpyroDensity(Coordinates):
         """Log likelihood of all data, a term an observed site."""
         if rows is not None:
             raise ArgumentError(
-                f"`rows` are given, but {self.target.name!r} is no network: of other models it is not known which part "
+                f"`rows` are given, but {self.target.name!r} is not a network: for other models, onebasin "
+                "does not know which part "
                 "of the density belongs to which observation. Use None, for all data."
             )
         terms = site_terms(self.model, self.constrain(vector), observed=True)

@@ -268,7 +268,8 @@ def check_symmetry(
         or a steep density do not matter.
     draws : DataTree, optional
         A posterior of the target, whose draws are tried instead of random points. In addition to `points` draws, those
-        with the largest and smallest moved values are tried. Blocks that keep only the likelihood are left out,
+        with the largest and smallest moved values are tried. Blocks that leave only the likelihood unchanged are left
+        out,
         because they are not symmetries of the posterior.
     progress : callable, optional
         Called with a line of text before a long computation.

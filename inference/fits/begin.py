@@ -45,7 +45,7 @@ ONE = 0.95
 """The least share of the probability that one optimum holds, since the metric of several fits none of them."""
 SETTLING = 16  # Chains by which the step size is found, at least.
 TRANSITIONS = 15
-LENGTH = 2.0  # Length of a trajectory, in standard deviations, and its most steps.
+LENGTH = 2.0  # Length of a trajectory, in standard deviations, and its maximum number of steps.
 LONGEST = 12
 SURPLUS = {False: 1.1, True: 2.0}
 """By how much rejection is rarer along trajectories of that length than `target_acceptance` says; more where a tail is

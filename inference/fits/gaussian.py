@@ -164,7 +164,7 @@ NEAR = 0.5  # Standard deviations within which a climb has to end.
 ROUGH, ROUGH_SD, ROUGH_STEPS = 10, 0.1, 200
 """Fixed draws of a rough fit, its standard deviations at the start, and its most evaluations."""
 WALL = 1e100
-FLOOR = 1e-10  # Share of the largest curvature that the smallest of a peak has at least.
+FLOOR = 1e-10  # Minimum ratio of the smallest to the largest curvature at a peak.
 BENT = 1e-2
 """The curvature that is taken instead, in units of the diagonal, where it is none of a peak."""
 

@@ -264,7 +264,7 @@ class Course:
     keep: Callable[[Values], Values]  # from coordinates, name to array, to what is kept as a draw
     purpose: Purpose = Purpose.CHAIN  # of the chains' random keys
     # (chain, param) or (chain, param, param): the inverse metric of the first steps, until it is
-    # adapted; the unit where it is not given.
+    # adapted; the unit metric if not given.
     variances: jax.Array | None = None
     adapts: bool = True  # whether the metric is adapted
     step_size: Float[Array, " chain"] | None = None  # of the first step

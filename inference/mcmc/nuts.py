@@ -148,7 +148,7 @@ def nuts(
     init : {"random", "optimum", "pathfinder", "fit"}
         Start of each chain: one of these names, a JSON file of values, or a posterior to draw from. A random point,
         also called "uniform"; the best optimum of the log density (in the unconstrained space, with the Jacobian) that
-        L-BFGS finds from several of them; or a draw of Pathfinder along the way from a random point to an optimum. In
+        L-BFGS finds from several of them; or a draw from Pathfinder on the path from a random point to an optimum. In
         Python it can also be values or a posterior: see `start` in `infer`. Optima keep chains out of modes with
         almost no probability, but if all chains start at the same optimum, R-hat says little about other modes. "fit":
         at draws of a weighted fit (`dadvi`), with its covariance as the metric and without warmup, with one chain in

@@ -102,7 +102,8 @@ def find_optimum(
             printed = run(program, arguments, folder, cancel=cancel)
         except StanRunError as error:
             failure = str(error).splitlines()[-1].strip()
-        # A run whose line search fails, mostly because an optimum can be held no more exactly, ends with an error but
+        # A run whose line search fails, usually because the optimum cannot be located more precisely, ends with an
+        # error but
         # writes the point that it had reached; it counts if its log density is finite there.
         with suppress(StanRunError):
             output = read(csv)

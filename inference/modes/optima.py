@@ -159,7 +159,7 @@ class Folding:
 
 ITERATIONS = 2000
 NEAR = 0.3  # Standard deviations within which optima are one.
-LEVEL = 0.01  # Nats by which they may differ.
+LEVEL = 0.01  # Largest difference of their log densities, in nats.
 CURVED = 1000  # Coordinates up to which the curvature is computed.
 
 
@@ -183,7 +183,7 @@ def find_tops(
 
     Return the distinct optima, highest first, and how many starts led to none.
     """
-    plain = density_of(folding.density.target)  # in whose own charts points are drawn
+    plain = density_of(folding.density.target)  # points are drawn in its charts
     points = plain.random_starts(keys_for(Purpose.MODE_START, seed, starts), init_radius)
     vectors = jax.vmap(lambda v: folding.density.unconstrain(plain.constrain(v)))(points)
     search = BestOptimum(folding.density.log_density, maxiter=ITERATIONS)

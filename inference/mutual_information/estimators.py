@@ -267,8 +267,8 @@ def marginals(matrix: Matrix, *, sweeps: int = 25) -> Matrix:
 
     The sweeps run on exp(M + R) and exp(M + C) themselves, relative to the largest entry of a column: two square
     roots an entry and no exponential. What underflows counts as zero in them. For log ratios of draws from q it is:
-    E exp(M_ij) = 1, so that no entry of a column is far above its own, zero. The marginals of matrices that are nothing
-    of the kind are finite, but poor.
+    E exp(M_ij) = 1, so that no entry of a column is far above its own, zero. For other matrices, the
+    marginals are finite but inaccurate.
     """
     scaled = matrix - jax.lax.stop_gradient(jnp.max(matrix, axis=0, keepdims=True))
     weights = jnp.exp(scaled)
@@ -306,7 +306,7 @@ def balanced(log_marginals: Matrix) -> Matrix:
 def _turned(entries: jax.Array, axis: int) -> jax.Array:
     """The next messages, as numbers: (1 - P)^-3/4 over the sum, of the entries' marginals P along an axis."""
     total = jnp.sum(entries, axis=axis, keepdims=True)
-    # A sum that lost all of its entries has no marginals; one is as good as any other number then.
+    # If all entries underflow, there are no marginals, and 1 is as good as any other value.
     over = 1.0 / jnp.where(total < float(jnp.finfo(entries.dtype).tiny) ** 0.4, 1.0, total)
     # The rounding of P keeps 1 - P no smaller than its unit.
     rest = 1.0 - entries * over

@@ -86,7 +86,7 @@ def _of_function(model: Callable[..., Any], kept: Mapping[str, Any], observed: s
     lacking = [p.name for p in named if p.name not in data and p.default is p.empty]
     if lacking and len(lacking) > len(observed - set(data)):
         raise ArgumentError(
-            f"`model` takes {', '.join(lacking)}, which the posterior does not keep: give "
+            f"`model` takes {', '.join(lacking)}, which the posterior does not contain: give "
             "`ob.numpyro_model(model, data)`."
         )
     return numpyro_model(model, data | dict.fromkeys(lacking))
@@ -113,7 +113,7 @@ def with_arguments(target: Target, new: Mapping[str, Any], observed: Mapping[str
     model = getattr(target.numpyro_model, "func", None)
     if not isinstance(target, NumpyroTarget) or model is None:
         raise ModelDataError(
-            f"`new_data` cannot reach the model of {target.name!r}, which takes no arguments: give `model` as "
+            f"`new_data` cannot be passed to the model of {target.name!r}, which takes no arguments: give `model` as "
             "`ob.numpyro_model(function, data)`."
         )
     seen = observed.values()

@@ -267,7 +267,7 @@ class SearchedSymmetry:
 
     target: Target  # with the live symmetry that was found, if any
     trial: SymmetryTrial | None = None  # tries it at the draws
-    said: str = ""  # JSON of the result; empty where nothing was searched
+    said: str = ""  # JSON of the result; empty if no search ran
 
     def end(self, tree: xr.DataTree) -> None:
         """Keep the result with a posterior, and try the draws."""

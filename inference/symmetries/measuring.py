@@ -438,7 +438,7 @@ def stan_searched(target: Target, progress: Callable[[str], None] | None = None)
     if odd or sum(math.prod(shape) for shape in shapes.values()) != len(names):
         raise ArgumentError(
             f"`target` {target.name!r} has the parameter {odd.split('.')[0].split(':')[0]}, a tuple or complex "
-            "numbers, of which symmetries cannot be searched; declare real numbers."
+            "the symmetry search takes only real parameters."
         )
 
     def constrain(vectors: np.ndarray) -> dict[str, np.ndarray]:

@@ -96,8 +96,8 @@ def _verified(s: Search, block: Any) -> float:
     changes = [p.change(float(v)) for p, v in zip(probes, s.measured(moved), strict=True)]
     if max(change.ratio for change in changes) > DOUBTFUL:
         raise ReadingError(
-            f"The program was read to have the symmetry of {block.describe()}, but its log density changes by "
-            f"{max(change.change for change in changes):.3g} nats. This is a fault of onebasin: please report it with "
+            f"onebasin read the symmetry of {block.describe()} from the program, but the log density changes by "
+            f"{max(change.change for change in changes):.3g} nats. This is a bug in onebasin: please report it with "
             "the model, and give symmetry=False, or declare the symmetry, until it is fixed."
         )
     return max(change.change for change in changes)

@@ -285,7 +285,7 @@ NEAREST = 3  # Random points of the highest density.
 TRIES = 14
 """Times that a point is drawn again, a little nearer each time, until its log density is finite."""
 NEARER = 0.75
-STARTS, ITERATIONS = 2, 150  # Of the ascents to optima.
+STARTS, ITERATIONS = 2, 150  # Starts and iterations of the ascents to optima.
 MORE_STARTS, WIDE = 6, 2.0  # Ascents from wider starts, before a density is said to have one mode.
 WALKERS, STEPS = 6, 60  # Of the random walks that begin at an optimum.
 SHARE = 0.12

@@ -130,8 +130,8 @@ def advi(
         Observations in each gradient, drawn without replacement in every pass over the data and weighted up to the
         full data; `None` for all. Only for networks on the NumPyro engine. The ELBO always uses all data.
     init : {"random", "he"}
-        Start of the mean without a `start`: uniform within +-2 in the unconstrained space; or, for a network
-        (NumPyro), free weights as in He et al. 2015.
+        Initial mean if `start` is not given. "random": uniform within +-2 in the unconstrained
+        space. "he": free weights of a network as in He et al. 2015 (NumPyro).
     init_scale : float
         Standard deviation at the start, in every direction (NumPyro); Stan starts at 1.
     trace_parameters : bool
@@ -157,7 +157,7 @@ def advi(
     TypeError, SymmetryError
         As `infer`.
     ValueError
-        As `infer`, and if `start` does not fit the target, a batch is given without a network or is larger than the
+        As in `infer`; also if `start` does not fit the target, a batch is given without a network or is larger than the
         data, or a field does not fit the target, the family or the engine.
     AdviFailed
         If all of Stan's attempts failed.

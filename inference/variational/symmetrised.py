@@ -186,7 +186,7 @@ def symmetrised_vi(
     Raises
     ------
     ValueError
-        As `infer`, and if the target has no symmetry, a name is unknown, or family, estimator and fields do not fit
+        As in `infer`; also if the target has no symmetry, a name is unknown, or family, estimator and fields do not fit
         each other or the target.
     InUse, WriteError
         As `infer`.

@@ -266,7 +266,8 @@ def fitted(
     layout = layout_of(target)
     if method == MEAN_FIELD and not all(c.exact for c in layout.density.charts.values()):
         raise ArgumentError(
-            "`posterior` is of `advi`, whose coordinates of a simplex no exchange of its weights moves; give one of "
+            "`posterior` comes from `advi`, whose simplex coordinates do not move with the components; give a "
+            "posterior of "
             "`symmetrised_vi`."
         )
     family = MeanField(layout.density.size)
@@ -445,7 +446,7 @@ def mixture_gap(
         if not layout.has_parts:
             raise ArgumentError(
                 "`posterior` has components that the symmetry couples, so that layers have no "
-                "separate terms; of `symmetrised_vi` the group `variational` has bounds of the whole, "
+                "separate terms. For a fit of `symmetrised_vi`, the group `variational` has bounds of the total: "
                 "`information_lower` and `information_upper`."
             )
         key_draws, key_terms = jax.random.split(key_for(Purpose.MIXTURE_GAP, seed))

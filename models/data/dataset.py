@@ -238,7 +238,7 @@ class Standardiser:
         return cls(x_mean=x_mean, x_sd=x_sd, y_mean=y_mean, y_sd=y_sd)
 
     def transform(self, dataset: Dataset) -> Dataset:
-        """Standardise inputs and targets, and the held-out part in the same way; the truth, in data units, goes.
+        """Standardise inputs, targets and the held-out part; the truth, in data units, is dropped.
 
         Rejects standardised data, and data of other columns.
         """

@@ -98,17 +98,17 @@ class BayesianNetwork(Brief):
 
     @property
     def is_classifier(self) -> bool:
-        """Whether targets are class labels."""
+        """True if targets are class labels."""
         return isinstance(self.likelihood, Categorical)
 
     @property
     def infers_noise(self) -> bool:
-        """Whether ``sigma`` is a parameter."""
+        """True if ``sigma`` is a parameter."""
         return isinstance(self.likelihood, Gaussian) and self.likelihood.noise_sd is None
 
     @property
     def predicts_noise(self) -> bool:
-        """Whether the noise's standard deviation is an output of the network."""
+        """True if the noise's standard deviation is an output of the network."""
         return self.likelihood.heads > 1
 
     @property

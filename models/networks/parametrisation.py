@@ -118,7 +118,7 @@ class Parametrisation(Brief):
 
     @property
     def unit_norm(self) -> bool:
-        """Whether hidden units' incoming weight vectors have norm 1."""
+        """True if hidden units' incoming weight vectors have norm 1."""
         return self.weights != "free"
 
     @property

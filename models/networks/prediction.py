@@ -133,7 +133,7 @@ def all_heads(
         if len(leading) != 2 or arrays[name].shape != (*leading, *shape):
             raise ArgumentError(
                 f"`draws` hold {name} of shape {arrays[name].shape}; the network needs (chain, "
-                f"draw, {', '.join(map(str, shape))}), chains and draws as many as in the others."
+                f"draw, {', '.join(map(str, shape))}), with the same numbers of chains and draws as the other arrays."
             )
     flat = {n: v.reshape(-1, *v.shape[2:]) for n, v in arrays.items()}
     out = _predict(network, flat, x, batch_size)

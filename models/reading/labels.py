@@ -52,7 +52,7 @@ class Uniform:
 
 @dataclass(frozen=True, eq=False)
 class Leaf:
-    """The array moves with a class; `form` says by which unknowns it changes sign with the class's components."""
+    """An array that moves with a class; `form` encodes the unknown signs that change with its components."""
 
     of: AxisClass
     form: int = 0

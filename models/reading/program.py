@@ -408,7 +408,7 @@ class ProgramWalk:
     def settled(
         self, start: Sequence[Operand], body: Callable[[list[Array]], Sequence[Operand]]
     ) -> list[Array]:
-        """Find what a loop carries, once it stays as it is from one round to the next."""
+        """Find the values that a loop carries; iterate until they no longer change."""
         first = carry = [self.labelled(array) for array in start]
         signs, self.on.signs = self.on.signs, False
         for _ in range(ROUNDS):

@@ -363,7 +363,7 @@ class Counterparts(Permuting):
         return Exchangeable(axes, self.flips, self.complements)
 
     def stack(self, values: Values, lead: int) -> dict[str, Any]:
-        """Add every tuple whose variables exist as one array (*lead, component, ...) to values (*lead, ...)."""
+        """Add one stacked array (*lead, component, ...) for every tuple whose variables are all in `values`."""
         out = dict(values)
         for name, own in self.members.items():
             there = [member.name in values for member in own]

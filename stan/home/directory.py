@@ -127,7 +127,7 @@ def build_flags(home: Path) -> str:
 
 
 def unfit_character(path: str | Path) -> str:
-    """Return the first character in a path that make, the shell or the linker does not take in a name; or nothing."""
+    """Return the first character in a path that make, the shell or the linker rejects; empty if there is none."""
     for character in str(path):
         shown = character.isprintable() and not character.isspace()
         if not (character in _ASCII if character.isascii() else shown):

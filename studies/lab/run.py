@@ -53,8 +53,8 @@ def make_cell(
 ) -> float | str:
     """Make a cell's posterior by the study's `target` and `make`, and return its seconds; or why there is none.
 
-    All machines see the folder. An error that broke the making off is a `TaskDied` with a note of where; a full disk is
-    a `WriteError`.
+    All machines see the folder. An error that interrupts the run is raised as `TaskDied`, with
+    a note of where it happened; a full disk raises `WriteError`.
     """
     if not folder.is_dir():
         raise TaskError(
@@ -341,7 +341,7 @@ def read_results(path: Path, study: str) -> tuple[dict[str, Any], dict[str, Any]
     made = writing.read_json(file)
     if "frames" not in made:
         raise StudyError(
-            f"`--show` finds no numbers in {path}: run the study, or name a run's folder by --out."
+            f"`--show` finds no numbers in {path}: run the study, or give a run's folder with --out."
         )
     if writing.examine_json(made) is writing.Seal.DAMAGED:
         raise StudyError(f"`--show` reads {file}, whose checksum is wrong: restore the file.")

@@ -44,7 +44,7 @@ def diagnosis_columns(outcomes: Outcomes, cell: Cell) -> dict[str, Any]:
 
 
 def score_columns(held_out: HeldOut, seconds: float | None = None) -> dict[str, Any]:
-    """Give all scores, and of Markov chains how well they mix in f.
+    """Return all scores; for Markov chains, also the mixing diagnostics of f.
 
     `seconds` is what the kept draws took, summed over chains.
     """

@@ -282,7 +282,7 @@ def with_predictions(tree: xr.DataTree, kept: int | None, test: Dataset) -> xr.D
 def moments(model: BayesianNetwork, tree: xr.DataTree) -> dict[str, xr.Dataset]:
     """Means and standard deviations of a mean-field q, variable by variable; weights are their own coordinates."""
     group, dims = tree["variational"].to_dataset(), model.network.dims
-    shapes = sorted(model.network.shapes.items())  # as variables stand in a vector
+    shapes = sorted(model.network.shapes.items())  # in the order of variables in a vector
     ends = np.cumsum([math.prod(shape) for _, shape in shapes])[:-1]
     found = {}
     for name, ours in (("centre", "loc"), ("spread", "scale")):
@@ -308,7 +308,7 @@ def theorem_bound(num_parts: float, part_dim: int) -> float:
 
 
 def mean_bound(num_parts: float) -> float:
-    """Bound it by 2 / sqrt(H - 1): the least of the squared distances of units is at most their mean.
+    """Bound it by 2 / sqrt(H - 1): the smallest squared distance between units is at most the mean.
 
     Their sum is H sum_i ||u_i||^2 - ||sum_i u_i||^2 <= H ||w||^2. Units that are all as far from one another, average
     to 0 and are all that w has attain it.

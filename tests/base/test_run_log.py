@@ -58,7 +58,7 @@ def test_a_file_of_others_is_left_alone(tmp_path, caplog):
     with logged_to(path):
         record("chain 1 begins")
     assert path.read_text() == "my notes\n"
-    assert "is no log of a run" in caplog.text
+    assert "is not the log of a run" in caplog.text
 
 
 def test_what_programs_print_is_bounded_and_what_we_say_is_not(tmp_path):
@@ -70,6 +70,6 @@ def test_what_programs_print_is_bounded_and_what_we_say_is_not(tmp_path):
             program.info("printed again")
         record("ended well")
     text = path.read_text()
-    assert "left out" in text
+    assert "omitted" in text
     assert "ended well" in text
     assert len(text) < 1000

@@ -59,7 +59,7 @@ def test_cmdstan_that_can_be_assembled_counts_as_working(onebasin, monkeypatch):
     monkeypatch.setattr(stan, "existing_cmdstan", lambda: None)
     answer = onebasin("doctor", "--json")
     assert answer.code == 0
-    assert "assembled on first use" in checks_of(answer)["CmdStan"]["detail"]
+    assert "built on first use" in checks_of(answer)["CmdStan"]["detail"]
 
 
 def test_missing_compiler_is_one_line_and_code_1(onebasin, cmdstan, monkeypatch):

@@ -254,7 +254,7 @@ def test_the_same_command_finishes_what_was_left(sample, sampler):
     chains.mkdir()
     np.savez(chains / "chain-3.npz", fingerprint=np.array("of this run"))
     answer = sample("--seed", "3")
-    assert (answer.code, answer.err) == (0, "run.nc holds what this command makes\n")
+    assert (answer.code, answer.err) == (0, "run.nc already holds the result of this command\n")
     assert not chains.exists()
     assert Path("run.nc").read_bytes() == draws
     assert len(sampler.calls) == 1

@@ -124,7 +124,7 @@ def test_a_store_takes_the_place_of_a_store_alone(tree, tmp_path):
     notes = tmp_path / "notes.zarr"
     notes.mkdir()
     (notes / "mine.txt").write_text("precious")
-    with pytest.raises(PosteriorFileError, match="is a folder of something else"):
+    with pytest.raises(PosteriorFileError, match="is a folder with other content"):
         save(tree, notes, force=True)
     assert (notes / "mine.txt").read_text() == "precious"
     (tmp_path / "file.zarr").write_text("precious")

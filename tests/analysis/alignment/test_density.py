@@ -62,7 +62,7 @@ def test_a_part_of_a_symmetry_is_refused_with_draws_and_nats(mixture, word):
     with pytest.raises(ob.OnebasinError, match=said) as refused:
         align(mixture, word, log_density=density)
     assert "nats (chain" in str(refused.value)
-    assert "Declare all that moves together" in str(refused.value)
+    assert "Declare all parameters that move together" in str(refused.value)
 
 
 def test_one_draw_off_the_posterior_is_enough(mixture):
@@ -87,9 +87,9 @@ def test_a_density_that_cannot_be_evaluated_is_said_and_stops_nothing(mixture):
 
 @pytest.mark.parametrize("word, left", [("theta", "`mu`"), ("mu", "`theta`")])
 def test_without_a_density_what_changes_with_the_labels_stops_alignment(mixture, word, left):
-    with pytest.raises(ob.OnebasinError, match=f"changes with the labels behind: {left}"):
+    with pytest.raises(ob.OnebasinError, match=f"change with the labels: {left}"):
         align(mixture, word)
-    with pytest.raises(ob.OnebasinError, match=f"changes with the labels behind: {left}"):
+    with pytest.raises(ob.OnebasinError, match=f"change with the labels: {left}"):
         diagnose(mixture, symmetry=word)
 
 

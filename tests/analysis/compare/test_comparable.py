@@ -138,7 +138,7 @@ def test_chains_in_two_modes_agree_with_no_posterior_in_one():
     comparison = compare({"two": two, "one": one}, permutations=99)
     assert comparison.moments["one"].unmixed == ("x",)
     (answer,) = comparison.sentences
-    assert "1 of 2 could not be judged, because effective draws are too few or chains" in answer
+    assert "1 of 2 could not be judged, because the ESS is too small or chains" in answer
     assert "the joint distributions are not compared" in answer
     assert "The chains of `two` disagree about `x` (R-hat)" in " ".join(comparison.warnings)
 

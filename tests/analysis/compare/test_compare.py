@@ -109,7 +109,9 @@ def test_posteriors_of_no_network_have_moments_and_weight_space(make_mcmc, rng):
     assert found.table.loc["moved", "verdict"] == "differ"
     assert found.table.loc["moved", "max_abs_d"] == pytest.approx(1.5, rel=0.1)
     assert found.table.loc["moved", "energy_p"] == 0.01
-    with pytest.raises(ValueError, match=r"`x` is given, but `one` is of no network"):
+    with pytest.raises(
+        ValueError, match=r"`x` is given, but `one` is not the posterior of a network"
+    ):
         compare(trees, truth="one", x=np.zeros((3, 1)))
 
 
@@ -119,7 +121,7 @@ def test_draws_that_both_have_are_no_evidence(make_mcmc, rng):
     mixed = make_mcmc({"mu": np.stack([mu[1, 0], mu[0, 1]])})
     found = compare({"one": one, "two": make_mcmc({"mu": mu[1]}), "mixed": mixed}, permutations=9)
     (warning,) = (each for each in found.warnings if "evidence" in each)
-    assert warning.startswith("`mixed` and `one` have the same draws in a chain")
+    assert warning.startswith("`mixed` and `one` share all or many draws of a chain")
     thinned = compare({"one": one, "thinned": make_mcmc({"mu": mu[0, :, ::5]})}, permutations=9)
     assert any("evidence" in each for each in thinned.warnings)
 
@@ -223,5 +225,5 @@ def test_a_diagnosis_at_hand_is_what_a_comparison_says_of_a_posterior(make_mcmc,
     stuck = diagnose(make_mcmc({"mu": np.ones((4, 100))}))
     found = compare(trees, permutations=9, diagnoses={"b": stuck})
     (warning,) = (each for each in found.warnings if each.startswith("`b`: Do not use these draws"))
-    assert "Nothing moves" in warning
+    assert "Nothing varies" in warning
     assert found.table.equals(compare(trees, permutations=9).table)

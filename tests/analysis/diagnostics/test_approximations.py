@@ -92,7 +92,7 @@ def tree(
     ("made", "answer", "words"),
     [
         ({}, "usable", "independent ones, and k-hat of the weights is 0."),
-        ({"k": 0.9}, "unusable", ", above 0.70: a few draws decide"),
+        ({"k": 0.9}, "unusable", ", above 0.70: a few draws dominate"),
         ({"k": 0.6}, "unusable", "19% of them, and k-hat of the weights is 0.59: the draws"),
         (
             {"tail": 0.45},

@@ -67,7 +67,7 @@ def test_parts_with_one_posterior_under_a_given_symmetry_are_nobodys(make_mcmc, 
     assert (found.verdict, found.causes) == ("invariant", ("labels",))
     unasked = diagnose(make_mcmc({"mu": rng.normal(size=(*SHAPE, 3))}))
     assert unasked.verdict == "usable"
-    assert "`mu[0..2]` have one and the same posterior" in " ".join(unasked.judgement.unjudged)
+    assert "`mu[0..2]` have the same posterior" in " ".join(unasked.judgement.unjudged)
 
 
 @pytest.mark.parametrize(
@@ -234,7 +234,7 @@ def test_what_was_not_seen_is_never_passed(make_mcmc, rng, chains, stats, row):
     found = diagnose(make_mcmc(values, stats=stats))
     assert found.verdict == "usable"
     assert {r.name: r.outcome for r in found.judgement.rows}[row] == "not judged"
-    said = "modes that it did not meet cannot be seen" if chains == 1 else "could not be judged"
+    said = "modes that it did not visit cannot be seen" if chains == 1 else "could not be judged"
     assert said in found.judgement.sentence
     assert found.judgement.unjudged
 
@@ -247,7 +247,7 @@ def test_generated_quantities_do_not_decide(make_mcmc, rng):
     assert found.verdict == "usable"
     said = " ".join(found.judgement.left_out)
     assert "Not used for the verdict: `log_lik` (generated quantities, as their names say)" in said
-    assert "Not used for the verdict: `z` (whole numbers" in said
+    assert "Not used for the verdict: `z` (discrete" in said
     assert diagnose(make_mcmc(values), var_names="log_lik").verdict == "unusable"
 
 

@@ -91,7 +91,7 @@ def test_labels_that_differ_in_height_are_no_equal_modes(make_mcmc, rng):
     assert (found.verdict, found.causes[0], found.exchangeable) == ("unusable", "modes", ())
     remedies = " ".join(cause.remedy for cause in found.judgement.causes)
     assert "Declare" not in remedies
-    assert "weigh modes" in remedies
+    assert "weight modes" in remedies
     row = found.judgement.rows[0]
     assert row.outcome == "not judged", row
 

@@ -29,7 +29,7 @@ def posterior(variance: float | None = 0.01, shift: float = 0.0) -> xr.DataTree:
 def test_bias_is_said_of_unadjusted_draws_that_agree() -> None:
     found = diagnose(posterior())
     assert found.verdict == "usable"
-    assert "bias of the step size" in found.judgement.sentence
+    assert "bias from the step size" in found.judgement.sentence
     assert found.outcome_of("step-size bias") == "not judged"
     assert any("`adjusted=True` or `nuts`" in said for said in found.judgement.unjudged)
     (sampler,) = (row for row in found.judgement.rows if row.name == "sampler")
@@ -62,7 +62,7 @@ def with_identities(
 def test_gradients_that_fit_are_evidence_and_pass() -> None:
     found = diagnose(with_identities())
     assert (found.verdict, found.outcome_of("step-size bias")) == ("usable", "passed")
-    assert "bias of the step size" not in found.judgement.sentence
+    assert "bias from the step size" not in found.judgement.sentence
     (sampler,) = (row for row in found.judgement.rows if row.name == "sampler")
     assert "no mean is off by more than 0.05 standard deviations" in sampler.sentence
     assert "no variance by more than 10%" in sampler.sentence
@@ -72,7 +72,7 @@ def test_gradients_that_fit_are_evidence_and_pass() -> None:
 def test_what_is_not_excluded_is_not_judged(wide: dict) -> None:
     found = diagnose(with_identities(**wide))
     assert (found.verdict, found.outcome_of("step-size bias")) == ("usable", "not judged")
-    assert "may have a bias of the step size" in found.judgement.sentence
+    assert "may have a bias from the step size" in found.judgement.sentence
     assert any("Take more draws" in said for said in found.judgement.unjudged)
 
 

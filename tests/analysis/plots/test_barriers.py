@@ -95,7 +95,7 @@ def test_units_in_order_and_a_single_draw_have_no_barriers(regression):
         regression["constant_data"]["x"].values,
         regression["observed_data"]["y"].values,
     )
-    with pytest.raises(ValueError, match="hidden units have an order"):
+    with pytest.raises(ValueError, match="have a fixed order"):
         ob.networks.barriers(ordered)
     single = regression.isel(chain=[0], draw=[0])
     single.attrs = regression.attrs

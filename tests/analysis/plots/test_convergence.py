@@ -104,7 +104,7 @@ def test_energy_tells_e_bfmi(make_mcmc, rng):
     told = ob.plot.energy(tree).alt
     assert all(f"{value:.2f}" in told for value in found)
     assert "below 0.3 in chains 0, 1" in told
-    with pytest.raises(ValueError, match="no `energy` that varies"):
+    with pytest.raises(ValueError, match="no varying `energy`"):
         ob.plot.energy({"x": rng.normal(size=(2, 50))})
 
 
@@ -158,7 +158,7 @@ def test_a_matrix_has_logarithmic_axes_for_wide_scales_and_crosses_for_divergenc
     assert grid[1, 0].get_xscale() == "log"
     assert grid[2, 1].get_xscale() == grid[1, 0].get_yscale() == "linear"
     assert len(grid[1, 0].lines[0].get_xdata()) == 10
-    with pytest.raises(ValueError, match="`entries` has one parameter"):
+    with pytest.raises(ValueError, match="`entries` names one parameter"):
         ob.plot.pair(tree, "tau")
 
 

@@ -77,7 +77,7 @@ def test_a_posterior_without_data_needs_places(regression):
 
 
 def test_refusals_say_what_can_be_drawn(regression, classifier):
-    with pytest.raises(ValueError, match=r"posteriors\['b'\]` is of a classifier"):
+    with pytest.raises(ValueError, match=r"posteriors\['b'\]` is the posterior of a classifier"):
         ob.plot.uncertainty({"a": regression, "b": classifier})
     with pytest.raises(ValueError, match="`output` is 1, and the network has 1"):
         ob.plot.uncertainty(regression, output=1)

@@ -91,7 +91,7 @@ def test_score_function_adds_noise_for_all_but_the_errors(rng):
     [
         (1.0, "as many as there should be"),
         (0.3, "too few: the predictions are overconfident"),
-        (3.0, "too many, so that the predictions are not sure enough"),
+        (3.0, "too many: the predictions are underconfident"),
     ],
 )
 def test_coverage_is_held_against_chance(rng, width, said):

@@ -53,7 +53,9 @@ def test_content_is_read_a_chunk_at_a_time(tmp_path, monkeypatch):
 def test_damaged_tree_is_refused_in_a_sentence(tmp_path, tree):
     path = netcdf.write_tree(tree, tmp_path / "a.nc")
     flip(path, path.read_bytes().index(np.float64(3.0).tobytes()))
-    with pytest.raises(LookupError, match=r"a\.nc is damaged: its content is not what was written"):
+    with pytest.raises(
+        LookupError, match=r"a\.nc is damaged: its content differs from what was written"
+    ):
         netcdf.read_tree(path, "posterior", error=LookupError, writer="us")
 
 

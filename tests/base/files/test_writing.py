@@ -65,7 +65,7 @@ def test_file_is_on_the_disk_before_it_takes_its_name_and_the_name_after(tmp_pat
 def test_a_file_that_appears_meanwhile_is_left_alone(tmp_path):
     path = tmp_path / "run.nc"
     (tmp_path / "run-1.nc").write_text("also there")
-    with pytest.raises(NameTaken, match=r"run\.nc has appeared .* in .*run-2\.nc\."):  # noqa: SIM117
+    with pytest.raises(NameTaken, match=r"run\.nc was created .* in .*run-2\.nc\."):  # noqa: SIM117
         with replacing(path, new=True) as part:
             part.write_text("result")
             path.write_text("precious")
