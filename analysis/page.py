@@ -293,7 +293,7 @@ def paragraphs(text: str) -> Markup:
 
 
 def mark(flag: str) -> Markup:
-    """Give the mark of a flag, with its meaning in words; nothing without a flag."""
+    """Return the mark of a flag, with its meaning in words; nothing without a flag."""
     if not flag:
         return Markup("")
     element = '<span class="mark {}" role="img" aria-label="{}">{}</span>'

@@ -82,7 +82,7 @@ class Card:
 
 
 def number(value: SupportsFloat, digits: int = 3) -> str:
-    """Give a number in some digits; a dash where there is none."""
+    """Return a number in some digits; a dash where there is none."""
     known = float(value)
     if math.isnan(known):
         return "–"
@@ -91,7 +91,7 @@ def number(value: SupportsFloat, digits: int = 3) -> str:
 
 
 def measured(value: float, error: float, unit: str = "nats") -> str:
-    """Give a number with its standard error, both to the error's second digit: ``-35.21 ± 0.06 nats``."""
+    """Return a number with its standard error, both to the error's second digit: ``-35.21 ± 0.06 nats``."""
     if not (math.isfinite(value) and math.isfinite(error)):
         return f"{number(value, 5)} {unit}".rstrip()
     places = 2 if error == 0 else max(0, 1 - math.floor(math.log10(error)))

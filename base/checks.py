@@ -272,7 +272,7 @@ def _bound(
 def _misfit(
     name: str, signature: inspect.Signature, given: Sequence[Any], named: Mapping[str, Any]
 ) -> str:
-    """Say which argument is unknown, which is missing, or which must be named; empty where none of these is wrong."""
+    """Say which argument is unknown, which is missing, or which must be named; empty if none of these is wrong."""
     known = {
         w: p
         for w, p in signature.parameters.items()
@@ -308,7 +308,7 @@ def _kinds(function: Callable[..., Any]) -> dict[str, Kind]:
 
 
 def kind_of(hint: Any) -> Kind | None:
-    """Return the kind that a type allows; None where it is not for us to say."""
+    """Return the kind that a type allows; None if it is not for us to say."""
     if isinstance(hint, type) and hint in _PLAIN:
         return _PLAIN[hint]
     origin, parts = get_origin(hint), get_args(hint)

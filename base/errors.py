@@ -207,7 +207,7 @@ def error_in_words(error: Exception) -> str:
 
 
 def nearby(path: Path) -> str:
-    """Ask for the file with nearly the name of one that is missing, as a sentence to add; empty where there is none."""
+    """Ask for the file with nearly the name of one that is missing, as a sentence to add; empty if there is none."""
     try:
         names = [file.name for file in path.parent.iterdir() if file.name != path.name]
     except OSError:
@@ -241,7 +241,7 @@ class HomeBuildError(StanError):
     Attributes
     ----------
     console
-        The last lines of what the compiler said, empty where no compiler had run.
+        The last lines of what the compiler said, empty if no compiler had run.
     log
         The file of all of it, or ``None``.
     """

@@ -56,7 +56,7 @@ _PLACE = re.compile(r"/?\['?(\w+)'?\](?=(?:\[[^\]]*\])*\.)")
 
 
 def shown(text: str, *, lines: bool = False) -> str:
-    """Give a text with every character that acts on a terminal escaped.
+    """Return a text with every character that acts on a terminal escaped.
 
     Line feeds are escaped too, but with `lines`: a name's would make it look like several lines.
     """

@@ -230,7 +230,7 @@ def plain(text: str) -> str:
 
 
 def stdout() -> Console:
-    """Give a console that writes to stdout as it now is; what it is given is `plain` text, and `Text`, never markup.
+    """Return a console that writes to stdout as it now is; what it is given is `plain` text, and `Text`, never markup.
 
     Its width is that of the terminal, or what COLUMNS says; a page of 80 columns where there is neither.
     """

@@ -31,7 +31,7 @@ class Check:
     name: str
     ok: bool
     detail: str  # What was found.
-    remedy: str = ""  # What to do where it is not as it should be; empty where nothing needs doing.
+    remedy: str = ""  # What to do where it is not as it should be; empty if nothing needs doing.
     engine: str = ""  # The engine that cannot work without it, if any.
     asked: bool = False  # Somebody has set it up: it matters although no engine needs it.
 

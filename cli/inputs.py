@@ -70,7 +70,7 @@ def start_in(options: Mapping[str, Any]) -> tuple[Path | None, dict[str, Any]]:
 
 
 def recorded_density(view: View, *, trusted: bool = False) -> DensityAtDraws | None:
-    """Return the log density of the Stan program that a posterior records; None where it records none."""
+    """Return the log density of the Stan program that a posterior records; None if it records none."""
     from onebasin.posteriors.schema import stan_program_of
 
     if not stan_program_of(view.tree.attrs):

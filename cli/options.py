@@ -91,7 +91,7 @@ Var = Annotated[
 
 
 def words_in(words: str | None) -> tuple[str, ...] | None:
-    """Words with commas between them; None where none were typed."""
+    """Words with commas between them; None if none were typed."""
     return tuple(word.strip() for word in words.split(",")) if words is not None else None
 
 

@@ -307,7 +307,7 @@ def compare(
 
 
 def _read_points(path: Path) -> tuple[np.ndarray, np.ndarray | None]:
-    """Read inputs, and labels or targets where they are there."""
+    """Read inputs, and labels or targets if they exist."""
     from onebasin.base.files.sizes import ClaimError, read_arrays
 
     remedy = "write it with numpy.savez(path, x=..., y=...)"

@@ -149,7 +149,7 @@ def sample_with_settings(words: Sequence[str]) -> Callable[..., None]:
 
 
 def limit_for(definition: str, predictive_mb: float | None) -> float | None:
-    """Return the limit of a NumPyro model's groups, in megabytes; None where it was not given."""
+    """Return the limit of a NumPyro model's groups, in megabytes; None if it was not given."""
     if predictive_mb is None:
         return None
     if definition == "stan":

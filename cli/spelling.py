@@ -209,6 +209,6 @@ EXAMPLES: Mapping[str, Examples] = _read(_TEXT)
 
 
 def examples_text(path: str) -> str:
-    """The examples of a command, by its words; empty where it has none."""
+    """The examples of a command, by its words; empty if it has none."""
     lines = [f"  # {what}\n  {line}\n" for what, line in EXAMPLES.get(path, ())]
     return "".join(["\nExamples:\n", *lines]) if lines else ""

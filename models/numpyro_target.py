@@ -181,7 +181,7 @@ class ModelFile:
 
 
 def model_file_in(word: str | Path) -> ModelFile | None:
-    """Read the words of a model; None where they are of none, such as a Stan program's."""
+    """Read the words of a model; None if they are of none, such as a Stan program's."""
     text = str(word)
     path, colon, name = text.rpartition(":")
     if colon and path.endswith(".py"):

@@ -128,7 +128,7 @@ def definition_of(
 
 
 def _constraint(model: Any, variable: Any, transform: Any) -> Any:
-    """NumPyro's constraint of a parameter; the real line where PyMC transforms nothing, None where there is none."""
+    """NumPyro's constraint of a parameter; the real line where PyMC transforms nothing, None if there is none."""
     import numpyro
 
     constraints = numpyro.distributions.constraints
@@ -176,7 +176,7 @@ def _differentiable(
 ) -> Callable[..., tuple[Any, list[Any]]]:
     """Compile a log density with PyTensor's gradient, and its terms without one.
 
-    JAX's own is NaN where it multiplies the zero of a branch not taken by its infinite derivative, as in the tails of
+    JAX's own is NaN if it multiplies the zero of a branch not taken by its infinite derivative, as in the tails of
     censored data. It serves where PyTensor has no gradient, or none that JAX computes.
     """
     import jax

@@ -1,4 +1,4 @@
-"""The version, read from the installed package when it is asked for."""
+"""The version, read from the installed package when it is requested."""
 
 from importlib.metadata import version
 

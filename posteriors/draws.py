@@ -442,7 +442,7 @@ def event_shapes(
 def choose_variables(
     there: tuple[str, ...], var_names: str | Sequence[str] | None
 ) -> Sequence[str]:
-    """Return the variables that are asked for, all of them for None; reject what is not there."""
+    """Return the variables that are requested, all of them for None; reject what is not there."""
     if var_names is None:
         return there
     chosen = [var_names] if isinstance(var_names, str) else list(dict.fromkeys(var_names))

@@ -140,7 +140,7 @@ def _check_chains(runs: Sequence[xr.DataTree], paths: Sequence[Path]) -> None:
 
 
 def _chains(datasets: Sequence[xr.Dataset]) -> xr.Dataset | None:
-    """One group of all runs; None where they keep other draws of it."""
+    """One group of all runs; None if they keep other draws of it."""
     import xarray as xr
 
     alike = all(

@@ -39,7 +39,7 @@ def names_of(values: xr.DataArray) -> list[str]:
 
 
 def stored_log_likelihood(view: View, var_name: str | None = None) -> xr.DataArray | None:
-    """Return a posterior's log likelihoods (chain, draw, obs...), of one variable; None where it has none."""
+    """Return a posterior's log likelihoods (chain, draw, obs...), of one variable; None if it has none."""
     group = view.group(LOG_LIKELIHOOD)
     if group is None or not group.data_vars:
         return None

@@ -51,7 +51,7 @@ def is_csv(path: Path) -> bool:
 
 
 def expanded(path: Path) -> Files:
-    """Give the files that a word stands for: those of a pattern, the CSV files of a folder, or itself."""
+    """Return the files that a word stands for: those of a pattern, the CSV files of a folder, or itself."""
     if path.is_dir() and not is_store(path):
         return tuple(sorted(filter(is_csv, path.iterdir()), key=_order)) or (path,)
     if glob.has_magic(str(path)) and not path.exists():
@@ -73,7 +73,7 @@ def grouped(paths: Iterable[Path]) -> list[Files]:
 
 
 def stem(files: Sequence[Path]) -> Path:
-    """Give the name of a posterior's files, without suffixes and the number of a chain."""
+    """Return the name of a posterior's files, without suffixes and the number of a chain."""
     first = files[0]
     found = _CHAIN.fullmatch(_bare(first)) if is_csv(first) and len(files) > 1 else None
     return first.with_name(found["stem"] if found else _bare(first))

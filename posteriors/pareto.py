@@ -49,7 +49,7 @@ EVEN = 0.8
 
 @dataclass(frozen=True, eq=False)
 class Tails:
-    """k-hat of each entry of a quantity: of |x - m| and of (x - m)^2 under the weights, NaN where an entry is still."""
+    """k-hat of each entry of a quantity: of |x - m| and of (x - m)^2 under the weights, NaN if an entry is still."""
 
     mean: Float[np.ndarray, " entry"]
     square: Float[np.ndarray, " entry"]
@@ -59,7 +59,7 @@ def pareto_khat(log_ratio: Float[np.ndarray, " draw"]) -> float:
     """Return the Pareto shape of the right tail of importance ratios: log target less log approximating density.
 
     It is k-hat by arviz_stats; 0 by convention where all ratios are equal (to 1e-8: the approximation is exact),
-    infinite where the ratios span more than a double can hold, NaN where a ratio is not finite, there are fewer than 30
+    infinite if the ratios span more than a double can hold, NaN if a ratio is not finite, there are fewer than 30
     draws, or the largest ratios are all alike.
     """
     if log_ratio.size < MIN_DRAWS_FOR_KHAT or not np.isfinite(log_ratio).all():
@@ -88,7 +88,7 @@ def smoothed(log_ratio: LogWeights) -> LogWeights:
 
 
 def _psis(log_ratio: LogWeights) -> tuple[LogWeights, float] | None:
-    """Smoothed log weights and k-hat by arviz_stats; None where the largest ratios are all alike."""
+    """Smoothed log weights and k-hat by arviz_stats; None if the largest ratios are all alike."""
     from arviz_stats.base import array_stats
 
     # The sign is that of leave-one-out, where the argument is a log likelihood and the weight its
@@ -213,7 +213,7 @@ def known(
     *,
     with_khats: bool = True,
 ) -> Known:
-    """Measure how well weighted draws know each entry of a quantity (draw, ...), NaN where an entry is still.
+    """Measure how well weighted draws know each entry of a quantity (draw, ...), NaN if an entry is still.
 
     Errors are those of weighted averages; with `beside`, other weights of the same draws, those of the differences from
     averages by these. Without k-hats, which take most of the time, all of them are NaN.

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 LIMIT_MB = 256.0
-"""Megabytes that the groups may take together, if nothing else is asked for."""
+"""Megabytes that the groups may take together, if nothing else is requested."""
 FEWEST = 100
 """Draws of which something can still be said; groups of fewer are left out."""
 
@@ -131,7 +131,7 @@ def network_groups(
     """Log likelihood and posterior predictive at the data that a network was conditioned on, by groups' names.
 
     They are of the variable `y`: `log_likelihood` (obs), summed over outputs, and `posterior_predictive` like the data,
-    in single precision; None where the limit, in megabytes, leaves too few draws. The draws are a network's weights,
+    in single precision; None if the limit, in megabytes, leaves too few draws. The draws are a network's weights,
     and ``sigma`` where the noise is inferred. What is drawn here shares nothing with the run of this seed. Many draws
     are laid down in the folder, if one is given.
     """

@@ -178,7 +178,7 @@ def _ranks_in_order(ordered: np.ndarray) -> np.ndarray:
 
 
 def _rhat(rows: Rows) -> PerParam:
-    """R-hat of chains as they are (Gelman et al. 2013, equation 11.4); infinite where no chain moves."""
+    """R-hat of chains as they are (Gelman et al. 2013, equation 11.4); infinite if no chain moves."""
     draws = rows.shape[2]
     between = draws * np.var(rows.mean(axis=2), axis=1, ddof=1)
     within = np.var(rows, axis=2, ddof=1).mean(axis=1)

@@ -214,7 +214,7 @@ def plain(value: Any) -> Any:
 
 
 def decode(attributes: Attributes, name: str, kind: Any = None) -> Any:
-    """Read an attribute that `encode` made JSON text of, as a `kind` if given; None where it is missing or empty.
+    """Read an attribute that `encode` made JSON text of, as a `kind` if given; None if it is missing or empty.
 
     Raise an error if the attribute is not JSON, or if the JSON has the wrong type.
     """
@@ -235,7 +235,7 @@ def decode(attributes: Attributes, name: str, kind: Any = None) -> Any:
 
 
 def number(attributes: Attributes, name: str) -> float | None:
-    """Read an attribute that is a number; None where it is missing or not finite, rejected where it is none."""
+    """Read an attribute that is a number; None if it is missing or not finite, rejected where it is none."""
     kept = plain(attributes.get(name))
     if kept is None or kept == "":
         return None
@@ -257,7 +257,7 @@ def encode_symmetry(symmetry: Symmetry) -> str:
 
 
 def symmetry_of(attributes: Attributes) -> Symmetry:
-    """Rebuild the symmetry that attributes declare; empty where they declare none."""
+    """Rebuild the symmetry that attributes declare; empty if they declare none."""
     text = attributes.get(SYMMETRY)
     if not text:
         return ()
@@ -273,7 +273,7 @@ def stan_program_of(attributes: Attributes) -> str:
 
 
 def evidence_of(attributes: Attributes) -> Evidence | None:
-    """Return the recorded check of the symmetry; None where the attributes hold none."""
+    """Return the recorded check of the symmetry; None if the attributes hold none."""
     text = attributes.get(SYMMETRY_EVIDENCE)
     if not isinstance(text, str) or not text:
         return None
@@ -283,7 +283,7 @@ def evidence_of(attributes: Attributes) -> Evidence | None:
 
 
 def found_symmetry_of(attributes: Attributes) -> dict[str, Any]:
-    """Return what the search before the run found; empty where the attributes hold nothing that can be read of one."""
+    """Return what the search before the run found; empty if the attributes hold nothing that can be read of one."""
     try:
         return decode(attributes, SYMMETRY_FOUND) or {}
     except ValueError:
@@ -291,7 +291,7 @@ def found_symmetry_of(attributes: Attributes) -> dict[str, Any]:
 
 
 def network_of(attributes: Attributes) -> BayesianNetwork | None:
-    """Rebuild the network that attributes describe; None where they describe none."""
+    """Rebuild the network that attributes describe; None if they describe none."""
     text = attributes.get(MODEL)
     if not text:
         return None

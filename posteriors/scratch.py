@@ -114,7 +114,7 @@ class Scratch:
     def tree(self, attributes: Mapping[str, Any], *, lazy: bool) -> xr.DataTree:
         """Give what was put there as a tree; nothing can be put there afterwards.
 
-        It is read as it is asked for, until the tree is closed, if `lazy`; otherwise into memory.
+        It is read as it is requested, until the tree is closed, if `lazy`; otherwise into memory.
         """
         from onebasin.base.files.netcdf import load_tree, open_tree
 

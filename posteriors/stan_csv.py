@@ -74,7 +74,7 @@ class Header:
 
     @property
     def method(self) -> str:
-        """The method, in this project's words; empty where nothing is said."""
+        """The method, in this project's words; empty if nothing is said."""
         method, algorithm = self.entries.get("method", ""), self.entries.get("algorithm", "")
         if method == "variational":
             return f"advi-{algorithm}"
@@ -85,12 +85,12 @@ class Header:
         return {"nuts": "nuts", "static": "hmc"}.get(self.entries.get("engine", ""), "nuts")
 
     def saved(self, name: str) -> int | None:
-        """The rows that a finished run has written of this number of iterations; None where the file does not say."""
+        """The rows that a finished run has written of this number of iterations; None if the file does not say."""
         count, thin = self.count(name), self.count("thin") or 1
         return None if count is None else -(-count // max(thin, 1))
 
     def seconds(self, phase: str) -> float:
-        """Time of ``"Warm-up"`` or ``"Sampling"``; NaN where there is none."""
+        """Time of ``"Warm-up"`` or ``"Sampling"``; NaN if there is none."""
         for line in self.comments:
             if (found := _SECONDS.search(line)) and found.group(2) == phase:
                 return float(found.group(1))
@@ -236,7 +236,7 @@ class ChainFile:
     """One file: its shape, header and comments, without its numbers; and which of its rows are draws."""
 
     path: Path  # The file.
-    columns: tuple[str, ...]  # Their names; empty where there are none.
+    columns: tuple[str, ...]  # Their names; empty if there are none.
     rows: int  # Number of rows.
     comments: tuple[str, ...] = ()  # Lines of comment, without their ``#``.
     rows_before: Mapping[str, int] = field(default_factory=dict)  # Of a comment.

@@ -61,7 +61,7 @@ def gather(names: Sequence[str]) -> dict[str, Entries]:
     for base, places in groups.items():
         bracketed = all(names[place].endswith(("]", ")")) for place in places.values())
         first = 0 if bracketed and any(0 in index for index in places) else 1
-        shape: Index | None = None  # that these places fill; None where they leave gaps
+        shape: Index | None = None  # that these places fill; None if they leave gaps
         depths = {len(index) for index in places}
         if len(depths) == 1:
             axes = range(depths.pop())

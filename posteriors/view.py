@@ -78,7 +78,7 @@ class Kinds:
 
 
 def kinds_of(attributes: schema.Attributes, posterior: xr.Dataset) -> Kinds:
-    """Give the kinds of a posterior's variables: as written down, else as guessed."""
+    """Return the kinds of a posterior's variables: as written down, else as guessed."""
     written = schema.decode(attributes, schema.KINDS) or {}
     of = {}
     for name in map(str, posterior.data_vars):
@@ -88,7 +88,7 @@ def kinds_of(attributes: schema.Attributes, posterior: xr.Dataset) -> Kinds:
 
 
 def arrays_of(posterior: xr.Dataset) -> dict[str, xr.DataArray]:
-    """Give the variables by name; some at a time, as a dataset goes through all of its variables to give one."""
+    """Return the variables by name; some at a time, as a dataset goes through all of its variables to give one."""
     names = list(posterior.data_vars)
     step = isqrt(len(names)) + 1
     parts = (posterior[names[first : first + step]] for first in range(0, len(names), step))
@@ -108,14 +108,14 @@ class View:
     argument: str = "posterior"
     """Its name in messages: the argument that it was given as, or its file."""
     log_density: DensityAtDraws | None = None
-    """The log density in nats at draws, a dataset (chain, draw, ...), on the constrained scale, where it is at hand."""
+    """The log density in nats at draws (chain, draw, ...), on the constrained scale, if it is available."""
     folders: tuple[Path, ...] = (Path(),)
     """Folders in which the names in the run's command may begin."""
     _groups: dict[str, xr.Dataset] = field(default_factory=dict, init=False, repr=False)
     _draws: dict[tuple[str, ...], Draws] = field(default_factory=dict, init=False, repr=False)
 
     def group(self, name: str) -> xr.Dataset | None:
-        """Return a group as a dataset, or None where the posterior has no such group."""
+        """Return a group as a dataset, or None if the posterior has no such group."""
         if name not in self._groups and name in self.tree.children:
             self._groups[name] = self.tree[name].to_dataset()
         return self._groups.get(name)
@@ -203,7 +203,7 @@ class View:
 
     @cached_property
     def unread_weights(self) -> str:
-        """The name of what looks like weights of the draws, and was not used; empty where nothing does."""
+        """The name of what looks like weights of the draws, and was not used; empty if nothing does."""
         stats = self.group(schema.SAMPLE_STATS)
         guessed = (array for name, array in self.arrays.items() if name in self.kinds.guessed)
         return unread_weights(stats.data_vars.values() if stats is not None else (), guessed)
@@ -217,7 +217,7 @@ class View:
             )
 
     def stat(self, name: str) -> Float[np.ndarray, "chain draw"] | None:
-        """Return one of the group `sample_stats` in float64, or None where it was not recorded."""
+        """Return one of the group `sample_stats` in float64, or None if it was not recorded."""
         stats = self.group(schema.SAMPLE_STATS)
         if stats is None or name not in stats:
             return None
@@ -231,12 +231,12 @@ class View:
 
     @property
     def diverging(self) -> Bool[np.ndarray, "chain draw"] | None:
-        """Which transitions diverged; None where that was not recorded."""
+        """Which transitions diverged; None if that was not recorded."""
         return None if (values := self.stat(schema.DIVERGING)) is None else values > 0
 
     @property
     def x(self) -> np.ndarray | None:
-        """The inputs that a network was fitted to; None where none are kept, or where there is no network."""
+        """The inputs that a network was fitted to; None if none are kept, or where there is no network."""
         return self._of_network(schema.CONSTANT_DATA, schema.INPUTS)
 
     @property
@@ -266,21 +266,21 @@ class View:
         return schema.plain(self.tree.attrs.get(name, default))
 
     def number(self, name: str) -> float | None:
-        """Return a root attribute that is a number, or None where it is missing or not finite."""
+        """Return a root attribute that is a number, or None if it is missing or not finite."""
         return schema.number(self.tree.attrs, name)
 
     def parsed(self, name: str, kind: Any = None) -> Any:
-        """Return a root attribute that holds JSON text, parsed and made a `kind`; None where it is missing or empty."""
+        """Return a root attribute that holds JSON text, parsed and made a `kind`; None if it is missing or empty."""
         return schema.decode(self.tree.attrs, name, kind)
 
     @cached_property
     def network(self) -> BayesianNetwork | None:
-        """The network that the posterior is of; None where its attributes describe none."""
+        """The network that the posterior is of; None if its attributes describe none."""
         return self._described(schema.MODEL, schema.network_of)
 
     @cached_property
     def declared_symmetry(self) -> Symmetry:
-        """The symmetry that the posterior declares, whether it holds or not; empty where it declares none.
+        """The symmetry that the posterior declares, whether it holds or not; empty if it declares none.
 
         Signs of an angle that lies across the cut of its circle are left out: they mirror one mode.
         """
@@ -309,12 +309,12 @@ class View:
 
     @cached_property
     def symmetry_evidence(self) -> Evidence | None:
-        """The recorded check of the declared symmetry; None where the posterior has none."""
+        """The recorded check of the declared symmetry; None if the posterior has none."""
         return schema.evidence_of(self.tree.attrs)
 
     @property
     def found_symmetry(self) -> dict[str, Any]:
-        """The result of the search before the run, as the file records it; empty where nothing can be read of one."""
+        """The result of the search before the run, as the file records it; empty if nothing can be read of one."""
         return schema.found_symmetry_of(self.tree.attrs)
 
     @cached_property

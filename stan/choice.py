@@ -230,7 +230,7 @@ class Choice:
 
     engine: str  # The library.
     reason: str = ""
-    """Why it is not the interpreter, as a sentence; empty where it is, or where the user chose."""
+    """Why it is not the interpreter, as a sentence; empty if it is, or where the user chose."""
     accepted: Accepted | None = None
     """The program as the interpreter takes it, where that is the library."""
 

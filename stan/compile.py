@@ -275,7 +275,7 @@ def has_library(path: Path) -> bool:
 
 
 def _compiled(product: _Product, progress: Progress | None) -> Path:
-    """Give what a program is compiled to, from the cache if it is there."""
+    """Give what a program is compiled to, from the cache if it exists."""
     report = progress or (lambda line: None)
     entry = product.entry
     with building_lock(entry, report):
@@ -292,7 +292,7 @@ def _compiled(product: _Product, progress: Progress | None) -> Path:
 
 
 def source_key(translation: Translation, where: Home) -> str:
-    """Give the digest of all that decides what a program does: its text with all includes, CmdStan's version, flags."""
+    """Return the digest of all that decides what a program does: text, includes, CmdStan's version, flags."""
     digest = hashlib.sha256(translation.cpp)
     for part in (str(where.version), build_flags(where.path)):
         digest.update(b"\0" + os.fsencode(part))
@@ -300,7 +300,7 @@ def source_key(translation: Translation, where: Home) -> str:
 
 
 def _seal(compiled: Path) -> str:
-    """Give the line that the tool ``sha256sum`` writes, and checks."""
+    """Return the line that the tool ``sha256sum`` writes, and checks."""
     with compiled.open("rb") as file:
         return f"{hashlib.file_digest(file, 'sha256').hexdigest()}  {compiled.name}\n"
 

@@ -125,14 +125,14 @@ def keep(calls: ctypes.CDLL, entry: Entry, owner: object) -> int:
 
 
 def binary_file() -> Path:
-    """Give the place of this platform's binary, which exists for the common platforms."""
+    """Return the place of this platform's binary, which exists for the common platforms."""
     system, ending = _SYSTEMS.get(platform.system(), (platform.system().lower(), "so"))
     machine = {"AMD64": "x86_64"}.get(platform.machine(), platform.machine())
     return BUILT / f"{system}-{machine}.{ending}"
 
 
 def headers() -> Path:
-    """Give the folder of jaxlib's headers, without importing JAX."""
+    """Return the folder of jaxlib's headers, without importing JAX."""
     spec = find_spec("jaxlib")
     if spec is None or spec.origin is None:
         raise HomeBuildError("jaxlib is not installed, whose headers describe XLA's interface.")
@@ -207,7 +207,7 @@ class Opened:
 
     stan_version: str  # The version of Stan that it implements.
     lenient: bool
-    """True where a negative code, too, can mean that the program rejects a point, and not positive ones alone."""
+    """True if a negative code, too, can mean that the program rejects a point, and not positive ones alone."""
 
     def __init__(self, file: Path) -> None:
         self.file = file

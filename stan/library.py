@@ -210,7 +210,7 @@ class StanLibrary:
         Returns
         -------
         array, (..., entry)
-            In the order of `names`; NaN where the program rejects a point.
+            In the order of `names`; NaN if the program rejects a point.
         """
         rows, lead = self._rows("points", points, self.dim)
         entry = self.entry("values", include_tp, include_gq)
@@ -231,7 +231,7 @@ class StanLibrary:
         Returns
         -------
         array, (..., dim)
-            Unconstrained; NaN where a value does not satisfy its constraint.
+            Unconstrained; NaN if a value does not satisfy its constraint.
         """
         entry = self.entry("values")
         rows, lead = self._rows("values", values, entry.values)

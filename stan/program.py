@@ -228,7 +228,7 @@ class StanProgram:
 
     @property
     def engine(self) -> str | None:
-        """The engine whose library evaluates it; None where that is not decided."""
+        """The engine whose library evaluates it; None if that is not decided."""
         return None if self.choice is None else self.choice.engine
 
     def chosen(self, engine: str | None = None) -> Choice:

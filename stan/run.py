@@ -75,7 +75,7 @@ class Adapted:
 
     step_size: float | None = None
     """Of every draw, or from which the adaptation begins; Stan's own where it is None."""
-    metric: Path | None = None  # A JSON file of the inverse metric; None where it is the unit.
+    metric: Path | None = None  # A JSON file of the inverse metric; None if it is the unit.
 
     def arguments(self) -> list[str]:
         """The words that say so."""
@@ -120,7 +120,7 @@ def sample(
 
 
 def command_line(files: Files, start: CommandStart, method: str, **options: object) -> list[str]:
-    """Give the words of a run of a method, with the method's options under CmdStan's own names and in its order."""
+    """Return the words of a run of a method, with the method's options under CmdStan's own names and in its order."""
     given = [f"{name}={value}" for name, value in options.items()]
     return [*start.arguments(), *files.arguments(), f"method={method}", *given]
 
@@ -280,7 +280,7 @@ class Output:
     comments: tuple[str, ...]  # Comment lines without their ``#``.
 
     def seconds(self, phase: str) -> float:
-        """Time of ``"Warm-up"`` or ``"Sampling"``, as CmdStan measured it; NaN where it wrote none."""
+        """Time of ``"Warm-up"`` or ``"Sampling"``, as CmdStan measured it; NaN if it wrote none."""
         return Header(self.comments).seconds(phase)
 
 
@@ -362,7 +362,7 @@ class Adaptation:
     """Diagonal or whole matrix; empty of a unit metric. CmdStan writes six figures of it."""
 
     def write(self, folder: Path) -> Path | None:
-        """Write the metric for CmdStan; None where it is the unit."""
+        """Write the metric for CmdStan; None if it is the unit."""
         from stanio import write_stan_json
 
         if not self.inverse_metric.size:
@@ -373,7 +373,7 @@ class Adaptation:
 
 
 def read_adaptation(comments: Sequence[str], step_size: float) -> Adaptation | None:
-    """Find the metric in the comments of a CSV file; None where the warmup had not ended."""
+    """Find the metric in the comments of a CSV file; None if the warmup had not ended."""
     for place, line in enumerate(comments):
         axes = _METRICS.get(line)
         if axes is None:

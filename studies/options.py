@@ -18,7 +18,7 @@ ENGINES = ("numpyro", "stan")
 
 @dataclass(frozen=True)
 class Options:
-    """The options that the command line was given; None where nothing was said."""
+    """The options that the command line was given; None if nothing was said."""
 
     quick: bool = False  # Whether to run small.
     full: bool = False  # Whether to run at the paper's size, where the default is smaller.

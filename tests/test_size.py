@@ -13,13 +13,13 @@ LIMITS = {
     "models": 8_155,
     "posteriors": 4_155,
     "stan": 4_219,
-    "analysis": 21_763,
+    "analysis": 21_761,
     "inference": 20_934,
     "truth": 1_362,
     "studies": 5_338,
     "cli": 2_776,
     "onebasin": 370,
-    "tests": 37_521,
+    "tests": 37_523,
     "benchmarks": 6_004,
 }
 GOALS = {

@@ -1,7 +1,7 @@
 """An alignment: every draw's group element, what it was matched with, and the aligned posterior.
 
 Convention: arrays of elements are (chain, draw, component); entry j of a permutation is the component, as
-numbered in the draw as it came, that has become component j. Draws are moved in memory where they are there, else a
+numbered in the draw as it came, that has become component j. Draws are moved in memory if they exist, else a
 piece at a time from their file to a scratch. `Alignment.to_dataset` is a group for the posterior's file.
 
 Integers that are numbers of components, as allocations are, get the numbers of the new places. No block names them:
@@ -99,7 +99,7 @@ class Alignment(Shown):
 
     @cached_property
     def caveat(self) -> str:
-        """The part of the symmetry that is not checked, in a sentence; empty where all is checked."""
+        """The part of the symmetry that is not checked, as a sentence; empty if all is checked."""
         checked = self.density is not None and self.density.compared
         if self.found:
             words = " and ".join(f"`{word}`" for word in self.found)
@@ -116,7 +116,7 @@ class Alignment(Shown):
 
     @cached_property
     def unchecked(self) -> str:
-        """Open points of the symmetry in a sentence, without integers that get the numbers of new places."""
+        """Open points of the symmetry as a sentence, without integers that get the numbers of new places."""
         resolved, evidence = resolve(self.source, self.symmetry), self.source.symmetry_evidence
         if evidence is None or not (resolved.in_file and self.allocations):
             return resolved.caveat
@@ -257,7 +257,7 @@ def moved(
 ) -> tuple[dict[str, xr.DataArray], xr.DataTree | None]:
     """Move every draw of the variables by its element (chain, draw); reject what the disk has no room for.
 
-    Also returns what holds the moved variables on disk, where they are there; it is removed when it is closed.
+    Also returns what holds the moved variables on disk, if they exist; it is removed when it is closed.
     """
     first = {str(n): v.transpose(*schema.SAMPLE_DIMS, ...) for n, v in dataset.data_vars.items()}
     filed = None

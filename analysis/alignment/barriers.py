@@ -210,7 +210,7 @@ class Barrier:
 
     @property
     def height(self) -> Float[np.ndarray, " pair"]:
-        """Largest excess of each pair; NaN where a loss is."""
+        """Largest excess of each pair; NaN if a loss is."""
         return self.excess.max(axis=1)
 
 

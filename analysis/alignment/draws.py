@@ -40,7 +40,7 @@ from onebasin.posteriors.draws import checked
 Arrays = dict[str, np.ndarray]
 
 MAX_BYTES = 2**25
-"""Bytes that a chunk may take, with all that is computed of it, if nothing else is asked for."""
+"""Bytes that a chunk may take, with all that is computed of it, if nothing else is requested."""
 
 
 @dataclass(frozen=True, eq=False)

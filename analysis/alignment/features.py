@@ -86,7 +86,7 @@ _LEAST, _MOST, _WORK = 16, 200, 5e7
 
 
 class UnclearRotation(ArgumentError):
-    """Loadings for which varimax has no clear optimum; `reason` says so in a sentence, without the argument."""
+    """Loadings for which varimax has no clear optimum; `reason` says so as a sentence, without the argument."""
 
     def __init__(self, argument: str, reason: str) -> None:
         super().__init__(
@@ -147,7 +147,7 @@ def why_unclear(
     loadings: str,
     team: Workers,
 ) -> str:
-    """Say why draws do not agree about the rotation, in a sentence; empty where they do.
+    """Say why draws do not agree on the rotation, as a sentence; empty if they do.
 
     Loadings (draw, component, row) are as sampled, `turns` what makes them simple near a mean.
     """
@@ -391,7 +391,7 @@ class Features:
 
     `declared` is the symmetry of the draws, `plain` the view that features are in, of which no block rescales.
     `transform` takes variables to features (by default themselves), `rotated` holds the rotations that make loadings
-    simple, of every `Rotation` block; features are read in `found_units`, or as they come.
+    simple, of every `Rotation` block; features are read in `found_units`, or as they arrive.
     """
 
     reader: DrawReader

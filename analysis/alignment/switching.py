@@ -55,7 +55,7 @@ class Switching:
     yardstick: str = "shuffled ones"
     distance: float = float("nan")
     """Between the two closest components of the aligned draws, or between one and its mirror image, in standard
-    deviations; NaN where nothing tells."""
+    deviations; NaN if nothing tells."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain types for JSON."""
@@ -134,7 +134,7 @@ class Separation(NamedTuple):
 
 
 def least_apart(alignment: Alignment) -> Separation | None:
-    """Find the components that alignment tells apart least; None where no block has several or rotates.
+    """Find the components that alignment tells apart least; None if no block has several or rotates.
 
     Alignment chooses the order of two components, or a sign, at every draw. So the length of noise along its own mean
     is that of a half-normal variable, 2 / pi of whose mean square is its squared mean. Loadings that rotate may turn
@@ -247,7 +247,7 @@ class OneLabelling(NamedTuple):
 
 
 def one_labelling(alignment: Alignment) -> OneLabelling | None:
-    """Look whether all chains have one labelling; None where they do not."""
+    """Look whether all chains have one labelling; None if they do not."""
     rows = _discrete(alignment.element)
     if alignment.rotates or not rows.size:
         return None

@@ -64,7 +64,7 @@ class TreeLayout:
         return {n: v.astype(np.float32) if v.itemsize < 4 else v for n, v in arrays.items()}
 
     def tree(self, values: Mapping[str, np.ndarray]) -> Tree:
-        """Give the same tree with other arrays, of the original kind and precision."""
+        """Return the same tree with other arrays, of the original kind and precision."""
         from jax import tree_util
 
         leaves = list(self.leaves)
@@ -97,7 +97,7 @@ class AlignedNetworks(Alignment):
     distance_before, distance_after : ndarray
         Squared distances to the reference, (1, network).
     found : tuple of str
-        Empty: nothing is looked for in draws.
+        Empty: nothing is searched for in draws.
     layouts : dict of str to TreeLayout
         The trees as they were given, by name.
     """

@@ -127,7 +127,7 @@ def share_draws(view: View, other: View) -> bool:
 
 
 def labels_between(view: View, other: View, names: Sequence[str]) -> tuple[str, ...]:
-    """Find words of a symmetry in the chains of either posterior, or of both; empty where they show none.
+    """Find words of a symmetry in the chains of either posterior, or of both; empty if they show none.
 
     What both show together has to bring all of their chains together: what else differs may move along.
     """
@@ -150,7 +150,7 @@ def labels_between(view: View, other: View, names: Sequence[str]) -> tuple[str, 
 
 
 def unlike_weights(model: BayesianNetwork, other: BayesianNetwork) -> str:
-    """Tell why the weights of two networks cannot be compared; empty where they can."""
+    """Tell why the weights of two networks cannot be compared; empty if they can."""
     ours, theirs = model.parametrisation.label, other.parametrisation.label
     if ours != theirs:
         return f"parametrised `{theirs}`, not `{ours}`"
@@ -240,7 +240,7 @@ def _labelled(variable: xr.DataArray, like: xr.DataArray) -> xr.DataArray:
 
 
 def shape_of(view: View, name: str) -> tuple[int, ...] | None:
-    """Give the shape of a variable in one draw; None where the posterior lacks it."""
+    """Return the shape of a variable in one draw; None if the posterior lacks it."""
     if name not in view.variables:
         return None
     variable = view.arrays[name]
@@ -258,13 +258,13 @@ Progress = Callable[[int, int], None]
 class CommonFrame:
     """The reference that draws are aligned with and the scales that they are divided by."""
 
-    symmetry: Symmetry  # Modulo what draws are aligned; empty where nothing is.
+    symmetry: Symmetry  # Modulo what draws are aligned; empty if nothing is.
     shapes: Mapping[str, tuple[int, ...]]  # Of each variable that is compared, in one draw.
     chosen: bool  # Whether these were chosen, so that a posterior may hold others too.
     places: tuple[int, ...] | None
     """Entries that are compared, counted through all variables: those that are finite; None for all."""
     scale: Float[np.ndarray, " param"]  # Standard deviation; 1 where a parameter never varies.
-    fixed: Float[np.ndarray, " param"]  # What one is that never varies; NaN where it does.
+    fixed: Float[np.ndarray, " param"]  # What one is that never varies; NaN if it does.
     alignment: Alignment | None  # Of the half that was set aside; None without a symmetry.
     rest: View  # The other half of the reference posterior, as it came.
 

@@ -32,7 +32,7 @@ PREDICTIONS = {
     "mean_distance": "mean predictions lie {} sds away",
 }
 SHOWN = 6
-"""Names listed in a sentence."""
+"""Names listed as a sentence."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,14 +47,12 @@ class Account:
     rule: str  # By which draws were aligned, in words.
     caveat: str  # What nobody has checked of the symmetry.
     permutations: int  # 0 where draws were not compared.
-    shared: Shared | None  # Variables; None where they were chosen or are a network's weights.
+    shared: Shared | None  # Variables; None if they were chosen or are a network's weights.
     obstacles: Mapping[str, str]  # Why the weights of some posteriors were not compared, by name.
     labels: Mapping[str, tuple[str, ...]]  # Words of a symmetry that chains show, by posterior.
     unmixed: Sequence[str]  # Parameters about which the truth's own chains disagree.
     unusable: Mapping[str, str]  # Why a posterior cannot be used, by name.
-    found: (
-        str  # Which symmetry the draws showed, in a sentence; empty where it was given or declared.
-    )
+    found: str  # Which symmetry the draws showed, as a sentence; empty if it was given or declared.
     copies: Sequence[str]  # Posteriors that have a chain of the truth.
 
     def notes(self) -> Iterator[str]:
@@ -174,7 +172,7 @@ class Comparison(Shown):
         in the truth's standard deviations of f), rmse, coverage_50, coverage_95, crps, log_score. Of
         parameters: max_abs_z, max_abs_d and verdict, of `compare_moments`. Always:
         energy and energy_p of `two_sample`, and num_draws, the draws that these
-        are of (for `baseline`, of its second part). NaN where there is nothing to say.
+        are of (for `baseline`, of its second part). NaN if there is nothing to say.
     notes : tuple of str
         What was compared, in words.
     warnings : tuple of str

@@ -65,7 +65,7 @@ class MomentComparison:
     """One row per parameter: mean_a, mean_b, difference, sd_a, sd_b, z, d, error (the standard error of d), sd_ratio
     (of b to a) with its 95 % interval sd_ratio_low to sd_ratio_high, spread (the ratio is surely outside .85 to 1.15),
     rhat_a, rhat and ess (the worse of the two), gated (not judged, since it did not pass the gate)."""
-    max_abs_z: float  # Largest among the parameters that passed the gate; NaN where none did.
+    max_abs_z: float  # Largest among the parameters that passed the gate; NaN if none did.
     max_abs_d: float
     z_bound: float  # Bonferroni bound on |z| for that many parameters, at `ERRORS` for the family.
     gated: tuple[str, ...]  # Parameters that failed the gate.
@@ -133,7 +133,7 @@ def compare_moments(
 
 
 def rhat_of(view: View, names: Sequence[str]) -> pd.Series | None:
-    """R-hat of every entry of some variables; None where draws are not chains'."""
+    """R-hat of every entry of some variables; None if draws are not chains'."""
     return None if view.is_independent else summary(view.draws(names))["rhat"]
 
 

@@ -131,7 +131,7 @@ class ModelComparison(Shown):
     loo : mapping of str to ELPDData
         What the comparison rests on.
     judged : mapping of str to Carried
-        The verdict on each model's posterior, where it is at hand.
+        The verdict on each model's posterior, where it is available.
     one_model : bool
         Whether all posteriors record the same program and data: they are then fits of one model.
     """
@@ -159,7 +159,7 @@ class ModelComparison(Shown):
 
     @property
     def answer(self) -> str:
-        """Which model predicts better, or that no difference can be seen, in a sentence."""
+        """Which model predicts better, or that no difference can be seen, as a sentence."""
         place = max(1, len(self.alike) - 1)
         value, error = (
             -float(self.table["elpd_diff"].iloc[place]),

@@ -307,7 +307,7 @@ class WeightedDraws:
 
     @classmethod
     def of(cls, facts: Facts) -> WeightedDraws | None:
-        """Read them; None where a posterior has no weights."""
+        """Read them; None if a posterior has no weights."""
         fit, values = facts.view.group(schema.VARIATIONAL), facts.view.group(schema.WEIGHTED)
         if fit is None or values is None or schema.LOG_WEIGHT not in fit:
             return None
@@ -317,7 +317,7 @@ class WeightedDraws:
 
     @classmethod
     def of_resampled(cls, facts: Facts) -> WeightedDraws | None:
-        """The distinct ones of draws that were resampled by their weights; None where they were not.
+        """The distinct ones of draws that were resampled by their weights; None if they were not.
 
         Each counts as often as it was drawn. Draws of small weight are missing, so that k-hat comes out too small.
         """

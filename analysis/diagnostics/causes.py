@@ -272,7 +272,7 @@ class Funnel:
 
 
 def find_funnel(values: Values, diverging: Bool[np.ndarray, "chain draw"] | None) -> Funnel | None:
-    """Give the pair that goes together most closely, with where the divergences lie; None where no pair does."""
+    """Return the pair that goes together most closely, with where the divergences lie; None if no pair does."""
     pairs = list(_pairs(values))
     if not pairs:
         return None
@@ -500,7 +500,7 @@ class Ridge:
 
 
 def ridge_of(facts: Facts) -> Ridge | None:
-    """Find the narrowest combination of slow parameters that chains agree about, with enough effective draws.
+    """Find the narrowest combination of slow parameters that chains agree on, with enough effective draws.
 
     Sums and differences are looked at, and products and quotients of parameters that keep their sign. A combination of
     different variables, as of an intercept and its effects, comes before one within a variable.

@@ -474,7 +474,7 @@ def _not_recorded(name: str, what: str) -> Reason:
 
 
 def _by_chain(counts: Sequence[int]) -> str:
-    """Give the count of each chain: ``26, 11, 12 and 9 in chains 0-3``; nothing of one chain."""
+    """Return the count of each chain: ``26, 11, 12 and 9 in chains 0-3``; nothing of one chain."""
     each = listed([*map(str, counts)], len(counts), code=False)
     return f"{each} in chains 0-{len(counts) - 1}" if len(counts) > 1 else ""
 
@@ -534,7 +534,7 @@ def is_gross(sampler: SamplerSummary) -> bool:
 
 
 def bounds(sampler: SamplerSummary | None) -> str:
-    """Say how far means and variances are off at most; empty where nothing is known."""
+    """Say how far means and variances are off at most; empty if nothing is known."""
     if sampler is None or (found := sampler.identities) is None:
         return ""
     return (

@@ -189,7 +189,7 @@ def summary(
 
 
 def _labels(facts: Facts, given: Symmetry | None, align: bool, **options: Any) -> Labels:
-    """Look at labels, where that is asked for."""
+    """Look at labels, where that is requested."""
     if not align:
         return Labels("none", facts, looked=False)
     blocks = declared_blocks(facts, given)
@@ -203,9 +203,9 @@ def _labels(facts: Facts, given: Symmetry | None, align: bool, **options: Any) -
 
 @dataclass(frozen=True)
 class Carried:
-    """A posterior's verdict, and a sentence to put in front of what is computed from it; empty where all is well."""
+    """A posterior's verdict, and a sentence to put in front of what is computed from it; empty if all is well."""
 
-    answer: str = ""  # As `Verdict.answer`; empty where the posterior could not be judged.
+    answer: str = ""  # As `Verdict.answer`; empty if the posterior could not be judged.
     sentence: str = ""
     flag: Flag = ""
     diagnosis: Diagnosis | None = None

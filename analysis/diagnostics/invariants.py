@@ -287,7 +287,7 @@ class JudgedPoints:
     def of(
         cls, outputs: pd.DataFrame, rows: Int[np.ndarray, " obs"], limits: Limits, chains: int
     ) -> JudgedPoints | None:
-        """Judge points by `rhat` and `ess_bulk` of their outputs, ``output[obs,out]``; None where there are none.
+        """Judge points by `rhat` and `ess_bulk` of their outputs, ``output[obs,out]``; None if there are none.
 
         Other rows are left out. `rows` are the numbers of the inputs, by `obs`.
         """

@@ -151,12 +151,12 @@ class Case:
 
     @property
     def heights(self) -> Heights | None:
-        """Chains' mean log densities; None where there is nothing to compare."""
+        """Chains' mean log densities; None if there is nothing to compare."""
         return self.before.raw.heights
 
     @cached_property
     def modes(self) -> ModesSummary | None:
-        """The modes that it was joined from; None where it was not."""
+        """The modes that it was joined from; None if it was not."""
         return modes_of(self.before.view)
 
     @property

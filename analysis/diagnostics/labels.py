@@ -72,7 +72,7 @@ class Labels:
     looked: bool = True
     reason: str = ""  # why aligned draws would no longer follow the posterior, as a sentence
     turning: tuple[str, ...] = ()  # variables whose components turn, and are not aligned
-    unclear: str = ""  # why varimax has no clear optimum for declared rotations, in a sentence
+    unclear: str = ""  # why varimax has no clear optimum for declared rotations, as a sentence
     doubtful: bool = False  # components only because the same chains differ in them
     near: tuple[str, ...] = ()  # variables of components whose weights are broken off a stick
     unclear_pair: Separation | None = (
@@ -400,7 +400,7 @@ def use_label_free(why: str) -> str:
 
 
 def overlap(labels: Labels) -> str:
-    """Say in a sentence why alignment does not tell which component is which."""
+    """Say as a sentence why alignment does not tell which component is which."""
     names, only = listed(labels.variables), "alignment can only sort them, not tell which is which."
     found = next((candidate for candidate in labels.found if not candidate.certain), None)
     if labels.turning:

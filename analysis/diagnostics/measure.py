@@ -134,7 +134,7 @@ _COMPARED = 200
 
 
 def _density_heights(view: View, sampler: SamplerSummary) -> Heights | None:
-    """Compare chains by the density of the parameters themselves, where `lp` differs and that density is at hand."""
+    """Compare chains by the density of the parameters themselves, where `lp` differs and that density is available."""
     lp = compare_heights(sampler.lp_means, sampler.lp_errors) if sampler.lp_errors else None
     if view.log_density is None or lp is None or not lp.unlike:
         return None
@@ -208,7 +208,7 @@ class Facts:
 
     @cached_property
     def lp_numbers(self) -> tuple[float, float]:
-        """R-hat and bulk ESS of the log density; NaN where there is none."""
+        """R-hat and bulk ESS of the log density; NaN if there is none."""
         sampler, lp = self.raw.sampler, recorded(self.view, schema.LP)
         if sampler is None or lp is None:
             return NAN, NAN
@@ -237,7 +237,7 @@ class Facts:
 
     @cached_property
     def diverging(self) -> Bool[np.ndarray, "chain draw"] | None:
-        """Which draws diverged, of those in `values`; None where that was not recorded."""
+        """Which draws diverged, of those in `values`; None if that was not recorded."""
         diverging = recorded(self.view, schema.DIVERGING)
         return None if diverging is None else diverging[:, :: self.step] > 0
 

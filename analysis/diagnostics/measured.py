@@ -78,7 +78,7 @@ class Numbers:
         )
 
     def limits_of(self, column: str) -> tuple[float, ...]:
-        """Return the limits of a column; empty where its numbers are not judged."""
+        """Return the limits of a column; empty if its numbers are not judged."""
         if column == "rhat":
             return self.limits.rhat, self.limits.deciding_rhat
         return (self.limits.least_ess(self.chains),) if column in DECIMALS else ()
@@ -280,7 +280,7 @@ class Measured:
 
     @cached_property
     def heights(self) -> Heights | None:
-        """Mean log densities of the chains; None where there are not two to compare."""
+        """Mean log densities of the chains; None if there are not two to compare."""
         sampler = self.sampler
         if self.density_heights or sampler is None or len(sampler.lp_errors) < 2:
             return self.density_heights

@@ -56,7 +56,7 @@ class Diagnosis(Measured, Shown):
     Attributes
     ----------
     target, engine, method : str
-        What was sampled and how, from the tree's attributes; empty where it does not say.
+        What was sampled and how, from the tree's attributes; empty if it does not say.
     num_chains, num_draws : int
         Chains, and draws in each of them.
     parameters : DataFrame
@@ -86,7 +86,7 @@ class Diagnosis(Measured, Shown):
     limits : Limits
         The limits that the warnings compare the numbers with.
     symmetry_caveat : str
-        What nobody has checked of the declared symmetry, in a sentence; empty where nothing is left.
+        What nobody has checked of the declared symmetry, as a sentence; empty if nothing is left.
     has_chains : bool
         Whether the draws are Markov chains: no variational fit, and no ensemble.
     angles : tuple of str
@@ -102,7 +102,7 @@ class Diagnosis(Measured, Shown):
     answered : Verdict or None
         The answer without what it leaves open, which `judgement` adds; None where only numbers were asked for.
     aligned : AlignedDiagnosis or None
-        The diagnosis modulo the symmetry that is declared or was found; None where there is none.
+        The diagnosis modulo the symmetry that is declared or was found; None if there is none.
     points : JudgedPoints or None
         A network's predictions by point, with a `table`; None of other posteriors, and of one chain.
     """
@@ -191,7 +191,7 @@ class Diagnosis(Measured, Shown):
         Returns
         -------
         str or None
-            ``passed``, ``warned``, ``failed`` or ``not judged``; None where it does not apply.
+            ``passed``, ``warned``, ``failed`` or ``not judged``; None if it does not apply.
         """
         return next((check.outcome for check in self.checks if check.name == name), None)
 
@@ -291,11 +291,11 @@ class AlignedDiagnosis(Shown):
     shrinkage : float
         Median over moved parameters of aligned over raw standard deviation.
     held_out_rhat : Extreme or None
-        Worst R-hat of chains that had no part in the reference; None where it was not asked for.
+        Worst R-hat of chains that had no part in the reference; None if it was not asked for.
     numbered : DataFrame
         Integers that number components, by the numbers of the new places.
     caveat : str
-        What nobody has checked of the symmetry, in a sentence; empty where nothing is left.
+        What nobody has checked of the symmetry, as a sentence; empty if nothing is left.
     """
 
     raw: Diagnosis

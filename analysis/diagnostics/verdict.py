@@ -22,7 +22,7 @@ from onebasin.base.table import Flag, decimals_beside
 from ..summaries.sampler import NAN
 
 PER_CHAIN, OF_ALL = 100.0, 400.0
-"""Smallest ESS that is asked for by default, a chain and at most: R-hat of many short chains is precise."""
+"""Smallest ESS that is requested by default, a chain and at most: R-hat of many short chains is precise."""
 
 Outcome = Literal["passed", "warned", "failed", "not judged"]
 FLAGS: dict[Outcome, Flag] = {
@@ -152,7 +152,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Extreme:
-    """The worst value of a diagnostic and the parameter that has it (None where there is none)."""
+    """The worst value of a diagnostic and the parameter that has it (None if there is none)."""
 
     value: float = NAN
     parameter: str | None = None
@@ -179,7 +179,7 @@ class Reason:
     outcome : str
         ``passed``, ``warned``, ``failed`` or ``not judged``.
     fact : str
-        The finding, or why it could not be judged, with the numbers, without a full stop; empty where there is nothing
+        The finding, or why it could not be judged, with the numbers, without a full stop; empty if there is nothing
         to say.
     meaning : str
         The meaning of the finding, if that needs words, without a full stop.
@@ -284,7 +284,7 @@ class Verdict:
     causes : tuple of Reason
         Most likely first, each with `evidence` and `remedy`; empty for a posterior that is usable as it is.
     exchangeable : tuple of str
-        What to declare with ``--exchangeable``, one text a block; empty where nothing is to be declared.
+        What to declare with ``--exchangeable``, one text a block; empty if nothing is to be declared.
     remarks : tuple of Reason
         Remarks to be read next to the answer: what was warned of and is not said yet, and what could not be judged.
     besides : tuple of Reason
@@ -322,7 +322,7 @@ class Verdict:
 
     @property
     def steps(self) -> tuple[tuple[str, str, str], ...]:
-        """Causes, their evidence and remedies, each empty where the answer and its rows state it."""
+        """Causes, their evidence and remedies, each empty if the answer and its rows state it."""
         said, aligned = self.in_short, self.answer in ("aligned", "invariant")
         stated = " ".join((said, *(row.sentence for row in self.rows)))
         steps = []

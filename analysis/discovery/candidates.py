@@ -88,7 +88,7 @@ class Candidate:
 
     @cached_property
     def few_places(self) -> Candidate | None:
-        """The exchange of those components alone that change places in the draws; None where all do."""
+        """The exchange of those components alone that change places in the draws; None if all do."""
         flat = self.permutation.reshape(-1, self.size)
         rows, counts = np.unique(flat, axis=0, return_counts=True)
         changes = (self.permutation != rows[counts.argmax()]).mean(axis=(0, 1)) > 0.01
@@ -100,7 +100,7 @@ class Candidate:
     def among(
         self, places: Int[np.ndarray, " place"], whole: Values, size: int
     ) -> Candidate | None:
-        """Give the exchange of some places, found in these alone, as one of variables of more components."""
+        """Return the exchange of some places, found in these alone, as one of variables of more components."""
         still = np.broadcast_to(np.arange(size), (*self.permutation.shape[:2], size))
         permutation, signs = still.copy(), np.ones(still.shape)
         permutation[..., places], signs[..., places] = places[self.permutation], self.signs
@@ -438,7 +438,7 @@ def _standardised(
 def recorded_companions(view: View, variables: Iterable[str]) -> tuple[str, ...]:
     """Name what moves with some variables as the file records it, where a search on the density found no word for all.
 
-    A sentence part a symmetry, such as ``(mu1, mu2) and theta:0``; empty where nothing is recorded.
+    A sentence part a symmetry, such as ``(mu1, mu2) and theta:0``; empty if nothing is recorded.
     """
     named = set(variables)
     recorded = (*_recorded(view, "incomplete"), *_recorded(view, "near"))

@@ -123,7 +123,7 @@ def propose(
     first: bool,
     independent: bool = False,
 ) -> Proposal | None:
-    """Decide on slots by their gain and by its effect on R-hat of some entries; None where they are no symmetry.
+    """Decide on slots by their gain and by its effect on R-hat of some entries; None if they are no symmetry.
 
     `first` says whether nothing was found before; `independent` draws need not change labels all the time.
     """
@@ -211,7 +211,7 @@ def finish(
 
 
 def finish_turning(turning: Turning, values: Values, bad: Bad) -> Candidate | None:
-    """Turn all draws; None where that leaves R-hat as bad as it was."""
+    """Turn all draws; None if that leaves R-hat as bad as it was."""
     own = turning.move(values)
     if not _are_repaired(own, bad):
         return None
@@ -250,7 +250,7 @@ def _closest(sorting: Sorting, signed: np.ndarray) -> tuple[tuple[int, int], flo
 
 
 def split_rhat(values: Float[np.ndarray, "chain draw entry"]) -> Float[np.ndarray, " entry"]:
-    """R-hat of halves of chains, without ranks: quick, to choose among candidates; NaN where nothing varies."""
+    """R-hat of halves of chains, without ranks: quick, to choose among candidates; NaN if nothing varies."""
     half = values.shape[1] // 2
     halves = np.concatenate([values[:, :half], values[:, half : 2 * half]])
     within = halves.var(axis=1, ddof=1).mean(axis=0)
@@ -440,7 +440,7 @@ class _Search:
         return _is_clear(candidate) and candidate.repaired >= self.num_bad
 
     def _lens(self, slot: Slot) -> Lens | None:
-        """A slot's lens; None where it cannot be a seed nor move along."""
+        """A slot's lens; None if it cannot be a seed nor move along."""
         values = self.searched[slot.name]
         if not (self.num_bad or slot.mirrors or self.how["independent"]):
             # Where labels change all the time, entries are spread about as wide as they are large.

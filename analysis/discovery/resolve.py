@@ -66,7 +66,7 @@ _NAMED, LISTED = 4, 6
 
 
 class LeavesPosterior(ArgumentError):
-    """Draws that cannot be moved; `reason` says why in a sentence, without the advice."""
+    """Draws that cannot be moved; `reason` says why as a sentence, without the advice."""
 
     def __init__(self, argument: str, words: str, reason: str, advice: str) -> None:
         super().__init__(f"`{argument}` cannot be aligned by {words}. {reason} {advice}")
@@ -84,7 +84,7 @@ class DensityCheck:
 
     @property
     def sentence(self) -> str:
-        """The outcome in a sentence; empty where nothing was moved."""
+        """The outcome as a sentence; empty if nothing was moved."""
         if self.unchecked:
             return f"The alignment was not checked on the log density: {self.unchecked}."
         if not self.moved:
@@ -135,7 +135,7 @@ def compare_densities(
 
 
 def changed_by(view: View, symmetry: Sequence[Block]) -> str | None:
-    """Tell how blocks change the log density at some draws; empty where they do not, None where that is not known.
+    """Tell how blocks change the log density at some draws; empty if they do not, None if that is not known.
 
     Each block is tried alone, by random elements.
     """
@@ -274,17 +274,17 @@ class Resolved:
     Its `source` is "given" by the caller; "declared" in the file; "refuted", declared and broken by the draws; "found"
     by the draws alone; "partial", of which the draws show a part; or "none", neither given, declared nor found.
     `caveat` is a sentence to read before relying on it, and `status` one that says whether it was checked on the
-    density; each is empty where there is nothing to say.
+    density; each is empty if there is nothing to say.
     """
 
-    blocks: Symmetry  # scalings of a network among them; empty where the draws refute it
+    blocks: Symmetry  # scalings of a network among them; empty if the draws refute it
     source: Source
     candidates: tuple[Candidate, ...]  # all that a search showed; `blocks` has the certain ones
     in_file: bool  # whether the file declares it, but for blocks that make no equal modes
     known: bool  # whether it was checked and holds, or follows from a network's architecture
     caveat: str
     status: str
-    reason: str = ""  # of "partial", in a sentence: what moves along and cannot be moved
+    reason: str = ""  # of "partial", as a sentence: what moves along and cannot be moved
     alone: bool = False  # of "partial": nothing else may belong to it, so that the draws show modes
 
     @property
@@ -331,7 +331,7 @@ def resolve(posterior: Posterior, given: Any = None, *, look: bool = False) -> R
     used = blocks if source in ("given", "found") else view.declared_symmetry
     in_file = to_json(equal_modes(used)) == to_json(equal_modes(view.declared_symmetry))
     if not in_file:
-        # Where a log density is at hand, the alignment says what came of it.
+        # Where a log density is available, the alignment says what came of it.
         told = "" if view.log_density else f"The file does not declare this symmetry; {DECLARED}."
         return Resolved(blocks, source, candidates, False, False, told, _if_any(used, told))
     known = view.network is not None if evidence is None else evidence.holds
@@ -365,7 +365,7 @@ def judged(
     -------
     tuple
         The candidates, with vectors whose parts are alike where the density wants these moved along; why they are no
-        symmetry by themselves, empty where nothing speaks against them; whether they are no part of another one either.
+        symmetry by themselves, empty if nothing speaks against them; whether they are no part of another one either.
     """
     changed = changed_by(view, [each.block for each in candidates])
     if changed == "":

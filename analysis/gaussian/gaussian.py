@@ -96,7 +96,7 @@ class VariableLayout:
         return np.concatenate(columns, axis=2)
 
     def take_logs(self, values: Rows) -> Rows:
-        """Rows of values; NaN where a positive variable is not positive."""
+        """Rows of values; NaN if a positive variable is not positive."""
         rows, logs = values.copy(), self.is_log
         with np.errstate(invalid="ignore", divide="ignore"):
             rows[..., logs] = np.where(values[..., logs] > 0, np.log(values[..., logs]), np.nan)
@@ -180,7 +180,7 @@ def size_of(values: Mapping[str, np.ndarray]) -> int:
 
 
 def of_target(attributes: Mapping[str, object]) -> str:
-    """Return " of `NAME`", or nothing where the target has no name."""
+    """Return " of `NAME`", or nothing if the target has no name."""
     name = attributes.get(schema.TARGET)
     return f" of `{name}`" if name else ""
 
@@ -289,7 +289,7 @@ class GaussianFit(Shown):
     def gauge(self) -> str | None:
         """The rule by which the earlier alignment divided out positive scalings (`balanced`, `unit` or `keep`).
 
-        None where the draws were not aligned. With `keep`, and without alignment, the fit is to the
+        None if the draws were not aligned. With `keep`, and without alignment, the fit is to the
         parametrisation as it was sampled.
         """
         rule = schema.decode(self.attributes, schema.ALIGNMENT)
@@ -386,7 +386,7 @@ class GaussianFit(Shown):
         Returns
         -------
         array (chain, draw)
-            In nats; -inf where a positive variable is not positive, NaN where a value is.
+            In nats; -inf where a positive variable is not positive, NaN if a value is.
 
         Raises
         ------

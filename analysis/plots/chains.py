@@ -157,7 +157,7 @@ def plot_ranks(
 
 
 def rank_bands(quantities: Mapping[str, Quantity], level: float = 0.95) -> list[float]:
-    """Half the width of the band of each quantity; infinite where the ESS is not known.
+    """Half the width of the band of each quantity; infinite if the ESS is not known.
 
     A chain's ECDF of n independent draws differs from that of all m chains with the variance (1 - 1/m) / n of a
     Brownian bridge, whose supremum exceeds c with a probability of about 2 exp(-2 c^2 n) (Kolmogorov).

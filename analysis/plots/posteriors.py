@@ -126,7 +126,7 @@ class Subject:
         return tuple(map(str, ranked.index))
 
     def stat(self, name: str) -> Quantity | None:
-        """A statistic of the draws that is finite throughout; None where there is none."""
+        """A statistic of the draws that is finite throughout; None if there is none."""
         values = self.view.stat(name)
         return values if values is not None and np.isfinite(values).all() else None
 
@@ -153,8 +153,8 @@ class Drawn:
 
     view: View
     values: dict[str, Quantity]  # draws by name
-    labelling: str  # "aligned", `SWITCHED`, `AS_SAMPLED` where it was asked for, or empty where labels do not matter
-    diagnosis: Diagnosis | None  # None where the posterior cannot be diagnosed
+    labelling: str  # "aligned", `SWITCHED`, `AS_SAMPLED` where it was asked for, or empty if labels do not matter
+    diagnosis: Diagnosis | None  # None if the posterior cannot be diagnosed
 
     def alt(self, words: str) -> str:
         """Put the labelling in front of a picture's text."""
@@ -235,7 +235,7 @@ def check_diagnosis(diagnosis: Any) -> None:
 
 
 def _diagnosed(view: View, align: bool, diagnosis: Diagnosis | None) -> Subject | None:
-    """Return the posterior with its diagnosis; None where it cannot be diagnosed."""
+    """Return the posterior with its diagnosis; None if it cannot be diagnosed."""
     from ..diagnostics.diagnose import diagnose  # here: it loads JAX
 
     try:

@@ -490,7 +490,7 @@ def plot_predictions(
 
 
 def _input(view: View, values: xr.DataArray, x: Any) -> tuple[str, np.ndarray | None]:
-    """Return the name and the values of the input to draw over; None where there is none."""
+    """Return the name and the values of the input to draw over; None if there is none."""
     size = int(np.prod(values.shape[2:]))
     data = view.group(schema.PREDICTIONS_CONSTANT_DATA)
     known = {} if data is None else {str(n): v.values for n, v in data.data_vars.items()}

@@ -265,7 +265,7 @@ def plot_barriers(posterior: Posterior | Barriers) -> Picture:
 
 
 MOST = 12
-"""Panels where nothing is asked for."""
+"""Panels where nothing is requested."""
 COLUMNS = 3
 
 

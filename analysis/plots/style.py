@@ -206,7 +206,7 @@ def new_figure(width: float, height: float) -> Picture:
 
 
 def literal(text: str) -> str:
-    """Give a text of which matplotlib draws every character: dollar signs begin no formula, and nothing acts."""
+    """Return a text of which matplotlib draws every character: dollar signs begin no formula, and nothing acts."""
     return shown(text, lines=True).replace("$", r"\$")
 
 
@@ -334,7 +334,7 @@ MOST_NAMED = 16
 
 
 def add_chain_legend(figure: Figure, num_chains: int) -> None:
-    """Say under a figure which colour is which chain; nothing where there is one chain."""
+    """Say under a figure which colour is which chain; nothing if there is one chain."""
     if num_chains < 2:
         return
     shown = range(min(num_chains, MOST_NAMED))

@@ -70,7 +70,7 @@ class Points:
     """Points at which predictions are compared."""
 
     x: Float[np.ndarray, "obs in"]  # In the units that the networks were conditioned on.
-    y: np.ndarray | None  # Labels (obs,) or targets (obs, out); None where they are not known.
+    y: np.ndarray | None  # Labels (obs,) or targets (obs, out); None if they are not known.
 
     @classmethod
     def of(cls, model: BayesianNetwork, x: object, y: object) -> Points:

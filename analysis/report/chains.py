@@ -47,7 +47,7 @@ POINTS = 1500
 
 
 def chains(subject: Subject) -> Section | None:
-    """Show how the chains of the worst parameters moved; None where there are no chains."""
+    """Show how the chains of the worst parameters moved; None if there are no chains."""
     quantities = _worst(subject) if subject.diagnosis.has_chains else {}
     if not quantities:
         return None
@@ -66,7 +66,7 @@ def chains(subject: Subject) -> Section | None:
 
 
 def traces(subject: Subject) -> FigureItem | None:
-    """Show traces and ranks of the worst parameters; None where there are no chains."""
+    """Show traces and ranks of the worst parameters; None if there are no chains."""
     quantities = _worst(subject) if subject.diagnosis.has_chains else {}
     return _traced(subject, quantities) if quantities else None
 
@@ -131,7 +131,7 @@ def _growth(subject: Subject, quantities: dict[str, Quantity]) -> FigureItem:
 
 
 def sampler(subject: Subject) -> Section | None:
-    """Show pairs with divergences, and the energy; None where there are no chains."""
+    """Show pairs with divergences, and the energy; None if there are no chains."""
     if not subject.diagnosis.has_chains:
         return None
     parts: list[Part] = list(findings(subject))

@@ -103,7 +103,7 @@ def posterior_report(
 
 
 def answer_card(subject: Subject, *, named: bool) -> AnswerCard:
-    """Give the card that a page begins with."""
+    """Return the card that a page begins with."""
     return AnswerCard(subject.verdict, subject.name if named else "", tuple(key_figures(subject)))
 
 
@@ -352,7 +352,7 @@ def describe_run(name: str, posterior: Posterior) -> Provenance:
 
 
 def program_section(subjects: Sequence[Subject]) -> Section | None:
-    """Show the programs that posteriors were made by, folded; None where none was kept."""
+    """Show the programs that posteriors were made by, folded; None if none was kept."""
     by_text: dict[str, list[str]] = {}
     for subject in subjects:
         if text := _text(subject.view.attribute(schema.PROGRAM)):

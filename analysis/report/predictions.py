@@ -270,7 +270,7 @@ def _scaled(prior: xr.Dataset) -> tuple[str, ...]:
 
 
 def _common_draws(subject: Subject, *groups: xr.Dataset) -> tuple[np.ndarray, ...] | None:
-    """Places of the draws that the posterior and all groups hold, in each of them; None where that cannot be told."""
+    """Places of the draws that the posterior and all groups hold, in each of them; None if that cannot be told."""
     numbers = [
         each["draw"].values if "draw" in each.coords else np.arange(each.sizes["draw"])
         for each in (subject.view.posterior, *groups)

@@ -1,6 +1,6 @@
 """Sections of a page: parameters, labels, modes, chains, sampler and fits of one posterior, and several side by side.
 
-A section is None where there is nothing to show. What is missing in a posterior, and what to store so that it is shown,
+A section is None if there is nothing to show. What is missing in a posterior, and what to store so that it is shown,
 a section says in one line.
 """
 
@@ -98,7 +98,7 @@ INVARIANTS = 12
 
 
 def labels(subject: Subject) -> Section | None:
-    """Show what alignment did to a posterior; None where there is no symmetry, or draws came in one labelling."""
+    """Show what alignment did to a posterior; None if there is no symmetry, or draws came in one labelling."""
     aligned = subject.diagnosis.aligned
     if aligned is None or subject.aligned_draws is None:
         return None
@@ -134,7 +134,7 @@ def labels(subject: Subject) -> Section | None:
 DRAWN = 4000
 """Draws that are drawn at most."""
 LOOKED_AT, CANDIDATES = 500, 40
-"""Parameters of which the separation of modes is computed, and those among which the best pair is looked for."""
+"""Parameters of which the separation of modes is computed, and those among which the best pair is searched for."""
 SMALL = math.log(1e-4)
 """Log weight below which a weight is written as the power of ten."""
 
@@ -199,7 +199,7 @@ def _weight(found: ModesSummary, number: int) -> str:
 
 
 def _figure(subject: Subject, found: ModesSummary) -> FigureItem | None:
-    """The two parameters that tell modes apart best; None where the draws are of one mode."""
+    """The two parameters that tell modes apart best; None if the draws are of one mode."""
     of = subject.view.stat(schema.MODE)
     if of is None or len(np.unique(of)) < 2:
         return None

@@ -79,7 +79,7 @@ class SamplerSummary:
     stuck_chains : tuple of int
         Chains (counted from 0) whose log density, or failing that energy, and draws never changed.
     sampled : bool
-        False where draws vary and neither log density nor energy ever does.
+        False if draws vary and neither log density nor energy ever does.
     not_finite : dict of str to tuple of int
         Statistics that have values that are not finite: how many, chain by chain.
     energy_variance : float
@@ -91,7 +91,7 @@ class SamplerSummary:
     sampling_seconds, warmup_seconds : float
         Seconds, summed over chains.
     restarts : tuple of tuple of int
-        Of each chain the draws, from 0, at which a new random stream began; empty where no chain has had more than one.
+        Of each chain the draws, from 0, at which a new random stream began; empty if no chain has had more than one.
     identical_starts : bool
         Whether all of several chains are known to have begun at one point.
     """
@@ -125,7 +125,7 @@ class SamplerSummary:
 
     @property
     def min_bfmi(self) -> float:
-        """Smallest E-BFMI; NaN where a chain has none."""
+        """Smallest E-BFMI; NaN if a chain has none."""
         return float(np.min(self.bfmi)) if self.bfmi else NAN
 
 
@@ -190,7 +190,7 @@ def starts_are_identical(view: View) -> bool:
 
 
 def restarts_in_words(restarts: tuple[tuple[int, ...], ...]) -> str:
-    """Name the chains that continued with a new random stream, and after which draws; empty where none did."""
+    """Name the chains that continued with a new random stream, and after which draws; empty if none did."""
     return ", ".join(
         f"chain {number} after {' and '.join(f'{draw:,}' for draw in draws)} draws"
         for number, draws in enumerate(restarts)
@@ -199,7 +199,7 @@ def restarts_in_words(restarts: tuple[tuple[int, ...], ...]) -> str:
 
 
 def recorded(view: View, name: str) -> Float[np.ndarray, "chain draw"] | None:
-    """Return a statistic, or None where it was not recorded: missing, or NaN in every draw."""
+    """Return a statistic, or None if it was not recorded: missing, or NaN in every draw."""
     values = view.stat(name)
     return None if values is None or np.isnan(values).all() else values
 
@@ -361,7 +361,7 @@ class ModesSummary:
 
     @property
     def doubt(self) -> str:
-        """Why the weights cannot be used, in a sentence; empty where they can."""
+        """Why the weights cannot be used, as a sentence; empty if they can."""
         if not self.known:
             return self._unknown()
         rhat, high = self._column("rhat"), self._column("weight_high")
@@ -399,7 +399,7 @@ class ModesSummary:
 
 
 def modes_of(view: View) -> ModesSummary | None:
-    """Read a posterior's modes; None where it was not joined from any."""
+    """Read a posterior's modes; None if it was not joined from any."""
     table = view.group(schema.MODES)
     if table is None or "mode" not in table.sizes or "log_weight" not in table:
         return None

@@ -105,15 +105,15 @@ _TAILS = (0.05, 0.95)
 def summary(draws: Draws) -> pd.DataFrame:
     """Summarise every scalar parameter of at least 4 draws a chain: a row each, with the columns of `COLUMNS`.
 
-    A parameter with a draw that is not finite has a row of NaN. R-hat is NaN where there is one chain only; R-hat, ESS
-    and MCSEs are NaN where the parameter is constant. Mean and sd of an angle whose draws lie across the cut of its
+    A parameter with a draw that is not finite has a row of NaN. R-hat is NaN if there is one chain only; R-hat, ESS
+    and MCSEs are NaN if the parameter is constant. Mean and sd of an angle whose draws lie across the cut of its
     circle are circular, and its other numbers those of the draws within half a circle of that mean.
     """
     return tabulate(draws)[0]
 
 
 def tabulate(draws: Draws) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """Give the table of `summary`, and the names of parameters that never vary, up to rounding."""
+    """Return the table of `summary`, and the names of parameters that never vary, up to rounding."""
     blocks = [_rows(values) for values in draws.blocks()]
     rows = [np.empty((0, len(COLUMNS))), *(row for row, _ in blocks)]
     still = np.concatenate([np.empty(0, bool), *(constant for _, constant in blocks)])
@@ -224,7 +224,7 @@ def looked_at(
 
 
 def rhat_of_entries(values: Float[np.ndarray, "chain draw param"]) -> Float[np.ndarray, " param"]:
-    """R-hat of entries; of a single chain that of its halves; NaN where it is not defined."""
+    """R-hat of entries; of a single chain that of its halves; NaN if it is not defined."""
     if len(values) > 1:
         return rhats(values)
     half = values.shape[1] // 2
@@ -275,7 +275,7 @@ Keys = UInt64[np.ndarray, " _"]  # chains keep unequal numbers
 
 
 def draw_keys(drawn: Iterable[Float[np.ndarray, "chain draw *_"]]) -> Sequence[Keys]:
-    """Give each chain's draws as one number each, without immediate repeats; empty where nothing varies."""
+    """Give each chain's draws as one number each, without immediate repeats; empty if nothing varies."""
     flat = [np.asarray(v, np.float64).reshape(*v.shape[:2], -1) for v in drawn if v.size]
     if not any(np.ptp(v) > 0 for v in flat):
         return []
@@ -288,7 +288,7 @@ def draw_keys(drawn: Iterable[Float[np.ndarray, "chain draw *_"]]) -> Sequence[K
 
 
 def overlapping(keys: Sequence[Keys]) -> tuple[int, int, int] | None:
-    """Find two chains with many draws in common, and the number of these; None where there are none."""
+    """Find two chains with many draws in common, and the number of these; None if there are none."""
     if not keys:
         return None
     drawn, chains = np.unique(np.concatenate([np.unique(own) for own in keys]), return_counts=True)

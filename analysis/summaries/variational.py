@@ -43,16 +43,16 @@ class VariationalSummary:
     Attributes
     ----------
     khat : float
-        Pareto k-hat of the importance ratios; NaN where it cannot be computed.
+        Pareto k-hat of the importance ratios; NaN if it cannot be computed.
     khat_limit : float
         The value above which this number of draws is too few: min(1 - 1 / log10(draws), 0.7); at most 0.5 for resampled
         draws.
     distinct_draws : int or None
-        The distinct ones among resampled draws, of which k-hat is computed; None where draws were not resampled.
+        The distinct ones among resampled draws, of which k-hat is computed; None if draws were not resampled.
     non_finite_ratios : int
         Draws whose importance ratio is not finite, which leave k-hat undefined.
     elbo : float
-        Last recorded value, in nats; of several fits the smallest, or NaN where one of them has none.
+        Last recorded value, in nats; of several fits the smallest, or NaN if one of them has none.
     elbo_evaluations : int
         Number of recorded values.
     converged : bool or None
@@ -97,7 +97,7 @@ def variational_summary(view: View) -> VariationalSummary:
 
 
 def log_ratios(view: View) -> Float[np.ndarray, " draw"] | None:
-    """Return `lp - log_q` of all draws of an approximation, or None where one of them was not recorded.
+    """Return `lp - log_q` of all draws of an approximation, or None if one of them was not recorded.
 
     Draws that were resampled by these ratios are none of the approximation's any more: there it recorded its own. Where
     it did not, as in CmdStan's Pathfinder CSV, each distinct draw counts once.
@@ -118,7 +118,7 @@ def log_ratios(view: View) -> Float[np.ndarray, " draw"] | None:
 def elbo_trace(
     view: View,
 ) -> tuple[Float[np.ndarray, " evaluation"], Float[np.ndarray, " evaluation"]] | None:
-    """Return iterations and ELBO of a variational fit, or None where none was recorded.
+    """Return iterations and ELBO of a variational fit, or None if none was recorded.
 
     Of several fits it is the one whose last ELBO is the smallest, or no number.
     """
@@ -186,7 +186,7 @@ class Elbo(Shown):
     Attributes
     ----------
     table : DataFrame
-        One row per fit: `elbo` and its Monte Carlo error `elbo_mcse` in nats (NaN where it is unknown); `converged`,
+        One row per fit: `elbo` and its Monte Carlo error `elbo_mcse` in nats (NaN if it is unknown); `converged`,
         whether the stopping rule was met; `rise` and `rise_mcse`, by how much the later half of the last ten
         evaluations lies above the earlier one. Of symmetrised VI also `information_lower` and `information_upper`,
         `symmetrised_elbo_lower` and `symmetrised_elbo_upper`, and their errors (`..._mcse`).

@@ -54,7 +54,7 @@ def write_tree(tree: xr.DataTree, path: Path, *, new: bool = False) -> Path:
 def read_tree(
     path: Path, group: str | None, *, error: type[Exception], writer: str, lazy: bool = False
 ) -> xr.DataTree:
-    """Read a tree that has a group of this name, if one is asked for; a file without a seal may be anybody's.
+    """Read a tree that has a group of this name, if one is requested; a file without a seal may be anybody's.
 
     It is read into memory, or, if `lazy`, stays in its file, and arrays are read piece by piece when they are asked
     for. A file that does not exist, is damaged or no NetCDF file, or has no such group is rejected with `error`; the

@@ -68,7 +68,7 @@ def locked(path: Path, *, argument: str, alongside: bool = False) -> Iterator[No
 
 
 def _acquire(place: Path, path: Path, argument: str) -> int | None:
-    """Open and lock; None where the file system has no locks."""
+    """Open and lock; None if the file system has no locks."""
     while True:
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         descriptor = os.open(place, flags, 0o666)
@@ -198,7 +198,7 @@ def _remove(path: Path) -> None:
 
 
 def unfinished(path: Path) -> Path:
-    """Give the name under which this process makes `path`, next to it; each call gives another."""
+    """Return the name under which this process makes `path`, next to it; each call gives another."""
     name = os.fsencode(path.name)[:_LONGEST_PART].decode(errors="ignore")
     return path.with_name(f".{name}.onebasin-{_machine()}-{os.getpid()}-{secrets.token_hex(4)}")
 

@@ -263,7 +263,7 @@ def _group(family: Family, way: Way, looking: Looking, seed: int, number: int) -
             )
             for found in numbers.values()
         ]
-    # (measure, simulation, quantity); NaN where a simulation failed.
+    # (measure, simulation, quantity); NaN if a simulation failed.
     table = np.full((len(MEASURES), len(drawn), len(names)), np.nan)
     for i, row in ranked.items():
         table[:, i] = np.transpose(row)

@@ -122,7 +122,7 @@ class CompiledChains:
     def _starts(
         self, settings: Nuts | Hmc, data: Stacked, seeds: np.ndarray
     ) -> tuple[Points, list[str]]:
-        """Starting points (simulation, chain, param), and why a simulation has none; empty where it has."""
+        """Starting points (simulation, chain, param), and why a simulation has none; empty if it has."""
         points = self._points(data, seeds)
         failures = [""] * len(seeds)
         if settings.init != "optimum":

@@ -111,7 +111,7 @@ class Calibration:
     divergences : array (simulation,)
         Divergent transitions.
     failures : tuple of str
-        For each simulation why the method failed; empty where it did not.
+        For each simulation why the method failed; empty if it did not.
     """
 
     family: str

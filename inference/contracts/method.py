@@ -93,7 +93,7 @@ class Method:
 
 
 def weighs(method: Method, *, is_network: bool) -> bool:
-    """Check whether a fit is corrected by importance weights: if it is asked for, and by default but for networks."""
+    """Check whether a fit is corrected by importance weights: if it is requested, and by default but for networks."""
     weights = getattr(method, "weights", False)
     return bool(weights) or (weights is None and not is_network)
 
@@ -111,7 +111,7 @@ class Job[M: Method]:
     start: Any = None  # initial values: of chains as the user gave them, of a fit a mapping
     checkpoint: Path | None = None  # in which what is done is kept as it goes
     folder: Path | None = None  # for the engine's own files; the caller removes it
-    given: Any = None  # starts, metric and step size of chains, where they are given (`mcmc.given`)
+    given: Any = None  # starts, metric and step size of chains, if they are given (`mcmc.given`)
     # The earlier run of which chains take step size and metric, as the user gave it.
     adapt_from: Any = None
     client: Any = None  # the cluster whose workers do the work, or the address of its scheduler
@@ -362,7 +362,7 @@ def takes(method: type[Method], engine: str, definition: str) -> bool:
 
 
 def implemented(method: type[Method], engine: str) -> str:
-    """Return where an engine's implementation of a method is; empty where it has none."""
+    """Return where an engine's implementation of a method is; empty if it has none."""
     return method.engines.get(engine) or ENGINES[engine].methods.get(method.name, "")
 
 

@@ -66,7 +66,7 @@ class StanCalls:
         return _call("constrain", self._values[derived], results, point)
 
     def unconstrain(self, values: Float[Array, "*lead value"]) -> Point:
-        """The point of values of the parameters; NaN where they are outside of their support."""
+        """The point of values of the parameters; NaN if they are outside of their support."""
         shape = (*values.shape[:-1], self.library.dim)
         results = jax.ShapeDtypeStruct(shape, values.dtype)
         return _call("unconstrain", self._values[False], results, values)
@@ -176,7 +176,7 @@ class StanVectors(Coordinates):
         return self._values(self.ravel(coordinates), derived=True)
 
     def unconstrain(self, values: Mapping[str, Any]) -> Vector:
-        """The vector of values; NaN where they are outside of their support."""
+        """The vector of values; NaN if they are outside of their support."""
         given = {name: jnp.asarray(values[name]) for name in self.own}
         flat = jnp.concatenate([jnp.ravel(value.T) for value in given.values()])
         point = self.calls.unconstrain(flat)

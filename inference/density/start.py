@@ -30,7 +30,7 @@ def no_point(name: str, tried: int) -> InferenceError:
 
 
 def check_names(start: Mapping[str, Any], expected: tuple[str, ...]) -> Mapping[str, Any]:
-    """Give a start by the names of the variables, of which none may be missing and none be more."""
+    """Return a start by the names of the variables, of which none may be missing and none be more."""
     start = dotted(start)
     missing = [name for name in expected if name not in start]
     unknown = [name for name in start if name not in expected]

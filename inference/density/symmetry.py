@@ -48,7 +48,7 @@ class Derived:
 
     density: ValueDensity
     points: Arrays
-    values: Arrays  # empty where there are none, or they cannot be computed
+    values: Arrays  # empty if there are none, or they cannot be computed
     random: tuple[str, ...]  # those with random numbers of their own
     seed: int
 
@@ -189,7 +189,7 @@ class SymmetryCheck(Shown):
     ----------
     differences : tuple of float
         For each block, the largest change of the log density in nats by random elements; for a `Rescalable` block,
-        of the log likelihood. NaN where no point tells: Stan does not separate the likelihood, rounding hides what
+        of the log likelihood. NaN if no point tells: Stan does not separate the likelihood, rounding hides what
         would change, or no density is finite.
     points : int
         How many points were tried.

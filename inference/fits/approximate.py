@@ -162,7 +162,7 @@ class _Climb:
 
 
 def linear_response(counted: CountedDensity, fitted: NormalFit, draws: Points) -> NormalFit | None:
-    """Return a mean-field fit with the covariance of its linear response; None where there is none.
+    """Return a mean-field fit with the covariance of its linear response; None if there is none.
 
     With the mean Hessian A of the log density over draws, its mixed derivatives B by means and log scales and C by log
     scales alone, it is the inverse of -(A - B C^-1 B'), exact where the log density is a Gaussian's. All standard
@@ -359,7 +359,7 @@ def _checked(
 def _dead(
     counted: CountedDensity, fits: tuple[NormalFit, ...], rng: np.random.Generator
 ) -> str | None:
-    """Say that weights of draws from an approximation are worth nothing; None where they are worth something."""
+    """Say that weights of draws from an approximation are worth nothing; None if they are worth something."""
     if not fits:
         return None
     first = weigh(counted, fits, rng, rounds=1, more_rounds=0, tail_rounds=0, bends=False)

@@ -76,7 +76,7 @@ def sampled(job: Job[Any], sample: Callable[[Job[Any]], Found]) -> Found:
 
 
 def start_from_fit(job: Job[Any], counted: CountedDensity) -> tuple[str, Start | None]:
-    """Fit, weigh, and decide whether chains begin there: why, in a sentence, and where, None if the fit is not used."""
+    """Fit, weigh, and decide whether chains begin there: why, as a sentence, and where, None if the fit is not used."""
     s, size = job.method, counted.size
     if size > LARGEST:
         return _unused(f"no weights last in {size} coordinates (at most {LARGEST} are tried)")
@@ -137,7 +137,7 @@ def _from_afar(job: Job[Any], counted: CountedDensity) -> Points:
 
 
 def _judged(weighted: Weighted) -> tuple[str | None, bool]:
-    """Why a fit is not used, None where it is; and whether a tail of it is heavy."""
+    """Why a fit is not used, None if it is; and whether a tail of it is heavy."""
     log_ratio = weighted.lp - weighted.log_q
     count = len(log_ratio)
     if not weighted.worth >= WORTH * count:
@@ -172,7 +172,7 @@ def _come(
     step: float,
     rng: np.random.Generator,
 ) -> Points | None:
-    """Bring chains from afar to the height of the others, and move them there; None where one does not come so high.
+    """Bring chains from afar to the height of the others, and move them there; None if one does not come so high.
 
     They climb, since trajectories with the fit's metric may take forever where it does not fit; but not to an optimum,
     which a chain may never leave.

@@ -1,6 +1,6 @@
 """Short chains from weighted draws, which stay where they are in distribution if the draws are the posterior's.
 
-Weights see nothing where no proposal goes. A chain that starts at a draw goes there by the gradient: a posterior that
+Weights see nothing if no proposal goes. A chain that starts at a draw goes there by the gradient: a posterior that
 is wider than all proposals, or shifted, shows in ranks that drift. Moves are Hamiltonian, in metrics that are the same
 for all chains: one that was chosen by the start would not leave the posterior as it is.
 """

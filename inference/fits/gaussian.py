@@ -122,7 +122,7 @@ def moments(
     before: NormalFit | None = None,
     trust: float = 0.0,
 ) -> NormalFit | None:
-    """Return the Gaussian with the moments of weighted points; None where they have no covariance.
+    """Return the Gaussian with the moments of weighted points; None if they have no covariance.
 
     Weights need not sum to one. The covariance of a Gaussian `before` counts as `trust` points.
     """
@@ -138,7 +138,7 @@ def moments(
 
 
 def cholesky(covariance: Matrix) -> Matrix | None:
-    """Return the lower factor of a covariance; None where it has none."""
+    """Return the lower factor of a covariance; None if it has none."""
     if not (np.isfinite(covariance).all() and (np.diag(covariance) > 0).all()):
         return None
     sds = np.sqrt(np.diag(covariance))

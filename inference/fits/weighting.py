@@ -246,7 +246,7 @@ def weigh(
 def _along_bends(
     counted: CountedDensity, fits: Sequence[NormalFit], draws: int, rng: np.random.Generator
 ) -> _Round | None:
-    """A mixture over grids of the coordinates that bend the posterior, one grid a fit; None where none bends it."""
+    """A mixture over grids of the coordinates that bend the posterior, one grid a fit; None if none bends it."""
     if counted.size > BENT_SIZE:
         return None
     bends, found = list[BentFit](), Proposals()

@@ -157,7 +157,7 @@ class ChainPlace:
     `folder` is that of all chains of a run; without one the chain cannot be resumed. The fingerprint says whether what
     is found there is of this very run; what is of another one is left unchanged. The attribute `folder` is the chain's
     own, where the engine may put files to resume from, named ``stan-...``; `standing` is where the chain continues
-    from, and in the end how it ended, None where it is to begin; `start` has the values at which it began, where the
+    from, and in the end how it ended, None if it is to begin; `start` has the values at which it began, where the
     engine looks for them.
     """
 
@@ -331,7 +331,7 @@ MOST_TOGETHER = 8
 class Ended(NamedTuple):
     """A chain that has ended on a worker."""
 
-    files: Mapping[str, bytes] | None  # Its files; None where they are in the shared folder.
+    files: Mapping[str, bytes] | None  # Its files; None if they are in the shared folder.
     start: Mapping[str, np.ndarray]  # Values at which it began, where they were looked for.
 
 
@@ -584,7 +584,7 @@ def _starts(job: Job[Any], ended: Sequence[Standing]) -> dict[str, xr.Dataset]:
 
 
 def _adaptation(ended: Sequence[Standing], definition: str) -> dict[str, xr.Dataset]:
-    """Return the group of step sizes and metrics, for a run that continues from them; empty where chains have none."""
+    """Return the group of step sizes and metrics, for a run that continues from them; empty if chains have none."""
     import xarray as xr
 
     found: dict[str, Any] = {}

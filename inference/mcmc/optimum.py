@@ -29,7 +29,7 @@ FLAT = {"float64": 1e-5, "float32": 1e-2}
 class OptimiserEnd:
     """The point where a run of the optimiser ended."""
 
-    potential: float  # infinite where it failed
+    potential: float  # infinite if it failed
     vector: np.ndarray  # (param,)
     gradient: np.ndarray  # (param,), of the potential
     evaluations: int = 0  # gradients that the run took
@@ -88,7 +88,7 @@ class BestOptimum:
         done: Callable[[int], None] = lambda _: None,
         given: Sequence[Any] = (),
     ) -> list[OptimiserEnd]:
-        """Return the end of the run from each start; `done` as of `best`."""
+        """Return the end of the run from each start; `done` as in `best`."""
         found = []
         for number, start in enumerate(np.asarray(starts), 1):
             found.append(self._run(start, given))

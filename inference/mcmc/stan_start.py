@@ -78,7 +78,7 @@ def find_optimum(
     cancel: threading.Event | None = None,
     done: Callable[[int], None] = lambda _: None,
 ) -> tuple[Output, bool]:
-    """Optimise once a seed, and take the highest log density; arguments as of `best_optimum`.
+    """Optimise once a seed, and take the highest log density; arguments as in `best_optimum`.
 
     Return what the program wrote, whose last row is the optimum; and whether a run that met its criterion ended as
     high, up to rounding. A run takes at most `iterations` steps; `jacobian` says whether the log Jacobian of the

@@ -217,7 +217,7 @@ Act = Callable[[jax.Array], jax.Array]  # The action of a group element on vecto
 def relabelling(
     view: View, number: int, density: Density, position: np.ndarray, symmetry: Symmetry
 ) -> tuple[Act, Act] | None:
-    """Return what brings an earlier chain to the labelling of a start, and what undoes it; None if it is there."""
+    """Return what brings an earlier chain to the labelling of a start, and what undoes it; None if it exists."""
     blocks = equal_modes(symmetry)
     names = list(dict.fromkeys(name for block in blocks for name in block.variables))
     if not names or any(name not in view.variables for name in names):

@@ -141,7 +141,7 @@ class Tuner:
         ratio = error**2 / (self.size * asked) + 1e-8
         weight = jnp.exp(-0.5 * (jnp.log(ratio) / (6 * TRUST)) ** 2)
         kept = (MEMORY - 1) / (MEMORY + 1)
-        # of the step size that had error 1 at variance 1: what is asked for may change meanwhile
+        # of the step size that had error 1 at variance 1: what is requested may change meanwhile
         estimate = weight * ratio * asked / tuning.step_size**6
         errors = kept * tuning.errors + estimate
         weights = kept * tuning.weight + weight

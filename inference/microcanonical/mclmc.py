@@ -172,7 +172,7 @@ def mclmc(
     ValueError
         If the target has a single parameter.
     TypeError
-        If single precision is asked for with a Stan program.
+        If single precision is requested with a Stan program.
     StanError
         If Stan cannot compile the program.
 

@@ -44,7 +44,7 @@ class Identities:
 
         Return `shift` and `spread`, each with the `coordinate` farthest beyond its error, and of all coordinates
         `least` (the largest distance that is certain) and `most` (the largest that is possible); the number of
-        `coordinates`, and the `error_rate`. Return None where there are too few draws, or they cannot be put back into
+        `coordinates`, and the `error_rate`. Return None if there are too few draws, or they cannot be put back into
         the unconstrained space.
         """
         draws = posterior["posterior"].to_dataset()

@@ -114,8 +114,8 @@ def bridged(
 ) -> LogIntegral:
     """The iterated estimate of Meng and Wong, and its error.
 
-    `of_draws` are logs of the unnormalised density over the normalised one, at draws of the first, NaN where there is
-    none; `of_gaussian` the same at independent draws of the second. The error is infinite where the two do not meet: no
+    `of_draws` are logs of the unnormalised density over the normalised one, at draws of the first, NaN if there is
+    none; `of_gaussian` the same at independent draws of the second. The error is infinite if the two do not meet: no
     draw of the second lies in the first's support.
     """
     known = of_draws[np.isfinite(of_draws)]

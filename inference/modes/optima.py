@@ -170,7 +170,7 @@ class Top:
     vector: Vector  # its place
     height: float  # log density there, in nats
     starts: int  # starting points that led to it
-    # Laplace's estimate of the log integral over it and all its copies; NaN where it is not a peak, or
+    # Laplace's estimate of the log integral over it and all its copies; NaN if it is not a peak, or
     # not known.
     log_evidence: float
     weight: Vector  # curvature along each coordinate, by which distances to it are measured
@@ -224,7 +224,7 @@ def _top(folding: Folding, curvature: Callable[[jax.Array], jax.Array], end: Opt
 
 
 def highest_evidence(tops: Sequence[Top]) -> float:
-    """The largest of Laplace's log evidences that are known; NaN where none is."""
+    """The largest of Laplace's log evidences that are known; NaN if none is."""
     return max((t.log_evidence for t in tops if np.isfinite(t.log_evidence)), default=math.nan)
 
 
@@ -250,7 +250,7 @@ class Optimum:
     height : float
         Log density there, in nats, with the Jacobian of the transforms.
     log_evidence : float
-        Laplace's estimate of the log integral of the density around it and all of its copies, in nats; NaN where it is
+        Laplace's estimate of the log integral of the density around it and all of its copies, in nats; NaN if it is
         no peak, or beyond 1,000 parameters.
     values : mapping of str to array (*event)
         Every parameter there.

@@ -168,7 +168,7 @@ def mean_field(
 ) -> LogRatios:
     """Log ratios of parts of independent normals, from draws of q; differentiable in all of them.
 
-    `flips` is True where a part's sign flip changes the sign, False where it leaves the entry; left out where flips are
+    `flips` is True if a part's sign flip changes the sign, False if it leaves the entry; left out where flips are
     no symmetry.
     """
     precision = 1.0 / scale**2
@@ -365,7 +365,7 @@ def _doubly_stochastic(beliefs: Matrix) -> Matrix:
 def sides(
     rng_key: jax.Array, ratios: LogRatios, *, num_permutations: int, max_exact: int
 ) -> tuple[PerDraw, PerDraw]:
-    """Values of both sides of every draw; arguments as of `layer_sides`."""
+    """Values of both sides of every draw; arguments as in `layer_sides`."""
     if ratios.num_parts <= max_exact:
         values = information(ratios, exact(rng_key, ratios))
         return values, values
@@ -430,7 +430,7 @@ def layer_sides(
 def layered_interval(
     rng_key: jax.Array, full: Sequence[LogRatios], chains: Sequence[Chain], **how: int
 ) -> Interval:
-    """Both sides of the mutual information of all layers; arguments as of `layer_sides`."""
+    """Both sides of the mutual information of all layers; arguments as in `layer_sides`."""
     lower, upper = layer_sides(rng_key, full, chains, **how)
     order = sum(ratios.log_group_order for ratios in full)
     return from_values(jnp.sum(lower, axis=0), jnp.sum(upper, axis=0), order)

@@ -154,7 +154,7 @@ def loo(
     Returns
     -------
     arviz_stats.ELPDData
-        In nats, as of `arviz_stats.loo` or `loo_moment_match` with ``pointwise=True``: `elpd`, `se`,
+        In nats, as in `arviz_stats.loo` or `loo_moment_match` with ``pointwise=True``: `elpd`, `se`,
         `p`, `elpd_i` and `pareto_k` (obs...). `az.compare` and `az.plot_khat` accept it. It also has an `answer`,
         ``usable``, ``partly`` (a Pareto k is too large) or ``unusable`` (the posterior is), and `sentences` that say
         why. Masked observations, with a log likelihood of 0 in every draw, are left out, so `elpd_i` has only the

@@ -64,7 +64,7 @@ class Predictions(Shown):
         -------
         DataFrame
             One row per number, such as ``y[0]``; columns ``mean``, ``sd``, ``median`` and the two ends of the interval,
-            such as ``5%`` and ``95%``, in the units of the data. NaN where a draw is not finite.
+            such as ``5%`` and ``95%``, in the units of the data. NaN if a draw is not finite.
 
         Raises
         ------

@@ -280,7 +280,7 @@ def write(path: Path, fingerprint: str, arrays: Mapping[str, Any]) -> None:
 
 
 def read(path: Path, fingerprint: str) -> dict[str, np.ndarray] | None:
-    """The arrays, or None where there is no whole file of this very run; a notice tells of a damaged one."""
+    """The arrays, or None if there is no whole file of this very run; a notice tells of a damaged one."""
     if not path.exists():
         return None
     if examine(path) is not Seal.SEALED:
@@ -354,7 +354,7 @@ class Keeper:
 
 
 def keeper_in(folder: str | Path | None, fingerprint: Callable[[], str | None]) -> Keeper:
-    """Return the keeper of a folder, one that keeps nothing where there is no folder or the run has no fingerprint."""
+    """Return the keeper of a folder, one that keeps nothing if there is no folder or the run has no fingerprint."""
     if folder is None:
         return Keeper()
     place, mark = check_path("checkpoint", folder), fingerprint()

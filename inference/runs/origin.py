@@ -34,7 +34,7 @@ class Origin:
     # where there is none, as for a network, which describes itself.
     program: str = ""
     program_name: str = ""
-    data_sha256: str = ""  # hash of the data; empty where none are known
+    data_sha256: str = ""  # hash of the data; empty if none are known
     # Of variables, where the program tells them before it runs.
     kinds: Mapping[str, str] = field(default_factory=dict)
     # Axes of variables and of observed data, where they have names.

@@ -249,7 +249,7 @@ def arrays_of(data: Mapping[str, Any]) -> dict[str, np.ndarray]:
 
 
 def axes_of(target: Target, found: ProgramQuantities, name: str) -> tuple[str, ...] | None:
-    """Names of the axes of observed data: their own, or those of what is of them; None where there are none."""
+    """Names of the axes of observed data: their own, or those of what is of them; None if there are none."""
     for of in (name, found.posterior_predictive.get(name), found.log_likelihood.get(name)):
         if of is not None and of in target.dims:
             return tuple(target.dims[of])

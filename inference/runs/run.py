@@ -248,7 +248,7 @@ def begin_trial(
     """Hold a target's declared symmetry against its log density, before a run and in double precision.
 
     The seed decides points and elements; the run's draws do not depend on what is tried here. With `derived`, derived
-    quantities that follow are added to the symmetry. Return None where nothing is to be tried: it is not `wanted`,
+    quantities that follow are added to the symmetry. Return None if nothing is to be tried: it is not `wanted`,
     there is no symmetry, or it is that of a network, which its architecture has.
     """
     if not wanted or not target.symmetry or target.is_network:

@@ -112,7 +112,7 @@ def find_symmetry(
 
 
 def read_density(density: SearchedDensity) -> ReadSymmetry | None:
-    """Read the program of a density; None where it has none, as Stan's have not, which need no JAX."""
+    """Read the program of a density; None if it has none, as Stan's have not, which need no JAX."""
     if density.program is None:
         return None
     from onebasin.models.reading.read import read
@@ -166,7 +166,7 @@ def _large_stages(s: Search) -> None:
 
 
 def _all_stages(s: Search) -> None:
-    """Everything that is looked for besides what was read."""
+    """Everything that is searched for besides what was read."""
     for length, axes in s.lengths.items():
         free = [place for place in axes if place not in s.read]
         s.stage(f"axes of length {length}", partial(stages.interchangeable, s, length, free))

@@ -42,7 +42,7 @@ class Generator:
 
     name: str
     kind: Literal["swap", "negate", "complement"]
-    axis: Place | None = None  # along which the parts lie; None where the variable moves as a whole
+    axis: Place | None = None  # along which the parts lie; None if the variable moves as a whole
     parts: tuple[int, ...] = ()  # the two that change places, or the one that changes its sign
     inside: tuple[int, int] | None = None  # axis and place within which alone parts change places
 
@@ -169,7 +169,7 @@ class SearchedDensity:
 
     Its parameters' shapes, in the order of declaration; values (point, ...) at points (point, dim) of the unconstrained
     space; the log density at such values, without the Jacobian, and -inf outside the support or where it fails; and at
-    one point of the unconstrained space the log density with the Jacobian and its gradient, None where there is none.
+    one point of the unconstrained space the log density with the Jacobian and its gradient, None if there is none.
     `program` is a function of values that JAX can trace, where there is one: its results, by the names of what they
     belong to, stay as they are where the log density does.
     """

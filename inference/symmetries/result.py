@@ -154,7 +154,7 @@ class FoundBlock(Shown):
     Attributes
     ----------
     block : Block or None
-        As a symmetry is declared; None where no block says it.
+        As a symmetry is declared; None if no block says it.
     moves : str
         What moves, in words.
     parts : int
@@ -180,7 +180,7 @@ class FoundBlock(Shown):
 
     @property
     def word(self) -> str:
-        """The declaration for ``--exchangeable``; empty where no block says it."""
+        """The declaration for ``--exchangeable``; empty if no block says it."""
         return "" if self.block is None else spell(self.block)
 
     @property
@@ -217,7 +217,7 @@ class FoundSymmetry(Shown):
     blocks : tuple of FoundBlock
         Live ones first.
     open : tuple of str
-        What was not searched, and why; empty where all was.
+        What was not searched, and why; empty if all was.
     evaluations : int
         Points at which the log density was evaluated.
     seconds : float

@@ -292,7 +292,7 @@ SHARE = 0.12
 """Of the seconds of a search, for each ascent and for the walks: what they add is no reason to find less."""
 FAR_ENOUGH = 3.0  # Coordinates of points at which a parameter that may have both signs has them.
 VERIFIED_AT = 2  # Points at which what was read is compared.
-SEARCHED = 5_000  # Parameters up to which what a program shows is not all that is looked for.
+SEARCHED = 5_000  # Parameters up to which what a program shows is not all that is searched for.
 FAR = 12.0
 """Coordinates beyond this belong to an ascent that runs off to where the density has no maximum."""
 

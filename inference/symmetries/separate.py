@@ -52,7 +52,7 @@ class Answers:
     own: tuple[str, ...]  # what a member changes: of a variable and its complement only one moves
 
     def exchange(self, first: int, second: int) -> dict[int, int] | None:
-        """The exchange of two members with all that has to move along; None where nothing fits."""
+        """The exchange of two members with all that has to move along; None if nothing fits."""
         moved = {first: second, second: first}
         if self.own[first] == self.own[second] or not self._fits(first, second, moved):
             return None
@@ -136,7 +136,7 @@ def _assembled(first: int, exchanges: dict[int, dict[int, int]]) -> list[tuple[i
 
 
 def _answers(measured: BudgetedDensity, members: Sequence[str]) -> Answers | None:
-    """Ask for all answers; None where nothing can be told."""
+    """Ask for all answers; None if nothing can be told."""
     density = measured.density
     values = density.constrain(np.outer(LEVELS, np.ones(density.dim)))
     base, up, down = points_of(values)
@@ -342,7 +342,7 @@ def _with_places(
 
 
 def _placed(inner: Search, own: Sequence[Generator], length: int) -> list[Generator] | None:
-    """Find the place of every component in simplexes that are longer; None where there is none."""
+    """Find the place of every component in simplexes that are longer; None if there is none."""
     shapes = inner.measured.density.shapes
     longer = [g for g in own if isinstance(g.axis, int) and shapes[g.name][g.axis] > length]
     others = [g for g in own if g not in longer]

@@ -251,7 +251,7 @@ class TrainingLoop:
     def _gain(
         self, params: Parameters, key_draws: jax.Array, key_terms: jax.Array, draws: jax.Array
     ) -> jax.Array | float:
-        """Return a term with the training gradient of the information; zero where there is none."""
+        """Return a term with the training gradient of the information; zero if there is none."""
         s = self.settings
         if self.information is None or not isinstance(s, Symmetrised):
             return 0.0
@@ -502,7 +502,7 @@ def draw_fit(
 def parameter_traces(
     family: GaussianFamily, recorded: Sequence[Parameters]
 ) -> dict[str, tuple[tuple[str, str], np.ndarray]]:
-    """Means and standard deviations (evaluation, param) of one fit's parameters (fit, ...); nothing where none are."""
+    """Means and standard deviations (evaluation, param) of one fit's parameters (fit, ...); nothing if none are."""
     if not recorded:
         return {}
     each = [family.describe(jax.tree.map(lambda leaf: leaf[0], p)) for p in recorded]

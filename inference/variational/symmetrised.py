@@ -191,7 +191,7 @@ def symmetrised_vi(
     InUse, WriteError
         As `infer`.
     TypeError
-        As `infer`, and if single precision is asked for with a Stan program.
+        As `infer`, and if single precision is requested with a Stan program.
     StanError
         If Stan cannot compile the program.
     SymmetryError

@@ -34,7 +34,7 @@ class Truth(Protocol):
         ...
 
     def __call__(self, x: Float[np.ndarray, "obs in"]) -> Float[np.ndarray, "obs out"]:
-        """Give the noise-free outputs at `x`."""
+        """Return the noise-free outputs at `x`."""
         ...
 
 
@@ -58,7 +58,7 @@ class Dataset(Shown):
     task : {"regression", "classification"}
         What the targets are.
     source : str
-        Where the numbers come from, in a sentence, with units where they are known.
+        Where the numbers come from, as a sentence, with units where they are known.
     units : {"data", "standardised"}
         Whether the columns have been standardised.
     truth : Truth, optional

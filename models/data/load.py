@@ -296,7 +296,7 @@ def missing(name: str) -> str | None:
 
 
 def _missing_package(name: str) -> str | None:
-    """Say which package holds a data set, and how to install it; `None` if it is there or none does."""
+    """Say which package holds a data set, and how to install it; `None` if it exists or none does."""
     package = TABLE[name].package
     if not package or importlib.util.find_spec(package) is not None:
         return None

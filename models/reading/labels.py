@@ -335,7 +335,7 @@ class Unifier:
         return set(accumulate(part.size for part in label.parts[:-1]))
 
     def cut(self, label: Label, points: Sequence[int]) -> list[Piece] | None:
-        """Take an axis apart at positions inside it; None where it cannot be."""
+        """Take an axis apart at positions inside it; None if it cannot be."""
         label = resolve(label)
         points = [p for p in points if 0 < p < label.size]
         if not points:
@@ -377,7 +377,7 @@ class Unifier:
         return Leaf(AxisClass(size, why=node.why)) if size > 1 else Uniform(1)
 
     def factor(self, label: Label, outer: int, inner: int) -> tuple[Label, Label] | None:
-        """Take an axis apart into factors of these sizes; None where it cannot be."""
+        """Take an axis apart into factors of these sizes; None if it cannot be."""
         label = resolve(label)
         if outer == 1 or inner == 1:
             return (Uniform(1), label) if outer == 1 else (label, Uniform(1))
@@ -448,7 +448,7 @@ class Unifier:
         return pairs
 
     def reshaped(self, labels: Sequence[Label], sizes: Sequence[int]) -> tuple[Label, ...] | None:
-        """Labels of an array of another shape; None where they have no common factors."""
+        """Labels of an array of another shape; None if they have no common factors."""
         rest = product(map(resolve, labels))
         found: list[Label] = []
         for size in sizes:

@@ -181,7 +181,7 @@ def _label_constant(value: np.ndarray) -> list[Label | None]:
 
 
 def _runs(value: np.ndarray, axis: int) -> list[int] | None:
-    """Lengths of stretches of equal slices along an axis; None where there are too many to be worth telling apart."""
+    """Lengths of stretches of equal slices along an axis; None if there are too many to be worth telling apart."""
     rows = np.moveaxis(value, axis, 0)
     size = len(rows)
     if size < 2 or not value.size:

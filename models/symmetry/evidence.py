@@ -22,7 +22,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from onebasin.base.card import in_brief
 
-SHOWN = 4  # Names listed in a sentence.
+SHOWN = 4  # Names listed as a sentence.
 
 DECLARED = "onebasin could not verify it, because no program or model is at hand"
 """The evidence for a symmetry that a file does not declare."""
@@ -40,7 +40,7 @@ class Evidence:
     points: int = 0
     draws: int = 0
     """`points`, `draws`: Random points, and draws of the posterior, at which the log density was compared."""
-    refuted: str = ""  # What a draw contradicts; empty where nothing does.
+    refuted: str = ""  # What a draw contradicts; empty if nothing does.
     unresolved: tuple[str, ...] = ()
     """Blocks of which no point or draw tells: rounding hides a change, or no log density is finite."""
     derived: tuple[str, ...] = ()  # Derived quantities that were found to move along as declared.
@@ -67,7 +67,7 @@ class Evidence:
 
     @property
     def sentence(self) -> str:
-        """The warning to read before relying on it; empty where all was checked and holds."""
+        """The warning to read before relying on it; empty if all was checked and holds."""
         if self.refuted:
             return (
                 f"The declared symmetry does not hold at this posterior's draws ({self.refuted}): the draws are valid, "
@@ -112,7 +112,7 @@ class Evidence:
 
     @classmethod
     def from_json(cls, text: str) -> Evidence | None:
-        """Read what `to_json` wrote; None where it is something else."""
+        """Read what `to_json` wrote; None if it is something else."""
         try:
             return TypeAdapter(cls).validate_json(text)
         except ValidationError:
@@ -137,14 +137,14 @@ class Changes:
     """The effect of moving the points, point by point."""
 
     size: Float[np.ndarray, " point"]
-    """(point,): Change in nats; infinite where only one of both is finite, NaN where it tells nothing."""
+    """(point,): Change in nats; infinite where only one of both is finite, NaN if it tells nothing."""
     real: Bool[np.ndarray, " point"]
     """(point,): Whether the change is beyond tolerance and rounding."""
     telling: Bool[np.ndarray, " point"]  # (point,): Whether the point tells anything.
 
     @property
     def largest(self) -> float:
-        """The largest change; NaN where no point tells anything."""
+        """The largest change; NaN if no point tells anything."""
         return float(self.size[self.telling].max()) if self.telling.any() else float("nan")
 
 

@@ -70,7 +70,7 @@ class Group:
         return sum(block.log_order(size) for block, size in self._sized())
 
     def identity(self, lead: tuple[int, ...] = ()) -> Element:
-        """Give the element that moves nothing."""
+        """Return the element that moves nothing."""
         return tuple(block.identity(lead, size) for block, size in self._sized())
 
     def random(self, rng: np.random.Generator, lead: tuple[int, ...] = ()) -> Element:
@@ -91,14 +91,14 @@ class Group:
         return out
 
     def compose(self, first: Element, then: Element) -> Element:
-        """Give the element that acts like `first` followed by `then`."""
+        """Return the element that acts like `first` followed by `then`."""
         return tuple(
             block.compose(a, b, self._permutation_beside(block, then))
             for block, a, b in zip(self.symmetry, first, then, strict=True)
         )
 
     def inverse(self, element: Element) -> Element:
-        """Give the element that undoes this one."""
+        """Return the element that undoes this one."""
         inverted: list[Part] = list(element)
         for place in self._in_turn():  # scaling is undone in the places that permuting back gives
             block = self.symmetry[place]
@@ -134,12 +134,12 @@ EXACT = 1e6  # Largest number of copies that is written out.
 
 
 def in_words(symmetry: Symmetry) -> str:
-    """Say what a symmetry moves; empty where it moves nothing."""
+    """Say what a symmetry moves; empty if it moves nothing."""
     return "; ".join(block.describe() for block in symmetry)
 
 
 def copies(symmetry: Symmetry, shapes: Shapes) -> str:
-    """Say how many copies a symmetry makes of every mode; empty where it makes none."""
+    """Say how many copies a symmetry makes of every mode; empty if it makes none."""
     moving = equal_modes(symmetry)
     if not moving:
         return ""

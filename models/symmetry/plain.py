@@ -59,7 +59,7 @@ class Piece:
         return values.reshape(*values.shape[:lead], *(n for cut in self.cuts for n in cut.shape))
 
     def put(self, values: Any, piece: Any, lead: int) -> Any:
-        """Give the variable with its piece replaced."""
+        """Return the variable with its piece replaced."""
         at = [cut.positions for cut in self.cuts]
         piece = piece.reshape(*values.shape[:lead], *map(len, at))
         if not isinstance(values, np.ndarray):

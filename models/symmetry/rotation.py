@@ -96,7 +96,7 @@ class Curvature:
 
     @classmethod
     def at(cls, loadings: Float[np.ndarray, "component row"]) -> Curvature | None:
-        """Find it; None where there are too many planes, or loadings are at no optimum."""
+        """Find it; None if there are too many planes, or loadings are at no optimum."""
         size, rows = loadings.shape
         first, second = planes = np.triu_indices(size, 1)
         if not 0 < len(first) <= PLANES:
@@ -143,7 +143,7 @@ def refine(loadings: Loadings, start: Rotations, near: Curvature | None = None) 
 
     Loadings are (draw, component, row), rotations (draw, component, component). Loadings are climbed with in the
     precision in which they came: single precision takes half of the time, and finds angles to about 1e-5. The first
-    steps are by a curvature `near` to theirs, where it is given.
+    steps are by a curvature `near` to theirs, if it is given.
     """
     step = max(1, _CACHE * (_TOGETHER if near else 1) // max(loadings[:1].nbytes, 1))
     pieces = [slice(first, first + step) for first in range(0, len(loadings), step)]
@@ -367,7 +367,7 @@ class Rotation(Block[Rotated]):
         return f"rotations of {', '.join(self.variables)}"
 
     def restricted(self, names: Iterable[str]) -> Rotation | None:
-        """The block as it acts on some variables alone; None where none with one axis is left."""
+        """The block as it acts on some variables alone; None if none with one axis is left."""
         there = set(names)
         kept = {name: places for name, places in self.axes.items() if name in there}
         first = sorted(kept, key=lambda name: len(axes_of(kept[name])))

@@ -158,7 +158,7 @@ def default_cache() -> Path:
 
 
 def assembled_path() -> Path | None:
-    """Return the path of the home for this machine's compiler and wheel, existing or not; None where one is missing."""
+    """Return the path of the home for this machine's compiler and wheel, existing or not; None if one is missing."""
     try:
         name = folder_name(find_toolchain(), find_wheel())
     except HomeBuildError:
@@ -322,7 +322,7 @@ def _link_or_copy(source: str | Path, destination: str | Path) -> None:
 
 
 def launcher(tool: str) -> str:
-    """Give the script that a home has as `bin/TOOL`: `summaries` in the Python that assembled it."""
+    """Return the script that a home has as `bin/TOOL`: `summaries` in the Python that assembled it."""
     python = sys.executable.replace("'", "'\\''")
     return f"#!/bin/sh\nexec '{python}' -P -m onebasin.stan.home.summaries {tool} \"$@\"\n"
 
@@ -353,7 +353,7 @@ _FOLDER = re.compile(r"^cmdstan-(\d+)\.(\d+)\.(\d+)(?:-rc(\d+))?$")
 
 
 def existing_cmdstan() -> Home | None:
-    """Find a CmdStan directory without building one: the first of the search order; None where there is none."""
+    """Find a CmdStan directory without building one: the first of the search order; None if there is none."""
     if value := os.environ.get("CMDSTAN", ""):
         return read_home(Path(value).expanduser(), "CMDSTAN")
     try:
@@ -422,7 +422,7 @@ def bridge_home(*, progress: Progress | None = None) -> Home:
 
 
 def bridge_folder(home: Home) -> Path:
-    """Give the folder that ``BRIDGESTAN`` accepts, put there if it is not.
+    """Return the folder that ``BRIDGESTAN`` accepts, put there if it is not.
 
     Its name changes with what is in it, so that a library of other sources is never taken for one of these.
     """

@@ -110,7 +110,7 @@ _ASCII = frozenset(string.ascii_letters + string.digits + "/._-+@")
 
 
 def build_environment() -> dict[str, str]:
-    """Give the variables that a build is started with."""
+    """Return the variables that a build is started with."""
     kept = {name: value for name, value in os.environ.items() if name not in _WITHHELD}
     # The makefiles of CmdStan and of our homes include `$(HOME)/.config/stan/make.local`, unquoted.
     if unfit_character(kept.get("HOME", "")):
@@ -153,7 +153,7 @@ _ASSEMBLED = ("include/stan/model/model_header.hpp", "build/default/engines.o")
 
 
 def fault(home: Home) -> str:
-    """Say in a sentence what is broken in a CmdStan directory and what to do; empty where nothing is."""
+    """Say as a sentence what is broken in a CmdStan directory and what to do; empty if nothing is."""
     ours = home.origin == "assembled"
     remedy = "run `make build` in it, install it again, or unset CMDSTAN"
     if ours:
@@ -167,7 +167,7 @@ def fault(home: Home) -> str:
 
 
 def cannot_run(command: Sequence[str], *, stdin: str = "") -> str:
-    """Say why a command does not run; empty where it does."""
+    """Say why a command does not run; empty if it does."""
     try:
         done = subprocess.run(
             command, input=stdin, capture_output=True, text=True, timeout=TIMEOUT, check=False

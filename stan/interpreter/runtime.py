@@ -137,7 +137,7 @@ _WORDS = (
 
 
 def location() -> Path | None:
-    """Find the library's file without importing its package; None where it is not installed."""
+    """Find the library's file without importing its package; None if it is not installed."""
     try:
         spec = find_spec(PACKAGE)
     except ValueError:

@@ -45,7 +45,7 @@ def measure(config: BostonConfig, outcomes: Outcomes) -> Frames:
 
 
 def calibration(held_out: HeldOut, y: Float[np.ndarray, "obs out"]) -> dict[str, float]:
-    """Give the share of observed values inside the central predictive interval of each of `LEVELS`.
+    """Return the share of observed values inside the central predictive interval of each of `LEVELS`.
 
     The predictive distribution is the mixture of the draws' normal ones, so an interval holds a value where the
     mixture's distribution function there lies within it; no noise is drawn.

@@ -119,7 +119,7 @@ def only(
 def mark_of(
     study: Study, config: Any, cell: Cell, marks: Mapping[str, str | None], say: Say
 ) -> str | None:
-    """Hash all that decides a cell's posterior, with the marks of its inputs; None where that cannot be known."""
+    """Hash all that decides a cell's posterior, with the marks of its inputs; None if that cannot be known."""
     deciding = {name: getattr(cell, name) for name in ("engine", "method", "settings", "seed")}
     deciding["inputs"] = [marks[key] for key in cell.inputs]
     if not all(deciding["inputs"]):

@@ -60,9 +60,9 @@ class Cell:
     engine: str  # Engine.
     settings: Any  # Settings of the method, frozen; JSON can say them.
     seed: int  # Seed of the sampler.
-    split: int | None = None  # Number of the split, from 1; None where there is one set of data.
+    split: int | None = None  # Number of the split, from 1; None if there is one set of data.
     inputs: tuple[str, ...] = ()  # Keys of earlier cells whose posteriors this one is made from.
-    data: str = ""  # Name of the data set, where there are several; empty where there is one.
+    data: str = ""  # Name of the data set, where there are several; empty if there is one.
     number: int = 1  # Of the data set or the run, from 1.
     case: Any = None  # What a study varies in its data or model besides; hashable.
 
@@ -112,7 +112,7 @@ class Outcomes:
         return measure(self.tree(cell))
 
     def find(self, problem: str, method: str) -> xr.DataTree | None:
-        """Read the posterior of a problem by a method; None where there is none."""
+        """Read the posterior of a problem by a method; None if there is none."""
         cells = (cell for cell in self.paths if (cell.problem, cell.method) == (problem, method))
         return next(map(self.tree, cells), None)
 
@@ -187,7 +187,7 @@ def where(frame: pd.DataFrame, **wanted: Any) -> pd.DataFrame:
 
 
 def find(frame: pd.DataFrame, **wanted: Any) -> Any:
-    """Return the first row with these values, a mapping; None where there is none."""
+    """Return the first row with these values, a mapping; None if there is none."""
     found = where(frame, **wanted) if len(frame) else frame
     return None if found.empty else dict(found.iloc[0])
 
@@ -199,7 +199,7 @@ class Change:
     factor: str
     levels: tuple[tuple[Any, Any], ...]
     pair: str = ""
-    """The column that pairs have in common; empty where a measure is a list, whose entries are paired."""
+    """The column that pairs have in common; empty if a measure is a list, whose entries are paired."""
     scale: Literal["difference", "ratio"] = "difference"
 
 
@@ -249,7 +249,7 @@ class Summary:
         return Table(headings, tuple(rows), self.caption).without_empty_columns()
 
     def _groups(self, frames: Frames) -> Iterator[tuple[str, Row, list[tuple[Row, ...]]]]:
-        """Give the name of each group, its first row, and its rows: one by one, or in the pairs of a change."""
+        """Return the name of each group, its first row, and its rows: one by one, or in the pairs of a change."""
         every, change = rows_of(self.over, frames), self.change
         for levels in change.levels if change else [()]:
             groups: dict[tuple[Any, ...], list[Row]] = {}

@@ -47,7 +47,9 @@ def test_posterior_report_shows_both_kinds_of_posterior(posteriors, blank_figure
     assert [run.name for run in report.provenance] == ["nuts", "advi"]
     # traces (one Markov chain), ELBO, and marginals of the variables that both have
     assert len(page.all("svg")) + len(page.all("img")) == 3
-    assert page.text.index("advi: no difference of means") < page.text.index("Posterior means and sds")
+    assert page.text.index("advi: no difference of means") < page.text.index(
+        "Posterior means and sds"
+    )
     for text in ("k-hat", "E-BFMI", "target_accept = 0.8", "jax = 0.10.2", "a processor, 2 cores"):
         assert text in page.text
 
