@@ -71,7 +71,7 @@ class Stat:
     value: Value
     flag: Flag = ""  # Verdict on it.
     note: str = ""  # Small print under it, such as the limit, or the parameter that has it.
-    decimals: int | None = None  # Of the number, instead of three digits.
+    decimals: int | None = None  # Decimals of the number, instead of three digits.
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,9 @@ class Report:
     lede: str = ""  # The page in a few sentences.
     sections: tuple[Section, ...] = ()
     provenance: tuple[Provenance, ...] = ()
-    definitions: tuple[tuple[str, str], ...] = ()  # Of terms, shown with the provenance.
+    definitions: tuple[
+        tuple[str, str], ...
+    ] = ()  # Definitions of terms, shown with the provenance.
     answers: tuple[AnswerCard, ...] = ()
 
 
@@ -157,7 +159,7 @@ _PAGE_COLOURS = {
     "#ffffff": "var(--figure-ground)",
 }
 _COLOUR = re.compile(r"#([0-9a-f]{2})([0-9a-f]{2})([0-9a-f]{2})\b")
-_SPREAD = 15  # of red, green and blue, up to which a colour is a grey
+_SPREAD = 15  # largest spread of red, green and blue in a grey
 _DROPPED = (
     re.compile(r"<metadata>.*?</metadata>", re.S),
     re.compile(r"<!--.*?-->", re.S),

@@ -50,7 +50,7 @@ class _Lines(logging.Handler):
         self._room = PRINTED_BYTES
 
     def emit(self, record: logging.LogRecord) -> None:
-        if record.name != LOGGER.name:  # what a program of the user's prints
+        if record.name != LOGGER.name:  # output of the user's program
             if self._room <= 0:
                 return
             self._room -= len(record.getMessage())

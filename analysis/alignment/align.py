@@ -221,7 +221,7 @@ def align(
         before, after = _distances(problem, matched, inner)
     if progress:
         progress(features.total, features.total)
-    # Of features as sampled: the logarithms of variances know the unit, distances do not.
+    # Use unscaled features: log variances depend on the unit, distances do not.
     sizes = {name: math.prod(features.shapes[name]) for name in features.names}
     logs = sum(size * math.log(units.unit[name]) for name, size in sizes.items())
     logs = 0.0 if matched.reference.factor == 1.0 else logs
@@ -304,7 +304,7 @@ def _distances(
 
     came = problem.over(features.read_as_labelled, lambda _, v: distance(v, reference, names))
     before = np.concatenate(list(came))
-    if problem.rule.reference in ("draw", "posterior"):  # what a draw costs is its distance
+    if problem.rule.reference in ("draw", "posterior"):  # the cost of a draw is its distance
         return before, matched.swept.cost
     return before, np.concatenate(list(problem.over(features.read, aligned)))
 

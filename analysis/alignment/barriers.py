@@ -241,7 +241,7 @@ class Barriers(Shown):
     most : int
         Transpositions that there can be: of every layer its units less one.
     unit : str
-        Of the loss.
+        Unit of the loss.
     ends : str
         What the pairs are of.
     """

@@ -345,7 +345,7 @@ _AT_A_STRETCH = 2**22
 class MatchingProblem:
     """The features that are matched, by what rule, and the workers among whom a chunk's draws are shared out.
 
-    `report` is told how many draws a sweep has just gone through.
+    `report` is called with the number of draws that a sweep has just processed.
     """
 
     features: Features

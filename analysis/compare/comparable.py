@@ -259,13 +259,15 @@ class CommonFrame:
     """The reference that draws are aligned with and the scales that they are divided by."""
 
     symmetry: Symmetry  # Modulo what draws are aligned; empty if nothing is.
-    shapes: Mapping[str, tuple[int, ...]]  # Of each variable that is compared, in one draw.
+    shapes: Mapping[str, tuple[int, ...]]  # Shape of each compared variable in one draw.
     chosen: bool  # Whether these were chosen, so that a posterior may hold others too.
     places: tuple[int, ...] | None
     """Entries that are compared, counted through all variables: those that are finite; None for all."""
     scale: Float[np.ndarray, " param"]  # Standard deviation; 1 where a parameter never varies.
     fixed: Float[np.ndarray, " param"]  # What one is that never varies; NaN if it does.
-    alignment: Alignment | None  # Of the half that was set aside; None without a symmetry.
+    alignment: (
+        Alignment | None
+    )  # Alignment of the half that was set aside; None without a symmetry.
     rest: View  # The other half of the reference posterior, as it came.
 
     def align(self, posterior: Posterior, *, progress: Progress | None = None) -> View:

@@ -41,7 +41,7 @@ class Account:
 
     table: pd.DataFrame
     truth: str
-    targets: Mapping[str, str]  # Of each posterior.
+    targets: Mapping[str, str]  # Name of each posterior's target.
     points: Points | None  # Points of the predictions, if any.
     own_points: bool  # Whether these are the truth's own data.
     rule: str  # By which draws were aligned, in words.

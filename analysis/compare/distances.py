@@ -54,7 +54,7 @@ D_BOUND = 0.1
 SHIFT = 0.2
 """Shift in sds whose power is reported."""
 POWER = 0.8
-"""Power from which means that are not seen to differ are said to agree."""
+"""Power above which means without a detected difference are said to agree."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -320,6 +320,6 @@ def _compared(
         for (name, one), own in zip(found.items(), each.T, strict=True)
     }
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what they say stands in the table
+        warnings.simplefilter("ignore")  # the table contains these warnings
         table = compare(alike, method=method, round_to="none")
     return ModelComparison(table, dict(found), judged, one_model)

@@ -254,7 +254,7 @@ class Funnel:
 
     scale: str
     vector: str
-    correlation: float  # of ranks, between 0 and 1
+    correlation: float  # rank correlation, between 0 and 1
     large: bool  # whether the vector narrows where the scale is large, as with a precision
     divergences: int = 0
     rank: float = float("nan")  # median one of the scale at divergences, 0 at the narrow end

@@ -106,7 +106,7 @@ def diagnose(
     """
     view = as_view(posterior, log_density=log_density)
     given = None if symmetry is None else view.as_symmetry(symmetry)
-    if ess_threshold is None and 0 < view.num_draws < Limits.FEW:  # of which R-hat says nothing
+    if ess_threshold is None and 0 < view.num_draws < Limits.FEW:  # too few for R-hat
         ess_threshold = PER_CHAIN * view.num_chains
     limits = Limits(rhat_max, ess_threshold, bfmi_threshold)
     raw = measure(view, var_names=var_names, limits=limits)

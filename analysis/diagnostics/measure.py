@@ -159,7 +159,7 @@ class Facts:
     view: View
     raw: Diagnosis
     values: Values  # in order; entries that are not finite, or broken, are 0
-    names: Mapping[str, tuple[str, ...]]  # of entries
+    names: Mapping[str, tuple[str, ...]]  # names of entries
     table: pd.DataFrame  # by entry: `rhat`, `ess_bulk`, and `variable`
 
     @cached_property

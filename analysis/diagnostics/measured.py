@@ -56,7 +56,7 @@ class Numbers:
     chains: int
     deciding: frozenset[str]  # entries that decide the verdict; others can at most cause a warning
     others_decide: bool = False  # quantities that are not in the table, such as invariants
-    kinds: Mapping[str, str] = field(default_factory=dict)  # of variables
+    kinds: Mapping[str, str] = field(default_factory=dict)  # kinds of variables
 
     @cached_property
     def decisive(self) -> pd.DataFrame:

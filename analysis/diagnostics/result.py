@@ -80,7 +80,7 @@ class Diagnosis(Measured, Shown):
     ess_per_second, ess_per_gradient : float
         Smallest bulk ESS over the seconds of sampling, summed over chains; over the gradients of the kept draws.
     wall_time : float
-        Of the whole call, in seconds.
+        Time of the whole call, in seconds.
     symmetric : bool
         Whether the target declares interchangeable parts, hence equal modes.
     limits : Limits

@@ -48,7 +48,7 @@ class Candidate:
     permutation: Int[np.ndarray, "chain draw component"]  # all the same where components turn
     signs: Float[np.ndarray, "chain draw component"]
     closest: tuple[int, int] = (0, 1)  # twice the same part where its own sign is least clear
-    distance: float = 0.0  # of these two, in their standard deviations
+    distance: float = 0.0  # distance of these two, in their standard deviations
     places: tuple[int, ...] = ()  # the components that change places, where others do not
 
     @cached_property

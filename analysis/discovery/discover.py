@@ -483,7 +483,9 @@ class _Search:
             start = (sorting.permutation, sorting.signs)
             sorting = sort(joined(lenses, self.searched), mask_of(lenses), start)
         found = self._judged(lenses, sorting, alone)
-        if found is None and len(lenses) > 1:  # of another group, which came closer by chance
+        if (
+            found is None and len(lenses) > 1
+        ):  # one lens belongs to another group and came closer by chance
             return self._judged([seed], alone.sorting, alone)
         return found
 

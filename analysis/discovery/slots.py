@@ -184,7 +184,7 @@ def exchanging(
         if slot.signed or len(slot.axes) != 1 or not 2 < slot.size <= FEW_PARTS:
             continue
         features = Lens.of(slot, values[slot.name])(values[slot.name])
-        if not features.size:  # of numbers whose squares are none
+        if not features.size:  # squares of these numbers overflow
             continue
         found = pairs.setdefault(slot.size, np.eye(slot.size, dtype=bool))
         for first, second in combinations(range(slot.size), 2):

@@ -291,7 +291,7 @@ class Turning:
     """Signed slots of one size that turn together."""
 
     slots: tuple[Slot, ...]
-    mean: Float[np.ndarray, "component entry"]  # of all slots side by side, once turned
+    mean: Float[np.ndarray, "component entry"]  # mean of all slots side by side, once turned
     gain: Gain  # by rotations; its sorting is the best order and signs, which leave much more
 
     def move(self, values: Values) -> dict[str, np.ndarray]:
@@ -509,5 +509,7 @@ class Alike:
             means = weights.reshape(size, -1) @ features.reshape(draws * size, -1)
             sums = np.add.reduceat(np.square(means).mean(axis=0), np.cumsum([0, *widths[:-1]]))
             after[places] -= sums / widths
-        with np.errstate(divide="ignore", invalid="ignore"):  # of what does not vary
+        with np.errstate(
+            divide="ignore", invalid="ignore"
+        ):  # division by zero for entries that do not vary
             return np.asarray(after / self._before)

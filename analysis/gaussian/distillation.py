@@ -376,7 +376,7 @@ class Distilled(Shown):
     Attributes
     ----------
     mean, sd : mapping of str to array
-        Of each weight and bias, under the variables' names: `W1 (in, hidden1)`, `b1 (hidden1)`, ...
+        Mean of each weight and bias, under the variables' names: `W1 (in, hidden1)`, `b1 (hidden1)`, ...
     loss : array (evaluation,)
         Mean energy score (no unit: of probabilities' roots, or of outputs over their standard deviation) over each 100
         iterations; the last may be shorter.

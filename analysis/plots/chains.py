@@ -50,7 +50,7 @@ from .style import (
     style_axes,
 )
 
-POINTS_SHOWN = 400  # of a trace, whose panel is about 400 pixels wide
+POINTS_SHOWN = 400  # points per trace: its panel is about 400 pixels wide
 
 
 @checks_arguments

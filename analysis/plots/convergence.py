@@ -280,7 +280,7 @@ def autocorrelation_in_words(quantities: Mapping[str, Quantity], *, most: int) -
     told, limit = [], 0.1
     for name, values in quantities.items():
         curves = autocorrelation(values, most)
-        mean = np.nan_to_num(curves, nan=1.0).mean(axis=0)  # of a chain that never moves
+        mean = np.nan_to_num(curves, nan=1.0).mean(axis=0)  # NaN for a chain that never moves
         below = np.flatnonzero(mean < limit)
         if len(below):
             told.append(f"{name}: autocorrelation below {limit:g} from lag {below[0]} on.")

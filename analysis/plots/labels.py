@@ -64,9 +64,9 @@ class Row:
     """Lines of one variable."""
 
     name: str  # The variable.
-    title: str  # Of the row, with the place along other axes.
-    places: tuple[Place, ...]  # Of each line's entry in the variable.
-    labels: tuple[str, ...]  # Of each line.
+    title: str  # Title of the row, with its position along other axes.
+    places: tuple[Place, ...]  # Position in the variable of each line's entry.
+    labels: tuple[str, ...]  # Label of each line.
     parts: int  # The number of lines that there could be, of which these are some.
     block: int  # Its number in the symmetry.
     rhat: float  # The largest of the lines, if any; of a single chain, that of its halves.
@@ -457,7 +457,7 @@ def _drawn(
 
 
 LINES = 4
-"""Lines up to which each is told."""
+"""Maximum number of lines that the text describes one by one."""
 
 
 def lines_in_words(row: Row, values: Lines, kind: DrawKind) -> str:

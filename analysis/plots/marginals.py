@@ -56,7 +56,7 @@ def density(values: np.ndarray, *, bins: int = 256) -> Curve:
         return np.full(2, middle), np.array([0.0, 1.0])
     units = (values - middle) / scale  # of any size: squares of 1e200 are not doubles
     fifth = max(len(units) // 5, 1)
-    spread = float(np.min(units[fifth:] - units[:-fifth])) / 0.507  # of a normal one, its sd
+    spread = float(np.min(units[fifth:] - units[:-fifth])) / 0.507  # the sd, for a normal density
     width = 0.85 * (spread or float(units.std())) * len(units) ** -0.2
     low, high = units[0] - 3 * width, units[-1] + 3 * width
     counts, edges = np.histogram(units, bins=bins, range=(low, high))

@@ -589,6 +589,6 @@ def loo_pits(
         {schema.POSTERIOR: few} | {k: g[same] for k, g in groups.items() if g is not None}
     )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of large Pareto k, which `khat` shows
+        warnings.simplefilter("ignore")  # about large Pareto k, which `khat` shows
         found = loo_pit(tree, var_names=same)
     return {name: np.asarray(found[name], float).ravel() for name in same}

@@ -41,7 +41,7 @@ DASHED: dict[str, Any] = {"color": INK, "linewidth": 0.8, "linestyle": (0, (4, 3
 """The look of a limit."""
 POINTS_TO_RASTERISE = 1500  # above this, markers are drawn as an image inside the SVG
 RASTER_DPI = 170
-_CHARACTERS_PER_INCH = 10.0  # of a bold title
+_CHARACTERS_PER_INCH = 10.0  # in a bold title
 PAPER = "#ffffff"
 """Ground of a figure that stands by itself: opaque, so that it can be read on a page of any colour."""
 SCREEN_DPI, NOTEBOOK_DPI = 96, 120

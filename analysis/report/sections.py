@@ -331,7 +331,7 @@ def marginals(
         try:
             draws[name] = frame.align(view).draws(tuple(frame.shapes), finite=False)
         except ValueError:
-            continue  # of another parametrisation: the comparison says so
+            continue  # another parametrisation: the comparison says so
     shown = dict(list(draws.items())[:MOST_POSTERIORS])
     if len(shown) < 2:
         return None

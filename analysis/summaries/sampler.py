@@ -48,7 +48,7 @@ class Distance:
 class BiasBounds:
     """Bounds on the draws' bias by gradients of the log density (`inference/microcanonical/dynamics.py`)."""
 
-    shift: Distance  # of means, in standard deviations of a coordinate given the others
+    shift: Distance  # error of means, in standard deviations of a coordinate given the others
     spread: Distance  # relative error of variances
 
 
@@ -63,7 +63,7 @@ class SamplerSummary:
     divergence_share : float
         The same as a share of all draws.
     mean_tree_depth : float
-        Of NUTS: mean depth of the trees.
+        Mean tree depth of NUTS.
     deepest_tree, max_tree_depth : int or None
         The deepest tree that was seen, and the limit that was set.
     reached_max_treedepth, reached_max_treedepth_share : int or None, float

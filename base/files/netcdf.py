@@ -82,7 +82,7 @@ def read_tree(
         raise error(f"{wanted} {reason}.") from None
     except PermissionError as reason:
         raise error(f"{wanted} cannot be read: you lack the permission.") from reason
-    except Exception as reason:  # of a file that anyone may have written, libraries raise anything
+    except Exception as reason:  # libraries may raise anything for a file from an unknown writer
         raise error(
             f"{wanted} is not a NetCDF file that can be read: it is truncated, damaged or of another format."
         ) from reason
@@ -180,7 +180,7 @@ def is_read_later(variable: xr.DataArray) -> bool:
     """Check whether a variable's numbers are still in a file, too many of them to be taken at once."""
     return (
         variable.nbytes > PIECE and not variable.variable._in_memory
-    )  # of which xarray says nothing publicly
+    )  # xarray has no public name for it
 
 
 def rows_of_a_piece(variable: xr.DataArray) -> list[int]:

@@ -89,7 +89,7 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
             return {name: arrays[name] for name in arrays.files}
     except (OSError, ValueError):
         raise
-    except Exception as error:  # of bytes that anyone may have written, zipfile raises anything
+    except Exception as error:  # zipfile may raise anything for bytes from an unknown writer
         raise ArgumentError("not an archive of plain arrays") from error
 
 

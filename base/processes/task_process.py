@@ -42,7 +42,7 @@ def tell(**told: Any) -> None:
 
 
 _hearers: list[Callable[[dict[str, Any]], None]] = []
-"""Those who hear what the task in this process tells; the last one counts."""
+"""Listeners to the messages of this process's task; the last one is called."""
 
 
 @contextmanager
@@ -155,7 +155,7 @@ def main() -> int:
     from .libraries import prepare_jax_if_used, quieten_stan
 
     answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what libraries print is no answer
+    os.dup2(2, 1)  # output of libraries is not an answer
     _hearers.append(lambda told: print(f"{_SEPARATOR}{json.dumps(told)}", file=answers, flush=True))
     prepare_jax_if_used()
     quieten_stan()

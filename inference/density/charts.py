@@ -104,7 +104,7 @@ class Bijection:
 class Softmax:
     """A simplex along the last axis, with a coordinate for every weight."""
 
-    shape: tuple[int, ...]  # of the values and of the coordinates
+    shape: tuple[int, ...]  # shape of the values and of the coordinates
     exact: bool = False
     support = constraints.simplex
 

@@ -204,7 +204,7 @@ class NumpyroDensity(Coordinates):
 
     target: Target
     model: Callable[[], None]  # the target's, with all fixed that is not a variable
-    charts: dict[str, Chart]  # of each variable
+    charts: dict[str, Chart]  # chart of each variable
     replayed: bool
 
     @classmethod

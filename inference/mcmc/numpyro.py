@@ -262,12 +262,12 @@ class Course:
     density: Density
     starts: Float[Array, "chain param"]  # where each chain begins
     keep: Callable[[Values], Values]  # from coordinates, name to array, to what is kept as a draw
-    purpose: Purpose = Purpose.CHAIN  # of the chains' random keys
+    purpose: Purpose = Purpose.CHAIN  # purpose of the chains' random keys
     # (chain, param) or (chain, param, param): the inverse metric of the first steps, until it is
     # adapted; the unit metric if not given.
     variances: jax.Array | None = None
     adapts: bool = True  # whether the metric is adapted
-    step_size: Float[Array, " chain"] | None = None  # of the first step
+    step_size: Float[Array, " chain"] | None = None  # step size of the first step
 
 
 class NumpyroChains(Runner):

@@ -77,7 +77,7 @@ Scalar = Float[Array, ""]
 class Tuning(NamedTuple):
     """The state of a chain's tuning."""
 
-    step_size: Scalar  # of the next iteration
+    step_size: Scalar  # step size of the next iteration
     limit: Scalar  # step size above which none is taken: a shorter one has failed
     # Unadjusted: discounted sums of estimates and of their weights, which give the step size.
     errors: Scalar
@@ -222,7 +222,7 @@ class ChainState(NamedTuple):
     key: jax.Array  # of the chain; an iteration's is folded from it by number
     iteration: jax.Array  # iterations done
     place: Any  # position, momentum, log density and gradient, as blackjax has them
-    tuning: Tuning  # what the chain knows of itself
+    tuning: Tuning  # state of the tuning
 
 
 class Unadjusted:

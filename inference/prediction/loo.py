@@ -67,7 +67,7 @@ def matched(
         return _as_draws(values.reshape(len(values), -1)[:, places[i]], shape)
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of large k, which the caller reports
+        warnings.simplefilter("ignore")  # about large k, which the caller reports
         again = loo_moment_match(
             data,
             loo(data, pointwise=True, reff=relative),

@@ -44,7 +44,7 @@ def numpyro_predictions(
     are as it has them; and the arguments that are numbers.
     """
     with precision(dtype):
-        with suppress(Exception):  # of a function that was given without its data
+        with suppress(Exception):  # a function without its data may fail here
             own = {
                 n: np.asarray(s["value"])
                 for n, s in sites_of(target, data=True).items()

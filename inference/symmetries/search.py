@@ -68,8 +68,8 @@ SAME = 1e-12  # Relative difference up to which two values are the same point.
 class Space:
     """The findings of a search; `doubtful` are sets whose change is above rounding and too small to decide anything."""
 
-    moves: Moves  # what the bits of the vectors are
-    basis: tuple[int, ...] = ()  # of the symmetries, the lightest
+    moves: Moves  # meaning of the bits of the vectors
+    basis: tuple[int, ...] = ()  # basis of the symmetries, of least weight
     doubtful: tuple[int, ...] = ()
     complete: bool = True  # no other symmetry is among the sums
 
@@ -287,7 +287,7 @@ TRIES = 14
 NEARER = 0.75
 STARTS, ITERATIONS = 2, 150  # Starts and iterations of the ascents to optima.
 MORE_STARTS, WIDE = 6, 2.0  # Ascents from wider starts, before a density is said to have one mode.
-WALKERS, STEPS = 6, 60  # Of the random walks that begin at an optimum.
+WALKERS, STEPS = 6, 60  # Number and length of the random walks from an optimum.
 SHARE = 0.12
 """Of the seconds of a search, for each ascent and for the walks: what they add is no reason to find less."""
 FAR_ENOUGH = 3.0  # Coordinates of points at which a parameter that may have both signs has them.
