@@ -13,7 +13,7 @@ LIMITS = {
     "models": 8_155,
     "posteriors": 4_155,
     "stan": 4_219,
-    "analysis": 21_761,
+    "analysis": 21_767,
     "inference": 20_934,
     "truth": 1_362,
     "studies": 5_338,

@@ -1,6 +1,6 @@
 """Which components of a posterior are interchangeable, found from its draws alone.
 
-Found is a lower bound: components that are all alike, or in one labelling in all draws, leave no trace of labels.
+The result is a lower bound: components that are all alike, or in one labelling in all draws, leave no trace of labels.
 
 Of a thinned part of the draws every slot is sorted alone; one that gains more than noise does is a seed. Its elements
 are tried on all other slots with as many components: those that come closer move along. Such a candidate is certain
@@ -483,9 +483,7 @@ class _Search:
             start = (sorting.permutation, sorting.signs)
             sorting = sort(joined(lenses, self.searched), mask_of(lenses), start)
         found = self._judged(lenses, sorting, alone)
-        if (
-            found is None and len(lenses) > 1
-        ):  # one lens belongs to another group and came closer by chance
+        if found is None and len(lenses) > 1:  # one belongs to another group, closer by chance
             return self._judged([seed], alone.sorting, alone)
         return found
 

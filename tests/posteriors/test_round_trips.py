@@ -128,7 +128,7 @@ def test_a_store_takes_the_place_of_a_store_alone(tree, tmp_path):
         save(tree, notes, force=True)
     assert (notes / "mine.txt").read_text() == "precious"
     (tmp_path / "file.zarr").write_text("precious")
-    with pytest.raises(PosteriorFileError, match="is a file, and a folder is written"):
+    with pytest.raises(PosteriorFileError, match="is a file, but a folder will be written"):
         save(tree, tmp_path / "file.zarr", force=True)
     (tmp_path / "folder.nc").mkdir()
     with pytest.raises(PosteriorFileError, match="is a folder, and a file is needed"):

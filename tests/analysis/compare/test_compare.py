@@ -92,7 +92,7 @@ def test_another_parametrisation_is_compared_in_prediction_alone(make):
     row = found.table.loc["ordered"]
     assert np.isfinite(row["mean_distance"])
     assert row[["energy", "energy_p"]].isna().all()
-    assert any("`ordered`" in note and "prediction alone" in note for note in found.notes)
+    assert any("`ordered`" in note and "only by their predictions" in note for note in found.notes)
 
 
 def test_posteriors_of_no_network_have_moments_and_weight_space(make_mcmc, rng):

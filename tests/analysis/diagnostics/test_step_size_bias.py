@@ -31,7 +31,7 @@ def test_bias_is_said_of_unadjusted_draws_that_agree() -> None:
     assert found.verdict == "usable"
     assert "bias from the step size" in found.judgement.sentence
     assert found.outcome_of("step-size bias") == "not judged"
-    assert any("`adjusted=True` or `nuts`" in said for said in found.judgement.unjudged)
+    assert any("`adjusted=True`, or `nuts`" in said for said in found.judgement.unjudged)
     (sampler,) = (row for row in found.judgement.rows if row.name == "sampler")
     assert sampler.outcome == "not judged"
     assert "0.01 per parameter" in sampler.sentence

@@ -57,7 +57,7 @@ def test_arrays_that_were_never_written_are_refused(file):
 def test_what_links_elsewhere_or_goes_round_in_circles_is_refused(file):
     changes = {
         "groups that contain themselves": lambda group: group.__setitem__("again", group),
-        "links to other places": lambda group: group.__setitem__(
+        "links to other files": lambda group: group.__setitem__(
             "far", h5py.ExternalLink("/etc/other.h5", "/x")
         ),
     }

@@ -69,7 +69,7 @@ def test_some_observations_of_a_network():
     rows = jnp.array([3, 1, 7])
     np.testing.assert_allclose(density.log_likelihood(vector, rows), whole[rows], rtol=1e-12)
     density = density_of(mixture())
-    with pytest.raises(ValueError, match="`rows` are given, but 'mixture' is no network"):
+    with pytest.raises(ValueError, match="`rows` are given, but 'mixture' is not a network"):
         density.log_likelihood(jnp.zeros(density.size), jnp.array([0]))
 
 

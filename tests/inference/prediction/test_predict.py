@@ -146,7 +146,7 @@ def test_a_stan_program_is_found_in_the_record(tmp_path):
         ({"n": 2}, "stan", "with x, y as before: mismatch in dimension .*variable name=x"),
         ({"x": [[1, 2], [3]]}, "stan", "rows of different lengths"),
         ({"x": X}, None, "of an unknown model, which its record cannot run: give `model`"),
-        ({"x": X}, "offset", "`model` takes rate, y, which the posterior does not keep"),
+        ({"x": X}, "offset", "`model` takes rate, y, which the posterior does not contain"),
         ({"x": X}, "number", "`model` is a int; give a target"),
         ({"x": X}, "bare", "the model of 'bare', which takes no arguments"),
     ],

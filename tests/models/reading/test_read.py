@@ -143,7 +143,7 @@ def test_what_the_log_density_contradicts_is_a_fault_of_the_reader(monkeypatch):
 
     monkeypatch.setitem(rules.RULES, "cumsum", careless)
     target = ob.target(lambda p: -jnp.sum(jnp.cumsum(p["a"]) ** 2), {"a": ("real", 3)})
-    with pytest.raises(ReadingError, match="fault of onebasin"):
+    with pytest.raises(ReadingError, match="bug in onebasin"):
         ob.find_symmetry(target)
 
 
