@@ -35,7 +35,7 @@ from .home.assemble import (
     bridge_folder,
     bridge_home,
     build_interface,
-    existing_cmdstan,
+    existing_bridge_home,
     find_cmdstan,
 )
 from .home.directory import (
@@ -260,18 +260,18 @@ def compile_library(
     Several threads can use one with ``STAN_THREADS`` at once; otherwise they take turns, and the library shares what is
     compiled with the program's executable.
     """
-    home = bridge_home(progress=progress)
-    product = _Product.of(path, home, f"{NAME}_model.so", bridge_folder(home), threads=threads)
+    product = _library(path, bridge_home(progress=progress), threads=threads)
     return _compiled(product, progress), product.translation.info
 
 
 def has_library(path: Path) -> bool:
     """Check whether the cache has the library that `compile_library` makes of a program; nothing is compiled."""
-    home = existing_cmdstan()
-    if home is None or home.origin != "assembled":
-        return False
-    product = _Product.of(path, home, f"{NAME}_model.so", bridge_folder(home), threads=False)
-    return product.is_whole
+    home = existing_bridge_home()
+    return home is not None and _library(path, home, threads=False).is_whole
+
+
+def _library(path: Path, home: Home, *, threads: bool) -> _Product:
+    return _Product.of(path, home, f"{NAME}_model.so", bridge_folder(home), threads=threads)
 
 
 def _compiled(product: _Product, progress: Progress | None) -> Path:

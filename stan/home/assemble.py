@@ -415,10 +415,13 @@ _SOURCES = Path(__file__).parents[1] / "bridge"
 
 def bridge_home(*, progress: Progress | None = None) -> Home:
     """Find the home whose headers libraries are compiled with, or assemble it: of ours, since only that says how."""
+    return existing_bridge_home() or assemble(progress=progress)
+
+
+def existing_bridge_home() -> Home | None:
+    """Find the same home without assembling one; None if there is none."""
     found = existing_cmdstan()
-    if found is not None and found.origin == "assembled":
-        return found
-    return assemble(progress=progress)
+    return found if found is not None and found.origin == "assembled" else None
 
 
 def bridge_folder(home: Home) -> Path:
