@@ -133,7 +133,7 @@ class ModelComparison(Shown):
     judged : mapping of str to Carried
         The verdict on each model's posterior, where it is available.
     one_model : bool
-        Whether all posteriors record the same program and data: they are then fits of one model.
+        Whether all posteriors record the same Stan program and data: they are then fits of one model.
     """
 
     table: pd.DataFrame
@@ -283,9 +283,13 @@ def compare_models(
     for name, held in models.items():
         if not (hasattr(held, "elpd") and hasattr(held, "elpd_i")):
             view = as_view(held, f"models[{str(name)!r}]")
-            origins.add(
-                tuple(str(view.attribute(a) or name) for a in (schema.PROGRAM, schema.DATA_SHA256))
+            # A NumPyro function may differ by what it closes over, which its text does not show.
+            known = (
+                (schema.PROGRAM, schema.DATA_SHA256)
+                if schema.stan_program_of(view.tree.attrs)
+                else ()
             )
+            origins.add(tuple(str(view.attribute(a) or name) for a in known) or (str(name), ""))
             found[str(name)] = leave_one_out(_terms(view, var_name), view.posterior)
             judged[str(name)] = carried(view, None, "estimates", label_free=True)
         elif held.elpd_i is not None:
