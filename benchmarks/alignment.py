@@ -26,7 +26,7 @@ from scipy.optimize import linear_sum_assignment
 from threadpoolctl import threadpool_limits
 
 from onebasin import align
-from onebasin.inference.runs.origin import machine, versions
+from onebasin.inference.runs.posterior import machine, versions
 from onebasin.models import Group, Symmetry
 from onebasin.networks import BayesianNetwork, Network
 

@@ -24,7 +24,7 @@ import xarray as xr
 from arviz_stats.base import array_stats
 
 import onebasin as ob
-from onebasin.inference.runs.origin import machine, versions
+from onebasin.inference.runs.posterior import machine, versions
 from onebasin.models.data import split, standardise
 from onebasin.posteriors import schema
 

@@ -28,7 +28,7 @@ import numpy as np
 from onebasin.base.precision import precision
 from onebasin.base.seeds import Purpose, keys_for
 from onebasin.inference.density.network import density_of
-from onebasin.inference.runs.origin import machine, versions
+from onebasin.inference.runs.posterior import machine, versions
 from onebasin.models import NetworkTarget
 from onebasin.models.data import own_split, split, standardise
 from onebasin.networks import BayesianNetwork, Network, Parametrisation, load_data

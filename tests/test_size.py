@@ -10,12 +10,12 @@ ROOT = Path(__file__).parents[1]
 
 LIMITS = {
     "base": 3_828,
-    "models": 7_951,
+    "models": 7_685,
     "posteriors": 4_155,
     "stan": 4_222,
     "analysis": 21_771,
-    "inference": 20_934,
-    "truth": 1_362,
+    "inference": 20_343,
+    "truth": 1_361,
     "studies": 5_337,
     "cli": 2_776,
     "onebasin": 370,

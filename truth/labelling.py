@@ -20,8 +20,7 @@ from onebasin.base.precision import precision
 from onebasin.inference import log_density
 from onebasin.inference.density.numpyro import NumpyroDensity
 from onebasin.inference.density.symmetry import TOLERANCE
-from onebasin.inference.runs.origin import origin_of
-from onebasin.inference.runs.posterior import build
+from onebasin.inference.runs.posterior import build, origin_of
 from onebasin.models import Symmetry, Target
 from onebasin.models.symmetry import words
 from onebasin.models.symmetry.blocks import Block, axes_of, discrete, equal_modes

@@ -37,7 +37,7 @@ from onebasin.base.files.writing import replacing
 from onebasin.base.processes.libraries import prepare_jax, quieten_stan
 from onebasin.base.run_log import notice
 from onebasin.base.text import json_safe
-from onebasin.inference.runs import origin
+from onebasin.inference.runs.posterior import machine, versions
 from onebasin.models.symmetry import words
 from onebasin.models.symmetry.blocks import to_json
 from onebasin.posteriors import schema
@@ -237,8 +237,8 @@ def make(
         "keywords": list(problem.keywords),
         "added_by": "onebasin.truth.making",
         "added_date": schema.now()[:10],
-        "versions": origin.versions(),
-        "machine": origin.machine(engine),
+        "versions": versions(),
+        "machine": machine(engine),
     }
     tree.attrs[schema.SYMMETRY] = to_json(symmetry)
     _write(folder, problem.name, tree, variables, every, tables, info)

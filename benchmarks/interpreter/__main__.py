@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 import stanli
 
-from onebasin.inference.runs.origin import commit, versions
+from onebasin.inference.runs.posterior import commit, versions
 
 from . import catalogue, engines, evaluate
 from .cases import Case, cases

@@ -22,7 +22,7 @@ from typing import Any
 
 import onebasin as ob
 from onebasin.base.errors import OnebasinError
-from onebasin.inference.runs.origin import commit, machine, versions
+from onebasin.inference.runs.posterior import commit, machine, versions
 
 from ..verdicts.truth import wrong
 from .kinds import KINDS, Kind

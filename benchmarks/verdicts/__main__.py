@@ -23,7 +23,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 import onebasin as ob
-from onebasin.inference.runs.origin import commit, machine, versions
+from onebasin.inference.runs.posterior import commit, machine, versions
 
 from .families import FAMILIES
 from .truth import Family, wrong

@@ -36,7 +36,7 @@ from onebasin.base.table import table_to_markdown
 from onebasin.base.text import json_safe, json_text
 from onebasin.inference.contracts.method import Method, as_dict
 from onebasin.inference.methods import as_word
-from onebasin.inference.runs import checkpoint, origin, posterior
+from onebasin.inference.runs import checkpoint, posterior
 from onebasin.posteriors import schema
 
 from .study import Cell, Context, Frames, Outcomes, Study, frame_of, tables_of
@@ -277,9 +277,9 @@ def opened(
         "config": as_dict(config),
         "config_hash": digest,
         "command": re.sub(r" --(out[ =]\S+|record\b)", "", shlex.join(command)),
-        "versions": origin.versions(),
-        "commit": origin.commit(),
-        "machine": origin.machine(),
+        "versions": posterior.versions(),
+        "commit": posterior.commit(),
+        "machine": posterior.machine(),
         "cells": earlier.get("cells", {}),
     }
     run = Run(path, record)

@@ -322,9 +322,9 @@ def test_an_engine_that_the_target_has_no_definition_for_is_refused(monkeypatch)
     refused = 0
     for case in CASES:
         if case.by_stan:
-            target, lack = pair(), "Stan program; use engine='numpyro'"
+            target, lack = pair(), "Stan program. Use engine='numpyro'"
         elif "cmdstan" in case.method.engines and not case.method.kind.stan_by_jax:
-            target, lack = stan_mixture(), "NumPyro model; use engine='stanli'"
+            target, lack = stan_mixture(), "NumPyro model. Use engine='stanli'"
         else:
             continue
         words = rf"`engine` is '{case.engine}', but the target '\w+' has no {lack}|has no Stan program, and \w+ takes"

@@ -61,15 +61,19 @@ def test_every_method_has_an_engine_and_every_place_holds_its_implementation():
     [
         ({"draws": 5}, {}, "`method` is 'dict'; give a method"),
         (ob.Nuts(), {"draws": 5}, r"`draws` is given as well as Nuts\(\.\.\.\); set it there"),
-        ("mclmc", {"start": {}}, "`init` gives values, but mclmc takes none"),
-        ("advi", {"checkpoint": "a"}, "`checkpoint` is 'a', but advi keeps nothing before it ends"),
-        ("mclmc", {"engine": "stan"}, "`engine` is 'cmdstan', but mclmc moves by JAX"),
+        ("mclmc", {"start": {}}, "`init` gives values, but mclmc does not accept"),
+        ("advi", {"checkpoint": "a"}, "`checkpoint` is 'a', but advi saves nothing before it ends"),
+        ("mclmc", {"engine": "stan"}, "`engine` is 'cmdstan', but mclmc uses JAX"),
         (
             "pathfinder",
             {"engine": "numpyro"},
-            "which has no pathfinder; use engine='stanli' or 'cmdstan'",
+            "which has no pathfinder. Use engine='stanli' or 'cmdstan'",
         ),
-        ("hmc", {"engine": "nutpie"}, r"which has no hmc \(it has nuts\); use engine='numpyro' or"),
+        (
+            "hmc",
+            {"engine": "nutpie"},
+            r"which has no hmc \(it has nuts\)\. Use engine='numpyro' or",
+        ),
     ],
 )
 def test_a_request_that_cannot_be_met_is_refused(method, how, said):
@@ -90,5 +94,5 @@ def test_a_symmetry_is_given_in_blocks_or_in_words(tmp_path, words):
 
 
 def test_a_method_that_takes_no_numpyro_model_names_others():
-    with pytest.raises(ValueError, match="takes no NumPyro model; use another method: `dadvi`"):
+    with pytest.raises(ValueError, match=r"does not support a NumPyro model\. Use `dadvi`"):
         ob.pathfinder(Target("m", numpyro_model=lambda: None))

@@ -9,7 +9,7 @@ import pytest
 
 import onebasin as ob
 from onebasin.base.precision import precision
-from onebasin.inference.symmetries.read import ReadingError
+from onebasin.inference.symmetries.find import ReadingError
 from onebasin.models.reading import rules
 from onebasin.models.reading.read import read
 
