@@ -192,11 +192,8 @@ def _all_stages(s: Search) -> None:
     s.stage("weights broken off a stick", lambda: stages.nearly(s))
 
 
-SECOND = "A word of `--exchangeable` has one set of signs of parts, and this is a second one"
-PARTLY = (
-    "A word of `--exchangeable` changes the sign of a variable along all that it moves, and these change along a part "
-    "of it"
-)
+SECOND = "A declaration has one set of signs of parts, and this is a second one"
+PARTLY = "A declaration changes the sign of all parts of a variable that it moves, and these change only some"
 
 
 class ReadingError(InferenceError):
