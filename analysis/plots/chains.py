@@ -99,7 +99,8 @@ def plot_traces(
     if var_names is None and lp is not None and np.isfinite(lp).all():
         quantities = dict(list({schema.LP: lp, **quantities}.items())[:rows])
     figure = draw_traces(quantities, drawn.view.diverging)
-    return figure.on_paper(drawn.alt(traces_in_words(quantities)), drawn.labelling)
+    count = len(quantities) - (schema.LP in quantities)
+    return figure.on_paper(drawn.alt(traces_in_words(quantities), count), drawn.head(count))
 
 
 @checks_arguments
@@ -153,7 +154,7 @@ def plot_ranks(
     names = chain_names(quantities)
     figure = draw_ecdfs(panels, names, rank_bands(quantities), x_label="rank")
     told = ranks_in_words(quantities, dict(zip(quantities, rhats, strict=True)))
-    return figure.on_paper(drawn.alt(told), drawn.labelling)
+    return figure.on_paper(drawn.alt(told), drawn.head())
 
 
 def rank_bands(quantities: Mapping[str, Quantity], level: float = 0.95) -> list[float]:
@@ -331,7 +332,7 @@ def plot_pair(
         drawn = take(view, None, MATRIX, align=align, diagnosis=diagnosis, worst=True)
     told = pairs_in_words(drawn.values, view.diverging)
     figure = draw_pair_grid(drawn.values, view.diverging)
-    return figure.on_paper(drawn.alt(told), drawn.labelling)
+    return figure.on_paper(drawn.alt(told), drawn.head())
 
 
 COLOURED = len(CHAIN_COLOURS)
@@ -367,8 +368,8 @@ def _two(
         words = f"{intervals(both)} {pairs_in_words(both, view.diverging)}"
         told.append(f"{name}: {words}" if len(views) > 1 else words)
     figure = draw_pairs(titled(pairs), x_label=first, y_label=second, share_axes=share_axes)
-    head = next((drawn for drawn in taken if drawn.labelling), taken[0])
-    return figure.on_paper(head.alt(" ".join(told)), head.labelling)
+    head = next((drawn for drawn in taken if drawn.head()), taken[0])
+    return figure.on_paper(head.alt(" ".join(told)), head.head())
 
 
 def _entry(view: View, entry: str) -> str:
@@ -497,7 +498,7 @@ def draw_pair_grid(
                     axes.plot(others[bad], values[bad], "x", color=INK, markersize=4)
             axes.locator_params(nbins=3)
             if is_log[column]:
-                log_scale(axes, "x")
+                log_scale(axes, "x", labels=3)
             if column < row and is_log[row]:
                 log_scale(axes, "y")
     return figure

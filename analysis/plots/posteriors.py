@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -155,10 +156,26 @@ class Drawn:
     values: dict[str, Quantity]  # draws by name
     labelling: str  # "aligned", `SWITCHED`, `AS_SAMPLED` where it was asked for, or empty if labels do not matter
     diagnosis: Diagnosis | None  # None if the posterior cannot be diagnosed
+    available: int  # quantities of which `values` are some
+    worst: bool = False  # whether `values` are those of largest R-hat
 
-    def alt(self, words: str) -> str:
-        """Put the labelling in front of a picture's text."""
-        return f"{self.labelling.capitalize()}. {words}" if self.labelling else words
+    def head(self, shown: int | None = None) -> str:
+        """Return the line over the panels: the labelling, and how many quantities are shown if not all are."""
+        count = len(self.values) if shown is None else shown
+        if count >= self.available:
+            return self.labelling
+        of = format_number(self.available)
+        which = (
+            f"the {count} of {of} entries with the largest R-hat"
+            if self.worst
+            else f"the first {count} of {of} entries (rows= shows more)"
+        )
+        return f"{self.labelling}; {which}" if self.labelling else which
+
+    def alt(self, words: str, shown: int | None = None) -> str:
+        """Put that line in front of a picture's text."""
+        head = self.head(shown)
+        return f"{head[0].upper()}{head[1:]}. {words}" if head else words
 
 
 def take(
@@ -174,7 +191,7 @@ def take(
     """Take the draws of at most `rows` scalar quantities, aligned where `diagnose` shows them aligned.
 
     They come in the model's order, or by R-hat and ESS (`worst`), or are these `entries` of `var_names`. Without
-    `var_names` they are parameters.
+    `var_names` they are parameters, and the worst include no mirror images.
     """
     check_count("rows", rows)
     view = as_view(posterior)
@@ -186,13 +203,32 @@ def take(
     if worst and subject is not None:
         order = {name: place for place, name in enumerate(subject.worst)}
         names.sort(key=lambda name: order.get(name, len(order)))
-    names = list(dict.fromkeys(entries)) or names[:rows]
+    found = (
+        (name, subject.shown([name], draws)[name] if align and subject else draws.of(name))
+        for name in dict.fromkeys(entries or names)
+    )
+    ranked = worst and var_names is None
+    shown = distinct(found, rows) if ranked else dict(islice(found, len(entries) or rows))
+    labelling = AS_SAMPLED if not align else _labelling(subject, shown) if subject else ""
     known = subject.diagnosis if subject else None
-    if not align:
-        return Drawn(view, {name: draws.of(name) for name in names}, AS_SAMPLED, known)
-    if subject is None:
-        return Drawn(view, {name: draws.of(name) for name in names}, "", None)
-    return Drawn(view, subject.shown(names, draws), _labelling(subject, names), known)
+    return Drawn(view, shown, labelling, known, len(entries) or len(names), worst)
+
+
+MIRRORED = 0.999
+"""Absolute correlation above which two quantities show the same, as two weights that sum to one do."""
+
+
+def distinct(quantities: Iterable[tuple[str, Quantity]], most: int) -> dict[str, Quantity]:
+    """Keep the first quantities, without those whose draws are a linear function of an earlier one's."""
+    kept: dict[str, Quantity] = {}
+    for name, values in quantities:
+        if len(kept) == most:
+            break
+        varying = [other for other in kept.values() if np.ptp(other) and np.ptp(values)]
+        both = (np.corrcoef(values.ravel(), other.ravel())[0, 1] for other in varying)
+        if all(abs(correlation) <= MIRRORED for correlation in both):
+            kept[name] = values
+    return kept
 
 
 def take_several(
@@ -224,7 +260,8 @@ def take_several(
             raise ArgumentError(
                 f"`{view.argument}` has no {absent[0]}: choose `var_names` that all posteriors have."
             )
-        found[name] = Drawn(view, {n: there.of(n) for n in first.values}, labelling, None)
+        values = {n: there.of(n) for n in first.values}
+        found[name] = Drawn(view, values, labelling, None, first.available)
     return found
 
 

@@ -16,6 +16,7 @@ from collections.abc import Collection, Container, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from matplotlib import rc_context
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
@@ -162,6 +163,25 @@ class Picture(Figure):
         self.alt = alt
         return self
 
+    def savefig(self, *args: Any, **options: Any) -> None:
+        """Save the figure as matplotlib does, but draw it once.
+
+        Matplotlib draws a figure that has a layout engine twice, the first time only for the layout, and half of a
+        page's drawing is spent on that. `Margins` need no drawing.
+        """
+        engine = self.get_layout_engine()
+        if not isinstance(engine, Margins):
+            super().savefig(*args, **options)
+            return
+        for _ in range(2):  # the ticks depend on the size, and the size on the ticks
+            engine.execute(self)
+        with rc_context({"figure.autolayout": False, "figure.constrained_layout.use": False}):
+            self.set_layout_engine(None)
+        try:
+            super().savefig(*args, **options)
+        finally:
+            self.set_layout_engine(engine)
+
     def png(self, *, dpi: float = NOTEBOOK_DPI) -> bytes:
         """Return the figure as an image file with few colours, which is small."""
         from PIL import Image  # here: Matplotlib brings it along, and only images need it
@@ -236,13 +256,13 @@ def style_axes(axes: Axes, *, title: str = "", x_label: str = "", y_label: str =
     return axes
 
 
-def log_scale(axes: Axes, which: str) -> None:
-    """Give an axis ("x" or "y") a logarithmic scale whose few labels are plain numbers."""
+def log_scale(axes: Axes, which: str, *, labels: int = 5) -> None:
+    """Give an axis ("x" or "y") a logarithmic scale with at most so many labels, all plain numbers."""
     axes.set(**{f"{which}scale": "log"})
     axis = axes.xaxis if which == "x" else axes.yaxis
     low, high = axis.get_view_interval()
     few = high > 30 * low
-    axis.set_major_locator(LogLocator(subs=(1.0,) if few else (1.0, 2.0, 5.0), numticks=5))
+    axis.set_major_locator(LogLocator(subs=(1.0,) if few else (1.0, 2.0, 5.0), numticks=labels))
     axis.set_major_formatter(FuncFormatter(lambda value, _: format_number(value, digits=1)))
     axis.set_minor_formatter(NullFormatter())
 

@@ -30,7 +30,7 @@ from ..plots.convergence import (
     energy_in_words,
     ess_growth,
 )
-from ..plots.posteriors import Quantity, Subject, listed
+from ..plots.posteriors import Quantity, Subject, distinct, listed
 from ..plots.results import draw_elbo, draw_loss, elbo_in_words
 from ..plots.style import ACCENT, CHAIN_COLOURS, new_panels
 from ..summaries.variational import elbo_trace
@@ -40,6 +40,8 @@ WORST = 3
 LAGS = 100
 MOST_CHAINS = 8
 """Chains beyond which only that many are drawn."""
+CANDIDATES = 40
+"""Parameters among which these are chosen: an entry that mirrors an earlier one shows nothing new."""
 PAIRED = 3
 """Parameters that are drawn against each other."""
 POINTS = 1500
@@ -72,7 +74,7 @@ def traces(subject: Subject) -> FigureItem | None:
 
 
 def _worst(subject: Subject) -> dict[str, Quantity]:
-    quantities = subject.several(subject.worst[:WORST])
+    quantities = distinct(subject.several(subject.worst[:CANDIDATES]).items(), WORST)
     lp = subject.stat(schema.LP)
     if lp is not None and np.ptp(lp) > 0 and schema.LP not in quantities:
         quantities = {schema.LP: lp, **quantities}
@@ -175,7 +177,7 @@ def tree_depths(name: str, depths: Quantity, limit: float) -> FigureItem:
 def _pairs(subject: Subject) -> FigureItem | None:
     # Entries that go most clearly with divergences, else the worst; one of a variable before a second one.
     diverging = subject.view.diverging
-    candidates = list(subject.worst[:40])
+    candidates = list(subject.worst[:CANDIDATES])
     scalars = [name for name in subject.worst if variable_of(name) == name][:12]
     candidates = list(dict.fromkeys([*candidates, *scalars]))
     if diverging is not None and 1 < diverging.sum() < diverging.size:
@@ -187,7 +189,7 @@ def _pairs(subject: Subject) -> FigureItem | None:
     first_of = {variable_of(name): name for name in reversed(candidates)}
     ordered = [n for n in candidates if n in first_of.values()]
     ordered += [n for n in candidates if n not in ordered]
-    quantities = subject.several(ordered[:PAIRED])
+    quantities = distinct(subject.several(ordered[:CANDIDATES]).items(), PAIRED)
     if len(quantities) < 2:
         return None
     first = next(iter(quantities.values()))
