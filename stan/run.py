@@ -22,8 +22,8 @@ from onebasin.base.files.writing import replacing
 from onebasin.base.processes.children import ending, run_guarded
 from onebasin.base.text import shown
 from onebasin.models.target import Target
-from onebasin.posteriors.stan_csv import Header
 from onebasin.posteriors.storable import check_names
+from onebasin.posteriors.tables import Header
 
 from .choice import CMDSTAN, check_numbers, driver, lacking
 from .compile import ProgramInfo, compile_program, in_own_names, inspect, last_words
