@@ -17,7 +17,7 @@ import numpy as np
 
 from onebasin.base.errors import FormatError
 from onebasin.posteriors import rhat_ess
-from onebasin.posteriors.stan_csv import ChainFile, check_together
+from onebasin.posteriors.tables import ChainFile, check_together
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ def _read(paths: Sequence[str]) -> _ChainDraws:
     for file in files:
         file.check()
     check_together(files)
-    values = [np.concatenate(list(file.tables()))[file.skipped :] for file in files]
+    values = [file.frame().to_numpy(np.float64)[file.skipped :] for file in files]
     return _ChainDraws(
         files[0].columns,
         np.moveaxis(np.stack(values), -1, 0),
