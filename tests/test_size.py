@@ -10,13 +10,13 @@ ROOT = Path(__file__).parents[1]
 
 LIMITS = {
     "base": 3_828,
-    "models": 8_155,
+    "models": 7_951,
     "posteriors": 4_155,
     "stan": 4_222,
     "analysis": 21_771,
     "inference": 20_934,
     "truth": 1_362,
-    "studies": 5_338,
+    "studies": 5_337,
     "cli": 2_776,
     "onebasin": 370,
     "tests": 37_523,
