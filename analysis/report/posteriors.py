@@ -158,7 +158,8 @@ def sections_of(subject: Subject) -> list[Section | None]:
 
 
 _ENGINES = {"stan": "Stan", "numpyro": "NumPyro", "nutpie": "nutpie"}
-_METHODS = {"nuts": "NUTS", "hmc": "HMC"}
+_METHODS = {"laplace": "Laplace", "pathfinder": "Pathfinder", "nuts": "NUTS", "hmc": "HMC"}
+_METHODS |= {"mclmc": "MCLMC", "advi": "ADVI", "dadvi": "DADVI"}
 
 
 def _made(subject: Subject) -> str:

@@ -261,7 +261,7 @@ def several(
     diagnoses = {subject.name: subject.diagnosis for subject in subjects}
     beside = _compared(views, diagnoses, truth, symmetry, var_names)
     aligned = [subject.name for subject in subjects if subject.diagnosis.is_shown_aligned]
-    after = f" Of {listed(aligned)} aligned draws are judged." if aligned else ""
+    after = f" Aligned draws are judged for {listed(aligned)}." if aligned else ""
     health = health_table(
         diagnoses,
         caption=f"Can the draws be trusted?{after} A dash marks a check that does not apply.",

@@ -122,7 +122,7 @@ def comparison_table(comparison: Comparison) -> Table:
         for name, row in comparison.table.to_dict("index").items()
     )
     columns: tuple[Column | str, ...] = ("posterior", *(_COMPARED[name] for name in names))
-    return Table(columns, rows, f"against {comparison.truth}").without_empty_columns()
+    return Table(columns, rows, f"Compared with {comparison.truth}").without_empty_columns()
 
 
 MEANS = 20
