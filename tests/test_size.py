@@ -9,15 +9,15 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 
 LIMITS = {
-    "base": 3_828,
+    "base": 3640,
     "models": 8_155,
-    "posteriors": 4_155,
-    "stan": 4_222,
+    "posteriors": 4057,
+    "stan": 4208,
     "analysis": 21_771,
     "inference": 20_934,
     "truth": 1_362,
     "studies": 5_338,
-    "cli": 2_776,
+    "cli": 2776,
     "onebasin": 370,
     "tests": 37_523,
     "benchmarks": 6_004,
