@@ -79,7 +79,6 @@ class Subject:
     @property
     def verdict(self) -> Verdict:
         """The answer to whether it may be used."""
-        assert self.diagnosis.judgement is not None
         return self.diagnosis.judgement
 
     @cached_property
