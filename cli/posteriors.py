@@ -47,9 +47,6 @@ def diagnose(
     program: ProgramOf = None,
     data: DataOf = None,
     align: bool = option(True, "Look for switching labels and align them.", "--align/--raw"),
-    held_out: bool = option(
-        False, "Fit the reference on half of the chains and judge the others.", "--held-out"
-    ),
     rhat_max: float = option(1.01, "Warn if R-hat exceeds this value."),
     ess_threshold: float | None = option(
         None, "Minimum ESS; by default 100 per chain, at most 400."
@@ -70,14 +67,13 @@ def diagnose(
             var_names=inputs.variables(var, view),
             symmetry=inputs.symmetry_of(exchangeable, view),
             align=align,
-            held_out=held_out,
             rhat_max=rhat_max,
             ess_threshold=ess_threshold,
             bfmi_threshold=bfmi_threshold,
             progress=progress,
         )
     title = inputs.title(run)
-    write_findings(str(title), diagnosis, name=title.stem, json=json, details=details or held_out)
+    write_findings(str(title), diagnosis, name=title.stem, json=json, details=details)
     if strict and diagnosis.verdict != "usable":
         raise typer.Exit(1)
 
@@ -196,7 +192,7 @@ def write_findings(
     if json:
         console.write_json({**diagnosis.to_dict(), "file": file})
         return
-    from onebasin.analysis.diagnostics.measured import LEFT_OUT
+    from onebasin.analysis.diagnostics.result import LEFT_OUT
 
     console.write_card(diagnosis.card(whole=details), left_out=LEFT_OUT)
     if not details:
@@ -219,15 +215,12 @@ def write_findings(
             console.write_sentence(sentence)
         for sentence in diagnosis.aligned.warnings:
             console.write_remark(sentence, "warn")
-    verdict = diagnosis.judgement
-    said = set() if verdict is None else {*verdict.left_out}
     remarks = [(text, check.flag) for check in diagnosis.checks for text in check.sentences]
-    for sentence, flag in (*remarks, *((note, "") for note in diagnosis.notes)):
-        if sentence not in said:
-            console.write_remark(sentence, flag)
-        said.add(sentence)
+    known = {text for text, _ in remarks}
+    remarks += [(text, "") for text in diagnosis.judgement.unjudged if text not in known]
+    for sentence, flag in dict.fromkeys(remarks):
+        console.write_remark(sentence, flag)
     console.write_sentence(_TAILS)
-    console.write_remark(diagnosis.checks_in_words, "good" if diagnosis.passed else "warn")
 
 
 PERMUTATIONS = 499

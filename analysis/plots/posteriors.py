@@ -80,7 +80,6 @@ class Subject:
     @property
     def verdict(self) -> Verdict:
         """The verdict."""
-        assert self.diagnosis.judgement is not None
         return self.diagnosis.judgement
 
     @cached_property

@@ -12,7 +12,7 @@ from onebasin.base.table import Column, Flag, Row, RowGroup, Table, TableCell, V
 from onebasin.posteriors.draws import variable_of
 
 from ..compare.comparison import Comparison
-from ..diagnostics.measured import DECIMALS
+from ..diagnostics.measure import DECIMALS
 from ..diagnostics.result import AlignedDiagnosis, Diagnosis
 from ..diagnostics.verdict import FLAGS, Extreme, Outcome
 from ..summaries.sampler import NAN
@@ -101,8 +101,6 @@ def aligned_table(diagnosis: AlignedDiagnosis) -> Table:
         ("raw, moved parameters", *_worst(moved)),
         ("aligned, moved parameters", *_worst(diagnosis.aligned.parameters)),
     ]
-    if diagnosis.held_out_rhat is not None:
-        rows.append(("aligned, chains held out", diagnosis.held_out_rhat.value, None, None))
     if len(diagnosis.invariants):
         rows.append(("not moved by the symmetry", *_worst(diagnosis.invariants)))
     columns = (
