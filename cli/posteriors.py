@@ -164,7 +164,7 @@ def report(
             truth=against,
         )
         put(page, out, force=force)
-    console.say(f"wrote {out}")
+    console.write_remark(f"wrote {out}", "good")
 
 
 def convert(
@@ -359,8 +359,10 @@ def predict(
         for words in found.judged.words:
             console.write_remark(words.text, words.flag)
         console.write_table(frame_table(table, f"Predictions of {inputs.title(run)} at {new}"))
-    if out is not None:
-        console.say(f"wrote {out}")
+    if out is not None and json:
+        console.say(f"wrote {out}")  # on stderr: only JSON is printed
+    elif out is not None:
+        console.write_remark(f"wrote {out}", "good")
 
 
 def loo(

@@ -21,8 +21,8 @@ from onebasin.base.table import decimals_beside, format_number
 from onebasin.posteriors.leave_one_out import (
     leave_one_out,
     names_of,
+    no_log_likelihood,
     stored_log_likelihood,
-    why_none,
 )
 from onebasin.posteriors.view import Posterior, as_view
 
@@ -467,7 +467,7 @@ def plot_khat(loo: Any, *, var_name: str | None = None) -> Picture:
         view = as_view(loo)
         stored = stored_log_likelihood(view, var_name)
         if stored is None:
-            raise ArgumentError(f"{why_none(view)}: give what `ob.loo` returned for its model.")
+            raise no_log_likelihood(view, "give what `ob.loo` returned for its model.")
         loo = leave_one_out(stored, view.posterior)
     khat = np.nan_to_num(np.asarray(loo.pareto_k, float).ravel(), nan=np.inf)
     names, limit = names_of(loo.pareto_k), float(loo.good_k)
