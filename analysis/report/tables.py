@@ -127,15 +127,15 @@ MEANS = 20
 """Number of parameters whose means are shown."""
 
 
-def means_table(comparison: Comparison) -> Table | None:
-    """Tabulate the means that differ most side by side, in the model's order; None for networks."""
+def means_table(comparison: Comparison, most: int = MEANS) -> Table | None:
+    """Tabulate the means that differ most, in the model's order; return None for networks."""
     table = comparison.means
     if table.empty:
         return None
     apart = [f"z {name}" for name in comparison.moments]
     order = table[apart].abs().max(axis=1).sort_values(ascending=False, na_position="last").index
     first = [n for found in comparison.moments.values() for n in found.spreads]
-    shown = {*[*dict.fromkeys((*first, *order))][:MEANS]}
+    shown = {*[*dict.fromkeys((*first, *order))][:most]}
     columns: list[Column | str] = ["parameter"]
     columns += [Column(f"{word} {comparison.truth}") for word in ("mean", "sd")]
     for name in comparison.moments:
@@ -164,7 +164,7 @@ def means_table(comparison: Comparison) -> Table | None:
         for r in table.index
         if r in shown
     )
-    more = f"; the {MEANS} of {len(table)} parameters furthest apart" if len(table) > MEANS else ""
+    more = f"; the {most} of {len(table)} parameters that differ most" if len(table) > most else ""
     half = f" ({comparison.truth}: second half of its chains only)" if comparison.halved else ""
     return Table(tuple(columns), rows, f"Posterior means and sds{half}{more}")
 
