@@ -26,8 +26,8 @@ from onebasin.posteriors.leave_one_out import (
     NAMED,
     leave_one_out,
     names_of,
+    no_log_likelihood,
     stored_log_likelihood,
-    why_none,
 )
 from onebasin.posteriors.view import View, as_view
 
@@ -306,9 +306,7 @@ def compare_models(
 def _terms(view: View, var_name: str | None) -> xr.DataArray:
     terms = stored_log_likelihood(view, var_name)
     if terms is None:
-        raise ArgumentError(
-            f"{why_none(view)}: pass `ob.loo(posterior, model=...)` instead, which computes it."
-        )
+        raise no_log_likelihood(view, "pass `ob.loo(posterior, model=...)`, which computes it.")
     return terms
 
 

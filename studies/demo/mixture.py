@@ -34,7 +34,7 @@ class Mixture:
     @property
     def verdict(self) -> str:
         """Check whether the draws may be used, in a few words."""
-        return "" if self.diagnosis.judgement is None else self.diagnosis.judgement.heading
+        return self.diagnosis.judgement.heading
 
     @property
     def draws(self) -> xr.Dataset:

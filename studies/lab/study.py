@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
-    from onebasin.analysis.diagnostics.result import Diagnosis
+    from onebasin.analysis.diagnostics.measure import Measured
     from onebasin.models.target import Target
 
 
@@ -105,8 +105,8 @@ class Outcomes:
 
         return open_posterior(self.paths[cell])
 
-    def diagnosis(self, cell: Cell) -> Diagnosis:
-        """Diagnose the posterior of a cell that succeeded."""
+    def diagnosis(self, cell: Cell) -> Measured:
+        """Measure the posterior of a cell that succeeded."""
         from onebasin.analysis.diagnostics.measure import measure
 
         return measure(self.tree(cell))
