@@ -198,7 +198,7 @@ def _random_mask() -> None:
 @pytest.mark.parametrize(
     ("model", "said"),
     [
-        (_some_rows, "takes 3 random rows of the 9 of plate rows .*leave `subsample_size` out"),
+        (_some_rows, "selects 3 random rows of the 9 of plate rows .*Leave `subsample_size` out"),
         (_with_plates, "3 random rows of the 9 of plate rows"),
         (_random_mask, "random numbers by `numpyro.prng_key` that change its log density"),
     ],
