@@ -13,7 +13,7 @@ LIMITS = {
     "models": 8_155,
     "posteriors": 4_155,
     "stan": 4_222,
-    "analysis": 21_444,
+    "analysis": 21_326,
     "inference": 20_934,
     "truth": 1_362,
     "studies": 5_338,
