@@ -1,11 +1,10 @@
-"""Cards: an object's summary for a person, which a notebook shows as HTML and a terminal as text.
+"""Cards: an object's summary for a person, as HTML in a notebook and as text in a terminal.
 
-Convention: a card leads with what it means, in whole sentences, and numbers follow. `Backticks` set a name in code
-type. Texts may come from files: both renderings show them and obey nothing in them.
+A card begins with its meaning in whole sentences; numbers follow. Text in `backticks` is shown as code. Texts may come
+from files, so both renderings escape them.
 
-The HTML is small, in the colours of light and dark pages, every text escaped, nothing asked for from outside. A page's
-theme need not be the system's: JupyterLab, VS Code and documentation sites say theirs in an attribute or a class of a
-parent, which decides; where none does, the system's preference decides.
+The HTML is small, asks for nothing from outside, and fits light and dark pages. JupyterLab, VS Code and documentation
+sites state their theme in an attribute or a class of a parent; without one, the system's preference decides.
 """
 
 from __future__ import annotations
@@ -26,26 +25,26 @@ from .table import MARKS, Flag, Table
 from .text import pasteable, shown
 
 MOST = 12
-"""Names that a line lists."""
+"""Names in a line at most."""
 WIDTH = 88
-"""Columns of the text."""
+"""Width of the text."""
 NARROW = 80
-"""Columns of a table, if closer ones will do."""
+"""Width of a table above which its columns move closer together."""
 
 
 @dataclass(frozen=True)
 class Words:
-    """A paragraph: of what it is in bold before it, whether it is good news, or but a small remark."""
+    """A paragraph."""
 
     text: str
-    name: str = ""
+    name: str = ""  # Shown in bold before the text.
     flag: Flag = ""
-    small: bool = False
+    small: bool = False  # A remark in small print.
 
 
 @dataclass(frozen=True)
 class Fact:
-    """A line of a list: a name and what is known of it; marked where it is judged."""
+    """A line of a list: a name and a text, marked by its flag."""
 
     name: str
     text: str
@@ -60,7 +59,7 @@ class FactList:
 
     @classmethod
     def of(cls, *rows: tuple[str, str]) -> FactList:
-        """Give facts without judgement, those without text left out."""
+        """Make facts without flags; facts without text are left out."""
         return cls(tuple(Fact(name, text) for name, text in rows if text))
 
 
@@ -69,20 +68,20 @@ Part = Words | FactList | Table
 
 @dataclass(frozen=True)
 class Card:
-    """The summary that is shown of an object: a heading, which may be flagged; sentences, then numbers."""
+    """The summary of an object: a heading, sentences, then numbers."""
 
     heading: str
     parts: tuple[Part, ...]
     flag: Flag = ""
 
     def text(self) -> str:
-        """Plain text for a terminal, wrapped, without a line feed at its end."""
+        """Return wrapped plain text for a terminal, without a line feed at its end."""
         head = f"{MARKS[self.flag]} {self.heading}".lstrip()
         return "\n".join([shown(head), *(line for part in self.parts for line in _lines(part))])
 
 
 def number(value: SupportsFloat, digits: int = 3) -> str:
-    """Return a number in some digits; a dash where there is none."""
+    """Write a number to some digits; a dash for NaN."""
     known = float(value)
     if math.isnan(known):
         return "–"
@@ -91,7 +90,7 @@ def number(value: SupportsFloat, digits: int = 3) -> str:
 
 
 def measured(value: float, error: float, unit: str = "nats") -> str:
-    """Return a number with its standard error, both to the error's second digit: ``-35.21 ± 0.06 nats``."""
+    """Write a number with its standard error, both to the error's second digit: ``-35.215 ± 0.061 nats``."""
     if not (math.isfinite(value) and math.isfinite(error)):
         return f"{number(value, 5)} {unit}".rstrip()
     places = 2 if error == 0 else max(0, 1 - math.floor(math.log10(error)))
@@ -99,7 +98,7 @@ def measured(value: float, error: float, unit: str = "nats") -> str:
 
 
 def in_sizes(arrays: Mapping[str, Any]) -> str:
-    """Give arrays by their names and shapes, numbers by their values: ```x` (30, 1), `N` = 30``."""
+    """List the shapes of arrays and the values of numbers: ```x` (30, 1), `N` = 30``."""
     said = []
     for name, value in list(arrays.items())[:MOST]:
         shape = np.shape(value) if isinstance(value, np.ndarray | list | tuple) else ()
@@ -111,7 +110,7 @@ def in_sizes(arrays: Mapping[str, Any]) -> str:
 
 
 def in_brief(names: Sequence[str], most: int = MOST) -> str:
-    """Give names, the first of them where they are many: ```a`, `b` and 3 more``."""
+    """List names, at most the first few: ```a`, `b` and 3 more``."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(f"`{name}`" for name in names[:most]) + more
 
@@ -132,7 +131,7 @@ def _lines(part: Part) -> Iterator[str]:
 
 
 def table_lines(table: Table) -> Iterator[str]:
-    """Write a table as text: names to the left and numbers to the right, closer together where lines would be long."""
+    """Write a table as text: names to the left, numbers to the right."""
     yield f"{shown(table.caption)}:"
     rows = [[column.name for column in table.headings], *table.texts]
     texts = [[pasteable(text.replace("`", "")) for text in row] for row in rows]
@@ -173,27 +172,20 @@ background:none;white-space:normal;max-width:none}
 .onebasin.onebasin .name{white-space:nowrap}.onebasin td code{white-space:pre;background:none;padding:0}
 .onebasin caption{text-align:left;font-weight:600;caption-side:top;color:inherit;padding:0}
 """
-"""Styles of all cards; the class is doubled to win over notebooks' rules for tables."""
-
-
+"""Styles of all cards; the doubled class overrides notebooks' rules for tables."""
 LEFT = ' style="text-align:left"'
-"""In the cell itself: of a notebook that is not trusted, as after a clone, JupyterLab keeps inline styles alone."""
+"""Inline, because JupyterLab drops other styles of a notebook that is not trusted, such as a cloned one."""
 
 
 def page(card: Card) -> str:
-    """Give a card as a piece of HTML that stands for itself."""
+    """Return a card as self-contained HTML."""
     parts = "".join(map(_part, card.parts))
     head = f"<h4{_class(card.flag)}>{text(card.heading)}</h4>"
-    return framed(f"{head}{parts}")
-
-
-def framed(inside: str) -> str:
-    """Put HTML into a frame with the style of all cards."""
-    return f'<div class="onebasin"><style>{STYLE}</style>{inside}</div>'
+    return f'<div class="onebasin"><style>{STYLE}</style>{head}{parts}</div>'
 
 
 def text(words: str) -> str:
-    """Give a text as HTML, what stands in backticks as code."""
+    """Return a text as HTML, with backticks as code."""
     return re.sub(r"`([^`]*)`", r"<code>\1</code>", escape(shown(words)))
 
 
@@ -224,10 +216,7 @@ def _class(flag: Flag) -> str:
 
 
 class Shown(ABC):
-    """An object that shows itself by a card.
-
-    A dataclass among its children needs `repr=False`, which would otherwise bring its own.
-    """
+    """An object that a card describes; a dataclass that inherits from it needs `repr=False`."""
 
     @abstractmethod
     def _card(self) -> Card: ...
@@ -240,10 +229,7 @@ class Shown(ABC):
 
 
 class Brief:
-    """An object whose `repr` is the call that makes it, without what is left at its default.
-
-    A dataclass among its children needs `repr=False`, which would otherwise bring its own.
-    """
+    """A dataclass whose `repr` is the call that makes it, without defaults; it needs `repr=False`."""
 
     def __repr__(self) -> str:
         given = []

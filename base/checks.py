@@ -1,9 +1,8 @@
-"""Checks of a user's words, numbers, sizes and data, each with one clear error; and of whole calls by annotations.
+"""Check users' arguments: words, numbers, sizes and data, and whole calls by their annotations.
 
-Nothing is clipped, dropped or filled in: a value that does not fit is rejected. `checks_arguments` rejects a value of
-another kind than its annotation in one sentence that names the argument; whether a number is in range is for the
-function to say. Checked are words, numbers, paths, functions, and sequences and mappings of them. Annotations of arrays
-and of classes of our own are passed over: functions that take those say more of them.
+Nothing is clipped, dropped or filled in: a value that does not fit is rejected, in one sentence that names the
+argument. `checks_arguments` checks words, numbers, paths, functions, and sequences and mappings of them, but not their
+range. It skips annotations of arrays and of our own classes, which the functions check themselves.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ import inspect
 import math
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import wraps
@@ -28,7 +28,7 @@ from .text import dotted
 
 
 def choose(argument: str, value: str, allowed: Iterable[str]) -> str:
-    """Return a word if it is among `allowed`; the error lists what is and names the nearest."""
+    """Return a word if it is allowed; the error lists the allowed words and suggests the nearest."""
     names = list(allowed)
     if not isinstance(value, str):
         raise ArgumentTypeError(
@@ -42,13 +42,13 @@ def choose(argument: str, value: str, allowed: Iterable[str]) -> str:
 
 
 def check_class(argument: str, value: object, kind: type | UnionType, *, remedy: str) -> None:
-    """Reject what is not of a class; `remedy` says how to have what is needed."""
+    """Reject an object of a wrong class; `remedy` says what to give."""
     if not isinstance(value, kind):
         raise ArgumentTypeError(f"`{argument}` has the type {type(value).__name__}; {remedy}.")
 
 
 def check_path(argument: str, value: Any) -> Path:
-    """Return a path; reject what is neither text nor a path, and what no file can be named."""
+    """Return a path; reject values that are neither text nor a path, and impossible names of files."""
     if not isinstance(value, str | os.PathLike):
         raise ArgumentTypeError(
             f"`{argument}` must be a path, a string or a `Path`; got {value!r}."
@@ -56,7 +56,7 @@ def check_path(argument: str, value: Any) -> Path:
     text = os.fsdecode(value)
     if not text or "\0" in text:
         raise ArgumentError(
-            f"`{argument}` is {text!r}, which is not the name of a file; give a path."
+            f"`{argument}` is {text!r}, which cannot be the name of a file; give a path."
         )
     return Path(text)
 
@@ -65,7 +65,7 @@ Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
 def check_paths(argument: str, value: Any) -> list[Path]:
-    """Return the paths that an argument gives, one or several; reject what names no file, as `check_path` does."""
+    """Return one or several paths as a list; reject the values that `check_path` rejects."""
     several = isinstance(value, list | tuple)
     if several and not value:
         raise ArgumentError(f"`{argument}` is empty; give a path, or the paths of a run's chains.")
@@ -85,7 +85,7 @@ def check_not_negative(argument: str, value: object) -> None:
 
 
 MOST = 10**9
-"""No count is larger: neither loops of that many steps nor arrays of that many rows come to an end."""
+"""Largest count: longer loops and arrays never come to an end."""
 
 
 def check_count(argument: str, value: object, *, least: int = 1, most: int = MOST) -> None:
@@ -149,10 +149,7 @@ def check_labels(y: Any, num_obs: int, num_classes: int) -> np.ndarray:
 
 
 def as_numbers(argument: str, value: Any) -> np.ndarray:
-    """Return a copy as float64, so that what the caller does to the array later changes nothing.
-
-    Rejected is what is not an array of real numbers, and a masked array, whose mask would be lost.
-    """
+    """Return a copy as float64; reject other values than real numbers, and masked arrays."""
     if np.ma.is_masked(value):
         raise ArgumentError(f"`{argument}` has masked entries; fill them, or leave their rows out.")
     try:
@@ -180,9 +177,9 @@ def _check_finite(argument: str, value: np.ndarray) -> None:
 
 
 _OF_VARIABLES = {"positive", "var_name", "var_names"}
-"""Arguments that name variables, which may be spelt as in the model: `net/Dense_0.kernel`."""
+"""Arguments that name variables, perhaps as the model does: `net/Dense_0.kernel`."""
 LARGEST = 2**63
-"""Whole numbers that arrays hold are below."""
+"""Bound of the whole numbers that arrays can hold."""
 
 
 @dataclass(frozen=True)
@@ -194,28 +191,31 @@ class Kind:
 
 
 def checks_arguments[F: Callable[..., Any]](function: F) -> F:
-    """Reject arguments of another kind than their annotations say; defaults are as they are.
+    """Reject arguments that do not fit their annotations: `ArgumentTypeError`; NaN and infinity: `ArgumentError`.
 
-    Names of variables are handed on as posteriors store them.
-
-    The error is `ArgumentTypeError`, and `ArgumentError` for NaN and infinity.
+    Names of variables are converted to the names that posteriors store.
     """
     signature = inspect.signature(function)
     kinds: dict[str, Kind] = {}
 
     @wraps(function)
     def call(*given: Any, **named: Any) -> Any:
-        if not kinds:  # at the first call: annotations may name what is imported later
-            kinds.update(_kinds(function))
+        if not kinds:  # at the first call, as annotations may name later imports
+            own = inspect.unwrap(function)
+            for name, hint in own.__annotations__.items():
+                # A name that is imported for type checkers alone cannot be evaluated.
+                with suppress(NameError, AttributeError, TypeError):
+                    hint = eval(hint, own.__globals__) if isinstance(hint, str) else hint
+                    if (kind := kind_of(hint)) is not None:
+                        kinds[name] = kind
         bound = _bound(function.__name__, signature, given, named)
         several = {name for name, p in signature.parameters.items() if p.kind is p.VAR_POSITIONAL}
         pairs = ((n, v if n in several else (v,)) for n, v in bound.arguments.items())
         for name, value in ((name, value) for name, values in pairs for value in values):
             kind = kinds.get(name)
             if kind and value is not signature.parameters[name].default and not kind.allows(value):
-                # NaN and infinity are of the right kind, and no value for it.
-                no_number = isinstance(value, float) and not math.isfinite(value)
-                refusal = ArgumentError if no_number else ArgumentTypeError
+                not_finite = isinstance(value, float) and not math.isfinite(value)
+                refusal = ArgumentError if not_finite else ArgumentTypeError
                 words = repr(value)
                 if len(words) > 60 or "object at 0x" in words:
                     words = f"a {type(value).__name__}"
@@ -228,7 +228,7 @@ def checks_arguments[F: Callable[..., Any]](function: F) -> F:
 
 
 def checks_names[F: Callable[..., Any]](function: F) -> F:
-    """Raise `ArgumentTypeError` for an argument that a function does not have, or that is missing."""
+    """Raise `ArgumentTypeError` for an unknown or a missing argument."""
     signature = inspect.signature(function)
 
     @wraps(function)
@@ -247,12 +247,12 @@ ELSEWHERE = {
     "max_tree_depth": ("max_treedepth",),
     "init": ("inits",),
 }
-"""Names of arguments in NumPyro, cmdstanpy and PyMC, by ours."""
+"""Names of our arguments in NumPyro, cmdstanpy and PyMC."""
 PARALLEL = ("parallel_chains", "chain_method", "cores")
 
 
 def no_argument(name: str, of: str, known: Sequence[str]) -> str:
-    """Say that a function has no such argument, which it has, and which was probably meant."""
+    """Return the message for an unknown argument, with the known arguments and the one that was probably meant."""
     meant = [ours for ours, theirs in ELSEWHERE.items() if name in theirs and ours in known]
     near = meant or get_close_matches(name, known, n=1)
     hint = f" Did you mean `{near[0]}`?" if near else ""
@@ -272,7 +272,7 @@ def _bound(
 def _misfit(
     name: str, signature: inspect.Signature, given: Sequence[Any], named: Mapping[str, Any]
 ) -> str:
-    """Say which argument is unknown, which is missing, or which must be named; empty if none of these is wrong."""
+    """Describe an argument that is unknown, missing, or must be named; empty if Python's own message is better."""
     known = {
         w: p
         for w, p in signature.parameters.items()
@@ -286,29 +286,14 @@ def _misfit(
         first = ", ".join(places) or "nothing"
         if not rest:
             return ""
-        return f"{name} takes {first} without names; name the others, as `{rest[0]}=...`."
+        return f"{name} takes {first} without names; name the others, such as `{rest[0]}=...`."
     needed = [word for word, of in known.items() if of.default is of.empty and word not in named]
     missing = [word for word in needed if word not in places[: len(given)]]
-    return f"{name} needs `{missing[0]}`: give it, as `{missing[0]}=...`." if missing else ""
-
-
-def _kinds(function: Callable[..., Any]) -> dict[str, Kind]:
-    """Return the kinds of a function's arguments that have one, by their names."""
-    own = inspect.unwrap(function)
-    found = {}
-    for name, hint in own.__annotations__.items():
-        if isinstance(hint, str):
-            try:
-                hint = eval(hint, own.__globals__)
-            except Exception:  # it names what is imported for checkers of types alone
-                continue
-        if (kind := kind_of(hint)) is not None:
-            found[name] = kind
-    return found
+    return f"{name} needs `{missing[0]}`: add `{missing[0]}=...`." if missing else ""
 
 
 def kind_of(hint: Any) -> Kind | None:
-    """Return the kind that a type allows; None if it is not for us to say."""
+    """Return the kind of values that a type allows; None if the type is not checked."""
     if isinstance(hint, type) and hint in _PLAIN:
         return _PLAIN[hint]
     origin, parts = get_origin(hint), get_args(hint)
@@ -333,15 +318,14 @@ def kind_of(hint: Any) -> Kind | None:
             "a mapping of names",
         )
     if isinstance(origin, type) and issubclass(origin, Iterable):
-        return _several([kind_of(part) for part in parts if part is not Ellipsis], origin, parts)
+        member = kind_of(parts[0]) if parts else None
+        fixed = len(parts) if origin is tuple and Ellipsis not in parts else None
+        return None if member is None else _several(member, fixed)
     return None
 
 
-def _several(members: list[Kind | None], origin: type, parts: tuple[Any, ...]) -> Kind | None:
-    member = members[0] if members else None
-    if member is None:
-        return None
-    fixed = len(parts) if origin is tuple and Ellipsis not in parts else None
+def _several(member: Kind, fixed: int | None) -> Kind:
+    """Return the kind of collections of a member, of a fixed length if one is given."""
 
     def allows(given: Any) -> bool:
         several = isinstance(given, Collection) and not isinstance(given, str | bytes | Mapping)

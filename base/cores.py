@@ -1,20 +1,17 @@
-"""The processor's cores that this process may use."""
+"""Count the processor cores that this process may use."""
 
 from __future__ import annotations
 
 import os
 
 VARIABLE = "ONEBASIN_CORES"
-"""A number of cores for a process that is to use no more, as where several share a machine."""
+"""Maximum number of cores of a process, for machines that several share."""
 
 
 def available_cores() -> int:
-    """Count them: those that ``ONEBASIN_CORES``, a scheduler or `taskset` has left to the process; at least 1."""
+    """Return the number of cores that ``ONEBASIN_CORES``, a scheduler and `taskset` allow; at least 1."""
     given = os.environ.get(VARIABLE, "")
-    return min(_cores(), int(given)) if given.isdigit() and int(given) else _cores()
-
-
-def _cores() -> int:
-    if hasattr(os, "sched_getaffinity"):  # not on macOS
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    most = int(given) if given.isdigit() else 0
+    own = hasattr(os, "sched_getaffinity")  # not on macOS
+    cores = len(os.sched_getaffinity(0)) if own else os.cpu_count() or 1
+    return min(cores, most or cores)

@@ -41,15 +41,15 @@ def _unpickled(kind: type[OnebasinError], args: Any, fields: dict[str, Any]) -> 
 
 
 class ArgumentError(OnebasinError, ValueError):
-    """An argument, an option or a file with a value that is not allowed; the message names it and says what is."""
+    """An argument, an option or a file with a value that is not allowed."""
 
 
 class ArgumentTypeError(OnebasinError, TypeError):
-    """An argument of a type that is not allowed; the message names it and says which are."""
+    """An argument of a type that is not allowed."""
 
 
 class ModelDataError(OnebasinError, ValueError):
-    """Data that a NumPyro model cannot take: a missing file, malformed JSON, no or too many arguments."""
+    """Data that a NumPyro model does not accept: a missing file, malformed JSON, wrong arguments."""
 
 
 class UserCodeFailed(OnebasinError, RuntimeError):
@@ -58,7 +58,7 @@ class UserCodeFailed(OnebasinError, RuntimeError):
 
 @contextmanager
 def code_of_user(what: str) -> Iterator[None]:
-    """Raise `UserCodeFailed`, which names a function of the user's, where it raises an error that is none of ours."""
+    """Turn an error of the user's function, called `what`, into `UserCodeFailed`."""
     try:
         yield
     except OnebasinError:
@@ -84,7 +84,7 @@ class PosteriorFileError(OnebasinError, RuntimeError):
 
 
 class FormatError(OnebasinError, ValueError):
-    """A file that cannot be read as a posterior; the fault stands after its name, without a stop."""
+    """A file that cannot be read as a posterior; the fault follows its name, without a full stop."""
 
     def __init__(self, path: Path | str, fault: str) -> None:
         super().__init__(f"{path} {fault}." if fault else str(path))
@@ -110,18 +110,18 @@ class WriteError(OnebasinError, OSError):
 
 
 class NameTaken(WriteError):
-    """A file that appeared where a new one was to be; what was written is kept under another name.
+    """A file that another process created meanwhile; ours is kept under a different name.
 
     Attributes
     ----------
     kept : Path
-        That name.
+        The name of our file.
     """
 
     def __init__(self, path: Path, kept: Path) -> None:
         super().__init__(
             path,
-            f"{path} was created by someone else in the meantime and was left unchanged; the result is in {kept}.",
+            f"{path} was created by another process meanwhile and was left unchanged; the result is in {kept}.",
         )
         self.kept = kept
 
@@ -146,7 +146,7 @@ class AdviFailed(InferenceError):
     Attributes
     ----------
     attempts : list of dict
-        What was tried, in order: settings, seed and the engine's own words.
+        The attempts in order: settings, seed and the engine's message.
     """
 
     def __init__(self, message: str, attempts: list[dict[str, Any]]) -> None:
@@ -155,7 +155,7 @@ class AdviFailed(InferenceError):
 
 
 class NoFingerprint(InferenceError):
-    """Something that decides a run's draws has no fingerprint; the message says what, as a clause."""
+    """A part of a run has no fingerprint; the message names it in a clause."""
 
 
 class StudyError(OnebasinError, ValueError):
@@ -167,7 +167,7 @@ class TaskError(OnebasinError, RuntimeError):
 
 
 class TaskDied(OnebasinError, RuntimeError):
-    """A process, or its worker, that was killed; the message says how, as a clause."""
+    """A process, or its worker, was killed; the message says how, in a clause."""
 
 
 class UsageError(StudyError):
@@ -177,13 +177,13 @@ class UsageError(StudyError):
 class Interrupted(OnebasinError):
     """A run that was stopped from the keyboard; the message says what is kept.
 
-    Not a `RuntimeError`: whoever catches failures of a run must not take this for one.
+    It is not a `RuntimeError`, so that code that catches failed runs does not catch it.
     """
 
 
 @contextmanager
 def interruption_says(words: Callable[[], str]) -> Iterator[None]:
-    """Raise `Interrupted` in the place of `KeyboardInterrupt`; `words` gives what follows "interrupted; "."""
+    """Turn `KeyboardInterrupt` into `Interrupted`; `words` returns the rest of the message."""
     try:
         yield
     except KeyboardInterrupt:
@@ -195,19 +195,19 @@ MAX_SEED = 2**32 - 1
 
 
 def check_seed(seed: int) -> None:
-    """Reject a seed that one of the engines does not take, with a `StudyError`."""
+    """Raise `StudyError` for a seed that an engine does not take."""
     if not 0 <= seed <= MAX_SEED:
         raise StudyError(f"`--seed` is {seed}; it must be a whole number from 0 to {MAX_SEED}.")
 
 
 def error_in_words(error: Exception) -> str:
-    """Say an error: the sentence of one of ours, of others the name too; without the stop at its end."""
+    """Return an error's message without the full stop, after the error's name if it is not ours."""
     text = str(error).strip().removesuffix(".")
     return text if isinstance(error, OnebasinError) and text else f"{type(error).__name__}: {text}"
 
 
 def nearby(path: Path) -> str:
-    """Ask for the file with nearly the name of one that is missing, as a sentence to add; empty if there is none."""
+    """Return a question for a file with nearly the name of a missing one, to add to a message; or nothing."""
     try:
         names = [file.name for file in path.parent.iterdir() if file.name != path.name]
     except OSError:
@@ -232,18 +232,18 @@ class StanError(OnebasinError, RuntimeError):
 
 
 class CmdStanNotFound(StanError):
-    """No CmdStan directory, or ``CMDSTAN`` names something that is none."""
+    """No CmdStan directory was found, or ``CMDSTAN`` names a wrong one."""
 
 
 class HomeBuildError(StanError):
-    """The CmdStan home could not be joined.
+    """CmdStan could not be assembled.
 
     Attributes
     ----------
     console
-        The last lines of what the compiler said, empty if no compiler had run.
+        The last lines of the compiler's output, if it has run.
     log
-        The file of all of it, or ``None``.
+        The file with all output, or ``None``.
     """
 
     SHOWN_LINES = 20
@@ -260,12 +260,12 @@ class HomeBuildError(StanError):
 
 
 class StanProgramError(StanError):
-    """A Stan program that cannot be read, does not parse or does not compile; carries the compiler's own words."""
+    """A Stan program that cannot be read, does not parse or does not compile; with the compiler's message."""
 
 
 class StanDataError(StanError, ValueError):
-    """Data that a Stan program cannot take: a missing file, malformed JSON, a declared variable that is absent."""
+    """Data that a Stan program does not accept: a missing file, malformed JSON, an absent variable."""
 
 
 class StanRunError(StanError):
-    """A run of a compiled program that failed; carries the program's own words."""
+    """A failed run of a Stan program; with the program's message."""

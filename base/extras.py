@@ -15,21 +15,19 @@ EXTRAS: Mapping[str, str] = {
     "sklearn": "sklearn",
     "zarr": "zarr",
 }
-"""The package by which each extra's feature is known to work; `data` and `cmdstan` have checks of their own."""
+"""The package whose presence shows that an extra is installed; `data` and `cmdstan` are checked elsewhere."""
 
 
 def is_installed(package: str) -> bool:
     """Check whether a package can be imported, without importing it."""
     try:
         return find_spec(package) is not None
-    except (
-        ValueError
-    ):  # something that is not a module stands in its place among the loaded modules
+    except ValueError:  # `sys.modules` holds another object under this name
         return False
 
 
 def lacks(what: str, extra: str) -> str:
-    """Say that something cannot work without an extra, and how to install that."""
+    """Return the message that a feature needs an extra, with the command that installs it."""
     package = EXTRAS[extra]
     return (
         f"{what} needs the package {package}, which is not installed: "

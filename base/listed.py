@@ -1,6 +1,6 @@
-"""Modules of public names that are listed in a stub next to them; each name is loaded when it is first asked for.
+"""Load a module's public names on first use, from a stub next to it.
 
-For packages lazy_loader does this. It has no place for a module's names, nor for functions that are defined elsewhere.
+For packages, lazy_loader does this; it supports neither single modules nor functions that are defined elsewhere.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The precision of JAX computations, chosen for a block of code and not for the process."""
+"""Choose the precision of JAX computations for a block of code."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ VARIABLE = "JAX_ENABLE_X64"
 
 @contextmanager
 def precision(dtype: str) -> Iterator[None]:
-    """Run a block in ``"float64"`` or ``"float32"``; holds for the current thread only.
+    """Run a block in ``"float64"`` or ``"float32"``, in the current thread only.
 
-    A block that does without JAX, such as one on a Stan program, does not import it, which takes a second.
+    JAX is not imported for it, since that takes a second and a block with a Stan program does not need it.
     """
     double = dtype == "float64"
-    if "jaxlib" in sys.modules:  # others enter JAX itself as a module that is yet to load
+    if "jaxlib" in sys.modules:  # the module `jax` itself may be a lazy one that is not loaded yet
         import jax
 
         with jax.enable_x64(double):
@@ -33,7 +33,7 @@ def precision(dtype: str) -> Iterator[None]:
             del os.environ[VARIABLE]
         else:
             os.environ[VARIABLE] = before
-        if "jaxlib" in sys.modules:  # the block has imported it, for the process
+        if "jaxlib" in sys.modules:  # the block has imported it
             import jax
 
             chosen = (before or "").lower() in ("1", "true", "yes", "on", "y", "t")

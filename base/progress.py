@@ -1,4 +1,4 @@
-"""Progress on stderr: bars in a terminal or a notebook, few lines anywhere else; and all of it in a run's log."""
+"""Progress on stderr: bars in a terminal or a notebook, few lines elsewhere; all of it goes to the run's log too."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ from .run_log import record
 from .text import shown
 
 LINES_EVERY = 60.0
-"""Seconds that pass at least between two lines of how far all chains are, where no bar can say it."""
+"""Minimum number of seconds between two lines on the progress of all chains, where there are no bars."""
 SHOW_EVERY = 0.2
 """Seconds between two updates of a notebook's output."""
 
 
 class _TimeLeftColumn(TimeRemainingColumn):
-    """The time left by the bar's own speed, where it is timed."""
+    """The time left, for bars that are timed."""
 
     def render(self, task: Task) -> Text:
         return super().render(task) if task.fields["timed"] else Text()
 
 
 class ProgressBars:
-    """Bars that several threads may move; few lines where nothing can move, silent when `enabled` is false.
+    """Progress bars for several threads; a few lines where bars cannot move, nothing if `enabled` is false.
 
-    By default they are shown where bars move; a run's log is told in any case. In a notebook they are one output of
-    plain text, which needs no widgets and keeps the last state.
+    By default, bars are shown only where they can move. In a notebook they are one output of plain text, which needs no
+    widgets and keeps the last state.
     """
 
     def __init__(self, enabled: bool | None) -> None:
@@ -58,7 +58,7 @@ class ProgressBars:
         self._progress = Progress(
             SpinnerColumn(),
             TextColumn("{task.description}", markup=False),
-            BarColumn(bar_width=8),  # a chain's line is to fit into 80 columns
+            BarColumn(bar_width=8),  # so that a chain's line fits into 80 columns
             MofNCompleteColumn(),
             _TimeLeftColumn(),
             console=console,
@@ -69,7 +69,7 @@ class ProgressBars:
         self._lock = RLock()
         self._message, self._shown_at = "", 0.0
         self._output: Any = None
-        # Only the thread that runs a notebook's cell knows which cell an output belongs to.
+        # Only the thread that runs a notebook's cell knows the cell of an output.
         self._cell = contextvars.copy_context()
         self._together: int | None = None
         self._name, self._each, self._total, self._done = "", 0, 0, dict[int, int]()
@@ -88,27 +88,27 @@ class ProgressBars:
 
     @property
     def moving(self) -> bool:
-        """Check whether bars are seen to move."""
+        """Whether bars are shown and move."""
         return self._seen
 
     def expect(self, *, chains: int, warmup: int, draws: int) -> None:
-        """Add a bar of several chains together, which says how long they still take; before any of them begins."""
+        """Add a bar of all chains together with the time left, before the first one begins."""
         self._name = f"{chains} chains" if chains > 1 else "1 chain"
         self._each, self._total = warmup + draws, chains * (warmup + draws)
         self._begun = self._told_at = time.monotonic()
         self._together = self.add(self._name, self._total, timed=False)
 
     def taken(self, number: int) -> None:
-        """Count a chain that was finished before."""
+        """Count a chain that an earlier run has finished."""
         record(f"chain {number} was finished before")
         self.look(number, self._each)
 
     def chain(self, number: int, *, warmup: int, draws: int, done: int = 0) -> ChainBar:
-        """Add a bar of a chain, whose number counts from 0; so many of its iterations were done before."""
+        """Add a bar of a chain, numbered from 0; an earlier run has done `done` of its iterations."""
         return ChainBar(self, number, warmup, draws, done)
 
     def look(self, number: int, done: int) -> None:
-        """Take in that so many iterations of a chain are done."""
+        """Update the number of iterations that a chain has done."""
         if self._together is None:
             return
         with self._lock:
@@ -124,11 +124,11 @@ class ProgressBars:
                 self.note(f"{self._name}: {done:,} of {self._total:,} iterations after {after}")
 
     def add(self, description: str, total: int, *, timed: bool = True) -> int:
-        """Add a bar, which says by its own speed how long it takes if it is `timed`; returns its number."""
+        """Add a bar, with the time left if it is `timed`, and return its number."""
         return int(self._progress.add_task(description, total=total, timed=timed))
 
     def move(self, bar: int, completed: int, description: str | None = None) -> None:
-        """Set how much of a bar is done, and what it says."""
+        """Update a bar and its description."""
         self._progress.update(TaskID(bar), completed=completed, description=description)
         self._show_in_notebook()
 
@@ -142,7 +142,7 @@ class ProgressBars:
             self._print(message)
 
     def note(self, message: str) -> None:
-        """Print a line where no bar can say it: in a file or a pipe."""
+        """Print a line where there are no bars: in a file or a pipe."""
         record(message)
         if self._enabled and not self.moving:
             self._print(message)
@@ -175,24 +175,18 @@ class ProgressBars:
 
 
 def _moves(terminal: bool, environment: Mapping[str, str]) -> bool:
-    """Check whether somebody sees bars move: in a `terminal` that can, but not in one that a CI has for its log.
-
-    Rich's own answer is yes in a pipe too where colours are forced, as they often are in a CI.
-    """
+    """Check whether stderr is a terminal that can move bars; colours that are forced in a pipe do not matter."""
     capable = environment.get("TERM") not in ("dumb", "unknown")
     return terminal and capable and not _in_ci(environment)
 
 
 def _in_ci(environment: Mapping[str, str]) -> bool:
-    """Check whether a CI runs this process, as its variable says: then nobody watches, in a notebook either."""
+    """Check whether a CI runs this process, so that nobody watches."""
     return environment.get("CI", "").lower() not in ("", "0", "false")
 
 
 class ChainBar:
-    """The progress of one chain, by its number from 0: its phase, step size, acceptance rate, and divergences so far.
-
-    `done` of its iterations were done before.
-    """
+    """The progress of one chain: its phase, step size, acceptance rate, and divergences so far."""
 
     def __init__(
         self, bars: ProgressBars, number: int, warmup: int, draws: int, done: int = 0
@@ -209,21 +203,24 @@ class ChainBar:
 
     @property
     def moving(self) -> bool:
-        """Check whether anybody sees it: if not, nothing needs to be found out for it."""
+        """Whether the bar is shown; otherwise no facts need to be computed for it."""
         return self._bars.moving
 
     def show(self, done: int, **facts: float | None) -> None:
-        """Say after some iterations what is known: `step_size`, `divergences`, and `acceptance`, a mean probability."""
+        """Show facts after some iterations: `step_size`, `divergences`, and the mean `acceptance` probability."""
         self._bars.look(self._number, done)
         known = _known(**facts)
         before, phase = self._phase, self._phase_at(done)
         self._phase = phase
-        if (before, phase) == ("warmup", "sampling"):  # a second try may begin again
+        if (before, phase) == (
+            "warmup",
+            "sampling",
+        ):  # a second try may start again with the warmup
             record(f"{self._name} has warmed up{known and f':{known}'}")
         self._bars.move(self._bar, done, f"{self._name} {phase:<8}{known}".rstrip())
 
     def end(self, seconds: float, **facts: float | None) -> None:
-        """Say how it ended, and the same."""
+        """Show the facts at the end."""
         self.show(self._total, **facts)
         self._bars.note(f"{self._name} is finished after {seconds:.1f} s:{_known(**facts)}")
 
@@ -246,7 +243,7 @@ def _known(
 
 
 def in_words(seconds: float) -> str:
-    """Such as ``40 s``, ``12 min`` or ``2 h 10 min``."""
+    """Write a time, such as ``40 s``, ``12 min`` or ``2 h 10 min``."""
     if seconds < 100:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)

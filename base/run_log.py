@@ -1,10 +1,8 @@
-"""Notices for whoever started a run, and the log of a run: a file of lines with their times, next to its output.
+"""Notices for the user, and the log of a run: a file of lines with their times, next to the run's output.
 
-Both go through Python's logging, under the name "onebasin": a script shows notices on stderr, your own program may
-direct or silence them, and the command line writes them as it writes its progress. Records for a run's log alone (a
-chain begins, a chain has ended) have the level INFO, which nobody sees who has not asked for it. A log is added to,
-never replaced, so that a run that was stopped and continues tells its whole story. What cannot be written to it, as on
-a full disk, is lost: a log ends no run.
+Both use Python's logger "onebasin". A script shows notices on stderr; your own program may direct or silence them.
+Records for the log alone, such as the end of a chain, have the level INFO. Lines are appended, so that the log of a run
+that was stopped and resumed is complete. A log that cannot be written, as on a full disk, never ends a run.
 """
 
 from __future__ import annotations
@@ -24,20 +22,19 @@ LOGGER = logging.getLogger("onebasin")
 
 
 def notice(text: str) -> None:
-    """Say something in a line, whatever characters are in what a file or a user named."""
+    """Give the user notice in one line; characters that a terminal would obey are escaped."""
     LOGGER.warning("%s", shown(text))
 
 
 def record(text: str) -> None:
-    """Say something to a run's log alone."""
+    """Write a line to the run's log alone."""
     LOGGER.info("%s", shown(text))
 
 
 NAME = "run.log"
-"""The log's name in a run's folder."""
-
+"""Name of the log in a run's folder."""
 PRINTED_BYTES = 2**20
-"""Bytes of programs' output that a log takes."""
+"""Bytes of programs' output that a log keeps."""
 _LINE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ ")
 
 
@@ -63,10 +60,9 @@ class _Lines(logging.Handler):
 
 @contextmanager
 def logged_to(path: Path, *, prefix: str = "") -> Iterator[None]:
-    """Add what is recorded meanwhile in this process, notices too, to a log, which is made where there is none.
+    """Append the records and notices of this process to a log; each line begins with its time and `prefix`.
 
-    Every line begins with its time and `prefix`. A file that is not a log of ours is left unchanged, and nothing is
-    logged.
+    An existing file that is not a log is left unchanged, and nothing is logged.
     """
     ours = not path.exists() and not path.is_symlink()
     with suppress(OSError), path.open(encoding="utf-8", errors="replace") as file:
@@ -88,28 +84,25 @@ def logged_to(path: Path, *, prefix: str = "") -> Iterator[None]:
 
 
 @contextmanager
-def story(command: str, **what: Mapping[str, Any] | str) -> Iterator[None]:
-    """Record how a command begins, with what else is said then, a line each (versions, settings), and how it ends."""
+def story(command: str, **what: Mapping[str, Any]) -> Iterator[None]:
+    """Record how a command begins, with a line for each of `what` (versions, settings), and how it ends."""
     record(f"begins: {command}")
-    for name, said in what.items():
-        words = said if isinstance(said, str) else ", ".join(f"{k} {v}" for k, v in said.items())
-        record(f"{name}: {words}")
+    for name, facts in what.items():
+        record(f"{name}: {', '.join(f'{k} {v}' for k, v in facts.items())}")
     try:
         yield
-    except KeyboardInterrupt:
-        record("interrupted")
-        raise
-    except Interrupted as end:
-        record(str(end))
-        raise
-    except Exception as error:
-        record(f"ended by {type(error).__name__}: {error}")
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt):
+            record("interrupted")
+        else:
+            how = "" if isinstance(error, Interrupted) else f"ended by {type(error).__name__}: "
+            record(f"{how}{error}")
         raise
     record("ended well")
 
 
 def telling(say: Callable[[str], None]) -> Callable[[str], None]:
-    """Say lines and record them as well."""
+    """Return a function that says a line and records it."""
 
     def tell(text: str) -> None:
         record(text.strip())

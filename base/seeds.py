@@ -1,4 +1,4 @@
-"""Every random key of a method, from its seed, the purpose of the key and a number: of a chain, a member or a fit."""
+"""Derive every random key of a method from its seed, a purpose, and the number of a chain, a member or a fit."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 
 class Purpose(IntEnum):
-    """The purposes of keys; two purposes never share one."""
+    """The purposes of keys; different purposes have different keys."""
 
     CHAIN_START = 0
     CHAIN = 1
@@ -39,17 +39,17 @@ class Purpose(IntEnum):
 
 
 def keys_for(purpose: Purpose, seed: int | jax.Array, count: int) -> jax.Array:
-    """A key for each number below `count`, on which none of them depends."""
+    """Return a key for each number below `count`; keys do not depend on `count`."""
     root = jax.random.fold_in(jax.random.key(seed), int(purpose))
     return jax.vmap(partial(jax.random.fold_in, root))(jnp.arange(count))
 
 
 @jax.jit
 def keys_at(keys: jax.Array, rows: np.ndarray) -> jax.Array:
-    """Some of the keys."""
+    """Return some of the keys."""
     return keys[rows]
 
 
 def key_for(purpose: Purpose, seed: int | jax.Array) -> jax.Array:
-    """The key of number 0."""
+    """Return the key of number 0."""
     return keys_for(purpose, seed, 1)[0]

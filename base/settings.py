@@ -1,12 +1,9 @@
-"""Settings: frozen dataclasses that pydantic checks when they are made, rejected in words of our own.
+"""Settings: frozen dataclasses that pydantic checks when they are made, with error messages of our own.
 
-A field's type says what is allowed: one of those below, a `Literal` of words, or either of them or `None`. Values are
-checked and never converted, so that what is recorded is what was given. The meaning of a method's field stands in the
-docstring of the method's function under "Parameters"; `descriptions` reads it there, for the options of the command
-line.
-
-Docstrings are in NumPy's form: a section is a title underlined by hyphens; an entry is a line that is not indented,
-with its meaning indented below it.
+The type of a field says which values are allowed: one of the types below, a `Literal` of words, or one of these or
+`None`. Values are checked and never converted, so that the record equals what the user gave. The docstring of a
+method's function describes its fields under "Parameters", in NumPy's form; `descriptions` reads it for the options of
+the command line.
 """
 
 from __future__ import annotations
@@ -29,7 +26,7 @@ _TITLE = re.compile(r"^(\w[\w ]*)\n-{3,}\n", re.MULTILINE)
 
 
 def sections(text: str | None) -> dict[str, str]:
-    """Every section's body by its title, in order; what stands before the first one under the empty title."""
+    """Return every section's body by its title; the text before the first section has an empty title."""
     parts = _TITLE.split(inspect.cleandoc(text or ""))
     return {"": parts[0].strip()} | {
         title: body.strip("\n") for title, body in zip(parts[1::2], parts[2::2], strict=True)
@@ -37,7 +34,7 @@ def sections(text: str | None) -> dict[str, str]:
 
 
 def entries(text: str | None, title: str) -> dict[str, str]:
-    """A section's entries, whole, by their names; one entry of several names stands under each."""
+    """Return a section's entries by their names; an entry with several names is listed under each."""
     body = sections(text).get(title, "")
     out = {}
     for entry in re.split(r"\n(?=\S)", body) if body else []:
@@ -49,13 +46,13 @@ def entries(text: str | None, title: str) -> dict[str, str]:
 
 @plain_dataclass(frozen=True)
 class Rule:
-    """The condition on the values of a type; its text follows "`name` must"."""
+    """A condition on values; its text follows "`name` must"."""
 
     text: str
 
 
 def _as_given(value: Any, check: Callable[[Any], Any]) -> Any:
-    """Check without converting, as pydantic would make 1.0 of 1; a number that no array holds as an integer is real."""
+    """Check a number without pydantic's conversion of 1 to 1.0; integers beyond 64 bits become floats."""
     number = check(value)
     return value if abs(value) < LARGEST else number
 
@@ -63,11 +60,7 @@ def _as_given(value: Any, check: Callable[[Any], Any]) -> Any:
 _KEPT = WrapValidator(_as_given)
 
 Count = Annotated[int, Field(ge=1, le=MOST), Rule("be a whole number of at least 1")]
-"""A number of things, at least one."""
-
 WholeNumber = Annotated[int, Field(ge=0, le=MOST), Rule("be a whole number of at least 0")]
-"""A number of things, which may be zero."""
-
 Several = Annotated[int, Field(ge=2, le=MOST), Rule("be a whole number, at least 2")]
 Seed = Annotated[int, Field(ge=0, le=MAX_SEED), Rule(f"be a whole number from 0 to {MAX_SEED}")]
 
@@ -78,18 +71,16 @@ NonNegative = Annotated[
     float, Field(ge=0, allow_inf_nan=False), _KEPT, Rule("be a finite number of at least 0")
 ]
 Probability = Annotated[float, Field(gt=0, lt=1), _KEPT, Rule("lie between 0 and 1")]
-"""Neither 0 nor 1."""
-
 Share = Annotated[float, Field(ge=0, le=1), _KEPT, Rule("be a share from 0 to 1")]
-"""0 and 1 are allowed."""
+"""A number from 0 to 1, which may be 0 or 1; a `Probability` may not."""
 
 
 @dataclass_transform(frozen_default=True)
 def settings[T](cls: type[T]) -> type[T]:
-    """Make a class of settings of a class with annotated fields.
+    """Turn a class with annotated fields into a class of settings.
 
-    The class made raises `ValueError` for a value that its field does not allow, and `TypeError` for a word that is no
-    text or an unknown field; the message names the field, says what came and what is allowed.
+    It raises `ValueError` for a value that a field does not allow, and `TypeError` for an unknown field or a word that
+    is not text.
     """
     made: Any = dataclass(frozen=True, config=ConfigDict(strict=True, extra="forbid"))(cls)
     check: Callable[..., None] = made.__init__
@@ -109,7 +100,7 @@ def settings[T](cls: type[T]) -> type[T]:
 
 
 def given_or_default[T](given: T | None, kind: type[T], *, taker: str) -> T:
-    """Settings as given, or the default ones for None; those of another type than `taker` takes are rejected."""
+    """Return the given settings, or the defaults for None; reject settings of a wrong class."""
     if given is None:
         return kind()
     if not isinstance(given, kind):
@@ -123,7 +114,7 @@ def given_or_default[T](given: T | None, kind: type[T], *, taker: str) -> T:
 
 
 def descriptions(function: Callable[..., Any]) -> dict[str, str]:
-    """Return the meaning of each argument in one line, from a function's docstring; nothing under `python -OO`."""
+    """Return the description of each argument in one line, from a function's docstring."""
     meanings = {
         name: entry.partition("\n")[2]
         for name, entry in entries(function.__doc__, "Parameters").items()
@@ -133,7 +124,7 @@ def descriptions(function: Callable[..., Any]) -> dict[str, str]:
 
 def _refusal(cls: Any, error: ValidationError) -> Exception:
     first = error.errors()[0]
-    if not first["loc"]:  # the class's own check of several fields
+    if not first["loc"]:  # raised by the class's own check of several fields
         return first["ctx"]["error"]
     name, value = str(first["loc"][0]), first["input"]
     known = {field.name: field for field in fields(cls)}
@@ -147,7 +138,7 @@ def _refusal(cls: Any, error: ValidationError) -> Exception:
     hint = "" if default is MISSING else f" The default is {default!r}."
     field = cls.__pydantic_fields__[name]
     parts = [*field.metadata, field.annotation]
-    for part in parts:  # with all that they are made of, which is appended
+    for part in parts:  # the list grows: the arguments of a type are appended below
         if isinstance(part, Rule):
             return ArgumentError(f"`{name}` must {part.text}; got {value!r}.{hint}")
         if get_origin(part) is Literal:

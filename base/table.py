@@ -1,8 +1,7 @@
 """Tables: columns, cells, rows that fold; and a table as Markdown.
 
-Convention: text is plain, `backticks` set a name in code type; a number is written as its column says: few digits,
-grouped thousands, a real minus sign. Cards (`base.card`), pages (`analysis.page`), studies and the terminal
-(`cli.console`) write these tables.
+Text is plain; `backticks` set a name as code. A column decides how its numbers are written: few digits, grouped
+thousands, a real minus sign. Cards, pages, studies and the terminal show these tables.
 """
 
 from __future__ import annotations
@@ -22,15 +21,12 @@ from .text import MARKS, Flag
 Number = int | float | np.integer | np.floating
 EMPTY = "–"
 MOST = 12
-"""Decimals at most, however close a number lies to its limit."""
+"""Maximum number of decimals."""
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def format_number(value: Number | None, *, digits: int = 3, decimals: int | None = None) -> str:
-    """Write a number to some significant digits, or to `decimals`; a dash for None and NaN.
-
-    Whole numbers of an integer type are never rounded.
-    """
+    """Write a number to some significant digits, or to `decimals`; integers exactly; None and NaN as a dash."""
     if isinstance(value, Integral):
         return with_minus(f"{int(value):,d}")
     value = math.nan if value is None else float(value)
@@ -49,9 +45,9 @@ def format_number(value: Number | None, *, digits: int = 3, decimals: int | None
 
 
 def decimals_beside(value: float, limits: Iterable[float], decimals: int) -> int:
-    """Return how many decimals tell a number from each limit that it does not equal, `decimals` at least.
+    """Return how many decimals distinguish a number from its limits, at least `decimals`.
 
-    So an R-hat of 1.0102 is never written as 1.010 where it is warned of above 1.01.
+    So an R-hat of 1.0102 is never written as 1.010 if the limit is 1.01.
     """
     apart = [limit for limit in limits if value != limit]
     while decimals < MOST and any(
@@ -59,11 +55,6 @@ def decimals_beside(value: float, limits: Iterable[float], decimals: int) -> int
     ):
         decimals += 1
     return decimals
-
-
-def is_number(value: object) -> bool:
-    """Check whether a cell's value is to be written as a number."""
-    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def with_minus(text: str) -> str:
@@ -76,15 +67,15 @@ Value = str | bool | int | float | np.integer | np.floating | None
 
 @dataclass(frozen=True)
 class TableCell:
-    """A table's cell that is flagged or annotated."""
+    """A table's cell with a flag or a note."""
 
     value: Value  # None and NaN are shown as a dash.
-    flag: Flag = ""  # Verdict, shown by a mark as well as a colour.
-    note: str = ""  # Small print after the value, such as the parameter that has it.
+    flag: Flag = ""  # Verdict, shown by a mark and a colour.
+    note: str = ""  # Small print after the value, such as the name of a parameter.
 
     @property
     def is_empty(self) -> bool:
-        """Check whether nothing but a dash is shown."""
+        """Check whether the cell shows only a dash."""
         return self.value is None or self.value == "" or bool(self.value != self.value)  # NaN
 
 
@@ -92,15 +83,14 @@ class TableCell:
 class Column:
     """A column's heading and the format of its numbers."""
 
-    name: str  # Heading.
+    name: str
     digits: int = 3  # Significant digits of its numbers.
-    decimals: int | None = None  # Decimals instead, where all numbers should have the same.
+    decimals: int | None = None  # Decimals, in the place of `digits`.
     unit: str = ""  # Shown small under the heading.
-    limits: tuple[float, ...] = ()
-    """Limits that its numbers are judged by: a number has as many decimals as tell it from them."""
+    limits: tuple[float, ...] = ()  # Limits from which the decimals must distinguish a number.
 
     def write(self, value: Value) -> str:
-        """Write one of the column's values, as plain text."""
+        """Write one of the column's values as plain text."""
         if isinstance(value, bool):
             return "yes" if value else "no"
         if value is None or value == "":
@@ -118,28 +108,25 @@ Row = tuple[TableCell | Value, ...]
 
 @dataclass(frozen=True)
 class RowGroup:
-    """Rows of a table that fold under their own row, such as the entries of a variable."""
+    """Rows that fold under a heading, such as the entries of a variable."""
 
-    heading: Row
-    """The row that stays when the others are folded: a name, and what sums them up (the worst R-hat, ...)."""
-    rows: tuple[Row, ...] = ()  # The rows; may be thousands.
-    open: bool = False  # They show from the start.
+    heading: Row  # The row that is always shown: a name, and a summary such as the worst R-hat.
+    rows: tuple[Row, ...] = ()
+    open: bool = False  # The rows are shown from the start.
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table; the first cell of a row is its heading. A click on a column's heading sorts it."""
+    """A table; the first cell of a row is its name. On a page, a click on a column's heading sorts the rows."""
 
-    columns: tuple[Column | str, ...]  # Headings, as text or as `Column`.
+    columns: tuple[Column | str, ...]
     rows: tuple[Row, ...] = ()
-    """Cells, as plain values or as `TableCell`; every row as long as `columns`."""
     caption: str = ""
-    groups: tuple[RowGroup, ...] = ()
-    """Rows that fold, after the others. Sorting sorts the groups by their headings, and the rows in each."""
-    sortable: bool = True  # A reader may sort it, unless it is of one row.
+    groups: tuple[RowGroup, ...] = ()  # Rows that fold, after the others.
+    sortable: bool = True
 
     def __post_init__(self) -> None:
-        """Reject rows that do not fit the heading."""
+        """Reject rows of a wrong length."""
         for row in self.all_rows:
             if len(row) != len(self.columns):
                 raise ArgumentError(
@@ -149,18 +136,18 @@ class Table:
 
     @property
     def all_rows(self) -> tuple[Row, ...]:
-        """All rows, with those of groups and their headings, in the order in which they are shown."""
+        """All rows with the headings and rows of groups, in the order of the page."""
         grouped = (row for group in self.groups for row in (group.heading, *group.rows))
         return (*self.rows, *grouped)
 
     @property
     def headings(self) -> tuple[Column, ...]:
-        """The columns, each as a `Column`."""
+        """All columns as `Column`."""
         return tuple(c if isinstance(c, Column) else Column(c) for c in self.columns)
 
     @property
     def cells(self) -> tuple[tuple[TableCell, ...], ...]:
-        """All rows, each entry as a `TableCell`."""
+        """All rows with every value as a `TableCell`."""
         return tuple(
             tuple(c if isinstance(c, TableCell) else TableCell(c) for c in row)
             for row in self.all_rows
@@ -168,13 +155,16 @@ class Table:
 
     @cached_property
     def numeric(self) -> tuple[bool, ...]:
-        """Check for each column whether it holds numbers and empty cells alone."""
+        """Whether each column holds only numbers and empty cells."""
         filled = [[c.value for c in column if not c.is_empty] for column in self._by_column()]
-        return tuple(bool(values) and all(map(is_number, values)) for values in filled)
+        return tuple(
+            bool(values) and all(isinstance(v, Real) and not isinstance(v, bool) for v in values)
+            for values in filled
+        )
 
     @cached_property
     def texts(self) -> list[list[str]]:
-        """The cells as text with their marks; where a column has a mark, every cell keeps the place of one."""
+        """The cells as text with their marks; all cells of a column with a mark have room for one."""
         columns = [
             [(column.write(cell.value), MARKS[cell.flag]) for cell in cells]
             for column, cells in zip(self.headings, self._by_column(), strict=True)
@@ -188,12 +178,12 @@ class Table:
         return [list(row) for row in zip(*padded, strict=True)]
 
     def without_empty_columns(self) -> Table:
-        """Return the table without the columns in which every cell is empty."""
+        """Leave out the columns in which every cell is empty."""
         columns = enumerate(self._by_column())
         return self.narrowed([k for k, cells in columns if not all(c.is_empty for c in cells)])
 
     def narrowed(self, places: Sequence[int]) -> Table:
-        """Return the table with only the columns at these positions."""
+        """Keep only the columns at these positions."""
 
         def kept(row: tuple) -> tuple:
             return tuple(row[place] for place in places)
@@ -214,7 +204,7 @@ class Table:
 
 
 def frame_table(frame: Any, caption: str, names: Sequence[str] | None = None) -> Table:
-    """Give a pandas frame as a table: its index, and its columns of numbers, or those that are named."""
+    """Make a table of a pandas frame: its index and its columns of numbers, or those that are named."""
     columns = [str(name) for name in frame.columns] if names is None else list(names)
     rows: tuple[Row, ...] = tuple(
         (str(name), *map(float, row)) for name, *row in frame[columns].itertuples(name=None)

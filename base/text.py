@@ -1,10 +1,8 @@
-r"""Text from files, shown and not obeyed.
+r"""Text from files, shown and never obeyed.
 
-Names of variables, attributes, columns and files, and what programs print, may hold characters that a terminal acts
-on: escape sequences that recolour, retitle or link, carriage returns that overwrite a line, marks that turn the
-direction of writing. They are written as Python writes them in a string, ``\x1b`` for one.
-
-Values are written as JSON can say them, and variables are read from a JSON file.
+Names of variables, attributes, columns and files, and the output of programs, may hold characters that a terminal acts
+on: escape sequences that recolour or link, carriage returns, marks that turn the direction of writing. They are written
+as in a Python string, such as ``\x1b``.
 """
 
 from __future__ import annotations
@@ -20,21 +18,19 @@ from typing import Any, Literal
 from .errors import ArgumentError, nearby
 
 Flag = Literal["", "good", "warn", "bad"]
-"""The mark of what is shown: good news, a warning, bad news, or none."""
+"""Good news, a warning, bad news, or nothing of these."""
 MARKS: Mapping[str, str] = {"": "", "good": "✓", "warn": "!", "bad": "✗"}
-"""The sign of each flag, besides its colour."""
-
+"""The sign of each flag."""
 _ACTING = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
-"""Unicode's categories of characters that act rather than show: controls, formats, surrogates, separators of lines."""
-
+"""Unicode categories of characters that a terminal acts on: controls, formats, surrogates, separators of lines."""
 _JOINERS = "\u200c\u200d"
-"""Formats that words of some scripts need."""
+"""Format characters that words of some scripts need."""
 
 
 def dotted(named: Any) -> Any:
-    """Write names as files store them: a name, a tuple of them, or a mapping from them, of which no two may become one.
+    """Convert names to those that files store: a name, a tuple of names, or the keys of a mapping.
 
-    A dot stands for every slash, and for a place inside a name: `net/layers[0].weight` becomes `net.layers.0.weight`.
+    Slashes and indices inside a name become dots: `net/layers[0].weight` becomes `net.layers.0.weight`.
     """
     if isinstance(named, str):
         return _PLACE.sub(r".\1", named).replace("/", ".")
@@ -46,7 +42,7 @@ def dotted(named: Any) -> Any:
     for name, value in named.items():
         if (own := dotted(name)) in found:
             raise ArgumentError(
-                f"Two names would be stored as {own}, as a slash becomes a dot: rename one."
+                f"Two names would be stored as {own}, because a slash becomes a dot: rename one."
             )
         found[own] = value
     return found
@@ -56,17 +52,14 @@ _PLACE = re.compile(r"/?\['?(\w+)'?\](?=(?:\[[^\]]*\])*\.)")
 
 
 def shown(text: str, *, lines: bool = False) -> str:
-    """Return a text with every character that acts on a terminal escaped.
-
-    Line feeds are escaped too, but with `lines`: a name's would make it look like several lines.
-    """
+    """Escape every character that a terminal acts on; keep line feeds only if `lines`."""
     return escape_acting(
         text, lambda c: c.encode("unicode_escape").decode("ascii"), kept="\n" if lines else ""
     )
 
 
 def pasteable(text: str) -> str:
-    """Give a text as `shown` does, with numbers as programs read them: 12345, -1 and 1e+15."""
+    """Escape a text as `shown` does, and write numbers as programs read them: 12345, -1 and 1e+15."""
     text = _GROUPS.sub(lambda found: found[0] if "[" in found[0] else "", text)
     text = re.sub(r"−(?=[\d∞])", "-", text)
     text = _POWERS.sub(lambda found: f"e{int(found[1].translate(_PLAIN)):+03d}", text)
@@ -74,18 +67,14 @@ def pasteable(text: str) -> str:
 
 
 _GROUPS = re.compile(r"\[[^\]\n]*\]|(?<=\d),(?=\d{3}(?!\d))")
-"""Signs between thousands, and indices, whose commas are none."""
+"""Commas between thousands; and indices, whose commas stay."""
 _POWERS = re.compile(r"(?<=\d)·10([⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)")
 _PLAIN = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
 
 
 def escape_acting(text: str, escape: Callable[[str], str], *, kept: str = "\n") -> str:
-    """Replace every character that acts on a terminal, but for those `kept`, by what `escape` makes of it."""
-    if (
-        text.isascii()
-        and text.replace("\n", "").isprintable()
-        and ("\n" in kept or "\n" not in text)
-    ):
+    """Replace every character that a terminal acts on, except those `kept`, by the result of `escape`."""
+    if text.isascii() and text.isprintable():
         return text
     kept += _JOINERS
     return "".join(
@@ -94,7 +83,7 @@ def escape_acting(text: str, escape: Callable[[str], str], *, kept: str = "\n") 
 
 
 def json_safe(value: Any) -> Any:
-    """Return nested plain types in which every number that is not finite is None."""
+    """Return nested plain types with None in the place of numbers that are not finite."""
     if isinstance(value, dict):
         return {str(key): json_safe(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
@@ -105,18 +94,16 @@ def json_safe(value: Any) -> Any:
 
 
 def parse_json(text: str, *, once: bool = False) -> Any:
-    """Read JSON; with `once` an object may give a name once only, otherwise the last value counts, as Python has it.
+    """Read JSON; with `once`, it is a `KeyError` if an object has a name twice.
 
-    It is a `JSONDecodeError` if it is none, or nothing that is read here: lists within lists a thousandfold, numbers of
-    thousands of digits; and a `KeyError` if a name is given twice and must not be.
+    It is a `JSONDecodeError` if the text is not JSON, is nested too deeply, or has a number of thousands of digits.
     """
 
     def named_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        named: dict[str, Any] = {}
-        for name, value in pairs:
-            if name in named:
-                raise KeyError(name)
-            named[name] = value
+        named = dict(pairs)
+        if len(named) < len(pairs):
+            names = [name for name, _ in pairs]
+            raise KeyError(next(name for name in names if names.count(name) > 1))
         return named
 
     try:
@@ -130,16 +117,17 @@ def parse_json(text: str, *, once: bool = False) -> Any:
 
 
 def json_text(value: Any, *, indent: int | None = 2) -> str:
-    """Write a value as JSON for people to read too: numbers that are not finite become null.
+    """Write a value as readable JSON, in one line without `indent`.
 
-    Letters of all languages stay; characters that a terminal would obey are escaped. Without `indent` it is one line.
+    Numbers that are not finite become null. Letters of all languages stay; characters that a terminal would obey are
+    escaped.
     """
     text = json.dumps(json_safe(value), indent=indent, ensure_ascii=False, allow_nan=False)
     return escape_acting(text, lambda character: json.dumps(character)[1:-1])
 
 
 def read_json_file(path: Path, *, error: type[Exception], argument: str = "data") -> dict[str, Any]:
-    """Read a JSON file of variables: one object, each variable once; else raise `error`, which names the argument."""
+    """Read a JSON object with each variable once, or raise `error`, which names the argument."""
     if path.is_dir():
         raise error(f"`{argument}` is {path}, which is a folder; name a JSON file.")
     try:
@@ -157,7 +145,7 @@ def read_json_file(path: Path, *, error: type[Exception], argument: str = "data"
         raise error(f"`{argument}` is {path}, which is not JSON: it is not UTF-8 text.") from reason
     except KeyError as reason:
         raise error(
-            f"`{argument}` is {path}, which gives {reason.args[0]} twice; give every variable once."
+            f"`{argument}` is {path}, which has {reason.args[0]} twice; give every variable once."
         ) from None
     if not isinstance(values, dict):
         raise error(f"`{argument}` is {path}, which does not hold a JSON object of variables.")

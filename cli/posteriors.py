@@ -164,7 +164,7 @@ def report(
             truth=against,
         )
         put(page, out, force=force)
-    console.say(f"wrote {out}")
+    console.write_remark(f"wrote {out}", "good")
 
 
 def convert(
@@ -224,6 +224,8 @@ def write_findings(
 
 
 PERMUTATIONS = 499
+FEW = 6
+"""Number of parameters shown if several posteriors are compared."""
 
 
 def compare(
@@ -252,7 +254,7 @@ def compare(
     check_seed(seed)
     prepare_jax_if_used()
     from onebasin.analysis.compare.compare import compare as compare_trees
-    from onebasin.analysis.report import comparison_table, means_table
+    from onebasin.analysis.report import MEANS, comparison_table, means_table
     from onebasin.posteriors import references
     from onebasin.posteriors.view import as_view
 
@@ -290,7 +292,8 @@ def compare(
         console.write_sentence(sentence)
     for sentence in comparison.warnings:
         console.write_remark(sentence, "warn")
-    means = means_table(comparison)
+    several = len(comparison.moments) > 1  # the terminal has a table for each
+    means = means_table(comparison, FEW if several and not details else MEANS)
     if means is not None:
         console.write_table(means)
     if details or means is None:
@@ -359,8 +362,10 @@ def predict(
         for words in found.judged.words:
             console.write_remark(words.text, words.flag)
         console.write_table(frame_table(table, f"Predictions of {inputs.title(run)} at {new}"))
-    if out is not None:
-        console.say(f"wrote {out}")
+    if out is not None and json:
+        console.say(f"wrote {out}")  # on stderr: only JSON is printed
+    elif out is not None:
+        console.write_remark(f"wrote {out}", "good")
 
 
 def loo(

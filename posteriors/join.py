@@ -2,7 +2,7 @@
 
 So many machines make one posterior: each runs a chain or some, with its own seed. What says how the runs were made
 must agree; what differs between runs (seed, machine, command, times) is kept in the attribute `joined`. CSV files of
-CmdStan, which are chains already, are read by `stan_csv`.
+CmdStan, which are chains already, are read by `tables`.
 """
 
 from __future__ import annotations

@@ -30,12 +30,11 @@ from onebasin.base.errors import (
 )
 from onebasin.base.files import netcdf
 
-from . import schema, stan_csv, tables
+from . import schema, tables
 from .join import join
 from .schema import adopted
-from .stan_csv import GZIP
 from .storable import dataset_of, storable_names
-from .tables import groups_of
+from .tables import CHAIN_COLUMNS, GZIP, ORDER_COLUMNS, ChainFile, groups_of
 from .writing import is_store, read_store
 
 Files = tuple[Path, ...]
@@ -135,9 +134,9 @@ def _read(files: Sequence[Path], *, lazy: bool) -> xr.DataTree:
         if seen.setdefault(os.path.realpath(file), file) is not file:
             raise FormatError(file, "is given twice: give every chain once")
     if all(map(is_csv, files)):
-        chains = list(map(stan_csv.ChainFile.of, files))
-        if not any(_says(chain, stan_csv.CHAIN_COLUMNS) for chain in chains):
-            return stan_csv.read(chains)
+        chains = list(map(ChainFile.of, files))
+        if not any(_says(chain, CHAIN_COLUMNS) for chain in chains):
+            return tables.read_chains(chains)
     return join([_read_one(file, lazy=True) for file in files], files)
 
 
@@ -159,16 +158,15 @@ def _read_one(path: Path, *, lazy: bool) -> xr.DataTree:
         return tables.read_parquet(path)
     is_text = is_csv(path) or head.startswith(GZIP) or b"stan_version" in head
     if is_text and not head.startswith((_HDF5, _CLASSIC)):
-        table = stan_csv.ChainFile.of(path)
-        if _says(table, (*stan_csv.CHAIN_COLUMNS, *stan_csv.ORDER_COLUMNS)):
-            table.check()
+        table = ChainFile.of(path)
+        if _says(table, (*CHAIN_COLUMNS, *ORDER_COLUMNS)):
             return tables.read_csv(table)
-        return stan_csv.read([table])
+        return tables.read_chains([table])
     tree = netcdf.read_tree(path, None, error=PosteriorFileError, writer=_WRITER, lazy=lazy)
     return _with_draws(tree, path)
 
 
-def _says(file: stan_csv.ChainFile, columns: tuple[str, ...]) -> bool:
+def _says(file: ChainFile, columns: tuple[str, ...]) -> bool:
     """Check whether a table says of every row which chain, or which draw, it is of, in one of these columns."""
     return not file.header.is_stans and any(name in file.columns for name in columns)
 

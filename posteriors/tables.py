@@ -1,23 +1,39 @@
-"""Tables of draws by pandas: in memory, as CSV and as Parquet (`onebasin[parquet]`).
+"""Tables of draws: CSV files of CmdStan, one per chain; other CSV files, Parquet (`onebasin[parquet]`) and pandas.
 
-A table has a row per draw, columns of chains and draws, and a column per scalar. We write the names of columns that
-CmdStan uses: `chain`, `draw`, `lp__`, `divergent__`, `theta.1.2`. A table holds draws and statistics of real numbers,
-no names of axes, no attributes, no other group.
+A table has a row per draw, columns of chains and draws, and a column per scalar. Fields of a CSV file end at commas,
+semicolons or tabs, as the header shows. A byte order mark is skipped, gzip is unpacked, NA or an empty field is NaN,
+TRUE is 1. Columns that end in two underscores are statistics of the sampler, under ArviZ's names.
+
+The comments (`#`) of CmdStan's files hold the settings of the run. Rows of warmup are left out, and so is the first row
+of ADVI, which is the mean and no draw.
+
+We write the names of columns that CmdStan uses: `chain`, `draw`, `lp__`, `divergent__`, `theta.1.2`. A table holds
+draws and statistics of real numbers, no names of axes, no attributes, no other group.
 """
 
 from __future__ import annotations
 
+import csv
+import gzip
+import hashlib
+import re
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from io import BufferedReader
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from onebasin.base.errors import ArgumentError, FormatError, PosteriorFileError
 from onebasin.base.extras import lacks
+from onebasin.base.files.sizes import in_words, memory
 
 from . import schema
 from .pareto import is_of_weights
-from .stan_csv import CHAIN_COLUMNS, COUNTING, ORDER_COLUMNS, STATS, TYPES, ChainFile, open_table
 from .storable import dataset_of, entry_names, gather, gathered, storable_names
 
 if TYPE_CHECKING:
@@ -25,20 +41,339 @@ if TYPE_CHECKING:
     import xarray as xr
 
 PARQUET = b"PAR1"
+GZIP = b"\x1f\x8b"
+_BOM = b"\xef\xbb\xbf"
+_HEAD = 1 << 20
+"""Bytes of rows by which two files of the same chain are recognised."""
+
+_ENTRY = re.compile(r"(?P<name>\w+) = (?P<value>.*?)(?: \(Default\))?")
+_SECONDS = re.compile(r"([\d.e+-]+) seconds \((Warm-up|Sampling)\)")
+
+
+@dataclass(frozen=True)
+class Header:
+    """The comments of one CSV file, lines without their ``#``."""
+
+    comments: tuple[str, ...]
+
+    @cached_property
+    def entries(self) -> dict[str, str]:
+        """The first value of each name in the comments; empty for a file that Stan did not write."""
+        found = (_ENTRY.fullmatch(line) for line in reversed(self.comments))
+        return {entry["name"]: entry["value"].strip() for entry in found if entry is not None}
+
+    def number(self, name: str) -> float | None:
+        """A number that is said, or None."""
+        try:
+            return float(self.entries[name])
+        except (KeyError, ValueError):
+            return None
+
+    def count(self, name: str) -> int | None:
+        """A whole number that is said, or None."""
+        value = self.number(name)
+        return None if value is None or value % 1 else int(value)
+
+    @property
+    def is_stans(self) -> bool:
+        """Check whether CmdStan wrote the file."""
+        return "stan_version_major" in self.entries or "method" in self.entries
+
+    @property
+    def model(self) -> str:
+        """The program's name."""
+        return self.entries.get("model", "").removesuffix("_model")
+
+    @property
+    def method(self) -> str:
+        """The method, in this project's words; empty if nothing is said."""
+        method, algorithm = self.entries.get("method", ""), self.entries.get("algorithm", "")
+        if method == "variational":
+            return f"advi-{algorithm}"
+        if method != "sample":
+            return method
+        if algorithm == "fixed_param":
+            return "fixed-param"
+        return {"nuts": "nuts", "static": "hmc"}.get(self.entries.get("engine", ""), "nuts")
+
+    def saved(self, name: str) -> int | None:
+        """The rows that a finished run has written of this number of iterations; None if the file does not say."""
+        count, thin = self.count(name), self.count("thin") or 1
+        return None if count is None else -(-count // max(thin, 1))
+
+    def seconds(self, phase: str) -> float:
+        """Time of ``"Warm-up"`` or ``"Sampling"``; NaN if there is none."""
+        for line in self.comments:
+            if (found := _SECONDS.search(line)) and found.group(2) == phase:
+                return float(found.group(1))
+        return float("nan")
+
+
+def attributes(headers: Sequence[Header], draws: int) -> dict[str, Any]:
+    """Return the root attributes that the comments of a run's chains give."""
+    first = headers[0]
+    if not first.is_stans:
+        return {}
+    settings: dict[str, Any] = {"chains": len(headers), "draws": draws}
+    if first.method in ("nuts", "hmc"):
+        settings |= {
+            "warmup": first.count("num_warmup"),
+            "thin": first.count("thin"),
+            "target_acceptance": first.number("delta"),
+            "max_tree_depth": first.count("max_depth"),
+            "metric": first.entries.get("metric"),
+            "step_size": first.number("stepsize"),
+        }
+    version = [first.entries.get(f"stan_version_{part}") for part in ("major", "minor", "patch")]
+    # CmdStan's `2026-01-31 12:00:00 UTC` as ISO 8601 writes it.
+    began = first.entries.get("start_datetime", "")
+    began = re.sub(r"^(\S+) (\S+) UTC$", r"\1T\2+00:00", began)
+    said: dict[str, Any] = {
+        schema.TARGET: first.model,
+        schema.PROGRAM_NAME: first.model,
+        schema.ENGINE: "stan",
+        schema.METHOD: first.method,
+        schema.SEED: first.count("seed"),
+        schema.SETTINGS: {k: v for k, v in settings.items() if v is not None},
+        schema.MAX_TREE_DEPTH: first.count("max_depth") if first.method == "nuts" else None,
+        schema.VERSIONS: {"stan": ".".join(filter(None, version))} if all(version) else None,
+        schema.CREATED_AT: began,
+    }
+    phases = {schema.WARMUP_SECONDS: "Warm-up", schema.SAMPLING_SECONDS: "Sampling"}
+    for name, phase in phases.items() if first.entries.get("method") == "sample" else ():
+        times = [header.seconds(phase) for header in headers]
+        said[name] = times if all(time == time for time in times) else None
+    return {name: schema.encode(value) for name, value in said.items() if value not in (None, "")}
+
+
+@contextmanager
+def open_table(path: Path) -> Iterator[BufferedReader | gzip.GzipFile]:
+    """Open a file's text as bytes, unpacked and after its byte order mark."""
+    with path.open("rb") as plain:
+        packed = plain.read(len(GZIP)) == GZIP
+        plain.seek(0)
+        file = gzip.GzipFile(fileobj=plain) if packed else plain
+        if file.read(len(_BOM)) != _BOM:
+            file.seek(0)
+        yield file
+
+
+STATS = schema.OLDER | {
+    "log_p__": schema.LP,
+    **dict.fromkeys(("lp_approx__", "log_q__", "log_g__"), schema.LOG_Q),
+}
+"""Columns of statistics, those of CmdStan's methods among them: the statistic that each is."""
+TYPES = {schema.TREE_DEPTH: np.int64, schema.N_STEPS: np.int64, schema.DIVERGING: np.bool_}
+"""Types of statistics that are not real numbers."""
+
 _COLUMNS = {stat: n for n, stat in reversed(STATS.items()) if n.endswith("__")}
+
+CHAIN_COLUMNS = ("chain", ".chain", "chain__")
+ORDER_COLUMNS = (".iteration", "iteration", "iter__", "draw", ".draw", "draw__")
+"""Columns that number a chain's draws; the first existing one decides their order."""
+COUNTING = (*CHAIN_COLUMNS, *ORDER_COLUMNS, "")
+"""Columns of tables that are neither variables nor statistics."""
+
+_NO_DRAWS = {
+    "optimize": "an optimum, which is one point",
+    "diagnose": "a check of gradients",
+    "log_prob": "log densities",
+}
+_ADAPTED = "Adaptation terminated"
+"""The comment after the rows of warmup."""
+_MEANINGLESS = {"advi-meanfield": ("lp__",), "advi-fullrank": ("lp__",)}
+"""Columns that are zero throughout."""
+
+
+@dataclass(frozen=True)
+class ChainFile:
+    """The columns and comments of one CSV file, without its numbers."""
+
+    path: Path
+    columns: tuple[str, ...]
+    rows: int
+    comments: tuple[str, ...] = ()  # Without their ``#``.
+    rows_before: Mapping[str, int] = field(default_factory=dict)  # Number of rows before a comment.
+    uneven: tuple[int, int] = (0, 0)  # First row with too few or too many fields, and their number.
+    ended: bool = True  # The last line ends with a line feed.
+    digest: str = ""  # SHA-256 of the first rows.
+    delimiter: str = ","
+
+    @classmethod
+    def of(cls, path: Path) -> Self:
+        """Go through a file once, line by line; reject a file that is not text."""
+        try:
+            return cls._surveyed(path)
+        except (ValueError, EOFError, BadGzipFile, zlib.error) as error:
+            raise FormatError(path, "is no text, as CSV files are") from error
+
+    @classmethod
+    def _surveyed(cls, path: Path) -> Self:
+        comments: list[str] = []
+        before: dict[str, int] = {}
+        names: list[str] = []
+        line, delimiter, rows, uneven = b"\n", ",", -1, (0, 0)
+        seen, digest = 0, hashlib.sha256()
+        with open_table(path) as file:
+            for line in file:
+                if line.startswith(b"#"):
+                    comments.append(line[1:].decode().strip())
+                    before.setdefault(comments[-1], max(rows, 0))
+                elif not line.isspace():
+                    rows += 1
+                    if not rows:
+                        text = line.decode().strip("\r\n ")
+                        # The delimiter is the most frequent candidate in the header.
+                        bare = re.sub(r'"[^"]*"|\[[^\]]*\]|\([^)]*\)', "", text)
+                        delimiter = max(",;\t", key=bare.count)
+                        names = next(csv.reader([text], delimiter=delimiter))
+                        continue
+                    if seen < _HEAD:
+                        digest.update(line)
+                        seen += len(line)
+                    if (count := line.count(delimiter.encode()) + 1) != len(names):
+                        uneven = uneven if uneven[0] else (rows, count)
+        return cls(
+            path,
+            tuple(name.strip() for name in names),
+            max(rows, 0),
+            tuple(comments),
+            before,
+            uneven,
+            line.endswith(b"\n"),
+            digest.hexdigest(),
+            delimiter,
+        )
+
+    @cached_property
+    def header(self) -> Header:
+        """The settings of the run, from its comments."""
+        return Header(self.comments)
+
+    @property
+    def skipped(self) -> int:
+        """The number of leading rows that are not draws."""
+        if self.header.method.startswith("advi-"):
+            return min(1, self.rows)
+        if self.header.entries.get("save_warmup", "0") not in ("1", "true"):
+            return 0
+        # The rows before the line that says that adaptation has ended.
+        ends = (count for line, count in self.rows_before.items() if line.startswith(_ADAPTED))
+        warms_up = self.header.method in ("nuts", "hmc")
+        warmup = (self.header.saved("num_warmup") or 0) if warms_up else 0
+        return next(ends, 0) or min(warmup, self.rows)
+
+    @property
+    def draws(self) -> int:
+        """The number of rows that are draws."""
+        return self.rows - self.skipped
+
+    def check(self) -> None:
+        """Reject a file that holds no draws, or not all of them."""
+        if instead := _NO_DRAWS.get(self.header.entries.get("method", "")):
+            raise FormatError(
+                self.path, f"holds {instead}, and no draws: give a sampler's output files"
+            )
+        if not self.columns or not self.draws:
+            raise FormatError(self.path, "holds no draws: its run wrote none, or was cut short")
+        due = self.header.saved("num_samples")
+        if due is not None and self.header.method != "" and self.draws < due:
+            raise FormatError(
+                self.path,
+                f"holds {max(self.draws, 0)} of the {due} draws that its run was to write: it was cut short, so "
+                "leave it out or run that chain again",
+            )
+        row, count = self.uneven
+        if (row and row == self.rows) or (self.header.is_stans and not self.ended):
+            raise FormatError(
+                self.path, "is cut short: its last line is incomplete, so take another copy"
+            )
+        if row:
+            raise FormatError(
+                self.path,
+                f"cannot be read as a table: row {row} has {count} of {len(self.columns)} fields",
+            )
+        if twice := [name for name in self.columns if self.columns.count(name) > 1]:
+            raise FormatError(self.path, f"has two columns of the name {twice[0]!r}: rename one")
+
+    def frame(self) -> pd.DataFrame:
+        """Read all rows, draws or not."""
+        import pandas as pd
+
+        with open_table(self.path) as text:
+            return pd.read_csv(
+                text,
+                sep=self.delimiter,
+                comment="#",
+                index_col=False,
+                header=0,
+                names=list(self.columns),
+                skipinitialspace=True,
+                low_memory=False,
+            )
+
+
+def read_chains(files: Sequence[ChainFile]) -> xr.DataTree:
+    """Read the chains of one posterior, one file each; reject draws that do not fit into memory before reading them."""
+    import pandas as pd
+
+    for file in files:
+        file.check()
+    check_together(files)
+    first = files[0]
+    needed = 8 * len(files) * first.draws * len(first.columns)
+    if needed > (most := memory()):
+        words = f"holds {in_words(needed)} of draws, more than the {in_words(most)} of memory here"
+        raise FormatError(first.path, f"{words}: thin them")
+    frames = [file.frame().iloc[file.skipped :] for file in files]
+    frame = pd.concat(frames) if len(frames) > 1 else frames[0]
+    frame = frame.drop(columns=list(_MEANINGLESS.get(first.header.method, ())))
+    chain = np.repeat(np.arange(len(files)), first.draws)
+    counting = () if first.header.is_stans else COUNTING
+    frame = frame.drop(columns=[name for name in counting if name in frame])
+    tree = _tree(frame, first.path, chain=chain)
+    tree.attrs = attributes([file.header for file in files], first.draws)
+    return tree
+
+
+def check_together(files: Sequence[ChainFile]) -> None:
+    """Reject files that are not chains of one posterior."""
+    first = files[0]
+    for number, file in enumerate(files[1:], 1):
+        for word, remedy in (("model", "the chains of one model"), ("method", "chains of one run")):
+            own, known = (getattr(each.header, word) or "(unnamed)" for each in (file, first))
+            if own != known:
+                raise FormatError(
+                    file.path, f"is of the {word} {own}, and {first.path} of {known}: give {remedy}"
+                )
+        if (names := file.columns) != (due := first.columns):
+            lacks = next((name for name in due if name not in set(names)), None)
+            more = next((name for name in names if name not in set(due)), None)
+            how = "has its columns in another order" if more is None else f"has a column {more}"
+            how = how if lacks is None else f"has no column {lacks}"
+            raise FormatError(
+                file.path, f"{how}, different from {first.path}: give the chains of one model"
+            )
+        for twin in files[:number]:
+            if (file.digest, file.header.count("id")) == (twin.digest, twin.header.count("id")):
+                raise FormatError(
+                    file.path,
+                    f"holds the same draws as {twin.path}: give every chain once, each with its own seed",
+                )
+    sizes = [file.draws for file in files]
+    if len(set(sizes)) > 1:
+        short = files[sizes.index(min(sizes))]
+        raise FormatError(
+            short.path,
+            f"has {min(sizes)} draws and {files[sizes.index(max(sizes))].path} has {max(sizes)}, but chains of one "
+            "posterior have equally many: leave the odd one out, or run it again",
+        )
 
 
 def read_csv(file: ChainFile) -> xr.DataTree:
     """Read a CSV table of all chains."""
-    import pandas as pd
-
-    try:
-        with open_table(file.path) as text:
-            frame = pd.read_csv(text, sep=file.delimiter, comment="#", index_col=False)
-    except ValueError as error:
-        why = str(error).splitlines()[0]
-        raise FormatError(file.path, f"cannot be read as a table of numbers: {why}") from error
-    return _tree(frame, file.path)
+    file.check()
+    return _tree(file.frame(), file.path)
 
 
 def read_parquet(path: Path) -> xr.DataTree:
@@ -56,27 +391,36 @@ def read_parquet(path: Path) -> xr.DataTree:
     return _tree(frame, path)
 
 
-def _tree(frame: pd.DataFrame, path: Path) -> xr.DataTree:
+def _tree(frame: pd.DataFrame, path: Path, chain: np.ndarray | None = None) -> xr.DataTree:
     import xarray as xr
 
     try:
-        return xr.DataTree.from_dict(groups_of(frame, str(path)))
+        return xr.DataTree.from_dict(groups_of(frame, str(path), chain))
     except ArgumentError as error:
         raise FormatError.whole(str(error)) from error
 
 
-def groups_of(frame: pd.DataFrame, argument: str) -> dict[str, xr.Dataset]:
-    """Give a table's columns as groups of arrays (chain, draw, ...); messages call it `argument`.
+def groups_of(
+    frame: pd.DataFrame, argument: str, chain: np.ndarray | None = None
+) -> dict[str, xr.Dataset]:
+    """Convert a table's columns to groups of arrays (chain, draw, ...); messages call the table `argument`.
 
-    Without a column of chains it is a single one.
+    `chain` numbers the chain of each row, in the order of the draws. If it is not given, columns of the table count
+    chains and draws; a table without a column of chains holds one chain.
     """
-    frame = _flat(frame)
-    frame = frame[[n for n in frame if n.strip() and not n.startswith("Unnamed: ")]]  # row names
-    if twice := list(frame.columns[frame.columns.duplicated()]):
-        raise ArgumentError(f"`{argument}` has two columns of the name {twice[0]!r}: rename one.")
-    counting = {n: _numbers(frame[n], argument) for n in COUNTING if n in frame}
-    chain = next((counting[n] for n in CHAIN_COLUMNS if n in counting), np.zeros(len(frame)))
-    order = next((counting[n] for n in ORDER_COLUMNS if n in counting), np.arange(len(frame)))
+    counting: dict[str, np.ndarray] = {}
+    order = np.arange(len(frame))
+    if chain is None:
+        frame = _flat(frame)
+        # Columns without a name hold the names of rows.
+        frame = frame[[n for n in frame if n.strip() and not n.startswith("Unnamed: ")]]
+        if twice := list(frame.columns[frame.columns.duplicated()]):
+            raise ArgumentError(
+                f"`{argument}` has two columns of the name {twice[0]!r}: rename one."
+            )
+        counting = {n: _numbers(frame[n], argument) for n in COUNTING if n in frame}
+        chain = next((counting[n] for n in CHAIN_COLUMNS if n in counting), np.zeros(len(frame)))
+        order = next((counting[n] for n in ORDER_COLUMNS if n in counting), order)
     if not len(frame) or np.isnan(chain).any():
         what = "does not say of every row which chain it is of" if len(frame) else "holds no draws"
         raise ArgumentError(f"`{argument}` {what}.")
@@ -105,7 +449,7 @@ def groups_of(frame: pd.DataFrame, argument: str) -> dict[str, xr.Dataset]:
 
 
 def _flat(frame: pd.DataFrame) -> pd.DataFrame:
-    """Give levels of an index that numbers chains or draws as columns, and names of several levels as one text."""
+    """Turn index levels that number chains or draws into columns, and column names of several levels into one text."""
     if by_chain := [name for name in frame.columns.names if name in CHAIN_COLUMNS]:
         stacked = frame.stack(by_chain, future_stack=True)  # one column per chain
         frame = stacked.to_frame("x") if stacked.ndim == 1 else stacked
@@ -122,7 +466,7 @@ def _flat(frame: pd.DataFrame) -> pd.DataFrame:
             names.append(f"{rest[0]}__")
         elif rest and not str(first).endswith("]"):
             names.append(f"{first}[{','.join(map(str, rest))}]")
-        else:  # also `theta[a]` of ArviZ, which gives the label once more
+        else:  # also `theta[a]` of ArviZ, which repeats the label
             names.append(str(first))
     return frame.set_axis(names, axis="columns")
 
@@ -133,7 +477,8 @@ def _numbers(column: Any, argument: str) -> np.ndarray:
     except (TypeError, ValueError):
         import pandas as pd
 
-        row = int(pd.to_numeric(column, errors="coerce").isna().to_numpy().argmax())
+        numbers = pd.to_numeric(column, errors="coerce")
+        row = int((numbers.isna() & column.notna()).to_numpy().argmax())
         raise ArgumentError(
             f"`{argument}` has a column {column.name!r} that holds {str(column.iloc[row])[:20]!r} in row {row + 1}, "
             "which is no number: leave the column out, or write NA."
@@ -141,7 +486,7 @@ def _numbers(column: Any, argument: str) -> np.ndarray:
 
 
 def write(tree: xr.DataTree, path: Path, *, parquet: bool) -> None:
-    """Write the draws and statistics of a posterior as one wide table; see `writing.write_tree`."""
+    """Write the draws and statistics of a posterior as one wide table, as CSV or as Parquet."""
     frame = _frame(tree, path)
     if not parquet:
         frame = frame.astype({n: np.int64 for n in frame if frame[n].dtype == bool})
@@ -174,7 +519,7 @@ def _frame(tree: xr.DataTree, path: Path) -> pd.DataFrame:
 
 
 def real_draws(tree: xr.DataTree, group: str) -> dict[str, xr.DataArray]:
-    """A group's arrays of real numbers, chain and draw first."""
+    """Return a group's arrays of real numbers, chain and draw first."""
     if group not in tree.children:
         return {}
     held = tree[group].to_dataset()

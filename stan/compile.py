@@ -1,14 +1,13 @@
-"""Translate Stan programs by the home's own `stanc`, and compile them once per content, in the user's cache.
+"""Translate Stan programs with CmdStan's `stanc`, and compile them once per content, in the user's cache.
 
-A program is translated as a copy under a fixed name, in a folder of ours from which a link of a fixed name leads to its
-own folder, where its includes are looked for. So no character in the names of files and folders has a meaning to
-`stanc` (which takes a comma for the end of a folder's name), and none of them reaches the C++: programs of equal text
-have equal translations, whatever they are called and wherever they lie.
+A program is translated as a copy with a fixed name, in a folder of ours with a link of a fixed name to its own folder,
+for includes. So no character in the names of files and folders has a meaning to `stanc` or reaches the C++: programs
+with equal text have equal translations.
 
-A program's key in the cache is its translation with all that it includes, the CmdStan directory and its version, and
-the flags that it is compiled with. A compiled program lies next to its SHA-256, and is made again when the two do not
-agree. Most of the time goes into the program's object. In a home of ours it is kept too, and the executable and the
-library are linked from the same one; a CmdStan of the user's compiles its executables by its own makefile.
+The key of a program in the cache is its translation with all includes, the CmdStan directory and its version, and the
+flags of the compiler. A compiled program lies next to its SHA-256, and is compiled again if the two do not agree. Most
+of the time goes into the object file. In a home that onebasin assembled, the executable and the library are linked from
+the same object; a CmdStan of the user's compiles executables with its own makefile.
 """
 
 from __future__ import annotations
@@ -53,17 +52,18 @@ if TYPE_CHECKING:
 
 NAME = "program"
 """The name of every program while it is translated and compiled."""
-
 _INCLUDED = "included"
 """The link to the program's own folder."""
-
 _NAMESPACE = re.compile(r"\b\w+_model_namespace::\w+: ")
-"""The C++ location of a failed check of data, which says nothing about the program."""
-
+"""The C++ location of a failed check of data, which users do not need."""
 SHOWN_LINES, SHOWN_WIDTH = 12, 400
-
 _TELLING = ("Er", "Ex", "Initialization", "Rejecting", "Posterior is improper")
-"""Limits of a program's messages: lines shown, their width, and the starts of lines that say what went wrong."""
+"""Beginnings of the lines in which a program says what went wrong."""
+_CACHE = "programs"
+_SEAL = f"{NAME}.sha256"
+_OBJECT = f"{NAME}.o"
+_THREADS = "STAN_THREADS=true"
+_SHOWN_LINES = 20
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class ProgramInfo:
     transformed: tuple[str, ...]
     generated: tuple[str, ...]
     includes: tuple[Path, ...]
-    tuples: tuple[str, ...] = ()  # Those of the parameters and derived quantities that are tuples.
+    tuples: tuple[str, ...] = ()  # Parameters and derived quantities that are tuples.
 
     @property
     def derived(self) -> tuple[str, ...]:
@@ -85,15 +85,15 @@ class ProgramInfo:
 
 @dataclass(frozen=True)
 class Translation:
-    """A program with all that it includes, as C++."""
+    """A program with its includes, as C++."""
 
     info: ProgramInfo
-    source: bytes  # As it was read, without its includes.
+    source: bytes  # Without the includes.
     cpp: bytes
 
 
 def inspect(path: Path, where: Home) -> ProgramInfo:
-    """Parse a program with the CmdStan's own compiler and list what it declares."""
+    """List the declarations of a program, by CmdStan's own compiler."""
     with working_folder(NAME) as folder:
         return _inspect(_stage(path, folder), path, where)
 
@@ -111,13 +111,12 @@ def check_declares(info: ProgramInfo, path: Path) -> None:
     """Reject a program without variables."""
     if not (info.parameters or info.derived):
         raise StanProgramError(
-            f"`path` is {shown(str(path))}, which declares no variables: there is nothing to sample; "
-            "declare parameters or generated quantities."
+            f"`path` is {shown(str(path))}, which declares no variables; declare parameters or generated quantities."
         )
 
 
 def in_own_names(words: str, path: Path) -> str:
-    """Give what `stanc`, the C++ compiler or a compiled program says with the program's own names in it."""
+    """Put the program's own names into a message of `stanc`, the C++ compiler or a compiled program."""
     words = _NAMESPACE.sub("", words)
     words = words.replace(f"'{NAME}.stan'", f"'{shown(path.name)}'").replace(f"'{_INCLUDED}/", "'")
     return words.replace(
@@ -149,16 +148,11 @@ def _inspect(staged: Path, path: Path, where: Home) -> ProgramInfo:
 
 
 def _stanc(staged: Path, path: Path, where: Home, option: str) -> str:
-    """Call `stanc` in the program's staging folder; give what it prints."""
-    command = [
-        str(where.path / "bin" / "stanc"),
-        option,
-        f"--include-paths={_INCLUDED}",
-        staged.name,
-    ]
+    """Call `stanc` in the program's staging folder; return what it prints."""
+    stanc = str(where.path / "bin" / "stanc")
     try:
         done = subprocess.run(
-            command,
+            [stanc, option, f"--include-paths={_INCLUDED}", staged.name],
             cwd=staged.parent,
             env=build_environment(),
             stdin=subprocess.DEVNULL,
@@ -169,8 +163,8 @@ def _stanc(staged: Path, path: Path, where: Home, option: str) -> str:
         )
     except OSError as error:
         raise CmdStanNotFound(
-            f"{command[0]} does not run: {error.strerror}; build that CmdStan (`make build` in its folder), or set "
-            "CMDSTAN to another."
+            f"{stanc} does not run: {error.strerror}; build that CmdStan (`make build` in its folder), or set CMDSTAN "
+            "to another folder."
         ) from error
     if done.returncode:
         words = in_own_names(done.stderr.strip(), path)
@@ -186,39 +180,32 @@ def last_words(printed: str) -> str:
     return "\n".join(once[-SHOWN_LINES:])
 
 
-_CACHE = "programs"
-_SEAL = f"{NAME}.sha256"
-_OBJECT = f"{NAME}.o"
-_THREADS = "STAN_THREADS=true"
-_SHOWN_LINES = 20
-
-
 @dataclass(frozen=True)
 class _Product:
-    """A file that a program is compiled to: by which home, its name, where `make` runs, and what `make` is told."""
+    """A file that a program is compiled to."""
 
     path: Path
     home: Home
     translation: Translation
     file: str
-    folder: Path
-    variables: tuple[str, ...] = ()
+    folder: Path  # The folder in which `make` runs.
+    variables: tuple[str, ...] = ()  # Arguments of `make`.
 
     @classmethod
     def of(cls, path: Path, home: Home, file: str, folder: Path, *, threads: bool) -> _Product:
-        """Translate a program that is to be compiled; reject one that declares no variables."""
+        """Translate a program; reject one that declares no variables."""
         translation = translate(path, home)
         check_declares(translation.info, path)
         return cls(path, home, translation, file, folder, (_THREADS,) if threads else ())
 
     @property
     def object(self) -> _Product:
-        """The object file that it is linked from, the same for an executable and a library of equal variables."""
+        """The object file, which an executable and a library with equal `variables` share."""
         return replace(self, file=_OBJECT, folder=Path())
 
     @property
     def entry(self) -> Path:
-        """Its folder in the cache, named also by the home's place, where it finds its libraries, and by the file."""
+        """The folder in the cache; its name depends on the home too, whose libraries a program loads."""
         own = os.fsencode(self.home.path)
         if (self.file, self.folder, self.variables) != (NAME, self.home.path, ()):
             own += os.fsencode("\0".join((self.file, str(self.folder), *self.variables)))
@@ -227,7 +214,7 @@ class _Product:
 
     @property
     def is_whole(self) -> bool:
-        """Check whether it is in the cache, as it was compiled."""
+        """Check whether the file is in the cache, undamaged."""
         try:
             return (self.entry / _SEAL).read_text(encoding="ascii") == _seal(self.entry / self.file)
         except (OSError, UnicodeDecodeError):
@@ -237,12 +224,11 @@ class _Product:
 def compile_program(
     path: Path, *, threads: bool = False, progress: Progress | None = None
 ) -> tuple[CmdStanModel, ProgramInfo]:
-    """Compile a program, or take it from the cache; return it, ready to run, and what it declares.
+    """Compile a program, or take it from the cache; return the model and the program's declarations.
 
-    It is compiled with ``STAN_THREADS`` if `threads`, so that `reduce_sum` can use several. `progress` is called with a
-    line of text before something that takes long. A program that does not parse or compile, or declares no variables,
-    is a `StanProgramError`. It is `CmdStanNotFound` or `HomeBuildError` if there is no CmdStan and none can be
-    assembled, and `CacheError` if the cache is not the user's own.
+    With `threads`, `reduce_sum` can use several threads. `progress` is called with a line of text before long steps.
+    It is a `StanProgramError` if the program does not parse or compile, or declares no variables; `CmdStanNotFound` or
+    `HomeBuildError` if there is no CmdStan and none can be assembled; `CacheError` if others may write to the cache.
     """
     from cmdstanpy import CmdStanModel
 
@@ -255,17 +241,17 @@ def compile_program(
 def compile_library(
     path: Path, *, threads: bool = False, progress: Progress | None = None
 ) -> tuple[Path, ProgramInfo]:
-    """Compile a program as `compile_program`, but to a library with BridgeStan's C interface.
+    """Compile a program, as `compile_program` does, to a library with BridgeStan's C interface.
 
-    Several threads can use one with ``STAN_THREADS`` at once; otherwise they take turns, and the library shares what is
-    compiled with the program's executable.
+    Several threads can use the library at once if `threads`; otherwise they take turns, and the library is linked from
+    the same object as the executable.
     """
     product = _library(path, bridge_home(progress=progress), threads=threads)
     return _compiled(product, progress), product.translation.info
 
 
 def has_library(path: Path) -> bool:
-    """Check whether the cache has the library that `compile_library` makes of a program; nothing is compiled."""
+    """Check whether `compile_library` would find its library in the cache."""
     home = existing_bridge_home()
     return home is not None and _library(path, home, threads=False).is_whole
 
@@ -275,7 +261,7 @@ def _library(path: Path, home: Home, *, threads: bool) -> _Product:
 
 
 def _compiled(product: _Product, progress: Progress | None) -> Path:
-    """Give what a program is compiled to, from the cache if it exists."""
+    """Return the compiled file, from the cache if it is there."""
     report = progress or (lambda line: None)
     entry = product.entry
     with building_lock(entry, report):
@@ -292,7 +278,7 @@ def _compiled(product: _Product, progress: Progress | None) -> Path:
 
 
 def source_key(translation: Translation, where: Home) -> str:
-    """Return the digest of all that decides what a program does: text, includes, CmdStan's version, flags."""
+    """Return the digest of a program's translation, CmdStan's version and the compiler's flags."""
     digest = hashlib.sha256(translation.cpp)
     for part in (str(where.version), build_flags(where.path)):
         digest.update(b"\0" + os.fsencode(part))
@@ -300,26 +286,22 @@ def source_key(translation: Translation, where: Home) -> str:
 
 
 def _seal(compiled: Path) -> str:
-    """Return the line that the tool ``sha256sum`` writes, and checks."""
+    """Return the line that ``sha256sum`` writes for a file."""
     with compiled.open("rb") as file:
         return f"{hashlib.file_digest(file, 'sha256').hexdigest()}  {compiled.name}\n"
 
 
 def _compile(product: _Product) -> None:
-    """Fill a product's entry; call with its lock held.
-
-    In a home of ours a product is made from the object of the program that is kept; one that is not there is compiled,
-    and kept.
-    """
+    """Compile and store a product, and in a home of ours its object; call with the product's lock held."""
     with working_folder(NAME, _plain_folder(product.entry.parent)) as build:
         if product.home.origin != "assembled":
             _make(product, build)
         else:
             kept = product.object
-            with building_lock(kept.entry):  # who waits for the product is told already
+            with building_lock(kept.entry):
                 if kept.is_whole:
                     given = build / f"kept-{_OBJECT}"
-                    shutil.copy(kept.entry / _OBJECT, given)  # to where make can take its path
+                    shutil.copy(kept.entry / _OBJECT, given)  # make may not accept the cache's path
                     _make(product, build, f"MODEL_OBJECT={given}")
                 else:
                     _make(product, build, "KEEP_OBJECT=true")
@@ -329,7 +311,7 @@ def _compile(product: _Product) -> None:
 
 
 def _fill(product: _Product, build: Path) -> None:
-    """Fill a folder next to the entry with what was made, then move it into place."""
+    """Store a compiled file in the cache: in a temporary folder, which is then moved to its place."""
     entry = product.entry
     with working_folder(entry.name, entry.parent) as temporary:
         part = temporary / "entry"
@@ -343,7 +325,7 @@ def _fill(product: _Product, build: Path) -> None:
 
 
 def _make(product: _Product, build: Path, *variables: str) -> None:
-    """Compile the C++ in a folder whose path make can take."""
+    """Compile the C++ in a folder whose path `make` accepts."""
     (build / f"{NAME}.hpp").write_bytes(product.translation.cpp)
     tool, path = os.environ.get("MAKE") or "make", product.path
     try:
@@ -354,7 +336,7 @@ def _make(product: _Product, build: Path, *variables: str) -> None:
         )
     except FileNotFoundError:
         raise StanProgramError(
-            f"{tool} was not found, with which Stan programs are compiled; install GNU make and a C++ compiler."
+            f"{tool} was not found. CmdStan needs it to compile programs; install GNU make and a C++ compiler."
         ) from None
     if done.code:
         if os.strerror(errno.ENOSPC) in done.printed:
@@ -363,18 +345,18 @@ def _make(product: _Product, build: Path, *variables: str) -> None:
         raise StanProgramError(f"{shown(path.name)} does not compile:\n{in_own_names(words, path)}")
     if not (build / product.file).is_file():
         raise StanProgramError(
-            f"{shown(path.name)} was compiled without an error, but no executable was produced; check the CmdStan "
-            f"directory {product.home.path}."
+            f"`make` compiled {shown(path.name)} without an error but wrote no file; check the CmdStan directory "
+            f"{product.home.path}."
         )
 
 
 def _plain_folder(preferred: Path) -> Path:
-    """Find a folder whose path make can take: the preferred one, or one for temporary files."""
+    """Find a folder whose path `make` accepts: the preferred one, or one for temporary files."""
     candidates = (preferred, Path(tempfile.gettempdir()), Path("/tmp"), Path("/var/tmp"))
     for folder in candidates:
         if not unfit_character(folder.resolve()) and os.access(folder, os.W_OK):
             return folder.resolve()
     raise StanProgramError(
-        f"No folder was found in which make can compile: each of {', '.join(map(str, candidates))} has a character "
-        "in its path that make does not take, or cannot be written to; set TMPDIR."
+        f"`make` cannot compile in any of {', '.join(map(str, candidates))}: their paths have characters that it does "
+        "not accept, or they cannot be written to. Set TMPDIR to another folder."
     )

@@ -26,20 +26,18 @@ from onebasin.base.errors import (
     StanProgramError,
     nearby,
 )
-from onebasin.base.files.cache import make_user_cache
-from onebasin.base.files.writing import replacing
 from onebasin.models.symmetry.blocks import Symmetry
 from onebasin.models.symmetry.words import as_symmetry
 from onebasin.models.target import Target
 
-from .choice import Choice, check_finite, choose, read_data
-from .compile import compile_program
+from .data import check_finite, read_data
 
 if TYPE_CHECKING:
     from cmdstanpy import CmdStanModel
 
     from onebasin.models.networks.bayesian import NetworkTarget
 
+    from .choice import Choice
 
 _LOG_LIKELIHOOD = re.compile(r"^(?P<before>.*?)_?log_?lik(elihood)?_?(?P<after>.*)$")
 _REPLICATED = (re.compile(r"^(?P<of>.+?)_?rep$"), re.compile(r"^(?P<of>.+?)_(pred|tilde|sim)$"))
@@ -50,16 +48,16 @@ _USUAL = ("y", "Y", "y_obs", "obs")
 
 @dataclass(frozen=True)
 class Roles:
-    """The user's assignment of a program's quantities to groups; names not given follow the convention."""
+    """The user's assignment of a program's quantities to groups; other quantities follow the convention."""
 
-    # Quantity by the data that it is of; the name `""` stands for data that are found by the convention.
+    # Name of the data to name of the quantity; the convention finds the data of the name `""`.
     log_likelihood: Mapping[str, str] = field(default_factory=dict)
     posterior_predictive: Mapping[str, str] = field(default_factory=dict)
     observed: tuple[str, ...] = ()
 
     @property
     def named(self) -> tuple[tuple[str, str], ...]:
-        """Argument and quantity of all that are named."""
+        """Pairs of an argument and a quantity that it names."""
         return tuple(
             (argument, name)
             for argument in ("log_likelihood", "posterior_predictive")
@@ -68,7 +66,7 @@ class Roles:
 
 
 def roles_of(data: Mapping[str, Any], log_likelihood: Any, predictive: Any, observed: Any) -> Roles:
-    """Take what a user says of a program; reject data that are not there, and names that are not text."""
+    """Make roles of the user's arguments; reject unknown data, and names that are not text."""
     said = Roles(
         _by_data("log_likelihood", log_likelihood),
         _by_data("posterior_predictive", predictive),
@@ -96,13 +94,13 @@ def _by_data(argument: str, given: Any) -> dict[str, str]:
 
 
 def check_roles(roles: Roles, derived: Iterable[str], program: str) -> None:
-    """Reject a named quantity that is neither a transformed parameter nor a generated quantity of the program."""
+    """Reject a named quantity that the program does not compute."""
     computed = tuple(derived)
     for argument, name in roles.named:
         if name not in computed:
-            there = f"it computes {', '.join(computed)}" if computed else "it computes none"
+            there = f"it computes {', '.join(computed)}" if computed else "it computes nothing"
             raise StanProgramError(
-                f"`{argument}` names {name}, which is no generated quantity of {program}; {there}."
+                f"`{argument}` names {name}, which {program} does not compute; {there}."
             )
 
 
@@ -110,7 +108,7 @@ def check_roles(roles: Roles, derived: Iterable[str], program: str) -> None:
 class ProgramQuantities:
     """A program's quantities, sorted by group."""
 
-    # Name in the group to the program's name: the data's, where they are known.
+    # Name in the group, which is that of the data if they are known, to the program's name.
     log_likelihood: dict[str, str]
     posterior_predictive: dict[str, str]
     log_prior: tuple[str, ...]
@@ -118,7 +116,7 @@ class ProgramQuantities:
 
     @property
     def moved(self) -> frozenset[str]:
-        """The program's names that are in other groups than the posterior."""
+        """The quantities that belong to other groups than the posterior."""
         named = (*self.log_likelihood.values(), *self.posterior_predictive.values())
         return frozenset((*named, *self.log_prior))
 
@@ -130,7 +128,7 @@ def find_roles(
     *,
     priors: Iterable[str] = (),
 ) -> ProgramQuantities:
-    """Find what is what among shapes, of the generated quantities and others that are named, and `priors`, names."""
+    """Sort quantities, given by their shapes, into groups; `priors` names candidates for the log prior density."""
     replicated = _replicated(roles, data, shapes)
     terms = _terms(roles, data, shapes, [n for n in replicated if n in data])
     observed = [*roles.observed, *terms, *replicated, *(n for n in data if n == "y")]
@@ -170,7 +168,7 @@ def _terms(
     shapes: Mapping[str, tuple[int, ...]],
     replicated: Iterable[str],
 ) -> dict[str, str]:
-    """Log likelihoods by the data that they are of; under their own name where those are not known."""
+    """Find log likelihoods, by the name of their data; by their own name if the data are unknown."""
     likely = (*(roles.observed or replicated), *_USUAL)
     if roles.log_likelihood:
         return {
@@ -181,11 +179,11 @@ def _terms(
     found: dict[str, str] = {}
     for name, shape in shapes.items():
         match = _LOG_LIKELIHOOD.match(name)
-        if match is None or not shape:  # a sum of terms is none of them
+        if match is None or not shape:  # a scalar is the sum of the terms
             continue
         stem = match["before"] or match["after"]
         if stem and _of_terms(shape, data, (stem,), alone=False) is None:
-            continue  # of other data, such as held out ones
+            continue  # the log likelihood of other data, such as a test set
         found.setdefault(stem or _of_terms(shape, data, likely) or name, name)
     return found
 
@@ -197,7 +195,7 @@ def _of_terms(
     *,
     alone: bool = True,
 ) -> str | None:
-    """The data whose first axes terms have: likely ones, or the only ones of that very shape."""
+    """Find the data of log likelihood terms by their first axes: likely data, or the only data of this shape."""
     for name in likely:
         if name in data and data[name].shape[: len(shape)] == shape:
             return name
@@ -207,7 +205,7 @@ def _of_terms(
 def _like(
     shape: tuple[int, ...], data: Mapping[str, np.ndarray], likely: Iterable[str] = ()
 ) -> str | None:
-    """The data of a shape: likely ones, or the only ones."""
+    """Find the data of a shape: likely data, or the only data of this shape."""
     alike = [name for name, values in data.items() if values.shape == shape]
     for name in (*likely, *_USUAL):
         if name in alike:
@@ -223,8 +221,8 @@ class StanProgram:
     data: Mapping[str, Any] = field(default_factory=dict)
     """The `data` block's variables: numbers, lists or arrays."""
     roles: Roles = field(default_factory=Roles)
-    """Which generated quantities are log likelihoods and predictions, where it is said."""
-    choice: Choice | None = None  # The library that evaluates it, where that is decided.
+    """The user's assignment of quantities to groups."""
+    choice: Choice | None = None  # The library that evaluates it, once that is decided.
 
     @property
     def engine(self) -> str | None:
@@ -232,13 +230,15 @@ class StanProgram:
         return None if self.choice is None else self.choice.engine
 
     def chosen(self, engine: str | None = None) -> Choice:
-        """Return the library: the one that was asked for, else the one that is decided, else the rule's."""
+        """Return the library: the requested one, else the one already decided, else the one that `choose` gives."""
         if self.choice is not None and engine in (None, self.choice.engine):
             return self.choice
+        from .choice import choose
+
         return choose(self.path, self.data, engine)
 
     def __reduce__(self) -> Any:
-        """Pickle the text instead of the path: the program may be read on another machine."""
+        """Pickle the text instead of the path, for other machines."""
         from .interpreter.runtime import included_files
 
         files = [self.path, *included_files(self.path)]
@@ -256,16 +256,23 @@ class StanProgram:
 def _from_texts(
     texts: Mapping[str, str], data: Mapping[str, Any], roles: Roles, choice: Choice | None
 ) -> StanProgram:
-    """Make a program of its text and those that it includes, by their paths from a common folder."""
+    """Restore a program from its text and the included texts, by their paths from a common folder."""
     digest = hashlib.sha256(repr(sorted(texts.items())).encode()).hexdigest()[:32]
-    folder = make_user_cache("texts") / digest
-    for name, text in texts.items():
-        file = folder / name
-        if not file.is_file():
-            file.parent.mkdir(parents=True, exist_ok=True)
-            with replacing(file) as part:
-                part.write_text(text, encoding="utf-8")
-    return StanProgram(folder / next(iter(texts)), data, roles, choice)
+    files = [_stored(f"{digest}/{name}", text) for name, text in texts.items()]
+    return StanProgram(files[0], data, roles, choice)
+
+
+def _stored(name: str, text: str) -> Path:
+    """Store the text of a program in the user's cache."""
+    from onebasin.base.files.cache import make_user_cache
+    from onebasin.base.files.writing import replacing
+
+    file = make_user_cache("texts") / name
+    if not file.is_file():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(file) as part:
+            part.write_text(text, encoding="utf-8")
+    return file
 
 
 @checks_arguments
@@ -372,19 +379,16 @@ def cmdstan_model(path: str | Path) -> CmdStanModel:
     >>> ob.diagnose(fit).verdict in ("usable", "aligned", "invariant", "unusable")
     True
     """
+    from .compile import compile_program
+
     return compile_program(_existing(path))[0]
 
 
 def _existing(path: str | Path) -> Path:
-    """Return the file of a program, which must exist; a program's text is kept, the same for the same text."""
+    """Return the existing file of a program; the text of a program is stored first."""
     if _is_text(path):
         text = str(path)
-        digest = hashlib.sha256(text.encode()).hexdigest()[:32]
-        file = make_user_cache("texts") / f"{digest}.stan"
-        if not file.is_file():
-            with replacing(file) as part:
-                part.write_text(text, encoding="utf-8")
-        return file
+        return _stored(f"{hashlib.sha256(text.encode()).hexdigest()[:32]}.stan", text)
     path = Path(os.path.realpath(check_path("path", path)))  # a loop of links too
     if path.suffix != ".stan" or not path.is_file():
         raise StanProgramError(
@@ -394,12 +398,12 @@ def _existing(path: str | Path) -> Path:
 
 
 def _is_text(path: object) -> bool:
-    """Tell a program's text, which has blocks, from a path."""
+    """Check whether a value is the text of a program, which has blocks, rather than a path."""
     return isinstance(path, str) and "{" in path and "}" in path
 
 
 def definition(target: Target) -> StanProgram:
-    """The target's Stan side; rejected where it has none."""
+    """Return the Stan program of a target; reject a target without one."""
     if target.is_network:
         from .network import program_data, program_path
 
@@ -413,7 +417,7 @@ def definition(target: Target) -> StanProgram:
 
 
 def name_draws(target: Target, variables: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """A program's variables (*lead, ...) under the names that the target's parameters have."""
+    """Return a program's variables (*lead, ...) under the target's names."""
     if target.is_network:
         from .network import read_draws
 

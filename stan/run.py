@@ -22,11 +22,12 @@ from onebasin.base.files.writing import replacing
 from onebasin.base.processes.children import ending, run_guarded
 from onebasin.base.text import shown
 from onebasin.models.target import Target
-from onebasin.posteriors.stan_csv import Header
 from onebasin.posteriors.storable import check_names
+from onebasin.posteriors.tables import Header
 
-from .choice import CMDSTAN, check_numbers, driver, lacking
+from .choice import CMDSTAN, driver
 from .compile import ProgramInfo, compile_program, in_own_names, inspect, last_words
+from .data import check_numbers, lacking
 from .home.assemble import find_cmdstan
 from .home.directory import Progress
 from .program import StanProgram, definition

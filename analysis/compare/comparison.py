@@ -306,7 +306,7 @@ def _moments(found: MomentComparison) -> str:
     seen = f"a shift by {SHIFT:g} sds would be seen with probability {number(found.power, 2)}"
     if found.verdict == "agree":
         ratios = found.table["sd_ratio"].dropna()
-        spread = f"; ratios of sds are {number(ratios.min(), 2)} to {number(ratios.max(), 2)}"
+        spread = f"; ratios of sds are {ratios.min():.2f} to {ratios.max():.2f}"
         return (
             f"means agree within their Monte Carlo errors ({seen}){spread if len(ratios) else ''}"
         )

@@ -26,8 +26,8 @@ from onebasin.posteriors.leave_one_out import (
     NAMED,
     leave_one_out,
     names_of,
+    no_log_likelihood,
     stored_log_likelihood,
-    why_none,
 )
 from onebasin.posteriors.view import as_view
 
@@ -274,8 +274,8 @@ def compare_models(
             view = as_view(held, f"models[{name!r}]")
             terms = stored_log_likelihood(view, var_name)
             if terms is None:
-                raise ArgumentError(
-                    f"{why_none(view)}: pass `ob.loo(posterior, model=...)` instead, which computes it."
+                raise no_log_likelihood(
+                    view, "pass `ob.loo(posterior, model=...)`, which computes it."
                 )
             # The text of a NumPyro function does not show the values in its closure.
             if schema.stan_program_of(view.tree.attrs):

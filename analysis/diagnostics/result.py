@@ -415,7 +415,7 @@ class AlignedDiagnosis(Shown):
     def _card(self) -> Card:
         numbers, free = self.raw.numbers, self.invariants
         moved = tabulated(numbers, self.aligned.parameters, "aligned parameters")
-        fixed = tabulated(numbers, free, "left alone by the symmetry") if len(free) else ()
+        fixed = tabulated(numbers, free, "not moved by the symmetry") if len(free) else ()
         warned = (Words(sentence, flag="warn") for sentence in self.warnings)
         return Card("Modulo its symmetry", (*map(Words, self.sentences), *warned, *moved, *fixed))
 

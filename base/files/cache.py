@@ -1,4 +1,4 @@
-"""The user's cache, also of JAX's compiled code: nobody else may write to it, since programs are run from it."""
+"""The user's cache. Nobody else may write to it, since onebasin runs programs from it."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from ..errors import OnebasinError
 _PRIVATE = 0o700
 _ADVICE = "remove it, or set XDG_CACHE_HOME to a folder of your own"
 COMPILED = "jax"
-"""The folder of JAX's compiled code in the user's cache."""
+"""Folder of JAX's compiled code."""
 
 
 class CacheError(OnebasinError, RuntimeError):
-    """A cache from which nothing is run, since others may have put it there."""
+    """A cache that other users may write to, so that nothing is run from it."""
 
 
 def user_cache(part: str = "") -> Path:
-    """Return the path of a folder of the user's cache, such as ``programs``, or of all of it, whether it exists or not.
+    """Return the path of a folder in the user's cache, such as ``programs``, whether it exists or not.
 
-    What is there of the cache and the folder is made private to the user, where others could look into it. It is a
-    `CacheError` if it, or the whole cache, belongs to another user, or any user may write to it.
+    The cache and the folder are made private. It is a `CacheError` if one of them belongs to another user, or any user
+    may write to it.
     """
     top = platformdirs.user_cache_path("onebasin")
     for place in {top, top / part}:
@@ -33,7 +33,7 @@ def user_cache(part: str = "") -> Path:
 
 
 def make_user_cache(part: str) -> Path:
-    """Make a folder of the user's cache that nobody else can look into, or find it there; may raise `CacheError`."""
+    """Return a private folder in the user's cache, which is made if it does not exist; may raise `CacheError`."""
     folder = user_cache(part)
     folder.parent.parent.mkdir(parents=True, exist_ok=True)
     for place in (folder.parent, folder):
@@ -46,17 +46,17 @@ def _make_private(folder: Path) -> None:
         return
     try:
         found = folder.stat()
-    except OSError:  # not there, or not to be seen
+    except OSError:
         return
-    # What the machine's administrator has put there is as good as the programs of the system.
+    # Trust the machine's administrator, number 0, as for the programs of the system.
     if found.st_uid not in (os.geteuid(), 0):
         raise CacheError(
-            f"The cache {folder} belongs to another user (number {found.st_uid}), and onebasin runs programs from "
-            f"it; {_ADVICE}."
+            f"The cache {folder} belongs to another user (number {found.st_uid}). onebasin runs programs from it; "
+            f"{_ADVICE}."
         )
     if found.st_mode & stat.S_IWOTH:
         raise CacheError(
-            f"Any user may write to the cache {folder}, and onebasin runs programs from it; {_ADVICE}."
+            f"Any user may write to the cache {folder}. onebasin runs programs from it; {_ADVICE}."
         )
     if found.st_mode & 0o777 & ~_PRIVATE and found.st_uid == os.geteuid():
         folder.chmod(_PRIVATE)
@@ -105,10 +105,9 @@ def keep_compiled(folder: str | os.PathLike[str] | None = None) -> Path:
     elif jax.config.jax_compilation_cache_dir is not None:
         chosen = Path(jax.config.jax_compilation_cache_dir)
     else:
-        make_user_cache(COMPILED)
-        chosen = user_cache(COMPILED)
+        chosen = make_user_cache(COMPILED)
     if jax.config.jax_compilation_cache_dir != str(chosen):
-        # What has been compiled before has settled for the whole process that there is no cache, or another.
+        # JAX has opened its cache, or found none, when it first compiled.
         compilation_cache.reset_cache()
         jax.config.update("jax_compilation_cache_dir", str(chosen))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)

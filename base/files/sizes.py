@@ -1,8 +1,7 @@
 """Check the size that a file claims to have, before anything is allocated.
 
 A few bytes can claim an array of any size: chunks that were never written, values that compress a thousandfold, a
-header alone. Such a claim is rejected where the machine's memory cannot hold it, or where no file of that size could
-hold the values.
+header alone. A claim is rejected if it does not fit into memory, or if no file of that size could hold the values.
 """
 
 from __future__ import annotations
@@ -19,21 +18,19 @@ from ..errors import ArgumentError, OnebasinError
 
 _HARMLESS = 256 * 2**20
 """Bytes that any file may claim."""
-
 _MOST_COMPRESSED = 1100
-"""The compression of HDF5 and zip files, deflate, makes equal bytes 1032 times smaller and no more."""
-
+"""Deflate, the compression of HDF5 and zip files, makes equal bytes at most 1032 times smaller."""
 _NO_VARIABLE = b"This is a netCDF dimension but not a netCDF variable"
 
 
 class ClaimError(OnebasinError, ValueError):
-    """A file whose claims cannot be; the message says what of it, to be put after its name."""
+    """A file that claims too much; the message follows the file's name."""
 
 
 def check_claim(path: Path, claimed: int, *, size: int | None = None) -> None:
-    """Reject, with a `ClaimError`, a file that claims more bytes of values than it can hold, or than fit into memory.
+    """Raise `ClaimError` if a file claims more bytes of values than it can hold, or than fit into memory.
 
-    `size` is what it takes on the disk, to be given for a folder of files.
+    `size` is the size on disk, needed for a folder of files.
     """
     size = path.stat().st_size if size is None else size
     if claimed > _HARMLESS and claimed > _MOST_COMPRESSED * size:
@@ -45,13 +42,13 @@ def check_claim(path: Path, claimed: int, *, size: int | None = None) -> None:
 
 
 def check_hdf5(path: Path) -> None:
-    """Reject an HDF5 file that claims too much, goes round in circles or leads out of itself, with a `ClaimError`."""
-    import h5py  # here: what reads no files does without
+    """Raise `ClaimError` if an HDF5 file claims too much, has circular groups, or refers to other files."""
+    import h5py
 
     with h5py.File(path) as file:
         claimed, seen = 0, {h5py.h5o.get_info(file.id).addr}
 
-        def add(name: str, link: object) -> str | None:  # an error must not leave HDF5's own code
+        def add(name: str, link: object) -> str | None:  # HDF5 calls it, so it must not raise
             nonlocal claimed
             if not isinstance(link, h5py.HardLink):
                 return "has links to other files, which NetCDF does not allow"
@@ -65,7 +62,7 @@ def check_hdf5(path: Path) -> None:
                 if found.external or found.is_virtual:
                     return "takes values from other files, which NetCDF does not allow"
                 own = found.attrs.get("NAME")
-                # How NetCDF writes the length of an axis, which is never read as values.
+                # NetCDF writes the length of an axis as a dataset, which is never read.
                 if not (isinstance(own, bytes) and own.startswith(_NO_VARIABLE)):
                     claimed += math.prod(found.shape or ()) * found.dtype.itemsize
 
@@ -77,10 +74,9 @@ def check_hdf5(path: Path) -> None:
 
 
 def read_arrays(path: Path) -> dict[str, np.ndarray]:
-    """Read the arrays of a ``.npz`` file; nothing is unpickled.
+    """Read the arrays of a ``.npz`` file, without unpickling.
 
-    One that claims too much is a `ClaimError`, one that is damaged or holds anything but plain arrays an
-    `ArgumentError`.
+    It is a `ClaimError` if the file claims too much, and an `ArgumentError` if it is damaged or holds other objects.
     """
     try:
         with zipfile.ZipFile(path) as archive:
@@ -89,19 +85,19 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
             return {name: arrays[name] for name in arrays.files}
     except (OSError, ValueError):
         raise
-    except Exception as error:  # zipfile may raise anything for bytes from an unknown writer
+    except Exception as error:  # zipfile may raise anything for a damaged file
         raise ArgumentError("not an archive of plain arrays") from error
 
 
 def memory() -> int:
-    """Memory in bytes that this process may still have: of the machine, of its container, by its own limit."""
+    """Return the bytes of memory that this process may still use: of the machine, its container and its own limit."""
     found = []
-    try:  # what is available without swapping
+    try:
         facts = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines())
         names = ("MemAvailable", "SwapFree")
         found.append(1024 * sum(int(facts[name].split()[0]) for name in names))
     except (OSError, ValueError, KeyError):
-        with suppress(ValueError, OSError, AttributeError):  # all memory
+        with suppress(ValueError, OSError, AttributeError):  # macOS: all memory
             found.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     with suppress(OSError, ValueError):  # no container, or the word "max"
         found.append(int(Path("/sys/fs/cgroup/memory.max").read_text()))
@@ -115,7 +111,7 @@ def memory() -> int:
 
 
 def in_words(size: int) -> str:
-    """A number of bytes, in the unit that suits it."""
+    """Write a number of bytes in a suitable unit."""
     for unit, name in ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB")):
         if size >= unit:
             return f"{size / unit:.3g} {name}"

@@ -1,17 +1,14 @@
 """Write files so that they appear whole or not at all; lock and seal them; check outputs before the work begins.
 
-A lock is a hidden file that is held by `flock`: next to an output (``.run.nc.lock``), inside a folder (``.lock``). The
-kernel releases it when its holder ends, however it ends, so that a killed process blocks nobody. It tells who holds it,
-which a lock of `filelock` cannot, as that empties the file first. Where a file system has no locks, nothing is locked,
-which a notice says once; nor is it on Windows.
+A lock is a hidden file: next to an output (``.run.nc.lock``), or inside a folder (``.lock``). The kernel releases it
+when its holder ends, even a killed one.
 
-A seal is the SHA-256 of a file in the file itself. A binary file ends in the mark and the digest of all bytes before
-it; readers of HDF5 and zip archives pass over them. A JSON object has a field for it. A file without a seal is not
-ours, or older, or cut short, which is not a fault by itself.
+A seal is the SHA-256 of a file, stored in the file itself. A binary file ends in a mark and the digest of all bytes
+before it; readers of HDF5 and zip archives ignore them. A JSON object has a field for it. Files of other programs and
+of old versions have no seal.
 
 Unfinished files and temporary folders are named after their target and the process that makes them:
-``.run.nc.onebasin-MACHINE-PID-SERIAL``. `sweep` removes those of ended processes; those of processes at work and of
-other machines stay, and so does every other file.
+``.run.nc.onebasin-MACHINE-PID-SERIAL``. `sweep` removes those of ended processes of this machine, and nothing else.
 """
 
 from __future__ import annotations
@@ -30,81 +27,53 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from datetime import UTC, datetime
 from enum import Enum
 from functools import cache
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from filelock import FileLock, Timeout
+
 from ..errors import InUse, NameTaken, WriteError
 from ..run_log import notice
 from ..text import json_safe, json_text
 
-if sys.platform != "win32":
-    import fcntl
-
-_NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)
-_LONGEST_COMMAND = 200
+_NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.EINVAL)
 
 
 @contextmanager
 def locked(path: Path, *, argument: str, alongside: bool = False) -> Iterator[None]:
-    """Hold the lock of a file that is to be written, in a folder that exists, or of a folder that is there.
+    """Hold the lock of an output file whose folder exists, or of an existing folder.
 
-    Messages call it `argument`. With `alongside` the lock lies next to it even where it is a folder, as that of an
-    output does. It is `InUse`, at once, if another process holds it; the message says who.
+    The lock of a folder lies inside it, or next to it if `alongside`. It is `InUse`, at once, if another process holds
+    the lock; the message calls the file `argument` and says who writes it.
     """
     inside = path.is_dir() and not alongside
     place = path / ".lock" if inside else path.with_name(f".{path.name}.lock")
-    descriptor = None if sys.platform == "win32" else _acquire(place, path, argument)
+    lock = FileLock(place)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        by = ""
+        with suppress(OSError):
+            by = place.read_text(errors="replace")
+        raise InUse(
+            f"`{argument}` is {path}, which {by or 'another process'} is writing; wait until it has ended, or give "
+            "another name."
+        ) from None
+    except OSError as error:
+        if error.errno not in _NO_LOCKS:
+            raise
+        notice(f"{place.parent} has no locks: make sure that no two commands write the same file")
+    with suppress(OSError):  # a full disk; the lock works without a name too
+        words = shlex.join([Path(sys.argv[0] or "python").name, *sys.argv[1:]])[:200]
+        place.write_text(f"process {os.getpid()} (`{words}` on {socket.gethostname()})")
     try:
         yield
     finally:
-        if descriptor is not None:
-            # While it is held: who opened it to wait finds it gone, and makes another (see `_acquire`).
-            with suppress(OSError):
-                place.unlink()
-            os.close(descriptor)
-
-
-def _acquire(place: Path, path: Path, argument: str) -> int | None:
-    """Open and lock; None if the file system has no locks."""
-    while True:
-        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-        descriptor = os.open(place, flags, 0o666)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            by = os.pread(descriptor, 1 << 12, 0).decode(errors="replace") or "another process"
-            os.close(descriptor)
-            if error.errno in _NO_LOCKS:
-                place.unlink(missing_ok=True)
-                _say_there_are_none(place.parent)
-                return None
-            raise InUse(
-                f"`{argument}` is {path}, which {by} is writing; wait until it has ended, or give another name."
-            ) from None
-        with suppress(FileNotFoundError):
-            if os.path.samestat(os.lstat(place), os.fstat(descriptor)):
-                with suppress(OSError):  # a full disk; the lock holds without a name too
-                    os.ftruncate(descriptor, 0)
-                    os.pwrite(descriptor, _own_name().encode(errors="replace"), 0)
-                return descriptor
-        os.close(descriptor)  # its last holder has deleted it meanwhile
-
-
-def _own_name() -> str:
-    words = shlex.join([Path(sys.argv[0] or "python").name, *sys.argv[1:]])[:_LONGEST_COMMAND]
-    since = datetime.now(UTC).isoformat(timespec="seconds")
-    return f"process {os.getpid()} (`{words}` on {socket.gethostname()}, since {since})"
-
-
-@cache
-def _say_there_are_none(folder: Path) -> None:
-    """Say once of a folder that its file system has no locks."""
-    notice(
-        f"the file system of {folder} has no locks: make sure that no two commands write the same file there"
-    )
+        with suppress(OSError):  # before the release: a process that waits then makes a new file
+            place.unlink()
+        lock.release()
 
 
 _NAME = re.compile(
@@ -126,15 +95,12 @@ _KINDS = {
 
 @contextmanager
 def replacing(path: Path, *, new: bool = False) -> Iterator[Path]:
-    """Put a file, or a folder of files, in the place of `path` once it is written.
+    """Yield a temporary name in the same folder to write to, and move the file or folder to `path` afterwards.
 
-    A write that fails or is interrupted leaves what was there before, and nothing else. The content is on the disk
-    before it takes its name, and the name is there before this ends: after a power cut, too, there is the old one or
-    the new one. Its permissions are those of any new file. A folder that is replaced is called NAME.old meanwhile.
-
-    Yielded is the place to write to: a name in the same folder that is not taken. With `new`, something that has
-    appeared at `path` meanwhile stays, and this one gets another name next to it, which a `NameTaken` says. It is a
-    `WriteError`, which names the file, if it cannot be written, such as on a full disk.
+    A write that fails or is interrupted leaves the old file unchanged. The content is on the disk before it takes its
+    name, so that a power cut leaves the old file or the new one. With `new`, a file that has appeared at `path`
+    meanwhile stays; the new one gets a free name next to it, and `NameTaken` says which. It is a `WriteError` if the
+    file cannot be written, such as on a full disk.
     """
     sweep(path.parent)
     part = unfinished(path)
@@ -150,8 +116,7 @@ def replacing(path: Path, *, new: bool = False) -> Iterator[Path]:
                 f"cannot be written ({error.strerror or error}). An existing file is unchanged. Free some disk "
                 "space, or name a file elsewhere."
                 if path.parent.is_dir()
-                else f"cannot be written: its folder {path.parent} was removed while this ran. Files elsewhere are "
-                "unchanged; start again in a folder that is not cleared."
+                else f"cannot be written: its folder {path.parent} was removed meanwhile. Choose another folder."
             )
             raise WriteError(path, f"{path} {why}") from error
         raise
@@ -173,7 +138,7 @@ def flush(path: Path) -> None:
 
 
 def _put(part: Path, path: Path, *, new: bool) -> Path:
-    """Give what is written the name `path`; if it is to be new, the first of run-1.nc, run-2.nc, ... that is free."""
+    """Move a finished file to `path`; if it must be new, to the first free name of run-1.nc, run-2.nc, ..."""
     place, number = path, 0
     while new and os.path.lexists(place):
         number += 1
@@ -236,9 +201,9 @@ def _machine() -> str:
 
 
 def temporary_folder(name: str, parent: Path | None = None) -> Path:
-    """Make a folder that only its owner can enter, after a sweep; the caller removes it, or the next sweep does.
+    """Make a folder that only its owner can enter, in `parent` or among the temporary files.
 
-    Its name begins with `name`; it lies in `parent`, or among the temporary files.
+    The caller removes it, or the next sweep after the process has ended.
     """
     parent = parent or Path(tempfile.gettempdir())
     sweep(parent)
@@ -261,7 +226,7 @@ def working_folder(name: str, parent: Path | None = None) -> Iterator[Path]:
 def claim(
     path: Path, *, error: type[Exception], argument: str = "path", **how: Any
 ) -> Iterator[Path]:
-    """Hold an output from before the work until it is written, and yield it; keywords are those of `check_output`.
+    """Check and lock an output before the work; keywords are those of `check_output`.
 
     It is `InUse` if another process is writing it.
     """
@@ -274,7 +239,7 @@ def claim(
         except OSError as reason:
             raise error(_unwritable(path, argument, reason)) from reason
         sweep(path.parent)
-        # Again, now that nobody else writes it: who held the lock a moment ago has written it.
+        # Check again: the last holder of the lock may have written it.
         check_output(path, **how)
         yield path
 
@@ -289,11 +254,11 @@ def check_output(
     make_folder: bool = True,
     replaces: Callable[[Path], bool] | None = None,
 ) -> None:
-    """Reject a file that cannot or must not be written, before any work is done; nothing is made or changed.
+    """Reject an output that cannot or must not be written, before any work is done; nothing is made or changed.
 
-    `error` is raised, and calls the file by the name `argument`. With `force`, an existing file may
-    be replaced, but never one of `inputs`. A folder that is not there is rejected unless `make_folder`. For an
-    output that is a folder of files itself, `replaces` tells which folders it may take the place of.
+    It is an `error`, which calls the file `argument`. With `force`, an existing file may be replaced, but never one of
+    `inputs`. A missing folder is rejected unless `make_folder`. For an output that is a folder of files itself,
+    `replaces` tells which folders it may replace.
     """
 
     def refuse(why: str) -> Exception:
@@ -314,7 +279,7 @@ def check_output(
                 raise refuse("which is a folder with other content: give another name.")
             kind = stat.S_IFREG
         if kind == 0 or (kind == stat.S_IFREG and force and same is None):
-            # The folder of the file, or the nearest above it that is there.
+            # The folder of the file, or the nearest existing one above it.
             above = next(parent for parent in path.absolute().parents if os.path.lexists(parent))
             tempfile.TemporaryFile(dir=above).close()
     except OSError as reason:
@@ -348,12 +313,10 @@ FIELD = "sha256"
 """The field of a JSON object that is its seal."""
 
 _MARK = b"\x89seal\r\n\x1a"
-_DIGEST_SIZE = hashlib.sha256().digest_size
-_CHUNK = 1 << 20
 
 
 class Seal(Enum):
-    """The content of a file's seal."""
+    """The state of a file's seal."""
 
     SEALED = "sealed"
     UNSEALED = "unsealed"
@@ -362,43 +325,34 @@ class Seal(Enum):
 
 @contextmanager
 def sealing(path: Path, *, new: bool = False) -> Iterator[Path]:
-    """Put a file in the place of `path` once it is written, with its seal; see `writing.replacing`."""
+    """Write a file with a seal; see `replacing`."""
     with replacing(path, new=new) as part:
         yield part
-        seal(part)
-
-
-def seal(path: Path) -> None:
-    """Append the trailer to a file that has none."""
-    with path.open("r+b") as file:
-        digest = _digest(file, path.stat().st_size)
-        file.seek(0, os.SEEK_END)
-        file.write(_MARK + digest)
+        with part.open("r+b") as file:
+            file.write(_MARK + _digest(file, part.stat().st_size))
 
 
 def examine(path: Path) -> Seal:
-    """Compare a file with its trailer, a chunk at a time."""
+    """Compare a file with its seal."""
     with path.open("rb") as file:
-        end = os.fstat(file.fileno()).st_size - len(_MARK) - _DIGEST_SIZE
-        if end < 0:
-            return Seal.UNSEALED
+        end = max(0, path.stat().st_size - len(_MARK) - hashlib.sha256().digest_size)
         file.seek(end)
         trailer = file.read()
         if not trailer.startswith(_MARK):
             return Seal.UNSEALED
         file.seek(0)
-        return Seal.SEALED if _MARK + _digest(file, end) == trailer else Seal.DAMAGED
+        return Seal.SEALED if trailer == _MARK + _digest(file, end) else Seal.DAMAGED
 
 
 def seal_json(value: Mapping[str, Any]) -> dict[str, Any]:
-    """Give what JSON can say of an object its seal, as the last field."""
+    """Add a seal to an object that will be written as JSON, as the last field."""
     content = {name: entry for name, entry in value.items() if name != FIELD}
     text = json.dumps(content, sort_keys=True)
     return {**content, FIELD: hashlib.sha256(text.encode()).hexdigest()}
 
 
 def examine_json(value: Any) -> Seal:
-    """Hold an object that was read from JSON against its seal."""
+    """Compare an object that was read from JSON with its seal."""
     if not isinstance(value, Mapping) or FIELD not in value:
         return Seal.UNSEALED
     return Seal.SEALED if seal_json(value)[FIELD] == value[FIELD] else Seal.DAMAGED
@@ -411,7 +365,7 @@ def write_sealed(path: Path, value: Mapping[str, Any]) -> None:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Read an object; a damaged or missing file says nothing."""
+    """Read an object; empty if the file is damaged or missing."""
     with suppress(OSError, ValueError):
         value = json.loads(path.read_text(encoding="utf-8"))
         return value if isinstance(value, dict) else {}
@@ -419,11 +373,8 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def _digest(file: BinaryIO, end: int) -> bytes:
-    """SHA-256 of a file's bytes before `end`."""
+    """Return the SHA-256 of the next bytes of a file, up to `end`."""
     digest = hashlib.sha256()
-    while left := end - file.tell():
-        chunk = file.read(min(_CHUNK, left))
-        if not chunk:  # cut short while it was read
-            break
+    while chunk := file.read(min(1 << 20, end - file.tell())):
         digest.update(chunk)
     return digest.digest()

@@ -1,9 +1,8 @@
-"""Programs that are started, and end with us.
+"""Start programs that end with this process.
 
-A program is started in a process group of its own, whose leader is a small shell that reads from a pipe which only this
-process can write to. Nothing is ever written: once this process ends, however it ends, the pipe is closed, and the
-shell kills the group. So compilers that `make` has started end as well, and nothing is left behind by a `kill -9`, on
-any Unix. Windows has neither: there the program alone ends with the block.
+A program runs in a process group of its own, led by a small shell that reads from a pipe which only this process can
+write to. Once this process ends, even by `kill -9`, the pipe is closed and the shell kills the group, with all that the
+program has started. Windows has no process groups: there, only the program itself ends with the block.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from pathlib import Path
 from ..errors import RunCancelled
 
 KEPT_BYTES = 256 * 1024
-"""Bytes of a program's output that are kept at least from its beginning, and from its end."""
+"""Bytes of a program's output that are kept at least, from the beginning and from the end."""
 
 _GUARD = ("/bin/sh", "-c", "trap '' HUP INT TERM; read -r nothing; kill -KILL 0")
 _LOOK_SECONDS = 0.05
@@ -37,23 +36,20 @@ _MEANINGS = {
 
 @dataclass(frozen=True)
 class Finished:
-    """A program that came to its end: its exit code, negative for a signal that ended it, and what it printed.
+    """The result of a program."""
 
-    Of much that it printed, on stdout and stderr, the beginning and the end are kept; see `KEPT_BYTES`.
-    """
-
-    code: int
-    printed: str
+    code: int  # Exit code; negative if a signal ended the program.
+    printed: str  # Output on stdout and stderr; only the beginning and the end if it is long.
 
 
 @contextmanager
 def started(
     command: Sequence[str | Path], *, folder: Path, environment: Mapping[str, str] | None = None
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Start a program; it and all that it started ends with the block, or with this process.
+    """Start a program; it and all that it starts end with the block, or with this process.
 
-    No shell sees the command. `environment` is ours if not given. The program's `stdout` is a pipe with what it prints
-    on stdout and stderr, its stdin is empty. It is an `OSError` if it cannot be started.
+    The process's `stdout` is a pipe with its output on stdout and stderr; its stdin is empty. It is an `OSError` if the
+    program cannot be started.
     """
     with ExitStack() as ends:
         group = None if os.name == "nt" else ends.enter_context(_guarded_group())
@@ -74,8 +70,8 @@ def started(
 
 @contextmanager
 def _guarded_group() -> Iterator[int]:
-    """Start the shell that kills its group once this process or the block has ended; yields the group's number."""
-    read_end, write_end = os.pipe()  # neither is inherited but where it is handed on
+    """Start the shell that kills its group after this process or the block; yield the number of the group."""
+    read_end, write_end = os.pipe()
     null = subprocess.DEVNULL
     try:
         guard = subprocess.Popen(_GUARD, stdin=read_end, stdout=null, stderr=null, process_group=0)
@@ -90,7 +86,7 @@ def _guarded_group() -> Iterator[int]:
 
 
 def ending(code: int) -> str:
-    """Say how a process ended, from its negative exit code."""
+    """Describe how a process ended, by its negative exit code."""
     try:
         name = signal.Signals(-code).name
     except ValueError:
@@ -99,8 +95,7 @@ def ending(code: int) -> str:
 
 
 def _kill(group: int) -> None:
-    # Nobody may be left; macOS says so by PermissionError. The leader is not waited for yet, so its number is not
-    # another's.
+    # The group may be empty, which is a PermissionError on macOS.
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(group, signal.SIGKILL)
 
@@ -115,15 +110,21 @@ def run_guarded(
 ) -> Finished:
     """Run a program to its end; see `started`.
 
-    It ends, and all that it started, once `cancel` is set, with `RunCancelled`. `watch` is called with each line as
-    it is printed; one longer than a pipe's buffer comes in pieces.
+    It is killed once `cancel` is set, with `RunCancelled`. `watch` is called with each line, in pieces if it is long.
     """
     lines, head, tail, count = queue.SimpleQueue[bytes](), bytearray(), bytearray(), 0
     with started(command, folder=folder, environment=environment) as process:
         assert process.stdout is not None
-        own = os.dup(process.stdout.fileno())  # the block may close the other first
+        own = os.dup(process.stdout.fileno())  # the block may close the original first
         threading.Thread(target=_read, args=(own, lines), daemon=True).start()
-        for line in _printed(lines, cancel):
+        while True:
+            _check(cancel)
+            try:
+                line = lines.get(timeout=_LOOK_SECONDS)
+            except queue.Empty:
+                continue
+            if not line:  # the program has closed its stdout
+                break
             count += len(line)
             (head if len(head) < KEPT_BYTES else tail).extend(line)
             if len(tail) > 2 * KEPT_BYTES:
@@ -134,28 +135,18 @@ def run_guarded(
         between = f"\n... {left_out} bytes are left out ...\n".encode() if left_out else b""
         text = (head + between + tail).decode(errors="replace")
         while True:  # a program may close its stdout and continue
-            _look(cancel)
+            _check(cancel)
             with suppress(subprocess.TimeoutExpired):
                 return Finished(process.wait(_LOOK_SECONDS), text)
 
 
-def _printed(lines: queue.SimpleQueue[bytes], cancel: threading.Event | None) -> Iterator[bytes]:
-    """Yield the lines that have come until the program closes its stdout."""
-    while True:
-        _look(cancel)
-        with suppress(queue.Empty):
-            if not (line := lines.get(timeout=_LOOK_SECONDS)):
-                return
-            yield line
-
-
-def _look(cancel: threading.Event | None) -> None:
+def _check(cancel: threading.Event | None) -> None:
     if cancel is not None and cancel.is_set():
         raise RunCancelled("The run was stopped.")
 
 
 def _read(pipe: int, lines: queue.SimpleQueue[bytes]) -> None:
-    """Put the lines that a program prints into a queue, and "" at the end; in a thread, as Windows cannot otherwise."""
+    """Put the lines that a program prints into a queue, and an empty one at the end."""
     with os.fdopen(pipe, "rb") as file:
         while line := file.readline(_LONGEST_LINE):
             lines.put(line)

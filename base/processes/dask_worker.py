@@ -1,4 +1,4 @@
-"""The part of `tasks` that runs on the workers of a Dask cluster, which alone needs the package `distributed`."""
+"""The part of `tasks` that runs on the workers of a Dask cluster; it needs the package `distributed`."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from .task_process import start
 
 
 class Stops(WorkerPlugin):
-    """Stops, on a worker, the processes of tasks that are given up, as when the command has ended."""
+    """Worker plugin that stops the processes of cancelled tasks."""
 
     def __init__(self, name: str) -> None:
-        self.name = name  # each run has its own: adding a second of the same name would stop the first one's tasks
+        self.name = name  # unique to a run: a second plugin of the same name would stop the first one's tasks
         self.events: dict[str, threading.Event] = {}
 
     def transition(self, key: Any, start: str, finish: str, **more: Any) -> None:
@@ -30,7 +30,7 @@ class Stops(WorkerPlugin):
 
 
 def run_on_worker(order: bytes, *, task: str, cores: int, topic: str) -> bytes:
-    """Run a task in a process; the scheduler hands on what it tells, under the topic."""
+    """Run a task in a process; the scheduler publishes its messages under the topic."""
     worker = get_worker()
     key, stops = str(worker.get_current_task()), cast(Stops, worker.plugins[topic])
     cancel = stops.events[key] = threading.Event()
@@ -41,6 +41,6 @@ def run_on_worker(order: bytes, *, task: str, cores: int, topic: str) -> bytes:
     try:
         return start(order, cores, cancel, hear)
     except RunCancelled:
-        raise TaskError("A worker was told to stop its task.") from None
+        raise TaskError("A worker stopped its task.") from None
     finally:
         del stops.events[key]

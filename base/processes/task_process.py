@@ -1,7 +1,7 @@
-"""The process of a task: how it is started, what it tells, and what it leaves.
+"""Run a task in a process of its own; the process's side is here too.
 
-`start` runs ``python -m onebasin.base.processes.task_process FOLDER``. The process answers in lines of JSON on stdout,
-and leaves its result in the folder. This module imports nothing heavy.
+`start` runs ``python -m onebasin.base.processes.task_process FOLDER``. The process sends messages as lines of JSON on
+stdout, and leaves its result in the folder. This module imports nothing heavy.
 """
 
 from __future__ import annotations
@@ -26,23 +26,22 @@ from .children import ending, run_guarded
 from .command import DONE, run_as_process
 
 PACKAGES = ("onebasin", "jax", "jaxlib", "numpyro", "numpy", "scipy", "optax", "stanli")
-"""The packages whose versions decide results; they must be the same on all machines."""
+"""The packages whose versions decide results; they must be equal on all machines."""
 _SEPARATOR = "\x1e"
-"""Stands before the answers, as in RFC 7464: libraries print other lines."""
+"""Mark before each message, as in RFC 7464: libraries print other lines."""
 _LAST_CHARACTERS = 400
 _TRIMMING = "MALLOC_TRIM_THRESHOLD_"
-"""Dask's nannies have their workers give back freed memory at once. XLA's buffers come and go with every gradient, so
-that a network's chains would spend half of their time on getting theirs again from the kernel."""
+"""Dask makes its workers return freed memory to the kernel at once. Chains of a network would then spend half of their
+time on allocating XLA's buffers again for every gradient."""
 
 
 def tell(**told: Any) -> None:
-    """Tell whoever runs this task something that JSON can say; elsewhere nobody hears it."""
+    """Send a message, which must be valid as JSON, to the caller of this task; elsewhere it is dropped."""
     if _hearers:
         _hearers[-1](told)
 
 
 _hearers: list[Callable[[dict[str, Any]], None]] = []
-"""Listeners to the messages of this process's task; the last one is called."""
 
 
 @contextmanager
@@ -67,12 +66,11 @@ def versions() -> dict[str, str]:
 def start(
     order: bytes, cores: int, cancel: threading.Event, hear: Callable[[dict[str, Any]], None]
 ) -> bytes:
-    """Run a task in a process of this machine, and return its result, pickled; `RunCancelled` once `cancel` is set."""
-    result: list[bytes] = []
+    """Run a task in a process of this machine and return its pickled result; `RunCancelled` once `cancel` is set."""
     hear({})
 
     def watch(lines: str) -> None:
-        for line in lines.split("\n"):  # `splitlines` would divide them at the separator too
+        for line in lines.split("\n"):  # `splitlines` would split at the mark too
             if line.startswith(_SEPARATOR):
                 hear(json.loads(line.removeprefix(_SEPARATOR)))
 
@@ -86,9 +84,7 @@ def start(
             watch=watch,
         )
         with suppress(FileNotFoundError):
-            result.append((folder / "result").read_bytes())
-    if result:
-        return result[0]
+            return (folder / "result").read_bytes()
     if ended.code < 0:
         raise TaskDied(f"its process {ending(ended.code)}")
     last = ended.printed.strip()[-_LAST_CHARACTERS:].splitlines()
@@ -97,21 +93,21 @@ def start(
 
 
 def environment(cores: int) -> dict[str, str]:
-    """Return the variables of a process that has some of the cores (chains, XLA, BLAS), and keeps freed memory."""
+    """Return the environment of a process that may use so many cores (for chains, XLA and BLAS)."""
     names = ("ONEBASIN_CORES", "NPROC", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
     inherited = {name: value for name, value in os.environ.items() if name != _TRIMMING}
     return {**inherited, **dict.fromkeys((*names, "MKL_NUM_THREADS"), str(cores))}
 
 
-class _Telling(logging.Handler):
-    """Tells notices, to be said, and records, to be written to the run's log."""
+class _Sending(logging.Handler):
+    """Sends notices, for the user, and records, for the run's log."""
 
     def emit(self, record: logging.LogRecord) -> None:
         tell(**{"says" if record.levelno >= logging.WARNING else "records": record.getMessage()})
 
 
 def carried_out(order: bytes) -> bytes:
-    """Do what an order says, and return the result or the error, pickled."""
+    """Run the task of an order and return the pickled result or error."""
     import cloudpickle
 
     try:
@@ -122,7 +118,7 @@ def carried_out(order: bytes) -> bytes:
         written: bytes = cloudpickle.dumps(found)
         if isinstance(found, Exception):
             pickle.loads(written)
-    except Exception:  # an error of a library that cannot be written, or not read
+    except Exception:  # a library's error that cannot be pickled
         return pickle.dumps(TaskError(error_in_words(found)))
     return written
 
@@ -135,7 +131,7 @@ def _result(order: bytes) -> Any:
     ]
     if other:
         return TaskError(
-            f"The worker on {here} has {', '.join(other)}: give all machines the same environment."
+            f"The worker on {here} has {', '.join(other)}: install the same environment on all machines."
         )
     try:
         function, arguments = pickle.loads(what)
@@ -151,24 +147,24 @@ def _result(order: bytes) -> Any:
 
 
 def main() -> int:
-    """Carry out the order in the folder that the command names."""
+    """Run the task in the folder that the command names."""
     from .libraries import prepare_jax_if_used, quieten_stan
 
     answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # output of libraries is not an answer
+    os.dup2(2, 1)  # for output of libraries
     _hearers.append(lambda told: print(f"{_SEPARATOR}{json.dumps(told)}", file=answers, flush=True))
     prepare_jax_if_used()
     quieten_stan()
-    LOGGER.addHandler(_Telling(logging.INFO))
+    LOGGER.addHandler(_Sending(logging.INFO))
     LOGGER.setLevel(logging.INFO)
     folder = Path(sys.argv[1])
     part = folder / "part"
     part.write_bytes(carried_out((folder / "order").read_bytes()))
-    part.rename(folder / "result")  # whole or not at all
+    part.rename(folder / "result")
     return DONE
 
 
 if __name__ == "__main__":
-    from . import task_process  # the module that tasks import, not this copy
+    from . import task_process  # the module that tasks import; this one is `__main__`
 
     sys.exit(run_as_process(task_process.main))

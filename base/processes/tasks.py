@@ -1,8 +1,8 @@
-"""Independent tasks in processes: on this machine's cores, or on the workers of a Dask cluster.
+"""Run independent tasks in processes: on this machine's cores, or on the workers of a Dask cluster.
 
-A task is a function with its arguments, written by cloudpickle. It runs in a process of its own (`task_process`); on a
-cluster a thread of a worker waits for that process. So a thread stands for a core, a killed task takes no worker with
-it, and no process is left when a task is given up.
+A task is a function with its arguments, written by cloudpickle. It runs in its own process (`task_process`); on a
+cluster, a thread of a worker waits for this process. So a thread stands for a core, a killed task does not end its
+worker, and no process is left when a task is cancelled.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ CONNECT_SECONDS = 10
 MOST = 1000
 """Tasks that wait for workers at once."""
 Hear = Callable[[str, dict[str, Any]], None]
-"""Called with the key of a task and something that its process tells; an empty mapping when the process begins."""
+"""Called with the key of a task and a message of its process; the message is empty when the process begins."""
 Attempt = Callable[[str, bytes], bytes]
-"""Runs a task once, somewhere, and waits for its result."""
+"""Runs a task once and waits for its result."""
 
 
 def run_tasks[T](
@@ -49,16 +49,15 @@ def run_tasks[T](
 ) -> Generator[tuple[str, T | Exception]]:
     """Run a function on each of several tuples of arguments; yield the key and the result of each as it ends.
 
-    Tasks are sent in their order to a cluster, `client` or the address of its scheduler, else to processes of this
-    machine; `here` runs them in this process, one after another. A task begins once those that `after` names for it
-    have ended, well or not. On this machine `at_once` run together, with `cores` each; a cluster runs as many as its
-    workers have threads, with one core each, or more if there are fewer tasks than threads.
+    Tasks go to a cluster in their order (`client`, or the address of its scheduler), else to processes of this machine,
+    or one by one to this process if `here`. A task begins after the tasks that `after` names for it have ended, even by
+    an error. On this machine, `at_once` tasks run together, with `cores` each. A cluster runs as many as its workers
+    have threads, with one core each, or more if there are fewer tasks than threads.
 
-    What a task gives to `tell` goes to `hear`, with its key and in another thread, and lines of text for the user to
-    `say`. A task that one of the errors `again` broke off is tried `retries` times more, and then yields the last
-    error; a killed process is a `TaskDied`. Any other error of a task is raised, with all tasks stopped. A `TaskError`,
-    which calls the function `what`, says that the cluster cannot be reached, a worker has other versions, or something
-    cannot be sent.
+    Messages that a task sends by `tell` go to `hear`, in another thread; `say` gets lines for the user. A task that
+    fails with one of the errors `again` is tried `retries` times more, and then yields the last error; a killed process
+    is a `TaskDied`. Any other error stops all tasks and is raised. It is a `TaskError`, which calls the function
+    `what`, if the cluster cannot be reached, a worker has other versions, or a task cannot be sent.
     """
 
     def work(key: str, attempt: Callable[[str], T]) -> T | Exception:
@@ -80,9 +79,11 @@ def run_tasks[T](
     orders = {key: _order(what, function, arguments) for key, arguments in tasks.items()}
     if not orders:
         return
-    places = _on_cluster(client, list(orders), hear, say) if client else _here(cores, hear)
+    places = (
+        _on_cluster(client, list(orders), hear, say) if client is not None else _here(cores, hear)
+    )
     waiting, ended, at_work = list(orders), set[str](), dict[Future[T | Exception], str]()
-    room = min(MOST, len(orders) if client else at_once or len(orders))
+    room = min(MOST, len(orders) if client is not None else at_once or len(orders))
     with ThreadPoolExecutor(room) as pool, places as attempt:
 
         def result(key: str) -> T:
@@ -96,7 +97,7 @@ def run_tasks[T](
             for key in ready[: room - len(at_work)]:
                 waiting.remove(key)
                 at_work[pool.submit(work, key, result)] = key
-            # In slices: a wait without an end would not let an interrupt through on every system.
+            # The wait is short, since Ctrl-C does not interrupt a long one on every system.
             for future in wait(at_work, timeout=0.2, return_when=FIRST_COMPLETED).done:
                 key = at_work.pop(future)
                 ended.add(key)
@@ -104,16 +105,16 @@ def run_tasks[T](
 
 
 def succeeded[T](key: str, found: T | Exception) -> T:
-    """Return the result of a task; a `TaskError` if it was broken off as often as it was tried."""
+    """Return the result of a task; a `TaskError` if every attempt failed."""
     if isinstance(found, Exception):
         raise TaskError(
-            f"{key} did not end: {error_in_words(found)}. Give workers more memory, or fewer threads each."
+            f"{key} failed: {error_in_words(found)}. Give each worker more memory, or fewer threads."
         ) from found
     return found
 
 
 def _order(what: str, function: Callable[..., Any], arguments: tuple[Any, ...]) -> bytes:
-    """Write a task: the versions, apart, and what is to be done; a user's own modules go by value."""
+    """Pickle the versions and the task; the user's own modules are pickled by value."""
     import cloudpickle
 
     own = [module for module in list(sys.modules.values()) if _is_users(module)]
@@ -123,7 +124,7 @@ def _order(what: str, function: Callable[..., Any], arguments: tuple[Any, ...]) 
         task = cloudpickle.dumps((function, arguments))
     except Exception as error:
         raise TaskError(
-            f"{what} cannot be sent to another process: {error_in_words(error)}. It may hold NumPy arrays and "
+            f"{what} cannot be sent to another process: {error_in_words(error)}. It may refer to NumPy arrays and "
             "numbers; open files, sockets and compiled libraries inside the function."
         ) from error
     finally:
@@ -133,7 +134,7 @@ def _order(what: str, function: Callable[..., Any], arguments: tuple[Any, ...]) 
 
 
 def _is_users(module: Any) -> bool:
-    """Tell a module that other machines may lack: a file outside of Python's folders and of onebasin."""
+    """Check whether other machines may lack a module: its file is not in Python's folders or onebasin."""
     file = getattr(module, "__file__", None)
     if not file or module.__name__.partition(".")[0] in ("__main__", "onebasin", "conftest"):
         return False
@@ -145,7 +146,7 @@ _INSTALLED = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "pur
 
 @contextmanager
 def _here(cores: int, hear: Hear) -> Iterator[Attempt]:
-    """Run tasks in processes of this machine; those at work end with the block."""
+    """Run tasks in processes of this machine, which end with the block."""
     cancel = threading.Event()
     try:
         yield lambda key, order: start(order, cores, cancel, partial(hear, key))
@@ -155,7 +156,7 @@ def _here(cores: int, hear: Hear) -> Iterator[Attempt]:
 
 @contextmanager
 def connected(client: Any) -> Iterator[Any]:
-    """Give a client: the one that is given, or one of an address, for as long as the block."""
+    """Yield a client of a cluster: the given one, or a new one for an address."""
     try:
         from distributed import Client
     except ModuleNotFoundError as error:
@@ -167,7 +168,7 @@ def connected(client: Any) -> Iterator[Any]:
         return
     if not isinstance(client, str) or "://" not in client:
         raise TaskError(
-            f"The cluster is {client!r}; give a distributed.Client, or the address of a Dask scheduler, as "
+            f"The cluster is {client!r}; give a distributed.Client, or the address of a Dask scheduler, such as "
             "tcp://host:8786."
         )
     try:
@@ -194,13 +195,12 @@ def _on_cluster(
         if not threads:
             there = client.scheduler_info()["address"]
             say(f"waits for workers at {there}: start some with `dask worker`")
-        # The cores of a task: one, a thread of a worker, and more where there are fewer tasks than threads.
         cores = max(1, threads // len(keys))
 
         def attempt(key: str, order: bytes) -> bytes:
             numbers[key] += 1
-            # Dask groups tasks by the first part of their keys. Those of a group wait at the scheduler until a thread
-            # is free, also of a worker that joins later. A task in a group of its own would stay with one worker.
+            # Dask groups tasks by the first part of their keys. Tasks of one group wait at the scheduler until a
+            # thread is free, also of a worker that joins later.
             future = client.submit(
                 run_on_worker,
                 order,

@@ -207,7 +207,7 @@ def generated_quantities(
     >>> found["theta"].sizes["draw"]
     200
     """
-    from onebasin.stan.choice import read_data
+    from onebasin.stan.data import read_data
     from onebasin.stan.library import open_library
     from onebasin.stan.program import definition, stan_program
 

@@ -20,8 +20,9 @@ from onebasin.base.errors import InferenceError, OnebasinError
 from onebasin.models.target import Target
 from onebasin.posteriors import schema
 from onebasin.posteriors.view import View
-from onebasin.stan.choice import Refused, examine, read_data
+from onebasin.stan.choice import Refused, examine
 from onebasin.stan.compile import has_library
+from onebasin.stan.data import read_data
 from onebasin.stan.interpreter.runtime import full_text, included_files
 from onebasin.stan.program import stan_program
 

@@ -25,7 +25,7 @@ def measure(config: BostonConfig, outcomes: Outcomes) -> Frames:
         data = boston_split(config.seed, cell.split or 1)
         model = target(config, cell).model
         predictions = predict_held_out(outcomes.tree(cell), model, data.test.x, data.test.y)
-        (y_sd,) = data.standardiser.target_sd
+        (y_sd,) = data.standardiser.y_sd
         scores, diagnosis = predictions.scores, diagnosis_columns(outcomes, cell)
         reached = diagnosis["reached_max_treedepth"]
         row = {**cell.factors, **score_columns(predictions, diagnosis["sampling_seconds"])}
@@ -36,7 +36,7 @@ def measure(config: BostonConfig, outcomes: Outcomes) -> Frames:
         rows.append({**row, **diagnosis, "saturated": saturated})
     for number in splits:  # by least squares: what a network has to beat
         data = boston_split(config.seed, number)
-        (y_sd,) = data.standardiser.target_sd
+        (y_sd,) = data.standardiser.y_sd
         train, test = (np.column_stack([np.ones(len(p.x)), p.x]) for p in (data.train, data.test))
         weights, *_ = np.linalg.lstsq(train, np.asarray(data.train.y, np.float64), rcond=None)
         mse = float(np.mean((test @ weights - data.test.y) ** 2))

@@ -22,8 +22,7 @@ from onebasin.models import (
     NormalPrior,
     Parametrisation,
 )
-from onebasin.models.data import Dataset
-from onebasin.models.data.synthetic import sinc
+from onebasin.models.data import Dataset, sinc
 
 from ..lab.run import sample
 from ..lab.study import Cell, Context, Row, frame_of

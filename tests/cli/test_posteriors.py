@@ -55,7 +55,7 @@ def test_report_is_one_page_that_asks_for_nothing_outside(onebasin, runs):
     assert "--force" in answer.err
     assert Path("page.html").read_text() == "precious"
     answer = onebasin("report", *words, "--force")
-    assert (answer.code, answer.out, answer.err) == (0, "", "wrote page.html\n")
+    assert (answer.code, answer.out, answer.err) == (0, "✓ wrote page.html\n", "")
     page = Path("page.html").read_text()
     assert page.startswith("<!doctype html>")
     assert "<title>My &lt;page&gt;</title>" in page

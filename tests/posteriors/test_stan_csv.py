@@ -7,7 +7,6 @@ import pytest
 
 from onebasin.base.errors import PosteriorFileError
 from onebasin.inference.runs.posterior import open_posterior
-from onebasin.posteriors import stan_csv
 
 from . import chains
 from .chains import refusal
@@ -72,14 +71,6 @@ def test_rows_of_warmup_are_left_out(tmp_path):
     assert open_posterior(path).posterior.sizes["draw"] == 40
 
 
-@pytest.mark.parametrize("numbers", [1, 25, 70])
-def test_blocks_are_what_is_read_at_once(tmp_path, monkeypatch, numbers):
-    paths = chains.write(tmp_path, chains=2, draws=9, warmup=4, keep_warmup=True)
-    whole = open_posterior(paths)
-    monkeypatch.setattr(stan_csv, "NUMBERS", numbers)
-    assert open_posterior(paths).identical(whole)
-
-
 def _text(method: str, columns: str, table: np.ndarray) -> str:
     said = f"# stan_version_major = 2\n# model = m_model\n# method = {method}\n"
     return said + columns + "\n" + "".join(chains.lines(table))
@@ -129,7 +120,7 @@ WHOLE = chains.text()
         (WHOLE.replace("mu.1,mu.2", "mu.1,mu.1"), "two columns of the name 'mu.1'"),
         (WHOLE.replace("sigma", "draw"), "which is the name of an axis"),
         (WHOLE.replace("sigma", ".."), "a name that no file can store"),
-        ("name,Mean\nmu,0.5\n", "column 'name' holds 'mu' in row 1, which is no number"),
+        ("name,Mean\nmu,0.5\n", "a column 'name' that holds 'mu' in row 1, which is no number"),
         ("a,b\n1,2\n3\n4,5\n", "row 2 has 1 of 2 fields"),
         ("lp__,energy__\n1,2\n", "holds no variables"),
     ],

@@ -35,7 +35,7 @@ def program(folder, text):
 def test_a_refused_program_says_why_and_how_to_get_cmdstan(tmp_path, fake_compiler, monkeypatch):
     """With a compiler the extra is all that is missing."""
     said = (
-        "stanli does not support tuples, and CmdStan, which does, is not installed: run "
+        "stanli does not support tuples, so the program needs CmdStan. CmdStan is not installed: run "
         "`pip install 'onebasin[cmdstan]'`"
     )
     refused = program(tmp_path, TUPLE)

@@ -39,7 +39,7 @@ def test_variables_that_no_posterior_can_store_are_refused_before_a_run(
     ("text", "message"),
     [
         ("[[1], [2, 3]]", "rows of different lengths in b"),
-        ("[" * 100 + "1" + "]" * 100, "lists within lists too deep"),
+        ("[" * 100 + "1" + "]" * 100, "lists that are nested too deeply"),
         ("[" * 100_000 + "1" + "]" * 100_000, "nested too deeply"),
         ("9" * 5000, "a number with too many digits"),
     ],
@@ -140,6 +140,6 @@ def test_names_that_are_not_there_are_refused(tmp_path):
     roles = stan_program(path, {"y": 1}, log_likelihood="ll").stan_program.roles
     with pytest.raises(
         StanProgramError,
-        match=r"`log_likelihood` names ll, which is no generated quantity of a\.stan; it computes b",
+        match=r"`log_likelihood` names ll, which a\.stan does not compute; it computes b",
     ):
         check_roles(roles, ["b"], "a.stan")

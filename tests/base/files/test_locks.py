@@ -39,7 +39,7 @@ def test_the_second_is_refused_at_once_and_told_who_holds_it(tmp_path, holder):
     with (
         pytest.raises(
             InUse,
-            match=rf"`--out` is .*run\.nc, which process {holder.pid} \(`.*` on .*, since 20.*\) is writing; wait",
+            match=rf"`--out` is .*run\.nc, which process {holder.pid} \(`.*` on .*\) is writing; wait",
         ),
         locked(tmp_path / "run.nc", argument="--out"),
     ):

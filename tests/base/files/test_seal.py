@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from onebasin.base.files import netcdf, writing
+from onebasin.base.files import netcdf
 from onebasin.base.files.writing import Seal, examine, examine_json, seal_json, sealing
 
 
@@ -38,16 +38,6 @@ def test_flip_of_any_byte_of_the_content_is_seen(sealed):
         flip(sealed, place)
     flip(sealed, -1)
     assert examine(sealed) is Seal.DAMAGED
-
-
-def test_content_is_read_a_chunk_at_a_time(tmp_path, monkeypatch):
-    monkeypatch.setattr(writing, "_CHUNK", 3)
-    path = tmp_path / "file"
-    with sealing(path) as part:
-        part.write_bytes(bytes(range(10)))
-    assert examine(path) is Seal.SEALED
-    monkeypatch.undo()
-    assert examine(path) is Seal.SEALED
 
 
 def test_damaged_tree_is_refused_in_a_sentence(tmp_path, tree):

@@ -81,7 +81,7 @@ def test_what_cannot_be_sent_is_named():
 def test_another_version_is_rejected(monkeypatch):
     other = {**versions(), "onebasin": "0.0.1"}
     monkeypatch.setattr(tasks, "versions", lambda: other)
-    with pytest.raises(TaskError, match=r"has onebasin \S+ instead of 0\.0\.1: give all machines"):
+    with pytest.raises(TaskError, match=r"has onebasin \S+ instead of 0\.0\.1: install the same"):
         list(run_tasks(divided, {"a": (1, 2)}))
 
 

@@ -155,7 +155,7 @@ def test_the_verdict_of_the_posterior_comes_first(run):
 @pytest.mark.parametrize(
     "change, model, said",
     [
-        (without_terms, None, "no group `log_likelihood`, and `posterior` is of an unknown model"),
+        (without_terms, None, "no group `log_likelihood`: `posterior` is of an unknown model"),
         (without_terms, "bare", "does not compute the log likelihood of each observation: add"),
         (lambda run: without_terms(run) | {"posterior": {"nu": np.zeros((2, 400))}}, "numpyro", "lacks mu"),
         (lambda run: run, "scaled", "`model` is not the model of the recorded log likelihoods"),
