@@ -83,9 +83,10 @@ def clock(run: Callable[[], object], repeats: int) -> Seconds:
 def weight_matching(
     symmetry: Symmetry, reference: Weights, draw: Weights, rng: np.random.Generator
 ) -> Weights:
-    """Match one draw: Ainsworth, Hayase and Srinivasa 2023, algorithm 1, with NumPy.
+    """Match one draw by algorithm 1 of Ainsworth, Hayase and Srinivasa 2023, in NumPy.
 
-    As published: start at the labels as they are, blocks in random order, until no block gains more than 1e-12.
+    As published, it starts from the given labels and solves blocks in random order. It stops when no block gains more
+    than 1e-12.
     """
     axes = [{n: int(a) for n, a in block.axes.items()} for block in symmetry]
     sizes = [reference[n].shape[a] for block in axes for n, a in [next(iter(block.items()))]]
@@ -134,7 +135,7 @@ def small(repeats: int) -> list[dict[str, object]]:
 
 
 def wide(num: int, repeats: int) -> list[dict[str, object]]:
-    """784-512-10 against one draw, some draws in float32; and how much memory it takes beside them.
+    """Time the alignment of 784-512-10 to one draw, for some draws in float32, and measure its additional memory.
 
     For draws about one truth, the nearest place of every unit is the right one, which certifies the assignment.
     Independent draws are the worst case, in which every assignment problem must be solved.
@@ -170,7 +171,7 @@ def against_pairs(num: int, repeats: int) -> list[dict[str, object]]:
             rng = np.random.default_rng(0)
             moved[:] = [weight_matching(symmetry, plain[0], draw, rng) for draw in plain]
 
-        with threadpool_limits(1, user_api="blas"):  # faster for it at these sizes
+        with threadpool_limits(1, user_api="blas"):  # one thread is faster at these sizes
             their_seconds = clock(pairs, repeats)
         their_cost = np.mean(
             [sum(((w[n] - plain[0][n]) ** 2).sum() for n in names) for w in moved[1:]]
