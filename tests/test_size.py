@@ -15,12 +15,12 @@ LIMITS = {
     "stan": 4_179,
     "analysis": 21_391,
     "inference": 20_319,
-    "truth": 1_361,
-    "studies": 5_351,
+    "truth": 1_366,
+    "studies": 5_367,
     "cli": 2_774,
-    "onebasin": 370,
-    "tests": 36_833,
-    "benchmarks": 6_004,
+    "onebasin": 371,
+    "tests": 36_831,
+    "benchmarks": 6_036,
 }
 GOALS = {
     "base": 2_600,
