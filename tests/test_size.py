@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[1]
 
 LIMITS = {
     "base": 3_640,
-    "models": 7_685,
+    "models": 7_746,
     "posteriors": 4_064,
     "stan": 4_179,
     "analysis": 21_391,
