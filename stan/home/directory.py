@@ -1,10 +1,9 @@
 """A CmdStan directory: its place and version, whether it works, and the environment of a build with it.
 
-Everything that `make`, `stanc` and the compiler are started with comes from here. The environment goes through but for
-what an outer `make` left in it for its own children, and for what would change how a program is translated: `MAKEFLAGS`
-and its like, `MAKEFILES`, `STANCFLAGS`, `USER_HEADER`. The compiler's variables (`CXX`, `CXXFLAGS`, ...) do reach the
-build, as do the home's `make/local` and the user's `~/.config/stan/make.local`; since they decide what a compiled
-program does, they are part of its key in the cache (`build_flags`).
+`make`, `stanc` and the compiler inherit the environment, except the variables that an outer `make` has set for its own
+children, and those that change how a program is translated (`MAKEFLAGS`, `MAKEFILES`, `STANCFLAGS`, `USER_HEADER`). The
+compiler's variables (`CXX`, `CXXFLAGS`, ...), the home's `make/local` and the user's `~/.config/stan/make.local` do
+reach the build. They decide what a compiled program does, so they are part of its key in the cache (`build_flags`).
 """
 
 from __future__ import annotations
@@ -25,8 +24,7 @@ Origin = Literal["CMDSTAN", "cmdstanpy default", "conda", "assembled"]
 Progress = Callable[[str], None]
 
 MARKER = "onebasin.json"
-"""Written last into a home of our own, so that its presence says the build was completed."""
-
+"""The last file written into a home of our own: it marks a completed build."""
 _VERSION = re.compile(r"^CMDSTAN_VERSION := (\d+)\.(\d+)\.(\d+)", re.MULTILINE)
 
 
@@ -34,8 +32,8 @@ _VERSION = re.compile(r"^CMDSTAN_VERSION := (\d+)\.(\d+)\.(\d+)", re.MULTILINE)
 class Home:
     """A CmdStan directory."""
 
-    path: Path  # The directory, absolute.
-    version: tuple[int, int, int]  # CmdStan's version, as its makefile gives it.
+    path: Path  # Absolute.
+    version: tuple[int, int, int]
     origin: Origin
 
     @property
@@ -45,19 +43,16 @@ class Home:
 
 
 def activate(home: Home) -> None:
-    """Make cmdstanpy use this directory, for the whole process (it sets ``CMDSTAN``).
-
-    Only the code that compiles or runs a program calls this, just before it does.
-    """
+    """Make cmdstanpy use this directory, for the whole process (it sets ``CMDSTAN``)."""
     import cmdstanpy
 
     cmdstanpy.set_cmdstan_path(str(home.path))
 
 
 def read_home(path: Path, origin: Origin) -> Home:
-    """Check that ``path`` is a CmdStan directory whose path make can take, and read its version."""
-    advice = "It has to be the top directory of a CmdStan installation, the one with `makefile`."
-    if not os.path.isdir(path):  # unlike Path.is_dir, false where it may not look
+    """Check that ``path`` is a CmdStan directory whose path `make` accepts, and read its version."""
+    advice = "It must be the top directory of a CmdStan installation, the one with `makefile`."
+    if not os.path.isdir(path):  # `Path.is_dir` raises without permission
         raise CmdStanNotFound(f"`{path}` ({origin}) is not a directory. {advice}")
     try:
         makefile = (path / "makefile").read_text(encoding="utf-8", errors="replace")
@@ -77,10 +72,7 @@ def read_home(path: Path, origin: Origin) -> Home:
 
 @contextmanager
 def building_lock(made: Path, report: Progress | None = None) -> Iterator[None]:
-    """Let one process at a time build a home or a program; say so before waiting for another.
-
-    The lock lies next to what is made, and stays. The kernel lets go of that of a process that has ended.
-    """
+    """Let one process at a time build a home or a program; report it before waiting for another one."""
     from filelock import FileLock, Timeout
 
     made.parent.mkdir(parents=True, exist_ok=True)
@@ -110,16 +102,16 @@ _ASCII = frozenset(string.ascii_letters + string.digits + "/._-+@")
 
 
 def build_environment() -> dict[str, str]:
-    """Return the variables that a build is started with."""
+    """Return the environment of a build."""
     kept = {name: value for name, value in os.environ.items() if name not in _WITHHELD}
-    # The makefiles of CmdStan and of our homes include `$(HOME)/.config/stan/make.local`, unquoted.
+    # The makefiles include `$(HOME)/.config/stan/make.local`, unquoted.
     if unfit_character(kept.get("HOME", "")):
         del kept["HOME"]
     return kept
 
 
 def build_flags(home: Path) -> str:
-    """Give all that decides how a program is compiled, but for the program and the home: variables and make's files."""
+    """Return the variables and the makefiles that decide how a program is compiled."""
     given = [f"{name}={os.environ[name]}" for name in _DECIDING if os.environ.get(name)]
     files = (home / "make" / "local", Path(os.path.expanduser("~/.config/stan/make.local")))
     texts = [path.read_text(errors="surrogateescape") for path in files if os.path.isfile(path)]
@@ -127,7 +119,7 @@ def build_flags(home: Path) -> str:
 
 
 def unfit_character(path: str | Path) -> str:
-    """Return the first character in a path that make, the shell or the linker rejects; empty if there is none."""
+    """Return the first character in a path that `make`, the shell or the linker rejects, or nothing."""
     for character in str(path):
         shown = character.isprintable() and not character.isspace()
         if not (character in _ASCII if character.isascii() else shown):
@@ -136,24 +128,23 @@ def unfit_character(path: str | Path) -> str:
 
 
 def check_home_path(path: Path, origin: str) -> None:
-    """Reject a folder of CmdStan's whose path, or the one that links in it lead to, make cannot take."""
+    """Reject a CmdStan directory whose path, or the target of its links, `make` does not accept."""
     odd = unfit_character(path) or unfit_character(path.resolve())
     if odd:
         raise CmdStanNotFound(
             f"{str(path)!r} ({origin}) has the character {odd!r} in its path, with which make cannot compile programs; "
-            "set CMDSTAN or XDG_CACHE_HOME to a path of letters, digits and the characters . _ - + @ alone."
+            "set CMDSTAN or XDG_CACHE_HOME to a path of letters, digits and . _ - + @ only."
         )
 
 
 TIMEOUT = 60.0
-"""Seconds that a tool may take to say its version."""
-
+"""Seconds for a tool to print its version."""
 _RELEASE = ("make/program", "stan/src/stan/model/model_header.hpp")
 _ASSEMBLED = ("include/stan/model/model_header.hpp", "build/default/engines.o")
 
 
 def fault(home: Home) -> str:
-    """Say as a sentence what is broken in a CmdStan directory and what to do; empty if nothing is."""
+    """Return a sentence on what is broken in a CmdStan directory, with a remedy; empty if nothing is."""
     ours = home.origin == "assembled"
     remedy = "run `make build` in it, install it again, or unset CMDSTAN"
     if ours:
@@ -167,7 +158,7 @@ def fault(home: Home) -> str:
 
 
 def cannot_run(command: Sequence[str], *, stdin: str = "") -> str:
-    """Say why a command does not run; empty if it does."""
+    """Return why a command does not run; empty if it runs."""
     try:
         done = subprocess.run(
             command, input=stdin, capture_output=True, text=True, timeout=TIMEOUT, check=False

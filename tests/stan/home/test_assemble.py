@@ -193,7 +193,7 @@ def test_where_nothing_can_be_built_it_is_said(tmp_path, monkeypatch, fake_compi
 
 def test_assemble_refuses_no_jobs(fake_compiler):
     fake_compiler()
-    with pytest.raises(ValueError, match="`jobs` is 0; it has to be 1 or more"):
+    with pytest.raises(ValueError, match="`jobs` is 0; it must be 1 or more"):
         assemble(jobs=0)
 
 
