@@ -1,8 +1,7 @@
-"""Draws on their way, written a block at a time: on disk, then read as they are asked for; or few of them in memory.
+"""Draws that are written block by block: to disk, or to memory if there are few.
 
-So goes what is read from text, and what a run has drawn. A `Scratch` is a NetCDF file in a temporary folder. What it
-holds is at no time in memory as a whole; the folder is removed when the tree is closed, at the latest when the process
-ends, and a sweep removes that of a killed one.
+A `Scratch` is a NetCDF file in a temporary folder, which is read as it is used; its draws are never in memory as a
+whole. The folder is removed when the tree is closed, at the latest when the process ends.
 """
 
 from __future__ import annotations
@@ -29,29 +28,26 @@ from .schema import SAMPLE_DIMS
 from .storable import axes_of
 
 type Values = np.ndarray | xr.DataArray
-"""Draws (chain, draw, ...) in memory; or in a file, where they stay until they are asked for."""
+"""Draws (chain, draw, ...) in memory, or in a file until they are used."""
 
 Shapes = Mapping[str, Mapping[str, tuple[tuple[int, ...], np.dtype]]]
 """The variables of every group, with the shape of one draw and the type."""
-
-
 _READ_AT_ONCE = 2**21
-"""Bytes of draws that readers take at a time: some entries of all draws, where text has all entries of some draws."""
+"""Bytes that readers take at a time: some entries of all draws."""
 _LEAST_CHUNK = 2**13
 """Numbers below which a chunk is not worth its entry in the file's index."""
 
 
 class Scratch:
-    """A place for that many draws of some chains, of which `groups` says what there will be of each draw.
+    """A file for the draws of some chains, `rows` of which are put there at a time.
 
-    So many rows of a chain are put there at a time. Its folder is made in `parent`, or among the temporary files. A
-    disk without room for the draws is rejected with a `ClaimError`.
+    It lies in a new folder in `parent`, or among the temporary files. It is a `ClaimError` if the disk has no room.
     """
 
     def __init__(
         self, chains: int, draws: int, groups: Shapes, *, rows: int, parent: Path | None = None
     ) -> None:
-        import h5netcdf  # here: what reads no files does without
+        import h5netcdf
 
         self._rows = max(1, min(rows, draws))
         entries = max(1, _READ_AT_ONCE // (8 * chains * max(draws, 1)))
@@ -67,7 +63,7 @@ class Scratch:
                 remedy = "make room there" if parent else "set TMPDIR to a folder on another disk"
                 raise ClaimError(
                     f"holds {in_words(needed)} of draws, more than the {in_words(free)} that are free in "
-                    f"{self.folder.parent}, where they are put on their way: {remedy}"
+                    f"{self.folder.parent}, where onebasin stores them: {remedy}"
                 )
             sink = self._open.enter_context(Sink(self.path))
             self._file = self._open.enter_context(h5netcdf.File(sink, "w"))
@@ -94,7 +90,7 @@ class Scratch:
             stored = np.dtype(np.int8) if dtype.kind == "b" else dtype
             shape = variables[variable][0]
             chunks: tuple[int, ...] | None = None
-            if np.prod(shape, dtype=int) > self._entries:  # written and read at once
+            if np.prod(shape, dtype=int) > self._entries:  # too many to be written and read at once
                 lengths: list[int] = []
                 left = self._entries
                 for length in reversed(shape):
@@ -103,7 +99,7 @@ class Scratch:
                 chunks = (1, self._rows, *lengths)
             made = group.create_variable(variable, dims[variable], stored, chunks=chunks)
             if dtype.kind == "b":
-                made.attrs["dtype"] = "bool"  # how xarray keeps truth values
+                made.attrs["dtype"] = "bool"  # xarray's convention
 
     def put(self, group: str, name: str, chain: int, first: int, values: np.ndarray) -> None:
         """Write draws of a variable, (draw, ...), from the draw `first` on."""
@@ -112,10 +108,7 @@ class Scratch:
             variable[chain, first : first + len(values)] = values.astype(variable.dtype, copy=False)
 
     def tree(self, attributes: Mapping[str, Any], *, lazy: bool) -> xr.DataTree:
-        """Give what was put there as a tree; nothing can be put there afterwards.
-
-        It is read as it is requested, until the tree is closed, if `lazy`; otherwise into memory.
-        """
+        """Return the draws as a tree, lazily or in memory; nothing can be added afterwards."""
         from onebasin.base.files.netcdf import load_tree, open_tree
 
         try:
@@ -125,26 +118,26 @@ class Scratch:
             self.remove()
             raise
         tree.attrs = dict(attributes)
-        if lazy:  # when it is closed, or else when the process ends
+        if lazy:
             on_close(tree, weakref.finalize(tree, self.remove))
         else:
             self.remove()
         return tree
 
     def remove(self) -> None:
-        """Remove it from the disk."""
-        with suppress(Exception):  # what could not be written is not wanted any more
+        """Remove the folder."""
+        with suppress(Exception):  # a failed write does not matter any more
             self._open.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def close_with(tree: xr.DataTree, other: xr.DataTree) -> None:
-    """Have a tree, whose arrays another one shows, as long as that is there, and close it when that is closed."""
+    """Close `other` together with a tree that shows its arrays."""
     on_close(tree, other.close)
 
 
 def on_close(tree: xr.DataTree, act: Callable[[], object]) -> None:
-    """Do something after a tree has been closed."""
+    """Call a function after a tree has been closed."""
     inner = tree._close
 
     def close() -> None:
@@ -159,14 +152,13 @@ LARGE = 2**25
 """Bytes above which draws go to disk."""
 _TOGETHER = 2**20
 """Bytes of one chain's draws that lie together there."""
-
 Arrays = Mapping[str, np.ndarray]
 
 
 class Room:
-    """Groups of variables (chain, draw, ...); no draw is held twice for long, and draws beyond `num_draws` are dropped.
+    """Groups of variables (chain, draw, ...), which are filled chain by chain; draws beyond `num_draws` are dropped.
 
-    Many draws are laid down in the folder; without one they are all in memory.
+    Many draws go to disk, in the folder; without a folder, all draws are in memory.
     """
 
     def __init__(self, num_chains: int, num_draws: int, folder: Path | None = None) -> None:
@@ -177,7 +169,7 @@ class Room:
         self._lock = threading.Lock()
 
     def put(self, number: int, first: int, groups: Mapping[str, Arrays]) -> None:
-        """Take draws of a chain, arrays (draw, ...), from the draw `first` on; the first say what there will be."""
+        """Add draws of a chain, arrays (draw, ...), from the draw `first` on; the first call fixes the variables."""
         with self._lock:
             if not self._held and self._scratch is None:
                 self._make(groups)
@@ -208,14 +200,14 @@ class Room:
 
     @cached_property
     def filed(self) -> xr.DataTree | None:
-        """Return the draws on disk, if there are any; nothing can be added afterwards, and closing removes them."""
+        """The draws on disk, if any; nothing can be added afterwards."""
         if self._scratch is None or self._folder is None:
             return None
         with self._writing(self._folder):
             return self._scratch.tree({}, lazy=True)
 
     def group(self, name: str) -> Mapping[str, Values]:
-        """The variables of a group, after the last draw has been put; on disk until they are asked for."""
+        """Return the variables of a group, after the last draw has been added."""
         if self.filed is None:
             return self._held.get(name, {})
         return {str(n): values for n, values in self.filed[name].data_vars.items()}
@@ -228,6 +220,5 @@ class Room:
             why = error.strerror if isinstance(error, OSError) else f"it {error}"
             raise WriteError(
                 folder,
-                f"{folder} has no room for the draws of all chains and for those that are kept ({why}); make room "
-                "there and run the same again.",
+                f"{folder} has no room for the draws of all chains ({why}); make room there and repeat the command.",
             ) from error

@@ -32,8 +32,7 @@ from onebasin.base.files.cache import make_user_cache
 from onebasin.base.files.writing import working_folder
 
 from .choice import Accepted
-from .home.assemble import find_toolchain
-from .home.directory import building_lock
+from .home.assemble import building_lock, find_toolchain
 from .interpreter.runtime import (
     InterpreterMissing,
     held,

@@ -28,8 +28,7 @@ from onebasin.posteriors.tables import Header
 from .choice import CMDSTAN, driver
 from .compile import ProgramInfo, compile_program, in_own_names, inspect, last_words
 from .data import check_numbers, lacking
-from .home.assemble import find_cmdstan
-from .home.directory import Progress
+from .home.assemble import Progress, find_cmdstan
 from .program import StanProgram, definition
 
 METRICS = {"diag": "diag_e", "dense": "dense_e", "unit": "unit_e"}

@@ -9,15 +9,15 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 
 LIMITS = {
-    "base": 3640,
+    "base": 3_627,
     "models": 8_155,
-    "posteriors": 4057,
-    "stan": 4208,
+    "posteriors": 4_005,
+    "stan": 4_056,
     "analysis": 21_771,
     "inference": 20_934,
     "truth": 1_362,
     "studies": 5_338,
-    "cli": 2776,
+    "cli": 2_717,
     "onebasin": 370,
     "tests": 37_523,
     "benchmarks": 6_004,

@@ -5,7 +5,7 @@ from pathlib import Path
 from onebasin.base.errors import CmdStanNotFound
 from onebasin.inference.runs import origin
 from onebasin.inference.runs.origin import versions
-from onebasin.stan.home.directory import Home
+from onebasin.stan.home.assemble import Home
 
 
 def test_versions_name_cmdstan_and_stand_without(monkeypatch):
