@@ -1,14 +1,14 @@
-"""One page: its parts as data, figures and tables as markup, the HTML document, and its file.
+"""A page as data, its HTML document, and its file.
 
 A `Report` has answer cards, then sections; a `Section` has text, notes, tables and figures, and after them `parts`
 in the order in which they are given. A part is a text, a `Note`, a `Table`, a `FigureItem`, `Stats` (key figures),
 `Code` (a program) or `Details` (parts that fold).
 
 All text is plain, in paragraphs separated by an empty line; everything is escaped, and `backticks` set a name in code
-type. The page asks for nothing outside itself, and its policy allows no script but its own. Figures are inline SVG
-without header, metadata and namespaces; their ids get a prefix, because all figures share one document. The ink, muted,
-grid and accent colours of `analysis.plots.style` become the page's own, which change with light and dark, as do white
-and the greys in which other libraries draw. What would make a figure heavy becomes an image inside it.
+type. The page loads nothing from outside, and its policy allows only its own script. Figures are inline SVG without
+header, metadata and namespaces; their ids get a prefix, because all figures share one document. The ink, muted, grid
+and accent colours of `analysis.plots.style` become the page's own, which change with light and dark, as do white and
+the greys in which other libraries draw. What would make a figure heavy becomes an image inside it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class FigureItem:
-    """A figure with its caption, and the text that says what is seen to those who cannot see it."""
+    """A figure with its caption and its alternative text."""
 
     figure: Figure
     caption: str
@@ -56,7 +56,7 @@ class FigureItem:
 
 @dataclass(frozen=True)
 class Note:
-    """A remark in a box, of one paragraph or more, flagged or not, with a heading or without."""
+    """A remark in a box, with an optional flag and heading."""
 
     text: str
     flag: Flag = ""
@@ -65,12 +65,12 @@ class Note:
 
 @dataclass(frozen=True)
 class Stat:
-    """A key figure: a number, which is written as in a table of three digits, or a text."""
+    """A key figure: a number, shown with three digits, or a text."""
 
-    label: str  # A word or two.
+    label: str  # One or two words.
     value: Value
-    flag: Flag = ""  # Verdict on it.
-    note: str = ""  # Small print under it, such as the limit, or the parameter that has it.
+    flag: Flag = ""  # Flag of the number.
+    note: str = ""  # Small print under the number, such as its limit or its parameter.
     decimals: int | None = None  # Decimals of the number, instead of three digits.
 
 
@@ -83,19 +83,19 @@ class Stats:
 
 @dataclass(frozen=True)
 class Code:
-    """A text with its own lines and spaces, such as a program."""
+    """A text whose lines and spaces are kept, such as a program."""
 
     text: str
 
 
 @dataclass(frozen=True, eq=False)
 class Details:
-    """Parts that fold under a line of text; on paper they are open."""
+    """Parts that fold under a line of text; they are unfolded on paper."""
 
-    summary: str  # The line that stays.
+    summary: str  # The line that is always shown.
     parts: tuple[Part, ...]
-    note: str = ""  # Small print after the line, such as how many there are.
-    open: bool = False  # They show from the start.
+    note: str = ""  # Small print after the line, such as a count.
+    open: bool = False  # Whether the parts start unfolded.
 
 
 Part = str | Note | Table | FigureItem | Stats | Code | Details
@@ -103,7 +103,7 @@ Part = str | Note | Table | FigureItem | Stats | Code | Details
 
 @dataclass(frozen=True, eq=False)
 class Section:
-    """A section: text, then notes, tables and figures in this order, then `parts` in their own."""
+    """A section: text, then notes, tables, figures, and last `parts` in the given order."""
 
     title: str
     text: str = ""
@@ -114,23 +114,23 @@ class Section:
 
     @property
     def all_parts(self) -> tuple[Part, ...]:
-        """Everything under the heading, in the order in which it is shown."""
+        """Return everything under the heading, in the order shown."""
         text = (self.text,) if self.text else ()
         return (*text, *self.notes, *self.tables, *self.figures, *self.parts)
 
 
 @dataclass(frozen=True)
 class AnswerCard:
-    """The answer to "may I use this posterior?", shown before all else."""
+    """The answer to "may I use this posterior?", shown at the top."""
 
     verdict: Verdict
-    name: str = ""  # The posterior's, where a page has several.
-    stats: tuple[Stat, ...] = ()  # Key figures next to it.
+    name: str = ""  # Name of the posterior, if a page has several.
+    stats: tuple[Stat, ...] = ()  # Key figures of the card.
 
 
 @dataclass(frozen=True)
 class Provenance:
-    """The origin of one posterior: pairs of a fact's name and its value."""
+    """The origin of one posterior, as pairs of name and value."""
 
     name: str
     facts: tuple[tuple[str, str], ...]
@@ -138,10 +138,10 @@ class Provenance:
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """A page: answer cards, one a posterior, then sections, then how the numbers were made, run by run."""
+    """A page: an answer card for each posterior, sections, and the origin of every run."""
 
     title: str
-    lede: str = ""  # The page in a few sentences.
+    lede: str = ""  # A few sentences about the page.
     sections: tuple[Section, ...] = ()
     provenance: tuple[Provenance, ...] = ()
     definitions: tuple[
@@ -159,11 +159,11 @@ _PAGE_COLOURS = {
     "#ffffff": "var(--figure-ground)",
 }
 _COLOUR = re.compile(r"#([0-9a-f]{2})([0-9a-f]{2})([0-9a-f]{2})\b")
-_SPREAD = 15  # largest spread of red, green and blue in a grey
+_SPREAD = 15  # a colour whose red, green and blue differ by less counts as grey
 _DROPPED = (
     re.compile(r"<metadata>.*?</metadata>", re.S),
     re.compile(r"<!--.*?-->", re.S),
-    re.compile(r"<style.*?</style>", re.S),  # in a page it would style everything
+    re.compile(r"<style.*?</style>", re.S),  # inside a page it would style every element
 )
 
 
@@ -179,8 +179,9 @@ def points_of(artist: Artist) -> int:
 def embed(figure: Figure, *, prefix: str, alt: str, max_svg_bytes: int = MAX_SVG_BYTES) -> Markup:
     """Return a figure as an `svg` or an `img` element.
 
-    Its ids get a `prefix` unlike that of any other figure on the page; `alt` stands for it where it cannot be seen.
-    Above `max_svg_bytes` lines, points and areas are drawn as images inside it; above twice this, all is one image.
+    `prefix` makes its ids unique on the page; `alt` is its alternative text.
+    Above `max_svg_bytes`, lines, points and areas become images inside the SVG; above twice that, the whole figure
+    becomes one image.
     """
     width = round(96 * float(figure.get_figwidth()))
     marks = [
@@ -189,7 +190,7 @@ def embed(figure: Figure, *, prefix: str, alt: str, max_svg_bytes: int = MAX_SVG
         for artist in (*axes.lines, *axes.collections, *axes.patches, *axes.images)
         if not artist.get_rasterized()
     ]
-    # a line has numbers alone; of every marker there is an element
+    # a line needs only numbers, while every marker is an element
     sizes = (
         points_of(m) * (12 if getattr(m, "get_marker", str)() == "None" else 80) for m in marks
     )
@@ -206,13 +207,13 @@ def embed(figure: Figure, *, prefix: str, alt: str, max_svg_bytes: int = MAX_SVG
         encoded = base64.b64encode(buffer.getvalue()).decode("ascii")
         return Markup(image).format(encoded, shown(alt), width)
     head = '<svg role="img" aria-label="{}" style="--natural:{}px" viewBox="{}">{}</svg>'
-    # Matplotlib escapes its text.
+    # Matplotlib has escaped the text.
     return Markup(head).format(shown(alt), width, view_box, Markup(body))
 
 
 @contextmanager
 def _rasterised(marks: list[Artist]) -> Iterator[None]:
-    """Have marks drawn as images."""
+    """Draw marks as images inside the block."""
     for artist in marks:
         artist.set_rasterized(True)
     try:
@@ -230,20 +231,20 @@ def _svg_text(figure: Figure) -> str:
 
 
 def _for_page(svg: str, prefix: str) -> tuple[str, str]:
-    """Return the view box and the body of an SVG document, fit to stand in a page."""
+    """Return the view box and the body of an SVG document, adapted to the page."""
     whole = re.search(r'<svg[^>]*\sviewBox="([^"]+)"[^>]*>(.*)</svg>', svg, re.S)
     if whole is None:
-        raise OnebasinError("matplotlib wrote an SVG without a view box: update matplotlib.")
+        raise OnebasinError("Matplotlib wrote an SVG without a view box: update Matplotlib.")
     body = whole[2]
     for pattern in _DROPPED:
         body = pattern.sub("", body)
     for colour, variable in _PAGE_COLOURS.items():
         body = body.replace(colour, variable)
     body = _COLOUR.sub(_without_greys, body)
-    # A hundredth of a point is enough; the paths are most of the page's weight.
+    # Paths are most of the page's bytes, and a hundredth of a point is precise enough.
     body = re.sub(r'\sd="[^"]+"', lambda hit: re.sub(r"(\.\d\d)\d+", r"\1", hit[0]), body)
     body = body.replace("xlink:href=", "href=").strip()
-    # matplotlib salts ids at random, and a page should not change by itself; ids that nothing
+    # Matplotlib's ids are random, and the same report should give the same page; ids that nothing
     # refers to are dropped.
     used = dict.fromkeys(re.findall(r'href="#([^"]+)"|url\(#([^)]+)\)', body))
     names = {a or b: f"{prefix}-{place}" for place, (a, b) in enumerate(used)}
@@ -256,7 +257,7 @@ def _for_page(svg: str, prefix: str) -> tuple[str, str]:
 
 
 def _without_greys(found: re.Match[str]) -> str:
-    """The page's grey that is nearest to one of another library's; a colour as it is."""
+    """Replace a grey by the nearest grey of the page; keep a colour."""
     parts = [int(part, 16) for part in found.groups()]
     if max(parts) - min(parts) > _SPREAD:
         return found[0]
@@ -266,20 +267,20 @@ def _without_greys(found: re.Match[str]) -> str:
 
 
 MEANINGS: Mapping[str, str] = {"good": "good", "warn": "look at this", "bad": "bad"}
-"""Text of a flag's mark for readers who do not see it."""
+"""Alternative text of each flag's mark."""
 
 _HYPHENATED = re.compile(r"\b(?:R-hat|k-hat|E-BFMI)\b")
-"""Names that a line should not break in."""
+"""Names without a line break."""
 
 _UNBROKEN = 28
-"""Characters of code that fit in a line of a phone, and stay in one."""
+"""Length of code that fits on one line of a phone and is not broken."""
 _NO_MARK = '<span class="mark"></span>'
 
 
 def inline(text: str) -> Markup:
-    """Escape text, with all that acts rather than shows, and set what stands in backticks as code."""
+    """Escape text, including control characters, and set text in backticks as code."""
     escaped = str(escape(shown(text, lines=True)))
-    # Hyphens inside would let a line break in what is to be typed as it stands.
+    # A line break at a hyphen would make a command wrong when typed.
     coded = re.sub(
         r"`([^`]+)`",
         lambda hit: f"<code{' class="nowrap"' if len(hit[1]) <= _UNBROKEN else ''}>{hit[1]}</code>",
@@ -289,13 +290,13 @@ def inline(text: str) -> Markup:
 
 
 def paragraphs(text: str) -> Markup:
-    """Escape text and set its paragraphs, which empty lines separate."""
+    """Escape text and split it into paragraphs at empty lines."""
     parts = (part.strip() for part in re.split(r"\n\s*\n", text))
     return Markup("").join(Markup("<p>{}</p>").format(inline(part)) for part in parts if part)
 
 
 def mark(flag: str) -> Markup:
-    """Return the mark of a flag, with its meaning in words; nothing without a flag."""
+    """Return the mark of a flag with its alternative text; empty without a flag."""
     if not flag:
         return Markup("")
     element = '<span class="mark {}" role="img" aria-label="{}">{}</span>'
@@ -303,7 +304,7 @@ def mark(flag: str) -> Markup:
 
 
 def flagged(table: Table) -> tuple[bool, ...]:
-    """Tell which columns have a flag somewhere: there a cell without one keeps a mark's place."""
+    """Return which columns have flags; cells without one keep its space there."""
     found = {
         place
         for row in table.all_rows
@@ -314,12 +315,12 @@ def flagged(table: Table) -> tuple[bool, ...]:
 
 
 def body(table: Table) -> Markup:
-    """Write the bodies of a table: one of its rows, and two of each group, whose second folds."""
+    """Render the bodies of a table: one for plain rows, and two for each group, of which the second folds."""
     columns = list(zip(table.headings, table.numeric, flagged(table), strict=True))
 
     def written(row: Row, scope: str = "row") -> str:
         first, *others = (_cell(cell, *column) for cell, column in zip(row, columns, strict=True))
-        # In a group's heading what does not apply to all of its rows stays blank, and is not a dash.
+        # In a group's heading, cells without a number stay blank instead of showing a dash.
         if scope == "rowgroup":
             others = [("", "") if text == EMPTY else (kind, text) for kind, text in others]
         entries = (
@@ -360,14 +361,14 @@ def _cell(
 
 _TEMPLATES = resources.files("onebasin.analysis") / "templates"
 SCRIPT = (_TEMPLATES / "report.js").read_text("utf-8")
-"""The page's only script; its hash stands in the page's policy, so that no other runs."""
+"""The page's only script; the page's policy has its hash, so no other script runs."""
 
 FONT = base64.b64encode((_TEMPLATES / "inter.woff2").read_bytes()).decode()
-"""The page's typeface, in the page, so that it looks alike everywhere."""
+"""The page's typeface, embedded so that the page looks the same everywhere."""
 
 
 class OutputError(OnebasinError, RuntimeError):
-    """The report cannot be written where it was asked for."""
+    """The report cannot be written to this path."""
 
 
 def render(report: Report) -> str:
@@ -404,7 +405,7 @@ def render(report: Report) -> str:
 
 
 class Layout:
-    """Lays out the parts of one page; numbers its tables and figures, so that ids are unlike one another."""
+    """Lays out the parts of one page, and numbers tables and figures to make ids unique."""
 
     def __init__(self) -> None:
         self._numbers = count(1)
@@ -421,7 +422,7 @@ class Layout:
         ]
 
     def answer(self, card: AnswerCard) -> dict[str, Any]:
-        """Lay out an answer card; what is to be declared is listed where no remedy says it."""
+        """Lay out an answer card, with the declaration to use unless a remedy has it."""
         verdict = card.verdict
         said = " ".join(cause.remedy for cause in verdict.causes)
         return {
@@ -432,7 +433,7 @@ class Layout:
         }
 
     def part(self, part: Part) -> dict[str, Any]:
-        """Lay out one part, with those inside it."""
+        """Lay out one part, including nested parts."""
         match part:
             case str():
                 return {"kind": "text", "text": part}
@@ -474,7 +475,7 @@ def _stat(stat: Stat) -> dict[str, Any]:
 
 
 def write(report: Report, path: str | os.PathLike[str], *, force: bool = False) -> Path:
-    """Write the page to a file, which has to be new without `force`; returns its path.
+    """Write the page to a file and return its path.
 
     Raises
     ------
@@ -496,8 +497,8 @@ def claimed(
     argument: str = "path",
     inputs: Iterable[Path] = (),
 ) -> AbstractContextManager[Path]:
-    """Hold the file that a page is to be written to; see `base.files.writing.claim`."""
-    from onebasin.base.checks import check_path  # here: the room brings JAX along
+    """Claim the file that a page will be written to; see `base.files.writing.claim`."""
+    from onebasin.base.checks import check_path  # here: this package loads JAX
     from onebasin.base.files.writing import claim
 
     return claim(
@@ -511,7 +512,7 @@ def claimed(
 
 
 def put(page: Report | str, output: Path, *, force: bool) -> Path:
-    """Write a page, rendered by now or not, to a file that is held."""
+    """Write a page, or its HTML, to a claimed file."""
     from onebasin.base.files.writing import replacing
 
     html = page if isinstance(page, str) else render(page)

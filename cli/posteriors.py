@@ -47,9 +47,6 @@ def diagnose(
     program: ProgramOf = None,
     data: DataOf = None,
     align: bool = option(True, "Look for switching labels and align them.", "--align/--raw"),
-    held_out: bool = option(
-        False, "Fit the reference on half of the chains and judge the others.", "--held-out"
-    ),
     rhat_max: float = option(1.01, "Warn if R-hat exceeds this value."),
     ess_threshold: float | None = option(
         None, "Minimum ESS; by default 100 per chain, at most 400."
@@ -70,14 +67,13 @@ def diagnose(
             var_names=inputs.variables(var, view),
             symmetry=inputs.symmetry_of(exchangeable, view),
             align=align,
-            held_out=held_out,
             rhat_max=rhat_max,
             ess_threshold=ess_threshold,
             bfmi_threshold=bfmi_threshold,
             progress=progress,
         )
     title = inputs.title(run)
-    write_findings(str(title), diagnosis, name=title.stem, json=json, details=details or held_out)
+    write_findings(str(title), diagnosis, name=title.stem, json=json, details=details)
     if strict and diagnosis.verdict != "usable":
         raise typer.Exit(1)
 
@@ -168,7 +164,7 @@ def report(
             truth=against,
         )
         put(page, out, force=force)
-    console.say(f"wrote {out}")
+    console.write_remark(f"wrote {out}", "good")
 
 
 def convert(
@@ -196,7 +192,7 @@ def write_findings(
     if json:
         console.write_json({**diagnosis.to_dict(), "file": file})
         return
-    from onebasin.analysis.diagnostics.measured import LEFT_OUT
+    from onebasin.analysis.diagnostics.result import LEFT_OUT
 
     console.write_card(diagnosis.card(whole=details), left_out=LEFT_OUT)
     if not details:
@@ -219,18 +215,17 @@ def write_findings(
             console.write_sentence(sentence)
         for sentence in diagnosis.aligned.warnings:
             console.write_remark(sentence, "warn")
-    verdict = diagnosis.judgement
-    said = set() if verdict is None else {*verdict.left_out}
     remarks = [(text, check.flag) for check in diagnosis.checks for text in check.sentences]
-    for sentence, flag in (*remarks, *((note, "") for note in diagnosis.notes)):
-        if sentence not in said:
-            console.write_remark(sentence, flag)
-        said.add(sentence)
+    known = {text for text, _ in remarks}
+    remarks += [(text, "") for text in diagnosis.judgement.unjudged if text not in known]
+    for sentence, flag in dict.fromkeys(remarks):
+        console.write_remark(sentence, flag)
     console.write_sentence(_TAILS)
-    console.write_remark(diagnosis.checks_in_words, "good" if diagnosis.passed else "warn")
 
 
 PERMUTATIONS = 499
+FEW = 6
+"""Number of parameters shown if several posteriors are compared."""
 
 
 def compare(
@@ -258,8 +253,12 @@ def compare(
     """Compare posteriors with one of them, or with a reference: in prediction, and in weights modulo symmetry."""
     prepare_jax_if_used()
     from onebasin.analysis.compare.compare import compare as compare_trees
+<<<<<<< HEAD
     from onebasin.analysis.report import comparison_table, means_table
     from onebasin.base.checks import check_seed
+=======
+    from onebasin.analysis.report import MEANS, comparison_table, means_table
+>>>>>>> main
     from onebasin.posteriors import references
     from onebasin.posteriors.view import as_view
 
@@ -298,7 +297,8 @@ def compare(
         console.write_sentence(sentence)
     for sentence in comparison.warnings:
         console.write_remark(sentence, "warn")
-    means = means_table(comparison)
+    several = len(comparison.moments) > 1  # the terminal has a table for each
+    means = means_table(comparison, FEW if several and not details else MEANS)
     if means is not None:
         console.write_table(means)
     if details or means is None:
@@ -367,8 +367,10 @@ def predict(
         for words in found.judged.words:
             console.write_remark(words.text, words.flag)
         console.write_table(frame_table(table, f"Predictions of {inputs.title(run)} at {new}"))
-    if out is not None:
-        console.say(f"wrote {out}")
+    if out is not None and json:
+        console.say(f"wrote {out}")  # on stderr: only JSON is printed
+    elif out is not None:
+        console.write_remark(f"wrote {out}", "good")
 
 
 def loo(

@@ -18,7 +18,7 @@ from onebasin.base.errors import ArgumentError
 
 from .draws import Columns
 from .pareto import khat_limit
-from .schema import LEFT_OUT, LOG_LIKELIHOOD, SAMPLE_DIMS
+from .schema import LEFT_OUT, LOG_LIKELIHOOD, PROGRAM, SAMPLE_DIMS
 from .view import View
 
 if TYPE_CHECKING:
@@ -56,11 +56,23 @@ def chosen(terms: Any, var_name: str | None) -> Any:
     return terms[next(iter(terms)) if var_name is None else var_name]
 
 
+<<<<<<< HEAD
 def why_none(view: View) -> str:
     """Explain why a posterior has no log likelihoods."""
+=======
+def no_log_likelihood(view: View, remedy: str) -> ArgumentError:
+    """Return the error of a posterior without log likelihoods; a Stan program that computes none needs `log_lik`."""
+>>>>>>> main
     kept = view.parsed(LEFT_OUT)
     why = kept.get(LOG_LIKELIHOOD) if isinstance(kept, dict) else None
-    return f"`{view.argument}` has no group `log_likelihood`" + (f" ({why})" if why else "")
+    program = str(view.attribute(PROGRAM, ""))
+    if not why and "parameters" in program and "log_lik" not in program:
+        why = "its Stan program does not compute `log_lik`"
+        remedy = (
+            "add this generated quantity, the log likelihood of each observation, and sample again."
+        )
+    reason = f" ({why})" if why else ""
+    return ArgumentError(f"`{view.argument}` has no group `log_likelihood`{reason}: {remedy}")
 
 
 def efficiency(posterior: xr.Dataset, samples: int) -> float:

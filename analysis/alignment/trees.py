@@ -1,8 +1,8 @@
-"""Networks of any architecture, as trees of arrays that were never a posterior: checkpoints of Flax, Equinox or JAX.
+"""Trained networks of any architecture, as trees of arrays: checkpoints of Flax, Equinox or JAX.
 
 Networks are the draws of one chain, and every array is a variable, named by its path (`params.Dense_0.kernel`). The
-symmetry is that of the function that applies a network. Weights are matched in their own scale, so that distances are
-Euclidean (Ainsworth, Hayase and Srinivasa 2023, section 3.2).
+symmetry is that of the function that applies a network. Weights are not scaled, so that distances are Euclidean
+(Ainsworth, Hayase and Srinivasa 2023, section 3.2).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Tree = Any
 Arrays = dict[str, np.ndarray]
 Apply = Callable[[Tree, Any], Any]
 DIFFER = 10.0
-"""By how many square roots of the machine precision, of the largest output, outputs may differ."""
+"""Largest change of an output, in square roots of the machine precision times the largest output."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,12 +59,12 @@ class TreeLayout:
 
     @property
     def values(self) -> Arrays:
-        """Its arrays; half precision is widened."""
+        """The tree's arrays; half precision is widened."""
         arrays = {name: np.asarray(self.leaves[place]) for name, place in self.places.items()}
         return {n: v.astype(np.float32) if v.itemsize < 4 else v for n, v in arrays.items()}
 
     def tree(self, values: Mapping[str, np.ndarray]) -> Tree:
-        """Return the same tree with other arrays, of the original kind and precision."""
+        """Return the tree with new arrays, in the original type and precision."""
         from jax import tree_util
 
         leaves = list(self.leaves)
@@ -81,15 +81,15 @@ class AlignedNetworks(Alignment):
     Attributes
     ----------
     source : View
-        As of an `Alignment`, like all that follow but the last.
+        This and all other attributes except `layouts`: as in `Alignment`.
     symmetry : tuple of blocks
         Blocks of the networks' function.
     rule : AlignmentRule
-        How they were matched.
+        The rule of the alignment.
     element : tuple
-        What moved each network, a part a block.
+        Group element of each network, one part per block.
     target : AlignmentTarget
-        What they were matched with.
+        The reference.
     cost : ndarray
         Costs after alignment, (1, network).
     converged : bool
@@ -97,16 +97,16 @@ class AlignedNetworks(Alignment):
     distance_before, distance_after : ndarray
         Squared distances to the reference, (1, network).
     found : tuple of str
-        Empty: nothing is searched for in draws.
+        Always empty.
     layouts : dict of str to TreeLayout
-        The trees as they were given, by name.
+        The given trees, by name.
     """
 
     layouts: Mapping[str, TreeLayout] = field(default_factory=dict)
 
     @cached_property
     def networks(self) -> dict[str, Tree]:
-        """The aligned networks, trees of the structure that they were given in."""
+        """The aligned networks, as trees of the given structure."""
         return {
             name: layout.tree({n: v[place] for n, v in self.aligned.items()})
             for place, (name, layout) in enumerate(self.layouts.items())
@@ -114,7 +114,7 @@ class AlignedNetworks(Alignment):
 
     @cached_property
     def permutations(self) -> dict[str, tuple[Any, ...]]:
-        """The parts of each network's element, one a block, such as a `permutation` and `signs`."""
+        """The parts of each network's element, one per block, such as a `permutation` and `signs`."""
         return {
             name: tuple(on_arrays(part, itemgetter((0, place))) for part in self.element)
             for place, name in enumerate(self.layouts)
@@ -122,8 +122,8 @@ class AlignedNetworks(Alignment):
 
     @property
     def aligned(self) -> Arrays:
-        """The aligned arrays (network, ...) of what moves."""
-        return {str(n): v.values[0] for n, v in self._moved[0].items()}
+        """The moved arrays (network, ...)."""
+        return {str(n): v.values[0] for n, v in self._moved.items()}
 
     @property
     def given(self) -> Arrays:
@@ -139,7 +139,7 @@ class AlignedNetworks(Alignment):
             for name, before, after, count in zip(self.layouts, *distances, counts, strict=True)
         )
         columns = ("network", "distance before", "after", "transpositions")
-        aim = "the mean of the aligned ones"
+        aim = "the mean of the aligned networks"
         if self.rule.reference == "draw":
             aim = list(self.layouts)[self.rule.reference_draw[1]]
         table = Table(columns, rows, f"Euclidean distance to {aim}")
@@ -153,34 +153,36 @@ class AlignedNetworks(Alignment):
 
 
 def are_networks(posterior: Any) -> bool:
-    """Check whether a mapping is of networks, and not of variables or groups of a posterior."""
+    """Check whether a value maps names to networks, rather than to variables or groups of a posterior."""
     if not isinstance(posterior, Mapping) or isinstance(posterior, xr.Dataset | xr.DataTree):
         return False
-    return (
-        bool(posterior) and "posterior" not in posterior and all(map(_is_tree, posterior.values()))
-    )
+    trees = all(map(_is_tree, posterior.values()))
+    return bool(posterior) and "posterior" not in posterior and trees
 
 
 def _is_tree(value: Any) -> bool:
-    """Check whether a value holds arrays of different variables: a mapping, an object, or a list of layers."""
+    """Check whether a value is a mapping, an object, or a list of layers, rather than an array."""
     if isinstance(value, list | tuple) and not hasattr(value, "_fields"):
-        return bool(value) and all(isinstance(v, Mapping) or _holds_arrays(v) for v in value)
+        layers = (
+            isinstance(v, Mapping)
+            or (isinstance(v, list | tuple) and any(hasattr(array, "shape") for array in v))
+            for v in value
+        )
+        return bool(value) and all(layers)
     plain = (str, bytes, int, float, xr.Dataset, xr.DataTree)
     return not (value is None or hasattr(value, "shape") or isinstance(value, plain))
 
 
-def _holds_arrays(value: Any) -> bool:
-    return isinstance(value, list | tuple) and any(hasattr(array, "shape") for array in value)
-
-
 def read_network(apply: Apply, params: Tree, x: Any) -> Symmetry:
-    """Read the symmetry of a network from the function that applies it, whatever its inputs and outputs are.
+    """Read the symmetry of a network from the function that applies it.
 
     Raises
     ------
     ValueError
-        If JAX cannot trace the function, or nothing of the network is interchangeable.
+        If JAX cannot trace the function, or the network has no interchangeable units.
     """
+    from jax import tree_util
+
     from onebasin.models.reading.read import read, symmetry_of
 
     layout = TreeLayout.of(params)
@@ -193,8 +195,6 @@ def read_network(apply: Apply, params: Tree, x: Any) -> Symmetry:
             leaves[place] = value.astype(leaves[place].dtype)
         return apply(tree_util.tree_unflatten(layout.structure, leaves), inputs)
 
-    from jax import tree_util
-
     try:
         found = read(named, shapes, (x,))
     except TypeError as error:
@@ -205,9 +205,7 @@ def read_network(apply: Apply, params: Tree, x: Any) -> Symmetry:
     symmetry = symmetry_of(found, shapes)
     if not symmetry:
         reasons = "; ".join(f"{n}:{axis} ({why.what})" for (n, axis), why in found.fixed.items())
-        raise ArgumentError(
-            f"No interchangeable parts were found in `apply`. Axes stay: {reasons}."
-        )
+        raise ArgumentError(f"`apply` has no interchangeable units. Fixed axes: {reasons}.")
     return symmetry
 
 
@@ -219,7 +217,7 @@ def align_trees(
     reference: Any,
     align: Callable[..., Alignment],
 ) -> AlignedNetworks:
-    """Align networks, as `align` says, which has its other arguments."""
+    """Align networks by `align`, which has the remaining arguments."""
     if len(networks) < 2:
         raise ArgumentError("`posterior` holds one network; give two or more, by name.")
     layouts = {str(name): TreeLayout.of(tree) for name, tree in networks.items()}
@@ -244,7 +242,7 @@ def align_trees(
         {name: values[None] for name, values in stacked.items()},
         blocks,
         reference=reference,
-        scales=dict.fromkeys(dict.fromkeys(n for b in blocks for n in b.variables), 1.0),
+        scales={name: 1.0 for block in blocks for name in block.variables},
         gauge="keep",
     )
     own = {each.name: getattr(found, each.name) for each in fields(Alignment)}
@@ -252,53 +250,44 @@ def align_trees(
 
 
 def check_function(blocks: Symmetry, layout: TreeLayout, apply: Apply, x: Any) -> None:
-    """Reject a block that changes what a network computes at example inputs.
+    """Reject a block that changes the network's outputs at example inputs by more than rounding."""
+    from jax import tree_util
 
-    Raises
-    ------
-    ValueError
-        If moving a block's components changes an output by more than rounding.
-    """
+    def outputs(values: Mapping[str, np.ndarray]) -> np.ndarray:
+        leaves = tree_util.tree_leaves(apply(layout.tree(values), x))
+        return np.concatenate([np.ravel(np.asarray(leaf, np.float64)) for leaf in leaves])
+
     values = layout.values
     group = Group(blocks, {name: value.shape for name, value in values.items()})
-    before = _outputs(apply, layout.tree(values), x)
+    before = outputs(values)
     rng = np.random.default_rng(0)
     eps = max(float(np.finfo(value.dtype).eps) for value in values.values())
     allowed = DIFFER * np.sqrt(eps) * float(np.abs(before).max(initial=0.0))
     for block, part in zip(blocks, group.random(rng), strict=True):
-        after = _outputs(apply, layout.tree(block.act(dict(values), *part)), x)
+        after = outputs(block.act(dict(values), *part))
         change = float(np.abs(after - before).max(initial=0.0))
         if not change <= allowed:
             raise ArgumentError(
                 f"`symmetry` does not hold: {block.describe()} change an output of the network by {change:.3g}. "
-                "Declare what moves together completely."
+                "Declare all arrays that move together."
             )
 
 
-def _outputs(apply: Apply, tree: Tree, x: Any) -> np.ndarray:
-    from jax import tree_util
-
-    leaves = [
-        np.ravel(np.asarray(leaf, np.float64)) for leaf in tree_util.tree_leaves(apply(tree, x))
-    ]
-    return np.concatenate(leaves)
-
-
 def _stacked(layouts: Mapping[str, TreeLayout]) -> Arrays:
-    """Arrays (network, ...) of networks; rejects those of another architecture than the first."""
+    """Stack the arrays of networks (network, ...); reject a network whose architecture differs from the first."""
     (start, first), *others = ((name, layout.values) for name, layout in layouts.items())
     for name, values in others:
         for array in [*first, *values]:
             one, other = (None if array not in v else v[array].shape for v in (first, values))
             if one != other:
                 raise ArgumentError(
-                    f"`posterior` holds networks of unequal architecture: {array} has the shape {one} in {start!r}, "
+                    f"`posterior` has networks of different architectures: {array} has the shape {one} in {start!r}, "
                     f"and {other} in {name!r}."
                 )
     return {n: np.stack([first[n], *(values[n] for _, values in others)]) for n in first}
 
 
 def _word(key: Any) -> str:
-    """One step of a path: a key, an attribute or a place."""
+    """Return one step of a path: a key, an attribute or a position."""
     found = [getattr(key, word) for word in ("key", "name", "idx") if hasattr(key, word)]
     return str(found[0] if found else key).strip(".")

@@ -1,10 +1,10 @@
-"""Verdict on draws that are no chain's: of approximations, with importance weights or without, and of ensembles.
+"""Verdict on draws that come from no Markov chain: approximations, with or without importance weights, and ensembles.
 
-What is handed out is judged. A small k-hat says that importance weights could correct a fit's draws, not that its
-draws are right: those of a plain fit are compared with the weighted ones, each mean, standard deviation and quantile.
-Weighted draws are judged by their weights, and each mean, standard deviation and quantile by its own k-hat and its own
-standard error (`posteriors.pareto`). Where no draw is, weights see nothing; short chains from the draws do, which the
-run has moved (group `drift`): they have to be able to see the error that is claimed not to be there.
+The draws that the user receives are judged. A small k-hat says that importance weights could correct a fit's draws, not
+that the draws are right: each mean, standard deviation and quantile of a plain fit is compared with the weighted one.
+Weighted draws are judged by their weights, and each number by its own k-hat and standard error (`posteriors.pareto`).
+Weights cannot see regions without draws. Short chains from the draws can; the run has moved them (group `drift`). They
+must be precise enough to see an error of the size that is ruled out.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from onebasin.posteriors.pareto import (
 
 from ..summaries.summary import rhat_of_entries
 from ..summaries.variational import KHAT_OF_DISTINCT, log_ratios
-from .checks import OTHERS
+from .checks import OTHERS, check
 from .labels import (
     SORTED,
     Labels,
@@ -64,29 +64,27 @@ from .verdict import (
 )
 
 DRIFTS, MATERIAL, UNSEEN, UNSEEN_BY_FEW = 4.0, 0.5, 0.75, 0.5
-"""Standard errors by which short chains may move, in a location or a spread, if that is half of the error that is
-claimed not to be there; and the standard error, as a share of that, with which it could not have been seen, the second
-where weights are worth few of the draws."""
+"""Standard errors by which short chains may move in location or spread; the share of the claimed accuracy (`CLAIMED`)
+that such a move must exceed; and the standard error, as a share of it, above which a move could not have been seen, the
+second for weights that are worth few of the draws."""
 AGREES = (0.1, 0.1, 0.15)
-"""By how much a mean, a standard deviation and a quantile of a fit's draws may differ from the weighted one: means and
-quantiles in standard deviations."""
+"""Largest difference between a fit's draws and the weighted ones in a mean, a standard deviation (relative) and a
+quantile; means and quantiles in standard deviations."""
 DESCRIBED = ("mean", "sd", "5 % quantile", "95 % quantile")
 SHIFT, INFLATION = 0.2, 1.15
-"""Move of a mean by draws in other labellings, in standard deviations, and factor of one, that are let pass."""
+"""Largest effect of draws in other labellings on a mean, in standard deviations, and on a standard deviation."""
 APART = 0.8
-"""Variance that alignment leaves, over what it would leave of noise, up to which components are told apart."""
+"""Variance after alignment, over its value for noise, up to which components are distinct."""
 LINKED = 0.5
-"""k-hat up to which a quantity is carried where another one is not."""
+"""Limit of k-hat for a quantity if another quantity is above its limit."""
 
 Entries = tuple[str, ...]
-
-
 _NO_SAMPLER = Reason(SAMPLER, "passed", "No Markov chain was run; the draws are independent")
 _NUTS = "Sample with NUTS (`--method nuts`, `ob.nuts`)"
 
 
 def of_others(facts: Facts) -> Verdict:
-    """Judge draws that are no Markov chain's, but for their labels."""
+    """Judge draws that come from no Markov chain, without their labels."""
     if facts.raw.variational is not None:
         return _of_fit(facts)
     if facts.raw.sampler is not None and not facts.raw.sampler.sampled:
@@ -104,9 +102,9 @@ def of_others(facts: Facts) -> Verdict:
 
 
 def modulo(verdict: Verdict, labels: Labels) -> Verdict:
-    """Take into account what the labels of a usable approximation do.
+    """Add the state of labels to the verdict on an approximation.
 
-    Draws of a fit at several optima have several labellings: a component's mean is then one over several components.
+    Draws of a fit at several optima have several labellings, so that a component's mean averages over components.
     """
     state = _state(labels)
     apart = _fits_apart(labels)
@@ -145,7 +143,7 @@ def modulo(verdict: Verdict, labels: Labels) -> Verdict:
 
 
 def _fits_apart(labels: Labels) -> Extreme:
-    """The largest R-hat between several fits, modulo labels; not of what labels may explain that are not aligned."""
+    """Return the largest R-hat between several fits, without variables whose labels are not aligned."""
     follow = labels.state == "partial" and not labels.doubtful
     left_out = labels.variables if labels.state == "overlap" else ()
     facts, rhat = labels.facts, {"": np.nan}
@@ -158,7 +156,7 @@ def _fits_apart(labels: Labels) -> Extreme:
 
 
 def _state(labels: Labels) -> str:
-    """The state of labels, which few draws in another labelling change if the numbers of an entry change with them."""
+    """Return the state of labels; few draws in another labelling count if they change an entry's numbers."""
     aligned = labels.aligned
     if labels.state != "stay" or aligned is None or max(aligned.switching.labellings) == 1:
         return labels.state
@@ -172,16 +170,15 @@ def _state(labels: Labels) -> str:
 
 
 def _of_fit(facts: Facts) -> Verdict:
-    """Draws of an approximation: weighted ones by their weights, others by those that they would have."""
+    """Judge an approximation: weighted draws by their weights, others by the weights that they would have."""
     if (weighted := WeightedDraws.of(facts)) is not None:
         return _of_weights(facts, weighted)
-    failed = [check for check in facts.raw.checks if check.outcome == "failed"]
+    failed = [found for found in check(facts.raw) if found.outcome == "failed"]
     if failed:
-        khat = next(check for check in facts.raw.checks if check.name == "k-hat")
-        first = khat if khat.outcome == "failed" else failed[0]
+        first = next((found for found in failed if found.name == "k-hat"), failed[0])
         until = "; until then use it only for starting points."
         short = "importance weights cannot correct it"
-        if first is not khat:
+        if first.name != "k-hat":
             short = f"{first.fact[:1].lower()}{first.fact[1:]}"
         return _refused(facts, short, first.sentences[0], f"{_advice(facts)}{until}")
     if (ratios := log_ratios(facts.view)) is None or ratios.size < MIN_DRAWS_FOR_KHAT:
@@ -195,7 +192,7 @@ def _of_fit(facts: Facts) -> Verdict:
 
 
 def _of_plain(facts: Facts, log_ratio: Float[np.ndarray, " draw"]) -> Verdict:
-    """Hold the means, standard deviations and quantiles of a fit's draws against those that weights give them."""
+    """Compare the means, standard deviations and quantiles of a fit's draws with the weighted ones."""
     log_weight, limit = smoothed(log_ratio), khat_limit(len(log_ratio))
     draws, count = worth(log_weight), len(log_ratio)
     khat, even = khat_of_weights(log_ratio), draws > EVEN * count
@@ -204,7 +201,7 @@ def _of_plain(facts: Facts, log_ratio: Float[np.ndarray, " draw"]) -> Verdict:
     for name, own in facts.names.items():
         flat = facts.values[name].reshape(count, -1)
         lacks = known(flat, log_ratio, log_weight, plain).lacks((np.inf if even else limit,) * 3)
-        # Where weights agree, the draws' own number still has to show the sd: a long tail's does not.
+        # Even if weights agree, the number of draws must suffice for the sd of a long tail.
         alone = known(flat, log_ratio, np.log(plain), with_khats=False)
         lacks[1] |= alone.lacks((np.inf,) * 3)[1]
         entries += len(own)
@@ -254,12 +251,12 @@ def _described(
 
 
 def _advice(facts: Facts) -> str:
-    """Advise on a plain fit: the correction or the family that it does not have yet, or NUTS."""
+    """Advise on a plain fit: weights, a richer family, or NUTS."""
     method, note = facts.raw.method, facts.view.attribute(schema.WEIGHTS_NOTE)
     nuts = "sample with NUTS (`ob.nuts`, `--method nuts`)"
     richer = 'use `family="fullrank"`, or ' if "meanfield" in method else ""
     corrected = method.startswith(("advi", "dadvi", "laplace", "pathfinder"))
-    # A network's weights are worth almost nothing: it is not told to correct its fit by them.
+    # Importance weights of a network's fit are worth almost nothing.
     if not note and corrected and not facts.view.attribute(schema.MODEL):
         richer = f"correct it with `weights=True` (`--weights`), {richer or 'or '}"
     advice = f"{richer}{nuts}"
@@ -267,7 +264,7 @@ def _advice(facts: Facts) -> str:
 
 
 def _rows(facts: Facts, row: Reason) -> tuple[Reason, Reason, Reason]:
-    """Set a row between that of labels, of which the search before the run tells, and that of the sampler."""
+    """Return the rows on labels, by the search before the run, on predictions and on the sampler."""
     found = facts.view.found_symmetry
     others = (b for b in found.get("blocks", ()) if b.get("status") != "harmless")
     nothing = found and not (found.get("exchangeable") or found.get("open") or any(others))
@@ -286,7 +283,7 @@ def _rows(facts: Facts, row: Reason) -> tuple[Reason, Reason, Reason]:
 
 
 def _of_unproved(cause: Reason, facts: Facts) -> Verdict:
-    """Draws of which nothing tells how far they are from the posterior."""
+    """Return the verdict on draws whose distance from the posterior nothing measures."""
     why = f"{cause.fact[:1].lower()}{cause.fact[1:]}"
     fact = f"Do not use it: {why}. {cause.remedy}"
     row = replace(cause, name=PREDICTIONS, outcome="not judged")
@@ -295,19 +292,17 @@ def _of_unproved(cause: Reason, facts: Facts) -> Verdict:
 
 @dataclass(frozen=True, eq=False)
 class WeightedDraws:
-    """Draws with importance weights, raw and smoothed, as a file has them."""
+    """Draws of a file with their importance weights, raw and smoothed."""
 
     log_ratio: Float[np.ndarray, " draw"]
     log_weight: Float[np.ndarray, " draw"]
     values: xr.Dataset
-
-    # k-hat up to which the weights are good: less than usual where draws were resampled.
-    limit: float
-    resampled: bool = False  # what is handed out are these draws, and no more of them are behind it
+    limit: float  # of k-hat; lower than usual for resampled draws
+    resampled: bool = False  # these are all the draws that were kept
 
     @classmethod
     def of(cls, facts: Facts) -> WeightedDraws | None:
-        """Read them; None if a posterior has no weights."""
+        """Read the weighted draws of a posterior; None without weights."""
         fit, values = facts.view.group(schema.VARIATIONAL), facts.view.group(schema.WEIGHTED)
         if fit is None or values is None or schema.LOG_WEIGHT not in fit:
             return None
@@ -317,15 +312,12 @@ class WeightedDraws:
 
     @classmethod
     def of_resampled(cls, facts: Facts) -> WeightedDraws | None:
-        """The distinct ones of draws that were resampled by their weights; None if they were not.
+        """Return the distinct draws of a resampled fit, weighted by their counts; None if it was not resampled.
 
-        Each counts as often as it was drawn. Draws of small weight are missing, so that k-hat comes out too small.
+        Draws of small weight are missing, so that k-hat comes out too small.
         """
-        lp, log_q, fit = (
-            facts.view.stat(schema.LP),
-            facts.view.stat(schema.LOG_Q),
-            facts.raw.variational,
-        )
+        lp, log_q = facts.view.stat(schema.LP), facts.view.stat(schema.LOG_Q)
+        fit = facts.raw.variational
         if lp is None or log_q is None or fit is None or (ratios := log_ratios(facts.view)) is None:
             return None
         if fit.distinct_draws is None and ratios.size == lp.size:
@@ -403,7 +395,7 @@ def _of_weights(facts: Facts, weighted: WeightedDraws) -> Verdict:
 
 
 def _refused(facts: Facts, short: str, fact: str, remedy: str) -> Verdict:
-    """Reject draws of an approximation; `short` is the reason in a clause, `fact` the whole of it."""
+    """Reject draws of an approximation; `short` is the reason as a clause, `fact` all of it."""
     cause = Reason("approximation", "failed", fact, remedy=ended(remedy))
     said = Reason("answer", "failed", f"Do not use it: {short}")
     rows = _rows(facts, replace(cause, name=PREDICTIONS))
@@ -411,12 +403,12 @@ def _refused(facts: Facts, short: str, fact: str, remedy: str) -> Verdict:
 
 
 def _entries(facts: Facts, group: xr.Dataset) -> dict[str, tuple[str, ...]]:
-    """Names of the entries of the variables that decide and have weighted draws."""
+    """Return the entries of the deciding variables in a group."""
     return {name: entries for name, entries in facts.names.items() if name in group}
 
 
 def _drift(facts: Facts) -> dict[str, Float[np.ndarray, "value statistic entry"]]:
-    """Read how far short chains moved and the error of that, of the entries of each variable; nothing if none ran."""
+    """Read the moves of short chains and their errors, by variable; empty if no chains ran."""
     group = facts.view.group(schema.DRIFT)
     if group is None or "value" not in group.dims:
         return {}
@@ -427,9 +419,9 @@ def _drift(facts: Facts) -> dict[str, Float[np.ndarray, "value statistic entry"]
 
 
 def not_carried(facts: Facts, weighted: WeightedDraws) -> tuple[Entries, Entries, Entries]:
-    """Name entries whose mean, standard deviation or quantiles weighted draws do not know; the worst first.
+    """Name entries whose mean, standard deviation or quantiles weighted draws do not determine, the worst first.
 
-    Each by its own k-hat and its own standard error, and by what short chains could have seen and did not.
+    Each number is judged by its own k-hat and standard error, and by the moves of short chains.
     """
     drift = _drift(facts)
     khats, lacks, names = list[np.ndarray](), list[np.ndarray](), list[str]()
@@ -443,7 +435,7 @@ def not_carried(facts: Facts, weighted: WeightedDraws) -> tuple[Entries, Entries
         khats.append(own.khats)
         names += entries
     every = np.concatenate(khats, axis=1)
-    # Where one is above the limit, the draws miss a tail, and the others' limit is lower.
+    # If one quantity is above the limit, the draws miss a tail, and the limit of the others is lower.
     worst = np.nanmax(every, axis=1, initial=-np.inf)
     limits = np.where(worst > weighted.limit, min(weighted.limit, LINKED), weighted.limit)
     share = worth(weighted.log_weight) / count
@@ -458,12 +450,12 @@ def not_carried(facts: Facts, weighted: WeightedDraws) -> tuple[Entries, Entries
             unsure = (change > claimed) | (error > unseen * claimed)
             unsure |= (change > DRIFTS * error) & (change > MATERIAL * claimed)
             found |= np.stack([unsure[0], unsure[1], unsure[2] | unsure[3]])
-            found[1] |= thin & found[2]  # whose sd is that of its tails
+            found[1] |= thin & found[2]  # the tails dominate the sd
         lacks.append(found)
     bad, order = (
         np.concatenate(lacks, axis=1),
         np.argsort(-np.nan_to_num(every, nan=-np.inf), axis=1),
     )
-    bad[1] &= ~bad[0]  # where there is no mean, there is no standard deviation either
+    bad[1] &= ~bad[0]  # without a mean there is no standard deviation either
     named = [tuple(names[i] for i in order[kind] if bad[kind, i]) for kind in range(3)]
     return named[0], named[1], named[2]

@@ -1,16 +1,16 @@
 """Causes that keep a posterior from being used, each with its condition and its sentence.
 
-Stuck: a Metropolis chain repeats its draws honestly, so a run is judged by the chain's share of repeats, and a narrow
-chain by the spread of a whole variable, as labels may be permuted.
+Stuck: a Metropolis chain honestly repeats draws, so a run of equal draws is judged by the chain's share of repeats. A
+narrow chain is judged by the spread of a whole variable, as labels may be permuted.
 
-Funnels: a scale goes with the spread of a vector, so that no step size suits both of its ends. Every centred
-hierarchical model has such a pair; it is a cause where divergences lie where the vector is narrow, energies hardly
-move, or the scale is not explored. Betancourt and Girolami 2015, Hamiltonian Monte Carlo for hierarchical models.
+Funnels: a scale is related to the spread of a vector, so that no step size suits both of its ends. Every centred
+hierarchical model has such a pair. It is a cause if divergences lie where the vector is narrow, energies hardly move,
+or the scale is not explored (Betancourt and Girolami 2015, Hamiltonian Monte Carlo for hierarchical models).
 
-Modes: chains are settled, each in a place of its own.
+Modes: each chain has settled in a different place.
 
-Ridges: slow parameters of which a sum, a difference or a product is known far better than each of them, as `a` may
-grow where `b` in `a * b` shrinks. Chains cross such a ridge fast and go along it slowly.
+Ridges: a sum, a difference or a product of slow parameters is known far better than each of them: `a` may grow as `b`
+in `a * b` shrinks. Chains cross such a ridge fast and move along it slowly.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from onebasin.posteriors.rhat_ess import bulk_ess as bulk_ess_of_rows
 
 from ..summaries.sampler import Heights
 from ..summaries.summary import bulk_ess, draw_keys, overlapping, rhat_of_entries
-from .measure import Facts
+from .measure import Facts, Values
 from .verdict import (
     Extreme,
     Limits,
@@ -42,7 +42,7 @@ from .verdict import (
 )
 
 ENOUGH = 100
-"""Draws of a chain to ask for where there are too few."""
+"""Draws of a chain to ask for."""
 _MOVE = (
     "Sample again from other starting points, with a longer warmup or a higher target acceptance rate; do not just "
     "drop the chain, because it may have stopped in a region of the posterior that the others never visited."
@@ -58,34 +58,25 @@ def not_finite(facts: Facts) -> Reason | None:
         others = sum(entry in facts.raw.broken for entry in entries) - 1
         likewise = f", and {others} other entries likewise" if others else ""
         first = _first_broken(draws.of(name))
-        return Reason(
-            "not-finite",
-            "failed",
-            f"`{name}` is finite in some draws and not in others, first in {first}{likewise}",
-            remedy="Find out why the model produces such draws (an overflow, a division by zero, a log of a negative "
-            "number), and sample again.",
-        )
+        fact = f"`{name}` is finite in some draws and not in others, first in {first}{likewise}"
+        why = "(an overflow, a division by zero, a log of a negative number)"
+        remedy = f"Find out why the model produces such draws {why}, and sample again."
+        return Reason("not-finite", "failed", fact, remedy=remedy)
     if entries and set(facts.raw.undefined).issuperset(entries):
-        return Reason(
-            "not-finite",
-            "failed",
-            f"No draw of {listed(tuple(facts.names))} is finite",
-            remedy="Find out why the model gives no finite value: an overflow, a division by zero, or a start outside "
-            "the "
-            "support.",
-        )
+        fact = f"No draw of {listed(tuple(facts.names))} is finite"
+        why = "an overflow, a division by zero, or a start outside the support"
+        remedy = f"Find out why the model gives no finite value: {why}."
+        return Reason("not-finite", "failed", fact, remedy=remedy)
     sampler = facts.raw.sampler if facts.raw.has_chains else None
     counts = {} if sampler is None else sampler.not_finite
     for name, what in (("lp", "The log density `lp`"), ("energy", "`energy`")):
         if name in counts and (stat := facts.view.stat(name)) is not None:
             where = f"{sum(counts[name])} of {stat.size} draws, first in {_first_broken(stat)}"
-            return Reason(
-                "not-finite",
-                "failed",
-                f"{what} is not finite in {where}",
-                remedy="Find out why: a sampler accepts no draw without a finite log density, so the file or the model "
-                "is wrong there. Sample again, or write the file again.",
+            remedy = (
+                "Find out why: a sampler accepts no draw without a finite log density, so the file or the model is "
+                "wrong there. Sample again, or write the file again."
             )
+            return Reason("not-finite", "failed", f"{what} is not finite in {where}", remedy=remedy)
     return None
 
 
@@ -100,23 +91,22 @@ def unread_weights(facts: Facts) -> Reason | None:
     """Find weights of draws under a name that onebasin does not recognise."""
     if not (name := facts.view.unread_weights):
         return None
-    return Reason(
-        "weighted",
-        "failed",
-        f"`{name}` looks like weights of the draws and was not used, so that every draw counts alike",
-        remedy="Give the logarithms of the weights, up to a constant, as `log_weight` in `sample_stats` "
-        f"(`log_weight__` in a table), or leave `{name}` out.",
+    fact = f"`{name}` looks like weights of the draws and was not used, so that every draw counts equally"
+    remedy = (
+        "Give the logarithms of the weights, up to a constant, as `log_weight` in `sample_stats` (`log_weight__` in a "
+        f"table), or leave `{name}` out."
     )
+    return Reason("weighted", "failed", fact, remedy=remedy)
 
 
 _AT_A_TIME = 256
-"""Entries whose repeats are counted at a time."""
+"""Entries whose repeats are counted together."""
 
 
 def stuck(facts: Facts) -> tuple[Reason, ...]:
-    """Find draws that are few ones again and again, chains that stand still, or that are another chain once more.
+    """Find draws that repeat a few points, chains that do not move, and copies of chains.
 
-    A chain may also stand still because it sits in the neck of a funnel, which then comes first.
+    A chain may also stop in the neck of a funnel; then the funnel is the first cause.
     """
     raw, entries = facts.raw, set(facts.table.index)
     if raw.kinds.named("parameter") and not entries:
@@ -177,9 +167,9 @@ def _neck(facts: Facts) -> tuple[Reason, ...]:
 
 
 SHARE = 0.1
-"""Share of a chain's draws that a run of equal ones has to take."""
+"""Smallest share of a chain's draws in a run of equal draws that counts."""
 LEAST_RUN = 3
-"""Equal draws that say nothing by themselves: in short chains a tenth of the draws is less."""
+"""Shortest run that counts in short chains, where `SHARE` of the draws is less."""
 NARROW = 4e-4
 """Variance of a variable in one chain over the median chain's, below which the chain does not explore it."""
 
@@ -198,10 +188,10 @@ def longest_run(
     free: Bool[np.ndarray, " param"],
     moved: Bool[np.ndarray, "chain step"],
 ) -> EqualRun | None:
-    """Find the longest run of equal draws that is too long to be honest, of entries that vary; None without one.
+    """Find the longest run of equal draws that rejections do not explain, among `free` entries; None without one.
 
-    An entry that stays at an end of its range while others move is no such run: a probability that rounds to 1; but it
-    has to move in some chain. `moved` tells at which steps from one draw to the next anything moved.
+    An entry that moves in some chain may stay at an end of its range while others move, as a probability that rounds to
+    1 does. `moved` marks the steps from one draw to the next at which anything moved.
     """
     draws = values.shape[1]
     same = values[:, 1:] == values[:, :-1]
@@ -209,7 +199,7 @@ def longest_run(
     ends = (values[:, 1:] == values.min(axis=(0, 1))) | (values[:, 1:] == values.max(axis=(0, 1)))
     same &= ~(ends & moved[..., None] & varies)
     share = same.mean(axis=1)
-    with np.errstate(divide="ignore"):  # the longest run that a share of repeats explains
+    with np.errstate(divide="ignore"):  # the longest run that the share of repeats explains
         repeats = np.clip(np.median(share, axis=0), 0, 1 - 1e-9)
         explained = -3 * np.log(draws) / np.log(repeats)
     honest = np.minimum(np.maximum(max(SHARE * draws, LEAST_RUN), explained), 0.99 * draws)
@@ -226,7 +216,7 @@ def longest_run(
 
 
 def narrow_chains(values: Mapping[str, np.ndarray]) -> dict[str, int]:
-    """Name variables (chain, draw, *event) that hardly vary in one chain of three or more, with that chain."""
+    """Find variables (chain, draw, *event) that hardly vary in one of at least three chains, and that chain."""
     found = {}
     for name, drawn in values.items():
         variance = np.array([chain.var(axis=0).sum() for chain in drawn])
@@ -236,28 +226,27 @@ def narrow_chains(values: Mapping[str, np.ndarray]) -> dict[str, int]:
 
 
 GOES_WITH = 0.5
-"""Rank correlation of the scale with the vector's log mean square; with no statistics of the sampler, `ALONE`."""
+"""Rank correlation of the scale with the vector's log mean square above which they are a pair."""
 ALONE = 0.6
+"""Correlation that is needed without statistics of the sampler."""
 SMALL = 0.25
-"""Median rank, among all draws, of the scale at divergences, below which these lie where it is small."""
+"""Median rank of the scale at divergences, among all draws, below which divergences lie at its small end."""
 FEW, MANY = 5, 10
 """Divergences needed together with other signs, and by themselves."""
 SHORT_VECTOR = 8
-"""Positive variables of at most that many entries are scales entry by entry."""
-
-Values = Mapping[str, Float[np.ndarray, "chain draw *event"]]
+"""Most entries of a positive variable whose entries are scales."""
 
 
 @dataclass(frozen=True)
 class Funnel:
-    """A scale (an entry of a variable) and a vector whose spread goes with it."""
+    """A scale (an entry of a variable) and a vector with a related spread."""
 
     scale: str
     vector: str
     correlation: float  # rank correlation, between 0 and 1
-    large: bool  # whether the vector narrows where the scale is large, as with a precision
+    large: bool  # the vector is narrow where the scale is large, as with a precision
     divergences: int = 0
-    rank: float = float("nan")  # median one of the scale at divergences, 0 at the narrow end
+    rank: float = math.nan  # median rank of the scale at divergences, 0 at the narrow end
     there: int = 0  # divergences in the quarter of draws at the narrow end
 
     @property
@@ -267,12 +256,12 @@ class Funnel:
 
     @property
     def diverges_often(self) -> bool:
-        """Check whether so many do that nothing else is needed."""
+        """Check whether these divergences are enough without other signs."""
         return self.divergences >= MANY and self.rank < SMALL
 
 
 def find_funnel(values: Values, diverging: Bool[np.ndarray, "chain draw"] | None) -> Funnel | None:
-    """Return the pair that goes together most closely, with where the divergences lie; None if no pair does."""
+    """Return the pair with the highest correlation, and its divergences; None without a pair."""
     pairs = list(_pairs(values))
     if not pairs:
         return None
@@ -285,7 +274,7 @@ def find_funnel(values: Values, diverging: Bool[np.ndarray, "chain draw"] | None
 
 
 def _pairs(values: Values) -> Iterator[tuple[Funnel, Float[np.ndarray, " all"]]]:
-    # Ranks within chains: chains in different modes differ in everything, which is not a funnel.
+    # Use ranks within chains: chains in different modes differ in everything, which is not a funnel.
     spreads = {}
     scales: list[tuple[str, str, Float[np.ndarray, "chain draw"]]] = []
     for name, drawn in values.items():
@@ -322,10 +311,10 @@ def _ranks(values: Float[np.ndarray, " all"]) -> Float[np.ndarray, " all"]:
 
 
 def funnel_cause(facts: Facts, found: Funnel, ridge: Ridge | None) -> Reason | None:
-    """Blame a funnel, where it is what keeps chains from agreeing."""
+    """Return the funnel as a cause if it keeps chains from agreeing."""
     raw = facts.raw
     if ridge and ridge.holds(found.scale, found.vector):
-        return None  # no scale of the vector, but a factor of each of its entries
+        return None  # a factor of each entry of the vector, not its scale
     slow = bool(facts.table["ess_bulk"].get(found.scale, np.inf) < raw.min_ess)
     if facts.diverging is None and not (raw.sampler and raw.sampler.bfmi):
         blamed = found.correlation > ALONE and slow
@@ -336,38 +325,37 @@ def funnel_cause(facts: Facts, found: Funnel, ridge: Ridge | None) -> Reason | N
 
 
 def funnel_reason(facts: Facts, found: Funnel) -> Reason:
-    """Say of a funnel what shows it, and what to do."""
+    """Give the evidence for a funnel, and what to do."""
     raw, scale, vector = facts.raw, found.scale, found.vector
     fact = f"Where `{scale}` is {'large' if found.large else 'small'}, `{vector}` becomes narrow"
     fact += f" (rank correlation {found.correlation:.2f})"
     if found.divergences:
-        lie = f"{found.there} of {found.divergences} divergences lie in that quarter of the draws"
-        fact += f"; {lie}"
+        fact += (
+            f"; {found.there} of {found.divergences} divergences lie in that quarter of the draws"
+        )
     if raw.sampler is not None and raw.sampler.min_bfmi < raw.limits.bfmi:
         fact += f"; E-BFMI is {digits(raw.sampler.min_bfmi, (raw.limits.bfmi,), 2)}"
     if (ess := facts.table["ess_bulk"].get(scale, math.inf)) < raw.min_ess:
         fact += f"; `{scale}` has {ess:.0f} effective draws"
-    return Reason(
-        "funnel",
-        "failed",
-        fact,
-        remedy=f"Non-centre `{vector}`: sample {vector}_raw ~ normal(0, 1) and compute {vector} as its location plus "
-        f"{scale} times {vector}_raw; a higher target acceptance rate (0.95 or 0.99) helps less.",
+    remedy = (
+        f"Non-centre `{vector}`: sample {vector}_raw ~ normal(0, 1) and compute {vector} as its location plus {scale} "
+        f"times {vector}_raw; a higher target acceptance rate (0.95 or 0.99) helps less."
     )
+    return Reason("funnel", "failed", fact, remedy=remedy)
 
 
 SETTLED_ESS, SETTLED_RHAT = 50.0, 1.1
-"""ESS within a chain, and R-hat of its halves, of a chain that has settled."""
+"""ESS within a chain that has settled, and R-hat of its halves."""
 SETTLED_ESS_IF_UNLIKE = 30.0
-"""ESS within a chain that is enough where heights are unlike."""
+"""ESS within a chain that suffices if heights differ."""
 LOOKED_AT = 50
-"""Worst entries that are looked at."""
+"""Number of worst entries that are looked at."""
 
 
 def have_settled(facts: Facts, heights: Heights | None) -> bool:
-    """Check whether chains have settled, each in its own mode: by the worst entries of every chain by itself.
+    """Check whether each chain has settled in its own mode, by its worst entries.
 
-    Their ESS is enough, and the two halves of the chain agree; or less is, where heights are known to differ.
+    Their ESS within a chain must suffice, and the halves of a chain agree. A lower ESS suffices if heights differ.
     """
     if facts.raw.num_chains < 2 or facts.raw.num_draws < Limits.FEW:
         return False
@@ -381,7 +369,7 @@ def have_settled(facts: Facts, heights: Heights | None) -> bool:
     if ess >= SETTLED_ESS_IF_UNLIKE and unlike:
         return True
     halves = np.fmax.reduce([rhat_of_entries(chain[None]) for chain in values])
-    known = halves[~np.isnan(halves)]  # NaN of what is constant in every chain
+    known = halves[~np.isnan(halves)]  # NaN for entries that are constant in every chain
     agrees = known.size > 0 and float(np.median(known)) < SETTLED_RHAT
     return ess >= SETTLED_ESS and agrees
 
@@ -396,38 +384,35 @@ def modes_cause(facts: Facts, heights: Heights | None) -> Reason:
     if heights is not None:
         apart = heights.apart("lower than") if heights.unlike else "their heights are equal"
         fact += f"; {apart}"
-    return Reason(
-        "modes",
-        "failed",
-        fact,
-        remedy="Do not average over these chains: they weight modes by where they started. Sample mode by mode: "
+    remedy = (
+        "Do not average over these chains: they weight modes by where they started. Sample mode by mode: "
         "`ob.sample_modes(target)`, or `onebasin sample --method modes`, finds modes from many starts and weights "
-        "them by bridge sampling.",
+        "them by bridge sampling."
     )
+    return Reason("modes", "failed", fact, remedy=remedy)
 
 
 def integers_cause(facts: Facts) -> Reason:
     """Name the single integers about which chains disagree."""
     rows = facts.integers_apart
     rhat = in_rhat(Extreme.of(rows["rhat"]).value)
-    return Reason(
-        "modes",
-        "failed",
-        f"Chains disagree about the whole numbers {listed(tuple(rows.index))} (R-hat {rhat})",
-        remedy='If they change places, as two changepoints do, align them: `symmetry="a~b"` or `--exchangeable a~b` '
-        "for `a` and `b`; else sample again, longer or from other starting points.",
+    fact = f"Chains disagree about the whole numbers {listed(tuple(rows.index))} (R-hat {rhat})"
+    remedy = (
+        'If they change places, as two changepoints do, align them: `symmetry="a~b"` or `--exchangeable a~b` for `a` '
+        "and `b`; else sample again, longer or from other starting points."
     )
+    return Reason("modes", "failed", fact, remedy=remedy)
 
 
 def times_as_many(ess: float, needed: float, rhat: float, limit: float) -> int:
-    """Return by what factor draws must grow, by ESS and by R-hat's excess over one."""
+    """Return the factor by which the number of draws must grow, from ESS and from R-hat's excess over one."""
     by_ess = needed / ess if ess > 0 else 1.0
     by_rhat = (rhat - 1) / (limit - 1) if math.isfinite(rhat) else 1.0
     return max(2, math.ceil(max(by_ess, by_rhat)))
 
 
 def short_cause(facts: Facts, ridge: Ridge | None) -> Reason:
-    """Ask for more draws: effective ones are too few, or chains disagree with their own halves."""
+    """Ask for more draws: there are too few effective draws, or chains disagree with their own halves."""
     raw = facts.raw
     if raw.num_draws < Limits.FEW:
         fact = f"Chains of {raw.num_draws} draws are too short to judge"
@@ -451,14 +436,13 @@ def short_cause(facts: Facts, ridge: Ridge | None) -> Reason:
         return Reason("short", "failed", fact, remedy=draw_more(times))
     names, combination = listed(ridge.names), ridge.combination
     known = f"{ridge.known:,.0f} effective draws, a standard deviation {ridge.narrower:.0f} times smaller"
-    return Reason(
-        "short",
-        "failed",
-        f"{fact}. The model identifies {combination} ({known}), but hardly {names} separately",
-        remedy=f"Use {combination}, or make it a parameter in place of one of {names}. A constraint (one of them "
-        "constant, a sum of zero) or a narrower prior removes the ridge. For single values draw about "
-        f"{times} times as many.",
+    fact += f". The model identifies {combination} ({known}), but hardly {names} separately"
+    remedy = (
+        f"Use {combination}, or make it a parameter in place of one of {names}. A constraint (one of them constant, a "
+        "sum of zero) or a narrower prior removes the ridge. For single values draw about "
+        f"{times} times as many."
     )
+    return Reason("short", "failed", fact, remedy=remedy)
 
 
 def draw_more(times: int) -> str:
@@ -467,43 +451,43 @@ def draw_more(times: int) -> str:
 
 
 NARROW_RIDGE = 0.02
-"""Variance of a combination within chains, over that of its terms, up to which these lie on a ridge."""
+"""Variance of a combination within chains, over that of its terms, up to which the terms lie on a ridge."""
 ROUNDING = 1e-12
-"""The same ratio, below which a combination is a constant, as the sum of a simplex is."""
+"""The same ratio below which a combination is constant, as the sum of a simplex is."""
 MOST_TERMS = 4
-"""Slow parameters that are also combined all at once: of more of them, chance makes a narrow combination."""
+"""Most slow parameters that are combined all at once: among more, some combination is narrow by chance."""
 PAIRS = 10
-"""Pairs that are looked at: of the closest entries of two variables, or of one."""
+"""Number of closest pairs of variables that are looked at."""
 HALF = 0.1
-"""The same ratio within each half of the draws, as two modes that chains go between have no ridge of their own."""
+"""Limit of the same ratio within each half of the draws: two modes make a ridge only between them."""
 LEAST_HALF = 0.05
-"""Share of the draws of a half that is looked at."""
+"""Smallest half that is looked at, as a share of the draws."""
 FASTER = 4.0
-"""Least factor by which a combination has more effective draws than the slowest of its terms."""
+"""Smallest ratio of a combination's effective draws to those of its slowest term."""
 
 
 @dataclass(frozen=True)
 class Ridge:
     """A combination of slow parameters that is known far better than each of them.
 
-    Its standard deviation is `narrower` times smaller than that of any term; of products those of logarithms.
+    Its standard deviation is `narrower` times smaller than that of any term (on the log scale for products).
     """
 
     names: tuple[str, ...]  # terms or factors
-    combination: str  # a formula, or words where coefficients are not all 1 or -1
+    combination: str  # a formula, or words if coefficients differ from 1 and -1
     known: float  # bulk ESS
     narrower: float
 
     def holds(self, *names: str) -> bool:
-        """Check whether these entries, or entries of these variables, are among its terms."""
+        """Check whether entries, or entries of variables, are among its terms."""
         return {*names} <= {*self.names, *map(_variable, self.names)}
 
 
 def ridge_of(facts: Facts) -> Ridge | None:
     """Find the narrowest combination of slow parameters that chains agree on, with enough effective draws.
 
-    Sums and differences are looked at, and products and quotients of parameters that keep their sign. A combination of
-    different variables, as of an intercept and its effects, comes before one within a variable.
+    Try sums and differences, and products and quotients of parameters that keep their sign. Prefer combinations of
+    different variables, such as an intercept and its effects.
     """
     names = tuple(facts.bad.sort_values("ess_bulk").index[:LOOKED_AT])
     if not names:
@@ -525,13 +509,13 @@ def _ridges(
     values: Float[np.ndarray, "chain draw param"],
     words: tuple[str, str, str],
 ) -> Iterator[Ridge]:
-    """Give combinations of these that are narrow within chains, and fast; `words` write them."""
+    """Yield combinations that are narrow within chains, and fast; `words` write them."""
     within = values - values.mean(axis=1, keepdims=True)
     sd = within.std(axis=(0, 1))
     sd[sd == 0] = 1.0
     ess = facts.table["ess_bulk"].reindex(names).to_numpy()
     for terms, weights in _candidates(within / sd, names):
-        # With coefficients of one size if that will do.
+        # Try coefficients of 1 and -1 first.
         for factor in (np.sign(weights * weights[0]), weights / sd[terms]):
             width = (within[..., terms] @ factor).std() / np.abs(factor * sd[terms]).min()
             drawn = (values[..., terms] @ factor)[..., None]
@@ -551,9 +535,9 @@ def _ridges(
 
 
 def _is_one(terms: Float[np.ndarray, "chain draw term"]) -> bool:
-    """Check whether a combination is narrow in both halves of the draws too, between which the first term differs most.
+    """Check whether a combination is also narrow in both halves of the draws, split by its first term.
 
-    The halves are those of least variance within them (Otsu 1979), which are modes where there are two.
+    The split has the least variance within the halves (Otsu 1979), so that it separates two modes.
     """
     flat = terms.reshape(-1, terms.shape[2])
     flat = flat[flat[:, 0].argsort()] - flat.mean(axis=0)
@@ -574,7 +558,7 @@ def _variable(entry: str) -> str:
 def _candidates(
     units: Float[np.ndarray, "chain draw param"], names: Sequence[str]
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Give terms and their weights, in standard deviations: of close pairs, and of all of a few."""
+    """Yield terms and their weights, in standard deviations: close pairs, then all of a few parameters."""
     count = units.shape[2]
     flat = units.reshape(len(units) * units.shape[1], count)
     together = flat.T @ flat / len(flat)

@@ -1,9 +1,9 @@
-"""Every check of one posterior that applies, from its numbers: the draws, the chains, what the sampler or fit recorded.
+"""Every check of one posterior that applies: of its draws, its chains, and the records of the sampler or fit.
 
-Each function looks at one diagnostic and returns a `Reason` in words; the order is that in which problems are fixed. A
-number that is NaN, missing or infinite passes nowhere. Unadjusted dynamics leaves a bias of the step size in its draws,
-which no comparison of chains can show; gradients of the log density at the draws can: they have to satisfy two
-identities, whose misses bound how far means and variances are off (`inference/microcanonical/dynamics.py`).
+Each function looks at one diagnostic and returns a `Reason`; the order is the one in which problems are fixed. A number
+that is NaN, missing or infinite never passes. Unadjusted dynamics leaves a bias from the step size in its draws, which
+no comparison of chains can show. Gradients of the log density at the draws can: they satisfy two identities, and the
+misses bound the errors of means and variances (`inference/microcanonical/dynamics.py`).
 """
 
 from __future__ import annotations
@@ -13,18 +13,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 
 from onebasin.posteriors.draws import variable_of
 from onebasin.posteriors.pareto import MIN_DRAWS_FOR_KHAT
 
 from ..summaries.sampler import SamplerSummary, restarts_in_words
 from ..summaries.variational import VariationalSummary
-from .measured import Measured
+from .measure import NO_MEAN, Measured
 from .verdict import (
     NOT_RECORDED,
     PREDICTIONS,
-    Limits,
     Outcome,
     Reason,
     Verdict,
@@ -39,19 +37,17 @@ from .verdict import (
 
 BIAS = "step-size bias"
 LOST = 1.0
-"""Energy variance per parameter above which the integrator does not follow the density at all."""
+"""Energy variance per parameter above which the integrator no longer follows the density."""
 SHIFT = 0.1
 """Error allowed in a mean, in standard deviations given the others: the Monte Carlo error of 100 draws."""
 SPREAD = 0.2
 """Error allowed in a variance, as a share: a tenth of the standard deviation."""
 GROSS = 2.5
-"""Factor on these errors from which the draws are of no use: a quarter of a standard deviation, half of a variance."""
-NO_MEAN, NO_SD = 0.7, 1.0
-"""k-hat of |x - m|, and of its square, above which draws do not show the mean, and the standard deviation."""
+"""Factor on these errors above which the draws are useless: a quarter of a standard deviation, half of a variance."""
 COLUMNS = {"R-hat": "rhat", "bulk ESS": "ess_bulk", "tail ESS": "ess_tail"}
-"""Checks of parameters, and the column of each."""
+"""Columns of the checks of parameters."""
 OTHERS = "Compare their predictions with those of MCMC by `compare`."
-"""Advice on draws of which nothing tells how far they are from the posterior."""
+"""Advice on draws whose distance from the posterior nothing measures."""
 SAMPLER_CHECKS = ("moving chains", "divergences", "tree depth", "E-BFMI", BIAS)
 BLAMES = {
     "funnel": ("divergences", "E-BFMI"),
@@ -59,7 +55,7 @@ BLAMES = {
     "step-size": (BIAS,),
     "stuck": ("moving chains",),
 }
-"""Checks of the sampler that a cause rests on: a number that is warned of forbids use there."""
+"""Sampler checks behind each cause: their warnings become failures."""
 _STEPS = "Lower `energy_variance`, warm up longer, or use `adjusted=True`."
 
 
@@ -81,13 +77,13 @@ def check(diagnosis: Measured) -> tuple[Reason, ...]:
         checks += [_moving(sampler), _rhat(diagnosis), _log_density(diagnosis, sampler), *sizes]
         if diagnosis.has_chains:
             checks.append(_divergences(diagnosis, sampler))
-            if diagnosis.method not in ("hmc", "mclmc"):  # which have no trees
+            if diagnosis.method not in ("hmc", "mclmc"):  # these have no trees
                 checks.append(_tree_depth(diagnosis, sampler))
             # The momentum of MCLMC keeps its length: there is no energy to explore.
             is_mclmc = diagnosis.method == "mclmc"
             checks.append(_step_size_bias(sampler) if is_mclmc else _bfmi(diagnosis, sampler))
     if fit is not None:
-        if fit.converged is not None:  # else nothing was optimised, or its criterion was not kept
+        if fit.converged is not None:  # None: nothing was optimised, or no criterion was recorded
             fact = "The optimiser stopped before its criterion was met"
             stopped = Reason("optimiser", "failed", fact, remedy="Allow more iterations.")
             if fit.weighted:
@@ -104,7 +100,7 @@ def check(diagnosis: Measured) -> tuple[Reason, ...]:
 
 
 def blamed(checks: tuple[Reason, ...], causes: tuple[Reason, ...]) -> tuple[Reason, ...]:
-    """Fail the checks that a cause rests on."""
+    """Turn warnings of the checks behind a cause into failures."""
     names = {name for cause in causes for name in BLAMES.get(cause.name, ())}
     return tuple(
         replace(c, outcome="failed") if c.name in names and c.outcome == "warned" else c
@@ -112,33 +108,16 @@ def blamed(checks: tuple[Reason, ...], causes: tuple[Reason, ...]) -> tuple[Reas
     )
 
 
-def notes(diagnosis: Measured, checks: Sequence[Reason]) -> Iterator[Reason]:
-    """Say which diagnostics do not apply to a posterior, what could not be judged and why, and what is left out."""
-    if (fit := diagnosis.variational) is not None:
-        yield Reason(
-            "R-hat",
-            "not judged",
-            "R-hat does not apply: independent draws from an approximation agree with each other however far it is "
-            "from the posterior",
-        )
-        if fit.non_finite_ratios:
-            why = "k-hat is not defined: importance ratios are not finite"
-            yield Reason("k-hat", "not judged", why)
-    yield from (found for found in checks if found.outcome == "not judged")
-    if diagnosis.symmetry_caveat:
-        yield Reason("symmetry", "not judged", diagnosis.symmetry_caveat)
-    yield from besides(diagnosis)
-
-
 _WHY = {
     "generated": "generated quantities",
     "transformed": "transformed parameters",
     "integer": "discrete, so they change values rather than labels",
 }
+"""Reasons why variables are not used for the verdict."""
 
 
 def besides(diagnosis: Measured) -> Iterator[Reason]:
-    """Name the quantities that are not used for the verdict, and say how draws came about."""
+    """Name the quantities that are not used for the verdict, and say how the draws were made."""
     of, limit, table = diagnosis.kinds.of, diagnosis.limits.deciding_rhat, diagnosis.shown
     for reason, names in diagnosis.left_out.items():
         if not names:
@@ -174,7 +153,7 @@ def besides(diagnosis: Measured) -> Iterator[Reason]:
 
 
 def remarks(diagnosis: Measured, checks: Sequence[Reason], verdict: Verdict) -> Iterator[Reason]:
-    """Name what was warned of and the verdict does not tell, and what could not be judged."""
+    """Yield warnings that the verdict does not repeat, and checks that could not be judged."""
     said = " ".join(
         reason.in_short + reason.sentence
         for reason in (*verdict.headline, *verdict.rows, *verdict.causes)
@@ -205,7 +184,7 @@ def remarks(diagnosis: Measured, checks: Sequence[Reason], verdict: Verdict) -> 
 
 
 def _varying(diagnosis: Measured) -> Reason:
-    """Pass where anything varies: entries that never do (a unit, a triangle of zeros) are structure."""
+    """Pass if anything varies: entries that never do (a unit, a triangle of zeros) are structure."""
     if len(diagnosis.constants) < len(diagnosis.parameters):
         return Reason("varying parameters", "passed")
     return Reason(
@@ -218,7 +197,7 @@ def _varying(diagnosis: Measured) -> Reason:
 
 
 def _broken(diagnosis: Measured) -> Iterator[Reason]:
-    """Name entries that are finite in some draws, not in all or in none."""
+    """Name entries that are finite in some draws only."""
     if broken := diagnosis.broken:
         name = max(broken, key=lambda name: broken[name])
         yield Reason(
@@ -233,24 +212,18 @@ def _broken(diagnosis: Measured) -> Iterator[Reason]:
 
 def _heavy_tails(diagnosis: Measured) -> Iterator[Reason]:
     heavy = {n: khats for n, khats in diagnosis.heavy_tails.items() if diagnosis.decides(n)}
-    if no_mean := tuple(name for name, (mean, _) in heavy.items() if mean > NO_MEAN):
+    no_mean = tuple(name for name, (mean, _) in heavy.items() if mean > NO_MEAN)
+    no_sd = tuple(name for name in heavy if name not in no_mean)
+    if no_mean:
         khat = max(heavy[name][0] for name in no_mean)
-        yield Reason(
-            "heavy tails",
-            "warned",
-            f"Tails of {listed(no_mean)} are too heavy for a mean or an sd (k-hat of the draws {khat:.2f})",
-            "these may not exist, and they change from run to run",
-            "Use the median and intervals.",
-        )
-    if no_sd := tuple(name for name in heavy if name not in no_mean):
+        fact = f"Tails of {listed(no_mean)} are too heavy for a mean or an sd (k-hat of the draws {khat:.2f})"
+        why = "these may not exist, and they change from run to run"
+        yield Reason("heavy tails", "warned", fact, why, "Use the median and intervals.")
+    if no_sd:
         khat = max(heavy[name][1] for name in no_sd)
-        yield Reason(
-            "heavy tails",
-            "warned",
-            f"Tails of {listed(no_sd)} are too heavy for an sd (k-hat of the draws' squares {khat:.2f})",
-            "it may not exist, and it changes from run to run",
-            "Use intervals.",
-        )
+        fact = f"Tails of {listed(no_sd)} are too heavy for an sd (k-hat of the draws' squares {khat:.2f})"
+        why = "it may not exist, and it changes from run to run"
+        yield Reason("heavy tails", "warned", fact, why, "Use intervals.")
 
 
 def _moving(sampler: SamplerSummary) -> Reason:
@@ -283,44 +256,35 @@ def _rhat(diagnosis: Measured) -> Reason:
     outcome = diagnosis.numbers.worst_outcome("rhat")
     if outcome in ("passed", "not judged"):
         return _defined(diagnosis, name)
-    table = diagnosis.numbers.decisive
+    table, what = diagnosis.numbers.decisive, "parameters"
     if (bad := table[table["rhat"] > limits.rhat]).empty:
-        table = diagnosis.shown
+        table, what = diagnosis.shown, "quantities that are not used for the verdict"
         bad = table[table["rhat"] > limits.rhat]
-        many = f"{len(bad)} of {len(table)} quantities that are not used for the verdict"
-        return Reason(
-            name, outcome, f"R-hat is above {limits.rhat:g} for {many} ({_worst(bad, limits)})"
-        )
-    many = f"{limits.rhat:g} for {len(bad)} of {len(table)} parameters ({_worst(bad, limits)})"
+    rhat = in_rhat(float(bad["rhat"].max()), (limits.rhat, limits.deciding_rhat))
+    worst = f"worst {rhat}, `{bad['rhat'].idxmax()}`"
+    many = f"{limits.rhat:g} for {len(bad)} of {len(table)} {what} ({worst})"
+    if what != "parameters":
+        return Reason(name, outcome, f"R-hat is above {many}")
     if outcome != "failed":
         return slightly_high(outcome, many)
-    apart = f"R-hat is above {many}", "the chains disagree"
-    if diagnosis.symmetric:
-        return Reason(
-            name,
-            outcome,
-            *apart,
-            "The target declares a symmetry, so these may be copies of one mode with other labels: judge by "
-            "label-free quantities (`lp`, predictions), or use a parametrisation without the symmetry (ordered "
-            "biases, unit-norm weights).",
-        )
     remedy = "Do not use the means; run a longer warmup and more draws, or reparametrise."
-    return Reason(name, outcome, *apart, remedy)
-
-
-def _worst(bad: pd.DataFrame, limits: Limits) -> str:
-    rhat = in_rhat(float(bad["rhat"].max()), (limits.rhat, limits.deciding_rhat))
-    return f"worst {rhat}, `{bad['rhat'].idxmax()}`"
+    if diagnosis.symmetric:
+        remedy = (
+            "The target declares a symmetry, so these may be copies of one mode with different labels: judge by "
+            "label-free quantities (`lp`, predictions), or use a parametrisation without the symmetry (ordered "
+            "biases, unit-norm weights)."
+        )
+    return Reason(name, outcome, f"R-hat is above {many}", "the chains disagree", remedy)
 
 
 def slightly_high(outcome: Outcome, many: str) -> Reason:
-    """Warn of R-hat above a limit of that many parameters."""
+    """Warn that many parameters have an R-hat above its limit."""
     fact = f"R-hat is slightly above {many}"
     return Reason("R-hat", outcome, fact, remedy="Draw more if you need them precisely.")
 
 
 def _defined(diagnosis: Measured, name: str) -> Reason:
-    """Pass where all parameters that vary have a finite number in a column."""
+    """Pass if all parameters that vary have a finite number in a column."""
     known = {*diagnosis.constants, *diagnosis.broken}
     shown = diagnosis.shown[COLUMNS[name]]
     numbers = shown[[entry not in known and diagnosis.decides(entry) for entry in shown.index]]
@@ -453,7 +417,7 @@ def _bfmi(diagnosis: Measured, sampler: SamplerSummary) -> Reason:
 
 
 def _complete(diagnosis: Measured, sampler: SamplerSummary, name: str, statistic: str) -> Reason:
-    """Pass where a count has looked at all draws."""
+    """Pass if a statistic was finite in all draws."""
     bad = sampler.not_finite.get(statistic)
     if not bad:
         return Reason(name, "passed")
@@ -474,13 +438,13 @@ def _not_recorded(name: str, what: str) -> Reason:
 
 
 def _by_chain(counts: Sequence[int]) -> str:
-    """Return the count of each chain: ``26, 11, 12 and 9 in chains 0-3``; nothing of one chain."""
+    """List the count of each chain, as ``26, 11, 12 and 9 in chains 0-3``; return "" for one chain."""
     each = listed([*map(str, counts)], len(counts), code=False)
     return f"{each} in chains 0-{len(counts) - 1}" if len(counts) > 1 else ""
 
 
 def _step_size_bias(sampler: SamplerSummary) -> Reason:
-    """Judge microcanonical dynamics by energy errors and gradients at the draws; passed where it was adjusted."""
+    """Judge microcanonical dynamics by energy errors and gradients at the draws; adjusted dynamics passes."""
     variance, found = sampler.energy_variance, sampler.identities
     if sampler.acceptance_per_chain:
         return Reason(BIAS, "passed")
@@ -525,7 +489,7 @@ def _step_size_bias(sampler: SamplerSummary) -> Reason:
 
 
 def is_gross(sampler: SamplerSummary) -> bool:
-    """Check whether the bias is certain, and so large that the draws are of no use."""
+    """Check whether a bias is certain, and so large that the draws are useless."""
     found = sampler.identities
     off = found is not None and (
         found.shift.least > GROSS * SHIFT or found.spread.least > GROSS * SPREAD
@@ -534,7 +498,7 @@ def is_gross(sampler: SamplerSummary) -> bool:
 
 
 def bounds(sampler: SamplerSummary | None) -> str:
-    """Say how far means and variances are off at most; empty if nothing is known."""
+    """Bound the errors of means and variances in words; empty if nothing is known."""
     if sampler is None or (found := sampler.identities) is None:
         return ""
     return (
@@ -563,15 +527,14 @@ def _khat(fit: VariationalSummary) -> Reason:
         return Reason(name, "passed")
     limits = fit.khat, fit.khat_limit
     above = f"is {digits(fit.khat, limits, 2)}, above {digits(fit.khat_limit, limits, 2)}"
-    why = "the approximation misses part of the posterior"
-    if fit.distinct_draws is None:
-        remedy = "Compare its intervals with those of MCMC before using them."
-        return Reason(name, "failed", f"Pareto k-hat {above}", why, remedy)
-    return Reason(
-        name,
-        "failed",
-        f"Pareto k-hat of the {fit.distinct_draws} distinct draws {above}, because draws were resampled",
-        why,
-        "Run it again without resampling (CmdStan: `psis_resample=0`; cmdstanpy: `psis_resample=False`), which gives "
-        "the k-hat of all draws.",
+    fact, remedy = (
+        f"Pareto k-hat {above}",
+        "Compare its intervals with those of MCMC before using them.",
     )
+    if fit.distinct_draws is not None:
+        fact = f"Pareto k-hat of the {fit.distinct_draws} distinct draws {above}, because draws were resampled"
+        remedy = (
+            "Run it again without resampling (CmdStan: `psis_resample=0`; cmdstanpy: `psis_resample=False`), which "
+            "gives the k-hat of all draws."
+        )
+    return Reason(name, "failed", fact, "the approximation misses part of the posterior", remedy)

@@ -1,12 +1,12 @@
-"""May a posterior be used? The answer, with its causes and what to do, and the numbers behind it.
+"""Judge whether a posterior may be used: the answer, its causes and remedies, and the numbers behind it.
 
-What decides and in which order is described in docs/guides/diagnosing.md; `measure` gives the numbers alone.
+docs/guides/diagnosing.md describes the order of the decisions; `measure` gives the numbers alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,8 +24,7 @@ from .causes import not_finite, stuck, unread_weights
 from .judge import Case, of_chains, of_stopped
 from .labels import Labels, declared_blocks, diagnose_aligned, look_for_labels
 from .measure import Facts, gather, measure
-from .measured import ParameterTable
-from .result import AlignedDiagnosis, Diagnosis
+from .result import AlignedDiagnosis, Diagnosis, ParameterTable
 from .verdict import PER_CHAIN, Limits
 
 if TYPE_CHECKING:
@@ -33,14 +32,13 @@ if TYPE_CHECKING:
 
 
 @checks_arguments
-@np.errstate(over="ignore", invalid="ignore")  # of 1e300, whose square no double holds
+@np.errstate(over="ignore", invalid="ignore")  # squares of numbers near 1e300 overflow
 def diagnose(
     posterior: Posterior,
     *,
     var_names: str | Sequence[str] | None = None,
     symmetry: Symmetry | str | Sequence[str] | None = None,
     align: bool = True,
-    held_out: bool = False,
     rhat_max: float = 1.01,
     ess_threshold: float | None = None,
     bfmi_threshold: float = 0.3,
@@ -57,12 +55,10 @@ def diagnose(
         The variables to judge; by default the parameters, if the posterior distinguishes them from computed
         quantities.
     symmetry : tuple of blocks, or words of them, optional
-        The symmetry, as blocks or strings such as ``"mu,sigma,1-theta"``; by default the declared one. The draws are
-        searched for other symmetries in either case.
+        The symmetry, as blocks or strings such as ``"mu,sigma,1-theta"``; by default the declared one. onebasin also
+        searches the draws for other symmetries.
     align : bool
         Whether to look for switching labels and align them.
-    held_out : bool
-        Also fit the reference of an alignment on the first half of the chains, and report the others' R-hat.
     rhat_max : float
         R-hat above this gives a warning. With the default, the verdict changes only at 1.05, because chains of equal
         distribution with 100 effective draws each have an R-hat of 1.01 on average. Your own limit decides the verdict
@@ -74,14 +70,14 @@ def diagnose(
     progress : callable, optional
         Called with the number of draws processed and the total during alignment.
     log_density : callable, optional
-        As in `align`: draws are aligned only if alignment does not change it.
+        As in `align`: draws are aligned only if the log density stays the same.
 
     Returns
     -------
     Diagnosis
-        Its `verdict` is ``usable``, ``aligned`` (after alignment), ``invariant`` (label-free quantities), ``partly``
-        (except for the quantities that the sentence names) or ``unusable``; `judgement` holds the sentences, `aligned`
-        the numbers modulo the symmetry, `points` a network's predictions by point.
+        Its `verdict` is ``usable``, ``aligned`` (usable after alignment), ``invariant`` (label-free quantities are
+        usable), ``partly`` (all but the named quantities are usable) or ``unusable``. `judgement` holds the sentences,
+        `aligned` the numbers modulo the symmetry, `points` a network's predictions by point.
 
     Raises
     ------
@@ -111,7 +107,6 @@ def diagnose(
     limits = Limits(rhat_max, ess_threshold, bfmi_threshold)
     raw = measure(view, var_names=var_names, limits=limits)
     facts = gather(view, raw)
-    options: dict[str, Any] = {"held_out": held_out, "progress": progress}
     aligned: AlignedDiagnosis | None = None
     deciding, integers, points = raw.deciding, (), None
     if cause := not_finite(facts) or unread_weights(facts):
@@ -119,14 +114,14 @@ def diagnose(
     elif not (raw.has_chains and raw.sampler is not None and raw.sampler.sampled):
         verdict = of_others(facts)
         if raw.variational is not None and verdict.answer != "unusable" and view.network is None:
-            labels = _labels(facts, given, align, **options)
+            labels = _labels(facts, given, align, progress)
             verdict, aligned = modulo(verdict, labels), labels.aligned
         elif given and (blocks := equal_modes(given)):
             aligned = diagnose_aligned(view, blocks, progress=progress, raw=raw)
     elif causes := stuck(facts):
         verdict = of_stopped(facts, *causes)
     else:
-        labels = _labels(facts, given, align, **options)
+        labels = _labels(facts, given, align, progress)
         case = Case(facts, labels)
         verdict, aligned, points = of_chains(case), labels.aligned, case.points
         if verdict.answer in ("invariant", "partly") or labels.state == "overlap":
@@ -135,18 +130,12 @@ def diagnose(
     caveat = raw.symmetry_caveat
     if aligned is not None and resolve(view, aligned.alignment.symmetry).in_file:
         caveat = aligned.alignment.unchecked
-    # Single integers that decide are not left out.
+    # Single integers that decide are not listed as left out.
     every = raw.left_out.items()
     left_out = {why: tuple(n for n in names if n not in integers) for why, names in every}
-    return replace(
-        raw,
-        answered=verdict,
-        aligned=aligned,
-        points=points,
-        deciding=deciding,
-        left_out=left_out,
-        symmetry_caveat=caveat,
-    )
+    numbers = {each.name: getattr(raw, each.name) for each in fields(raw)}
+    numbers |= {"deciding": deciding, "left_out": left_out, "symmetry_caveat": caveat}
+    return Diagnosis(**numbers, answered=verdict, aligned=aligned, points=points)
 
 
 @checks_arguments
@@ -156,7 +145,7 @@ def summary(
     var_names: str | Sequence[str] | None = None,
     symmetry: Symmetry | str | Sequence[str] | None = None,
 ) -> pd.DataFrame:
-    """Return the table that `diagnose` prints. It prints in the same way and keeps every row and digit.
+    """Return the table that `diagnose` prints, with every row and digit.
 
     Parameters
     ----------
@@ -170,9 +159,8 @@ def summary(
     Returns
     -------
     DataFrame
-        One row per scalar entry, in the model's order: mean, median, sd, 5 % and 95 % quantiles, their Monte Carlo
-        errors, R-hat, ESS, in the units of the model. If labels switch and alignment sorts them, rows describe the
-        aligned draws.
+        One row per scalar entry, in the model's order and units: mean, median, sd, 5 % and 95 % quantiles, their Monte
+        Carlo errors, R-hat, ESS. If labels switch and alignment sorts them, rows describe the aligned draws.
 
     Raises
     ------
@@ -188,13 +176,15 @@ def summary(
     return ParameterTable(diagnosis.shown, diagnosis.numbers)
 
 
-def _labels(facts: Facts, given: Symmetry | None, align: bool, **options: Any) -> Labels:
-    """Look at labels, where that is requested."""
+def _labels(
+    facts: Facts, given: Symmetry | None, align: bool, progress: Callable[[int, int], None] | None
+) -> Labels:
+    """Look for switching labels, if that is requested."""
     if not align:
         return Labels("none", facts, looked=False)
     blocks = declared_blocks(facts, given)
     try:
-        return look_for_labels(facts, blocks, **options)
+        return look_for_labels(facts, blocks, progress=progress)
     except LeavesPosterior as refusal:
         if given is not None:
             raise
@@ -203,9 +193,9 @@ def _labels(facts: Facts, given: Symmetry | None, align: bool, **options: Any) -
 
 @dataclass(frozen=True)
 class Carried:
-    """A posterior's verdict, and a sentence to put in front of what is computed from it; empty if all is well."""
+    """A posterior's verdict, and a sentence for results that are computed from it; empty if all is well."""
 
-    answer: str = ""  # As `Verdict.answer`; empty if the posterior could not be judged.
+    answer: str = ""  # as `Verdict.answer`; empty if the posterior could not be judged
     sentence: str = ""
     flag: Flag = ""
     diagnosis: Diagnosis | None = None
@@ -217,22 +207,21 @@ class Carried:
 
 
 def carried(view: View, diagnosis: Any, results: str, *, label_free: bool) -> Carried:
-    """Say what a verdict means for `results`, such as "predictions", that may depend on labels or never do."""
+    """Say what a verdict means for results, such as "predictions"; `label_free` ones do not depend on labels."""
     if diagnosis is not None and not isinstance(diagnosis, Diagnosis):
         raise ArgumentTypeError(
-            f"`diagnosis` is a {type(diagnosis).__name__}; give what `ob.diagnose` returned of this posterior."
+            f"`diagnosis` is a {type(diagnosis).__name__}; give the result of `ob.diagnose(posterior)`."
         )
     try:
-        # No prediction of a network depends on its labels.
+        # A network's predictions do not depend on its labels.
         found = diagnosis or diagnose(view, align=view.network is None)
     except OnebasinError as error:
         return Carried("", f"The posterior could not be judged: {error}", "warn")
-    answer = found.verdict or ""
+    answer = found.verdict
     if view.network is not None and found.points is not None and answer != "partly":
         answer = "usable" if not len(found.points.bad) else answer
-    if answer in ("", "usable") or (label_free and answer in ("aligned", "invariant")):
+    if answer == "usable" or (label_free and answer in ("aligned", "invariant")):
         return Carried(answer, diagnosis=found)
-    assert found.judgement is not None
     flag: Flag = {"aligned": "good", "unusable": "bad"}.get(answer, "warn")  # type: ignore[assignment]
     said = {
         "aligned": f"These {results} use aligned draws: the posterior is usable after alignment.",

@@ -1,12 +1,13 @@
-"""Quantities that a symmetry leaves alone: what can be judged without any alignment.
+"""Label-free quantities: quantities that a symmetry does not change, so that they can be judged without alignment.
 
-For every variable of an `Exchangeable` block the mean over its parts (where no sign flips) and the mean square over its
-parts; for two variables of a block their covariance over the parts, which knows what belongs to what, as moments of one
-variable at a time do not; for a whole variable that changes sign its mean without the sign and its mean square; for a
-complemented weight its distance from one half; for variables that rotate products of their rows, as of L L' of
-loadings L; a network's outputs on its training inputs; and `lp`. They converge
-where the posterior does, whatever the labels did. A network's predictions are also judged by point: an input, with all
-outputs there, whose R-hat is the largest of them, and whose ESS is the smallest.
+For every variable of an `Exchangeable` block: its mean over the components (if no sign flips) and its mean square; for
+two variables of a block: their covariance over the components, which shows what belongs together. For a variable that
+changes sign: its absolute value, or mean square. For a complemented weight: its distance from one half. For variables
+that rotate: products of their rows, such as L L' of loadings L. For a network: its outputs at training inputs. And
+`lp`. They converge when the posterior does, whatever the labels did.
+
+A network's predictions are also judged by point: at each input by the largest R-hat and the smallest ESS of its
+outputs.
 """
 
 from __future__ import annotations
@@ -41,38 +42,38 @@ from ..summaries.summary import power_of_two
 from .verdict import Limits, Reason, in_rhat
 
 Piece = Mapping[str, np.ndarray]
-"""Some draws of variables, arrays (chain, draw, *event)."""
+"""Draws of variables, arrays (chain, draw, *event)."""
 Units = Mapping[str, float]
 """Largest absolute values of variables."""
 
 PIECE = 2**23
-"""Bytes of draws that are looked at together."""
+"""Bytes of draws that are held in memory together."""
 _LEAST = 1e-100
 ROWS = 8
-"""Rows of each variable that rotates whose products are looked at, evenly spread."""
+"""Most rows of a rotating variable that enter products, evenly spread."""
 MAX_OUTPUTS = 50
-"""Training inputs at which a network's outputs are looked at, evenly spread over the data set."""
+"""Most training inputs at which a network predicts, evenly spread over the data set."""
 
 
 def invariants(posterior: Posterior, symmetry: Symmetry) -> Draws:
     """Compute quantities that no element of the symmetry's group changes.
 
-    Positive scalings change `lp`, which holds the prior, and mean squares, so that a block of a network that can be
-    rescaled contributes its outputs alone.
+    Positive scalings change `lp`, which includes the prior, and mean squares; a network that can be rescaled
+    contributes its outputs alone.
 
     Returns
     -------
     Draws
         `lp`, ``mean(mu)``, ``mean(mu^2)``, ``cov(mu,sigma)``, ``|theta - 1/2|``, ``load load'[0,3]``,
-        ``output[obs,out]`` and, where a network predicts its noise, ``noise_sd[obs,out]``; without those that are not
-        there. May be empty.
+        ``output[obs,out]`` and, if a network predicts its noise, ``noise_sd[obs,out]``, as far as they apply. May be
+        empty.
     """
     view = as_view(posterior)
     found: list[tuple[str, np.ndarray]] = []
     if (lp := view.stat(schema.LP)) is not None:
         found.append((schema.LP, lp))
     entries: dict[str, tuple[str, ...]] = {}
-    terms: dict[str, float] = {}  # sizes of what quantities are sums of
+    terms: dict[str, float] = {}  # sizes of the terms that quantities are sums of
     if view.x is not None and view.network is not None:
         outputs = _by_pieces(view, tuple(view.network.network.shapes), partial(_outputs, view))
         for name, values in outputs:
@@ -83,7 +84,7 @@ def invariants(posterior: Posterior, symmetry: Symmetry) -> Draws:
         blocks = equal_modes(symmetry)
         names = tuple(dict.fromkeys(name for block in blocks for name in block.variables))
         plain = plain_view(blocks, {name: view.arrays[name].shape[2:] for name in names})
-        # In units of the largest absolute value of each variable, and of counterparts together.
+        # Find the largest absolute value of each variable.
         largest = [
             {name: np.abs(v).max(initial=0.0) for name, v in plain.stack(piece, 2).items()}
             for piece in _pieces(view, names)
@@ -105,7 +106,7 @@ def invariants(posterior: Posterior, symmetry: Symmetry) -> Draws:
         found += _by_pieces(view, names, measure)
     if not found:
         return Draws((), np.empty((view.num_chains, view.num_draws, 0)))
-    # The sum of a simplex, or a mean that is zero, varies by no more than the rounding of its terms.
+    # Treat quantities as constant that vary by no more than rounding, such as the sum of a simplex.
     moved = {name for block in symmetry for name in block.variables} & {*view.variables}
     single = np.dtype(np.float32) in {view.arrays[name].dtype for name in moved}
     rounding = ROUNDING * float(np.finfo(np.float32 if single else np.float64).eps)
@@ -127,7 +128,7 @@ def invariants(posterior: Posterior, symmetry: Symmetry) -> Draws:
 def _by_pieces(
     view: View, names: Sequence[str], compute: Callable[[Piece], list[tuple[str, np.ndarray]]]
 ) -> list[tuple[str, np.ndarray]]:
-    """Compute quantities of draws, of some draws of all chains at a time where there are very many."""
+    """Compute quantities of the draws piece by piece, so that many draws fit into memory."""
     pieces = list(map(compute, _pieces(view, names)))
     labels = [label for label, _ in pieces[0]]
     found = zip(*([values for _, values in piece] for piece in pieces), strict=True)
@@ -146,13 +147,13 @@ def _pieces(view: View, names: Sequence[str]) -> Iterator[Piece]:
 def _of_block(
     block: Block, every: Symmetry, piece: Piece, largest: Units
 ) -> list[tuple[str, np.ndarray]]:
-    """Give quantities of one of the blocks that none of them changes."""
+    """Compute quantities of one block that no block changes."""
     quantities: list[tuple[str, np.ndarray]] = []
     for name in block.axes:
         values = piece[name]
         others = [other for other in every if name in other.axes]
         axes = tuple(sorted({axis + 2 for other in others for axis in axes_of(other.axes[name])}))
-        if others[0] is not block:  # given by that one
+        if others[0] is not block:  # computed for that block
             continue
         if not any(name in other.flipped for other in every):
             quantities.append((f"mean({name})", values.mean(axis=axes)))
@@ -172,7 +173,7 @@ def _of_block(
 
 
 def _of_rotation(block: Rotation, piece: Piece, largest: Units) -> Iterator[tuple[str, np.ndarray]]:
-    """Give products over the components of some rows of two variables, and what else no rotation changes."""
+    """Yield products over the components of some rows of two variables, mean squares and traces."""
     rows: dict[str, np.ndarray] = {}
     chosen: dict[str, np.ndarray] = {}
     for name, places in block.axes.items():
@@ -196,12 +197,12 @@ def _of_rotation(block: Rotation, piece: Piece, largest: Units) -> Iterator[tupl
 def _of_pairs(
     block: Block, every: Symmetry, piece: Piece, largest: Units
 ) -> list[tuple[str, np.ndarray]]:
-    """Return covariances over the components of two variables with one number each: what belongs to what."""
+    """Return covariances over the components of two variables with one number per component."""
     single = [name for name, places in block.axes.items() if len(axes_of(places)) == 1]
     found = []
     elsewhere = {n for other in every if other is not block for n in other.flipped}
     for first, second in combinations(single, 2):
-        # Signs that change together leave a product as it is; one alone, or of another block, is squared away.
+        # Signs that change together cancel in a product; a single sign, or one of another block, needs squares.
         alone = {first, second} & set(block.flipped)
         alone = (alone if len(alone) == 1 else set()) | ({first, second} & elsewhere)
         if {first, second} & set(block.flipped) - alone and alone:
@@ -224,7 +225,7 @@ def _of_pairs(
 def _by_part(
     piece: Piece, block: Block, name: str, largest: Units, *, squared: bool
 ) -> Float[np.ndarray, "chain draw part"]:
-    """The mean (square) of each part's entries of a variable, in another unit where products would be no doubles."""
+    """Return the mean (square) over each component's entries, in units that keep products finite."""
     (axis,) = axes_of(block.axes[name])
     values = np.moveaxis(piece[name], axis + 2, 2) / _unit(largest[name])
     flat = values.reshape(*values.shape[:3], -1)
@@ -234,7 +235,7 @@ def _by_part(
 def _mean_square(
     name: str, values: np.ndarray, axes: tuple[int, ...], largest: float
 ) -> tuple[str, np.ndarray]:
-    """Mean squares, which are in another unit where squares would be no doubles."""
+    """Return the mean square, in a unit that keeps squares finite, with its name."""
     unit = _unit(largest)
     if unit == 1:
         return f"mean({name}^2)", (values**2).mean(axis=axes)
@@ -242,13 +243,13 @@ def _mean_square(
 
 
 def _unit(largest: float) -> float:
-    """One, as a rule, so that quantities of two posteriors can be compared; a power of two for extreme numbers."""
+    """Return 1, so that quantities of two posteriors can be compared, or a power of two for extreme numbers."""
     ordinary = largest == 0 or _LEAST <= largest <= 1 / _LEAST
     return 1.0 if ordinary else float(power_of_two(np.asarray(largest)))
 
 
 def chosen_inputs(count: int) -> np.ndarray:
-    """Numbers of the training inputs at which a network's outputs are looked at, of that many."""
+    """Choose the training inputs at which a network's outputs are judged, among that many."""
     return np.linspace(0, count - 1, min(count, MAX_OUTPUTS)).astype(int)
 
 
@@ -266,16 +267,16 @@ def _outputs(view: View, piece: Piece) -> list[tuple[str, np.ndarray]]:
 
 
 FEW = 0.1
-"""Largest share of points that cannot be used, beyond which none of them is."""
+"""Largest share of unusable points with which the other points may be used."""
 NAMED = 8
-"""Points that a sentence names, the worst first."""
+"""Most points that a sentence names, the worst first."""
 TABLE_ROWS = 40
-"""Points that a table shows at most, unless all are asked for."""
+"""Most points that a table shows, unless all are requested."""
 
 
 @dataclass(frozen=True, eq=False)
 class JudgedPoints:
-    """Points at which a network predicts, judged one by one.
+    """A network's predictions judged point by point.
 
     Its `table` has one row per point, by the number of its input: `rhat`, `ess_bulk`, and whether it is `usable`.
     """
@@ -287,16 +288,16 @@ class JudgedPoints:
     def of(
         cls, outputs: pd.DataFrame, rows: Int[np.ndarray, " obs"], limits: Limits, chains: int
     ) -> JudgedPoints | None:
-        """Judge points by `rhat` and `ess_bulk` of their outputs, ``output[obs,out]``; None if there are none.
+        """Judge points by `rhat` and `ess_bulk` of their outputs, ``output[obs,out]``; None without outputs.
 
-        Other rows are left out. `rows` are the numbers of the inputs, by `obs`.
+        `rows` are the numbers of the inputs, by `obs`.
         """
         place = outputs.index.str.extract(r"^(?:output|f|noise_sd)\[(\d+),", expand=False)
         known = outputs.loc[place.notna(), ["rhat", "ess_bulk"]]
         if known.empty:
             return None
         most, least = limits.deciding_rhat, limits.least_ess(chains)
-        usable = (known["rhat"] <= most) & (known["ess_bulk"] >= least)  # not where one is NaN
+        usable = (known["rhat"] <= most) & (known["ess_bulk"] >= least)  # False for NaN
         each = known.assign(usable=usable).groupby(place.dropna().astype(int).to_numpy())
         worst = each.agg({"rhat": "max", "ess_bulk": "min", "usable": "all"})
         worst.index = pd.Index(rows[worst.index], name="input")
@@ -304,24 +305,24 @@ class JudgedPoints:
 
     @property
     def bad(self) -> pd.DataFrame:
-        """Points that cannot be used, the largest R-hat first."""
+        """Unusable points, the largest R-hat first."""
         return self.table[~self.table["usable"]].sort_values("rhat", ascending=False)
 
     @property
     def few(self) -> bool:
-        """Check whether some points cannot be used, and so few that the others can."""
+        """Check whether some points are unusable, but so few that the others may be used."""
         return 0 < len(self.bad) <= FEW * len(self.table)
 
     @property
     def bad_in_words(self) -> str:
-        """Name the points that cannot be used, the worst first."""
+        """The unusable points by name, the worst first."""
         first = ", ".join(map(str, self.bad.index[:NAMED]))
         more = f" and {len(self.bad) - NAMED} more" if len(self.bad) > NAMED else ""
         return f"input{'s' if len(self.bad) > 1 else ''} {first}{more}"
 
     @property
     def good_in_words(self) -> str:
-        """Say how many points can be used, of how many."""
+        """The count of usable points."""
         return f"{len(self.table) - len(self.bad)} of {len(self.table)} training inputs"
 
     @property
@@ -334,18 +335,16 @@ class JudgedPoints:
         """Say at which points chains disagree, and what to do."""
         rhat, ess = self._worst
         where = f"{self.bad_in_words}, or have too few effective draws there ({rhat}, {ess})"
-        return Reason(
-            "points",
-            "failed",
-            f"Chains disagree on predictions at {where} and agree at {self.good_in_words}",
-            remedy="The posterior of the function may have several modes at these inputs; many chains from random "
-            "starts "
+        fact = f"Chains disagree on predictions at {where} and agree at {self.good_in_words}"
+        remedy = (
+            "The posterior of the function may have several modes at these inputs; many chains from random starts "
             "weight them best. `ob.networks.summarise_predictions(posterior, x)` shows how chains agree at your own "
-            "inputs.",
+            "inputs."
         )
+        return Reason("points", "failed", fact, remedy=remedy)
 
     def reason(self, name: str = "predictions by point", *, used: bool = True) -> Reason:
-        """Say at how many points predictions can be used, or else at how many chains agree, and where not."""
+        """Say at which points predictions can be used, or chains agree."""
         fact = "Predictions can be used"
         if not used:
             fact = "Chains agree on predictions, with enough effective draws,"
@@ -355,7 +354,7 @@ class JudgedPoints:
         return Reason(name, "warned" if len(self.bad) else "passed", fact)
 
     def as_table(self, answer: str | None, *, whole: bool = False) -> Table:
-        """Tabulate points, unusable ones first; mark these as bad if they forbid use."""
+        """Tabulate points, unusable ones first, and mark the numbers that make them so."""
         flag: Flag = "bad" if answer == "unusable" else "warn"
         rest = self.table[self.table["usable"]]
         rows = pd.concat([self.bad, rest])[: None if whole else TABLE_ROWS]
@@ -381,10 +380,6 @@ class JudgedPoints:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain types for JSON: counts, and one row per point."""
-        return json_safe(
-            {
-                "count": len(self.table),
-                "usable": int(self.table["usable"].sum()),
-                "points": self.table.reset_index().to_dict("records"),
-            }
-        )
+        points = self.table.reset_index().to_dict("records")
+        usable = int(self.table["usable"].sum())
+        return json_safe({"count": len(self.table), "usable": usable, "points": points})

@@ -1,14 +1,14 @@
 """The order in which causes decide about Markov chains, and the verdict in words: answer, rows, causes, remarks.
 
-Labels come first, modulo which the posterior may be sound; then what keeps it from being sound, most likely cause
-first: a funnel, too few draws, modes. The limits were set on simulated posteriors whose answers are known; `benchmarks`
-measures what they come to.
+Labels come first: modulo them the posterior may be sound. Then come causes that keep it from being sound, most likely
+first: a funnel, too few draws, modes. The limits were set on simulated posteriors with known answers; `benchmarks`
+measures the error rates.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -32,7 +32,7 @@ from .causes import (
     short_cause,
     times_as_many,
 )
-from .checks import BIAS, SAMPLER_CHECKS, blamed, bounds, is_gross, slightly_high
+from .checks import BIAS, SAMPLER_CHECKS, blamed, bounds, check, is_gross, slightly_high
 from .invariants import JudgedPoints, chosen_inputs
 from .labels import (
     SORTED,
@@ -45,8 +45,7 @@ from .labels import (
     stay,
     use_label_free,
 )
-from .measure import Facts
-from .result import Diagnosis
+from .measure import Facts, Measured
 from .verdict import (
     LABELS,
     PREDICTIONS,
@@ -67,7 +66,7 @@ from .verdict import (
 MEANS, SPREADS = 0.1, 1.1
 """Components are equal if their means differ by less than this share of their sd, and their sds by this factor."""
 MOST_PARTS = 64
-"""Variables with more components are not labels' ones."""
+"""Most components of a variable that is taken for one of labels."""
 _STOPPED = {
     "not-finite": "draws are not finite",
     "stuck": "a chain stands still",
@@ -83,9 +82,9 @@ _WEIGHTS = (
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """A posterior whose draws are finite and move, with what is known of its labels."""
+    """A posterior whose draws are finite and move, and the state of its labels."""
 
-    before: Facts  # as its draws came
+    before: Facts  # of the draws as sampled
     labels: Labels
 
     @property
@@ -95,24 +94,29 @@ class Case:
 
     @property
     def limits(self) -> Limits:
-        """The limits that numbers are judged by."""
+        """The limits of the diagnosis."""
         return self.before.raw.limits
 
     @cached_property
+    def checks(self) -> dict[str, Reason]:
+        """Checks of the draws as sampled, by name."""
+        return {found.name: found for found in check(self.before.raw)}
+
+    @cached_property
     def unmoved(self) -> Facts:
-        """The parameters that no symmetry moves, which are judged like any other parameter."""
+        """Facts on the parameters that no symmetry moves."""
         table = self.after.table
         return replace(self.after, table=table[~table["variable"].isin(self.labels.variables)])
 
     @cached_property
     def identified(self) -> Facts:
-        """Facts on what has to be sampled well: entries that no alignment finds need not be, if there are others."""
+        """Facts on the parameters that must mix: all of them, but not overlapping components if there are others."""
         overlap = self.labels.state == "overlap" and len(self.unmoved.table)
         return self.unmoved if overlap else self.after
 
     @cached_property
     def ridge(self) -> Ridge | None:
-        """The combination of slow parameters that is known far better than each of them, if there is one."""
+        """The combination of slow parameters that is known far better than each of them, if any."""
         return ridge_of(self.identified)
 
     @cached_property
@@ -127,13 +131,13 @@ class Case:
 
     @cached_property
     def integers_apart(self) -> pd.DataFrame:
-        """Single integers about which chains disagree though no label switches."""
+        """Rows of single integers about which chains disagree although no label switches."""
         rows = self.before.integers_apart
         return rows if self.labels.state in ("none", "stay") else rows[:0]
 
     @cached_property
     def is_sorted(self) -> bool:
-        """Check whether alignment brings the chains together in all that moves."""
+        """Check whether chains agree on all moved parameters after alignment."""
         table = self.after.table
         moved = table[table["variable"].isin(self.labels.variables)]
         return not bool((moved["rhat"] > self.limits.deciding_rhat).any())
@@ -145,29 +149,29 @@ class Case:
 
     @cached_property
     def funnel(self) -> Funnel | None:
-        """The pair of scale and vector that goes together most closely."""
+        """The scale and vector that are most closely related."""
         values = {n: v for n, v in self.before.values.items() if n not in self.labels.near}
         return find_funnel(values, self.before.diverging)
 
     @property
     def heights(self) -> Heights | None:
-        """Chains' mean log densities; None if there is nothing to compare."""
+        """Chains' mean log densities; None if there are not two to compare."""
         return self.before.raw.heights
 
     @cached_property
     def modes(self) -> ModesSummary | None:
-        """The modes that it was joined from; None if it was not."""
+        """The modes that were sampled one by one and joined; None of other posteriors."""
         return modes_of(self.before.view)
 
     @property
     def keeps_heights(self) -> bool:
-        """Check whether the log density agrees between chains, whatever their labels: else they are not equal modes."""
+        """Check whether the log density agrees between chains; if not, they are in unequal modes."""
         apart = self.before.lp_numbers[0] > self.limits.deciding_rhat
         return not apart and not (self.heights is not None and self.heights.unlike)
 
     @cached_property
     def blames_labels(self) -> bool:
-        """Check whether labels that cannot be aligned come first: not where settled chains alone show them."""
+        """Check whether labels that cannot be aligned are the first cause, rather than settled chains."""
         partial = self.labels.state == "partial" and self.keeps_heights
         return partial and not (
             self.labels.doubtful and have_settled(self.identified, self.heights)
@@ -175,13 +179,13 @@ class Case:
 
     @property
     def is_open(self) -> bool:
-        """Check whether chains disagree, so that labels that were not found may switch all the same."""
+        """Check whether chains disagree, so that labels may switch although none were found."""
         apart = len(self.integers_apart) > 0 or not self.identified.chains_agree
         return self.answer == "unusable" and apart
 
     @cached_property
     def invariants_agree(self) -> bool:
-        """Check whether label-free quantities, besides the log density, agree between chains."""
+        """Check whether label-free quantities agree between chains."""
         if self.after.lp_is_bad or not self.unmoved.bad.empty:
             return False
         table = self.labels.invariants.drop(index="lp", errors="ignore")
@@ -191,7 +195,7 @@ class Case:
 
     @cached_property
     def points(self) -> JudgedPoints | None:
-        """A network's predictions at training inputs; None of one chain, and where no inputs are kept."""
+        """A network's predictions at training inputs; None of one chain, or without stored inputs."""
         view, raw = self.before.view, self.before.raw
         if view.network is None or view.x is None or raw.num_chains < 2:
             return None
@@ -201,13 +205,13 @@ class Case:
 
     @cached_property
     def few_points_disagree(self) -> bool:
-        """Check whether all label-free quantities are sound but a network's predictions at a few points."""
+        """Check whether all label-free quantities are sound except a network's predictions at a few points."""
         sound = not self.after.lp_is_bad and self.unmoved.bad.empty and self.keeps_heights
         return sound and self.points is not None and self.points.few
 
     @cached_property
     def answer(self) -> Answer:
-        """The answer."""
+        """The answer to whether the posterior may be used."""
         state = self.labels.state
         if state == "partial":
             return "unusable"
@@ -222,7 +226,7 @@ class Case:
 
     @cached_property
     def causes(self) -> tuple[Reason, ...]:
-        """Causes that keep it from being sound modulo labels, most likely first; none where it is."""
+        """Causes that keep it from being sound modulo labels, most likely first; empty if it is sound."""
         doubt = self.modes.doubt if self.modes else ""
         weights = (Reason("weights", "failed", doubt, remedy=_WEIGHTS),) if doubt else ()
         if self.is_sound or self.blames_labels:
@@ -243,9 +247,8 @@ class Case:
 
     @cached_property
     def sampler_fails(self) -> tuple[Reason, ...]:
-        """Causes that forbid use though chains agree: biasing steps; many divergences, or at small scales."""
-        sampler, raw = self.before.raw.sampler, self.before.raw
-        bias = next((check for check in raw.checks if check.name == BIAS), None)
+        """Causes that forbid use although chains agree: biasing steps; many divergences, or some at small scales."""
+        sampler, bias = self.before.raw.sampler, self.checks.get(BIAS)
         if sampler is not None and bias is not None and bias.fact and is_gross(sampler):
             return (replace(bias, name="step-size"),)
         diverging = self.before.diverging
@@ -255,34 +258,35 @@ class Case:
             return (funnel_reason(self.before, self.funnel),)
         if sampler is None or self.limits.outcome("diverging", diverging.mean()) != "failed":
             return ()
-        return tuple(check for check in raw.checks if check.name == "divergences")
+        return (self.checks["divergences"],)
 
 
 def of_stopped(facts: Facts, *causes: Reason) -> Verdict:
-    """Draws that are not finite or few, chains that stand still or are copies: nothing else is looked at."""
+    """Return the verdict on draws that are not finite or few, and chains that do not move or are copies."""
     first, last = causes[0], causes[-1]
     broken = last.name in ("not-finite", "weighted")
     rows = (
         Reason(LABELS, "not judged", f"Not judged: {_STOPPED[last.name]}"),
         replace(first, name=PREDICTIONS),
-        _sampler(facts.raw, causes) if broken else replace(last, name=SAMPLER),
+        _sampler(facts.raw, check(facts.raw), causes) if broken else replace(last, name=SAMPLER),
     )
     return Verdict("unusable", (_do_not_use(first),), rows, causes)
 
 
 def of_chains(case: Case) -> Verdict:
-    """Markov chains whose draws are finite and move."""
+    """Return the verdict on Markov chains whose draws are finite and move."""
     labels, answer, raw = case.labels, case.answer, case.before.raw
     slow = tuple(_slow_invariants(case)) if answer != "invariant" else ()
     switched = (_labels_cause(labels, case),) if labels.state in ("switch", "overlap") else ()
     causes = switched if answer in ("aligned", "invariant") else (*case.causes, *switched, *slow)
     if labels.state == "partial" and case.keeps_heights:
-        own = _labels_cause(labels, case)
-        causes = (own, *case.causes) if case.blames_labels else (*case.causes, own)
+        found = _labels_cause(labels, case)
+        causes = (found, *case.causes) if case.blames_labels else (*case.causes, found)
     headline = list(_headline(case, answer, causes))
     if case.modes is not None:
         headline.append(Reason("modes", "not judged", case.modes.sentence))
-    rows = (_labels_row(labels, raw, case), _predictions_row(case, answer), _sampler(raw, causes))
+    own = _sampler(raw, tuple(case.checks.values()), causes)
+    rows = (_labels_row(labels, raw, case), _predictions_row(case, answer), own)
     words = labels.words if answer != "unusable" or case.keeps_heights else ()
     more = [*_alike_parts(case.before)] if answer == "usable" and labels.state == "none" else []
     if answer == "unusable" and raw.method == "mclmc" and case.before.view.network:
@@ -319,10 +323,10 @@ def _headline(case: Case, answer: Answer, causes: tuple[Reason, ...]) -> Iterato
         yield Reason("answer", "warned", fact)
     else:
         yield Reason("answer", "warned", use_label_free(overlap(labels)))
-    for check in raw.checks:
-        if check.name in SAMPLER_CHECKS and check.outcome in ("failed", "warned"):
-            yield check
-    if raw.outcome_of(BIAS) == "not judged":
+    for found in case.checks.values():
+        if found.name in SAMPLER_CHECKS and found.outcome in ("failed", "warned"):
+            yield found
+    if BIAS in case.checks and case.checks[BIAS].outcome == "not judged":
         known = bounds(raw.sampler)
         may = "may have a bias" if known else "have a bias"
         fact = f"Its draws {may} from the step size, which agreement between chains does not show"
@@ -377,13 +381,13 @@ def _usable(case: Case) -> Iterator[Reason]:
     if case.labels.state == "stay":
         fact = "All chains have one labelling of the declared symmetry"
         yield Reason("labels", "passed", fact)
-    if raw.num_chains > 1 and (missing := _missing(raw)):
+    if raw.num_chains > 1 and (missing := _missing(case.checks.values())):
         fact = f"{capital(missing)} could not be judged, because it was not recorded"
         yield Reason("sampler", "not judged", fact)
 
 
 def _slow_invariants(case: Case) -> Iterator[Reason]:
-    """Name the slowest label-free quantity, where these are all that could be used and are known by too few draws."""
+    """Name the slowest label-free quantity if only these could be used, and have too few effective draws."""
     table, raw = case.labels.invariants, case.before.raw
     if case.labels.state != "overlap" or case.causes or case.invariants_agree or table.empty:
         return
@@ -418,11 +422,11 @@ def _labels_cause(labels: Labels, case: Case) -> Reason:
     return Reason("labels", outcome, f"{labels_move(labels)}{shown}", remedy=remedy)
 
 
-def _labels_row(labels: Labels, raw: Diagnosis, case: Case) -> Reason:
+def _labels_row(labels: Labels, raw: Measured, case: Case) -> Reason:
     if not labels.looked:
         return Reason(LABELS, "not judged", "Labels were not checked")
     state, names = labels.state, listed(labels.variables)
-    if not labels.rotated and state == "none":  # a rotation is told whatever the state
+    if not labels.rotated and state == "none":  # a rotation is reported in any state
         if raw.num_chains == 1:
             fact = "No labels switch within the chain; whether other chains would have the same labels is unknown"
             return Reason(LABELS, "not judged", fact)
@@ -498,23 +502,20 @@ def _predictions_row(case: Case, answer: Answer) -> Reason:
     return Reason(PREDICTIONS, own, f"Chains agree on all parameters{density}")
 
 
-def _sampler(raw: Diagnosis, causes: tuple[Reason, ...]) -> Reason:
-    """Judge what the sampler recorded about itself."""
-    own = tuple(check for check in raw.checks if check.name in SAMPLER_CHECKS)
-    checks = blamed(own, causes)
-    found = [check for check in checks if check.outcome in ("failed", "warned")]
-    if found:
-        text = " ".join(f"{check.fact}." for check in found)
-        return Reason(SAMPLER, worst_of(check.outcome for check in found), text)
-    biased = next((c for c in checks if c.name == BIAS and c.outcome == "not judged"), None)
-    if biased is not None:
+def _sampler(raw: Measured, every: tuple[Reason, ...], causes: tuple[Reason, ...]) -> Reason:
+    """Judge the statistics that the sampler recorded."""
+    checks = blamed(tuple(c for c in every if c.name in SAMPLER_CHECKS), causes)
+    if found := [c for c in checks if c.outcome in ("failed", "warned")]:
+        text = " ".join(f"{c.fact}." for c in found)
+        return Reason(SAMPLER, worst_of(c.outcome for c in found), text)
+    for biased in (c for c in checks if c.name == BIAS and c.outcome == "not judged"):
         return replace(biased, name=SAMPLER)
-    if missing := _missing(raw):
+    if missing := _missing(every):
         return Reason(SAMPLER, "not judged", f"{capital(missing)} could not be judged")
     if not checks or raw.sampler is None:
         return Reason(SAMPLER, "not judged", "No statistics of the sampler were recorded")
     sound = ["No divergences"]
-    if raw.outcome_of("tree depth") == "passed":
+    if any(c.name == "tree depth" and c.outcome == "passed" for c in checks):
         sound[0] += ", no tree at its limit"
     if raw.sampler.bfmi:
         bfmi = digits(raw.sampler.min_bfmi, (raw.limits.bfmi,), 2)
@@ -522,20 +523,15 @@ def _sampler(raw: Diagnosis, causes: tuple[Reason, ...]) -> Reason:
     return Reason(SAMPLER, "passed", "; ".join(filter(None, [*sound, bounds(raw.sampler)])))
 
 
-def _missing(raw: Diagnosis) -> str:
-    """Names of checks for which nothing was recorded."""
-    names = [
-        check.name
-        for check in raw.checks
-        if check.outcome == "not judged"
-        and check.name in (*SAMPLER_CHECKS, "log density")
-        and check.name != BIAS
-    ]
+def _missing(checks: Iterable[Reason]) -> str:
+    """Name the checks of the sampler that could not be judged."""
+    known = {*SAMPLER_CHECKS, "log density"} - {BIAS}
+    names = [c.name for c in checks if c.outcome == "not judged" and c.name in known]
     return listed(names, len(names), code=False)
 
 
 def _alike_parts(facts: Facts) -> Iterator[Reason]:
-    """Name vectors whose entries have one and the same posterior."""
+    """Name vectors whose entries have the same posterior."""
     for name, drawn in facts.values.items():
         if drawn.ndim == 3 and 2 <= drawn.shape[2] <= MOST_PARTS:
             rows = facts.raw.parameters.reindex(list(facts.names[name]))

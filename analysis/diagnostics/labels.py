@@ -1,9 +1,8 @@
-"""Switching of a posterior's labels: modulo what is declared or given, and what the draws themselves show.
+"""Label switching: modulo the declared or given symmetry, and as the draws themselves show it.
 
-What is declared is divided out first, and the search looks for the rest. A network's labels are known from its
-architecture, so that nothing is searched for there. R-hat of aligned draws is optimistic: every chain helped to fit the
-reference that all are aligned with. So the invariants stand next to it, chains that stay apart are counted, and a
-reference fitted on half of the chains can be compared with the other half.
+Declared symmetries are divided out first; the search looks for the rest. A network's symmetry follows from its
+architecture, so nothing is searched for there. R-hat of aligned draws is optimistic, because every chain helped to fit
+the reference. So the invariants are judged too, and chains that stay apart are counted.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from onebasin.base.errors import ArgumentError
 from onebasin.models.symmetry.blocks import (
     Block,
     Exchangeable,
@@ -43,41 +41,39 @@ from ..discovery.discover import discover
 from ..discovery.resolve import LeavesPosterior, judged, resolve, with_quantities
 from ..summaries.summary import rhats, summary
 from .invariants import invariants
-from .measure import Facts, gather, measure
-from .result import APART, AlignedDiagnosis, Diagnosis
-from .verdict import Answer, Extreme, ended, listed
+from .measure import Facts, Measured, gather, measure
+from .result import APART, AlignedDiagnosis
+from .verdict import Answer, ended, listed
 
 MIXED = 1000
-"""Draws of a chain, at most, whose labels are mixed again."""
+"""Most draws of a chain whose labels are mixed again."""
 ALIKE = 4.0
-"""Monte Carlo errors by which means of components may differ where all have one and the same posterior."""
+"""Monte Carlo errors by which means of components with equal posteriors may differ."""
 CLEAR, CLEAR_PAIR = 0.4, 0.33
-"""Variance that alignment leaves, over what it leaves of noise, below which components are apart; of two of them."""
+"""Variance after alignment, over its value for noise, below which all components, and a pair of them, are distinct."""
 
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """Known facts about labels, whose `state` is one of five.
+    """The state of labels, and the evidence.
 
     ``none``: no switching is seen; ``stay``: a symmetry is declared, and all draws have one labelling; ``switch``:
     labels switch, and alignment sorts them; ``overlap``: they switch, and components overlap or turn into one another;
-    ``partial``: they switch, together with quantities that cannot be moved along, so that nothing is aligned.
+    ``partial``: they switch together with quantities that cannot be moved, so nothing is aligned.
     """
 
     state: Literal["none", "stay", "switch", "overlap", "partial"]
     facts: Facts  # modulo the symmetry
-    declared: Symmetry = ()  # or given, and divided out
-    found: tuple[Candidate, ...] = ()  # what else the draws show, to align by or overlapping
+    declared: Symmetry = ()  # declared or given blocks, which are divided out
+    found: tuple[Candidate, ...] = ()  # further blocks that the draws show
     aligned: AlignedDiagnosis | None = None
     looked: bool = True
-    reason: str = ""  # why aligned draws would no longer follow the posterior, as a sentence
-    turning: tuple[str, ...] = ()  # variables whose components turn, and are not aligned
+    reason: str = ""  # the reason why alignment would leave the posterior, as a sentence
+    turning: tuple[str, ...] = ()  # variables with components that turn and are not aligned
     unclear: str = ""  # why varimax has no clear optimum for declared rotations, as a sentence
-    doubtful: bool = False  # components only because the same chains differ in them
-    near: tuple[str, ...] = ()  # variables of components whose weights are broken off a stick
-    unclear_pair: Separation | None = (
-        None  # components of one mode that aligned draws do not tell apart
-    )
+    doubtful: bool = False  # the only evidence is that the same chains differ
+    near: tuple[str, ...] = ()  # variables of components with stick-breaking weights
+    unclear_pair: Separation | None = None  # components that aligned draws do not distinguish
 
     @cached_property
     def invariants(self) -> pd.DataFrame:
@@ -88,12 +84,12 @@ class Labels:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """Texts to declare."""
+        """Declarations of the found blocks."""
         return () if self.reason else tuple(c.word for c in self.found)
 
     @property
     def symmetry(self) -> Symmetry:
-        """Everything that moves."""
+        """All blocks, declared or found."""
         return (*self.declared, *(candidate.block for candidate in self.found))
 
     @property
@@ -104,16 +100,15 @@ class Labels:
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """Names of what moves, in the posterior's order."""
+        """Names of the variables that move, in the posterior's order."""
         moved = {name for block in self.symmetry for name in block.variables} | {*self.near}
         return tuple(name for name in self.facts.view.variables if name in moved)
 
 
 def look_for_labels(facts: Facts, declared: Symmetry, **options: Any) -> Labels:
-    """Divide out what is declared, and look for what else switches.
+    """Divide out declared blocks, which make equal modes, and search for others.
 
-    `declared` are blocks that make equal modes, all of whose variables decide; `options` are those of
-    `diagnose_aligned`.
+    `options` are those of `diagnose_aligned`.
     """
     if not declared:
         return _near(facts) or _told_apart(_search(facts, facts, (), None, options))
@@ -145,7 +140,7 @@ def look_for_labels(facts: Facts, declared: Symmetry, **options: Any) -> Labels:
 
 
 def _told_apart(labels: Labels) -> Labels:
-    """Judge whether sorted components are apart, or more than the data tell apart: then no labels sort them."""
+    """Change the state to ``overlap`` if two sorted components are not distinct."""
     if labels.state != "switch" or labels.aligned is None:
         return labels
     pair = least_apart(labels.aligned.alignment)
@@ -171,7 +166,7 @@ def _search(
     aligned: AlignedDiagnosis | None,
     options: dict[str, Any],
 ) -> Labels:
-    # What is declared already, or was aligned by, is not news.
+    # Ignore blocks that are declared already, or that the draws were aligned by.
     was = facts.view.declared_symmetry if facts.view.is_aligned else ()
     old = {name for block in (*declared, *was) for name in block.variables}
     rest = tuple(c for c in _discover(after) if not old & c.values.keys())
@@ -196,7 +191,7 @@ def _search(
         return Labels("partial", after, declared, certain, aligned, reason=reason, doubtful=tied)
     for candidate in certain:
         after = after.moved(candidate.values)
-    # Of candidates that overlap the first is reported, and with certain ones those that turn: no label sorts these.
+    # Report the first overlapping candidate; next to certain candidates only one that turns, which no label sorts.
     open_ = tuple(each for each in rest if not each.certain and (each.turns or not certain))[:1]
     if open_:
         after = after.moved(open_[0].values)
@@ -220,7 +215,7 @@ def _search(
 
 
 def _sorted(facts: Facts) -> Labels:
-    """Judge draws in which nothing switches: aligned ones by whether alignment would find their labels once mixed."""
+    """Judge draws in which nothing switches; of aligned ones, ask whether alignment would recover mixed labels."""
     view, values = facts.view, facts.values
     was = tuple(b for b in view.declared_symmetry if b.keeps_density and b.discrete is b)
     was = tuple(b for b in was if values.keys() >= {*b.variables})
@@ -232,7 +227,7 @@ def _sorted(facts: Facts) -> Labels:
 
 
 def _turning(candidates: tuple[Candidate, ...]) -> tuple[str, ...]:
-    """Variables of the first candidate that turns."""
+    """Return the variables of the first candidate that turns."""
     turns = next((each for each in candidates if each.turns), None)
     return () if turns is None else tuple(slot.name for slot in turns.slots)
 
@@ -248,7 +243,7 @@ def _discover(facts: Facts) -> tuple[Candidate, ...]:
 def _state(
     before: Facts, declared: Symmetry, seen: tuple[Candidate, ...]
 ) -> Literal["stay", "switch", "overlap"]:
-    """Judge by the draws what a declared symmetry's labels do."""
+    """Judge by the draws whether a declared symmetry's labels switch."""
     if seen:
         return "switch" if all(candidate.certain for candidate in seen) else "overlap"
     known = {name for block in declared for name in block.variables}
@@ -259,7 +254,7 @@ def _state(
 
 
 def _alike(block: Block, facts: Facts) -> bool:
-    """Check whether components have equal means, up to Monte Carlo errors: all of them are one posterior's, or zero."""
+    """Check whether components have equal means (or a mean of zero, if signs flip), up to Monte Carlo errors."""
     shapes = {n: v.shape[2:] for n, v in facts.values.items() if n in block.variables}
     measured = block.restricted(shapes)
     if measured is None:
@@ -284,18 +279,15 @@ def diagnose_aligned(
     posterior: Posterior,
     symmetry: Symmetry | None = None,
     *,
-    held_out: bool = False,
     noise: bool = True,
     progress: Callable[[int, int], None] | None = None,
-    raw: Diagnosis | None = None,
+    raw: Measured | None = None,
     **options: Any,
 ) -> AlignedDiagnosis:
     """Diagnose a posterior raw and modulo a symmetry, by default the one that it declares.
 
-    Positive scalings are no symmetry of a posterior. `held_out` fits the reference on the first half of the chains too,
-    of four at least, and reports the others' R-hat. `noise` compares with the alignment of shuffled draws, which takes
-    as long again. `raw` is what `measure` found of the draws as sampled, if that is known already; `options` are
-    those of `align`.
+    Positive scalings are not symmetries of a posterior. `noise` compares with the alignment of shuffled draws, which
+    doubles the time. `raw` are the numbers of the draws as sampled, if they are known; `options` are those of `align`.
     """
     view = as_view(posterior)
     declared = resolve(view, symmetry).blocks
@@ -319,17 +311,16 @@ def diagnose_aligned(
         basins=_basins(aligned_view.draws(moved)),
         chain_lp=raw.sampler.lp_means if raw.sampler else (),
         shrinkage=float((aligned.parameters["sd"] / before).median()),
-        held_out_rhat=_held_out(view, blocks, moved, options) if held_out else None,
         numbered=summary(aligned_view.draws(integers)) if integers else pd.DataFrame(),
         caveat=alignment.caveat,
     )
 
 
 def _basins(draws: Draws) -> tuple[tuple[int, ...], ...]:
-    """Join chains whose common R-hat is small in every parameter, and whatever they are joined with.
+    """Group chains whose common R-hat is small in every parameter, directly or through other chains.
 
-    A group grows by comparing those that have just joined it with those that are in no group yet: where all chains
-    agree, the first one is compared with each of the others, and no other pair is.
+    A group grows by comparing its new members with chains that are in no group yet. If all chains agree, only the first
+    one is compared with the others.
     """
     left, groups = list(range(draws.num_chains)), []
     while left:
@@ -346,24 +337,8 @@ def _basins(draws: Draws) -> tuple[tuple[int, ...], ...]:
     return tuple(sorted(groups))
 
 
-def _held_out(view: View, symmetry: Symmetry, moved: list[str], options: dict[str, Any]) -> Extreme:
-    chains = view.num_chains
-    if chains < 4:
-        raise ArgumentError(
-            f"`held_out` needs four chains, two for the reference and two to judge; there are {chains}."
-        )
-    first, rest = (
-        view.part("chain", which).tree
-        for which in (slice(0, chains // 2), slice(chains // 2, None))
-    )
-    fitted = align(first, symmetry, **options)
-    options = {name: value for name, value in options.items() if name != "reference"}
-    judged = align(rest, symmetry, reference=fitted.posterior, **options)
-    return measure(judged.posterior, var_names=moved).rhat
-
-
 def declared_blocks(facts: Facts, given: Symmetry | None) -> Symmetry:
-    """Choose the blocks to divide out: those given, else those declared, as far as all of their variables are there."""
+    """Choose the blocks to divide out: the given ones, or declared ones if all of their variables are there."""
     view = facts.view
     if given is not None:
         return equal_modes(given)
@@ -382,7 +357,7 @@ def declared_blocks(facts: Facts, given: Symmetry | None) -> Symmetry:
 
 
 def mixed_again(values: Mapping[str, np.ndarray], blocks: Symmetry) -> View:
-    """Give random labels to the draws (chain, draw, ...) of what blocks move."""
+    """Draw random labels for the variables (chain, draw, ...) of some blocks."""
     own = {n: values[n] for block in blocks for n in block.variables}
     own = {n: drawn[:, :: -(-drawn.shape[1] // MIXED)] for n, drawn in own.items()}
     group = Group(blocks, {name: drawn.shape[2:] for name, drawn in own.items()})
@@ -391,7 +366,6 @@ def mixed_again(values: Mapping[str, np.ndarray], blocks: Symmetry) -> View:
 
 
 UNSEEN, SORTED = "No label switching seen", "Labels switch; alignment sorts them"
-"""Rows about labels."""
 
 
 def use_label_free(why: str) -> str:
@@ -400,7 +374,7 @@ def use_label_free(why: str) -> str:
 
 
 def overlap(labels: Labels) -> str:
-    """Say as a sentence why alignment does not tell which component is which."""
+    """Explain in a sentence why alignment cannot distinguish the components."""
     names, only = listed(labels.variables), "alignment can only sort them, not tell which is which."
     found = next((candidate for candidate in labels.found if not candidate.certain), None)
     if labels.turning:
@@ -436,9 +410,9 @@ def overlap(labels: Labels) -> str:
 def labels_remedy(
     labels: Labels, answer: Answer, *, heights: bool = True, sorts: bool = True
 ) -> str:
-    """Say what to do about labels: only what was tried, and works.
+    """Say what to do about labels, naming only remedies that were tried and work.
 
-    `heights`: the log density agrees between chains. `sorts`: alignment brings them together.
+    `heights`: the log density agrees between chains. `sorts`: they agree after alignment.
     """
     options = spelt_options(labels.words) if labels.words else ""
     align = f"aligned draws: `ob.align(posterior)`, or `{_command(labels)}`"
@@ -471,7 +445,7 @@ def labels_remedy(
 
 
 def _command(labels: Labels) -> str:
-    """Write the command that aligns a posterior; whole where it comes from one file."""
+    """Write the command that aligns a posterior, with its file if it comes from one."""
     view = labels.facts.view
     if not view.folders or not Path(view.argument).exists():
         return "onebasin align"
@@ -482,7 +456,7 @@ def _command(labels: Labels) -> str:
 
 
 def labels_move(labels: Labels) -> str:
-    """Say what the labels do, by the kind of blocks that move them."""
+    """Say how labels move, by the kind of block."""
     names, together = listed(labels.variables), len(labels.variables) > 1
     if turning := labels.turning or labels.rotated:
         return f"The components of {listed(turning)} turn into one another"

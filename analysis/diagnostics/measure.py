@@ -1,10 +1,10 @@
-"""Measure a posterior: convergence, effective sample size, sampler health, cost; and gather what a verdict looks at.
+"""Measure a posterior: convergence, effective sample size, sampler health and cost; gather the facts of a verdict.
 
-Convention: a Markov chain is judged by R-hat, ESS, divergences, trees and E-BFMI, a variational fit by Pareto k-hat
-and ELBO; which of the two it is follows from the tree alone. All estimators are arviz_stats'. What a wrong number
-means and what to do about it is in the result's `warnings`, what could not be judged in its `notes`: a number that is
-missing or not finite passes no check. Which variables decide is described in `analysis.summaries.summary`; their
-entries that never vary or are finite in no draw do not. A single chain is judged by R-hat of its halves.
+A Markov chain is judged by R-hat, ESS, divergences, trees and E-BFMI; a variational fit by Pareto k-hat and ELBO.
+The tree alone says which of the two it is. All estimators are arviz_stats'. A number that is missing or not finite
+passes no check. `analysis.summaries.summary` says which variables decide; their entries that never vary, or are finite
+in no draw, do not. A single chain is judged by R-hat of its halves. Chains and indices count from 0. A quantity that
+was not recorded or does not apply is None or NaN.
 """
 
 from __future__ import annotations
@@ -13,15 +13,17 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float
 
+from onebasin.base.table import decimals_beside, format_number
 from onebasin.posteriors import schema
-from onebasin.posteriors.draws import Draws, entry_names
+from onebasin.posteriors.draws import Draws, entry_names, variable_of
 from onebasin.posteriors.pareto import tails_of
-from onebasin.posteriors.view import Posterior, View, as_view
+from onebasin.posteriors.view import Kinds, Posterior, View, as_view
 
 from ..discovery.resolve import resolve
 from ..summaries.sampler import (
@@ -33,11 +35,189 @@ from ..summaries.sampler import (
     recorded,
     sampler_summary,
 )
-from ..summaries.summary import bulk_ess, deciding, looked_at, recurring, rhat_of_entries, tabulate
-from ..summaries.variational import variational_summary
-from .checks import NO_MEAN, NO_SD
-from .result import Diagnosis
-from .verdict import Extreme, Limits
+from ..summaries.summary import (
+    Recurring,
+    bulk_ess,
+    deciding,
+    looked_at,
+    recurring,
+    rhat_of_entries,
+    tabulate,
+)
+from ..summaries.variational import VariationalSummary, variational_summary
+from .verdict import Extreme, Limits, Outcome, worst_of
+
+DECIMALS = {"rhat": 3, "ess_bulk": 0, "ess_tail": 0}
+"""Decimals of the columns of a table that are judged."""
+NO_MEAN, NO_SD = 0.7, 1.0
+"""k-hat of |x - m|, and of its square, above which draws do not show the mean, and the standard deviation."""
+_OF_RUN = ("target", "engine", "method", "num_chains", "num_draws")
+_OF_SAMPLER = (
+    *("divergences", "divergence_share", "mean_tree_depth", "deepest_tree"),
+    *("reached_max_treedepth", "min_bfmi", "acceptance_rate", "lp_rhat"),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Numbers:
+    """A table of parameters with the outcome of each number."""
+
+    table: pd.DataFrame  # one row per parameter, with `rhat`, `ess_bulk` and `ess_tail`
+    limits: Limits
+    chains: int
+    deciding: frozenset[str]  # entries that decide the verdict; others can at most cause a warning
+    kinds: Mapping[str, str]  # kinds of variables
+    others_decide: bool = False  # quantities that are not in the table, such as invariants
+
+    @cached_property
+    def decisive(self) -> pd.DataFrame:
+        """Rows of the entries that decide."""
+        return self.table[self.table.index.isin(self.deciding)]
+
+    def outcome(self, column: str, value: float, entry: str) -> Outcome:
+        """Judge the ``rhat``, ``ess_bulk`` or ``ess_tail`` of an entry."""
+        known = entry in self.table.index
+        decides = entry in self.deciding if known else self.others_decide
+        return self.limits.outcome(column, value, self.chains, decides=decides)
+
+    def worst_outcome(self, column: str) -> Outcome:
+        """Return the gravest outcome of a column."""
+        rest = self.table.drop(index=self.decisive.index)
+        found = (Extreme.of(t[column], smallest=column != "rhat") for t in (self.decisive, rest))
+        return worst_of(
+            self.outcome(column, worst.value, worst.parameter) for worst in found if worst.parameter
+        )
+
+    def limits_of(self, column: str) -> tuple[float, ...]:
+        """Return the limits of a column; empty if its numbers are not judged."""
+        if column == "rhat":
+            return self.limits.rhat, self.limits.deciding_rhat
+        return (self.limits.least_ess(self.chains),) if column in DECIMALS else ()
+
+    def written(self, column: str, value: float) -> str:
+        """Write a number with enough digits to show on which side of its limits it lies."""
+        return format_number(value, decimals=self.decimals(column, value))
+
+    def decimals(self, column: str, *values: float) -> int:
+        """Return how many decimals distinguish some numbers from the limits of their column."""
+        limits, least = self.limits_of(column), DECIMALS[column]
+        known = (value for value in values if not math.isnan(value))
+        return max((decimals_beside(value, limits, least) for value in known), default=least)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Measured:
+    """The numbers of one posterior as sampled; `Diagnosis`, which adds the verdict, documents them."""
+
+    target: str
+    engine: str
+    method: str
+    num_chains: int
+    num_draws: int
+    parameters: pd.DataFrame
+    constants: tuple[str, ...]
+    undefined: tuple[str, ...]
+    broken: Mapping[str, int]
+    heavy_tails: Mapping[str, tuple[float, float]]
+    kinds: Kinds
+    sampler: SamplerSummary | None
+    variational: VariationalSummary | None
+    wall_time: float
+    symmetric: bool
+    symmetry_caveat: str
+    has_chains: bool
+    angles: tuple[str, ...]
+    recurring: Recurring | None
+    density_heights: Heights | None
+    limits: Limits
+    deciding: tuple[str, ...]
+    left_out: Mapping[str, tuple[str, ...]]
+
+    @property
+    def shown(self) -> pd.DataFrame:
+        """The table that is shown and judged."""
+        return self.parameters
+
+    @cached_property
+    def rhat(self) -> Extreme:
+        """The largest R-hat."""
+        return Extreme.of(self.parameters["rhat"])
+
+    @cached_property
+    def ess_bulk(self) -> Extreme:
+        """The smallest bulk ESS."""
+        return Extreme.of(self.parameters["ess_bulk"], smallest=True)
+
+    @cached_property
+    def ess_tail(self) -> Extreme:
+        """The smallest tail ESS."""
+        return Extreme.of(self.parameters["ess_tail"], smallest=True)
+
+    @property
+    def ess_per_second(self) -> float:
+        """Smallest bulk ESS per second of sampling, summed over chains."""
+        seconds = self.sampler.sampling_seconds if self.sampler else None
+        return self.ess_bulk.value / seconds if seconds else NAN
+
+    @property
+    def ess_per_gradient(self) -> float:
+        """Smallest bulk ESS per gradient of the kept draws."""
+        gradients = self.sampler.gradient_evaluations if self.sampler else None
+        return self.ess_bulk.value / gradients if gradients else NAN
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """Names of the measured variables."""
+        entries = (*self.parameters.index, *self.undefined)
+        return tuple(dict.fromkeys(variable_of(entry, self.kinds.of) for entry in entries))
+
+    @property
+    def total_draws(self) -> int:
+        """Draws of all chains."""
+        return self.num_chains * self.num_draws
+
+    @property
+    def min_ess(self) -> float:
+        """Smallest ESS that passes."""
+        return self.limits.least_ess(self.num_chains)
+
+    def decides(self, entry: str) -> bool:
+        """Check whether the variable of an entry, such as ``mu[0]``, is used for the verdict."""
+        return variable_of(entry, self.kinds.of) in self.deciding
+
+    @cached_property
+    def numbers(self) -> Numbers:
+        """The numbers of `shown` with their outcomes."""
+        decide = frozenset(filter(self.decides, self.shown.index))
+        return Numbers(self.shown, self.limits, self.num_chains, decide, self.kinds.of)
+
+    @cached_property
+    def heights(self) -> Heights | None:
+        """Mean log densities of the chains; None if there are not two to compare."""
+        sampler = self.sampler
+        if self.density_heights or sampler is None or len(sampler.lp_errors) < 2:
+            return self.density_heights
+        return compare_heights(sampler.lp_means, sampler.lp_errors)
+
+    def summary(self) -> dict[str, Any]:
+        """Return the headline numbers as one flat mapping, NaN and None kept as they are."""
+        worst = ("rhat", "ess_bulk", "ess_tail")
+        sides = {f"{w}_{side}": v for w in worst for side, v in vars(getattr(self, w)).items()}
+        sampler, fit = self.sampler or SamplerSummary(), self.variational or VariationalSummary()
+        return {
+            **{name: getattr(self, name) for name in _OF_RUN},
+            "num_parameters": len(self.parameters),
+            **sides,
+            **{name: getattr(sampler, name) for name in _OF_SAMPLER},
+            "khat": fit.khat,
+            "elbo": fit.elbo,
+            "gradient_evaluations": (sampler if self.sampler else fit).gradient_evaluations,
+            "sampling_seconds": sampler.sampling_seconds,
+            "warmup_seconds": sampler.warmup_seconds,
+            "wall_time": self.wall_time,
+            "ess_per_second": self.ess_per_second,
+            "ess_per_gradient": self.ess_per_gradient,
+        }
 
 
 def measure(
@@ -45,28 +225,29 @@ def measure(
     *,
     var_names: str | Sequence[str] | None = None,
     limits: Limits | None = None,
-) -> Diagnosis:
-    """Diagnose one posterior as its draws came, without an answer to whether it may be used.
+) -> Measured:
+    """Measure one posterior as its draws came. Errors are those of `diagnose`.
 
-    Errors are those of `diagnose`. R-hat is the rank-normalised split one of Vehtari et al. 2021, E-BFMI
-    that of Betancourt 2016.
+    R-hat is the rank-normalised split one of Vehtari et al. 2021, E-BFMI that of Betancourt 2016.
     """
     view = as_view(posterior)
-    # What is finite in some draws only is laid out too, unless nothing is finite in any.
+    # Include variables that are finite in some draws only, unless nothing is finite in any draw.
     draws = view.draws(var_names, finite=False)
     draws = draws if draws.names else view.draws(var_names)
     chosen = [var_names] if isinstance(var_names, str) else var_names
     decide, left_out = deciding(view, None if chosen is None else tuple(dict.fromkeys(chosen)))
     table, still = tabulate(draws)
     recur = recurring([*looked_at(view, decide).values()])
-    _limit_ess(table, min(recur.worth if recur else np.inf, view.number(schema.WORTH) or np.inf))
-    if view.is_variational:  # draws of one approximation agree, however far off it is
+    # No effective sample size is larger than the draws' worth, and Monte Carlo errors follow.
+    most = min(recur.worth if recur else np.inf, view.number(schema.WORTH) or np.inf)
+    for column, error in (("ess_bulk", "mcse_mean"), ("ess_tail", "mcse_sd")):
+        table[error] *= np.sqrt(np.maximum(table[column] / most, 1.0))
+        table[column] = table[column].clip(upper=most)
+    fitted = view.is_variational
+    if fitted:  # draws of one approximation agree, however far off it is
         table["rhat"] = NAN
-    sampler = None if view.is_variational else sampler_summary(view, draws)
-    ess = Extreme.of(table["ess_bulk"], smallest=True)
-    seconds = sampler.sampling_seconds if sampler else None
-    gradients = sampler.gradient_evaluations if sampler else None
-    return Diagnosis(
+    sampler = None if fitted else sampler_summary(view, draws)
+    return Measured(
         target=str(view.attribute(schema.TARGET, "")),
         engine=str(view.attribute(schema.ENGINE, "")),
         method=str(view.attribute(schema.METHOD, "")),
@@ -76,33 +257,21 @@ def measure(
         constants=still,
         undefined=draws.undefined,
         broken=draws.broken,
-        heavy_tails={} if view.is_variational else _heavy_tails(draws, table),
+        heavy_tails={} if fitted else _heavy_tails(draws, table),
         kinds=view.kinds,
         sampler=sampler,
-        variational=variational_summary(view) if view.is_variational else None,
+        variational=variational_summary(view) if fitted else None,
         wall_time=NAN if (wall := view.number(schema.WALL_TIME)) is None else wall,
         symmetric=view.declares_equal_modes,
         symmetry_caveat="" if view.is_aligned else resolve(view).caveat,
+        has_chains=sampler is not None and not view.is_ensemble,
         angles=tuple(draws.circles),
         recurring=recur,
-        has_chains=sampler is not None and not view.is_ensemble,
         density_heights=None if sampler is None else _density_heights(view, sampler),
         limits=limits or Limits(),
         deciding=decide,
         left_out=left_out,
-        rhat=Extreme.of(table["rhat"]),
-        ess_bulk=ess,
-        ess_tail=Extreme.of(table["ess_tail"], smallest=True),
-        ess_per_second=NAN if not seconds else ess.value / seconds,
-        ess_per_gradient=NAN if not gradients else ess.value / gradients,
     )
-
-
-def _limit_ess(table: pd.DataFrame, most: float) -> None:
-    """Let no effective sample size be larger than what draws are worth, and Monte Carlo errors follow."""
-    for column, error in (("ess_bulk", "mcse_mean"), ("ess_tail", "mcse_sd")):
-        table[error] *= np.sqrt(np.maximum(table[column] / most, 1.0))
-        table[column] = table[column].clip(upper=most)
 
 
 WIDE = 0.5
@@ -114,7 +283,7 @@ LOOKED_AT = 50
 def _heavy_tails(draws: Draws, table: pd.DataFrame) -> dict[str, tuple[float, float]]:
     """Find entries whose tails are too heavy for a mean or a standard deviation, as those of a Cauchy are.
 
-    R-hat and ESS are of ranks, which have no tails. Given are k-hat of |x - m| and of (x - m)^2.
+    R-hat and ESS use ranks, which have no tails. Return k-hat of |x - m| and of (x - m)^2 by entry.
     """
     width = table["q95"] - table["q5"]
     wide = np.flatnonzero((width > 0) & (table["sd"] > WIDE * width))
@@ -142,7 +311,7 @@ def _density_heights(view: View, sampler: SamplerSummary) -> Heights | None:
     draws = view.posterior[list(view.kinds.named("parameter"))].isel(draw=every)
     try:
         values = np.asarray(view.log_density(draws), np.float64)
-    except Exception:  # whatever it is, `lp` is what there is
+    except Exception:  # whatever went wrong, `lp` is left to compare
         return None
     if not np.isfinite(values).all():
         return None
@@ -157,21 +326,21 @@ class Facts:
     """The variables that decide about one posterior, and numbers of their entries."""
 
     view: View
-    raw: Diagnosis
+    raw: Measured
     values: Values  # in order; entries that are not finite, or broken, are 0
     names: Mapping[str, tuple[str, ...]]  # names of entries
     table: pd.DataFrame  # by entry: `rhat`, `ess_bulk`, and `variable`
 
     @cached_property
     def moved_steps(self) -> Bool[np.ndarray, "chain step"]:
-        """At which steps from one draw to the next anything moved."""
+        """Steps from one draw to the next at which anything moved."""
         flat = (v.reshape(*v.shape[:2], -1) for v in self.values.values())
         steps = [(v[:, 1:] != v[:, :-1]).any(axis=2) for v in flat]
         return np.any(steps, axis=0)
 
     @cached_property
     def rhat_limit(self) -> float:
-        """R-hat that decides."""
+        """R-hat above which use is forbidden."""
         return self.raw.limits.deciding_rhat
 
     @cached_property
@@ -181,9 +350,9 @@ class Facts:
 
     @cached_property
     def integers_apart(self) -> pd.DataFrame:
-        """Single integers, such as changepoints, about which chains disagree, with their numbers.
+        """Rows of single integers, such as changepoints, about which chains disagree.
 
-        Arrays of them may be allocations, and those that a program computes follow its parameters.
+        Arrays of integers may be allocations, and computed integers follow the parameters.
         """
         table, kinds = self.raw.parameters, self.raw.kinds
         names = [name for name in self.raw.left_out.get("integer", ()) if name in table.index]
@@ -231,19 +400,19 @@ class Facts:
 
     @property
     def lp_is_bad(self) -> bool:
-        """Check whether the log density's R-hat or ESS is bad; one that is not known is not."""
+        """Check whether the log density's R-hat or ESS is bad; an unknown one is not."""
         rhat, ess = self.lp_numbers
         return rhat > self.rhat_limit or ess < self.raw.min_ess
 
     @cached_property
     def diverging(self) -> Bool[np.ndarray, "chain draw"] | None:
-        """Which draws diverged, of those in `values`; None if that was not recorded."""
+        """Mark the draws in `values` that diverged; None if that was not recorded."""
         diverging = recorded(self.view, schema.DIVERGING)
         return None if diverging is None else diverging[:, :: self.step] > 0
 
     @property
     def step(self) -> int:
-        """Every how many-th draw is in `values`."""
+        """Distance of the draws in `values`: 1 if every draw is there, 2 if every second one is."""
         kept = next(iter(self.values.values())).shape[1] if self.values else self.raw.num_draws
         return -(-self.raw.num_draws // max(kept, 1))
 
@@ -259,7 +428,7 @@ class Facts:
         return np.stack([found[entry] for entry in entries], axis=-1)
 
     def moved(self, values: Values) -> Facts:
-        """The same posterior with some variables' draws in other places."""
+        """Return the same posterior with the moved draws of some variables."""
         there = {name: drawn for name, drawn in values.items() if name in self.values}
         if not there:
             return self
@@ -273,14 +442,15 @@ class Facts:
         return replace(self, values={**self.values, **there}, table=table)
 
 
-def gather(view: View, raw: Diagnosis) -> Facts:
-    """Gather what decides, of a posterior that was measured."""
+def gather(view: View, raw: Measured) -> Facts:
+    """Gather the variables that decide, and the numbers of their entries."""
     values = looked_at(view, raw.deciding)
     if raw.undefined or raw.broken:
         values = {name: np.where(np.isfinite(v), v, 0.0) for name, v in values.items()}
     names = {name: tuple(entry_names(view.arrays[name])) for name in raw.deciding}
     still = {*raw.constants}
-    for name in (name for name in values if not still.isdisjoint(names[name])):  # no rounding
+    # Entries that vary by no more than rounding are set to their first draw.
+    for name in (name for name in values if not still.isdisjoint(names[name])):
         kept = np.array([e not in still for e in names[name]]).reshape(values[name].shape[2:])
         values[name] = np.where(kept, values[name], values[name][:1, :1])
     variable = {entry: name for name, entries in names.items() for entry in entries}

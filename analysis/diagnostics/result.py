@@ -1,142 +1,263 @@
 """The verdict on a posterior, raw and modulo a symmetry: what `diagnose` and `diagnose_aligned` return.
 
-Convention: chains and indices count from 0. A quantity that was not recorded or does not apply is
-None or NaN; in JSON every number that is not finite becomes null.
+Chains and indices count from 0. A quantity that was not recorded or does not apply is None or NaN; in JSON every
+number that is not finite is null.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pandas as pd
 
-from onebasin.base.card import Card, Part, Shown, Words
+from onebasin.base.card import (
+    NARROW,
+    Card,
+    Fact,
+    FactList,
+    Part,
+    Shown,
+    Words,
+    in_brief,
+    page,
+    table_lines,
+)
+from onebasin.base.table import MOST, Table, TableCell, format_number, with_minus
 from onebasin.base.text import json_safe
 from onebasin.posteriors.draws import variable_of
 
 from ..alignment.switching import one_labelling
 from ..discovery.resolve import resolve
-from ..summaries.sampler import SamplerSummary
-from ..summaries.variational import VariationalSummary
-from .checks import besides, blamed, check, notes, remarks
-from .measured import ROWS, Measured
-from .verdict import Extreme, Outcome, Reason, Verdict, card_of, in_words, said_once, worst_of
+from .checks import besides, blamed, check, remarks
+from .measure import DECIMALS, Measured, Numbers
+from .verdict import FLAGS, Extreme, Outcome, Reason, Verdict, worst_of
 
 if TYPE_CHECKING:
     from ..alignment import Alignment, Switching
     from .invariants import JudgedPoints
 
-_OF_RUN = ("target", "engine", "method", "num_chains", "num_draws")
-_OF_SAMPLER = (
-    *("divergences", "divergence_share", "mean_tree_depth", "deepest_tree"),
-    *("reached_max_treedepth", "min_bfmi", "acceptance_rate", "lp_rhat"),
-)
-
-
+COLUMNS = {
+    "mean": "mean",
+    "sd": "sd",
+    "q5": "5 %",
+    "median": "median",
+    "q95": "95 %",
+    "mcse_mean": "MCSE",
+    "mcse_sd": "of sd",
+    "rhat": "R-hat",
+    "ess_bulk": "bulk ESS",
+    "ess_tail": "tail ESS",
+}
+"""Headings of a table of parameters."""
+ROWS = 40
+"""Rows of a table, at most."""
+LEFT_OUT = ("of sd", "MCSE", "median", "tail ESS", "95 %", "5 %", "bulk ESS", "sd")
+"""Columns that are left out of long lines, in this order."""
+_PLACES = ("mean", "q5", "median", "q95")
+_ORDER = ("parameter", "transformed", "generated")
 APART = 1.2
-"""R-hat above which chains are taken to disagree."""
+"""R-hat above which chains disagree."""
 NATS = 20.0
-"""Difference of chains' mean log densities that makes the lower mode negligible."""
+"""Difference between chains' mean log densities above which the lower mode is negligible."""
 SHRINKS = 0.9
-"""Aligned over raw standard deviation below which alignment is said to shrink the spread."""
+"""Aligned over raw standard deviation below which alignment shrinks the spread."""
 TOLD_APART = 4.0
-"""Standard deviations between components above which hardly a draw is given to the wrong one."""
+"""Standard deviations between components above which hardly a draw is assigned to the wrong one."""
 LIKE_NOISE = 0.95
-"""Ratio of the gain on draws to the gain on shuffled draws above which the two are the same."""
+"""Ratio of the gain on draws to the gain on shuffled draws above which the two are equal."""
+
+
+def tabulated(
+    numbers: Numbers, table: pd.DataFrame, caption: str, most: int | None = ROWS
+) -> tuple[Table] | tuple[Table, Words]:
+    """Tabulate at most that many rows in the model's order, scalars first; a variable has all of its rows, or none.
+
+    Numbers that do not pass are marked. If rows are left out, words give their count and the worst numbers of all.
+    """
+    variables: dict[str, list[str]] = {}
+    for entry in table.index:
+        variables.setdefault(variable_of(entry, numbers.kinds), []).append(entry)
+    shown: list[str] = []
+    left: list[str] = []
+    kind = {name: _ORDER.index(numbers.kinds.get(name, "parameter")) for name in variables}
+    for name in sorted(variables, key=lambda name: (kind[name], variables[name] != [name])):
+        if most is None or len(shown) + len(variables[name]) <= most:
+            shown += variables[name]
+        else:
+            left.append(name)
+    if not shown and left:
+        shown = variables[left[0]][:most]
+    known = [column for column in COLUMNS if table[column].notna().any()]
+    rows = table[table.index.isin(shown)].to_dict("index")
+    rhat_decimals = numbers.decimals("rhat", *(row["rhat"] for row in rows.values()))
+    cells: tuple[tuple[str | TableCell, ...], ...] = tuple(
+        (f"`{name}`", *(_cell(numbers, column, row, name, rhat_decimals) for column in known))
+        for name, row in rows.items()
+    )
+    found = Table(("", *(COLUMNS[column] for column in known)), cells, caption)
+    if not left:
+        return (found,)
+    columns = {c: Extreme.of(table[c], smallest=c != "rhat") for c in DECIMALS}
+    extremes = [(c, each.value, each.parameter) for c, each in columns.items() if each.parameter]
+    worst = ", ".join(f"{COLUMNS[c]} {numbers.written(c, v)} (`{n}`)" for c, v, n in extremes)
+    said = f" Worst of all {len(table)}: {worst}." if worst else ""
+    outcome = worst_of(numbers.outcome(*each) for each in extremes)
+    more = f"{len(table) - len(shown)} more ({in_brief(left)}).{said}"
+    return found, Words(more, flag=FLAGS[outcome])
+
+
+def _cell(
+    numbers: Numbers, column: str, row: Mapping[str, float], entry: str, rhat_decimals: int
+) -> TableCell:
+    value = row[column]
+    if column in _PLACES:
+        return TableCell(_as_precise(value, row["sd"], row["mcse_mean"]))
+    if column not in DECIMALS:
+        written = _as_precise(value, value, row["mcse_sd"]) if column == "sd" else ""
+        return TableCell(written or format_number(value, digits=2))
+    decimals = rhat_decimals if column == "rhat" else numbers.decimals(column, value)
+    outcome = numbers.outcome(column, value, entry)
+    marked = not math.isnan(value) and outcome != "passed"
+    return TableCell(format_number(value, decimals=decimals), FLAGS[outcome] if marked else "")
+
+
+def _as_precise(value: float, sd: float, error: float) -> str:
+    """Write a number to two digits of its standard deviation, and at least to one of its Monte Carlo error."""
+    if not 0 < sd < math.inf or not math.isfinite(value):
+        return format_number(value, digits=6)
+    decimals = 1 - math.floor(math.log10(sd))
+    if 0 < error < math.inf:
+        decimals = max(decimals, -math.floor(math.log10(error)))
+    size = max(abs(value), sd)
+    if 1e-4 <= size < 1e15:
+        return with_minus(f"{value:,.{min(max(decimals, 0), MOST)}f}")
+    digits = 1 + math.floor(math.log10(abs(value))) + decimals if value else 1
+    return format_number(value, digits=max(digits, 1))
+
+
+class ParameterTable(pd.DataFrame):
+    """A table of parameters that prints like the one of `diagnose`, and holds every row and digit."""
+
+    _metadata: ClassVar = ["numbers"]
+
+    def __init__(self, table: pd.DataFrame, numbers: Numbers) -> None:
+        super().__init__(table)
+        self.numbers = numbers
+
+    @property
+    def _constructor(self) -> type[pd.DataFrame]:
+        return pd.DataFrame
+
+    def __repr__(self) -> str:
+        """Show the rows that `diagnose` shows, in lines of at most 80 characters if possible."""
+        if [*self.columns] != [*self.numbers.table.columns]:
+            return super().__repr__()
+        table, *rest = tabulated(self.numbers, self, "parameters")
+        narrow = table
+        for name in LEFT_OUT:
+            if max(map(len, table_lines(narrow))) <= NARROW:
+                break
+            narrow = narrow.narrowed(
+                [k for k, column in enumerate(narrow.headings) if column.name != name]
+            )
+        left = [c.name for c in table.headings if c not in narrow.headings]
+        rest += [Words(f"Hidden for width: {', '.join(left)}.")] if left else []
+        return Card("", (narrow, *rest)).text().lstrip("\n")
+
+    def _repr_html_(self) -> str:
+        return page(Card("", tabulated(self.numbers, self, "parameters")))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Diagnosis(Measured, Shown):
-    """Everything that the diagnostics say about one posterior.
+    """The verdict on one posterior, and the numbers behind it.
 
     Attributes
     ----------
     target, engine, method : str
-        What was sampled and how, from the tree's attributes; empty if it does not say.
+        Target and sampler, from the tree's attributes; empty if they are not there.
     num_chains, num_draws : int
         Chains, and draws in each of them.
     parameters : DataFrame
         One row per scalar parameter, named as ``mu[0]``: mean, sd, quantiles, MCSE, R-hat and ESS.
     rhat, ess_bulk, ess_tail : Extreme
-        The worst values: largest R-hat, smallest ESS, each with its `value` and the `parameter` that has it.
+        The largest R-hat and the smallest ESS, each with its `value` and its `parameter`.
     constants : tuple of str
-        Parameters that never vary, which have no R-hat and no ESS.
+        Parameters that never vary, and have no R-hat and no ESS.
     undefined : tuple of str
-        Entries that are finite in no draw, such as an unset triangle: they are left out.
+        Entries that are finite in no draw, such as an unset triangle; they are left out.
     broken : mapping of str to int
-        Parameters that are finite in some draws and not in others, with the number of draws that are not.
+        Parameters that are finite in some draws only, with the number of draws that are not finite.
     heavy_tails : mapping of str to tuple of float
         Parameters whose tails are too heavy for a mean or an sd: k-hat of the distance from the mean and its square.
     kinds : Kinds
-        Which variables are parameters, transformed parameters and generated quantities.
+        Names of the parameters, transformed parameters and generated quantities.
     sampler : SamplerSummary or None
-        What the Markov chain sampler recorded; None for a variational fit.
+        Statistics of the Markov chain sampler; None for a variational fit.
     variational : VariationalSummary or None
-        How good the approximation is; None for a Markov chain.
+        Quality of the approximation; None for a Markov chain.
     ess_per_second, ess_per_gradient : float
         Smallest bulk ESS over the seconds of sampling, summed over chains; over the gradients of the kept draws.
     wall_time : float
         Time of the whole call, in seconds.
     symmetric : bool
-        Whether the target declares interchangeable parts, hence equal modes.
+        Whether the target declares interchangeable components, hence equal modes.
     limits : Limits
-        The limits that the warnings compare the numbers with.
+        Limits of R-hat, ESS and E-BFMI.
     symmetry_caveat : str
-        What nobody has checked of the declared symmetry, as a sentence; empty if nothing is left.
+        The part of the declared symmetry that was not checked, as a sentence; empty if all of it was.
     has_chains : bool
         Whether the draws are Markov chains: no variational fit, and no ensemble.
     angles : tuple of str
         Parameters that are angles whose draws lie across the cut of their circle: mean and sd are circular.
     recurring : Recurring or None
-        Draws that recur in any order, as resampled ones do: how many are distinct, and what they are worth; else None.
+        If draws recur in any order, as after resampling: the number of distinct ones and of independent ones.
     density_heights : Heights or None
-        Of chains whose `lp` differs: mean log densities of the parameters, without the Jacobian of bounds; or None.
+        If the chains' `lp` differ: mean log densities of the parameters, without the Jacobian of bounds; or None.
     deciding : tuple of str
-        Variables that the answer rests on.
+        Variables that are used for the verdict.
     left_out : mapping of str to tuple of str
-        Those that are not used for it, by reason: ``generated``, ``transformed``, ``integer``.
-    answered : Verdict or None
-        The answer without what it leaves open, which `judgement` adds; None where only numbers were asked for.
+        Variables that are not used for it, by reason: ``generated``, ``transformed``, ``integer``.
+    answered : Verdict
+        The verdict without remarks, which `judgement` adds.
     aligned : AlignedDiagnosis or None
         The diagnosis modulo the symmetry that is declared or was found; None if there is none.
     points : JudgedPoints or None
-        A network's predictions by point, with a `table`; None of other posteriors, and of one chain.
+        A network's predictions by point, with a `table`; None for other posteriors, and for one chain.
     """
 
-    answered: Verdict | None = None  # without what it leaves open
+    answered: Verdict
     aligned: AlignedDiagnosis | None = None
     points: JudgedPoints | None = None
 
     @cached_property
     def checks(self) -> tuple[Reason, ...]:
         """Every check that applies, and whether it passed, warned, failed or could not be judged."""
-        return blamed(check(self), self.answered.causes if self.answered else ())
+        return blamed(check(self), self.answered.causes)
 
     @cached_property
-    def notes(self) -> tuple[str, ...]:
-        """Sentences on what does not apply here or could not be judged, and why."""
-        return said_once(notes(self, self.checks))
-
-    @cached_property
-    def judgement(self) -> Verdict | None:
-        """The answer to whether the posterior may be used, and why; None where only numbers were asked for."""
-        if self.answered is None:
-            return None
+    def judgement(self) -> Verdict:
+        """The answer to whether the posterior may be used, and why."""
         open_ = (*remarks(self, self.checks, self.answered), *self.answered.remarks)
         return replace(self.answered, remarks=open_, besides=tuple(besides(self)))
 
+    @cached_property
+    def numbers(self) -> Numbers:
+        """The numbers of `shown` with their outcomes."""
+        return replace(super().numbers, others_decide=self.verdict in ("invariant", "unusable"))
+
     @property
     def is_shown_aligned(self) -> bool:
-        """Check whether the answer rests on aligned draws of the parameters that the symmetry moves."""
+        """Check whether aligned draws of the parameters that the symmetry moves are judged and shown."""
         return self.aligned is not None and self.verdict == "aligned"
 
     @cached_property
     def shown(self) -> pd.DataFrame:
-        """The table `parameters`, with aligned rows where the answer rests on aligned draws."""
+        """The table `parameters`, with aligned rows if aligned draws are judged."""
         if self.aligned is None or not self.is_shown_aligned:
             return self.parameters
         table = self.parameters.copy()
@@ -146,39 +267,19 @@ class Diagnosis(Measured, Shown):
         return table
 
     @property
-    def verdict(self) -> str | None:
-        """The answer, as `Verdict` has it; None where only numbers were asked for."""
-        return self.answered.answer if self.answered else None
+    def verdict(self) -> str:
+        """The answer: ``usable``, ``aligned``, ``invariant``, ``partly`` or ``unusable``."""
+        return self.answered.answer
 
     @property
     def causes(self) -> tuple[str, ...]:
         """Causes that keep it from being usable as it is, most likely first."""
-        return tuple(cause.name for cause in self.answered.causes) if self.answered else ()
+        return tuple(cause.name for cause in self.answered.causes)
 
     @property
     def exchangeable(self) -> tuple[str, ...]:
-        """Texts to declare with ``--exchangeable``, one a block."""
-        return self.answered.exchangeable if self.answered else ()
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """Sentences on what is wrong or to be looked at, and what to do next."""
-        return said_once(c for c in self.checks if c.outcome in ("failed", "warned"))
-
-    @property
-    def outcome(self) -> Outcome:
-        """Failed or warned if a check is, passed only if every check was judged and passed, else not judged."""
-        return worst_of(check.outcome for check in self.checks)
-
-    @property
-    def passed(self) -> bool:
-        """Check whether every check was judged and passed."""
-        return self.outcome == "passed"
-
-    @property
-    def checks_in_words(self) -> str:
-        """The checks' outcomes, in one line."""
-        return in_words(self.checks)
+        """Declarations for ``--exchangeable``, one text per block."""
+        return self.answered.exchangeable
 
     def outcome_of(self, name: str) -> Outcome | None:
         """Return the outcome of one check.
@@ -186,7 +287,7 @@ class Diagnosis(Measured, Shown):
         Parameters
         ----------
         name : str
-            The check, as `checks` calls it: ``R-hat``, ``divergences``, ``E-BFMI``, ...
+            A name in `checks`: ``R-hat``, ``divergences``, ``E-BFMI``, ...
 
         Returns
         -------
@@ -196,12 +297,12 @@ class Diagnosis(Measured, Shown):
         return next((check.outcome for check in self.checks if check.name == name), None)
 
     def card(self, *, whole: bool = False) -> Card:
-        """Show the answer, then one table of what may be used: aligned parameters, or label-free quantities alone.
+        """Show the answer, then one table: parameters, aligned if that is judged, or label-free quantities.
 
         Parameters
         ----------
         whole : bool
-            Whether the table has all rows, however many.
+            Whether the table has all rows.
 
         Returns
         -------
@@ -216,40 +317,30 @@ class Diagnosis(Measured, Shown):
             rows = rows[~rows.index.duplicated()]
         many = f"{self.num_chains} chains of " if self.num_chains > 1 else ""
         caption += f": {many}{self.num_draws} draws"
-        table: tuple[Part, ...]
-        table = self.numbers.in_order(rows, caption, None if whole else ROWS)
-        table += (self.points.as_table(self.verdict, whole=True),) if whole and self.points else ()
-        return card_of(self.judgement, self.checks, table)
+        table: list[Part] = [*tabulated(self.numbers, rows, caption, None if whole else ROWS)]
+        table += [self.points.as_table(self.verdict, whole=True)] if whole and self.points else []
+        said = self.judgement
+        parts: list[Part] = [Words(said.in_short)]
+        parts.append(FactList(tuple(Fact(row.name, row.sentence, row.flag) for row in said.rows)))
+        lines: list[tuple[str, str]] = []
+        for name, evidence, remedy in said.steps:
+            lines.append(("why", f"{name}: {evidence}" if evidence else name))
+            lines.append(("what to do", remedy))
+        parts += [FactList.of(*lines)] if lines else []
+        for remark in said.own_remarks:
+            parts += [Words(sentence, flag=remark.flag) for sentence in remark.sentences]
+        parts += [*table, *(Words(sentence, small=True) for sentence in said.left_out)]
+        return Card(said.heading, tuple(parts), said.flag)
 
     def _card(self) -> Card:
         return self.card()
 
-    def summary(self) -> dict[str, Any]:
-        """Return the headline numbers as one flat mapping, NaN and None kept as they are."""
-        worst = ("rhat", "ess_bulk", "ess_tail")
-        sides = {f"{w}_{side}": v for w in worst for side, v in vars(getattr(self, w)).items()}
-        sampler, fit = self.sampler or SamplerSummary(), self.variational or VariationalSummary()
-        return {
-            **{name: getattr(self, name) for name in _OF_RUN},
-            "num_parameters": len(self.parameters),
-            **sides,
-            **{name: getattr(sampler, name) for name in _OF_SAMPLER},
-            "khat": fit.khat,
-            "elbo": fit.elbo,
-            "gradient_evaluations": (sampler if self.sampler else fit).gradient_evaluations,
-            "sampling_seconds": sampler.sampling_seconds,
-            "warmup_seconds": sampler.warmup_seconds,
-            "wall_time": self.wall_time,
-            "ess_per_second": self.ess_per_second,
-            "ess_per_gradient": self.ess_per_gradient,
-        }
-
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain types that `json.dumps(..., allow_nan=False)` accepts."""
-        table = self.parameters.to_dict("index").items()
+        own = ("name", "outcome", "fact", "remedy", "sentences")
         parts = {
-            **(self.judgement.to_dict() if self.judgement else {}),
-            "summary": self.summary(),
+            **self.judgement.to_dict(),
+            **_numbers(self),
             "sampler": asdict(self.sampler) if self.sampler else None,
             "variational": asdict(self.variational) if self.variational else None,
             "limits": asdict(self.limits),
@@ -257,17 +348,16 @@ class Diagnosis(Measured, Shown):
             "undefined": self.undefined,
             "broken": dict(self.broken),
             "kinds": {"of": dict(self.kinds.of), "guessed": self.kinds.guessed},
-            "outcome": self.outcome,
-            "checks_in_words": self.checks_in_words,
-            "checks": [
-                c.to_dict("name", "outcome", "fact", "remedy", "sentences") for c in self.checks
-            ],
-            "warnings": self.warnings,
-            "notes": self.notes,
-            "parameters": [{"parameter": name, **row} for name, row in table],
+            "checks": [check.to_dict(*own) for check in self.checks],
         } | ({"aligned": self.aligned.to_dict()} if self.aligned else {})
         parts |= {"predictions": self.points.to_dict()} if self.points else {}
         return json_safe(parts)
+
+
+def _numbers(measured: Measured) -> dict[str, Any]:
+    table = measured.parameters.to_dict("index").items()
+    rows = [{"parameter": name, **row} for name, row in table]
+    return {"summary": measured.summary(), "parameters": rows}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -276,48 +366,45 @@ class AlignedDiagnosis(Shown):
 
     Attributes
     ----------
-    raw, aligned : Diagnosis
-        The diagnostics before and after alignment; `aligned` looks at the moved variables.
+    raw, aligned : Measured
+        The numbers before and after alignment; `aligned` has the moved variables.
     alignment : Alignment
         Elements, reference and rule.
     invariants : DataFrame
-        One row per quantity that the symmetry leaves alone, with the columns of a table of parameters.
+        One row per label-free quantity, with the columns of a table of parameters.
     switching : Switching
-        How often labels changed within the chains, and whether alignment found more than noise has.
+        The number of label changes within chains, and whether alignment found more than it finds in noise.
     basins : tuple of tuple of int
         Groups of chains that agree after alignment, as tuples of chain numbers.
     chain_lp : tuple of float
         Mean log density of each chain, in nats; empty where `lp` was not recorded.
     shrinkage : float
         Median over moved parameters of aligned over raw standard deviation.
-    held_out_rhat : Extreme or None
-        Worst R-hat of chains that had no part in the reference; None if it was not asked for.
     numbered : DataFrame
-        Integers that number components, by the numbers of the new places.
+        Rows of integers that number components, after alignment.
     caveat : str
-        What nobody has checked of the symmetry, as a sentence; empty if nothing is left.
+        The part of the symmetry that was not checked, as a sentence; empty if all of it was.
     """
 
-    raw: Diagnosis
-    aligned: Diagnosis
+    raw: Measured
+    aligned: Measured
     alignment: Alignment
     invariants: pd.DataFrame
     switching: Switching
     basins: tuple[tuple[int, ...], ...]
     chain_lp: tuple[float, ...]
     shrinkage: float
-    held_out_rhat: Extreme | None = None
     numbered: pd.DataFrame = field(default_factory=pd.DataFrame)
     caveat: str = ""
 
     @cached_property
     def sentences(self) -> tuple[str, ...]:
-        """The events of the alignment, in words."""
+        """Sentences on the alignment: its rule, label changes, R-hat before and after."""
         return tuple(_events(self))
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
-        """Cautions, in words."""
+        """Sentences that warn of the alignment's limits."""
         return tuple(_cautions(self))
 
     @property
@@ -326,9 +413,9 @@ class AlignedDiagnosis(Shown):
         return Extreme.of(self.invariants["rhat"])
 
     def _card(self) -> Card:
-        show = self.raw.numbers.in_order
-        moved = show(self.aligned.parameters, "aligned parameters")
-        fixed = show(self.invariants, "left alone by the symmetry") if len(self.invariants) else ()
+        numbers, free = self.raw.numbers, self.invariants
+        moved = tabulated(numbers, self.aligned.parameters, "aligned parameters")
+        fixed = tabulated(numbers, free, "not moved by the symmetry") if len(free) else ()
         warned = (Words(sentence, flag="warn") for sentence in self.warnings)
         return Card("Modulo its symmetry", (*map(Words, self.sentences), *warned, *moved, *fixed))
 
@@ -339,13 +426,12 @@ class AlignedDiagnosis(Shown):
             {
                 "rule": self.alignment.text,
                 "converged": self.alignment.converged,
-                "diagnosis": self.aligned.to_dict(),
+                "diagnosis": _numbers(self.aligned),
                 "invariants": rows,
                 "switching": self.switching.to_dict(),
                 "basins": self.basins,
                 "chain_lp": self.chain_lp,
                 "shrinkage": self.shrinkage,
-                "held_out_rhat": self.held_out_rhat and vars(self.held_out_rhat),
                 "caveat": self.caveat,
                 "sentences": self.sentences,
                 "warnings": self.warnings,
@@ -357,7 +443,7 @@ def _events(diagnosis: AlignedDiagnosis) -> Iterator[str]:
     yield diagnosis.alignment.text
     labellings = diagnosis.switching.labellings
     if diagnosis.alignment.rotates:
-        yield "Every draw had a rotation of its own."
+        yield "Every draw had its own rotation."
     elif max(labellings, default=1) == 1:
         yield "Labels never changed within a chain."
         if (one := one_labelling(diagnosis.alignment)) is not None and not one.improbable:
@@ -378,12 +464,13 @@ def _events(diagnosis: AlignedDiagnosis) -> Iterator[str]:
     )
     fixed = diagnosis.invariant_rhat
     if math.isnan(raw.value) or math.isnan(aligned.value):
-        why = " ".join(diagnosis.raw.notes[:1]) or "no parameter that was moved varies."
-        yield f"R-hat cannot be compared before and after: {why}"
+        why = "there is one chain" if diagnosis.raw.num_chains == 1 else "no moved parameter varies"
+        if diagnosis.raw.variational is not None:
+            why = "draws of an approximation agree however far it is from the posterior"
+        yield f"R-hat cannot be compared before and after: {why}."
         return
-    held_out = f", {diagnosis.held_out_rhat.value:.3f} held out" if diagnosis.held_out_rhat else ""
     free = f", {fixed.value:.3f} of label-free quantities" if fixed.parameter else ""
-    yield f"Worst R-hat: {raw.value:.3f} raw, {aligned.value:.3f} aligned{held_out}{free}."
+    yield f"Worst R-hat: {raw.value:.3f} raw, {aligned.value:.3f} aligned{free}."
 
 
 def _cautions(diagnosis: AlignedDiagnosis) -> Iterator[str]:
@@ -405,7 +492,7 @@ def _cautions(diagnosis: AlignedDiagnosis) -> Iterator[str]:
     one = one_labelling(diagnosis.alignment)
     if one is not None and one.improbable:
         yield one.sentence
-    # Variables that no block moves, and whose chains disagree although those of the moved ones agree.
+    # Name variables that no block moves if their chains disagree while those of the moved ones agree.
     rhat = diagnosis.raw.parameters["rhat"].drop(index=diagnosis.aligned.parameters.index)
     left: list[str] = []
     if diagnosis.aligned.rhat.value <= APART < diagnosis.raw.rhat.value:
@@ -446,7 +533,7 @@ def _cautions(diagnosis: AlignedDiagnosis) -> Iterator[str]:
 
 
 def _far(diagnosis: AlignedDiagnosis) -> bool:
-    """Check whether the lower mode is negligible, and not for Monte Carlo errors alone."""
+    """Check whether the lower mode is negligible beyond Monte Carlo errors."""
     heights = diagnosis.raw.heights
     return heights is not None and heights.unlike and heights.gap[0] > NATS
 

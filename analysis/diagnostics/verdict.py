@@ -1,9 +1,8 @@
 """The outcome of a diagnosis, as data: limits, reasons in words, and the answer to "may I use this posterior?".
 
-Convention: a number has one outcome wherever it stands: passed, warned (read on before relying on it), failed (it
-forbids use) or not judged, for a number that is NaN, missing or infinite is not evidence. `Limits` decides. A check
-that does not apply (trees of static HMC, R-hat of a variational fit) is not among a diagnosis's checks at all.
-`Backticks` set a name in code type.
+A number has one outcome wherever it is shown: passed, warned (read on before relying on it), failed (it forbids use)
+or not judged (NaN, missing or infinite). `Limits` decides. A diagnosis has no check that does not apply, such as tree
+depths of static HMC. `Backticks` set a name in code type.
 """
 
 from __future__ import annotations
@@ -15,14 +14,13 @@ from typing import Any, ClassVar, Literal
 
 import pandas as pd
 
-from onebasin.base.card import Card, Fact, FactList, Part, Words
 from onebasin.base.errors import ArgumentError
 from onebasin.base.table import Flag, decimals_beside
 
 from ..summaries.sampler import NAN
 
 PER_CHAIN, OF_ALL = 100.0, 400.0
-"""Smallest ESS that is requested by default, a chain and at most: R-hat of many short chains is precise."""
+"""Smallest ESS by default, per chain and at most: R-hat of many short chains is precise."""
 
 Outcome = Literal["passed", "warned", "failed", "not judged"]
 FLAGS: dict[Outcome, Flag] = {
@@ -31,14 +29,12 @@ FLAGS: dict[Outcome, Flag] = {
     "failed": "bad",
     "not judged": "warn",
 }
-"""The flag of what a check found."""
-
-
+"""Flags of outcomes."""
 NOT_RECORDED = (
     "Statistics that were not recorded cannot be judged: keep the sampler's statistics `diverging`, `tree_depth`, "
     "`energy` and `lp` in the group `sample_stats`, and `max_tree_depth` as an attribute."
 )
-"""The remedy of checks for which nothing was recorded."""
+"""Remedy of checks whose statistics were not recorded."""
 NAMED = 4
 """Names that a sentence lists at most."""
 
@@ -54,7 +50,7 @@ def capital(text: str) -> str:
 
 
 def listed(names: Sequence[str], shown: int = NAMED, code: bool = True) -> str:
-    """Names, the first of them where there are many."""
+    """List names, or the first few of many."""
     marked = [f"`{name}`" if code else name for name in names[:shown]]
     if len(names) > shown:
         return f"{', '.join(marked)} and {len(names) - shown} more"
@@ -78,12 +74,12 @@ def percent(share: float) -> str:
 
 
 def digits(value: float, limits: Sequence[float], least: int = 0) -> str:
-    """Write a number with as many decimals as tell it from its limits."""
+    """Write a number with enough decimals to show on which side of its limits it lies."""
     return f"{value:,.{decimals_beside(value, limits, least)}f}"
 
 
 def in_rhat(value: float, limits: Sequence[float] = ()) -> str:
-    """Write an R-hat with two or three decimals, or as many as tell it from its limits."""
+    """Write an R-hat with two or three decimals, or enough to show on which side of its limits it lies."""
     if math.isnan(value):
         return "not defined"
     if value > 100:
@@ -93,24 +89,22 @@ def in_rhat(value: float, limits: Sequence[float] = ()) -> str:
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of what counts as good enough: every limit that decides about Markov chains or is warned of."""
+    """Limits beyond which a number of Markov chains gives a warning or forbids use."""
 
     rhat: float = 1.01  # the largest that passes
-    ess: float | None = (
-        None  # the smallest bulk and tail ESS over all chains; see `PER_CHAIN` if None
-    )
-    bfmi: float = 0.3  # the smallest
+    ess: float | None = None  # the smallest that passes; by default as `PER_CHAIN` and `OF_ALL`
+    bfmi: float = 0.3  # the smallest that passes
 
     DECIDES: ClassVar[float] = 1.05
-    """R-hat that forbids use where the limit is ArviZ's default of 1.01: among equal chains with an ESS of 400, 1.01 is
-    the mean of R-hat, and 1.05 its quantile .99999."""
+    """R-hat above which use is forbidden, if the limit is ArviZ's default of 1.01. Among equal chains with an ESS of
+    400, 1.01 is the mean of R-hat, and 1.05 its quantile .99999."""
     DIVERGES: ClassVar[float] = 0.05
-    """Share of draws that diverged above which nothing that was drawn is trusted."""
+    """Share of divergent draws above which no draw is trusted."""
     FEW: ClassVar[int] = 10
-    """Draws of a chain below which R-hat and ESS say nothing."""
+    """Draws of a chain below which R-hat and ESS are meaningless."""
 
     def __post_init__(self) -> None:
-        """Reject limits that no posterior, or every posterior, would meet."""
+        """Reject limits that every posterior or none would meet."""
         if not self.rhat > 1:
             raise ArgumentError(f"`rhat_max` is {self.rhat}: it must be above 1, such as 1.01.")
         if self.ess is not None and not self.ess > 0:
@@ -122,19 +116,19 @@ class Limits:
 
     @property
     def deciding_rhat(self) -> float:
-        """R-hat above which use is forbidden; your own limit decides as it stands."""
+        """R-hat above which use is forbidden: `DECIDES`, or a limit other than the default."""
         return self.DECIDES if self.rhat == 1.01 else self.rhat
 
     def least_ess(self, chains: int) -> float:
-        """Smallest ESS that passes, of that many chains together."""
+        """Return the smallest ESS of that many chains that passes."""
         return min(PER_CHAIN * chains, OF_ALL) if self.ess is None else self.ess
 
     def outcome(
         self, quantity: str, value: float, chains: int = 1, *, decides: bool = True
     ) -> Outcome:
-        """Judge ``rhat``, ``ess_bulk`` or ``ess_tail`` of a number of chains, ``bfmi``, or ``diverging``, a share.
+        """Judge an ``rhat``, ``ess_bulk``, ``ess_tail`` or ``bfmi``, or a share of ``diverging`` draws.
 
-        What does not decide, as the answer does not rest on it, is warned of at most.
+        A quantity that does not decide the verdict gives a warning at most.
         """
         if math.isnan(value):
             return "not judged"
@@ -152,14 +146,14 @@ class Limits:
 
 @dataclass(frozen=True)
 class Extreme:
-    """The worst value of a diagnostic and the parameter that has it (None if there is none)."""
+    """The worst value of a diagnostic and its parameter (None without a value)."""
 
     value: float = NAN
     parameter: str | None = None
 
     @classmethod
     def of(cls, column: pd.Series, *, smallest: bool = False) -> Extreme:
-        """Return the largest or smallest value of a table's column; NaN, as constants have it, does not count."""
+        """Return the largest or smallest value of a table's column. The NaN of constants does not count."""
         known = column.dropna()
         if known.empty:
             return cls()
@@ -169,20 +163,19 @@ class Extreme:
 
 @dataclass(frozen=True)
 class Reason:
-    """One thing that was looked at: a check, a line under the answer, or why a posterior cannot be used as it is.
+    """A check, a row under the answer, or a cause that keeps a posterior from being used as it is.
 
     Attributes
     ----------
     name : str
-        What was looked at (``R-hat``, ``divergences``, ``labels``, ...), or a cause: ``not-finite``, ``stuck``,
-        ``labels``, ``funnel``, ``modes``, ``weights``, ``short``, ...
+        The check (``R-hat``, ``divergences``, ``labels``, ...), or the cause: ``not-finite``, ``stuck``, ``labels``,
+        ``funnel``, ``modes``, ``weights``, ``short``, ...
     outcome : str
         ``passed``, ``warned``, ``failed`` or ``not judged``.
     fact : str
-        The finding, or why it could not be judged, with the numbers, without a full stop; empty if there is nothing
-        to say.
+        The finding with its numbers, or why it could not be judged, without a full stop; may be empty.
     meaning : str
-        The meaning of the finding, if that needs words, without a full stop.
+        The meaning of the finding, without a full stop; may be empty.
     remedy : str
         The remedy, in whole sentences; may be empty.
     """
@@ -200,19 +193,19 @@ class Reason:
 
     @property
     def sentence(self) -> str:
-        """The finding and its meaning, in a whole sentence."""
+        """The finding and its meaning, as one sentence."""
         return ended(f"{self.fact}: {self.meaning}" if self.meaning else self.fact)
 
     evidence = sentence
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """All of it, in whole sentences."""
+        """Finding, meaning and remedy, in whole sentences."""
         if not self.fact:
             return ()
         if self.meaning:
             return (f"{self.sentence} {self.remedy}".strip(),)
-        if self.remedy in ("", NOT_RECORDED):  # several checks say the latter: once is enough
+        if self.remedy in ("", NOT_RECORDED):  # `said_once` joins the latter over checks
             return (self.sentence, self.remedy) if self.remedy else (self.sentence,)
         return (f"{self.fact}: {self.remedy[:1].lower()}{self.remedy[1:]}",)
 
@@ -222,31 +215,15 @@ class Reason:
         return f"{ended(self.fact)} {self.remedy}".strip()
 
     def to_dict(self, *fields: str) -> dict[str, Any]:
-        """Return some of it as plain types for JSON."""
+        """Return the named fields as plain types for JSON."""
         return {name: getattr(self, name) for name in fields}
 
 
 def worst_of(outcomes: Iterable[Outcome]) -> Outcome:
-    """Return the gravest of some outcomes; not judged where there are none."""
+    """Return the gravest of some outcomes, or "not judged" if there are none."""
     order: tuple[Outcome, ...] = ("failed", "warned", "not judged", "passed")
     found = set(outcomes) or {"not judged"}
     return next(outcome for outcome in order if outcome in found)
-
-
-def in_words(checks: Sequence[Reason]) -> str:
-    """Say what the checks come to, in one line."""
-    if not checks:
-        return "nothing could be checked"
-    said = {
-        outcome: ", ".join(check.name for check in checks if check.outcome == outcome)
-        for outcome in ("failed", "warned", "not judged")
-    }
-    told = "; ".join(f"{outcome}: {names}" for outcome, names in said.items() if names)
-    if not told:
-        return "every check is passed"
-    if said["failed"] or said["warned"]:
-        return told
-    return f"no check failed, but some checks could not be judged; {told}"
 
 
 Answer = Literal["usable", "aligned", "invariant", "partly", "unusable"]
@@ -255,7 +232,6 @@ named quantities; not usable."""
 
 LABELS, PREDICTIONS, SAMPLER = "labels", "predictions and invariants", "sampler"
 """Names of the rows under an answer."""
-
 _SHOWN: dict[Answer, tuple[str, Flag]] = {
     "usable": ("Usable", "good"),
     "aligned": ("Usable after alignment", "good"),
@@ -263,33 +239,32 @@ _SHOWN: dict[Answer, tuple[str, Flag]] = {
     "partly": ("Usable in part", "warn"),
     "unusable": ("Not usable", "bad"),
 }
-"""An answer as a heading, and its flag."""
-
+"""Headings and flags of answers."""
 SAYS_NO_MORE = ("approximation", "tails", "unproved")
-"""Causes whose name says no more than their evidence."""
+"""Causes whose names add nothing to their evidence."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """The answer and its reasons.
+    """The answer to whether a posterior may be used, and its reasons.
 
     Attributes
     ----------
     answer : str
         ``usable``, ``aligned``, ``invariant``, ``partly`` or ``unusable``.
     headline : tuple of Reason
-        What the answer says in one or two sentences.
+        The answer in one or two sentences.
     rows : tuple of Reason
         Labels, predictions and invariants, sampler: each has an `outcome` and a `sentence`.
     causes : tuple of Reason
         Most likely first, each with `evidence` and `remedy`; empty for a posterior that is usable as it is.
     exchangeable : tuple of str
-        What to declare with ``--exchangeable``, one text a block; empty if nothing is to be declared.
+        Declarations for ``--exchangeable``, one text per block; empty if nothing is to be declared.
     remarks : tuple of Reason
-        Remarks to be read next to the answer: what was warned of and is not said yet, and what could not be judged.
+        Further warnings, and checks that could not be judged.
     besides : tuple of Reason
         Quantities not used for the verdict (generated quantities, integers, constants, NaN by structure), and how the
-        draws came about.
+        draws were made.
     """
 
     answer: Answer
@@ -317,12 +292,12 @@ class Verdict:
 
     @property
     def in_short(self) -> str:
-        """The answer without the findings that its rows state."""
+        """The answer without findings that its rows repeat."""
         return " ".join(each.in_short for each in self.headline if each not in self._in_rows)
 
     @property
     def steps(self) -> tuple[tuple[str, str, str], ...]:
-        """Causes, their evidence and remedies, each empty if the answer and its rows state it."""
+        """Name, evidence and remedy of each cause; each text is empty if the answer or its rows say it."""
         said, aligned = self.in_short, self.answer in ("aligned", "invariant")
         stated = " ".join((said, *(row.sentence for row in self.rows)))
         steps = []
@@ -342,7 +317,7 @@ class Verdict:
 
     @property
     def own_remarks(self) -> tuple[Reason, ...]:
-        """Remarks that neither a row nor the marks of a table make."""
+        """Remarks that neither a row nor a mark in the table makes."""
         facts = " ".join(row.fact for row in self.rows)
         known = ("R-hat", "bulk ESS", "tail ESS")
         return tuple(
@@ -353,7 +328,7 @@ class Verdict:
 
     @property
     def unjudged(self) -> tuple[str, ...]:
-        """Sentences on what could not be judged, and why."""
+        """Sentences on checks that could not be judged, and why."""
         return said_once(reason for reason in self.remarks if reason.outcome == "not judged")
 
     @property
@@ -362,7 +337,7 @@ class Verdict:
         return said_once(self.besides)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain types for JSON: first the answer, the causes' names and the words to declare."""
+        """Return plain types for JSON: first the answer, the causes' names and the declarations."""
         return {
             "verdict": self.answer,
             "causes": [cause.name for cause in self.causes],
@@ -376,26 +351,6 @@ class Verdict:
 
 
 def said_once(reasons: Iterable[Reason]) -> tuple[str, ...]:
-    """All that reasons say; what several of them say, such as a common remedy, once, after all of them."""
+    """Return the sentences of reasons. A sentence that several of them share comes once, after all of them."""
     sentences = [sentence for reason in reasons for sentence in reason.sentences]
     return tuple(reversed(dict.fromkeys(reversed(sentences))))
-
-
-def card_of(verdict: Verdict | None, checks: Sequence[Reason], table: Sequence[Part]) -> Card:
-    """Show the answer with its rows and what to do, or what checks come to; then a table, and what is not used."""
-    if verdict is None:
-        said, wrong = in_words(checks), (c for c in checks if c.outcome in ("failed", "warned"))
-        warned = (Words(sentence, flag="warn") for sentence in said_once(wrong))
-        first = Words(f"{said[:1].upper()}{said[1:]}.")
-        return Card("Numbers of a posterior", (first, *warned, *table))
-    parts: list[Part] = [Words(verdict.in_short)]
-    parts.append(FactList(tuple(Fact(row.name, row.sentence, row.flag) for row in verdict.rows)))
-    lines: list[tuple[str, str]] = []
-    for name, evidence, remedy in verdict.steps:
-        lines.append(("why", f"{name}: {evidence}" if evidence else name))
-        lines.append(("what to do", remedy))
-    parts += [FactList.of(*lines)] if lines else []
-    for remark in verdict.own_remarks:
-        parts += [Words(sentence, flag=remark.flag) for sentence in remark.sentences]
-    parts += [*table, *(Words(sentence, small=True) for sentence in verdict.left_out)]
-    return Card(verdict.heading, tuple(parts), verdict.flag)

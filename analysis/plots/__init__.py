@@ -1,4 +1,4 @@
-"""Plots: what is drawn, the drawing, and the text for those who cannot see it, from the same numbers.
+"""Plots, each with an alternative text made from the same numbers.
 
 Convention: a `plot_x` takes posteriors in any form that `ob.diagnose` takes, or a result, and is public as `ob.plot.x`;
 a `draw_x` draws arrays. Both return a figure; nothing is shown or saved, and no state of pyplot is touched. A `plot_x`

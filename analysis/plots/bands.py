@@ -1,13 +1,13 @@
-"""Predictions of regressions along one coordinate, over the data: 50 % and 95 % bands, or both kinds of uncertainty.
+"""Predictions of regressions along one coordinate, with the data: predictive bands, or epistemic and total uncertainty.
 
-The coordinate is a single input, or any line through input space that the caller has laid. Predictive bands are central
-and include the observation noise where the draws do. Of a network they are of that many draws as a picture needs, and
-noise is one number per draw, the same at all points: every point's own distribution is what it should be, and a band
-along a line has smooth edges.
+The coordinate is the only input, or any line through input space that the caller chooses. Predictive bands are central
+and include the observation noise where the draws do. For a network, they come from as many draws as a picture needs.
+Each draw has one noise value for all points, so the distribution at each point is correct and the band has smooth
+edges.
 
-Bands of uncertainty are of one standard deviation on either side of the mean, as in Figure 1 of Kurle, Januschowski,
-Gasthaus and Wang 2021. What lies outside the data's range is shaded, and the vertical axis shows at most twice the
-range of the values observed on either side of it, beyond which a network's prior would flatten all else.
+Bands of uncertainty extend one standard deviation to either side of the mean, as in Figure 1 of Kurle, Januschowski,
+Gasthaus and Wang 2021. The region outside the data's range is shaded. The vertical axis extends beyond the observed
+values by at most twice their range, because wide prior bands would flatten everything else.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from .style import ACCENT, CHAIN_COLOURS, GRID, INK, Picture, add_legend, new_pa
 Line = Float[np.ndarray, " obs"]
 Function = Callable[[np.ndarray], Any]
 PLACES = 120
-"""Places along an input at which a band is computed."""
+"""Number of points along an input at which a band is computed."""
 
 
 @dataclass(frozen=True, eq=False)
 class PredictiveBand:
-    """A predictive distribution along one coordinate, which increases: its mean, and the ends of two bands."""
+    """A predictive distribution along one increasing coordinate: its mean, and the ends of two bands."""
 
     coordinate: Line
     mean: Line
@@ -57,9 +57,9 @@ class Curve:
 def predictive_band(
     coordinate: Line, draws: Float[np.ndarray, "chain draw obs"], *, mean: Line | None = None
 ) -> PredictiveBand:
-    """Summarise predictive draws of one output along a coordinate, in any order; the band is sorted by it.
+    """Summarise predictive draws of one output along a coordinate, which is sorted.
 
-    `mean` is the predictive mean where it is known without the error that noise brings; by default the draws'.
+    `mean` is the predictive mean if it is known without noise; by default the mean of the draws.
     """
     coordinate, draws = np.asarray(coordinate, np.float64), np.asarray(draws, np.float64)
     order = np.argsort(coordinate)
@@ -76,7 +76,7 @@ def predictive_band(
 def network_bands(
     views: Mapping[str, View], places: Line, *, output: int = 0, seed: int = 0
 ) -> dict[str, PredictiveBand]:
-    """Predict along the one input of regression networks, with noise, by the posterior's name."""
+    """Predict along the only input of regression networks, with noise, for each posterior."""
     bands = {}
     for name, view in views.items():
         mean, draws = draw_regression(view, places[:, None], output=output, seed=seed)
@@ -106,7 +106,7 @@ def draw_predictive_bands(
 def band_panels(
     bands: Mapping[str, object], *, columns: int, x_label: str = "x"
 ) -> tuple[Picture, list[Axes]]:
-    """Lay out a panel for each posterior's bands."""
+    """Create a panel for the bands of each posterior."""
     return new_panels(
         bands,
         columns=columns,
@@ -120,7 +120,7 @@ def band_panels(
 def draw_bands(
     axes: Axes, coordinate: Line, mean: Line, bands: Iterable[tuple[Line, Line, float, str]]
 ) -> None:
-    """Draw bands, the widest first, each by its ends, its opacity and its label; and the mean as a line over them."""
+    """Draw bands, the widest first, and the mean as a line over them."""
     for low, high, alpha, label in bands:
         axes.fill_between(
             coordinate, low, high, color=ACCENT, alpha=alpha, linewidth=0, label=label
@@ -129,7 +129,7 @@ def draw_bands(
 
 
 def draw_curves(axes: Axes, data: Curve | None, truth: Curve | None) -> None:
-    """Draw what predictions are compared with: the true function as a line, data as dots."""
+    """Draw the true function as a line, and data as dots."""
     if truth is not None:
         order = np.argsort(truth.x)
         axes.plot(
@@ -145,7 +145,7 @@ def draw_curves(axes: Axes, data: Curve | None, truth: Curve | None) -> None:
 
 
 def band_in_words(name: str, band: PredictiveBand, data: Curve | None) -> str:
-    """Say where the mean and the 95 % band lie at both ends and in the middle, and how many of the data lie in it."""
+    """Describe the mean and the 95 % band at both ends and in the middle, and the share of data inside."""
     ends = ", ".join(
         f"{format_number(float(band.mean[k]))} (95 % band {format_number(float(band.outer[0][k]))} to "
         f"{format_number(float(band.outer[1][k]))}) at {format_number(float(band.coordinate[k]))}"
@@ -160,7 +160,7 @@ def band_in_words(name: str, band: PredictiveBand, data: Curve | None) -> str:
 
 
 def truth_at(truth: Function, places: np.ndarray) -> Curve:
-    """Evaluate the true function along one input; reject it unless it returns one value for each place."""
+    """Evaluate the true function along one input; reject it unless it returns one value for each point."""
     values = np.asarray(truth(places[:, None]), np.float64)
     if values.size != places.size:
         raise ArgumentError(
@@ -171,15 +171,15 @@ def truth_at(truth: Function, places: np.ndarray) -> Curve:
 
 
 DRAWS = 1000
-"""Draws of all chains that are taken at most."""
+"""Largest number of draws used, over all chains."""
 
 
 def draw_regression(
     view: View, x: Float[np.ndarray, "obs in"], *, output: int, seed: int
 ) -> tuple[Float[np.ndarray, " obs"], Float[np.ndarray, "chain draw obs"]]:
-    """Predict one output at some points by a posterior of a network with a Gaussian likelihood.
+    """Predict one output of a network with a Gaussian likelihood.
 
-    Returns its mean over draws, without noise, and draws with noise.
+    Returns the mean over draws without noise, and the draws with noise.
     """
     from onebasin.models.networks.prediction import predict_with_noise  # here: it loads JAX
 
@@ -194,13 +194,13 @@ def draw_regression(
 
 
 def few_draws(view: View) -> dict[str, np.ndarray]:
-    """Every k-th draw of all variables."""
+    """Return every k-th draw of all variables."""
     every = max(1, -(-view.num_chains * view.num_draws // DRAWS))
     return {name: view.values(name)[:, ::every] for name in view.variables}
 
 
 _REACH = 2.0
-"""Ranges of the observed values that the vertical axis shows at most on either side of them."""
+"""Largest extension of the vertical axis beyond the observed values, in multiples of their range."""
 
 
 @checks_arguments
@@ -212,15 +212,15 @@ def plot_uncertainty(
     output: int = 0,
     columns: int = 2,
 ) -> Picture:
-    """Draw what networks predict along one input, with epistemic and total standard deviations, beyond the data too.
+    """Draw predictions of networks along one input, with epistemic and total standard deviations, also beyond the data.
 
     Parameters
     ----------
     posteriors : DataTree, path, what a sampler returned, or a mapping of str to these
-        A posterior, or several by name; of regressions with one input.
+        A posterior, or several by name, of regressions with one input.
     x : array (obs, in), optional
-        Bands go from the smallest to the largest of these inputs; by default half a range beyond the data on either
-        side.
+        Bands extend from the smallest to the largest of these inputs; by default by half a range beyond the data on
+        either side.
     truth : callable, optional
         The true function, from inputs (obs, 1) to values (obs,).
     output : int
@@ -232,14 +232,14 @@ def plot_uncertainty(
     -------
     matplotlib.figure.Figure
         One panel per posterior: the predictive mean with one standard deviation on either side, epistemic and total,
-        over the data that the first posterior keeps; outside their range the ground is shaded. The vertical axis ends
-        where bands are further from the data than twice the range of what was observed.
+        over the data stored with the first posterior. The region outside their range is shaded. The vertical axis
+        extends beyond the observed values by at most twice their range.
 
     Raises
     ------
     ValueError
-        If a posterior is of no network, of a classifier, or of one with several inputs or fewer outputs, if `x` is not
-        given and no inputs were kept, or if `columns` is not a count.
+        If a posterior is not that of a regression network with one input, it has no such `output`, `x` is missing and
+        no inputs were stored, or `columns` is not a count.
 
     References
     ----------
@@ -307,7 +307,7 @@ def _rms(values: np.ndarray) -> str:
 
 @dataclass(frozen=True, eq=False)
 class UncertaintyBand:
-    """A predictive distribution's mean and standard deviations along one input, which increases."""
+    """The mean and the standard deviations of a predictive distribution along one increasing input."""
 
     coordinate: Line
     mean: Line
@@ -322,7 +322,7 @@ def draw_uncertainty(
     truth: Curve | None = None,
     columns: int = 2,
 ) -> Picture:
-    """Draw mean, epistemic and total bands, one panel per posterior; what lies outside the data's range is shaded."""
+    """Draw mean, epistemic and total bands, one panel per posterior, and shade the region outside the data's range."""
     figure, panels = band_panels(bands, columns=columns)
     for axes, band in zip(panels, bands.values(), strict=True):
         spreads = ((band.total, 0.18, "total: ± 1 sd"), (band.epistemic, 0.34, "epistemic: ± 1 sd"))
@@ -340,7 +340,7 @@ def draw_uncertainty(
                     )
                     label = ""
         axes.set_xlim(band.coordinate[0], band.coordinate[-1])
-    # The axis shows what is drawn, as far as it does not lie too far from the data.
+    # The axis shows everything that is not too far from the data.
     lows = [np.min(band.mean - band.total) for band in bands.values()]
     highs = [np.max(band.mean + band.total) for band in bands.values()]
     low, high = float(min(lows)), float(max(highs))

@@ -1,8 +1,8 @@
-"""The course of chains, traces and ranks, and parameters against each other: two, a matrix of several, and modes.
+"""Traces and ranks of chains, and scatter plots: two parameters, a matrix of several, and modes.
 
 Rank histograms are those of Vehtari et al. 2021 (section 4.3): draws are ranked over all chains, ties get average
-ranks, and where chains agree every chain's histogram is flat. A long trace is drawn by the smallest and largest draw of
-every few, which looks the same and weighs less. Two weights against each other are those of Pourzanjani, Jiang and
+ranks, and if chains agree, the histogram of each chain is flat. Of a long trace, only the smallest and the largest
+draw of each short stretch are drawn, which looks the same. Scatter plots of two weights follow Pourzanjani, Jiang and
 Petzold 2017, Figure 1 (left).
 """
 
@@ -81,7 +81,7 @@ def plot_traces(
     Returns
     -------
     matplotlib.figure.Figure
-        Where chains agree, every chain's rank histogram lies near the dashed line. Marks under a trace are divergent
+        If chains agree, the rank histogram of each chain lies near the dashed line. Marks under a trace show divergent
         transitions.
 
     Raises
@@ -99,7 +99,8 @@ def plot_traces(
     if var_names is None and lp is not None and np.isfinite(lp).all():
         quantities = dict(list({schema.LP: lp, **quantities}.items())[:rows])
     figure = draw_traces(quantities, drawn.view.diverging)
-    return figure.on_paper(drawn.alt(traces_in_words(quantities)), drawn.labelling)
+    count = len(quantities) - (schema.LP in quantities)
+    return figure.on_paper(drawn.alt(traces_in_words(quantities), count), drawn.head(count))
 
 
 @checks_arguments
@@ -153,14 +154,14 @@ def plot_ranks(
     names = chain_names(quantities)
     figure = draw_ecdfs(panels, names, rank_bands(quantities), x_label="rank")
     told = ranks_in_words(quantities, dict(zip(quantities, rhats, strict=True)))
-    return figure.on_paper(drawn.alt(told), drawn.labelling)
+    return figure.on_paper(drawn.alt(told), drawn.head())
 
 
 def rank_bands(quantities: Mapping[str, Quantity], level: float = 0.95) -> list[float]:
-    """Half the width of the band of each quantity; infinite if the ESS is not known.
+    """Return half the width of each quantity's band; infinite if its ESS is unknown.
 
-    A chain's ECDF of n independent draws differs from that of all m chains with the variance (1 - 1/m) / n of a
-    Brownian bridge, whose supremum exceeds c with a probability of about 2 exp(-2 c^2 n) (Kolmogorov).
+    The ECDF of a chain with n independent draws, minus that of all m chains, behaves like a Brownian bridge with
+    variance (1 - 1/m) / n. Its supremum exceeds c with a probability of about 2 exp(-2 c^2 n) (Kolmogorov).
     """
     values = np.stack(list(quantities.values()))
     chains, draws = values.shape[1:]
@@ -174,7 +175,7 @@ def rank_bands(quantities: Mapping[str, Quantity], level: float = 0.95) -> list[
 def rank_shares(
     draws: Float[np.ndarray, "chain draw"], *, bins: int = 20
 ) -> Float[np.ndarray, "chain bin"]:
-    """Rank the draws of one quantity over all chains; return, per chain, bins' heights relative to a flat histogram."""
+    """Rank the draws of one quantity over all chains; return each chain's rank histogram, relative to a flat one."""
     ranks = mean_ranks(draws.ravel()).reshape(draws.shape)
     edges = np.linspace(0.5, draws.size + 0.5, bins + 1)
     counts = np.stack([np.histogram(chain, bins=edges)[0] for chain in ranks])
@@ -184,7 +185,7 @@ def rank_shares(
 def draw_traces(
     quantities: Mapping[str, Quantity], diverging: Bool[np.ndarray, "chain draw"] | None = None
 ) -> Picture:
-    """Draw traces on the left and rank histograms on the right, one row per quantity; mark what diverged below."""
+    """Draw traces on the left and rank histograms on the right, one row per quantity, with divergent draws marked."""
     if not quantities:
         raise ArgumentError("`quantities` is empty: map at least one name to its draws.")
     rows = len(quantities)
@@ -227,9 +228,9 @@ def draw_traces(
 def envelope(
     values: Float[np.ndarray, " draw"], *, points: int = POINTS_SHOWN
 ) -> Int[np.ndarray, " point"]:
-    """Return the places of the smallest and largest of every few draws, in order.
+    """Return the positions of the smallest and the largest draw of each short stretch, in order.
 
-    All places where there are no more than `points` draws.
+    If there are at most `points` draws, all positions are returned.
     """
     if values.size <= points:
         return np.arange(values.size)
@@ -243,7 +244,7 @@ def envelope(
 
 
 def ranks_in_words(quantities: Mapping[str, Quantity], rhats: Mapping[str, float]) -> str:
-    """Say of every quantity which chain's ranks lie furthest from even."""
+    """Describe, for each quantity, the chain whose ranks are furthest from uniform."""
     told = []
     for name, values in quantities.items():
         order = np.argsort(np.argsort(values, axis=None)).reshape(values.shape) / values.size
@@ -262,7 +263,7 @@ def ranks_in_words(quantities: Mapping[str, Quantity], rhats: Mapping[str, float
 
 
 def traces_in_words(quantities: Mapping[str, Quantity], group: str = "chain") -> str:
-    """Say of every quantity where the draws lie; where chains differ, the median of each."""
+    """Describe where the draws of each quantity lie, chain by chain if chains differ."""
     sentences = []
     for name, values in quantities.items():
         low, middle, high = np.quantile(values, [0.05, 0.5, 0.95], axis=1)
@@ -331,17 +332,17 @@ def plot_pair(
         drawn = take(view, None, MATRIX, align=align, diagnosis=diagnosis, worst=True)
     told = pairs_in_words(drawn.values, view.diverging)
     figure = draw_pair_grid(drawn.values, view.diverging)
-    return figure.on_paper(drawn.alt(told), drawn.labelling)
+    return figure.on_paper(drawn.alt(told), drawn.head())
 
 
 COLOURED = len(CHAIN_COLOURS)
-"""Modes that have a colour of their own; lighter ones are grey."""
+"""Number of modes with a distinct colour; lighter modes are grey."""
 MATRIX = 4
-"""Parameters of a matrix where none are chosen."""
+"""Default number of parameters in a matrix."""
 
 
 def _scalars(view: View, names: Sequence[str], **options: Any) -> Drawn:
-    """Take the draws of chosen scalar parameters, in this order."""
+    """Return the draws of these scalar parameters, in this order."""
     variables = list(dict.fromkeys(variable_of(name, view.variables) for name in names))
     return take(view, variables, len(names), entries=names, **options)
 
@@ -367,15 +368,15 @@ def _two(
         words = f"{intervals(both)} {pairs_in_words(both, view.diverging)}"
         told.append(f"{name}: {words}" if len(views) > 1 else words)
     figure = draw_pairs(titled(pairs), x_label=first, y_label=second, share_axes=share_axes)
-    head = next((drawn for drawn in taken if drawn.labelling), taken[0])
-    return figure.on_paper(head.alt(" ".join(told)), head.labelling)
+    head = next((drawn for drawn in taken if drawn.head()), taken[0])
+    return figure.on_paper(head.alt(" ".join(told)), head.head())
 
 
 def _entry(view: View, entry: str) -> str:
-    """Return the name of one scalar parameter as the posterior spells it."""
+    """Return the name of a scalar parameter as the posterior has it."""
     spelt = variable_of(entry, view.variables)
     variable = dotted(spelt)
-    entry = variable + entry[len(spelt) :]  # labels of places may have slashes
+    entry = variable + entry[len(spelt) :]  # names of entries may contain slashes
     there = view.draws(variable) if variable in view.variables else None
     if there is None or entry not in there.names:
         known = ", ".join(there.names[:6] if there else view.variables[:6])
@@ -386,7 +387,7 @@ def _entry(view: View, entry: str) -> str:
 
 
 def pairs_in_words(quantities: Mapping[str, Quantity], diverging: np.ndarray | None) -> str:
-    """Say how quantities go together, and where divergences lie."""
+    """Describe the correlations of quantities, and the location of divergences."""
     told = []
     for first, second in combinations(quantities, 2):
         r = rank_correlation(quantities[first], quantities[second])
@@ -406,13 +407,13 @@ def pairs_in_words(quantities: Mapping[str, Quantity], diverging: np.ndarray | N
 
 
 def rank_correlation(first: np.ndarray, second: np.ndarray) -> float:
-    """Spearman's rank correlation; `scipy.stats`, which has it too, takes long to import."""
+    """Return Spearman's rank correlation, without the slow import of `scipy.stats`."""
     return float(np.corrcoef(mean_ranks(first.ravel()), mean_ranks(second.ravel()))[0, 1])
 
 
 @dataclass(frozen=True, eq=False)
 class Pair:
-    """The draws of two weights, and which of them diverged."""
+    """Draws of two weights, and which of them diverged."""
 
     first: Float[np.ndarray, "chain draw"]
     second: Float[np.ndarray, "chain draw"]
@@ -427,7 +428,7 @@ def draw_pairs(
     share_axes: bool = True,
     columns: int = 3,
 ) -> Picture:
-    """Draw two quantities against each other, one panel per posterior; axes that differ are labelled in each."""
+    """Draw two quantities against each other, one panel per posterior."""
     figure, panels = new_panels(
         pairs,
         columns=columns,
@@ -453,7 +454,7 @@ def draw_points(
     groups: Sequence[tuple[Float[np.ndarray, " _"], Float[np.ndarray, " _"]]],
     colour: Callable[[int], str],
 ) -> None:
-    """Draw groups of points, each in the colour of its number; where there are many, small and as an image."""
+    """Draw groups of points, each in its colour; many points are small and drawn as an image."""
     total = sum(len(first) for first, _ in groups)
     for number, (first, second) in enumerate(groups):
         axes.scatter(
@@ -472,7 +473,7 @@ def draw_points(
 def draw_pair_grid(
     quantities: Mapping[str, Quantity], diverging: Bool[np.ndarray, "chain draw"] | None
 ) -> Picture:
-    """Draw quantities against each other below the diagonal, and their densities on it; what diverged is marked."""
+    """Draw scatter plots below the diagonal and densities on it, with divergent draws marked."""
     count, names = len(quantities), [shortened(name, LONGEST) for name in quantities]
     figure = new_figure(1.75 * count + 0.6, 1.5 * count + 0.4)
     grid = figure.subplots(count, count, squeeze=False)
@@ -497,7 +498,7 @@ def draw_pair_grid(
                     axes.plot(others[bad], values[bad], "x", color=INK, markersize=4)
             axes.locator_params(nbins=3)
             if is_log[column]:
-                log_scale(axes, "x")
+                log_scale(axes, "x", labels=3)
             if column < row and is_log[row]:
                 log_scale(axes, "y")
     return figure
@@ -508,13 +509,13 @@ FACTOR = 20.0
 
 
 def is_wide(values: Quantity) -> bool:
-    """Check whether a quantity is positive and spans so much that only its logarithm can be read."""
+    """Check whether a quantity is positive and spans so wide a range that it needs a logarithmic axis."""
     low, high = np.quantile(values, [0.01, 0.99])
     return bool(values.min() > 0 and high > FACTOR * low)
 
 
 def _density_on(values: Quantity, is_log: bool) -> Curve:
-    """Estimate a density over the axis: of the logarithm, where the axis is logarithmic."""
+    """Estimate a density over the axis, or over its logarithm if the axis is logarithmic."""
     if not is_log:
         return density(values)
     x, y = density(np.log(values))
@@ -524,7 +525,7 @@ def _density_on(values: Quantity, is_log: bool) -> Curve:
 def draw_modes(
     points: Mapping[str, Float[np.ndarray, "draw 2"]], *, x_label: str, y_label: str
 ) -> Picture:
-    """Draw two quantities, one colour per mode, by its name in the legend, the heaviest mode first."""
+    """Draw two quantities with one colour per mode, the heaviest mode first."""
     figure = new_figure(4.6, 3.9)
     axes = style_axes(figure.subplots(), x_label=x_label, y_label=y_label)
     draw_points(axes, [(drawn[:, 0], drawn[:, 1]) for drawn in points.values()], _colour)

@@ -57,7 +57,7 @@ def plot_autocorrelation(
     Returns
     -------
     matplotlib.figure.Figure
-        One panel per parameter. The sooner a curve falls to zero, the more a draw is worth.
+        One panel per parameter. The sooner a curve falls to zero, the more each draw counts.
 
     Raises
     ------
@@ -73,7 +73,7 @@ def plot_autocorrelation(
     most = min(lags, drawn.view.num_draws - 1)
     told = autocorrelation_in_words(drawn.values, most=most)
     figure = draw_autocorrelation(drawn.values, most)
-    return figure.on_paper(drawn.alt(told), drawn.labelling)
+    return figure.on_paper(drawn.alt(told), drawn.head())
 
 
 @checks_arguments
@@ -118,7 +118,7 @@ def plot_ess(
         for name, ((_, bulk), (_, tail)) in growth.items()
     )
     told = f"The limit is {format_number(limit, decimals=0)}. {told}"
-    return draw_growth(growth, limit).on_paper(drawn.alt(told), drawn.labelling)
+    return draw_growth(growth, limit).on_paper(drawn.alt(told), drawn.head())
 
 
 @checks_arguments
@@ -172,7 +172,7 @@ def plot_rhat(posterior: Posterior, *, diagnosis: Diagnosis | None = None) -> Pi
 
 
 NAMED = 6
-"""Parameters that are named in the picture of R-hat and ESS."""
+"""Number of parameters named in the plot of R-hat and ESS."""
 
 
 def draw_rhat(worst: pd.DataFrame, bad: pd.Series, limits: tuple[float, float]) -> Picture:
@@ -212,7 +212,7 @@ def plot_energy(posterior: Posterior, *, diagnosis: Diagnosis | None = None) -> 
     Returns
     -------
     matplotlib.figure.Figure
-        Where the changes spread much less than the energy itself, the tails are explored too slowly.
+        If the changes spread much less than the energy itself, the sampler explores the tails too slowly.
 
     Raises
     ------
@@ -247,7 +247,7 @@ def draw_energy(energy: Quantity) -> Picture:
 
 
 def energy_in_words(bfmi: Sequence[float], limit: float) -> str:
-    """Say which E-BFMI each chain has, and which are below the limit."""
+    """Describe the E-BFMI of each chain, and name chains below the limit."""
     told = ", ".join(format_number(value, decimals=2) for value in bfmi)
     low = [k for k, value in enumerate(bfmi) if value < limit]
     bad = f"below {limit:g} in chain{'s' * (len(low) > 1)} {', '.join(map(str, low))}"
@@ -266,7 +266,7 @@ def draw_autocorrelation(quantities: Mapping[str, Quantity], lags: int) -> Pictu
 
 
 def autocorrelation(values: Quantity, lags: int) -> Float[np.ndarray, "chain lag"]:
-    """Autocorrelation of each chain up to a lag; NaN of one that never moves."""
+    """Compute the autocorrelation of each chain up to a lag; NaN for a constant chain."""
     centred = values - values.mean(axis=1, keepdims=True)
     size = np.abs(centred).max()
     spectrum = np.abs(np.fft.rfft(centred / (size or 1.0), 2 * values.shape[1])) ** 2
@@ -276,7 +276,7 @@ def autocorrelation(values: Quantity, lags: int) -> Float[np.ndarray, "chain lag
 
 
 def autocorrelation_in_words(quantities: Mapping[str, Quantity], *, most: int) -> str:
-    """Say of every quantity at which lag its autocorrelation has fallen below a tenth."""
+    """Describe, for each quantity, the lag at which its autocorrelation falls below 0.1."""
     told, limit = [], 0.1
     for name, values in quantities.items():
         curves = autocorrelation(values, most)
@@ -293,7 +293,7 @@ def autocorrelation_in_words(quantities: Mapping[str, Quantity], *, most: int) -
 def ess_growth(
     quantities: Mapping[str, Quantity], *, points: int = 12
 ) -> dict[str, tuple[Curve, Curve]]:
-    """Compute bulk and tail ESS of the first draws of each quantity, up to all of them."""
+    """Compute bulk and tail ESS for increasing numbers of draws."""
     panels = {}
     for name, values in quantities.items():
         ends = np.unique(np.linspace(4, values.shape[1], points).astype(int))
@@ -308,5 +308,5 @@ def ess_growth(
 
 
 def draw_growth(growth: Mapping[str, tuple[Curve, Curve]], limit: float) -> Picture:
-    """Draw one panel per quantity, with its bulk and tail ESS by the number of draws."""
+    """Draw one panel per quantity, with bulk and tail ESS against the number of draws."""
     return draw_curves(growth, ("bulk", "tail"), x_label="draws", y_label="ESS", limit=limit)

@@ -34,19 +34,19 @@ from .style import (
 )
 
 Curve = tuple[np.ndarray, np.ndarray]
-"""Places, and what is drawn over them."""
+"""Positions, and values drawn over them."""
 WIDTH = 7.6
 TINY = 1e-290
-"""Range of numbers below which densities have no unit."""
+"""Range below which densities are left without a unit."""
 LONGEST_OVER, LONGEST_IN_FOREST = 26, 44
-"""Characters of a name over a panel, and in a row."""
+"""Longest names over a panel and next to a row, in characters."""
 
 
 def density(values: np.ndarray, *, bins: int = 256) -> Curve:
-    """Estimate a density: a histogram of fine bins, smoothed by a normal one.
+    """Estimate a density by a fine histogram, smoothed with a normal kernel.
 
-    Its width follows from the shortest interval with a fifth of the draws, which of modes apart lies in one. Numbers
-    that are all the same have a spike.
+    The kernel's width follows from the shortest interval with a fifth of the draws, which lies in one mode even if
+    there are several. Constant numbers give a spike.
     """
     from scipy.ndimage import gaussian_filter1d
 
@@ -54,7 +54,7 @@ def density(values: np.ndarray, *, bins: int = 256) -> Curve:
     middle, scale = values[len(values) // 2], values[-1] - values[0]
     if not scale:
         return np.full(2, middle), np.array([0.0, 1.0])
-    units = (values - middle) / scale  # of any size: squares of 1e200 are not doubles
+    units = (values - middle) / scale  # squares of 1e200 overflow
     fifth = max(len(units) // 5, 1)
     spread = float(np.min(units[fifth:] - units[:-fifth])) / 0.507  # the sd, for a normal density
     width = 0.85 * (spread or float(units.std())) * len(units) ** -0.2
@@ -62,7 +62,7 @@ def density(values: np.ndarray, *, bins: int = 256) -> Curve:
     counts, edges = np.histogram(units, bins=bins, range=(low, high))
     step = (high - low) / bins
     smooth = gaussian_filter1d(counts / (len(units) * step), width / step, mode="constant")
-    smooth = smooth / scale if scale > TINY else smooth  # or it would be infinite
+    smooth = smooth / scale if scale > TINY else smooth  # otherwise it would be infinite
     return middle + scale * (edges[1:] - step / 2), smooth
 
 
@@ -76,9 +76,9 @@ def draw_curves(
     y_label: str = "",
     limit: float | None = None,
 ) -> Picture:
-    """Draw one panel per quantity, with a curve for each of the names, of one colour in all panels.
+    """Draw one panel per quantity, with a curve for each name.
 
-    Without a label the vertical axis has no numbers and begins at zero, as that of densities does. `limit` is dashed.
+    Without a label, the vertical axis has no numbers and starts at zero, as for densities. `limit` is a dashed line.
     """
     columns = min(len(panels), columns)
     figure, grid = new_panels(
@@ -109,7 +109,7 @@ def draw_curves(
 
 
 def ecdf_less_uniform(values: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Return the ECDF of numbers from 0 to 1 at `x`, less that of uniform ones."""
+    """Return the ECDF of numbers in [0, 1] at `x`, minus the uniform one."""
     return np.searchsorted(np.sort(values), x, side="right") / values.size - x
 
 
@@ -121,7 +121,7 @@ def draw_ecdfs(
     x_label: str,
     height: float = 1.9,
 ) -> Picture:
-    """Draw differences of ECDFs, two panels a row, each over a grey band of this half width."""
+    """Draw differences of ECDFs, two panels a row, each over a grey band with this half width."""
     figure = draw_curves(
         panels,
         names,
@@ -137,7 +137,7 @@ def draw_ecdfs(
 
 
 def chain_names(quantities: Mapping[str, Quantity]) -> list[str]:
-    """Names of chains in a legend."""
+    """Return the names of chains for a legend."""
     return [f"chain {chain}" for chain in range(len(next(iter(quantities.values()))))]
 
 
@@ -189,11 +189,11 @@ def draw_forest(posteriors: Mapping[str, Mapping[str, Quantity]]) -> Picture:
 
 
 APART = 12.0
-"""Ratio of an axis to an interval above which the interval cannot be read."""
+"""Ratio of axis to interval above which the interval is too short to read."""
 
 
 def _axes_of(names: Sequence[str], low: np.ndarray, high: np.ndarray) -> list[np.ndarray]:
-    """Divide rows into panels, in their order, so that intervals can be read; entries of a variable stay together."""
+    """Divide rows into panels so that intervals can be read; entries of a variable stay together."""
     of = [variable_of(name) for name in names]
     groups = [
         [k for k, each in enumerate(of) if each == variable] for variable in dict.fromkeys(of)
@@ -254,7 +254,7 @@ def plot_forest(
     found = take_several(posteriors, var_names, rows, align=align, diagnosis=diagnosis)
     first = next(iter(found.values()))
     figure = draw_forest({name: drawn.values for name, drawn in found.items()})
-    return figure.on_paper(first.alt(_several_in_words(found)), first.labelling)
+    return figure.on_paper(first.alt(_several_in_words(found)), first.head())
 
 
 @checks_arguments
@@ -276,7 +276,7 @@ def plot_densities(
     Returns
     -------
     matplotlib.figure.Figure
-        One panel per parameter. Where chains or posteriors agree, their lines cover each other.
+        One panel per parameter. If chains or posteriors agree, their lines overlap.
 
     Raises
     ------
@@ -295,11 +295,11 @@ def plot_densities(
         curves = {n: [density(each.values[n]) for each in found.values()] for n in first.values}
         figure, lines = draw_curves(curves, tuple(found)), "posterior by posterior"
     told = f"Densities, {lines}. {_several_in_words(found)}"
-    return figure.on_paper(first.alt(told), first.labelling)
+    return figure.on_paper(first.alt(told), first.head())
 
 
 def _several_in_words(found: Mapping[str, Drawn]) -> str:
-    """Say where medians and intervals lie in each posterior."""
+    """Describe medians and intervals of each posterior."""
     if len(found) == 1:
         return intervals(next(iter(found.values())).values)
     return " ".join(f"{name}: {intervals(drawn.values)}" for name, drawn in found.items())
@@ -374,17 +374,17 @@ def intervals_in_words(
     *,
     most: int = 12,
 ) -> str:
-    """Say where medians and intervals lie."""
+    """Describe medians and intervals."""
     rows = list(zip(names, low, middle, high, strict=True))
     told = "; ".join(
         f"{name} {format_number(m)} ({format_number(a)} to {format_number(b)})"
         for name, a, m, b in rows[:most]
     )
     rest = f"; and {len(rows) - most} more" if len(rows) > most else ""
-    return f"Medians, with where 90 % of draws lie: {told}{rest}."
+    return f"Medians and 90 % intervals: {told}{rest}."
 
 
 def intervals(quantities: Mapping[str, Quantity]) -> str:
-    """Say where the median of each quantity and 90 % of its draws lie."""
+    """Describe the median and the 90 % interval of each quantity."""
     ends = np.quantile(np.stack(list(quantities.values())), [0.05, 0.5, 0.95], axis=(1, 2))
     return intervals_in_words(list(quantities), *ends.tolist())

@@ -1,6 +1,6 @@
-"""The posteriors that a plot or a page was given, their diagnoses, and the draws that are shown of them.
+"""The posteriors of a plot or a page, their diagnoses, and the draws shown.
 
-Convention: where the answer is "usable after alignment", parameters that the symmetry moves are shown aligned, and all
+Convention: if the answer is "usable after alignment", parameters that the symmetry moves are shown aligned, and all
 others as sampled. Otherwise everything is shown as sampled.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from ..diagnostics.result import Diagnosis
 from ..diagnostics.verdict import Verdict
 
 ALONE = "posterior"
-"""Name of a single posterior that came without one."""
+"""Name of a single posterior without a name."""
 
 Posteriors = Posterior | Mapping[str, Posterior]
 
@@ -40,7 +41,7 @@ def views_of(posteriors: Posteriors) -> dict[str, View]:
 
 
 def named(posteriors: Posteriors) -> dict[str, Posterior]:
-    """Give one posterior a name, and several theirs; reject an empty mapping."""
+    """Return posteriors by name; reject an empty mapping."""
     if not _are_several(posteriors):
         return {ALONE: posteriors}
     if not posteriors:
@@ -51,12 +52,12 @@ def named(posteriors: Posteriors) -> dict[str, Posterior]:
 
 
 def titled[T](panels: Mapping[str, T]) -> dict[str, T]:
-    """Panels by title; that of a posterior that came without a name has none."""
+    """Return panels by title, which is empty for a posterior without a name."""
     return {"" if list(panels) == [ALONE] else name: panel for name, panel in panels.items()}
 
 
 def _are_several(posteriors: Posteriors) -> bool:
-    """Check whether it is a mapping of posteriors; one of arrays is a single posterior."""
+    """Check whether this is a mapping of posteriors; a mapping of arrays is a single posterior."""
     if isinstance(posteriors, xr.DataTree | xr.Dataset) or not isinstance(posteriors, Mapping):
         return False
     arrays = (np.ndarray, xr.DataArray)
@@ -64,22 +65,21 @@ def _are_several(posteriors: Posteriors) -> bool:
 
 
 _LARGE = 1e150
-"""Size of a number whose square is not finite, or nearly so."""
+"""Size above which squares may overflow."""
 Quantity = Float[np.ndarray, "chain draw"]
 
 
 @dataclass(frozen=True, eq=False)
 class Subject:
-    """A posterior that a page is about, and what the page calls it."""
+    """A posterior, its name, and its diagnosis."""
 
     name: str
     view: View
-    diagnosis: Diagnosis  # With the answer.
+    diagnosis: Diagnosis  # The diagnosis, with its verdict.
 
     @property
     def verdict(self) -> Verdict:
-        """The answer to whether it may be used."""
-        assert self.diagnosis.judgement is not None
+        """The verdict."""
         return self.diagnosis.judgement
 
     @cached_property
@@ -90,7 +90,7 @@ class Subject:
 
     @cached_property
     def raw_draws(self) -> Draws:
-        """All parameters as sampled; the diagnosis has laid them out already where it looked at all variables."""
+        """All parameters as sampled; the diagnosis may have laid them out already."""
         asked = self.diagnosis.variables
         whole = len(asked) >= len(self.view.variables)
         return self.view.draws(None if whole else asked, finite=False)
@@ -105,18 +105,18 @@ class Subject:
         return view.draws(aligned.aligned.variables, finite=False)
 
     def shown(self, names: Iterable[str], raw: Draws) -> dict[str, Quantity]:
-        """Draws of some parameters, as they are shown; `raw` has those that are shown as sampled."""
+        """Return draws as they are shown; `raw` has the draws as sampled."""
         aligned = self.aligned_draws if self.diagnosis.is_shown_aligned else None
         return {n: (aligned if aligned and n in self.moved else raw).of(n) for n in names}
 
     def several(self, names: Iterable[str]) -> dict[str, Quantity]:
-        """Draws of some parameters, as they are shown; without those that never vary or have no finite squares."""
+        """Return draws as they are shown, without constant or huge parameters."""
         values = self.shown(names, self.raw_draws)
         return {n: v for n, v in values.items() if np.abs(v).max() < _LARGE and np.ptp(v) > 0}
 
     @cached_property
     def worst(self) -> tuple[str, ...]:
-        """Parameters that decide, largest R-hat first and then smallest bulk ESS; others only where there are none."""
+        """The parameters that decide, by largest R-hat and smallest bulk ESS; all parameters if none decides."""
         own = self.diagnosis.numbers.decisive
         table = own if len(own) else self.diagnosis.shown
         varying = table[np.isfinite(table["sd"]) & ~table.index.isin(self.diagnosis.constants)]
@@ -126,20 +126,20 @@ class Subject:
         return tuple(map(str, ranked.index))
 
     def stat(self, name: str) -> Quantity | None:
-        """A statistic of the draws that is finite throughout; None if there is none."""
+        """Return a statistic of the draws if all its values are finite, otherwise None."""
         values = self.view.stat(name)
         return values if values is not None and np.isfinite(values).all() else None
 
 
 def listed(names: Sequence[str], *, most: int = 6) -> str:
-    """List names in code type, the first few where there are many."""
+    """List names in code type; of many, only the first."""
     said = ", ".join(f"`{name}`" for name in names[:most])
     rest = len(names) - most
     return f"{said} and {format_number(rest)} more" if rest > 0 else said
 
 
 def thinned(values: np.ndarray, most: int) -> np.ndarray:
-    """Keep every k-th draw of each chain, k as small as leaves at most that many."""
+    """Keep every k-th draw of each chain, with the smallest k that leaves at most `most`."""
     return values[:, :: max(1, -(-values.shape[1] // most))]
 
 
@@ -149,16 +149,34 @@ SWITCHED = "as sampled: labels switch"
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """Scalar quantities of a posterior as a plot shows them."""
+    """Scalar quantities of a posterior, as a plot shows them."""
 
     view: View
     values: dict[str, Quantity]  # draws by name
-    labelling: str  # "aligned", `SWITCHED`, `AS_SAMPLED` where it was asked for, or empty if labels do not matter
+    labelling: (
+        str  # "aligned", `SWITCHED`, `AS_SAMPLED` on request, or empty if labels do not matter
+    )
     diagnosis: Diagnosis | None  # None if the posterior cannot be diagnosed
+    available: int  # number of quantities, of which `values` may be a part
+    worst: bool = False  # whether `values` are those of largest R-hat
 
-    def alt(self, words: str) -> str:
-        """Put the labelling in front of a picture's text."""
-        return f"{self.labelling.capitalize()}. {words}" if self.labelling else words
+    def head(self, shown: int | None = None) -> str:
+        """Return the line over the panels: the labelling, and how many quantities are shown if not all are."""
+        count = len(self.values) if shown is None else shown
+        if count >= self.available:
+            return self.labelling
+        of = format_number(self.available)
+        which = (
+            f"the {count} of {of} entries with the largest R-hat"
+            if self.worst
+            else f"the first {count} of {of} entries (rows= shows more)"
+        )
+        return f"{self.labelling}; {which}" if self.labelling else which
+
+    def alt(self, words: str, shown: int | None = None) -> str:
+        """Put that line in front of a picture's text."""
+        head = self.head(shown)
+        return f"{head[0].upper()}{head[1:]}. {words}" if head else words
 
 
 def take(
@@ -171,10 +189,10 @@ def take(
     worst: bool = False,
     entries: Sequence[str] = (),
 ) -> Drawn:
-    """Take the draws of at most `rows` scalar quantities, aligned where `diagnose` shows them aligned.
+    """Return the draws of at most `rows` scalar quantities, aligned if `diagnose` shows them aligned.
 
-    They come in the model's order, or by R-hat and ESS (`worst`), or are these `entries` of `var_names`. Without
-    `var_names` they are parameters.
+    Their order is the model's, or by R-hat and ESS (`worst`), or that of `entries`. Without
+    `var_names` they are parameters, and the worst include no mirror images.
     """
     check_count("rows", rows)
     view = as_view(posterior)
@@ -186,13 +204,32 @@ def take(
     if worst and subject is not None:
         order = {name: place for place, name in enumerate(subject.worst)}
         names.sort(key=lambda name: order.get(name, len(order)))
-    names = list(dict.fromkeys(entries)) or names[:rows]
+    found = (
+        (name, subject.shown([name], draws)[name] if align and subject else draws.of(name))
+        for name in dict.fromkeys(entries or names)
+    )
+    ranked = worst and var_names is None
+    shown = distinct(found, rows) if ranked else dict(islice(found, len(entries) or rows))
+    labelling = AS_SAMPLED if not align else _labelling(subject, shown) if subject else ""
     known = subject.diagnosis if subject else None
-    if not align:
-        return Drawn(view, {name: draws.of(name) for name in names}, AS_SAMPLED, known)
-    if subject is None:
-        return Drawn(view, {name: draws.of(name) for name in names}, "", None)
-    return Drawn(view, subject.shown(names, draws), _labelling(subject, names), known)
+    return Drawn(view, shown, labelling, known, len(entries) or len(names), worst)
+
+
+MIRRORED = 0.999
+"""Absolute correlation above which two quantities show the same, as two weights that sum to one do."""
+
+
+def distinct(quantities: Iterable[tuple[str, Quantity]], most: int) -> dict[str, Quantity]:
+    """Keep the first quantities, without those whose draws are a linear function of an earlier one's."""
+    kept: dict[str, Quantity] = {}
+    for name, values in quantities:
+        if len(kept) == most:
+            break
+        varying = [other for other in kept.values() if np.ptp(other) and np.ptp(values)]
+        both = (np.corrcoef(values.ravel(), other.ravel())[0, 1] for other in varying)
+        if all(abs(correlation) <= MIRRORED for correlation in both):
+            kept[name] = values
+    return kept
 
 
 def take_several(
@@ -203,7 +240,7 @@ def take_several(
     align: bool = True,
     diagnosis: Diagnosis | None = None,
 ) -> dict[str, Drawn]:
-    """Take the same quantities of one posterior, or of several by name in the labelling of the first."""
+    """Return the same quantities of one posterior, or of several in the labelling of the first."""
     views = views_of(posteriors)
     (name, view), *others = views.items()
     first = take(view, var_names, rows, align=align, diagnosis=diagnosis)
@@ -224,12 +261,13 @@ def take_several(
             raise ArgumentError(
                 f"`{view.argument}` has no {absent[0]}: choose `var_names` that all posteriors have."
             )
-        found[name] = Drawn(view, {n: there.of(n) for n in first.values}, labelling, None)
+        values = {n: there.of(n) for n in first.values}
+        found[name] = Drawn(view, values, labelling, None, first.available)
     return found
 
 
 def check_diagnosis(diagnosis: Any) -> None:
-    """Reject what is neither a diagnosis nor None."""
+    """Reject anything except a diagnosis or None."""
     remedy = "give what `ob.diagnose` returned"
     check_class("diagnosis", diagnosis, Diagnosis | None, remedy=remedy)
 
@@ -245,7 +283,7 @@ def _diagnosed(view: View, align: bool, diagnosis: Diagnosis | None) -> Subject 
 
 
 def _labelling(subject: Subject, names: Iterable[str]) -> str:
-    """Say in which labelling draws of these names are shown."""
+    """Return the labelling in which these draws are shown."""
     diagnosis, moved = subject.diagnosis, not subject.moved.isdisjoint(names)
     if diagnosis.is_shown_aligned:
         return "aligned" if moved else ""

@@ -1,7 +1,8 @@
-"""Predictions against data, and at new data.
+"""Predictions compared with data, and predictions at new data.
 
-Against data: bands over one input, means against data, reliability, or predicted data sets among the observed one, as
-densities, or as cumulative shares of whole or few numbers. At new data: over an input, or as one row per number.
+Data are compared by bands over one input, by means, by reliability, or by predicted data sets, shown as densities or
+as cumulative shares (integers, or few values). At new data, predictions are drawn over an input, or one row per
+number.
 """
 
 from __future__ import annotations
@@ -48,16 +49,16 @@ from .posteriors import Posteriors, titled, views_of
 from .style import ACCENT, CHAIN_COLOURS, INK, MUTED, Picture, add_legend, new_panels
 
 FEW = 30
-"""Observations below which a density says little."""
+"""Number of observations below which a density is too rough."""
 SHOWN = 50
-"""Predicted data sets that are drawn."""
+"""Number of predicted data sets drawn."""
 VARIABLES = 4
-"""Predicted variables that are drawn at most, where a posterior has several."""
+"""Largest number of predicted variables drawn."""
 
 
 @dataclass(frozen=True, eq=False)
 class PredictedAndObserved:
-    """A variable's observed values, and as many predicted in every data set."""
+    """Observed values of a variable, and predicted data sets of the same size."""
 
     name: str
     observed: Float[np.ndarray, " obs"]
@@ -65,12 +66,12 @@ class PredictedAndObserved:
 
     @property
     def is_binary(self) -> bool:
-        """Check whether the share of ones is drawn: cumulative shares of two numbers would be two flat lines."""
+        """Check whether data are binary, so that the share of ones is drawn."""
         return bool(np.isin(self.observed, (0, 1)).all() and np.isin(self.predicted, (0, 1)).all())
 
     @property
     def is_stepped(self) -> bool:
-        """Check whether cumulative shares are drawn."""
+        """Check whether to draw cumulative shares."""
         whole = np.array_equal(self.observed, np.round(self.observed))
         return whole or self.observed.size < FEW
 
@@ -91,7 +92,7 @@ def draw_checks(checks: Mapping[str, PredictedAndObserved]) -> Picture:
             _draw_shares(axes, check)
             continue
         every = max(1, -(-len(check.predicted) // SHOWN))
-        # No single outlier may hide the range of the observed values and most predicted ones.
+        # A single outlier must not hide the range of most values.
         ends = np.quantile(check.predicted, [0.001, 0.999])
         low = min(float(check.observed.min()), float(ends[0]))
         high = max(float(check.observed.max()), float(ends[1]))
@@ -118,7 +119,7 @@ def draw_checks(checks: Mapping[str, PredictedAndObserved]) -> Picture:
 
 
 def _draw_shares(axes: Axes, check: PredictedAndObserved) -> None:
-    """Draw how often predicted data sets have each share of ones, and the share that was observed."""
+    """Draw a histogram of the share of ones in predicted data sets, and the observed share."""
     shares, size = check.predicted.mean(axis=1), check.observed.size
     observed = float(check.observed.mean())
     low, high = min(shares.min(), observed), max(shares.max(), observed)
@@ -142,7 +143,7 @@ def _curve(
 
 
 def predictive_checks(views: Mapping[str, View]) -> Picture:
-    """Draw what posteriors predict and observed, of variables that they hold both of."""
+    """Draw predicted and observed data, for variables with both."""
     checks: dict[str, PredictedAndObserved] = {}
     for name, view in views.items():
         own = checks_of(view)
@@ -157,7 +158,7 @@ def predictive_checks(views: Mapping[str, View]) -> Picture:
 def check_in_words(
     checks: Iterable[PredictedAndObserved], titles: Iterable[str] | None = None
 ) -> str:
-    """Say of every check which mean and spread are predicted and observed, and how many intervals hold the data."""
+    """Describe predicted and observed means and spreads, and the coverage of intervals."""
     told, checks = [], list(checks)
     for title, check in zip(titles or [c.name for c in checks], checks, strict=True):
         low, high = np.quantile(check.predicted, [0.05, 0.95], axis=0)
@@ -175,11 +176,11 @@ def check_in_words(
 
 
 COUNTED, MOST_VALUES = 400, 2**22
-"""Predicted data sets that are read, and values of them, at most; beyond, every k-th draw is taken."""
+"""Largest number of predicted data sets, and of values, that are read; of more, every k-th draw."""
 
 
 def checks_of(view: View) -> list[PredictedAndObserved]:
-    """Find variables that are both predicted and observed, all finite, of the same shape."""
+    """Find variables with finite predictions and observations of the same shape."""
     predicted, observed = (
         view.group(name) for name in (schema.POSTERIOR_PREDICTIVE, schema.OBSERVED_DATA)
     )
@@ -208,9 +209,9 @@ def checks_of(view: View) -> list[PredictedAndObserved]:
 
 
 POINTS = 400
-"""Points that are drawn at most, where each has an interval."""
+"""Largest number of points drawn with intervals."""
 BINS = 10
-"""Bins of a reliability diagram."""
+"""Number of bins in a reliability diagram."""
 _OUTSIDE = CHAIN_COLOURS[5]
 
 
@@ -224,7 +225,7 @@ def plot_predictive(
     output: int = 0,
     seed: int = 0,
 ) -> Picture:
-    """Draw what posteriors predict, against the data.
+    """Draw predictions of posteriors together with the data.
 
     Parameters
     ----------
@@ -285,7 +286,7 @@ def plot_predictive(
     if model.is_classifier:
         return _reliability(views, points)
     if model.network.in_dim == 1:
-        # The data that networks were fitted to are drawn at new `x` too, where these have none.
+        # At new `x` without `y`, the training data are drawn.
         fitted = first.x is not None and points.y is None
         data = Points.of(model, first.x, first.y) if fitted else points
         return _bands(views, points.x, data, truth, output, seed)
@@ -325,7 +326,7 @@ def _observed(points: Points) -> np.ndarray:
 
 
 def _intervals(views: Mapping[str, View], points: Points, output: int, seed: int) -> Picture:
-    """Draw one panel per posterior: intervals over what was observed, and the line where both agree."""
+    """Draw predictive intervals against observations, with the line of equality, one panel per posterior."""
     every = max(1, -(-len(points.x) // POINTS))
     observed = _observed(points).reshape(len(points.x), -1)[::every, output].astype(np.float64)
     figure, panels = _squares(titled(views), x_label="observed y", y_label="predicted y")
@@ -355,7 +356,7 @@ def _intervals(views: Mapping[str, View], points: Points, output: int, seed: int
 
 
 def _reliability(views: Mapping[str, View], points: Points) -> Picture:
-    """Draw one panel per posterior: accuracy over confidence, with 95 % intervals, and the line where both agree."""
+    """Draw accuracy against confidence, with 95 % intervals and the line of equality, one panel per posterior."""
     from onebasin.models.networks.prediction import predict  # here: it loads JAX
 
     labels = _observed(points)
@@ -372,7 +373,7 @@ def _reliability(views: Mapping[str, View], points: Points) -> Picture:
         right = probability.argmax(axis=-1) == labels
         most = np.asarray(probability.max(axis=-1), np.float64)
         confidence, accuracy, count = in_bins(most, right)
-        # About a 95 % interval of shares (Agresti and Coull 1998): two standard errors, of four more cases.
+        # Approximate 95 % interval of a share (Agresti and Coull 1998): two standard errors, with four cases added.
         middle = (accuracy * count + 2) / (count + 4)
         error = 2 * np.sqrt(middle * (1 - middle) / (count + 4))
         low, high = np.maximum(middle - error, 0.0), np.minimum(middle + error, 1.0)
@@ -396,7 +397,7 @@ def _reliability(views: Mapping[str, View], points: Points) -> Picture:
 def in_bins(
     confidence: Float[np.ndarray, " obs"], right: Bool[np.ndarray, " obs"], bins: int = BINS
 ) -> tuple[Float[np.ndarray, " bin"], Float[np.ndarray, " bin"], np.ndarray]:
-    """Mean confidence in a class, how often it is right, and how many observations, in bins of as many each."""
+    """Compute mean confidence, accuracy and number of observations, in bins of equal size."""
     groups = np.array_split(np.argsort(confidence, kind="stable"), bins)
     groups = [group for group in groups if len(group)]
     means = [(confidence[g].mean(), right[g].mean()) for g in groups]
@@ -436,15 +437,15 @@ def plot_predictions(
     var_name : str, optional
         The predicted variable; by default the first one.
     x : str or array (obs,), optional
-        The input on the horizontal axis: the name of new data, or its values. By default the only new data that have
-        one number for each prediction.
+        The input on the horizontal axis: the name of new data, or its values. By default the only new data with one
+        number for each prediction.
     rows : int
-        Predictions that are drawn at most, where there is no such input.
+        Largest number of predictions drawn if there is no such input.
 
     Returns
     -------
     matplotlib.figure.Figure
-        Bands over the input; without one, one row per predicted number. In the units of the data.
+        Bands over the input, or one row per predicted number without an input. In the units of the data.
 
     Raises
     ------
@@ -490,7 +491,7 @@ def plot_predictions(
 
 
 def _input(view: View, values: xr.DataArray, x: Any) -> tuple[str, np.ndarray | None]:
-    """Return the name and the values of the input to draw over; None if there is none."""
+    """Return the name and the values of the input to draw over, or None."""
     size = int(np.prod(values.shape[2:]))
     data = view.group(schema.PREDICTIONS_CONSTANT_DATA)
     known = {} if data is None else {str(n): v.values for n, v in data.data_vars.items()}
@@ -513,7 +514,7 @@ def _input(view: View, values: xr.DataArray, x: Any) -> tuple[str, np.ndarray | 
 
 @checks_arguments
 def plot_loo_pit(posterior: Posterior, *, var_names: str | Sequence[str] | None = None) -> Picture:
-    """Draw where each observation lies among its leave-one-out predictions: the ECDF minus a uniform one.
+    """Draw LOO-PIT values, the position of each observation among its leave-one-out predictions, as ECDF minus uniform.
 
     Parameters
     ----------
@@ -543,7 +544,7 @@ def plot_loo_pit(posterior: Posterior, *, var_names: str | Sequence[str] | None 
     --------
     >>> figure = ob.plot.loo_pit(posterior)
     """
-    from scipy.stats import kstwo  # here: it takes long to import, and a report needs none of it
+    from scipy.stats import kstwo  # here: slow to import, and not needed by a report
 
     view = as_view(posterior)
     found = loo_pits(view, [var_names] if isinstance(var_names, str) else var_names)
@@ -564,7 +565,7 @@ def plot_loo_pit(posterior: Posterior, *, var_names: str | Sequence[str] | None 
 def loo_pits(
     view: View, var_names: Sequence[str] | None = None
 ) -> dict[str, Float[np.ndarray, " obs"]]:
-    """Compute LOO-PIT values by ArviZ, of variables that are predicted, observed and have log likelihoods."""
+    """Compute LOO-PIT values with ArviZ, for variables with predictions, observations and log likelihoods."""
     from arviz_stats import loo_pit
 
     needed = schema.POSTERIOR_PREDICTIVE, schema.LOG_LIKELIHOOD, schema.OBSERVED_DATA

@@ -1,7 +1,7 @@
-"""Results: posteriors compared, barriers between draws of a network, calibrations, the course of fits.
+"""Plots of results: comparisons, barriers between draws of a network, calibration, ELBO and loss, Pareto k.
 
-The ELBO, in nats, grows when better. Its first values are often lower by orders of magnitude; the axis then starts
-where the last two thirds of every trace fit, and a remark says so.
+The ELBO is in nats, and larger is better. Its first values are often lower by orders of magnitude. The axis then shows
+the last two thirds of every trace, and a remark counts the values below it.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from onebasin.base.table import decimals_beside, format_number
 from onebasin.posteriors.leave_one_out import (
     leave_one_out,
     names_of,
+    no_log_likelihood,
     stored_log_likelihood,
-    why_none,
 )
 from onebasin.posteriors.view import Posterior, as_view
 
@@ -68,9 +68,9 @@ MEASURES = {
     "mutual_information": "mutual information (nats)",
     "single_draw_accuracy": "accuracy of one draw",
 }
-"""Labels of the table's columns, with units."""
+"""Labels of the columns, with units."""
 _IDEAL = {"coverage_50": 0.5, "coverage_95": 0.95}
-"""The value that is right, where there is one."""
+"""Ideal values."""
 _DEFAULT = {
     "regression": ("mean_distance", "energy", "log_score", "coverage_95"),
     "classification": ("total_variation", "energy", "log_score", "calibration_error"),
@@ -80,20 +80,20 @@ _DEFAULT = {
 
 @checks_arguments
 def plot_comparison(comparison: Comparison, *, measures: Sequence[str] | None = None) -> Picture:
-    """Draw what `compare` found: one row per posterior, one panel per measure.
+    """Draw the result of `compare`: one row per posterior, one panel per measure.
 
     Parameters
     ----------
     comparison : Comparison
         What `compare` returned.
     measures : sequence of str, optional
-        Columns of its table; by default distances, and scores where predictions were scored.
+        Columns of its table; by default distances, and scores if predictions were scored.
 
     Returns
     -------
     matplotlib.figure.Figure
-        The baseline of distances is hollow, in the truth's row: the truth's halves from each other, below which nothing
-        can be distinguished. Dashed: the baseline, the truth's own score, or the coverage that is right.
+        The hollow point in the truth's row is the baseline: the distance between the two halves of the truth. Smaller
+        distances are noise. Dashed lines show the baseline, the truth's score, or the ideal coverage.
 
     Raises
     ------
@@ -134,9 +134,9 @@ def plot_comparison(comparison: Comparison, *, measures: Sequence[str] | None = 
 
 
 def _draw(table: pd.DataFrame, rows: Sequence[str], truth: str) -> Picture:
-    """Draw one panel per measure, posteriors in rows from top to bottom, the truth's own in ink.
+    """Draw one panel per measure, with posteriors in rows and the truth in dark.
 
-    The truth has no distance from itself: the baseline, its halves from each other, stands in its row, hollow.
+    The truth's row has the baseline, the distance between its halves, as a hollow point.
     """
     columns = min(2, table.shape[1])
     lines = -(-table.shape[1] // columns)
@@ -165,7 +165,7 @@ def _draw(table: pd.DataFrame, rows: Sequence[str], truth: str) -> Picture:
                     ha="center",
                     fontsize=TEXT_SIZE - 2,
                     color=INK,
-                    # Its ground ends the dashed line.
+                    # The opaque background hides the dashed line behind it.
                     bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 0.5},
                 )
         marked = _IDEAL.get(str(measure), limit if is_distance else own)
@@ -182,11 +182,11 @@ def _draw(table: pd.DataFrame, rows: Sequence[str], truth: str) -> Picture:
     for empty in grid[table.shape[1] :]:
         empty.set_visible(False)
     handles = [Line2D([], [], color=MUTED, linewidth=0.9, linestyle=(0, (4, 3)))]
-    names = ["baseline, truth's own score, or right coverage"]
+    names = ["baseline, score of the truth, or ideal coverage"]
     if table.reindex([truth]).isna().any(axis=None):
         circle = Line2D([], [], color=INK, marker="o", markerfacecolor="none", linestyle="none")
         handles.insert(0, circle)
-        names.insert(0, "baseline: the truth's halves, from each other")
+        names.insert(0, "baseline: distance between the truth's halves")
     add_legend(figure, handles, names, columns=2)
     return figure
 
@@ -200,7 +200,7 @@ def plot_barriers(posterior: Posterior | Barriers) -> Picture:
     Parameters
     ----------
     posterior : Barriers, or posterior
-        What `barriers` returned; or a network's posterior, of which `barriers` is asked with its defaults.
+        The result of `barriers`, or a network's posterior, for which `barriers` is called with its defaults.
 
     Returns
     -------
@@ -230,7 +230,7 @@ def plot_barriers(posterior: Posterior | Barriers) -> Picture:
     style_axes(
         right, x_label="transpositions that alignment made", y_label="barrier (nats per obs.)"
     )
-    # Pairs of equal counts stand side by side, so that none hides another.
+    # Pairs with equal counts are moved apart, so that none hides another.
     beside = found.transpositions.astype(np.float64)
     for count in np.unique(found.transpositions):
         same = np.flatnonzero(found.transpositions == count)
@@ -248,7 +248,7 @@ def plot_barriers(posterior: Posterior | Barriers) -> Picture:
         right.plot(beside, barrier.height, "o", color=colour, markersize=5, zorder=3)
     before, after = found.as_they_came.height, found.aligned.height
     right.vlines(beside, after, before, color=MUTED, linewidth=0.7)
-    # Heights of unlike size: a logarithmic axis, linear near zero.
+    # Heights of very different size need a logarithmic axis, which is linear near zero.
     heights = np.concatenate([before, after])
     known = heights[np.isfinite(heights)]
     top = float(known.max(initial=0.0))
@@ -265,20 +265,20 @@ def plot_barriers(posterior: Posterior | Barriers) -> Picture:
 
 
 MOST = 12
-"""Panels where nothing is requested."""
+"""Default number of panels."""
 COLUMNS = 3
 
 
 @checks_arguments
 def plot_calibration(calibration: Any, *, quantities: Sequence[str] | None = None) -> Picture:
-    """Draw the ranks that `calibrate` found: one panel per test quantity, with its band.
+    """Draw the ranks found by `calibrate`: one panel per test quantity, with its band.
 
     Parameters
     ----------
     calibration : Calibration
         What `calibrate` returned.
     quantities : sequence of str, optional
-        Which of its `names`; by default the 12 whose ranks are furthest from uniform.
+        Some of its `names`; by default the 12 whose ranks are furthest from uniform.
 
     Returns
     -------
@@ -292,7 +292,7 @@ def plot_calibration(calibration: Any, *, quantities: Sequence[str] | None = Non
     TypeError
         If it is not what `calibrate` returned.
     ValueError
-        If a quantity is not there, or nothing can be judged.
+        If a quantity is unknown, or no quantity could be judged.
 
     Examples
     --------
@@ -347,9 +347,9 @@ def plot_calibration(calibration: Any, *, quantities: Sequence[str] | None = Non
 
 
 ElboTrace = tuple[Float[np.ndarray, " evaluation"], Float[np.ndarray, " evaluation"]]
-"""The steps of one fit at which the ELBO was evaluated, and its values."""
+"""Steps of one fit at which the ELBO was evaluated, and its values."""
 MOST_LINES = 50
-"""Members of an ensemble whose loss is drawn."""
+"""Number of ensemble members whose loss is drawn."""
 
 
 @checks_arguments
@@ -359,14 +359,13 @@ def plot_elbo(posteriors: Posteriors | Elbo | Mapping[str, Elbo]) -> Picture:
     Parameters
     ----------
     posteriors : Elbo, posterior, or mapping of str to these
-        A posterior by `advi` or `symmetrised_vi`, or several by name; or what `elbo` made of them. Every fit of one
-        has a line.
+        A posterior from `advi` or `symmetrised_vi`, or several by name, or the result of `elbo`. Each fit has a line.
 
     Returns
     -------
     matplotlib.figure.Figure
-        In nats; larger is better, and only fits of the same model of the same data can be compared. Of symmetrised
-        VI it is the symmetrised ELBO, which is what was maximised.
+        In nats; larger is better. Compare only fits of the same model and data. For symmetrised VI, it is the
+        symmetrised ELBO.
 
     Raises
     ------
@@ -390,7 +389,7 @@ def plot_elbo(posteriors: Posteriors | Elbo | Mapping[str, Elbo]) -> Picture:
 
 
 def draw_elbo(traces: Mapping[str, ElboTrace]) -> Picture:
-    """Draw ELBO traces, by the name of the fit."""
+    """Draw ELBO traces of fits."""
     figure = new_figure(7.6, 3.2)
     axes = figure.subplots()
     for place, (iteration, values) in enumerate(traces.values()):
@@ -415,7 +414,7 @@ def draw_elbo(traces: Mapping[str, ElboTrace]) -> Picture:
 
 
 def elbo_range(traces: Mapping[str, ElboTrace]) -> tuple[float, float]:
-    """Return an axis range in which the last two thirds of every trace fit, with a margin."""
+    """Return an axis range that shows the last two thirds of every trace, with a margin."""
     late = [values[np.size(values) // 3 :] for _, values in traces.values()]
     values = np.concatenate(late)
     values = values[np.isfinite(values)]
@@ -426,7 +425,7 @@ def elbo_range(traces: Mapping[str, ElboTrace]) -> tuple[float, float]:
 
 
 def elbo_in_words(name: str, trace: ElboTrace) -> str:
-    """Say where an ELBO begins, and where it ends."""
+    """Describe the first and the last ELBO."""
     iteration, values = trace
     known = values[np.isfinite(values)]
     if not known.size:
@@ -437,19 +436,19 @@ def elbo_in_words(name: str, trace: ElboTrace) -> str:
 
 @checks_arguments
 def plot_khat(loo: Any, *, var_name: str | None = None) -> Picture:
-    """Draw the Pareto k of every observation that was left out.
+    """Draw the Pareto k of each observation in leave-one-out.
 
     Parameters
     ----------
     loo : ELPDData or posterior
         What `ob.loo` returned, or a posterior with the group `log_likelihood`.
     var_name : str, optional
-        The observed variable of a posterior that has several.
+        The observed variable, if the posterior has several.
 
     Returns
     -------
     matplotlib.figure.Figure
-        One point per observation. Estimates above the dashed limit cannot be trusted; the worst observations are named.
+        One point per observation. Estimates above the dashed limit are unreliable; the worst observations are named.
 
     Raises
     ------
@@ -468,7 +467,7 @@ def plot_khat(loo: Any, *, var_name: str | None = None) -> Picture:
         view = as_view(loo)
         stored = stored_log_likelihood(view, var_name)
         if stored is None:
-            raise ArgumentError(f"{why_none(view)}: give what `ob.loo` returned for its model.")
+            raise no_log_likelihood(view, "give what `ob.loo` returned for its model.")
         loo = leave_one_out(stored, view.posterior)
     khat = np.nan_to_num(np.asarray(loo.pareto_k, float).ravel(), nan=np.inf)
     names, limit = names_of(loo.pareto_k), float(loo.good_k)
@@ -477,7 +476,7 @@ def plot_khat(loo: Any, *, var_name: str | None = None) -> Picture:
 
 
 def khat_in_words(khat: Float[np.ndarray, " obs"], names: Sequence[str], limit: float) -> str:
-    """Say which Pareto k is the largest, and how many are above the limit."""
+    """Describe the largest Pareto k, and count those above the limit."""
     worst, bad = int(khat.argmax()), int((khat > limit).sum())
     places = decimals_beside(float(khat[worst]), (limit,), 2)
     largest, most = (format_number(float(v), decimals=places) for v in (khat[worst], limit))
@@ -489,13 +488,13 @@ def khat_in_words(khat: Float[np.ndarray, " obs"], names: Sequence[str], limit: 
 
 
 KHAT_SHOWN = 0.7
-"""Pareto k up to which the axis goes at least."""
+"""Smallest upper end of the axis."""
 NAMED = 6
-"""Observations above the limit that are named."""
+"""Largest number of observations named."""
 
 
 def draw_khat(khat: Float[np.ndarray, " obs"], limit: float, names: Sequence[str] = ()) -> Picture:
-    """Draw the Pareto k of every observation, and the limit above which its estimate is not trusted."""
+    """Draw the Pareto k of each observation, and its limit."""
     figure = new_figure(7.6, 2.3)
     axes = style_axes(figure.subplots(), x_label="observation", y_label="Pareto k")
     places, many = np.arange(len(khat)), len(khat) > POINTS_TO_RASTERISE
@@ -512,7 +511,7 @@ def draw_khat(khat: Float[np.ndarray, " obs"], limit: float, names: Sequence[str
 
 
 def draw_loss(loss: Float[np.ndarray, "member epoch"]) -> Picture:
-    """Draw the training loss of the members of an ensemble, the first 50 of many."""
+    """Draw the training loss of up to 50 members of an ensemble."""
     figure = new_figure(7.6, 2.8)
     axes = style_axes(figure.subplots(), x_label="epoch", y_label="loss")
     shown = loss[:MOST_LINES]

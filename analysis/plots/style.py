@@ -1,11 +1,10 @@
-"""Figures that a notebook shows by itself, and the colours, sizes, axes and panels that all share.
+"""Figures for notebooks, and their common colours, sizes, axes and panels.
 
-Colours are those of Okabe and Ito (2008), which the common kinds of colour blindness can tell apart, in an order in
-which neighbours differ most. `analysis.page` replaces `INK`, `MUTED`, `GRID` and `ACCENT` by the page's own colours, so
-text and lines use no other grey.
+The colours by Okabe and Ito (2008) remain distinct in common kinds of colour blindness. In this order, neighbours
+differ most. `analysis.page` replaces `INK`, `MUTED`, `GRID` and `ACCENT` by the page's own colours, so text and lines
+use only these greys.
 
-Matplotlib's own figures are shown by a notebook where pyplot made them. These are not pyplot's: nothing is left open,
-and a cell that ends with one shows it once.
+The figures are not registered with pyplot: none stays open, and a notebook cell that ends with one shows it once.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ from collections.abc import Collection, Container, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from matplotlib import rc_context
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
@@ -36,26 +36,26 @@ ACCENT = "#0072b2"
 CHAIN_COLOURS = ACCENT, "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8c7ae6", "#7a8b00"
 TEXT_SIZE = 9.0
 TITLE_SIZE = 10.0
-LONGEST = 22  # Characters of a name next to an axis or a point.
+LONGEST = 22  # Longest name next to an axis or a point, in characters.
 DASHED: dict[str, Any] = {"color": INK, "linewidth": 0.8, "linestyle": (0, (4, 3))}
-"""The look of a limit."""
+"""Line style of a limit."""
 POINTS_TO_RASTERISE = 1500  # above this, markers are drawn as an image inside the SVG
 RASTER_DPI = 170
 _CHARACTERS_PER_INCH = 10.0  # in a bold title
 PAPER = "#ffffff"
-"""Ground of a figure that stands by itself: opaque, so that it can be read on a page of any colour."""
+"""Opaque background of a figure outside a page."""
 SCREEN_DPI, NOTEBOOK_DPI = 96, 120
-"""Pixels an inch at which a notebook shows an image, and which the image has: a little more, for dense screens."""
+"""Pixels per inch at which a notebook shows an image, and those of the image, which has more for dense screens."""
 MARGIN = 0.1
-"""Inches around a figure that stands by itself."""
+"""Margin around a figure outside a page, in inches."""
 WIDE, HIGH = 0.0088, 0.0175
-"""Inches that a character is wide, and a line high, for every point of the font size."""
+"""Width of a character and height of a line, in inches per point of font size."""
 COLOURS = 256
-"""Colours of an image: half the bytes of one with all colours, and nobody sees a difference."""
+"""Number of colours of an image, which halves its bytes without a visible difference."""
 
 
 class Margins(LayoutEngine):
-    """Gives labels, titles and legends room by the number of their characters and lines.
+    """A layout that reserves space for labels, titles and legends by counting characters and lines.
 
     Matplotlib's own layouts measure each text several times, which would take half of a page's time.
     """
@@ -64,7 +64,7 @@ class Margins(LayoutEngine):
 
     def __init__(self, around: float = 0.0) -> None:
         super().__init__()
-        self.around = around  # Inches around all.
+        self.around = around  # Margin around all panels, in inches.
 
     def execute(self, fig: Figure) -> None:
         """Place the panels of a figure."""
@@ -102,7 +102,7 @@ class Margins(LayoutEngine):
 
 
 def _rooms(axes: Axes) -> tuple[float, float, float, float]:
-    """Inches that texts of a panel need on the left, on the right, below and above."""
+    """Return the inches that a panel's texts need on the left, on the right, below and above."""
 
     def widest(axis: Axis) -> float:
         texts = axis.get_major_formatter().format_ticks(list(axis.get_majorticklocs()))
@@ -138,15 +138,15 @@ class Picture(Figure):
     Attributes
     ----------
     alt : str
-        What the picture shows, in words and numbers.
+        Description of the picture in words and numbers.
     """
 
     alt: str = ""
-    legend_room: float = 0.0  # Inches of the legend at the foot.
-    head_room: float = 0.0  # Inches of the line at the head.
+    legend_room: float = 0.0  # Height of the legend below, in inches.
+    head_room: float = 0.0  # Height of the line above, in inches.
 
     def headed(self, text: str) -> Picture:
-        """Write a line over all panels, if there is any; returns itself."""
+        """Write a line over all panels unless it is empty; return the figure."""
         if text:
             self.head_room = 0.06 + HIGH * TEXT_SIZE
             below = 1 - 0.06 / self.get_figheight()
@@ -154,7 +154,7 @@ class Picture(Figure):
         return self
 
     def on_paper(self, alt: str, head: str = "") -> Picture:
-        """Give it an opaque ground, a margin, a line at its head and its text; returns itself."""
+        """Add an opaque background, a margin, a line at the top and the alternative text; return the figure."""
         self.headed(head)
         self.patch.set_facecolor(PAPER)
         self.patch.set_alpha(1.0)
@@ -162,9 +162,28 @@ class Picture(Figure):
         self.alt = alt
         return self
 
+    def savefig(self, *args: Any, **options: Any) -> None:
+        """Save the figure as matplotlib does, but draw it once.
+
+        Matplotlib draws a figure that has a layout engine twice, the first time only for the layout, and half of a
+        page's drawing is spent on that. `Margins` need no drawing.
+        """
+        engine = self.get_layout_engine()
+        if not isinstance(engine, Margins):
+            super().savefig(*args, **options)
+            return
+        for _ in range(2):  # the ticks depend on the size, and the size on the ticks
+            engine.execute(self)
+        with rc_context({"figure.autolayout": False, "figure.constrained_layout.use": False}):
+            self.set_layout_engine(None)
+        try:
+            super().savefig(*args, **options)
+        finally:
+            self.set_layout_engine(engine)
+
     def png(self, *, dpi: float = NOTEBOOK_DPI) -> bytes:
         """Return the figure as an image file with few colours, which is small."""
-        from PIL import Image  # here: Matplotlib brings it along, and only images need it
+        from PIL import Image  # here: only images need it (Matplotlib depends on it)
 
         buffer, small = io.BytesIO(), io.BytesIO()
         self.savefig(buffer, format="png", dpi=dpi, facecolor=self.get_facecolor())
@@ -177,7 +196,7 @@ class Picture(Figure):
         return small.getvalue()
 
     def _ipython_display_(self) -> None:
-        # As `_repr_mimebundle_`, which gives way to the large image of a notebook that has loaded pyplot.
+        # If pyplot is loaded, IPython would use its large image instead of `_repr_mimebundle_`.
         from IPython.display import display
 
         shown, about = self._repr_mimebundle_()
@@ -186,7 +205,7 @@ class Picture(Figure):
     def _repr_mimebundle_(
         self, include: Container[str] | None = None, exclude: Container[str] | None = None
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Give a notebook the image, its size on the screen, and its text."""
+        """Return the image, its size on the screen and its text, for a notebook."""
         width, height = (round(SCREEN_DPI * side) for side in self.get_size_inches())
         text = f"<figure: {self.alt}>" if self.alt else repr(self)
         shown: dict[str, Any] = {"width": width, "height": height}
@@ -201,17 +220,17 @@ def chain_colour(chain: int) -> str:
 
 
 def new_figure(width: float, height: float) -> Picture:
-    """Make an empty figure of this size in inches, without a background."""
+    """Create an empty, transparent figure of this size in inches."""
     return Picture(figsize=(width, height), layout=Margins(), facecolor="none", dpi=RASTER_DPI)
 
 
 def literal(text: str) -> str:
-    """Return a text of which matplotlib draws every character: dollar signs begin no formula, and nothing acts."""
+    """Escape a text so that matplotlib draws it literally, without formulas."""
     return shown(text, lines=True).replace("$", r"\$")
 
 
 def shortened(name: str, longest: int) -> str:
-    """Leave out the middle of a name that is too long; its end, where the indices are, stays."""
+    """Leave out the middle of a long name; its end has the indices."""
     if len(name) <= longest:
         return name
     head = (longest - 1) // 2
@@ -219,7 +238,7 @@ def shortened(name: str, longest: int) -> str:
 
 
 def style_axes(axes: Axes, *, title: str = "", x_label: str = "", y_label: str = "") -> Axes:
-    """Give axes the common look: open frame, light horizontal grid, few ticks, plain labels."""
+    """Give axes the common style: open frame, light horizontal grid, few ticks, plain labels."""
     axes.set_facecolor("none")
     title, x_label, y_label = map(literal, (title, x_label, y_label))
     axes.set_title(title, fontsize=TITLE_SIZE, color=INK, loc="left", fontweight="bold")
@@ -236,13 +255,13 @@ def style_axes(axes: Axes, *, title: str = "", x_label: str = "", y_label: str =
     return axes
 
 
-def log_scale(axes: Axes, which: str) -> None:
-    """Give an axis ("x" or "y") a logarithmic scale whose few labels are plain numbers."""
+def log_scale(axes: Axes, which: str, *, labels: int = 5) -> None:
+    """Give an axis ("x" or "y") a logarithmic scale with at most so many labels, all plain numbers."""
     axes.set(**{f"{which}scale": "log"})
     axis = axes.xaxis if which == "x" else axes.yaxis
     low, high = axis.get_view_interval()
     few = high > 30 * low
-    axis.set_major_locator(LogLocator(subs=(1.0,) if few else (1.0, 2.0, 5.0), numticks=5))
+    axis.set_major_locator(LogLocator(subs=(1.0,) if few else (1.0, 2.0, 5.0), numticks=labels))
     axis.set_major_formatter(FuncFormatter(lambda value, _: format_number(value, digits=1)))
     axis.set_minor_formatter(NullFormatter())
 
@@ -269,10 +288,10 @@ def new_panels(
     y_label: str,
     share_axes: bool = True,
 ) -> tuple[Picture, list[Axes]]:
-    """Make a figure of panels alike, one per title, in rows of at most `columns`.
+    """Create a figure of equal panels, one per title, in rows of at most `columns`.
 
-    Sizes, width first, are in inches: of a panel, and of what the figure has besides. Where all
-    panels share their axes, only the left and the lowest ones are labelled.
+    `panel_size` and `margin` are width and height in inches. If panels share their axes, only the leftmost and the
+    lowest ones are labelled.
     """
     wide = max(1, min(columns, len(titles)))
     rows = -(-len(titles) // wide)
@@ -298,7 +317,7 @@ def new_panels(
 def add_legend(
     figure: Figure, handles: Sequence, labels: Sequence[str], *, columns: int = 4
 ) -> None:
-    """Put one legend under all panels of a figure; bands are nested, the widest first."""
+    """Add one legend under all panels of a figure; nested bands come widest first."""
     columns = min(columns, max(len(labels), 1))
     if isinstance(figure, Picture):
         figure.legend_room = 0.1 + -(-len(labels) // columns) * (HIGH + 0.007) * TEXT_SIZE
@@ -315,7 +334,7 @@ def add_legend(
 
 
 def _as_seen(handles: Sequence) -> Iterator[Any]:
-    """Give swatches of bands the colour that the band has over those around it, and pale lines a legible one."""
+    """Give swatches of nested bands the colour they have in the plot, and make pale lines legible."""
     clear = 1.0
     for handle in handles:
         alpha = handle.get_alpha() if isinstance(handle, Artist) else None  # not of containers
@@ -330,11 +349,11 @@ def _as_seen(handles: Sequence) -> Iterator[Any]:
 
 
 MOST_NAMED = 16
-"""Chains that a legend names at most; colours repeat by then."""
+"""Largest number of chains in a legend."""
 
 
 def add_chain_legend(figure: Figure, num_chains: int) -> None:
-    """Say under a figure which colour is which chain; nothing if there is one chain."""
+    """Add a legend of chains, unless there is only one."""
     if num_chains < 2:
         return
     shown = range(min(num_chains, MOST_NAMED))
@@ -343,6 +362,8 @@ def add_chain_legend(figure: Figure, num_chains: int) -> None:
         for chain in shown
     ]
     labels = [f"chain {chain}" for chain in shown]
-    if num_chains > MOST_NAMED:  # a legend of hundreds would leave no room for the panels
+    if (
+        num_chains > MOST_NAMED
+    ):  # a legend with hundreds of chains would leave no space for the panels
         labels[-1] += f" to {num_chains - 1}"
     add_legend(figure, handles, labels, columns=8)

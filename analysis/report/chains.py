@@ -1,4 +1,4 @@
-"""The course of chains and fits: traces, ranks, autocorrelation, effective sample sizes; the sampler; ELBO and loss."""
+"""Report sections on chains, the sampler and fits: traces, ranks, autocorrelation, ESS, pairs, energy, ELBO, loss."""
 
 from __future__ import annotations
 
@@ -30,31 +30,33 @@ from ..plots.convergence import (
     energy_in_words,
     ess_growth,
 )
-from ..plots.posteriors import Quantity, Subject, listed
+from ..plots.posteriors import Quantity, Subject, distinct, listed
 from ..plots.results import draw_elbo, draw_loss, elbo_in_words
 from ..plots.style import ACCENT, CHAIN_COLOURS, new_panels
 from ..summaries.variational import elbo_trace
 
 WORST = 3
-"""Parameters that are drawn, besides the log density."""
+"""Number of parameters drawn, in addition to the log density."""
 LAGS = 100
 MOST_CHAINS = 8
-"""Chains beyond which only that many are drawn."""
+"""Largest number of chains drawn."""
+CANDIDATES = 40
+"""Number of parameters considered; entries that mirror an earlier one are skipped."""
 PAIRED = 3
-"""Parameters that are drawn against each other."""
+"""Number of parameters in the matrix of pairs."""
 POINTS = 1500
-"""Draws that a scatter shows at most, besides those that diverged."""
+"""Largest number of draws in a scatter plot, in addition to divergent ones."""
 
 
 def chains(subject: Subject) -> Section | None:
-    """Show how the chains of the worst parameters moved; None if there are no chains."""
+    """Show traces, ESS and autocorrelation of the worst parameters; return None if there are no chains."""
     quantities = _worst(subject) if subject.diagnosis.has_chains else {}
     if not quantities:
         return None
     lags = min(LAGS, next(iter(quantities.values())).shape[1] - 1)
     correlated = FigureItem(
         draw_autocorrelation(quantities, lags),
-        caption="Autocorrelation of each chain by lag; the sooner it falls to zero, the more a draw is worth.",
+        caption="Autocorrelation of each chain. The sooner it falls to zero, the more each draw counts.",
         alt=autocorrelation_in_words(quantities, most=lags),
     )
     parts = (
@@ -66,13 +68,13 @@ def chains(subject: Subject) -> Section | None:
 
 
 def traces(subject: Subject) -> FigureItem | None:
-    """Show traces and ranks of the worst parameters; None if there are no chains."""
+    """Show traces and ranks of the worst parameters; return None if there are no chains."""
     quantities = _worst(subject) if subject.diagnosis.has_chains else {}
     return _traced(subject, quantities) if quantities else None
 
 
 def _worst(subject: Subject) -> dict[str, Quantity]:
-    quantities = subject.several(subject.worst[:WORST])
+    quantities = distinct(subject.several(subject.worst[:CANDIDATES]).items(), WORST)
     lp = subject.stat(schema.LP)
     if lp is not None and np.ptp(lp) > 0 and schema.LP not in quantities:
         quantities = {schema.LP: lp, **quantities}
@@ -97,11 +99,11 @@ def _traced(subject: Subject, quantities: Mapping[str, Quantity]) -> FigureItem:
     rhats = {name: float(subject.diagnosis.shown["rhat"].get(name, np.nan)) for name in quantities}
     diverging = subject.view.diverging
     marked = diverging is not None and diverging[:MOST_CHAINS].any()
-    marks = " Marks under a trace are divergent transitions." if marked else ""
+    marks = " Marks under a trace show divergent transitions." if marked else ""
     return FigureItem(
         draw_traces(quantities, None if diverging is None else diverging[:MOST_CHAINS]),
-        caption="Traces (left), chain by chain, and how often each chain's draws have a rank among all draws (right). "
-        f"Chains that agree cover each other, and stay near the dashed line.{marks}",
+        caption="Left: the trace of each chain. Right: the ranks of each chain's draws among all draws. If chains "
+        f"agree, they overlap on the left and stay near the dashed line on the right.{marks}",
         alt=f"{traces_in_words(quantities)} {ranks_in_words(quantities, rhats)}",
     )
 
@@ -124,14 +126,14 @@ def _growth(subject: Subject, quantities: dict[str, Quantity]) -> FigureItem:
             told.append(f"{name}: bulk ESS grows to {format_number(bulk, decimals=0)} {of}.")
     return FigureItem(
         figure,
-        caption="Effective sample size, bulk and tail, of the first draws, more of them further right. "
-        f"It should grow in a straight line, above the limit of {limit:g} (dashed).",
+        caption="Bulk and tail ESS as the number of draws grows. Both should rise in a straight line and end above the "
+        f"limit of {limit:g} (dashed).",
         alt=" ".join(told),
     )
 
 
 def sampler(subject: Subject) -> Section | None:
-    """Show pairs with divergences, and the energy; None if there are no chains."""
+    """Show pairs with divergences, and the energy; return None if there are no chains."""
     if not subject.diagnosis.has_chains:
         return None
     parts: list[Part] = list(findings(subject))
@@ -140,7 +142,7 @@ def sampler(subject: Subject) -> Section | None:
     if (energy := _energy(subject)) is not None:
         parts.append(energy)
     else:
-        parts.append("No energy is drawn: store `energy` in the group `sample_stats`.")
+        parts.append("The energy is not shown, because `sample_stats` has no variable `energy`.")
     if (depth := subject.view.stat(schema.TREE_DEPTH)) is not None:
         limit = subject.view.number(schema.MAX_TREE_DEPTH)
         depths = tree_depths(subject.name, depth, np.inf if limit is None else int(limit))
@@ -149,7 +151,7 @@ def sampler(subject: Subject) -> Section | None:
 
 
 def tree_depths(name: str, depths: Quantity, limit: float) -> FigureItem:
-    """Draw how many draws of a posterior had each tree depth; bars at the limit have another colour."""
+    """Draw the share of draws at each tree depth, with bars at the limit in orange."""
     values, counts = np.unique(depths.astype(np.int64), return_counts=True)
     shares = counts / counts.sum()
     figure, (axes,) = new_panels(
@@ -166,16 +168,16 @@ def tree_depths(name: str, depths: Quantity, limit: float) -> FigureItem:
     told = ", ".join(f"{100 * s:.0f} % at depth {d}" for d, s in zip(values, shares, strict=True))
     return FigureItem(
         figure,
-        caption="NUTS tree depths. One level more costs twice the gradients; bars at the limit, "
-        "where trajectories were cut short, are orange.",
+        caption="NUTS tree depths. Each level doubles the number of gradients. Orange bars are at the limit, where "
+        "trajectories were cut short.",
         alt=f"{name}: {told}.",
     )
 
 
 def _pairs(subject: Subject) -> FigureItem | None:
-    # Entries that go most clearly with divergences, else the worst; one of a variable before a second one.
+    # Entries that differ most at divergent draws, otherwise the worst ones; first one entry of each variable.
     diverging = subject.view.diverging
-    candidates = list(subject.worst[:40])
+    candidates = list(subject.worst[:CANDIDATES])
     scalars = [name for name in subject.worst if variable_of(name) == name][:12]
     candidates = list(dict.fromkeys([*candidates, *scalars]))
     if diverging is not None and 1 < diverging.sum() < diverging.size:
@@ -187,7 +189,7 @@ def _pairs(subject: Subject) -> FigureItem | None:
     first_of = {variable_of(name): name for name in reversed(candidates)}
     ordered = [n for n in candidates if n in first_of.values()]
     ordered += [n for n in candidates if n not in ordered]
-    quantities = subject.several(ordered[:PAIRED])
+    quantities = distinct(subject.several(ordered[:CANDIDATES]).items(), PAIRED)
     if len(quantities) < 2:
         return None
     first = next(iter(quantities.values()))
@@ -218,14 +220,14 @@ def _energy(subject: Subject) -> FigureItem | None:
     judged = energy_in_words(subject.diagnosis.sampler.bfmi, subject.diagnosis.limits.bfmi)
     return FigureItem(
         draw_energy(energy),
-        caption="The energy and its changes from draw to draw. Where the changes spread much less than the energy "
-        f"itself, the tails are explored too slowly. {judged}",
+        caption="The energy, and its change from draw to draw. If the changes spread much less than the energy, the "
+        f"sampler explores the tails too slowly. {judged}",
         alt=judged,
     )
 
 
 def fits(subject: Subject) -> Section | None:
-    """Show how a fit was optimised or trained; None for Markov chains."""
+    """Show the ELBO or the training loss of a fit; return None for Markov chains."""
     items = [
         item
         for item in (elbo_figure({subject.name: subject.view}), _loss(subject))
@@ -238,15 +240,14 @@ def fits(subject: Subject) -> Section | None:
 
 
 def elbo_figure(posteriors: Mapping[str, Posterior]) -> FigureItem | None:
-    """Draw the ELBO of all variational fits that recorded it."""
+    """Draw the ELBO of all variational fits that recorded one."""
     recorded = {name: elbo_trace(as_view(posterior)) for name, posterior in posteriors.items()}
     traces = {n: trace for n, trace in recorded.items() if trace is not None and trace[1].size}
     if not traces:
         return None
     return FigureItem(
         draw_elbo(traces),
-        caption="ELBO during optimisation; larger is better, and only fits of the same model can "
-        "be compared.",
+        caption="ELBO during optimisation. Larger is better; compare only fits of the same model.",
         alt=" ".join(elbo_in_words(name, trace) for name, trace in traces.items()),
     )
 
@@ -272,7 +273,7 @@ def _loss(subject: Subject) -> FigureItem | None:
 
 
 def findings(subject: Subject) -> tuple[Note, ...]:
-    """Show what checks found and neither the answer nor its rows tell."""
+    """Return the remarks that the answer card does not show."""
     return tuple(
         Note(sentence, reason.flag)
         for reason in subject.verdict.own_remarks

@@ -1,4 +1,4 @@
-"""The report of posteriors: its page, how they were made, and the page in a file or a frame of a notebook."""
+"""The report on posteriors, written to a file or shown in a notebook."""
 
 from __future__ import annotations
 
@@ -55,15 +55,16 @@ def posterior_report(
     symmetry: Symmetry | None = None,
     truth: str | None = None,
 ) -> Report:
-    """Build the report of one or more posteriors.
+    """Build the report on one or more posteriors.
 
-    Arguments and errors are those of `report`, with posteriors by the name that the page shall use.
+    Arguments and errors are those of `report`; `posteriors` maps names to posteriors.
 
     Returns
     -------
     Report
-        Of one posterior: the answer, modes, labels, parameters, sampler, chains, predictions, cost; a network's
-        predictions come first. Of several: an answer each, the comparison, checks and cost. And how they were made.
+        For one posterior: the answer, modes, labels, parameters, sampler, chains, predictions, cost; a network's
+        predictions come first. For several: an answer each, the comparison, checks and cost. Both end with the origin
+        of the draws.
     """
     from ..diagnostics.diagnose import diagnose  # here: it loads JAX
 
@@ -108,7 +109,7 @@ def answer_card(subject: Subject, *, named: bool) -> AnswerCard:
 
 
 def key_figures(subject: Subject) -> list[Stat]:
-    """The numbers that the answer rests on, aligned where parameters are shown so."""
+    """Return the key numbers of a posterior, aligned if its parameters are shown aligned."""
     diagnosis, fit = subject.diagnosis, subject.diagnosis.variational
     chains, draws = diagnosis.num_chains, diagnosis.num_draws
     if subject.diagnosis.has_chains:
@@ -149,7 +150,7 @@ def key_figures(subject: Subject) -> list[Stat]:
 
 
 def sections_of(subject: Subject) -> list[Section | None]:
-    """Show one posterior; a network's predictions come first: they have no labels, and its weights say little."""
+    """Return the sections on one posterior; for a network, predictions come first, as weights say little."""
     parts = (modes, labels, fits, parameters, sampler, chains)
     is_network = subject.view.network is not None
     order = (predictions, *parts) if is_network else (*parts, predictions)
@@ -157,7 +158,8 @@ def sections_of(subject: Subject) -> list[Section | None]:
 
 
 _ENGINES = {"stan": "Stan", "numpyro": "NumPyro", "nutpie": "nutpie"}
-_METHODS = {"nuts": "NUTS", "hmc": "HMC"}
+_METHODS = {"laplace": "Laplace", "pathfinder": "Pathfinder", "nuts": "NUTS", "hmc": "HMC"}
+_METHODS |= {"mclmc": "MCLMC", "advi": "ADVI", "dadvi": "DADVI"}
 
 
 def _made(subject: Subject) -> str:
@@ -176,7 +178,7 @@ FRAME_HEIGHT = "42rem"
 
 @dataclass(frozen=True, eq=False)
 class InlineReport:
-    """A page that a notebook shows, and that `save` writes to a file.
+    """A page that a notebook displays and `save` writes to a file.
 
     Attributes
     ----------
@@ -188,11 +190,11 @@ class InlineReport:
 
     @cached_property
     def html(self) -> str:
-        """The page as a whole HTML document."""
+        """The HTML document."""
         return render(self.page)
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> Path:
-        """Write the page to a file, which has to be new without `force`; returns its path.
+        """Write the page to a file and return its path.
 
         Parameters
         ----------
@@ -215,7 +217,7 @@ class InlineReport:
             return put(self.html, output, force=force)
 
     def _repr_html_(self) -> str:
-        # A frame of its own origin: neither the notebook's styles nor its page are within reach.
+        # A sandboxed frame, which cannot reach the notebook's page or styles.
         frame = (
             '<iframe sandbox="allow-scripts" title="{}" srcdoc="{}" loading="lazy" '
             'style="width: 100%; height: {}; border: 1px solid #8884; border-radius: 8px"></iframe>'
@@ -318,7 +320,7 @@ _JSON = ((schema.SETTINGS, "Settings"), (schema.VERSIONS, "Versions"), (schema.M
 
 
 def describe_run(name: str, posterior: Posterior) -> Provenance:
-    """List the facts of one run that were recorded: settings, seed, versions, machine, times."""
+    """List the recorded facts of one run: settings, seed, versions, machine, times."""
     view = as_view(posterior)
     facts = [(label, _text(view.attribute(key))) for key, label in _TEXT]
     facts.append(("Draws", f"{view.num_chains} × {format_number(view.num_draws)}"))
@@ -352,7 +354,7 @@ def describe_run(name: str, posterior: Posterior) -> Provenance:
 
 
 def program_section(subjects: Sequence[Subject]) -> Section | None:
-    """Show the programs that posteriors were made by, folded; None if none was kept."""
+    """Show the programs of the posteriors, folded; return None if none was recorded."""
     by_text: dict[str, list[str]] = {}
     for subject in subjects:
         if text := _text(subject.view.attribute(schema.PROGRAM)):
@@ -389,50 +391,49 @@ _DEFINITIONS = {
         "MCSE": "Monte Carlo standard error of the mean: the error of having finitely many draws.",
     },
     "chains": {
-        "R-hat": "Rank-normalised split R-hat: how much wider the draws of all chains lie together than each half "
-        "chain alone. 1 when the chains agree; above 1.01 they do not. (Vehtari, Gelman, Simpson, Carpenter and "
-        "Bürkner 2021.)",
-        "Bulk ESS, tail ESS": "Effective sample size: how many independent draws would estimate the centre, or the "
-        "5 % and 95 % quantiles (the smaller of the two), as well. At least 100 a chain, or 400 in all. (As above.)",
-        "Divergences": "Draws at which the simulated trajectory's energy error exploded: the posterior is curved more "
-        "sharply there than the step size can follow, and draws near it may be missing.",
-        "Tree depth, saturated": "A NUTS trajectory of depth k takes up to 2ᵏ − 1 leapfrog steps. Saturated draws "
-        "were cut off at the limit.",
-        "E-BFMI": "How freely the energy moves from draw to draw, compared with its spread, for each chain; below 0.3 "
-        "the tails are explored too slowly. (Betancourt 2016.)",
+        "R-hat": "Rank-normalised split R-hat: the spread of all draws, divided by the spread within half chains. It "
+        "is 1 if the chains agree; above 1.01 they do not. (Vehtari, Gelman, Simpson, Carpenter and Bürkner 2021.)",
+        "Bulk ESS, tail ESS": "Effective sample size: the number of independent draws that would estimate the centre "
+        "(bulk), or the worse of the 5 % and 95 % quantiles (tail), equally well. At least 100 a chain, or 400 in "
+        "all. (As above.)",
+        "Divergences": "Draws whose simulated trajectory had a very large energy error. The posterior curves more "
+        "sharply there than the step size can follow, so draws near it may be missing.",
+        "Tree depth, saturated": "A NUTS trajectory of depth k takes up to 2ᵏ − 1 leapfrog steps. Saturated "
+        "trajectories were cut short at the limit.",
+        "E-BFMI": "Change of the energy from draw to draw, relative to its spread, for each chain. Below 0.3 the "
+        "sampler explores the tails too slowly. (Betancourt 2016.)",
         "ESS per second, per gradient": "The smallest bulk ESS over the seconds of sampling (without warmup, summed "
         "over chains), and over the gradient evaluations of the kept draws.",
     },
     "fits": {
         "k-hat": "Shape of the tail of the importance ratios posterior / approximation, by Pareto smoothing. Above "
-        "min(1 − 1/log₁₀ S, 0.7) for S draws the approximation is too far off to be corrected. (Yao, Vehtari, Simpson "
-        "and Gelman 2018.)",
-        "ELBO": "Evidence lower bound in nats; larger is better, and comparable only between fits of the same model.",
+        "min(1 − 1/log₁₀ S, 0.7), with S draws, weights cannot correct the approximation. (Yao, Vehtari, Simpson and "
+        "Gelman 2018.)",
+        "ELBO": "Evidence lower bound in nats. Larger is better; compare only fits of the same model.",
     },
     "aligned": {
-        "Labelling, aligned": "Interchangeable components have no names of their own: draws that differ in the order "
-        "of the components say the same. Aligned draws are all brought into one order.",
-        "Invariant": "A quantity that no change of labels changes, such as a mean over the components.",
+        "Labelling, aligned": "Interchangeable components have no fixed names: draws that differ only in the order of "
+        "components are equivalent. Alignment puts all draws into one order.",
+        "Invariant": "A quantity that does not change when components are relabelled, such as their mean.",
     },
     "left out": {
-        "PSIS-LOO, elpd, Pareto k": "Log predictive density of each observation under the posterior of all others, by "
-        "Pareto smoothed importance sampling; not to be trusted where k is above the limit. (Vehtari, Gelman and Gabry "
-        "2017.)"
+        "PSIS-LOO, elpd, Pareto k": "Log predictive density of each observation given all others, by Pareto smoothed "
+        "importance sampling. It is unreliable if k is above the limit. (Vehtari, Gelman and Gabry 2017.)"
     },
     "predictions": {
         "RMSE": "Root mean squared error of the predictive mean, in the units of the target.",
         "Log score": "Mean over points of the log predictive density, averaged over draws inside the logarithm, in "
-        "nats; larger is better.",
+        "nats. Larger is better.",
         "Coverage, outside 95 %": "Share of points inside the central 50 % or 95 % predictive interval, and outside "
-        "the 95 % one; the nearer to 0.5, 0.95 and 0.05 the better.",
-        "Interval width": "Mean width of the central predictive interval; narrower is better at equal coverage.",
+        "the 95 % one. Ideal values are 0.5, 0.95 and 0.05.",
+        "Interval width": "Mean width of the central predictive interval. At equal coverage, narrower is better.",
     },
 }
-"""Terms and their meanings, by the posteriors on whose page they stand."""
+"""Terms, their meanings, and the pages that need them."""
 
 
 def definitions_of(subjects: Sequence[Subject]) -> tuple[tuple[str, str], ...]:
-    """Choose the definitions of the words that stand on a page."""
+    """Return the definitions that a page needs."""
     views = [subject.view for subject in subjects]
     stand = {
         "all": True,

@@ -1,4 +1,4 @@
-"""Predictions against data, leave-one-out and sensitivity, each where the groups are there that it needs."""
+"""Report sections on predictive checks, leave-one-out and prior sensitivity, if their groups are stored."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from ..plots.predictive import check_in_words, checks_of, draw_checks
 from ..plots.results import draw_khat, khat_in_words
 
 MOST_VALUES = 2**22
-"""Values of a group that are read at most; beyond, every k-th draw is taken."""
+"""Largest number of values read from a group; from a larger one, every k-th draw is read."""
 VARIABLES = 3
-"""Variables of a group that are shown at most."""
+"""Largest number of variables shown."""
 BANDS = 8
-"""Posteriors that have a band at most."""
+"""Largest number of posteriors with a band."""
 SENSITIVE = 20
 _STATISTICS: dict[str, Any] = {"mean": np.mean, "sd": np.std, "smallest": np.min, "largest": np.max}
 
 
 def predictions(subject: Subject) -> Section:
-    """Show predictions by point, predictive checks, PSIS-LOO and sensitivity, and name groups that are missing."""
+    """Show scores, predictive checks, PSIS-LOO and sensitivity, and name missing groups."""
     band = bands({subject.name: subject.view})
     parts: list[Part] = [band] if band is not None else []
     if (points := subject.diagnosis.points) is not None:
@@ -48,7 +48,7 @@ def predictions(subject: Subject) -> Section:
 
 
 def bands(views: Mapping[str, View]) -> FigureItem | None:
-    """Draw predictive bands of regression networks of one input that keep their data; None for anything else."""
+    """Draw predictive bands of regression networks with one input and stored data; return None for other posteriors."""
     drawn = {name: view for name, view in views.items() if _can_be_drawn(view)}
     if not drawn:
         return None
@@ -59,7 +59,7 @@ def bands(views: Mapping[str, View]) -> FigureItem | None:
     data = Curve(x, np.asarray(y, float).reshape(len(x), -1)[:, 0]) if y is not None else None
     return FigureItem(
         draw_predictive_bands(made, data=data),
-        caption="Predictions with noise along the input, over the data: mean, 50 % and 95 % bands.",
+        caption="Predictions with noise along the input, and the data: mean, 50 % and 95 % bands.",
         alt=" ".join(band_in_words(name, band, data) for name, band in made.items()),
     )
 
@@ -79,7 +79,7 @@ def _can_be_drawn(view: View) -> bool:
 
 
 def _missing(subject: Subject) -> str:
-    """Say in one line which groups to store for the plots that are not shown."""
+    """Name the groups that would have to be stored for further plots."""
     there = {name for name in _GROUPS if subject.view.group(name) is not None}
     wanted = {
         "predictive checks": (schema.POSTERIOR_PREDICTIVE, schema.OBSERVED_DATA),
@@ -95,7 +95,7 @@ def _missing(subject: Subject) -> str:
             why = "; ".join(f"{n}: {str(reasons[n]).rstrip('.')}" for n in absent if n in reasons)
             store = f"store {' and '.join(f'`{name}`' for name in absent)}"
             lines.append(f"{what} ({why or store})")
-    told = f"Not shown, because groups are missing in the file: {'; '.join(lines)}."
+    told = f"Not shown, because the file has no groups for them: {'; '.join(lines)}."
     return told if lines else ""
 
 
@@ -104,7 +104,7 @@ _GROUPS = (schema.POSTERIOR_PREDICTIVE, schema.OBSERVED_DATA, *_LOGS)
 
 
 def _checks(subject: Subject) -> Iterator[Part]:
-    """Show predicted data sets among the observed one, and their statistics; say why where there are none."""
+    """Compare predicted data sets and their statistics with the observed data, or say why this is impossible."""
     if any(subject.view.group(name) is None for name in _GROUPS[:2]):
         return
     try:
@@ -114,9 +114,7 @@ def _checks(subject: Subject) -> Iterator[Part]:
         return
     titles = {check.name if len(checks) > 1 else "": check for check in checks}
     told = check_in_words(checks)
-    caption = (
-        f"Predictive check: the data (dark) among data sets that the posterior predicts. {told}"
-    )
+    caption = f"Predictive check: the observed data (dark) and data sets predicted by the posterior. {told}"
     yield FigureItem(draw_checks(titles), caption=caption, alt=told)
     rows: list[Row] = []
     for check in checks:
@@ -133,7 +131,10 @@ def _checks(subject: Subject) -> Iterator[Part]:
         Column("95 %", unit="predicted"),
         Column("share", decimals=2, unit="predicted above"),
     )
-    caption = "Statistics, observed and as predicted; a share near 0 or 1 is a misfit."
+    caption = (
+        "Statistics of the observed and the predicted data. A share near 0 or 1 means that the model does not "
+        "fit."
+    )
     yield Table(columns, tuple(rows), caption)
 
 
@@ -168,7 +169,7 @@ def _left_out(subject: Subject, name: str, variable: xr.DataArray) -> Iterator[P
     yield Table(
         ("PSIS-LOO", Column("estimate"), Column("standard error")),
         rows,
-        f"Leave-one-out predictive density of `{name}`, in nats; larger is better.{part}",
+        f"Leave-one-out log predictive density of `{name}`, in nats. Larger is better.{part}",
     )
     names = names_of(elpd.elpd_i)
     told = khat_in_words(khat, names, limit)
@@ -177,9 +178,9 @@ def _left_out(subject: Subject, name: str, variable: xr.DataArray) -> Iterator[P
 
 
 _MATTERS = 0.05
-"""Sensitivity from which the weight of a prior or of the likelihood matters (Kallioinen and others 2024)."""
+"""Sensitivity above which a parameter depends on the prior or the likelihood (Kallioinen and others 2024)."""
 _STATED = {"lprior", "log_prior"}
-"""Names of a total that a program states itself, which so says what is scaled."""
+"""Names of a program's own log prior, which defines what to scale."""
 
 
 def _sensitivity(subject: Subject) -> Iterator[Part]:
@@ -244,12 +245,12 @@ def _sensitivity(subject: Subject) -> Iterator[Part]:
             "what it says",
         ),
         tuple(rows),
-        f"Power-scaling sensitivity, the {len(rows)} largest of {len(numbers)}: how far each parameter moves as "
-        f"the weight of the likelihood or of the priors of {listed(scaled)} changes; from {_MATTERS} on it matters.",
+        f"Power-scaling sensitivity, the {len(rows)} largest of {len(numbers)}: how far each parameter moves when "
+        f"the weight of the likelihood, or of the priors of {listed(scaled)}, changes. From {_MATTERS} on it matters.",
     )
     if any(isinstance(row[3], TableCell) and row[3].flag for row in rows):
         yield Note(
-            "Some parameters depend on the prior as much as on the data: check whether this is intended.",
+            "Some parameters depend on the prior as much as on the data. Check that this is intended.",
             "warn",
         )
 
@@ -260,7 +261,7 @@ def dataset_of(variables: Mapping[str, np.ndarray]) -> xr.Dataset:
 
 
 def _scaled(prior: xr.Dataset) -> tuple[str, ...]:
-    """Name the priors to scale, those at the top level of the model; none where that cannot be told."""
+    """Return the names of the top-level priors; none if the model's levels are unknown."""
     names = tuple(map(str, prior.data_vars))
     told = schema.decode(prior.attrs, schema.TOP_LEVEL)
     if isinstance(told, list):
@@ -270,7 +271,7 @@ def _scaled(prior: xr.Dataset) -> tuple[str, ...]:
 
 
 def _common_draws(subject: Subject, *groups: xr.Dataset) -> tuple[np.ndarray, ...] | None:
-    """Places of the draws that the posterior and all groups hold, in each of them; None if that cannot be told."""
+    """Return, for each group, the positions of the draws that all of them hold; None if they are unknown."""
     numbers = [
         each["draw"].values if "draw" in each.coords else np.arange(each.sizes["draw"])
         for each in (subject.view.posterior, *groups)
@@ -286,12 +287,12 @@ def _common_draws(subject: Subject, *groups: xr.Dataset) -> tuple[np.ndarray, ..
 
 
 def _affordable(variable: xr.DataArray) -> int:
-    """Draws of a chain that may be read at once."""
+    """Return the number of draws to read from each chain."""
     each = max(1, variable.size // max(variable.sizes["draw"], 1))
     return max(4, MOST_VALUES // each)
 
 
 def _every(variable: xr.DataArray, most: int) -> xr.DataArray:
-    """Take every k-th draw of a variable, chain and draw first."""
+    """Return every k-th draw of a variable, with dimensions chain and draw first."""
     ordered = variable.transpose(*schema.SAMPLE_DIMS, ...)
     return ordered[:, :: max(1, -(-ordered.sizes["draw"] // most))].astype(np.float64)

@@ -1,7 +1,6 @@
-"""Sections of a page: parameters, labels, modes, chains, sampler and fits of one posterior, and several side by side.
+"""Report sections on parameters, labels and modes of one posterior, and on several posteriors.
 
-A section is None if there is nothing to show. What is missing in a posterior, and what to store so that it is shown,
-a section says in one line.
+A section is None if there is nothing to show.
 """
 
 from __future__ import annotations
@@ -38,9 +37,9 @@ if TYPE_CHECKING:
     from ..diagnostics.result import Diagnosis
 
 IN_FOREST = 24
-"""Parameters that the forest shows at most."""
+"""Largest number of parameters in the forest plot."""
 DRAWS = 2000
-"""Draws of a chain that intervals are made of at most."""
+"""Largest number of draws per chain used for intervals."""
 
 _KINDS = {
     "parameter": "Parameters",
@@ -50,7 +49,7 @@ _KINDS = {
 
 
 def parameters(subject: Subject) -> Section:
-    """Tabulate all parameters by variable, and draw where the first of them lie."""
+    """Tabulate all parameters by variable, and draw intervals of the first ones."""
     parts: list[Part] = []
     diagnosis, table = subject.diagnosis, subject.diagnosis.shown
     constant = [name for name in diagnosis.constants if name in table.index]
@@ -83,11 +82,11 @@ def parameters(subject: Subject) -> Section:
         ends = (rows[column].tolist() for column in ("q5", "median", "q95"))
         shown, of = len(quantities), len(decisive)
         which = "All" if shown == of else f"The first {shown} of {of}"
-        aligned = " They are aligned." if diagnosis.is_shown_aligned else ""
+        aligned = " The draws are aligned." if diagnosis.is_shown_aligned else ""
         parts.append(
             FigureItem(
                 draw_forest({subject.name: quantities}),
-                caption=f"{which} parameters: medians (points) and where 50 % and 90 % of draws lie (lines).{aligned}",
+                caption=f"{which} parameters: medians (points) and central 50 % and 90 % intervals (lines).{aligned}",
                 alt=intervals_in_words(list(quantities), *ends),
             )
         )
@@ -98,11 +97,11 @@ INVARIANTS = 12
 
 
 def labels(subject: Subject) -> Section | None:
-    """Show what alignment did to a posterior; None if there is no symmetry, or draws came in one labelling."""
+    """Show a posterior before and after alignment; return None if there is no symmetry."""
     aligned = subject.diagnosis.aligned
     if aligned is None or subject.aligned_draws is None:
         return None
-    # Draws that have the labelling of their mode may be used so: another rule would mix modes again.
+    # Joined modes have one labelling each, and aligning them again would mix the modes.
     if subject.verdict.answer == "usable" and modes_of(subject.view) is not None:
         return None
     rule, *happened = aligned.sentences
@@ -111,14 +110,17 @@ def labels(subject: Subject) -> Section | None:
         parts.append(Note(aligned.caveat))
     parts += [Note(text, "warn") for text in aligned.warnings]
     figure, told = draw_aligned(aligned.alignment)
-    caption = "As sampled (left) and aligned (right), chain after chain, one colour a component."
+    caption = "Draws as sampled (left) and aligned (right), chain after chain, with one colour for each component."
     parts.append(FigureItem(figure, caption, told))
-    caption = "Aligned parameters. R-hat stands before and after; medians and intervals are of aligned draws."
+    caption = (
+        "Aligned parameters. R-hat is shown before and after alignment; all other columns are of aligned "
+        "draws."
+    )
     table, raw = aligned.aligned.parameters, aligned.raw.parameters
     parts.append(grouped_table(subject.diagnosis, table, raw=raw, caption=caption))
     if len(aligned.invariants):
         free = aligned.invariants.sort_values("rhat", ascending=False, na_position="last")
-        caption = "Label-free quantities: you can use them whatever the labels did."
+        caption = "Label-free quantities: label switching does not affect them."
         quantities = quantity_table(
             subject.diagnosis, free.head(INVARIANTS), heading="quantity", caption=caption
         )
@@ -132,15 +134,15 @@ def labels(subject: Subject) -> Section | None:
 
 
 DRAWN = 4000
-"""Draws that are drawn at most."""
+"""Largest number of points drawn."""
 LOOKED_AT, CANDIDATES = 500, 40
-"""Parameters of which the separation of modes is computed, and those among which the best pair is searched for."""
+"""Number of parameters whose separation of modes is computed, and number tried in pairs."""
 SMALL = math.log(1e-4)
-"""Log weight below which a weight is written as the power of ten."""
+"""Log weight below which a weight is written as a power of ten."""
 
 
 def modes(subject: Subject) -> Section | None:
-    """Show the modes; None for a posterior that was not joined from any."""
+    """Show the modes of a joined posterior; return None for others."""
     found = modes_of(subject.view)
     if found is None:
         return None
@@ -159,9 +161,9 @@ def modes(subject: Subject) -> Section | None:
     table = Table(
         columns,
         tuple(_row(found, number) for number in range(found.count)),
-        caption="Modes, the heaviest first. Log evidence: of a mode with all copies that the symmetry makes. Starts: "
-        f"how many of {found.starts} led there. R-hat: of the mode's own chains, the worst. Strays: the share of their "
-        "draws that lie in other modes.",
+        caption="Modes, the heaviest first. Log evidence: a mode with all its copies under the symmetry. Starts: "
+        f"the number of starts, of {found.starts}, that led to the mode. R-hat: the largest of the mode's chains. "
+        "Strays: the share of their draws in other modes.",
     ).without_empty_columns()
     figure = _figure(subject, found)
     return Section("Modes", text=text, parts=(table, *([figure] if figure else [])))
@@ -193,18 +195,18 @@ def _row(found: ModesSummary, number: int) -> Row:
 
 
 def _weight(found: ModesSummary, number: int) -> str:
-    """In three digits, as the sentence says it; of what is almost nothing the power of ten."""
+    """Write a weight with three digits, or as a power of ten if it is tiny."""
     log_weight = float(found.table["log_weight"][number])
     return format_number(math.exp(log_weight)) if log_weight > SMALL else share(log_weight)
 
 
 def _figure(subject: Subject, found: ModesSummary) -> FigureItem | None:
-    """The two parameters that tell modes apart best; None if the draws are of one mode."""
+    """Draw the two parameters that separate the modes best; return None if all draws are in one mode."""
     of = subject.view.stat(schema.MODE)
     if of is None or len(np.unique(of)) < 2:
         return None
     quantities = subject.several(subject.worst[:LOOKED_AT])
-    # Squared distances of the modes' means, pair by pair, over the mean of their variances.
+    # Squared distances between the means of two modes, divided by their mean variance.
     apart = {}
     for name, values in quantities.items():
         parts = [values[of == k] for k in np.unique(of)]
@@ -216,7 +218,7 @@ def _figure(subject: Subject, found: ModesSummary) -> FigureItem | None:
     likely = sorted(apart, key=lambda name: -float(apart[name].sum()))[:CANDIDATES]
     if len(likely) < 2:
         return None
-    # In the plane of these two the closest two modes are farthest apart.
+    # The best pair has the largest distance between the two closest modes.
     x, y = max(combinations(likely, 2), key=lambda pair: (apart[pair[0]] + apart[pair[1]]).min())
     first, second = quantities[x], quantities[y]
     step = -(-of.size // DRAWN)
@@ -229,19 +231,19 @@ def _figure(subject: Subject, found: ModesSummary) -> FigureItem | None:
         (a, c), (b, d) = points[name].mean(axis=0), points[name].std(axis=0)
         a, b, c, d = (format_number(float(value)) for value in (a, b, c, d))
         told.append(f"{name}: {x} {a} ± {b}, {y} {c} ± {d}")
-    counted = "; each has draws by its weight" if found.known else ""
+    counted = "; each mode has draws in proportion to its weight" if found.known else ""
     return FigureItem(
         draw_modes(points, x_label=x, y_label=y),
-        caption=f"`{x}` and `{y}`, which tell the modes apart best, one colour a mode{counted}.",
+        caption=f"`{x}` and `{y}`, which separate the modes best, with one colour for each mode{counted}.",
         alt=f"{'; '.join(told)}.",
     )
 
 
 OVERLAID = 8
-"""Parameters whose marginals are drawn."""
+"""Number of parameters whose densities are drawn."""
 MOST_POSTERIORS = len(CHAIN_COLOURS)
 DENSITY_DRAWS = 2000
-"""Draws of a chain that a density is made of at most."""
+"""Largest number of draws per chain used for a density."""
 
 
 def several(
@@ -251,18 +253,18 @@ def several(
     symmetry: Symmetry | None = None,
     var_names: Sequence[str] | None = None,
 ) -> tuple[Section | None, ...]:
-    """Compare at least two posteriors with `truth`, one of them, side by side.
+    """Compare two or more posteriors with one of them, `truth`.
 
-    Modulo the symmetry that is given, by default what the truth declares; in some variables or all.
+    By default, the symmetry is the one that the truth declares, and all variables are compared.
     """
     views = {subject.name: subject.view for subject in subjects}
     diagnoses = {subject.name: subject.diagnosis for subject in subjects}
     beside = _compared(views, diagnoses, truth, symmetry, var_names)
     aligned = [subject.name for subject in subjects if subject.diagnosis.is_shown_aligned]
-    after = f" Of {listed(aligned)} aligned draws are judged." if aligned else ""
+    after = f" Aligned draws are judged for {listed(aligned)}." if aligned else ""
     health = health_table(
         diagnoses,
-        caption=f"Can the draws be trusted?{after} A dash stands where a check does not apply.",
+        caption=f"Can the draws be trusted?{after} A dash marks a check that does not apply.",
     )
     item = elbo_figure(views)
     optimisation = None if item is None else Section("Optimisation", figures=(item,))
@@ -270,7 +272,7 @@ def several(
 
 
 def one_of_several(subject: Subject) -> Section:
-    """Show the parameters of one of several posteriors, and traces of the worst."""
+    """Tabulate the parameters of one of several posteriors, and show traces of the worst."""
     diagnosis = subject.diagnosis
     parts: list[Part] = [
         Note(text, check.flag)
@@ -280,7 +282,7 @@ def one_of_several(subject: Subject) -> Section:
     ]
     shown = diagnosis.shown
     table = shown.drop(index=[name for name in diagnosis.constants if name in shown.index])
-    caption = f"R-hat above {diagnosis.limits.rhat:g} and too small an ESS are marked."
+    caption = f"R-hat above {diagnosis.limits.rhat:g} and low ESS are marked."
     aligned = ", aligned where the symmetry moves them" if diagnosis.is_shown_aligned else ""
     count = f"{format_number(len(table))}{aligned}"
     parts.append(
@@ -306,7 +308,7 @@ def _compared(
             views, truth=truth, symmetry=symmetry, var_names=var_names, diagnoses=diagnoses
         )
     except ValueError as error:
-        return Section(title, notes=(Note(f"They are not compared: {error}", "warn"),))
+        return Section(title, notes=(Note(f"The posteriors are not compared: {error}", "warn"),))
     parts: list[Part] = [*comparison.sentences]
     parts += [Note(text, "warn") for text in comparison.warnings]
     parts.append(comparison_table(comparison))
@@ -322,7 +324,7 @@ def _compared(
 def marginals(
     views: Mapping[str, View], truth: str, frame: CommonFrame | None
 ) -> FigureItem | None:
-    """Draw densities of the parameters whose medians lie furthest apart, in one labelling."""
+    """Draw densities of the parameters whose medians differ most, in one labelling."""
     if frame is None:
         return None
     chosen = {truth: views[truth]} | dict(views)
@@ -331,7 +333,7 @@ def marginals(
         try:
             draws[name] = frame.align(view).draws(tuple(frame.shapes), finite=False)
         except ValueError:
-            continue  # another parametrisation: the comparison says so
+            continue  # the comparison reports a different parametrisation
     shown = dict(list(draws.items())[:MOST_POSTERIORS])
     if len(shown) < 2:
         return None
@@ -351,7 +353,7 @@ def marginals(
     panels = {n: [density(each[n]) for each in quantities.values()] for n in names}
     figure = draw_curves(panels, tuple(quantities), height=1.7)
     total, labels = len(common), "" if frame.alignment is None else ", in one labelling"
-    which = "All" if len(names) == total else f"The {len(names)} of {total} that lie furthest apart"
+    which = "All" if len(names) == total else f"The {len(names)} of {total} that differ most"
     told = []
     for name in names:
         lies = []
@@ -368,7 +370,7 @@ def marginals(
 
 
 def _spreads(draws) -> dict[str, tuple[float, float]]:
-    """Median and spread of every parameter that varies."""
+    """Return the median and the spread of every parameter that varies."""
     places: dict[str, tuple[float, float]] = {}
     for part, values in zip(draws.parts(), draws.blocks(), strict=True):
         flat = values.reshape(-1, values.shape[2])

@@ -1,4 +1,4 @@
-"""Tables of diagnoses, of parameters and of comparisons, their cells flagged against the limits of the diagnosis."""
+"""Tables of diagnoses, parameters and comparisons, with flags by the limits of the diagnosis."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from onebasin.base.table import Column, Flag, Row, RowGroup, Table, TableCell, V
 from onebasin.posteriors.draws import variable_of
 
 from ..compare.comparison import Comparison
-from ..diagnostics.measured import DECIMALS
+from ..diagnostics.measure import DECIMALS
 from ..diagnostics.result import AlignedDiagnosis, Diagnosis
 from ..diagnostics.verdict import FLAGS, Extreme, Outcome
 from ..summaries.sampler import NAN
 
-# What is twice or nearly the same as another is left to the table of numbers: a terminal is narrow.
+# Columns that nearly repeat another are left out, because a terminal is narrow.
 _COMPARED = {
     "agreement": Column("agreement", decimals=3),
     "total_variation": Column("total variation", decimals=3, unit="halved"),
@@ -41,7 +41,7 @@ _COMPARED = {
 
 
 def health_table(diagnoses: Mapping[str, Diagnosis], *, caption: str = "") -> Table:
-    """Tabulate, one posterior a row, whether the draws can be trusted."""
+    """Tabulate the checks of each posterior."""
     limits = {
         column: tuple(
             {limit for each in diagnoses.values() for limit in each.numbers.limits_of(column)}
@@ -68,7 +68,7 @@ def health_table(diagnoses: Mapping[str, Diagnosis], *, caption: str = "") -> Ta
 
 
 def cost_table(diagnoses: Mapping[str, Diagnosis], *, caption: str = "") -> Table:
-    """Tabulate, one posterior a row, what the draws cost."""
+    """Tabulate the cost of each posterior."""
     columns = (
         "posterior",
         Column("wall time", unit="s"),
@@ -95,16 +95,14 @@ def cost_table(diagnoses: Mapping[str, Diagnosis], *, caption: str = "") -> Tabl
 
 
 def aligned_table(diagnosis: AlignedDiagnosis) -> Table:
-    """Tabulate the worst R-hat and effective sample sizes: raw, aligned, and of what nothing moves."""
+    """Tabulate the worst R-hat and ESS of raw draws, aligned draws and invariant quantities."""
     moved = diagnosis.raw.parameters.reindex(diagnosis.aligned.parameters.index)
     rows: list[tuple[str, float | None, float | None, float | None]] = [
         ("raw, moved parameters", *_worst(moved)),
         ("aligned, moved parameters", *_worst(diagnosis.aligned.parameters)),
     ]
-    if diagnosis.held_out_rhat is not None:
-        rows.append(("aligned, chains held out", diagnosis.held_out_rhat.value, None, None))
     if len(diagnosis.invariants):
-        rows.append(("left alone by the symmetry", *_worst(diagnosis.invariants)))
+        rows.append(("not moved by the symmetry", *_worst(diagnosis.invariants)))
     columns = (
         "draws",
         Column("R-hat", decimals=3, unit="largest"),
@@ -115,29 +113,29 @@ def aligned_table(diagnosis: AlignedDiagnosis) -> Table:
 
 
 def comparison_table(comparison: Comparison) -> Table:
-    """Tabulate a comparison, one posterior a row, without empty columns."""
+    """Tabulate a comparison, with a row for each posterior."""
     names = [str(name) for name in comparison.table.columns if name in _COMPARED]
     rows = tuple(
         (f"{name} (truth)" if name == comparison.truth else name, *(row[c] for c in names))
         for name, row in comparison.table.to_dict("index").items()
     )
     columns: tuple[Column | str, ...] = ("posterior", *(_COMPARED[name] for name in names))
-    return Table(columns, rows, f"against {comparison.truth}").without_empty_columns()
+    return Table(columns, rows, f"Compared with {comparison.truth}").without_empty_columns()
 
 
 MEANS = 20
-"""Parameters whose means are shown side by side."""
+"""Number of parameters whose means are shown."""
 
 
-def means_table(comparison: Comparison) -> Table | None:
-    """Tabulate the means that lie furthest apart side by side, in the model's order; None for networks."""
+def means_table(comparison: Comparison, most: int = MEANS) -> Table | None:
+    """Tabulate the means that differ most, in the model's order; return None for networks."""
     table = comparison.means
     if table.empty:
         return None
     apart = [f"z {name}" for name in comparison.moments]
     order = table[apart].abs().max(axis=1).sort_values(ascending=False, na_position="last").index
     first = [n for found in comparison.moments.values() for n in found.spreads]
-    shown = {*[*dict.fromkeys((*first, *order))][:MEANS]}
+    shown = {*[*dict.fromkeys((*first, *order))][:most]}
     columns: list[Column | str] = ["parameter"]
     columns += [Column(f"{word} {comparison.truth}") for word in ("mean", "sd")]
     for name in comparison.moments:
@@ -166,7 +164,7 @@ def means_table(comparison: Comparison) -> Table | None:
         for r in table.index
         if r in shown
     )
-    more = f"; the {MEANS} of {len(table)} parameters furthest apart" if len(table) > MEANS else ""
+    more = f"; the {most} of {len(table)} parameters that differ most" if len(table) > most else ""
     half = f" ({comparison.truth}: second half of its chains only)" if comparison.halved else ""
     return Table(tuple(columns), rows, f"Posterior means and sds{half}{more}")
 
@@ -197,7 +195,7 @@ def _health_row(name: str, diagnosis: Diagnosis) -> Row:
 
     lp = NAN if sampler is None else sampler.lp_rhat
     lp_outcome = diagnosis.outcome_of("log density")
-    # The log density also fails by its ESS, and its R-hat is a number of its own.
+    # The log density has an R-hat and an ESS that are judged separately.
     if not math.isnan(lp):
         lp_outcome = diagnosis.limits.outcome("rhat", lp)
     return (
@@ -216,10 +214,10 @@ def _health_row(name: str, diagnosis: Diagnosis) -> Row:
 
 
 OPEN = 16
-"""Rows up to which a table's groups are open from the start."""
+"""Largest number of rows of a table whose groups start unfolded."""
 
 _BEFORE = "rhat_before"
-"""Column of R-hat before alignment."""
+"""Name of the column with R-hat before alignment."""
 _PLACES = {
     "median": Column("median"),
     "q5": Column("5 %"),
@@ -228,14 +226,14 @@ _PLACES = {
     "sd": Column("sd"),
     "mcse_mean": Column("MCSE", digits=2, unit="of the mean"),
     "mcse_sd": Column("MCSE", digits=2, unit="of the sd"),
-    _BEFORE: Column("R-hat", decimals=3, unit="as it came"),
+    _BEFORE: Column("R-hat", decimals=3, unit="as sampled"),
 }
 
 
 def quantity_table(
     diagnosis: Diagnosis, table: pd.DataFrame, *, heading: str, caption: str
 ) -> Table:
-    """Tabulate quantities, one a row, in the table's order; numbers have the diagnosis's outcomes."""
+    """Tabulate quantities in the table's order, flagged as in the diagnosis."""
     rows = tuple(_rows(diagnosis, table))
     return Table(_columns(diagnosis, table, heading), rows, caption).without_empty_columns()
 
@@ -243,9 +241,9 @@ def quantity_table(
 def grouped_table(
     diagnosis: Diagnosis, table: pd.DataFrame, *, raw: pd.DataFrame | None = None, caption: str
 ) -> Table:
-    """Tabulate parameters by variable: one that has several entries is a row that its entries fold under.
+    """Tabulate parameters by variable; the entries of an array fold under a row for the variable.
 
-    Numbers have the diagnosis's outcomes; the R-hat of `raw`, the table before alignment, stands next to it.
+    Numbers are flagged as in the diagnosis. If `raw`, the table before alignment, is given, its R-hat has a column.
     """
     if raw is not None:
         table = table.assign(**{_BEFORE: raw["rhat"].reindex(table.index)})
@@ -287,8 +285,8 @@ def _rows(diagnosis: Diagnosis, table: pd.DataFrame) -> Iterator[Row]:
 
 
 def _heading(diagnosis: Diagnosis, variable: str, table: pd.DataFrame) -> Row:
-    """The variable's worst numbers, and how many entries it has."""
-    entries = f"{format_number(len(table))} entries; the worst of each column"
+    """Return a row with the variable's worst numbers and its number of entries."""
+    entries = f"{format_number(len(table))} entries; worst shown"
     worst = {c: Extreme.of(table[c], smallest=c != "rhat").value for c in DECIMALS}
     judged = (_judged(diagnosis, c, value, str(table.index[0])) for c, value in worst.items())
     return (
@@ -303,10 +301,10 @@ def _heading(diagnosis: Diagnosis, variable: str, table: pd.DataFrame) -> Row:
 
 
 def _judged(diagnosis: Diagnosis, column: str, value: float, entry: str) -> TableCell:
-    """Mark a number that is warned of or fails: a page of thousands of ticks would hide the one cross."""
+    """Flag a number only if it is bad, because many ticks would hide a single cross."""
     if np.isnan(value):
         return TableCell(None)
-    if not diagnosis.has_chains:  # independent draws: many of them prove nothing
+    if not diagnosis.has_chains:  # independent draws: their number says nothing about quality
         return TableCell(float(value))
     outcome = diagnosis.numbers.outcome(column, value, entry)
     return TableCell(float(value), "" if outcome == "passed" else FLAGS[outcome])

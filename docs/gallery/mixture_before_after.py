@@ -1,7 +1,7 @@
-"""Make the README's picture: a mixture's traces before and after alignment, under the verdict.
+"""Draw the README's picture: traces of a mixture before and after alignment, below the verdict.
 
 `python docs/gallery/mixture_before_after.py` samples `notebooks/programs/mixture.stan` with seed 1 and writes
-`docs/images/mixture-before-after.png`, on an opaque ground, so that it can be read on a page of any colour.
+`docs/images/mixture-before-after.png`, with an opaque background, so that it can be read on a page of any colour.
 """
 
 import textwrap
@@ -25,7 +25,7 @@ def main() -> None:
     figure = ob.plot.aligned(diagnosis, var_names=["mu", "theta"])
     width, height = 8.6, 4.9
     figure.set_size_inches(width, height)
-    figure.set_layout_engine("constrained", rect=(0, 0, 1, 0.83))
+    figure.head_room = 0.75
     figure.text(
         0.012,
         0.985,

@@ -23,8 +23,8 @@ from onebasin.posteriors import schema
 from onebasin.posteriors.leave_one_out import (
     efficiency,
     leave_one_out,
+    no_log_likelihood,
     stored_log_likelihood,
-    why_none,
 )
 from onebasin.posteriors.view import Posterior, View, as_view
 
@@ -204,6 +204,4 @@ def _terms(view: View, model: Model, progress: Callable[[str], None] | None) -> 
     except ArgumentError as error:
         if model is not None:
             raise
-        raise ArgumentError(
-            f"{why_none(view)}, and {str(error)[0].lower()}{str(error)[1:]}"
-        ) from error
+        raise no_log_likelihood(view, f"{str(error)[0].lower()}{str(error)[1:]}") from error

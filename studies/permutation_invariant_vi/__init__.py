@@ -1,9 +1,11 @@
 """A Gaussian averaged over a network's permutations, trained through the ELBO of the average.
 
-Gelberg, van der Ouderaa, van der Wilk and Gal 2024, "Variational inference failures under model symmetries: permutation
-invariant posteriors for Bayesian neural networks": Figures 3 to 5 and Tables 1 to 3, with the mutual information by
-its permanent next to the paper's InfoNCE, and HMC as the truth. Classifiers are of all of MNIST and of the paper's
-widths with `--full`; by default of 2,000 of its images, averaged to 14 x 14, and `--quick` takes 500 digits.
+The study repeats Figures 3 to 5 and Tables 1 to 3 of Gelberg, van der Ouderaa, van der Wilk and Gal 2024, "Variational
+inference failures under model symmetries: permutation invariant posteriors for Bayesian neural networks". It estimates
+the mutual information by the permanent and by the paper's InfoNCE, and uses HMC as the reference.
+
+With `--full`, the classifiers have the paper's widths and are fitted to all of MNIST. By default they are fitted to
+2,000 images averaged to 14 x 14 pixels; with `--quick`, to 500 digits.
 """
 
 from dataclasses import replace
@@ -23,14 +25,14 @@ from .tables import TABLES
 
 
 def make(config: design.InvariantConfig, cell: Cell, context: Context) -> xr.DataTree:
-    """Make a cell's posterior."""
+    """Make the posterior of a cell."""
     if cell.key in (INTERPOLATION, design.QUADRATURE):
         part = two_modes if cell.key == INTERPOLATION else two_weights
         return to_tree(part.run(cell.settings))
     if isinstance(cell.settings, FitSettings):
         how: Any = cell.settings.mutual_information
         method = replace(cell.settings.vi, mutual_information=how)
-        fitted = sample(cell, context, method, engine=None)  # whichever has a definition
+        fitted = sample(cell, context, method, engine=None)  # the engine that has a definition
         if not cell.problem.startswith("width-"):
             return fitted
         test = image_split(config.images, cell.seed).test
@@ -46,7 +48,10 @@ def make(config: design.InvariantConfig, cell: Cell, context: Context) -> xr.Dat
 
 
 def measures(config: design.InvariantConfig, outcomes: Outcomes) -> Frames:
-    """Fill the frames of the parts, and `weight_fits`, one row per alpha and method: see `two_weights.score_fits`."""
+    """Collect the frames of all parts.
+
+    `weight_fits` has one row per alpha and method: see `two_weights.score_fits`.
+    """
     frames: dict[str, Any] = {}
     for cell in outcomes:
         if cell.key in (INTERPOLATION, design.QUADRATURE):

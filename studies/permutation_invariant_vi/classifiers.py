@@ -1,18 +1,18 @@
-"""Classifiers of growing width: fits with their predictions, nearest equivalent modes, distances from HMC.
+"""Measures of classifiers of growing width: predictions, nearest equivalent modes and distances from HMC.
 
-Lists are over fits, each of which has a seed that all methods share; a comparison of two methods is of the differences
-fit by fit. A symmetrised ELBO is the lower end of its interval, of the same estimator for all methods, whatever they
-were trained with. Accuracies and log scores are of test images, of class probabilities averaged over draws of q;
-agreement and halved total variation are of these with those of all of HMC's draws.
+Lists have one entry per fit. Fit k has the same seed for all methods, so two methods are compared fit by fit. The
+symmetrised ELBO is the lower end of its interval. The same estimator evaluates all methods, whatever trained them.
+Accuracies and log scores use test images and class probabilities averaged over draws of q. Agreement and halved total
+variation compare these probabilities with those from all HMC draws.
 
-HMC is the truth. Posterior and q are compared modulo permutations: HMC's draws are aligned to their iterated mean, and
-draws of q to the same mean, by the same rule. Where HMC's draws are not in one basin, so that their labelling is
-arbitrary, no q comes close; the halves of HMC's own chains, and aligned draws from the prior, show what small and large
-are.
+HMC is the reference. The posterior and q are compared modulo permutations. The HMC draws are aligned to their iterated
+mean, and the draws of q to the same mean, by the same rule. If the HMC draws lie in several basins, their labelling is
+arbitrary and no q comes close. Two baselines show which distances are small and large: the halves of the HMC chains,
+and aligned draws from the prior.
 
-A file of a fit has, besides the groups of `inference.symmetrised_vi`, `predictive`: class probabilities averaged over
-the draws of each fit, as logarithms, and the accuracy of every draw; and `centre` and `spread`: means and standard
-deviations of q by variable.
+The file of a fit has the groups of `inference.symmetrised_vi` and three more. `predictive` has the logarithms of the
+class probabilities averaged over the draws of each fit, and the accuracy of every draw. `centre` and `spread` have the
+means and standard deviations of q, variable by variable.
 """
 
 import math
@@ -49,9 +49,9 @@ SOURCES = {
     "mfvi": "MFVI, means",
     "recommended": "SGM, recommended, means",
 }
-"""The sources of networks, by key."""
-DRAWS = 50  # Draws looked at, of the prior and of HMC.
-TRUTH = "truth"  # The frame of what is compared with HMC's draws.
+"""Labels of the sources of networks, by key."""
+DRAWS = 50  # Number of draws from the prior and from HMC whose nearest modes are measured.
+TRUTH = "truth"  # Name of the frame of comparisons with the HMC draws.
 _SCORES = {
     "accuracy": "accuracy",
     "log_score": "log_score",
@@ -63,9 +63,9 @@ Values = Mapping[str, np.ndarray]
 def measure(config: InvariantConfig, outcomes: Outcomes) -> Frames:
     """Measure every classifier.
 
-    The frames: `classifiers`, the size of a unit; `fits`, one row per width and method; `nearest`, one row per width
-    and source of networks, see `SOURCES`; `truth`, one row per width and whatever is compared with HMC's draws: "hmc",
-    their "halves", every method, the "prior".
+    Return four frames. `classifiers` has the size of a unit. `fits` has one row per width and method. `nearest` has one
+    row per width and source of networks (see `SOURCES`). `truth` has one row per width and set of draws that is
+    compared with the HMC draws: "hmc", "halves", every method, and "prior".
     """
     fits = frame_of(_fits(config, outcomes))
     inputs, _, classes = classifier(config.images, config.widths[0]).network.widths
@@ -78,7 +78,10 @@ def measure(config: InvariantConfig, outcomes: Outcomes) -> Frames:
 
 
 def _fits(config: InvariantConfig, outcomes: Outcomes) -> Iterator[Row]:
-    """Read the numbers of every fit; `log_order`, of the group, is the most that symmetrising can gain."""
+    """Read the numbers of every fit.
+
+    `log_order` is the logarithm of the group order, an upper bound on the gain from symmetrising.
+    """
     labels = np.asarray(image_split(config.images, config.seed).test.y, dtype=np.int64)
     for width, method in ((w, m) for w in config.widths for m in design.methods(config, w)):
         tree = outcomes.find(width_problem(width), method.name)
@@ -105,7 +108,7 @@ def _fits(config: InvariantConfig, outcomes: Outcomes) -> Iterator[Row]:
 
 
 def _nearest(config: InvariantConfig, outcomes: Outcomes, fits: pd.DataFrame) -> Iterator[Row]:
-    """Summarise the nearest equivalent modes of networks of more than one unit, of whatever source."""
+    """Summarise the nearest equivalent modes of networks with more than one unit, for every source."""
     for width in config.widths:
         found: dict[str, Any] = {}
         if width > 1:
@@ -155,11 +158,11 @@ def _truth(config: InvariantConfig, outcomes: Outcomes, fits: pd.DataFrame) -> I
 
 
 def make_truth(tree: xr.DataTree, settings: TruthSettings, test: Dataset) -> xr.DataTree:
-    """Align HMC's draws, predict with all of them and with either half, and compare the halves and the prior.
+    """Align the HMC draws, predict with all of them and with each half, and measure two baselines.
 
-    The group `predictive` has the class probabilities of all draws. The frame `truth` has a row for all draws, for the
-    second half of the chains, compared with the first, and for draws from the prior, compared with all: lists of one
-    number, in weights the energy distance.
+    The group `predictive` has the class probabilities from all draws. The frame `truth` has three rows: all draws, the
+    second half of the chains compared with the first, and draws from the prior compared with all draws. Measures are
+    lists of one number; the distance in weights is the energy distance.
     """
     model = BayesianNetwork.from_description(tree.attrs[schema.MODEL])
     alignment = align(tree, (units(model),), reference=settings.reference, gauge="keep")
@@ -198,9 +201,9 @@ def make_truth(tree: xr.DataTree, settings: TruthSettings, test: Dataset) -> xr.
 
 
 def hold_against(fitted: xr.DataTree, truth: xr.DataTree, settings: TruthSettings) -> xr.DataTree:
-    """Measure how far every fit is from HMC: in weights, both aligned, and in its stored predictions.
+    """Measure the distance of every fit from HMC, in aligned weights and in stored predictions.
 
-    The frame `truth` has one row, of lists over fits.
+    The frame `truth` has one row; its lists have one entry per fit.
     """
     model = BayesianNetwork.from_description(fitted.attrs[schema.MODEL])
     posterior, reference = (tree["posterior"].to_dataset() for tree in (fitted, truth))
@@ -222,7 +225,7 @@ def weight_distance(
     truth: Float[np.ndarray, "chain_bis draw_bis param"],
     settings: TruthSettings,
 ) -> float:
-    """Take the energy distance (squared, without bias) from HMC's draws, of evenly spaced draws of either."""
+    """Estimate the squared energy distance from the HMC draws without bias, on evenly spaced draws of both samples."""
     some, others = (
         thin(Draws(("",) * x.shape[2], x), autocorrelated=False, max_draws=settings.max_draws)
         for x in (draws, truth)
@@ -244,7 +247,7 @@ def _scores(found: Predicted) -> dict[str, Any]:
 
 
 def _aligned(draws: xr.Dataset, truth: xr.Dataset, model: BayesianNetwork) -> xr.Dataset:
-    """Align draws to the mean of HMC's, which are aligned by then, by the same cost."""
+    """Align draws to the mean of the aligned HMC draws, by the same cost."""
     names, symmetry = list(model.network.shapes), (units(model),)
     scales = {name: 1.0 for block in symmetry for name in block.variables}
     found = align(draws[names], symmetry, reference=truth[names], scales=scales, gauge="keep")
@@ -256,7 +259,7 @@ def _matrix(model: BayesianNetwork, posterior: xr.Dataset) -> Float[np.ndarray, 
 
 
 def with_predictions(tree: xr.DataTree, kept: int | None, test: Dataset) -> xr.DataTree:
-    """Add predictions at the test images, means and standard deviations; thin the draws."""
+    """Add predictions for the test images and the means and standard deviations of q; keep the first `kept` draws."""
     model = BayesianNetwork.from_description(tree.attrs[schema.MODEL])
     posterior = tree["posterior"].to_dataset()
     logs, accuracy = [], []
@@ -280,9 +283,9 @@ def with_predictions(tree: xr.DataTree, kept: int | None, test: Dataset) -> xr.D
 
 
 def moments(model: BayesianNetwork, tree: xr.DataTree) -> dict[str, xr.Dataset]:
-    """Means and standard deviations of a mean-field q, variable by variable; weights are their own coordinates."""
+    """Return the means and standard deviations of a mean-field q over the weights, variable by variable."""
     group, dims = tree["variational"].to_dataset(), model.network.dims
-    shapes = sorted(model.network.shapes.items())  # in the order of variables in a vector
+    shapes = sorted(model.network.shapes.items())  # the order of variables in the flat vector
     ends = np.cumsum([math.prod(shape) for _, shape in shapes])[:-1]
     found = {}
     for name, ours in (("centre", "loc"), ("spread", "scale")):
@@ -293,31 +296,32 @@ def moments(model: BayesianNetwork, tree: xr.DataTree) -> dict[str, xr.Dataset]:
 
 
 def theorem_bound(num_parts: float, part_dim: int) -> float:
-    """Bound the least distance to a permuted copy, over ||w||, by 2 d / log H! (Theorem 3.1).
+    """Bound the least relative distance to a permuted copy by 2 d / log H! (Theorem 3.1).
 
-    w are all weights and biases of a network with one hidden layer of H units, d = H D of which belong to units. The
-    formulas of Theorem 3.1 and Appendix B are lost in our text; they follow from the proof. If all copies were at least
-    2 r apart, the H! balls of radius r around them would be disjoint, and all lie in the ball of radius ||w|| + r
-    around 0: H! r^d <= (||w|| + r)^d. Hence
+    w are all weights and biases of a network with one hidden layer of H units; d = H D of them belong to units. The
+    text available to us lacks the formulas of Theorem 3.1 and Appendix B; they follow from the proof. If all copies
+    were at least 2 r apart, the H! balls of radius r around them would be disjoint. All these balls lie in the ball of
+    radius ||w|| + r around 0, so H! r^d <= (||w|| + r)^d. Hence
 
         min ||w - g w|| / ||w|| <= 2 / (H!^(1/d) - 1) <= 2 d / log H! ~ 2 D / (log H - 1).
 
-    By the triangle inequality it is at most 2, which this is below only from H = e 2^D or so.
+    The triangle inequality bounds the relative distance by 2. The theorem is sharper only for H above about e 2^D.
     """
     return 2.0 * num_parts * part_dim / math.lgamma(num_parts + 1)
 
 
 def mean_bound(num_parts: float) -> float:
-    """Bound it by 2 / sqrt(H - 1): the smallest squared distance between units is at most the mean.
+    """Bound the least relative distance to a permuted copy by 2 / sqrt(H - 1).
 
-    Their sum is H sum_i ||u_i||^2 - ||sum_i u_i||^2 <= H ||w||^2. Units that are all as far from one another, average
-    to 0 and are all that w has attain it.
+    The smallest squared distance between units is at most the mean. The squared distances add up to
+    H sum_i ||u_i||^2 - ||sum_i u_i||^2 <= H ||w||^2. Equality holds for equidistant units that average to 0 if w has no
+    other weights.
     """
     return 2.0 / math.sqrt(num_parts - 1)
 
 
 def units_of(values: Values, block: Exchangeable) -> Float[np.ndarray, "network part param"]:
-    """Lay out what belongs to each part, from arrays (network, ...); the block moves one axis of each variable."""
+    """Collect the parameters of each unit into one row, from arrays (network, ...)."""
     rows = []
     for name, axis in block.axes.items():
         assert isinstance(axis, int), "of one hidden layer"
@@ -329,21 +333,22 @@ def units_of(values: Values, block: Exchangeable) -> Float[np.ndarray, "network 
 def nearest(
     values: Values, block: Exchangeable, *, sd: Values | None = None
 ) -> dict[str, Float[np.ndarray, " network"]]:
-    """Find the closest pair of units of networks, from their weights and biases (network, ...), network by network.
+    """Find the closest pair of units in every network, from weights and biases (network, ...).
 
-    `distance` is that to the nearest permuted copy, relative to ||w||: that copy is one transposition away. Let m be
-    the least ||u_i - u_j|| over i != j. Then ||w - g w||^2 is the sum over units that g moves of ||u_i - u_g(i)||^2,
-    each term at least m^2, and a g that is not the identity moves two units or more: at least 2 m^2.
+    `distance` is the distance to the nearest permuted copy, divided by ||w||. The nearest copy is one transposition
+    away: let m be the least ||u_i - u_j|| over i != j. Then ||w - g w||^2 is the sum of ||u_i - u_g(i)||^2 over the
+    units that g moves. Each term is at least m^2, and every g except the identity moves at least two units. So the sum
+    is at least 2 m^2, and a transposition of the closest pair attains this bound.
 
-    `separation` is half the distance between the two modes in standard deviations `sd` of a Gaussian q, for the pair
-    for which it is least: of two Gaussian modes -a and a with equal covariance S it is ||S^(-1/2) a||. Below 2.41, one
-    Gaussian between the two modes has no optimum but midway. It is NaN without `sd`.
+    `separation` is half the distance between the two modes, in standard deviations `sd` of a Gaussian q, for the pair
+    with the smallest value. For two Gaussian modes -a and a with equal covariance S it is ||S^(-1/2) a||. Below 2.41,
+    the only optimum of one Gaussian is midway between the modes. Without `sd`, `separation` is NaN.
     """
     units = units_of(values, block)
     norm = np.linalg.norm(np.hstack([np.reshape(v, (len(v), -1)) for v in values.values()]), axis=1)
     distance = math.sqrt(2) * np.array([pdist(own).min() for own in units]) / norm
     least = np.full(len(units), np.nan if sd is None else np.inf)
-    # Half distances to the transpositions, in units of the two parts' mean variance.
+    # Half the distances to the transposed copies, scaled by the mean variance of the two units.
     for place, spread in enumerate([] if sd is None else units_of(sd, block)):
         for i in range(len(spread) - 1):
             variance = (spread[i] ** 2 + spread[i + 1 :] ** 2) / 2

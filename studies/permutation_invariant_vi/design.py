@@ -1,4 +1,4 @@
-"""The design: three sizes of the experiment, the methods, their settings and data, and the cells."""
+"""Design of the study: three sizes of the experiment, the methods with their settings and data, and the cells."""
 
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -16,16 +16,16 @@ from .two_weights import TwoWeightSettings
 
 NAME = "permutation-invariant-vi"
 MADE, NUMPYRO = "analysis", "numpyro"
-"""Engines: of a cell that is computed from others or from nothing, and of one that is fitted or sampled."""
+"""Engines: `MADE` for computed cells, `NUMPYRO` for fitted or sampled ones."""
 MAX_EXACT = 12
-"""Up to that many units the recommended estimator is the exact permanent, as "auto" has it."""
+"""Largest number of units for which the recommended estimator ("auto") is the exact permanent."""
 
 
 @dataclass(frozen=True)
 class Training:
-    """A way to train q: its name in keys and for a reader, what trains the term, and K of InfoNCE.
+    """A way to train q: its name in keys, its label, the estimator of the mutual information, and K of InfoNCE.
 
-    The paper's SGM is the symmetrised mean field.
+    SGM is the paper's name for the symmetrised mean field.
     """
 
     name: str
@@ -35,7 +35,7 @@ class Training:
 
     @property
     def kind(self) -> str:
-        """The kind in comparisons: "mfvi", "infonce" or "permanent"."""
+        """Kind of method in comparisons: "mfvi", "infonce" or "permanent"."""
         return {"none": "mfvi", "infonce": "infonce"}.get(self.mutual_information, "permanent")
 
 
@@ -44,12 +44,12 @@ PERMANENTS = (
     Training("recommended", "SGM, recommended", "auto"),
     Training("fractional", "SGM, fractional", "fractional"),
 )
-"""Estimators that rest on the permanent; the recommended one is exact for few units, else fractional."""
+"""Estimators that use the permanent. The recommended one is exact for few units and fractional for more."""
 
 
 @dataclass(frozen=True)
 class FitSettings:
-    """Settings of a cell's approximation, and the number of a fit's draws that stay in the file; None for all."""
+    """Settings of a fit. `kept` is the number of draws stored per fit; None stores all."""
 
     mutual_information: str
     vi: Symmetrised
@@ -58,7 +58,7 @@ class FitSettings:
 
 @dataclass(frozen=True)
 class TruthSettings:
-    """Settings of aligning HMC's draws (`analysis.align`); the energy distance is taken of `max_draws` at most."""
+    """Settings of the reference: alignment of the HMC draws, and the most draws used for the energy distance."""
 
     reference: str = "mean"
     max_draws: int = 400
@@ -66,12 +66,12 @@ class TruthSettings:
 
 @dataclass(frozen=True)
 class InvariantConfig:
-    """The study's settings.
+    """Settings of the study.
 
-    The seed is that of data, fits and samplers, the same for all methods, whose comparisons are paired. `infonce` are
-    its K, `permanents` names of `PERMANENTS`; predictions are averaged over the draws of `vi`; `networks` are trained
-    ones, whose nearest equivalent modes are looked at. HMC is run at `truth_widths`; at the others `kept` draws of a
-    fit are kept.
+    Data, fits and samplers of all methods share `seed`, so comparisons are paired. `infonce` lists the values of K, and
+    `permanents` names entries of `PERMANENTS`. Predictions are averaged over the draws of `vi`. `networks` are trained
+    networks for the nearest equivalent modes. HMC runs at `truth_widths`. At other widths, the file of a fit stores
+    `kept` draws.
     """
 
     seed: int
@@ -138,18 +138,18 @@ FULL = replace(
 
 INTERPOLATION = f"two-modes.interpolation.{MADE}"
 QUADRATURE = f"two-weights.quadrature.{MADE}"
-"""Keys of the cells without posteriors: of the Gaussian between two modes, and of what is known of two weights."""
+"""Keys of the cells without a posterior: the Gaussian between two modes, and the exact results for two weights."""
 
 
 def configure(options: Options) -> InvariantConfig:
-    """Make the settings from what the command line was given."""
+    """Make the settings from the options of the command line."""
     options.refuse(NAME, "datasets", "engine", "splits", "parametrisations", "problems")
     base = QUICK if options.quick else FULL if options.full else DEFAULT
     return replace(base, seed=options.seed, hmc=options.sampler(base.hmc))
 
 
 def methods(config: InvariantConfig, width: int) -> tuple[Training, ...]:
-    """List the methods of a width; the fractional one is left out where it is the recommended one."""
+    """List the methods of a width, without "fractional" if the recommended estimator is the same."""
     infonce = (
         Training(f"infonce-{k}", f"SGM, InfoNCE, K = {k}", "infonce", k) for k in config.infonce
     )
@@ -159,7 +159,7 @@ def methods(config: InvariantConfig, width: int) -> tuple[Training, ...]:
 
 
 def fit_settings(config: InvariantConfig, width: int, method: Training) -> FitSettings:
-    """Settings of a classifier's fit."""
+    """Make the settings of a classifier's fit."""
     vi = config.vi
     if method.permutations is not None:
         vi = replace(vi, permutations=method.permutations)
@@ -168,25 +168,25 @@ def fit_settings(config: InvariantConfig, width: int, method: Training) -> FitSe
 
 
 def width_problem(width: int) -> str:
-    """Label of the classifier of a width."""
+    """Return the problem label of the classifier with this width."""
     return f"width-{width}"
 
 
 def alpha_problem(alpha: float) -> str:
-    """Label of the network of two weights at an alpha; a key has no dots but those between its parts."""
+    """Return the problem label of the two-weight network at this alpha, without dots: they separate parts of a key."""
     return f"alpha-{alpha:g}".replace(".", "_")
 
 
 def against(method: Training) -> str:
-    """Method of the cell that compares a method's fits with HMC's draws."""
+    """Return the method label of the cell that compares the fits of a method with the HMC draws."""
     return f"against-hmc-{method.name}"
 
 
 def cells(config: InvariantConfig) -> tuple[Cell, ...]:
-    """List all cells in the order in which they run; their case is their alpha or their width.
+    """List all cells in the order in which they run. The case of a cell is its alpha or its width.
 
-    First the parts without images, then the classifiers, width by width: trained networks, every method's fits, and,
-    where HMC is affordable, its draws, the same aligned, and how far each method's fits are from them in weights.
+    The parts without images come first, then the classifiers, width by width. Each width has trained networks and the
+    fits of every method. Widths with HMC also have its draws, the aligned draws, and a comparison for every method.
     """
     seed, vi = config.seed, two_weights.fit_settings(config.two_weights)
     made = {INTERPOLATION: config.interpolation, QUADRATURE: config.two_weights}
@@ -214,7 +214,7 @@ def cells(config: InvariantConfig) -> tuple[Cell, ...]:
 
 
 def target(config: InvariantConfig, cell: Cell) -> NetworkTarget | None:
-    """Condition the cell's network on its training data; the parts that are computed have none."""
+    """Condition the network of a cell on its training data; return None for a computed cell."""
     if cell.case is None:
         return None
     if not cell.problem.startswith("width-"):
@@ -225,6 +225,6 @@ def target(config: InvariantConfig, cell: Cell) -> NetworkTarget | None:
 
 
 def units(model: BayesianNetwork) -> Exchangeable:
-    """The one block of a network with one hidden layer: what belongs to its units."""
+    """Return the symmetry block of the hidden units in a network with one hidden layer."""
     (block,) = blocks_of(model.symmetry, Exchangeable)
     return block

@@ -1,7 +1,8 @@
 """The paper's figures: one Gaussian between two modes (3 and Appendix A), and the network of two weights (4).
 
-Lines are stationary points by quadrature, circles ends of stochastic descents that start at a mode. Dashed: the alpha
-at which an optimum near a mode appears; dash-dotted: at which it becomes the better one.
+Lines are stationary points by quadrature. Circles are ends of stochastic descents from a mode. The dashed line marks
+the alpha at which an optimum near a mode appears. The dash-dotted line marks the alpha at which it becomes the better
+optimum.
 """
 
 from collections.abc import Mapping
@@ -32,7 +33,7 @@ _DASHES, _DOTS = (0, (5, 3)), (0, (1, 2))
 
 
 def figure_three(frames: Frames) -> Figure:
-    """Remake Figure 3: all optima and the ends of descents against alpha, at the sigma nearest 1."""
+    """Draw Figure 3: all optima and the ends of descents against alpha, at the sigma nearest 1."""
     sigma = min(frames["thresholds"]["sigma"], key=lambda sigma: abs(np.log(sigma)))
     figure, panels = _panels()
     at = find(frames["thresholds"], sigma=sigma)
@@ -58,12 +59,12 @@ def figure_three(frames: Frames) -> Figure:
 
 
 def appendix(frames: Frames) -> Figure:
-    """Remake Appendix A's figure: what a descent from a mode should find, and what it found, for every sigma."""
+    """Draw the figure of Appendix A: expected and observed ends of descents from a mode, for every sigma."""
     figure, panels = _panels()
     sigmas = frames["thresholds"]["sigma"]
     for place, sigma in enumerate(sigmas):
         near, middle = (find(frames["optima"], sigma=sigma, branch=b) for b in ("mode", "midpoint"))
-        alone = len(middle["ratio"]) - len(near["ratio"])  # those below the threshold come first
+        alone = len(middle["ratio"]) - len(near["ratio"])  # ratios below the threshold come first
         alphas, colour = sigma * np.array(middle["ratio"]), style.chain_colour(place)
         for axes, name in zip(panels, MEASURES, strict=True):
             ends = [*middle[name][:alone], *near[name]]
@@ -90,7 +91,7 @@ def _panels() -> tuple[Figure, list[Axes]]:
 def _draw_ends(
     axes: Axes, frames: Frames, sigma: float, name: str, look: tuple[str, str | None]
 ) -> None:
-    """Draw the ends of descents as circles, one a seed; `look` is their colour and their name in the legend."""
+    """Draw the ends of descents as circles, one per seed; `look` is their colour and their label in the legend."""
     colour, label = look
     points = [
         (sigma * d["ratio"], v)
@@ -109,7 +110,7 @@ def _draw_ends(
 
 
 def _mark_log_two(axes: Axes) -> None:
-    """Mark the KL of a q that is one of two distant components."""
+    """Mark log 2, the KL of one of two distant components."""
     axes.axhline(np.log(2), color=style.MUTED, linewidth=0.8, linestyle=_DOTS)
     _write(axes, "log 2", (0.0, np.log(2)), (4, 3), xycoords=("axes fraction", "data"))
 
@@ -128,7 +129,7 @@ _PLAIN, _SYMMETRISED = style.chain_colour(1), style.ACCENT
 
 
 def contours(frames: Frames, settings: TwoWeightSettings) -> Figure:
-    """Remake Figure 4: the posterior, the mean field's q, and the symmetrised one's q^G, one column per alpha."""
+    """Draw Figure 4: the posterior, q of the mean field, and q^G of the symmetrised one, one column per alpha."""
     number = min(len(settings.alphas), _COLUMNS)
     places = np.linspace(0, len(settings.alphas) - 1, number).round().astype(int)
     alphas = [settings.alphas[place] for place in places]
@@ -175,14 +176,14 @@ def _draw_column(column: list[Axes], frames: Frames, problem: WeightsProblem) ->
 
 
 def _levels(density: np.ndarray) -> list[float]:
-    """Densities on the edge of the regions of highest density with these masses."""
+    """Return the densities on the boundaries of the highest-density regions with the masses `MASSES`."""
     falling = np.sort(density, axis=None)[::-1]
     inside = np.cumsum(falling) / falling.sum()
     return [float(falling[np.searchsorted(inside, mass)]) for mass in MASSES]
 
 
 def _shown(frames: Frames, case: Row, method: str) -> Row:
-    """The fit with the highest objective, or the best approximation where there is no fit."""
+    """Return the fit with the smallest divergence, or the best approximation if there is no fit."""
     name, measure = ("mfvi", "kl") if method == "mfvi" else ("sgm", "kl_symmetrised")
     fit = find(frames["weight_fits"], alpha=case["alpha"], method=method)
     if fit is None:
@@ -194,7 +195,7 @@ def _shown(frames: Frames, case: Row, method: str) -> Row:
 def draw_figures(
     config: InvariantConfig, outcomes: Outcomes, frames: Frames
 ) -> Mapping[str, Figure]:
-    """Draw the paper's figures whose experiments succeeded."""
+    """Draw the figures of the experiments that succeeded."""
     drawn: dict[str, Figure] = {}
     if rows_of("thresholds", frames):
         drawn |= {"figure-3": figure_three(frames), "appendix-a": appendix(frames)}

@@ -1,4 +1,4 @@
-"""The tables of all parts."""
+"""Tables of all parts of the study."""
 
 from collections.abc import Iterable
 
@@ -9,7 +9,7 @@ from .classifiers import mean_bound, theorem_bound
 from .two_weights import separations
 
 REPORTED = {0.25: 1.25, 0.5: 2.5, 1.0: 5.0, 2.0: 10.0}
-"""Distances between the modes at which the paper's plots are said to have a threshold, by sigma."""
+"""Threshold distances between the modes that the paper reports for its plots, by sigma."""
 _BRANCHES = ("mfvi", "sgm")
 _FITTED = {
     "test accuracy": "accuracy",
@@ -26,7 +26,7 @@ def _bounded(frames: Frames) -> Iterable[Row]:
 
 
 def _best_infonce(frames: Frames) -> Iterable[Row]:
-    """Take the recommended fits, and those by InfoNCE at the K of the highest mean symmetrised ELBO."""
+    """Return the recommended fits, and the InfoNCE fits at the K with the highest mean symmetrised ELBO."""
     fits = rows_of("fits", frames)
     for width in dict.fromkeys(fit["width"] for fit in fits):
         own = [fit for fit in fits if fit["width"] == width]
@@ -38,7 +38,7 @@ def _best_infonce(frames: Frames) -> Iterable[Row]:
 
 
 def _optima(frames: Frames) -> Iterable[Row]:
-    """Give the best approximations, one a row: what they are is under their names in a case."""
+    """Return the best approximations of every case, one per row."""
     for case in rows_of("cases", frames):
         for name in _BRANCHES:
             yield {
@@ -53,7 +53,7 @@ def _optima(frames: Frames) -> Iterable[Row]:
 _SYMMETRISED = tuple(
     ("mfvi", name) for name in ("infonce-2", "infonce-10", "infonce-100", "recommended")
 )
-"""Plain fits and symmetrised ones."""
+"""Pairs of the plain fit and a symmetrised fit."""
 TABLES = (
     Summary(
         "One Gaussian between two modes (Figure 3): their distance, in sigmas, at which an optimum near a mode appears "

@@ -1,37 +1,36 @@
-"""One Gaussian between two equal modes, by reverse KL: all optima by quadrature, descents, and the thresholds of both.
+"""One Gaussian between two equal modes: optima of the reverse KL by quadrature, sampled descents, and thresholds.
 
 The target is p = 1/2 N(-alpha u, sigma^2 I) + 1/2 N(alpha u, sigma^2 I) with a unit vector u (Gelberg et al. 2024,
-section 3 and Appendix A): `alpha` is half the distance between the modes. The fit is q = N(mu, Sigma) with any mu and
-Sigma, and what is minimised is KL(q || p), in nats. ||mu|| / alpha is 1 at a mode and 0 midway.
+section 3 and Appendix A). `alpha` is half the distance between the modes. The fit q = N(mu, Sigma) minimises
+KL(q || p), in nats, over any mu and Sigma. ||mu|| / alpha is 1 at a mode and 0 midway.
 
-One dimension is enough. Across u the target is N(0, sigma^2 I) whatever the coordinate along u is. So
-KL(q || p) = KL(q_u || p_u) + E_q KL(q(rest | u) || N(0, sigma^2 I)); for any q_u the last term has one stationary
-point in the other parameters, where it is zero. Every optimum has mu on the line through the modes and
-Sigma = s^2 u u' + sigma^2 (I - u u'), in two dimensions det Sigma = s^2 sigma^2, and its KL is that of N(m, s^2):
+One dimension is enough. Across u the target is N(0, sigma^2 I), independent of the coordinate along u. So
+KL(q || p) = KL(q_u || p_u) + E_q KL(q(rest | u) || N(0, sigma^2 I)). For any q_u the last term has one stationary
+point in the other parameters, and it is zero there. Every optimum has mu on the line through the modes and
+Sigma = s^2 u u' + sigma^2 (I - u u'). In two dimensions det Sigma = s^2 sigma^2. Its KL equals the KL of N(m, s^2):
 
     K(m, s) = -log(s / sigma) - 1/2 + E f(m + s e)
     f(x) = (x^2 + alpha^2) / (2 sigma^2) - log cosh(alpha x / sigma^2)
 
-with e standard normal. The problem has no scale of its own: KL does not change when q and p are both stretched, so that
-mu / alpha, Sigma / sigma^2 and K depend only on alpha / sigma. Below, all is in units of sigma, and `ratio` is
-alpha / sigma.
+with e standard normal. KL does not change if q and p are scaled together, so mu / alpha, Sigma / sigma^2 and K depend
+only on alpha / sigma. Below, lengths are in units of sigma, and `ratio` is alpha / sigma.
 
-The midpoint is a local minimum at every alpha: where the slope in s is zero, E f'' = 1 / s^2 > 0, and E f'' is the
-curvature along m. So nothing drives q from the middle, however far apart the modes are. What alpha decides is whether
-there is an optimum besides, near each mode. Tests count them: below `vanishing` there is none, above it there is one
-and a saddle between it and the midpoint, and from `switching` on it is the better of the two.
+The midpoint is a local minimum at every alpha: at zero slope in s, E f'' = 1 / s^2 > 0, and E f'' is the curvature
+along m. So nothing drives q from the middle, at any distance between the modes. alpha decides whether an additional
+optimum exists near each mode. Below `vanishing` no such optimum exists. Above it there is one, with a saddle between it
+and the midpoint. Above `switching` it is better than the midpoint. The tests count these optima.
 
-Expectations are sums over equally spaced e (trapezium rule), with errors below 1e-10 up to an alpha of 6 sigma.
+Expectations are sums over equally spaced e (trapezium rule), with errors below 1e-10 for alpha up to 6 sigma.
 
-The paper's descents start at the component N(alpha u, sigma^2 I), and go down a sampled reverse KL (its equation 8),
+The paper's descents start at the component N(alpha u, sigma^2 I) and minimise a sampled reverse KL (its equation 8),
 
     (1 / M) sum_i log q(x_i) - log p(x_i),    x_i = mu + L e_i,
 
-with respect to mu and the lower triangle L, at a constant rate. Its numbers of samples and of steps and its rate are
-missing from our text: they are chosen here. The rate is in units of sigma^2, which makes a descent the same at every
-sigma but for its draws. Two things move the threshold that a descent finds. A descent that is stopped early still
-stands near the mode where the optimum has just vanished, since the slope is small there. And where the noise of a step
-is large, in proportion to rate / M, q is knocked over the saddle though there is an optimum near the mode.
+with respect to mu and the lower triangle L, at a constant rate. The text available to us lacks the numbers of samples
+and steps and the rate, so we chose them. The rate is in units of sigma^2, so descents at different sigmas differ only
+by their draws. Two effects move the threshold that a descent finds. A descent that stops early can still be near a mode
+whose optimum has just vanished, because the slope is small there. If the noise of a step is large (it is proportional
+to rate / M), q can jump over the saddle although an optimum exists near the mode.
 """
 
 from collections.abc import Iterator
@@ -54,13 +53,13 @@ from ..lab.study import Frames, frame_of
 SPACING, REACH = 0.01, 10.0
 _NODES = np.arange(-REACH, REACH + SPACING / 2, SPACING)
 _WEIGHTS = np.exp(-0.5 * _NODES**2) / np.exp(-0.5 * _NODES**2).sum()
-# A start for the root finder; any close to it leads to the same root.
+# Start of the root finder: mean, sd and ratio. Nearby starts lead to the same root.
 _NEAR_VANISHING = (2.1, 1.3, 2.4)
 
 
 @dataclass(frozen=True)
 class StationaryPoint:
-    """A stationary point of the KL: mean and sd of q along the line through the modes, and KL(q || p) in nats."""
+    """Stationary point of the KL: mean and sd of q along the line through the modes, and KL(q || p) in nats."""
 
     mean: float
     sd: float
@@ -68,7 +67,7 @@ class StationaryPoint:
 
 
 def divergence(ratio: float, mean: float, sd: float) -> float:
-    """KL(q || p) in nats, of q with this mean and standard deviation along u, and the target's across it."""
+    """Return KL(q || p) in nats, for q with this mean and sd along u and the distribution of the target across u."""
     x = mean + sd * _NODES
     log_cosh = np.logaddexp(ratio * x, -ratio * x) - np.log(2.0)
     energy = _WEIGHTS @ ((x**2 + ratio**2) / 2 - log_cosh)
@@ -76,26 +75,26 @@ def divergence(ratio: float, mean: float, sd: float) -> float:
 
 
 def slope(ratio: float, mean: float, sd: float) -> Float[np.ndarray, " parameter"]:
-    """Derivatives of the KL with respect to mean and sd."""
+    """Return the derivatives of the KL with respect to mean and sd."""
     x = mean + sd * _NODES
     first = x - ratio * np.tanh(ratio * x)
     return np.array([_WEIGHTS @ first, _WEIGHTS @ (_NODES * first) - 1 / sd])
 
 
 def curvature(ratio: float, mean: float, sd: float) -> Float[np.ndarray, "parameter parameter"]:
-    """Second derivatives of the KL with respect to mean and sd."""
+    """Return the second derivatives of the KL with respect to mean and sd."""
     second = 1 - ratio**2 * (1 - np.tanh(ratio * (mean + sd * _NODES)) ** 2)
     mixed, last = (_WEIGHTS @ (_NODES**power * second) for power in (1, 2))
     return np.array([[_WEIGHTS @ second, mixed], [mixed, last + 1 / sd**2]])
 
 
 def midpoint(ratio: float) -> StationaryPoint:
-    """Find the optimum midway between the modes; it exists for every target."""
+    """Find the optimum midway between the modes, which exists for every target."""
     return _optimum(ratio, 0.0, _best_sd(ratio, 0.0))
 
 
 def mode(ratio: float) -> StationaryPoint | None:
-    """Find the optimum near the mode at +alpha; None below the threshold where there is none."""
+    """Find the optimum near the mode at +alpha; return None if `ratio` is below the threshold."""
     if ratio <= vanishing()[2]:
         return None
     how: dict[str, Any] = {"jac": lambda at: curvature(ratio, *at), "tol": 1e-13}
@@ -103,10 +102,10 @@ def mode(ratio: float) -> StationaryPoint | None:
 
 
 def saddle(ratio: float) -> StationaryPoint | None:
-    """Find the saddle between midpoint and mode; None below the threshold where there is none.
+    """Find the saddle between midpoint and mode; return None if `ratio` is below the threshold.
 
-    It lies left of where the two met at the threshold, and the mode's optimum right of it; there one sd is stationary
-    at every mean.
+    The saddle lies left of the point at which saddle and optimum meet at the threshold. The optimum near the mode lies
+    right of that point. On the left, every mean has exactly one stationary sd.
     """
     meeting, _, threshold = vanishing()
     if ratio <= threshold:
@@ -121,10 +120,10 @@ def saddle(ratio: float) -> StationaryPoint | None:
 
 @cache
 def vanishing() -> tuple[float, float, float]:
-    """Find where the optimum near a mode and its saddle meet and vanish, as the ratio falls: mean, sd and ratio.
+    """Find the mean, sd and ratio at which the optimum near a mode and its saddle meet and vanish.
 
-    Slope and det curvature are zero there. An exact descent that starts at a mode and is given time ends at the
-    midpoint below that ratio, and near the mode above.
+    The slope and the determinant of the curvature are zero at this point. Below this ratio, a long exact descent from a
+    mode ends at the midpoint. Above it, the descent ends near the mode.
     """
 
     def conditions(at: np.ndarray) -> list[float]:
@@ -150,16 +149,18 @@ def switching() -> float:
 def divergence_in_plane(
     ratio: float, mean: Float[np.ndarray, " plane"], covariance: Float[np.ndarray, "plane plane"]
 ) -> float:
-    """KL(q || p) in nats of any Gaussian in two dimensions, by the decomposition above; u is `DIRECTION`."""
+    """Return KL(q || p) in nats for any Gaussian in two dimensions, with u = `DIRECTION`."""
     across = np.array([-DIRECTION[1], DIRECTION[0]])
     along, wide = DIRECTION @ covariance @ DIRECTION, across @ covariance @ across
-    left = wide - (DIRECTION @ covariance @ across) ** 2 / along  # of the variance across, given u
+    left = (
+        wide - (DIRECTION @ covariance @ across) ** 2 / along
+    )  # variance across u, given the coordinate along u
     rest = wide + (across @ mean) ** 2 - 1 - np.log(left)
     return divergence(ratio, float(DIRECTION @ mean), float(np.sqrt(along))) + 0.5 * float(rest)
 
 
 def _best_sd(ratio: float, mean: float) -> float:
-    """Standard deviation that is stationary at this mean, between sigma's half and that of the moments."""
+    """Find the stationary standard deviation at this mean."""
     most = 2 * np.hypot(ratio, 1)
     return brentq(lambda sd: slope(ratio, mean, sd)[1], 0.5, most, xtol=1e-14)
 
@@ -172,27 +173,27 @@ def _optimum(ratio: float, mean: float, sd: float) -> StationaryPoint:
 class Descent:
     """Settings of a descent."""
 
-    samples: Count = 100  # Points of q a step, M.
-    learning_rate: Positive = 0.02  # In units of sigma^2.
-    steps: Count = 10_000  # Steps.
+    samples: Count = 100  # Number of draws from q per step, M.
+    learning_rate: Positive = 0.02  # Learning rate in units of sigma^2.
+    steps: Count = 10_000  # Number of steps.
 
 
 @settings
 class InterpolationSettings:
-    """Settings of the experiment."""
+    """Settings of the experiment with two modes."""
 
     sigmas: tuple[Positive, ...] = (0.25, 0.5, 1.0, 2.0)  # Standard deviations of the components.
-    largest: float = 4.5  # Ratio of alpha to sigma up to which optima are followed.
+    largest: float = 4.5  # Largest ratio of alpha to sigma at which optima are computed.
     points: Several = 181
-    """Ratios at which they are, besides those of the descents and a few above the threshold."""
-    descent: Descent = field(default_factory=Descent)  # The descents of every sigma.
+    """Number of evenly spaced ratios for the optima. The ratios of descents and a few above the threshold are added."""
+    descent: Descent = field(default_factory=Descent)  # Settings of the descents at every sigma.
     ratios: tuple[float, ...] = (
         *(0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0, 2.25, 2.3, 2.35, 2.4, 2.45, 2.5),
         *(2.6, 2.75, 3.0, 3.25, 3.5, 4.0, 4.5),
     )
-    """Ratios at which they are made, rising, and at most 6."""
-    seeds: Several = 4  # Descents a ratio.
-    seed: Seed = 0  # Of all draws.
+    """Ratios of alpha to sigma for descents, in ascending order, at most 6."""
+    seeds: Several = 4  # Number of descents per ratio.
+    seed: Seed = 0  # Seed of all draws.
 
 
 QUICK = InterpolationSettings(
@@ -201,19 +202,19 @@ QUICK = InterpolationSettings(
     ratios=(0.5, 1.0, 1.5, 2.0, 2.3, 2.5, 3.0, 3.5, 4.5),
     seeds=2,
 )
-"""Seconds where the default takes a minute."""
+"""Settings that take seconds instead of a minute."""
 
 
 DIRECTION = np.array([np.cos(np.pi / 6), np.sin(np.pi / 6)])
-"""The unit vector u; along no axis, so that L has to turn."""
+"""The unit vector u. It is oblique, so L must have an off-diagonal entry."""
 MIDWAY = 0.5
-"""A descent has stayed at its mode where ||mu|| / alpha is above this, and else gone to the midpoint."""
+"""Threshold of ||mu|| / alpha above which a descent has stayed at its mode."""
 
 
 def descend(
     rng_key: Key[Array, ""], ratios: Float[np.ndarray, " run"], descent: Descent
 ) -> tuple[Float[np.ndarray, "run plane"], Float[np.ndarray, "run plane plane"]]:
-    """Descend for many targets at once, each on its own draws; return mu and Sigma after the last step."""
+    """Descend for many targets at once, each with its own draws; return the final mu and Sigma."""
     with precision("float64"):
         keys = jax.random.split(rng_key, len(ratios))
         means, factors = _descend(keys, jnp.asarray(ratios), descent)
@@ -225,7 +226,7 @@ def sampled_divergence(
     noise: Float[Array, "sample plane"],
     ratio: Float[Array, ""],
 ) -> Float[Array, ""]:
-    """Estimate KL(q || p) in nats on points of q (equation 8); `q` is mu and L, `noise` the e of the points."""
+    """Estimate KL(q || p) in nats from draws of q (equation 8); `q` is mu and L, `noise` the e of the draws."""
     mean, factor = q[0], jnp.tril(q[1])
     x, mode = mean[None] + noise @ factor.T, ratio * jnp.asarray(DIRECTION)[None]
     log_q = -0.5 * (noise**2).sum(1) - jnp.log(jnp.abs(jnp.diag(factor))).sum()
@@ -250,10 +251,10 @@ def _descend(
 def bracket(
     stayed: Float[np.ndarray, " ratio"], ratios: Float[np.ndarray, " ratio"]
 ) -> tuple[float, float]:
-    """Enclose the threshold: the last ratio at which not most descents stayed at their mode, and the next.
+    """Bracket the threshold: return the last ratio at which at most half the descents stayed, and the next ratio.
 
-    `stayed` is the share of the descents that stayed, at `ratios` of alpha to sigma, rising. NaN stands on the side
-    where no ratio was tried.
+    `stayed` is the share of descents that stayed at their mode, at ascending `ratios` of alpha to sigma. An end is NaN
+    if no tried ratio lies on that side.
     """
     left = np.flatnonzero(stayed <= 0.5)
     last = left[-1] if len(left) else -1
@@ -267,11 +268,11 @@ MEASURES = ("shift", "determinant", "divergence")
 
 
 def run(settings: InterpolationSettings) -> Frames:
-    """Follow the optima, descend from modes, and find the thresholds.
+    """Compute the optima, descend from modes, and find the thresholds.
 
-    The frames: `optima`, one row per sigma and branch, with lists over the ratios at which the branch exists;
-    `descents`, one row per sigma and ratio, with lists over seeds; `thresholds`, one row per sigma, of alpha by
-    quadrature, and of the ratio between whose values `low` and `high` descents leave their mode.
+    Return three frames. `optima` has one row per sigma and branch, with lists over the ratios at which the branch
+    exists. `descents` has one row per sigma and ratio, with lists over seeds. `thresholds` has one row per sigma: the
+    thresholds of alpha by quadrature, and the ratios `low` and `high` between which descents leave their mode.
     """
     key_descents, _ = jax.random.split(jax.random.key(settings.seed))
     followed, descents = list(_follow(settings)), list(_descents(key_descents, settings))
@@ -288,7 +289,7 @@ def run(settings: InterpolationSettings) -> Frames:
 
 
 def grid(settings: InterpolationSettings) -> np.ndarray:
-    """Ratios at which optima are followed: evenly, where descents are, and closer where two optima meet like a root."""
+    """Return the ratios for optima: even ones, the ratios of descents, and closer ones just above the threshold."""
     even = np.linspace(settings.largest / settings.points, settings.largest, settings.points)
     close = vanishing()[2] + np.array([1e-6, 1e-4, 5e-4, 2e-3, 5e-3, 1e-2])
     every = np.concatenate([even.round(6), settings.ratios, close])

@@ -1,32 +1,33 @@
-"""The network of two weights: its posterior by quadrature, the best mean-field Gaussians for it, and trained ones.
+"""The network of two weights: its posterior by quadrature, the best mean-field Gaussians, and trained Gaussians.
 
 f(x) = relu(w1 x) + relu(w2 x), y ~ N(f(x), noise^2), w1 and w2 ~ N(0, 1). The data follow f(x) = alpha |x| with
-x ~ N(0, 1), which w = (alpha, -alpha) gives, and (-alpha, alpha) too. One data set has the same x and the same
-standardised errors for every alpha and every noise.
+x ~ N(0, 1). The weights (alpha, -alpha) and (-alpha, alpha) both produce this function. One data set has the same x and
+the same standardised errors for every alpha and every noise.
 
-The posterior: f is linear on either side of zero, f(x) = |x| s(w), with the slopes
+The posterior: f is linear on each side of zero, f(x) = |x| s(w), with the slopes
 
     s_+(w) = relu(w1) + relu(w2)  where x > 0,    s_-(w) = relu(-w1) + relu(-w2)  where x < 0,
 
-so that the likelihood needs five numbers of the data (`Statistics`), and inside each quadrant of the weights the log
-posterior is quadratic. The rule is Gauss and Legendre's on equal panels in both weights, with an edge at zero, where
-the log density has its kinks; panels are halved until the evidence stands still.
+The likelihood therefore depends on five numbers of the data (`Statistics`), and the log posterior is quadratic in each
+quadrant of the weights. The quadrature is Gauss-Legendre on equal panels in both weights. A panel edge lies at zero,
+because the log density has kinks there. Panels are halved until the log evidence converges.
 
 The Gaussians: q(w) = N(w1; m1, s1^2) N(w2; m2, s2^2); q^G is the mean of q and of q with the weights swapped. The ELBO
-is in closed form, as the moments of relu(w) are; nothing is dropped from it, so that the log evidence less the ELBO is
-KL(q || p), and less the ELBO plus the information I it is KL(q^G || p). With w = m + s e,
+has a closed form, because the moments of relu(w) have one, and it includes all constants. So the log evidence minus the
+ELBO is KL(q || p). The log evidence minus the ELBO and the mutual information I is KL(q^G || p). With w = m + s e,
 
-    I = log 2 - E_e[log(1 + e^d)],   d = log q(w2, w1) - log q(w1, w2),
+    I = log 2 - E_e[log(1 + e^d)],   d = log q(w2, w1) - log q(w1, w2).
 
-by the trapezoidal rule in both e, which converges geometrically for such integrands.
+The trapezoidal rule in both e converges geometrically for this integrand.
 
 The error of a prediction is the expected squared distance of its mean from the true function over x ~ N(0, 1): half the
-summed squares of the two slopes' errors. Added to the noise's variance it is the expected test MSE. Of trained
-approximations lists are over fits; predictions are averaged over the draws of a fit, divergences are of the Gaussian.
+sum of the squared errors of the two slopes. The expected test MSE is this error plus the noise variance. For trained
+approximations, lists have one entry per fit. Predictions are averaged over the draws of a fit; divergences are computed
+from the Gaussian.
 
-Source: Gelberg et al. 2024, section 5, Tables 2 and 3, Theorem 4.1. The text at hand has lost the paper's numbers
-(points, noise, alphas, K, steps, batches): those here are ours. Optima are found by L-BFGS from several starts; the
-paper has Adam on noisy gradients.
+Source: Gelberg et al. 2024, section 5, Tables 2 and 3, Theorem 4.1. The text available to us lacks the paper's settings
+(points, noise, alphas, K, steps, batches), so we chose them. L-BFGS from several starts finds the optima; the paper
+uses Adam on noisy gradients.
 """
 
 import math
@@ -52,45 +53,45 @@ from onebasin.models import BayesianNetwork, Gaussian, Network, NetworkTarget, N
 from ..lab.study import Frames, Row, frame_of
 
 METHODS = {"mfvi": "none", "sgm-exact": "exact", "sgm-infonce": "infonce"}
-"""The estimator that trains the mutual information, by the label of a method."""
+"""Estimator of the mutual information in training, by method."""
 WORDS = {"mfvi": "MFVI", "sgm-exact": "SGM, exact", "sgm-infonce": "SGM, InfoNCE"}
-"""A method's name for readers; the paper's SGM is the symmetrised mean field."""
-REPORT_DRAWS = 2000  # Draws of a fit behind its own account of ELBO and information.
+"""Labels of the methods. SGM is the paper's name for the symmetrised mean field."""
+REPORT_DRAWS = 2000  # Number of draws for the ELBO and mutual information that a fit reports.
 _STREAMS = {"train": 0, "test": 1}
 
 
 @settings
 class TwoWeightSettings:
-    """The part's settings."""
+    """Settings of the experiment with two weights."""
 
     alphas: tuple[Positive, ...] = (0.1, 0.25, 0.5, 0.75, 1.0, 2.0)
     """Weights of the true function, ascending."""
-    noise: Positive = 1.0  # Standard deviation of the noise where methods are fitted.
+    noise: Positive = 1.0  # Standard deviation of the noise in the fitted data.
     noises: tuple[Positive, ...] = (1.0, 0.3)
-    """Noises at which the best approximations are found without chance; `noise` is one of them."""
+    """Noises for which the best approximations are computed by quadrature; they include `noise`."""
     num_obs: Count = 20
-    num_test: Count = 1000  # `num_obs`, `num_test`: training and test points.
-    data_seed: Seed = 0  # Of the data set that methods are fitted to.
+    num_test: Count = 1000  # `num_obs`, `num_test`: numbers of training and test points.
+    data_seed: Seed = 0  # Seed of the data sets.
     data_sets: Several = 40
-    """Data sets, at least 2, over which the best approximations' errors are averaged."""
-    fits: Count = 5  # Independent fits a method.
+    """Number of data sets, at least 2, over which the errors of the best approximations are averaged."""
+    fits: Count = 5  # Number of independent fits per method.
     steps: Count = 4000
-    learning_rate: Positive = 0.01  # `steps`, `learning_rate`: of Adam.
+    learning_rate: Positive = 0.01  # `steps`, `learning_rate`: settings of Adam.
     permutations: Several = 10  # K of InfoNCE.
-    draws: Count = 1000  # Draws of each fit, over which predictions are averaged.
+    draws: Count = 1000  # Number of draws per fit over which predictions are averaged.
 
 
 QUICK = TwoWeightSettings(
     alphas=(1.0,), noises=(1.0,), num_test=300, data_sets=4, fits=2, steps=500, draws=200
 )
-"""Under a minute on one core."""
+"""Settings that take less than a minute on one core."""
 
 
 @dataclass(frozen=True)
 class WeightsProblem:
-    """A data set: the weight of its true function, its noise's standard deviation, and its number.
+    """A data set: the weight of its true function, the standard deviation of its noise, and its number.
 
-    Methods are fitted to that of number 0.
+    Methods are fitted to data set 0.
     """
 
     settings: TwoWeightSettings
@@ -99,7 +100,7 @@ class WeightsProblem:
     data_set: int = 0
 
     def points(self, which: str) -> tuple[np.ndarray, np.ndarray]:
-        """Make x and y for training (``"train"``) or for testing (``"test"``); no point is in both."""
+        """Make x and y for training (``"train"``) or testing (``"test"``). The two sets are disjoint."""
         rng = np.random.default_rng([self.settings.data_seed, self.data_set, _STREAMS[which]])
         size = self.settings.num_obs if which == "train" else self.settings.num_test
         x, error = rng.standard_normal((2, size))
@@ -107,7 +108,7 @@ class WeightsProblem:
 
 
 def model(settings: TwoWeightSettings) -> BayesianNetwork:
-    """The network of two ReLU units without biases, whose outputs are summed."""
+    """Make the network that sums two ReLU units without biases."""
     network = Network(1, (2,), 1, "relu", biases=False, readout="sum")
     return BayesianNetwork(network, Gaussian(noise_sd=settings.noise), NormalPrior())
 
@@ -119,7 +120,7 @@ def target(settings: TwoWeightSettings, alpha: float) -> NetworkTarget:
 
 
 def fit_settings(settings: TwoWeightSettings) -> Symmetrised:
-    """Settings of every method's fits."""
+    """Make the settings shared by the fits of all methods."""
     return Symmetrised(
         fits=settings.fits,
         steps=settings.steps,
@@ -131,19 +132,19 @@ def fit_settings(settings: TwoWeightSettings) -> Symmetrised:
     )
 
 
-BEYOND = 8.5  # Standard deviations between a slope's mean and the edge of the grid.
-ORDER = 8  # Nodes of a panel.
-PANELS = (16, 32, 64, 128, 256)  # Panels of an axis, halved until the evidence stands still; even.
-STILL = 1e-8  # Nats by which the log evidence may move when the panels are halved.
+BEYOND = 8.5  # Standard deviations from the mean of a slope to the edge of the grid.
+ORDER = 8  # Number of nodes per panel.
+PANELS = (16, 32, 64, 128, 256)  # Numbers of panels per axis to try, all even.
+STILL = 1e-8  # Largest change of the log evidence, in nats, that counts as converged.
 
 
 @dataclass(frozen=True, eq=False)
 class Statistics:
-    """The likelihood's statistics of the data: log p(y | w) = constant + sum over sides of b s - a s^2 / 2."""
+    """Sufficient statistics: log p(y | w) = constant + sum over sides of b s - a s^2 / 2."""
 
     a: Float[np.ndarray, " side"]
-    """Sum of x^2 / noise^2 over the points with x > 0, and over those with x < 0."""
-    b: Float[np.ndarray, " side"]  # Sum of |x| y / noise^2, likewise.
+    """Sums of x^2 / noise^2 over the points with x > 0 and over the points with x < 0."""
+    b: Float[np.ndarray, " side"]  # Sums of |x| y / noise^2 over the same points.
     constant: float  # Log likelihood of f = 0.
 
 
@@ -152,35 +153,35 @@ class GridPosterior:
     """The posterior on a grid."""
 
     node: Float[np.ndarray, " node"]
-    weight: Float[np.ndarray, " node"]  # `node`, `weight`: of the rule in each weight.
+    weight: Float[np.ndarray, " node"]  # `node`, `weight`: quadrature rule of each axis.
     log_density: Float[np.ndarray, "node node_bis"]
-    """Normalised log posterior density; w1 goes with the first axis."""
+    """Normalised log posterior density; w1 varies along the first axis."""
     log_evidence: float  # In nats.
 
     @property
     def mass(self) -> Float[np.ndarray, "node node_bis"]:
-        """Probability of each node; they add up to 1."""
+        """Probabilities of the nodes, which add up to 1."""
         return np.exp(self.log_density) * np.outer(self.weight, self.weight)
 
     @property
     def separation(self) -> float:
-        """Mean of |w1 - w2|: how far apart the two weights are, whichever is called the first.
+        """Posterior mean of |w1 - w2|, a label-free distance between the weights.
 
-        Good to some 1e-5 of itself, as its kink is not on the panels' edges.
+        The relative error is about 1e-5, because the kink of the integrand is not on panel edges.
         """
         return self.mean(np.abs(self.node[:, None] - self.node[None, :]))
 
     def mean(self, values: Float[np.ndarray, "node node_bis"]) -> float:
-        """Posterior mean of a function of the weights, given at the nodes."""
+        """Return the posterior mean of a function of the weights, from its values at the nodes."""
         return float(np.sum(self.mass * values))
 
     def mean_slopes(self) -> Float[np.ndarray, " side"]:
-        """Posterior means of s_+ and s_-: the mean prediction is |x| times one of them."""
+        """Return the posterior means of s_+ and s_-; the mean prediction is |x| times one of them."""
         return np.array([self.mean(s) for s in slopes(self.node[:, None], self.node[None, :])])
 
 
 def statistics(x: np.ndarray, y: np.ndarray, noise: float) -> Statistics:
-    """Sum up points for a likelihood with this standard deviation of the noise."""
+    """Compute the sufficient statistics of points for this standard deviation of the noise."""
     sides = (x > 0, x < 0)
     rest = float(y @ y) / (2 * noise**2) + len(y) * math.log(noise * math.sqrt(2 * math.pi))
     return Statistics(
@@ -191,7 +192,7 @@ def statistics(x: np.ndarray, y: np.ndarray, noise: float) -> Statistics:
 
 
 def slopes(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The slopes s_+ and s_- of f, for weights that broadcast."""
+    """Return the slopes s_+ and s_- of f, for weights that broadcast."""
     return (
         np.maximum(first, 0) + np.maximum(second, 0),
         np.maximum(-first, 0) + np.maximum(-second, 0),
@@ -199,7 +200,7 @@ def slopes(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarra
 
 
 def log_joint(found: Statistics, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Log prior plus log likelihood, for weights that broadcast; nothing is dropped."""
+    """Return the log prior plus the log likelihood with all constants, for weights that broadcast."""
     value = found.constant - math.log(2 * math.pi) - (first**2 + second**2) / 2
     for a, b, slope in zip(found.a, found.b, slopes(first, second), strict=True):
         value = value + b * slope - a * slope**2 / 2
@@ -207,9 +208,9 @@ def log_joint(found: Statistics, first: np.ndarray, second: np.ndarray) -> np.nd
 
 
 def solve(found: Statistics) -> GridPosterior:
-    """Integrate the posterior, with panels halved until the log evidence stands still."""
+    """Integrate the posterior, halving the panels until the log evidence converges."""
     before = math.inf
-    # Of two weights that share a slope, the prior is narrowest in the slope where they are equal: precision 1/2.
+    # If two weights share a slope, its prior is narrowest at equal weights: precision 1/2.
     precision = found.a + 0.5
     edge = float(np.max(np.abs(found.b) / precision + BEYOND / np.sqrt(precision)))
     on_panel, weight_on_panel = np.polynomial.legendre.leggauss(ORDER)
@@ -225,24 +226,25 @@ def solve(found: Statistics) -> GridPosterior:
             return GridPosterior(node, weight, values - evidence, evidence)
         before = evidence
     raise InferenceError(
-        f"The log evidence still moves by {moved:.1e} nats at {panels} panels; allowed are "
-        f"{STILL:g}. The likelihood is too narrow for the grid: take fewer points or more noise."
+        f"The log evidence still changes by {moved:.1e} nats at {panels} panels; at most "
+        f"{STILL:g} is allowed. The likelihood is too narrow for the grid: use fewer points or more noise."
     )
 
 
 REACH, STEP, COARSE = 8.5, 0.1, 0.25
-"""Standard deviations that the rule for the information covers; its step for reports, and while optimising.
+"""Quadrature rule for the mutual information: range in standard deviations, step for reports, step for optimisation.
 
-The error grows with the ratio of the two scales. Largest of 40 pairs of means, in nats, at ratios of 3, 5, 10 and 20:
-2e-12, 2e-12, 1e-6, 6e-4; coarse: 3e-8, 4e-5, 1e-3, 4e-2. That of the best Gaussians is below 2.
+The error grows with the ratio of the two scales. The largest errors over 40 pairs of means, in nats, at ratios of 3, 5,
+10 and 20 are 2e-12, 2e-12, 1e-6, 6e-4, and with the coarse step 3e-8, 4e-5, 1e-3, 4e-2. The ratios of the best
+Gaussians are below 2.
 """
-_TINY, _HUGE = 1e-3, 10.0  # Bounds of standard deviations while optimising; no optimum lies at one.
+_TINY, _HUGE = 1e-3, 10.0  # Bounds of standard deviations in optimisation; no optimum lies on them.
 _DESCENT = {"gtol": 1e-9, "ftol": 1e-15, "maxiter": 500}
 
 
 @dataclass(frozen=True, eq=False)
 class Approximation:
-    """A mean-field Gaussian of w1 and w2, and how good it is: ELBO and information in nats."""
+    """A mean-field Gaussian of w1 and w2, with its ELBO and mutual information in nats."""
 
     loc: Float[np.ndarray, " param"]
     scale: Float[np.ndarray, " param"]
@@ -256,11 +258,11 @@ class Approximation:
 
     @property
     def separation(self) -> float:
-        """Distance of the two means."""
+        """Distance between the two means."""
         return float(abs(self.loc[0] - self.loc[1]))
 
     def mean_slopes(self) -> Float[np.ndarray, " side"]:
-        """Means of s_+ and s_-: the mean prediction is |x| times one of them."""
+        """Return the means of s_+ and s_-; the mean prediction is |x| times one of them."""
         loc, scale = jnp.asarray(self.loc), jnp.asarray(self.scale)
         return np.array([float(jnp.sum(_moments(s * loc, scale)[0])) for s in (1.0, -1.0)])
 
@@ -281,7 +283,7 @@ def log_density(
     *,
     symmetrised: bool = False,
 ) -> np.ndarray:
-    """Log density of q, or of q^G, for weights that broadcast."""
+    """Return the log density of q or, if `symmetrised`, of q^G, for weights that broadcast."""
     if symmetrised:
         both = (log_density(loc, scale, *w) for w in ((first, second), (second, first)))
         return np.logaddexp(*both) - math.log(2)
@@ -293,7 +295,7 @@ def log_density(
 
 
 def optimum(found: Statistics, *, symmetrised: bool) -> Approximation:
-    """Find the mean-field Gaussian with the highest ELBO, or with the highest symmetrised one, from several starts."""
+    """Find the mean-field Gaussian with the highest ELBO, or the highest symmetrised ELBO, from several starts."""
     a, b = jnp.asarray(found.a), jnp.asarray(found.b)
 
     def loss(where: np.ndarray) -> tuple[float, np.ndarray]:
@@ -306,17 +308,17 @@ def optimum(found: Statistics, *, symmetrised: bool) -> Approximation:
     known = [end for end in ends if np.isfinite(end.fun)]
     if not known:
         raise InferenceError(
-            "No start leads to an optimum of the ELBO: are the data finite, and `alphas` and "
-            "`noises` within a few powers of ten?"
+            "No start leads to an optimum of the ELBO. Check that the data are finite, and that `alphas` and "
+            "`noises` are within a few powers of ten."
         )
     best = min(known, key=lambda end: float(end.fun)).x
     return approximation(best[:2], np.exp(best[2:]), found)
 
 
 def starts(found: Statistics) -> list[Float[np.ndarray, " four"]]:
-    """Means and log standard deviations to start from: a mode, the midpoint, far outside, one unit off.
+    """Return starting means and log standard deviations: a mode, the midpoint, a distant point, and one unit off.
 
-    The weights are never alike: there the information is stationary, whatever the data.
+    The two weights always differ, because the mutual information is stationary at equal weights for any data.
     """
     up, down = found.b / (found.a + 1)
     middle = 1 / math.sqrt(1 + float(np.mean(found.a)))
@@ -348,7 +350,7 @@ def _evaluate(
 def _elbo(
     where: Float[Array, " four"], a: Float[Array, " side"], b: Float[Array, " side"]
 ) -> jax.Array:
-    """ELBO less the statistics' constant."""
+    """Return the ELBO without `Statistics.constant`."""
     loc, scale = where[:2], jnp.exp(where[2:])
     likelihood = jnp.asarray(0.0)
     for side, sign in enumerate((1.0, -1.0)):
@@ -360,7 +362,7 @@ def _elbo(
 
 
 def _moments(loc: jax.Array, scale: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Means of relu(w) and of its square."""
+    """Return the means of relu(w) and of its square."""
     share, peak = norm.cdf(loc / scale), norm.pdf(loc / scale)
     return loc * share + scale * peak, (loc**2 + scale**2) * share + loc * scale * peak
 
@@ -371,24 +373,24 @@ def _information(where: Float[Array, " four"], step: float) -> jax.Array:
     weight = jnp.exp(-(e**2) / 2) * step / math.sqrt(2 * math.pi)
     to_second = _log_ratio(loc[0] + scale[0] * e, loc, scale)
     to_first = _log_ratio(loc[1] + scale[1] * e, loc, scale)
-    d = to_second[:, None] - to_first[None, :]  # in which the constant cancels
+    d = to_second[:, None] - to_first[None, :]  # the constant cancels
     return math.log(2) - weight @ jax.nn.softplus(d) @ weight
 
 
 def _log_ratio(w: jax.Array, loc: jax.Array, scale: jax.Array) -> jax.Array:
-    """Log density of a weight under the second Gaussian, less that under the first, up to a constant."""
+    """Return the log density ratio of the second Gaussian to the first, up to a constant."""
     z = (w[None, :] - loc[:, None]) / scale[:, None]
     return (z[0] ** 2 - z[1] ** 2) / 2
 
 
 def run(settings: TwoWeightSettings) -> Frames:
-    """Solve every case without chance, except the trained approximations; one row per noise and alpha."""
+    """Solve every case by quadrature and optimisation; return one row per noise and alpha."""
     pairs = [(noise, alpha) for noise in settings.noises for alpha in settings.alphas]
     return {"cases": frame_of(solve_case(settings, noise, alpha) for noise, alpha in pairs)}
 
 
 def solve_case(settings: TwoWeightSettings, noise: float, alpha: float) -> dict[str, Any]:
-    """Find the posterior, `exact`, the best Gaussian by either objective, and errors of all three over data sets."""
+    """Find the posterior (`exact`), the best Gaussian by each objective, and the errors of all three over data sets."""
     truth, best = _solve(WeightsProblem(settings, alpha, noise))
     row: dict[str, Any] = {
         "noise": noise,
@@ -415,7 +417,7 @@ def solve_case(settings: TwoWeightSettings, noise: float, alpha: float) -> dict[
 
 
 def error_of(slopes: Float[np.ndarray, " side"], alpha: float) -> float:
-    """Expected squared distance, over x ~ N(0, 1), of |x| times its side's slope from alpha |x|."""
+    """Return the expected squared error of |x| times the slope of its side for alpha |x|, over x ~ N(0, 1)."""
     return float(np.sum((slopes - alpha) ** 2) / 2)
 
 
@@ -427,11 +429,11 @@ def _solve(problem: WeightsProblem) -> tuple[GridPosterior, dict[str, Approximat
 def score_fits(
     settings: TwoWeightSettings, case: Row, method: str, tree: xr.DataTree
 ) -> dict[str, Any]:
-    """Measure the fits of one method; `case` is the problem that was fitted, solved: see `solve_case`.
+    """Measure the fits of one method; `case` is the solved problem from `solve_case`.
 
-    Lists are over fits: `mse` at the test points; `elbo`, the method's own account; `loc` and `scale` of the fitted
-    Gaussians; `kl` and `kl_symmetrised`, the divergences of q and q^G from the posterior. `truth` is the posterior's
-    separation, `best` the least divergence of what is trained for.
+    Lists have one entry per fit: `mse` at the test points; `elbo`, the estimate that the method reports; `loc` and
+    `scale` of the fitted Gaussians; `kl` and `kl_symmetrised`, the divergences of q and q^G from the posterior. `truth`
+    is the separation of the posterior. `best` is the smallest possible value of the trained divergence.
     """
     problem = WeightsProblem(settings, case["alpha"], case["noise"])
     found, evidence = statistics(*problem.points("train"), problem.noise), case["log_evidence"]
@@ -456,6 +458,6 @@ def score_fits(
 
 
 def separations(fit: Row) -> Float[np.ndarray, " fit"]:
-    """Distances of the two means."""
+    """Return the distance between the two means, fit by fit."""
     loc = np.array(fit["loc"])
     return np.abs(loc[:, 0] - loc[:, 1])

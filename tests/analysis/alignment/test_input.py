@@ -65,7 +65,7 @@ def test_what_nothing_declares_is_found_in_the_draws_and_said(switching):
     found, asked = align(switching), align(switching, MIXTURE)
     assert found.symmetry == MIXTURE
     assert found.found == ("mu,sigma",)
-    assert "nothing declares a symmetry: declare `mu,sigma` before the next run" in found.caveat
+    assert "Declare `mu,sigma` before the next run" in found.caveat
     assert asked.found == ()
     for name in ("mu", "sigma"):
         xr.testing.assert_identical(

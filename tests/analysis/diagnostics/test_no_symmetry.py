@@ -162,7 +162,7 @@ def test_labels_that_alignment_sorts_leave_only_the_draws_short(make_mcmc, rng):
     found = diagnose(make_mcmc({"mu": mu}), symmetry="mu", ess_threshold=1000)
     assert found.aligned.aligned.rhat.value < 1.02
     assert (found.verdict, found.causes) == ("unusable", ("short", "labels"))
-    assert "does not bring" not in " ".join([found.judgement.sentence, *map(str, found.warnings)])
+    assert "does not bring" not in " ".join([found.judgement.sentence, *map(str, found.checks)])
 
 
 def test_log_densities_whose_heights_are_alike_are_not_said_to_disagree(make_mcmc, rng):

@@ -94,7 +94,9 @@ def test_steps_that_lose_the_density_fail() -> None:
     found = diagnose(posterior(6.0))
     assert (found.verdict, found.causes) == ("unusable", ("step-size",))
     assert found.outcome_of("step-size bias") == "failed"
-    assert any("Lower `energy_variance`" in said for said in found.warnings)
+    assert any(
+        "Lower `energy_variance`" in said for check in found.checks for said in check.sentences
+    )
 
 
 def test_predictions_are_judged_whatever_the_labels(make_network, rng) -> None:

@@ -53,7 +53,7 @@ def test_a_symmetry_is_found_in_draws_only_where_it_is_looked_for(make, rng):
 def test_symmetry_that_was_checked_needs_no_word(make):
     tree = make(WHOLE)
     assert resolve(tree).caveat == ""
-    assert diagnose(tree).notes == ()
+    assert diagnose(tree).judgement.unjudged == ()
     assert diagnose_aligned(tree, noise=False).caveat == ""
     assert align(tree).caveat == ""
 
@@ -78,7 +78,7 @@ def test_refuted_symmetry_aligns_nothing_unless_it_is_asked_for(make):
     tree = make(REFUTED)
     found = diagnose(tree)
     assert not as_view(tree).declares_equal_modes and not found.symmetric
-    assert "does not hold at this posterior's draws" in found.notes[-1]
+    assert "does not hold at this posterior's draws" in found.judgement.unjudged[-1]
     with pytest.raises(ValueError, match=r"cannot be aligned\. The declared symmetry does not"):
         align(tree)
     assert "does not hold" in align(tree, BLOCKS).caveat

@@ -47,6 +47,20 @@ def test_a_posterior_without_a_symmetry_has_no_line(rng):
     assert not _heads(figure)
 
 
+def test_a_plot_says_how_many_entries_it_leaves_out(rng):
+    drawn = {"x": rng.normal(size=(4, 200, 30))}
+    assert _heads(ob.plot.forest(drawn)) == ["the first 24 of 30 entries (rows= shows more)"]
+    assert _heads(ob.plot.forest(drawn, rows=30)) == []
+    assert _heads(ob.plot.traces(drawn)) == ["the 4 of 30 entries with the largest R-hat"]
+
+
+def test_an_entry_that_mirrors_another_is_drawn_only_where_it_was_asked_for(rng):
+    w = rng.normal(size=(4, 200))
+    drawn = {"w": np.stack([w, 1 - w], -1), "x": rng.normal(size=(4, 200))}
+    assert len(ob.plot.autocorrelation(drawn, rows=3).axes) == 2
+    assert len(ob.plot.autocorrelation(drawn, var_names="w").axes) == 2
+
+
 def test_several_posteriors_have_the_labelling_of_the_first(long_mixture, mirrored):
     figure = ob.plot.forest({"one": long_mixture, "other": mirrored}, var_names="mu")
     first, second = _medians(figure)

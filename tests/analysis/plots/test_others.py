@@ -7,6 +7,7 @@ import xarray as xr
 
 import onebasin as ob
 from onebasin.analysis.compare.comparison import Comparison
+from onebasin.base.errors import ArgumentError
 from onebasin.posteriors.view import as_view
 
 
@@ -140,3 +141,11 @@ def test_extreme_numbers_and_one_chain_have_a_picture_or_a_named_error(rng, name
         except ob.OnebasinError as error:
             assert "`posterior`" in str(error)
     assert drawn >= ({"traces", "forest", "densities"} if name != "infinite" else set())
+
+
+def test_a_program_without_log_lik_is_told_to_compute_it(rng):
+    draws = xr.Dataset({"x": (("chain", "draw"), rng.normal(size=(2, 50)))})
+    tree = xr.DataTree.from_dict({"posterior": draws})
+    tree.attrs["program"] = "parameters { real x; } model { x ~ std_normal(); }"
+    with pytest.raises(ArgumentError, match="does not compute `log_lik`"):
+        ob.plot.khat(tree)
