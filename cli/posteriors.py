@@ -253,12 +253,8 @@ def compare(
     """Compare posteriors with one of them, or with a reference: in prediction, and in weights modulo symmetry."""
     prepare_jax_if_used()
     from onebasin.analysis.compare.compare import compare as compare_trees
-<<<<<<< HEAD
-    from onebasin.analysis.report import comparison_table, means_table
-    from onebasin.base.checks import check_seed
-=======
     from onebasin.analysis.report import MEANS, comparison_table, means_table
->>>>>>> main
+    from onebasin.base.checks import check_seed
     from onebasin.posteriors import references
     from onebasin.posteriors.view import as_view
 

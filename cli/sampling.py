@@ -165,33 +165,13 @@ def run(request: Request, *, force: bool, progress: bool, say: Say) -> xr.DataTr
     return tree
 
 
-<<<<<<< HEAD
-=======
-@contextmanager
-def _logged(request: Request) -> Iterator[None]:
-    """Tell the run's log what was asked for, what is met meanwhile, and how it ends."""
-    from onebasin.base.run_log import logged_to, story
-    from onebasin.inference.runs.posterior import versions
-
-    settings = {"method": request.method.word, "seed": request.seed, **request.method.recorded()}
-    was_there = request.log.exists()
-    try:
-        with logged_to(request.log), story(request.command, versions=versions(), settings=settings):
-            yield
-    except BaseException:
-        if not was_there and not request.checkpoint.exists():  # nothing has come of it
-            request.log.unlink(missing_ok=True)
-        raise
-
-
->>>>>>> main
 def _sample(
     request: Request, target: Target, *, force: bool, progress: bool, say: Say
 ) -> xr.DataTree:
     """Sample and write the posterior; log the command, its settings, and how it ends."""
     from onebasin.base.files.netcdf import write_tree
     from onebasin.base.run_log import logged_to, story
-    from onebasin.inference.runs.origin import versions
+    from onebasin.inference.runs.posterior import versions
 
     settings = {"method": request.method.word, "seed": request.seed, **request.method.recorded()}
     told = {"versions": versions(), "settings": settings}

@@ -56,13 +56,8 @@ def chosen(terms: Any, var_name: str | None) -> Any:
     return terms[next(iter(terms)) if var_name is None else var_name]
 
 
-<<<<<<< HEAD
-def why_none(view: View) -> str:
-    """Explain why a posterior has no log likelihoods."""
-=======
 def no_log_likelihood(view: View, remedy: str) -> ArgumentError:
     """Return the error of a posterior without log likelihoods; a Stan program that computes none needs `log_lik`."""
->>>>>>> main
     kept = view.parsed(LEFT_OUT)
     why = kept.get(LOG_LIKELIHOOD) if isinstance(kept, dict) else None
     program = str(view.attribute(PROGRAM, ""))
