@@ -1,6 +1,6 @@
 """Draws that are written block by block: to disk, or to memory if there are few.
 
-A `Scratch` is a NetCDF file in a temporary folder, which is read as it is used; its draws are never in memory as a
+Many draws go to a NetCDF file in a temporary folder, which is read as it is used, so that they are never in memory as a
 whole. The folder is removed when the tree is closed, at the latest when the process ends.
 """
 
@@ -20,8 +20,8 @@ import numpy as np
 import xarray as xr
 
 from onebasin.base.errors import WriteError
-from onebasin.base.files.netcdf import Sink
-from onebasin.base.files.sizes import ClaimError, in_words
+from onebasin.base.files.netcdf import Sink, open_tree
+from onebasin.base.files.sizes import in_words
 from onebasin.base.files.writing import temporary_folder
 
 from .schema import SAMPLE_DIMS
@@ -29,46 +29,41 @@ from .storable import axes_of
 
 type Values = np.ndarray | xr.DataArray
 """Draws (chain, draw, ...) in memory, or in a file until they are used."""
-
+Arrays = Mapping[str, np.ndarray]
 Shapes = Mapping[str, Mapping[str, tuple[tuple[int, ...], np.dtype]]]
 """The variables of every group, with the shape of one draw and the type."""
+
+LARGE = 2**25
+"""Bytes above which draws go to disk."""
+_TOGETHER = 2**20
+"""Bytes of one chain's draws that lie together there."""
 _READ_AT_ONCE = 2**21
 """Bytes that readers take at a time: some entries of all draws."""
 _LEAST_CHUNK = 2**13
 """Numbers below which a chunk is not worth its entry in the file's index."""
 
 
-class Scratch:
-    """A file for the draws of some chains, `rows` of which are put there at a time.
+class _DrawsFile:
+    """A file for the draws of some chains, in a new folder in `parent`; `OSError` if the disk has no room."""
 
-    It lies in a new folder in `parent`, or among the temporary files. It is a `ClaimError` if the disk has no room.
-    """
-
-    def __init__(
-        self, chains: int, draws: int, groups: Shapes, *, rows: int, parent: Path | None = None
-    ) -> None:
+    def __init__(self, size: tuple[int, int], groups: Shapes, parent: Path) -> None:
         import h5netcdf
 
-        self._rows = max(1, min(rows, draws))
-        entries = max(1, _READ_AT_ONCE // (8 * chains * max(draws, 1)))
+        kinds = [kind for variables in groups.values() for kind in variables.values()]
+        each = sum(prod(shape) * dtype.itemsize for shape, dtype in kinds)
+        self._rows = max(1, min(_TOGETHER // each, size[1]))
+        entries = max(1, _READ_AT_ONCE // (8 * size[0] * max(size[1], 1)))
         self._entries = max(entries, _LEAST_CHUNK // self._rows)
         self.folder = temporary_folder("draws", parent)
-        self.path = self.folder / "draws.nc"
         self._open = ExitStack()
         try:
-            kinds = [kind for variables in groups.values() for kind in variables.values()]
-            each = sum(int(np.prod(shape)) * dtype.itemsize for shape, dtype in kinds)
-            needed, free = chains * draws * each, shutil.disk_usage(self.folder).free
+            needed, free = prod(size) * each, shutil.disk_usage(self.folder).free
             if needed > free:
-                remedy = "make room there" if parent else "set TMPDIR to a folder on another disk"
-                raise ClaimError(
-                    f"holds {in_words(needed)} of draws, more than the {in_words(free)} that are free in "
-                    f"{self.folder.parent}, where onebasin stores them: {remedy}"
-                )
-            sink = self._open.enter_context(Sink(self.path))
+                raise OSError(f"{in_words(needed)} of draws, but {in_words(free)} are free")
+            sink = self._open.enter_context(Sink(self.folder / "draws.nc"))
             self._file = self._open.enter_context(h5netcdf.File(sink, "w"))
             for name, variables in groups.items():
-                self._make_group(name, variables, (chains, draws))
+                self._make_group(name, variables, size)
         except BaseException:
             self.remove()
             raise
@@ -86,11 +81,10 @@ class Scratch:
         group.dimensions = sizes
         for axis, length in sizes.items():
             group.create_variable(axis, (axis,), np.int64, data=np.arange(length))
-        for variable, (_, dtype) in variables.items():
+        for variable, (shape, dtype) in variables.items():
             stored = np.dtype(np.int8) if dtype.kind == "b" else dtype
-            shape = variables[variable][0]
             chunks: tuple[int, ...] | None = None
-            if np.prod(shape, dtype=int) > self._entries:  # too many to be written and read at once
+            if prod(shape) > self._entries:  # too many to be written and read at once
                 lengths: list[int] = []
                 left = self._entries
                 for length in reversed(shape):
@@ -107,21 +101,15 @@ class Scratch:
             variable = self._file[group][name]
             variable[chain, first : first + len(values)] = values.astype(variable.dtype, copy=False)
 
-    def tree(self, attributes: Mapping[str, Any], *, lazy: bool) -> xr.DataTree:
-        """Return the draws as a tree, lazily or in memory; nothing can be added afterwards."""
-        from onebasin.base.files.netcdf import load_tree, open_tree
-
+    def tree(self) -> xr.DataTree:
+        """Return the draws as a lazy tree; nothing can be added afterwards."""
         try:
             self._open.close()
-            tree = (open_tree if lazy else load_tree)(self.path)
+            tree = open_tree(self.folder / "draws.nc")
         except BaseException:
             self.remove()
             raise
-        tree.attrs = dict(attributes)
-        if lazy:
-            on_close(tree, weakref.finalize(tree, self.remove))
-        else:
-            self.remove()
+        on_close(tree, weakref.finalize(tree, self.remove))
         return tree
 
     def remove(self) -> None:
@@ -148,13 +136,6 @@ def on_close(tree: xr.DataTree, act: Callable[[], object]) -> None:
     tree.set_close(close)
 
 
-LARGE = 2**25
-"""Bytes above which draws go to disk."""
-_TOGETHER = 2**20
-"""Bytes of one chain's draws that lie together there."""
-Arrays = Mapping[str, np.ndarray]
-
-
 class Room:
     """Groups of variables (chain, draw, ...), which are filled chain by chain; draws beyond `num_draws` are dropped.
 
@@ -165,19 +146,19 @@ class Room:
         self.size = (num_chains, num_draws)
         self._folder = folder
         self._held: dict[str, dict[str, np.ndarray]] = {}
-        self._scratch: Scratch | None = None
+        self._on_disk: _DrawsFile | None = None
         self._lock = threading.Lock()
 
     def put(self, number: int, first: int, groups: Mapping[str, Arrays]) -> None:
         """Add draws of a chain, arrays (draw, ...), from the draw `first` on; the first call fixes the variables."""
         with self._lock:
-            if not self._held and self._scratch is None:
+            if not self._held and self._on_disk is None:
                 self._make(groups)
             left = max(0, self.size[1] - first)
             for group, arrays in groups.items():
                 for name, values in arrays.items():
-                    if self._scratch is not None:
-                        self._scratch.put(group, name, number, first, values[:left])
+                    if self._on_disk is not None:
+                        self._on_disk.put(group, name, number, first, values[:left])
                     else:
                         place = slice(first, first + len(values[:left]))
                         self._held[group][name][number, place] = values[:left]
@@ -189,9 +170,8 @@ class Room:
         }
         sizes = [prod(s) * dtype.itemsize for held in kinds.values() for s, dtype in held.values()]
         if self._folder is not None and prod(self.size) * sum(sizes) > LARGE:
-            rows = max(1, _TOGETHER // sum(sizes))
             with self._writing(self._folder):
-                self._scratch = Scratch(*self.size, kinds, rows=rows, parent=self._folder)
+                self._on_disk = _DrawsFile(self.size, kinds, self._folder)
             return
         self._held = {
             group: {name: np.empty((*self.size, *s), dtype) for name, (s, dtype) in held.items()}
@@ -201,10 +181,10 @@ class Room:
     @cached_property
     def filed(self) -> xr.DataTree | None:
         """The draws on disk, if any; nothing can be added afterwards."""
-        if self._scratch is None or self._folder is None:
+        if self._on_disk is None or self._folder is None:
             return None
         with self._writing(self._folder):
-            return self._scratch.tree({}, lazy=True)
+            return self._on_disk.tree()
 
     def group(self, name: str) -> Mapping[str, Values]:
         """Return the variables of a group, after the last draw has been added."""
@@ -216,9 +196,9 @@ class Room:
     def _writing(self, folder: Path) -> Iterator[None]:
         try:
             yield
-        except (ClaimError, OSError) as error:
-            why = error.strerror if isinstance(error, OSError) else f"it {error}"
+        except OSError as error:
             raise WriteError(
                 folder,
-                f"{folder} has no room for the draws of all chains ({why}); make room there and repeat the command.",
+                f"{folder} has no room for the draws of all chains ({error.strerror or error}); make room there and "
+                "repeat the command.",
             ) from error

@@ -203,7 +203,7 @@ class ChainFile:
         """Go through a file once, line by line; reject a file that is not text."""
         try:
             return cls._surveyed(path)
-        except (ValueError, EOFError, BadGzipFile, zlib.error) as error:
+        except (ValueError, EOFError, gzip.BadGzipFile, zlib.error) as error:
             raise FormatError(path, "is no text, as CSV files are") from error
 
     @classmethod
