@@ -13,7 +13,7 @@ LIMITS = {
     "models": 7_951,
     "posteriors": 4_057,
     "stan": 4_179,
-    "analysis": 21_394,
+    "analysis": 21_275,
     "inference": 20_935,
     "truth": 1_362,
     "studies": 5_337,
