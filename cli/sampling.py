@@ -94,7 +94,7 @@ class Request:
         from onebasin.inference.runs.checkpoint import kept_draws
 
         if not self.method.keeps:
-            return f"--method {self.method.word} keeps nothing before it ends"
+            return f"--method {self.method.word} saves nothing before it ends"
         if not self.method.correlated:
             return f"the training state is kept in {self.checkpoint}: repeat the command to resume"
         chains, draws = self.method.amount
@@ -164,7 +164,7 @@ def run(request: Request, *, force: bool, progress: bool, say: Say) -> xr.DataTr
 def _logged(request: Request) -> Iterator[None]:
     """Tell the run's log what was asked for, what is met meanwhile, and how it ends."""
     from onebasin.base.run_log import logged_to, story
-    from onebasin.inference.runs.origin import versions
+    from onebasin.inference.runs.posterior import versions
 
     settings = {"method": request.method.word, "seed": request.seed, **request.method.recorded()}
     was_there = request.log.exists()

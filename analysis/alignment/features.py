@@ -53,7 +53,6 @@ from onebasin.models.symmetry.elements import (
 from onebasin.models.symmetry.group import Group
 from onebasin.models.symmetry.plain import PlainView, plain_view
 from onebasin.models.symmetry.rotation import (
-    Curvature,
     Loadings,
     Rotations,
     criterion,
@@ -112,11 +111,10 @@ def find_rotations(reader: DrawReader, block: Rotation, team: Workers) -> Rotate
     best = refine(mean[None], turns[[criterion(turns @ mean).argmax()]])[0] @ mean
     best = best[np.argsort(-np.square(best).sum(axis=1), kind="stable")]
     mean = np.asarray(best * np.where((best**3).sum(axis=1, keepdims=True) < 0, -1, 1))
-    near = Curvature.at(mean)
 
     def simple(draws: Loadings) -> Rotations:
         towards = mean.astype(draws.dtype) @ np.swapaxes(draws, 1, 2)
-        return refine(draws, nearest_rotation(towards), near)
+        return refine(draws, nearest_rotation(towards))
 
     if reason := why_unclear(some, simple(some), mean, block.loadings, team):
         raise UnclearRotation(reader.argument, reason)
@@ -178,9 +176,9 @@ def _of_size_one(draws: np.ndarray) -> np.ndarray:
 
 
 def _shared(loadings: Loadings, starts: Rotations, team: Workers) -> Rotations:
-    """Climb from random starts, in single precision because that takes many steps."""
-    single = _of_size_one(loadings).astype(np.float32)
-    climbed = team.over(len(starts), lambda within: refine(single[within], starts[within]))
+    """Climb from random starts, in parallel."""
+    sized = _of_size_one(loadings)
+    climbed = team.over(len(starts), lambda within: refine(sized[within], starts[within]))
     return np.concatenate(list(climbed))
 
 

@@ -1,14 +1,20 @@
-"""Simulation-based calibration: parameters of the prior, data, posteriors, and where the parameters lie in them."""
+"""Simulation-based calibration: simulate from the prior, infer, and rank the true values among the draws.
 
-import threading
+One compiled program infers many simulations by NUTS or static HMC. The data are an argument of it; chains and
+simulations advance side by side. Kernels, starts, adaptation and keys are those of `nuts` and `hmc`: a simulation has
+the draws that the method would have for its data and seed, up to rounding.
+"""
+
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
@@ -21,29 +27,30 @@ from onebasin.base.checks import (
     choose,
 )
 from onebasin.base.cores import available_cores
-from onebasin.base.errors import (
-    ArgumentError,
-    InferenceError,
-    RunCancelled,
-    StanRunError,
-    code_of_user,
-)
+from onebasin.base.errors import ArgumentError, InferenceError, StanRunError, code_of_user
 from onebasin.base.files.writing import locked
 from onebasin.base.precision import precision
 from onebasin.base.processes.tasks import connected, run_tasks, succeeded
 from onebasin.base.progress import ProgressBars
+from onebasin.base.seeds import Purpose, keys_for
 from onebasin.models.symmetry.blocks import to_json
 from onebasin.models.target import Target
 
+from ..contracts.density import Values
 from ..contracts.method import Method, chosen, density_by, engine_for, engine_named
+from ..density.network import NetworkDensity, numpyro_density_of
+from ..density.numpyro import NumpyroDensity, site_terms
+from ..mcmc.numpyro import bounded, kernel_of
+from ..mcmc.nuts import Hmc, Nuts
+from ..mcmc.starts import chain_starts
 from ..methods import METHODS, WORDS, method_named
 from ..runs import checkpoint
 from ..runs.checkpoint import fingerprint
 from ..runs.run import run
-from .compiled import AT_ONCE, CompiledDensities, together
 from .family import (
     LOG_LIKELIHOOD,
     LP,
+    Data,
     Family,
     LogDensities,
     Looking,
@@ -59,7 +66,7 @@ from .family import (
 from .result import Calibration
 
 Arrays = dict[str, np.ndarray]
-MEASURES = Ranked._fields  # Numbers that are kept of a truth's rank.
+MEASURES = Ranked._fields  # numbers saved for each true value
 
 Infer = Callable[[Sequence[Simulation]], list[SimulationDraws]]
 Densities = Callable[[Sequence[Simulation], Sequence[Mapping[str, Any]]], list[LogDensities]]
@@ -69,7 +76,7 @@ Own = Callable[[Target, int], xr.DataTree]
 
 @dataclass(frozen=True)
 class Way:
-    """The way in which simulations are inferred; `densities` are those at points (simulation, point, ...)."""
+    """Method of inference for simulations; `densities` evaluates points (simulation, point, ...)."""
 
     method: str
     engine: str
@@ -179,7 +186,8 @@ def calibrate(
             "`family` has no parameters: give a model that samples some, next to the data that it observes."
         )
     like = target_of(looked_at, first)
-    way, looking = _judged(looked_at, asked, engine, like)
+    way = way_of(looked_at, asked, engine, like)
+    looking = Looking(like.symmetry, looked_at.quantities)
     with ExitStack() as held, ProgressBars(progress) as bars:
         kept = None if folder is None else check_path("folder", folder)
         mark = None
@@ -195,7 +203,7 @@ def calibrate(
             mark = fingerprint(like, engine=way.engine, progress=bars.say, calibration=1, **how)
         bar = bars.add(f"calibrating {family.name}, {way.method}", simulations)
         groups = range(-(-simulations // way.at_once))
-        # JAX traces a model in one thread at a time.
+        # Only a compiled program may run in several threads: JAX traces a model in one thread at a time.
         at_once = (workers or available_cores()) if way.together else 1
         if client is None:
             make = partial(_groups_here, partial(_group, looked_at, way, looking, seed), at_once)
@@ -237,10 +245,20 @@ def _group(family: Family, way: Way, looking: Looking, seed: int, number: int) -
     there = [i for i, d in enumerate(drawn) if not d.failure]
     points: dict[int, dict[str, np.ndarray]] = {}
     places: dict[int, int] = {}
-    # All draws (point, ...) with the truth among them, at a place that is drawn.
+    # All draws (point, ...), with the true values inserted at a random position.
     for i in there:
         simulation, own = simulations[i], drawn[i].draws
-        _check(simulation, drawn[i])
+        for name, truth in simulation.parameters.items():
+            if name not in own:
+                there = ", ".join(own) or "none of them"
+                raise ArgumentError(
+                    f"`simulate` gives the parameter {name}, which the posterior does not have (it has {there}); name "
+                    "parameters as the program does."
+                )
+            if truth.shape != (shape := own[name].shape[2:]):
+                raise ArgumentError(
+                    f"`simulate` gives {name} the shape {truth.shape}; the posterior's draws have {shape}."
+                )
         flat = {n: own[n].reshape(-1, *own[n].shape[2:]) for n in simulation.parameters}
         places[i] = int(simulation.rng.integers(len(next(iter(flat.values()))) + 1))
         points[i] = {
@@ -275,62 +293,44 @@ def _group(family: Family, way: Way, looking: Looking, seed: int, number: int) -
     }
 
 
-def _judged(
-    family: Family, method: Method | Own, engine: str | None, like: Target
-) -> tuple[Way, Looking]:
-    """Return the way to infer simulations of a family, and the quantities to rank."""
-    return way_of(family, method, engine, like), Looking(like.symmetry, family.quantities)
-
-
 Make = Callable[[Sequence[int]], Iterator[tuple[int, Arrays]]]  # Makes the groups of some numbers.
 
 
 def _groups(
     make: Make, groups: Sequence[int], kept: Path | None, mark: str | None
 ) -> Iterator[tuple[int, Arrays]]:
-    """Read the groups that are there, make the others, and keep them."""
+    """Read the groups that are in the folder, make the others, and save them there."""
+    files = {} if kept is None else {n: kept / f"ranks-{n:05d}.npz" for n in groups if mark}
     missing: list[int] = []
     for number in groups:
-        found = None if mark is None else checkpoint.read(_file(kept, number), mark)
+        found = checkpoint.read(files[number], mark or "") if files else None
         if found is None:
             missing.append(number)
         else:
             yield number, found
     for number, found in make(missing):
-        if mark is not None:
-            checkpoint.write(_file(kept, number), mark, found)
+        if files:
+            checkpoint.write(files[number], mark or "", found)
         yield number, found
 
 
 def _groups_here(
     make: Callable[[int], Arrays], at_once: int, groups: Sequence[int]
 ) -> Iterator[tuple[int, Arrays]]:
-    """Make groups, several at once; the first by itself, which compiles what all share."""
-    cancel = threading.Event()
-
-    def made(number: int) -> tuple[int, Arrays]:
-        if cancel.is_set():
-            raise RunCancelled
-        return number, make(number)
-
+    """Make groups, several at once; the first by itself, since it compiles what all share."""
     if groups:
-        yield made(groups[0])
-    if len(groups) < 2:
-        return
-    with ThreadPoolExecutor(max_workers=min(at_once, len(groups) - 1)) as pool:
-        futures = [pool.submit(made, number) for number in groups[1:]]
+        yield groups[0], make(groups[0])
+    with ThreadPoolExecutor(max_workers=at_once) as pool:
+        futures = {number: pool.submit(make, number) for number in groups[1:]}
         try:
-            for future in futures:
-                # In slices: a wait without an end would not let an interrupt through on every system.
-                while wait([future], timeout=0.2).not_done:
-                    pass
-                yield future.result()
+            for number, future in futures.items():
+                yield number, future.result()
         finally:
-            cancel.set()
+            pool.shutdown(cancel_futures=True)
 
 
 MOST_TOGETHER = 8
-"""Groups that one process of a cluster makes at most: what it compiles serves all of them."""
+"""Maximum number of groups per process of a cluster, which compiles once for all of them."""
 
 
 def _groups_on_workers(
@@ -355,39 +355,18 @@ def _groups_of_worker(
     seed: int,
     groups: Sequence[int],
 ) -> dict[int, Arrays]:
-    way, looking = _judged(family, method, engine, like)
+    way, looking = way_of(family, method, engine, like), Looking(like.symmetry, family.quantities)
     return {number: _group(family, way, looking, seed, number) for number in groups}
 
 
-def _file(folder: Path | None, number: int) -> Path:
-    assert folder is not None, "asked before"
-    return folder / f"ranks-{number:05d}.npz"
-
-
-def _check(simulation: Simulation, drawn: SimulationDraws) -> None:
-    """Reject parameters that the posterior has not, or in another shape."""
-    for name, truth in simulation.parameters.items():
-        if name not in drawn.draws:
-            there = ", ".join(drawn.draws) or "none of them"
-            raise ArgumentError(
-                f"`simulate` gives the parameter {name}, which the posterior has not (it has {there}); name parameters "
-                "as the program does."
-            )
-        shape = drawn.draws[name].shape[2:]
-        if truth.shape != shape:
-            raise ArgumentError(
-                f"`simulate` gives {name} the shape {truth.shape}; the posterior's draws have {shape}."
-            )
-
-
 def method_of(word: str) -> Method:
-    """Make the method of a word that gives a posterior, with short chains, since there are hundreds."""
+    """Return the method that a word names, with short chains, because there are hundreds of runs."""
     able = [name for name, (method, _) in WORDS.items() if METHODS[method].gives_posterior]
     return method_named(choose("method", word, able), METHODS[WORDS[word][0]].for_calibration)
 
 
 def way_of(family: Family, method: Method | Own, engine: str | None, like: Target) -> Way:
-    """Find the way of a method; `like` is the target of some data."""
+    """Choose how a method infers simulations; `like` is the target of one of them."""
     if not isinstance(method, Method):
         engine = engine_for(like, engine)
         name = getattr(method, "__name__", type(method).__name__)
@@ -417,11 +396,11 @@ def way_of(family: Family, method: Method | Own, engine: str | None, like: Targe
 
 
 ONE_BY_ONE = 5
-"""Simulations between which what was found is kept, where each is inferred by itself."""
+"""Simulations per saved file, if each is inferred by itself."""
 
 
 def _one_by_one(family: Family, method: Own, *, independent: bool = False) -> Infer:
-    """Infer each simulation by itself; a method that fails on one has failed there alone."""
+    """Infer each simulation by itself; a failure counts for that simulation only."""
 
     def one(simulation: Simulation) -> SimulationDraws:
         target = target_of(family, simulation)
@@ -435,7 +414,7 @@ def _one_by_one(family: Family, method: Own, *, independent: bool = False) -> In
 
 
 def _densities(family: Family, engine: str) -> Densities:
-    """Log densities of a family at points: by its model for all simulations at once, else by the engine for each."""
+    """Return the function that evaluates points: the compiled model for all simulations, or the engine for each."""
     if family.model is not None:
         return CompiledDensities(family)
     by = engine_named(engine).name
@@ -458,3 +437,120 @@ def _densities(family: Family, engine: str) -> Densities:
 
 
 POINTWISE = "log_lik"  # A Stan program's name for the log likelihood of each observation.
+
+
+AT_ONCE = 25  # simulations per call
+
+
+def traced(family: Family, like: Target, data: Data) -> NumpyroDensity:
+    """Return the log density for data that JAX traces; `like` is the target of other data."""
+    assert family.model is not None, "asked before"
+    density = numpyro_density_of(replace(like, numpyro_model=family.model(data)))
+    if isinstance(density, NetworkDensity):
+        return replace(density, observed=(jnp.asarray(density.target.x), jnp.asarray(data["y"])))
+    return density
+
+
+class CompiledChains:
+    """A compiled program that draws chains of many simulations; made for the first of them."""
+
+    def __init__(self, family: Family, settings: Nuts | Hmc) -> None:
+        self.family, self.settings = family, settings
+        self._draw: Any = None
+
+    def __call__(self, simulations: Sequence[Simulation]) -> list[SimulationDraws]:
+        """Draw chains of each simulation."""
+        data = stacked([simulation.data for simulation in simulations])
+        seeds = np.array([simulation.seed for simulation in simulations], np.int64)
+        with precision(self.settings.dtype):
+            if self._draw is None:
+                like = target_of(self.family, simulations[0])
+                self._draw = jax.jit(jax.vmap(partial(_hmc, self.family, like, self.settings)))
+            draws, diverging = self._draw(data, seeds)
+        counts = np.asarray(diverging).sum(axis=(1, 2))
+        values = {name: np.asarray(each, np.float64) for name, each in draws.items()}
+        return [
+            SimulationDraws({n: v[i] for n, v in values.items()}, divergences=int(count))
+            for i, count in enumerate(counts)
+        ]
+
+
+def stacked(data: Sequence[Data]) -> dict[str, np.ndarray]:
+    """Stack the data of simulations along a leading axis."""
+    first = {name: np.shape(value) for name, value in data[0].items()}
+    for each in data:
+        shapes = {name: np.shape(value) for name, value in each.items()}
+        if shapes != first:
+            raise ArgumentError(
+                f"`simulate` gave data of shapes {first} and then {shapes}; with `model` they must not change: leave "
+                "it out, or simulate one size."
+            )
+    return {name: np.stack([np.asarray(each[name]) for each in data]) for name in first}
+
+
+def _hmc(
+    family: Family,
+    like: Target,
+    settings: Nuts | Hmc,
+    data: Mapping[str, jax.Array],
+    seed: jax.Array,
+) -> tuple[Values, jax.Array]:
+    """Return draws (chain, draw, ...) of one simulation, and which transitions diverged (chain, draw)."""
+    density = traced(family, like, data)
+    kernel = kernel_of(density, settings)
+
+    def moved(state: Any) -> Any:
+        return kernel.sample(bounded(settings, state), (), {})
+
+    def chain(key: jax.Array, start: Values) -> tuple[Values, jax.Array]:
+        state = kernel.init(key, settings.warmup, start, (), {})
+        state = jax.lax.fori_loop(0, settings.warmup, lambda _, s: moved(s), state)
+
+        def draw(state: Any, _: None) -> tuple[Any, tuple]:
+            state = moved(state)
+            return state, (state.z, state.diverging)
+
+        z, diverging = jax.lax.scan(draw, state, None, settings.draws)[1]
+        return jax.vmap(density.quantities)(z), diverging
+
+    starts = jax.vmap(density.unravel)(chain_starts(density, settings, seed))
+    return jax.vmap(chain)(keys_for(Purpose.CHAIN, seed, settings.chains), starts)
+
+
+class CompiledDensities:
+    """Log densities of many simulations' points, by one program a shape of the points."""
+
+    def __init__(self, family: Family):
+        self._family, self._compiled = family, jax.jit(jax.vmap(self._at))
+
+    def __call__(
+        self, simulations: Sequence[Simulation], points: Sequence[Mapping[str, Any]]
+    ) -> list[LogDensities]:
+        """Log densities at points (point, ...) of each simulation."""
+        data = stacked([simulation.data for simulation in simulations])
+        values = {n: np.stack([p[n] for p in points]) for n in simulations[0].parameters}
+        with precision("float64"):
+            likelihood, prior = self._compiled(data, values)
+            both = np.asarray(likelihood), np.asarray(likelihood + prior)
+        return [{LOG_LIKELIHOOD: a, LP: b} for a, b in zip(*both, strict=True)]
+
+    def _at(
+        self, data: Mapping[str, jax.Array], values: Mapping[str, jax.Array]
+    ) -> tuple[jax.Array, jax.Array]:
+        assert self._family.model is not None, "asked before"
+        model = self._family.model(data)
+
+        def one(point: Values) -> tuple[jax.Array, jax.Array]:
+            zero = jnp.zeros(())
+            return (
+                sum(site_terms(model, point, observed=True), zero),
+                sum(site_terms(model, point, observed=False), zero),
+            )
+
+        return jax.vmap(one)(dict(values))
+
+
+def together(family: Family, method: Method) -> CompiledChains | None:
+    """Return a compiled program for all simulations; None if the family or the method has none."""
+    fits = isinstance(method, Nuts | Hmc) and method.init == "random" and method.thin == 1
+    return CompiledChains(family, method) if fits and family.model is not None else None

@@ -1,11 +1,10 @@
-"""Families: a model before its data, which can draw parameters and data and be conditioned on any data that it drew.
+"""Families: a model before its data, which simulates parameters and data and can be conditioned on them.
 
-Test quantities are numbers of a point of the parameters and of the data, whose ranks are looked at.
-Any function of both will do, and those of the data see more than those of the parameters alone: a posterior that is
-the prior, whatever the data, has uniform ranks of every parameter, but not of the log likelihood (Modrák et al. 2023).
-Where the posterior has a symmetry, chains may stay in one of several equal modes, in which parameters of no labelling
-have no meaning. What is looked at is what no element of the group changes, parameters that it does not move, and the
-others in a labelling of their own (`models.symmetry.closest`).
+A test quantity is a function of parameters and data whose ranks are tested. Functions of the data detect more errors
+than parameters alone: a method that returns the prior, whatever the data, has uniform ranks of every parameter, but not
+of the log likelihood (Modrák et al. 2023). If the posterior has a symmetry, chains may stay in one of several equal
+modes. Parameters that the symmetry moves are then compared in a labelling that depends only on the draw itself
+(`models.symmetry.closest`).
 """
 
 from __future__ import annotations
@@ -37,30 +36,27 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Simulation:
-    """Parameters of the prior, and data that follow from them, as `Family.simulate` gave them.
-
-    All that is random in it follows from the run's seed and its number, from 0.
-    """
+    """Parameters from the prior and data that follow from them; they depend only on the run's seed and the number."""
 
     number: int
     parameters: Mapping[str, np.ndarray]
     data: Data
-    seed: int  # of the method
-    rng: np.random.Generator  # of what is random in ranks
+    seed: int  # seed of the method
+    rng: np.random.Generator  # random numbers of the ranks
 
 
 @dataclass(frozen=True)
 class SimulationDraws:
-    """The draws (chain, draw, ...) of a method for one simulation's data; none where it failed."""
+    """Draws (chain, draw, ...) of a method for one simulation's data; empty if the method failed."""
 
     draws: Values = field(default_factory=dict)
     divergences: int = 0
-    independent: bool = False  # as the draws of an approximation are
-    failure: str = ""  # why there are none
+    independent: bool = False  # true for the draws of an approximation
+    failure: str = ""  # reason why there are no draws
 
 
 def draws_of(simulation: Simulation, tree: xr.DataTree, *, independent: bool) -> SimulationDraws:
-    """Take the draws out of a posterior."""
+    """Read the draws of a posterior, and close it."""
     posterior = tree[schema.POSTERIOR].to_dataset()
     names = [name for name in simulation.parameters if name in posterior]
     draws = {n: posterior[n].transpose(*schema.SAMPLE_DIMS, ...).values for n in names}
@@ -71,7 +67,7 @@ def draws_of(simulation: Simulation, tree: xr.DataTree, *, independent: bool) ->
 
 
 def simulated(family: Family, seed: int, number: int) -> Simulation:
-    """Simulate once; anything but parameters and data by name is rejected."""
+    """Simulate once; raise an error unless the family returns parameters and data by name."""
     parent = np.random.SeedSequence([seed, number])
     of_family, of_ranks = parent.spawn(2)
     simulator = f"`simulate` of the family {family.name!r}, at draw {number} of seed {seed},"
@@ -100,7 +96,7 @@ def target_of(family: Family, simulation: Simulation) -> Target:
 
 
 Values = dict[str, np.ndarray]
-"""Value of every variable: of one point, or of several along a leading axis."""
+"""Value of every variable, for one point or for several along a leading axis."""
 Data = Mapping[str, Any]  # Simulated data by name.
 Simulate = Callable[[np.random.Generator], tuple[Mapping[str, Any], Data]]
 """From a generator to parameters of the prior and data that follow from them."""
@@ -108,14 +104,14 @@ Quantity = Callable[[Values, Data], Any]
 """From values (point, ...) and data to numbers (point,) or (point, number)."""
 Stated = Callable[[], None]  # A NumPyro model without arguments.
 
-PREDICTED = 3  # Inputs at which a network's outputs are looked at.
+PREDICTED = 3  # inputs at which a network's outputs are test quantities
 
 
 @dataclass(frozen=True)
 class Family:
-    """A model before its data: what can be simulated, and what a method is given of it.
+    """A model before its data: a simulator, and the target that a method infers.
 
-    Most are made of what there is: `Family.of_network`, `Family.of_numpyro` and `Family.of_stan`.
+    `Family.of_network`, `Family.of_numpyro` and `Family.of_stan` make one from an existing model.
 
     Parameters
     ----------
@@ -128,11 +124,11 @@ class Family:
     condition : callable
         From such data to the `Target` that a method infers: the program under test.
     model : callable, optional
-        From such data to a NumPyro model without arguments, the same as the target's. It must take JAX's traced arrays
-        as data: then all simulations are inferred by one compiled program, and not by one each.
+        From such data to a NumPyro model without arguments, the same as the target's. It must accept JAX's traced
+        arrays as data; one compiled program then infers all simulations.
     quantities : mapping of str to callable, optional
         More test quantities: from values ``(point, ...)`` by name and the data to numbers ``(point,)`` or
-        ``(point, number)``. Among the points is the truth, in no special place.
+        ``(point, number)``. The true values are among the points, at a random position.
 
     Raises
     ------
@@ -175,7 +171,7 @@ class Family:
         Parameters
         ----------
         quantities : mapping of str to callable
-            Same as in the class; one of a name that is there takes its place.
+            Same as in the class; they replace those of the same name.
 
         Returns
         -------
@@ -186,7 +182,7 @@ class Family:
 
     @classmethod
     def of_network(cls, model: BayesianNetwork, x: Any, *, name: str = "network") -> Family:
-        """Take a Bayesian network at fixed inputs; weights, noise and targets are drawn from its own prior.
+        """Make a family from a Bayesian network at fixed inputs, with weights, noise and targets from its prior.
 
         Parameters
         ----------
@@ -248,21 +244,20 @@ class Family:
         dims: Mapping[str, tuple[str, ...]] | None = None,
         coords: Mapping[str, Any] | None = None,
     ) -> Family:
-        """Take a NumPyro model with arguments; what it observes is drawn by the model itself.
+        """Make a family from a NumPyro model with arguments, which also draws the data that it observes.
 
         Parameters
         ----------
         model : callable
-            Same as in `ob.numpyro_model`. Given None for what is observed, it must draw it.
+            Same as in `ob.numpyro_model`. It must draw every observed argument that is None.
         data : mapping, optional
-            The other arguments. What is observed may be among them, and is not used.
+            The other arguments. Observed ones are ignored.
         observed : str, sequence of str or mapping
-            The arguments that are observed; where a site is called otherwise than its argument, a mapping of the
-            argument to the site.
+            The observed arguments; a mapping from argument to site if their names differ.
         name : str, optional
             The family's name; the function's if not given.
         symmetry : tuple of blocks, str or sequence of str, optional
-            Same as in `ob.numpyro_model`; parameters that it moves are looked at in one labelling.
+            Same as in `ob.numpyro_model`; parameters that it moves are compared in one labelling.
         dims : mapping, optional
             Axis names of variables.
         coords : mapping, optional
@@ -315,20 +310,20 @@ class Family:
         quantities: Mapping[str, Quantity] | None = None,
         **how: Any,
     ) -> Family:
-        """Take a Stan program and a simulator in Python: two statements of one model, which are held to each other.
+        """Make a family from a Stan program and a simulator in Python of the same model, to compare the two.
 
         Parameters
         ----------
         path : path
             The ``.stan`` file; it is compiled once.
         simulate : callable
-            As of the class: parameters named as in the program, and all that its data block declares.
+            Same as in the class: parameters named as in the program, and all data that the program declares.
         name : str, optional
             The family's name; the file's if not given.
         symmetry : tuple of blocks, str or sequence of str, optional
-            Same as in `ob.stan_program`; parameters that it moves are looked at in one labelling.
+            Same as in `ob.stan_program`; parameters that it moves are compared in one labelling.
         quantities : mapping of str to callable, optional
-            Same as in the class; the log likelihood of the data, above all, where the program has no `log_lik`.
+            Same as in the class. Give the log likelihood of the data if the program has no `log_lik`.
         **how : Any
             The other arguments of `ob.stan_program`, such as `dims`.
 
@@ -360,14 +355,13 @@ class Family:
 
 
 class _PriorPredictive:
-    """Draws of a NumPyro model's prior and of what it observes, compiled once."""
+    """Simulator of a NumPyro model's variables and data, compiled once."""
 
     def __init__(self, model: Stated, observed: Mapping[str, str]) -> None:
         self._model, self._observed = model, observed
         self._compiled: Callable[..., Any] | None = None
 
     def __call__(self, rng: np.random.Generator) -> tuple[Values, dict[str, np.ndarray]]:
-        """Draw once."""
         import jax
 
         with precision("float64"):
@@ -409,12 +403,11 @@ def _outputs(model: BayesianNetwork, x: np.ndarray, values: Values, data: Data) 
     return np.asarray(outputs).reshape(len(outputs), -1)
 
 
-MOST_ENTRIES = 6  # Entries of one variable that are looked at, spread evenly over it.
+MOST_ENTRIES = 6  # entries of one variable that are test quantities, spread evenly over it
 LOG_LIKELIHOOD, LP = "log likelihood", "lp"
 """Log density of the data given the parameters, and of both, on the constrained scale."""
 
-SLACK = 0.2
-"""By what draws taken may be fewer than the effective ones, in draws for each: ESS is estimated."""
+SLACK = 0.2  # ESS is an estimate: draws per effective draw are rounded up only beyond this
 
 Numbers = dict[str, np.ndarray]  # Test quantity to numbers (point,).
 LogDensities = Mapping[str, Float[np.ndarray, " point"]]
@@ -422,13 +415,13 @@ LogDensities = Mapping[str, Float[np.ndarray, " point"]]
 
 @dataclass(frozen=True)
 class Looking:
-    """The quantities that are ranked: those of the family, and what the posterior's symmetry leaves."""
+    """The test quantities: those of the family, and the parameters modulo the posterior's symmetry."""
 
     symmetry: Symmetry
     quantities: Mapping[str, Quantity]
 
     def at(self, values: Values, data: Data, densities: LogDensities) -> Numbers:
-        """All test quantities at points (point, ...) of the variables, which are conditioned on the data."""
+        """Compute all test quantities at points (point, ...)."""
         points = len(next(iter(values.values())))
         out = {name: np.asarray(found) for name, found in densities.items()}
         for name, quantity in self.quantities.items():
@@ -444,7 +437,7 @@ class Looking:
 
 
 def _named(name: str, found: Any, points: int) -> Numbers:
-    """Numbers of each point by name: one, or some entries of several."""
+    """Return a test quantity by name as numbers (point,): one, or some of its entries."""
     if isinstance(found, Mapping):
         return {
             key: numbers
@@ -472,17 +465,17 @@ def _named(name: str, found: Any, points: int) -> Numbers:
 
 
 class Ranked(NamedTuple):
-    """The place of a truth among draws.
+    """Rank of a true value among draws.
 
-    `share`, between 0 and 1, is its rank among draws that are next to independent, plus a uniform number, over their
-    number and one: uniform if the draws are of the posterior.
+    `share` is the rank among nearly independent draws, plus a uniform number, divided by their number plus one: uniform
+    in (0, 1) if the draws come from the posterior.
     """
 
     share: float
     z: float  # distance from the draws' mean in their standard deviations
     ess: float
     rhat: float
-    kept: int  # draws that it was ranked among
+    kept: int  # number of draws that it was ranked among
 
 
 def rank(
@@ -492,10 +485,9 @@ def rank(
     *,
     independent: bool,
 ) -> Ranked:
-    """Rank a truth among draws (chain, draw), of which so many are left out that the others are next to independent.
+    """Rank a true value among draws (chain, draw), thinned until they are nearly independent.
 
-    Ties, as those of discrete quantities, are broken at random, by `rng`. The same rule holds whatever the truth.
-    Draws of an approximation are `independent`.
+    Ties of discrete quantities are broken at random. Draws of an approximation are `independent`.
     """
     ess, rhat = float(draws.size), 1.0
     if not np.isfinite(draws).all() and not independent:
@@ -509,6 +501,6 @@ def rank(
     share = (below + rng.uniform() * (ties + 1)) / (len(taken) + 1)
     spread = draws.std(ddof=1)
     z = (truth - draws.mean()) / spread if spread > 0 else np.nan
-    # The mean and the sd of draws have errors of their own: of 1 / n and 2 / n in the square of z.
+    # The errors of the draws' mean and sd add 1 / n and 2 / n to the square of z.
     shrunk = np.sqrt(1 + 3 / max(ess, 3.0)) if np.isfinite(ess) else 1.0
     return Ranked(float(share), float(z / shrunk), ess, rhat, len(taken))

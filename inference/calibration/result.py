@@ -1,12 +1,11 @@
-"""The result of a calibration: ranks, how far off each test quantity is, and a verdict in words.
+"""The result of a calibration: ranks, the error of each test quantity, and a verdict in words.
 
-The ECDF of numbers that should be uniform: simultaneous bands, p-values and power, all of them exact.
-
-Säilynoja, Bürkner and Vehtari 2022: at each of some points the count of numbers below it is binomial; a band has the
-same tail probability gamma / 2 at every point on either side, and gamma is chosen so that the whole ECDF stays inside
-with the probability asked for. Counts in intervals are multinomial, which is independent Poisson counts given their
-sum: so the probability of staying inside is a chain of convolutions. ArviZ simulates gamma instead; its thousand
-simulations know nothing of the levels far below 1 % that many quantities need, and give no p-value.
+Bands, p-values and power of the ECDF of uniform numbers are exact (Säilynoja, Bürkner and Vehtari 2022). The count of
+numbers below a point is binomial. A band has the same tail probability gamma / 2 at every point on either side, and
+gamma is chosen so that the whole ECDF stays inside with the requested probability. Counts in intervals are multinomial,
+that is independent Poisson counts given their sum, so the probability of staying inside is a chain of convolutions.
+ArviZ simulates gamma instead; its thousand simulations cannot resolve the levels far below 1 % that many quantities
+need, and give no p-value.
 """
 
 from __future__ import annotations
@@ -24,12 +23,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ALPHA = 0.05
-"""Probability of calling a method wrong that is right, over all quantities of a run together."""
-FEWEST = 50  # Simulations without which nothing is said.
-MOST_UNUSABLE = 0.1
-"""Share of simulations that may fail or not converge before the others are no answer."""
-LARGEST_RHAT, SMALLEST_ESS = 1.1, 30.0
-"""Beyond these the chains of a simulation have not converged in a quantity."""
+"""Probability of rejecting a correct method, over all quantities of a run together."""
+FEWEST = 50  # simulations needed for a verdict
+MOST_UNUSABLE = 0.1  # share of simulations that may fail or not converge
+LARGEST_RHAT, SMALLEST_ESS = 1.1, 30.0  # limits of convergence, for each quantity of a simulation
 RESAMPLES = 2000
 
 Interval = tuple[float, float]
@@ -37,24 +34,26 @@ Interval = tuple[float, float]
 
 @dataclass(frozen=True)
 class Off:
-    """The deviation of a test quantity.
+    """The error of a test quantity.
 
     Attributes
     ----------
     name : str
-        Of the quantity.
+        Name of the quantity.
     p_value : float
-        Probability of ranks as far from uniform, were the posterior right; of this quantity alone.
+        Probability that ranks are as far from uniform if the posterior is correct; for this quantity alone.
     shift : float
-        Mean distance of truths from posterior means, in posterior sds: 0 if right, above 0 if the posterior is too low.
+        Mean of true value minus posterior mean, in posterior sds: 0 if calibrated, positive if the posterior is too
+        low.
     shift_interval : tuple of float
         95 % bootstrap interval.
     ratio : float
-        Spread of truths around posterior means over the posterior sd: 1 if right, above 1 if intervals are too narrow.
+        Spread of true values around posterior means over the posterior sd: 1 if calibrated, above 1 if intervals are
+        too narrow.
     ratio_interval : tuple of float
         95 % bootstrap interval.
     above : float
-        Mean share of the draws that are below the truth: 0.5 if right.
+        Mean share of the draws below the true value: 0.5 if calibrated.
     outside : bool
         Whether the ranks leave the band.
     """
@@ -70,7 +69,7 @@ class Off:
 
     @property
     def sentence(self) -> str:
-        """By how much, in words."""
+        """The error in words."""
         said = []
         low, high = self.ratio_interval
         if low > 1:
@@ -95,23 +94,23 @@ class Calibration:
     Attributes
     ----------
     family, method, engine : str
-        What was inferred, and by what.
+        Names of the family, the method and the engine.
     settings : mapping
-        Of the method.
+        Settings of the method.
     seed : int
         Seed of the run.
     names : tuple of str
         The test quantities.
     share : array (simulation, quantity)
-        Where each truth lies among the draws, from 0 to 1: uniform if the posterior is right.
+        Share of the draws below each true value: uniform in (0, 1) if the posterior is correct.
     z : array (simulation, quantity)
-        Distance of the truth from the draws' mean in their sds.
+        Distance of the true value from the draws' mean in their sds.
     ess, rhat, kept : array (simulation, quantity)
-        Of the draws, and how many of them the truth was ranked among.
+        Effective number of draws, R-hat, and the number of draws that the true value was ranked among.
     divergences : array (simulation,)
         Divergent transitions.
     failures : tuple of str
-        For each simulation why the method failed; empty if it did not.
+        For each simulation the reason why the method failed; empty if it did not.
     """
 
     family: str
@@ -140,7 +139,7 @@ class Calibration:
 
     @cached_property
     def usable(self) -> np.ndarray:
-        """Which simulations (simulation,) are judged, those that did not fail and whose chains converged."""
+        """Mask of the simulations (simulation,) that did not fail and whose chains converged."""
         ran = np.array([not reason for reason in self.failures])
         with np.errstate(invalid="ignore"):
             apart = (
@@ -155,7 +154,7 @@ class Calibration:
 
     @property
     def level(self) -> float:
-        """Probability with which the ranks of one quantity leave its band, were the posterior right."""
+        """Probability that the ranks of one quantity leave its band if the posterior is correct."""
         return ALPHA / max(len(self.names), 1)
 
     @cached_property
@@ -168,7 +167,7 @@ class Calibration:
 
     @property
     def outside(self) -> tuple[Off, ...]:
-        """Those whose ranks leave their bands."""
+        """The test quantities whose ranks leave their bands."""
         return tuple(one for one in self.off if one.outside)
 
     @property
@@ -183,13 +182,13 @@ class Calibration:
 
     @property
     def seen(self) -> tuple[float, float]:
-        """By what factor an sd, and by how many sds a mean, must be wrong to be seen 9 times in 10."""
+        """The factor of an sd, and the shift of a mean in sds, that would be detected 9 times in 10."""
         used = int(self.usable.sum())
         return seen_ratio(used, self.level), seen_shift(used, self.level)
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """The verdict in words, and what it rests on."""
+        """The verdict in words, with the simulations that it leaves out."""
         used = int(self.usable.sum())
         if self.verdict == "not calibrated":
             worst = self.outside[0]
@@ -226,26 +225,14 @@ class Calibration:
         return " and ".join(part for part in parts if part)
 
     def to_frame(self) -> pd.DataFrame:
-        """Every test quantity as a row, the most improbable ranks first.
-
-        Returns
-        -------
-        DataFrame
-            Indexed by quantity, with the fields of `Off`.
-        """
+        """Return a row per test quantity with the fields of `Off`, the most improbable ranks first."""
         import pandas as pd
 
         rows = [self._row(one) for one in self.off]
         return pd.DataFrame(rows).set_index("quantity") if rows else pd.DataFrame()
 
     def to_dict(self) -> dict[str, Any]:
-        """All that is found, in plain types.
-
-        Returns
-        -------
-        dict
-            Ready for JSON.
-        """
+        """Return the result in plain types, ready for JSON."""
         return {
             "verdict": self.verdict,
             "sentences": list(self.sentences),
@@ -264,28 +251,11 @@ class Calibration:
         }
 
     def shares(self, name: str) -> Float[np.ndarray, " simulation"]:
-        """Take the shares of one test quantity in the simulations that are judged.
-
-        Parameters
-        ----------
-        name : str
-            Of the quantity.
-
-        Returns
-        -------
-        array (simulation,)
-            Between 0 and 1.
-        """
+        """Return the shares of one test quantity in the usable simulations."""
         return self.share[self.usable, self.names.index(name)]
 
     def band(self) -> Band:
-        """Return the band that contains all ECDFs of shares in 95 of 100 runs if the posterior is correct.
-
-        Returns
-        -------
-        Band
-            With its points and both sides.
-        """
+        """Return the band that contains all ECDFs of shares in 95 of 100 runs if the posterior is correct."""
         return band(int(self.usable.sum()), self.level)
 
     def __repr__(self) -> str:
@@ -334,43 +304,34 @@ def _percent(share: float) -> str:
     return f"{100 * share:.0f}"
 
 
-MOST_POINTS = 200
-"""Points at which the ECDF is looked at; as many as there are numbers, where those are fewer."""
-SEEN = 0.9  # Probability with which an error is seen that is said to be seen.
+MOST_POINTS = 200  # maximum number of points at which the ECDF is evaluated
+SEEN = 0.9  # probability of detection behind `Calibration.seen`
 
 Cdf = Callable[[np.ndarray], np.ndarray]
 
 
 @dataclass(frozen=True)
 class Band:
-    """The band that holds an ECDF of uniform numbers.
+    """Simultaneous band around the ECDF of uniform numbers."""
 
-    Attributes
-    ----------
-    points : array (point,)
-        Between 0 and 1.
-    lower, upper : array (point,)
-        Smallest and largest share of the numbers that are below each.
-    """
-
-    points: Float[np.ndarray, " point"]
-    lower: Float[np.ndarray, " point"]
-    upper: Float[np.ndarray, " point"]
+    points: Float[np.ndarray, " point"]  # between 0 and 1
+    lower: Float[np.ndarray, " point"]  # smallest share of the numbers below each point
+    upper: Float[np.ndarray, " point"]  # largest share of the numbers below each point
 
 
 def counts_below(numbers: Float[np.ndarray, " number"]) -> Int[np.ndarray, " point"]:
-    """Count the numbers at or below each of the points of their ECDF."""
+    """Count the numbers at or below each point of the ECDF."""
     return np.searchsorted(np.sort(numbers), _points(len(numbers)), side="right")
 
 
 def band(count: int, alpha: float) -> Band:
-    """The band that the ECDF of `count` uniform numbers leaves with probability `alpha` at the most."""
+    """Return the band that the ECDF of `count` uniform numbers leaves with probability `alpha` at most."""
     lower, upper = _bounds(count, _gamma(count, alpha))
     return Band(_points(count), lower / count, upper / count)
 
 
 def p_value(numbers: Float[np.ndarray, " number"]) -> float:
-    """Probability that uniform numbers have an ECDF somewhere as far out as that of these."""
+    """Return the probability that the ECDF of uniform numbers is anywhere as far out as the given one."""
     count = len(numbers)
     below = counts_below(numbers)
     at_most, at_least = _tails(count)
@@ -380,13 +341,13 @@ def p_value(numbers: Float[np.ndarray, " number"]) -> float:
 
 
 def power(count: int, alpha: float, cdf: Cdf) -> float:
-    """Probability that numbers with this distribution leave the band of uniform ones."""
+    """Return the probability that numbers with this distribution leave the band of uniform numbers."""
     return _leaves(count, _gamma(count, alpha), cdf)
 
 
 @lru_cache(maxsize=256)
 def seen_ratio(count: int, alpha: float) -> float:
-    """The smallest factor, above 1, by which an sd must be wrong, either way, to be seen 9 times in 10."""
+    """Return the smallest factor above 1 of an sd that is detected 9 times in 10, in either direction."""
 
     def wrong_by(factor: float) -> float:
         # The distribution of Phi(z), z ~ N(0, f^2): truths lie f posterior sds around the mean.
@@ -399,7 +360,7 @@ def seen_ratio(count: int, alpha: float) -> float:
 
 @lru_cache(maxsize=256)
 def seen_shift(count: int, alpha: float) -> float:
-    """By how many posterior sds a mean must be wrong to be seen 9 times in 10."""
+    """Return the smallest shift of a mean, in posterior sds, that is detected 9 times in 10."""
     return _smallest(lambda shift: power(count, alpha, lambda u: ndtr(ndtri(u) - shift)), 0.0, 10.0)
 
 
@@ -417,7 +378,7 @@ def _points(count: int) -> Float[np.ndarray, " point"]:
 
 @lru_cache(maxsize=64)
 def _tails(count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Probabilities (point, count) of at most, and of at least, so many below each point."""
+    """Return the probabilities (point, count) of at most and of at least so many numbers below each point."""
     below = np.arange(count + 1)
     at_most = bdtr(below[None].astype(float), count, _points(count)[:, None])
     at_least = np.concatenate([np.ones((len(at_most), 1)), 1 - at_most[:, :-1]], axis=1)
@@ -425,14 +386,14 @@ def _tails(count: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _bounds(count: int, gamma: float) -> tuple[np.ndarray, np.ndarray]:
-    """The smallest and the largest count inside, at each point: both tails are above gamma / 2."""
+    """Return the smallest and the largest count inside the band at each point: both tails are above gamma / 2."""
     at_most, at_least = _tails(count)
     return np.argmax(at_most > gamma / 2, axis=1), (at_least > gamma / 2).sum(axis=1) - 1
 
 
 @lru_cache(maxsize=256)
 def _gamma(count: int, alpha: float) -> float:
-    """The largest gamma whose band is left with probability `alpha` at the most."""
+    """Return the largest gamma whose band is left with probability `alpha` at most."""
     low, high = 0.0, 1.0
     for _ in range(40):
         middle = 0.5 * (low + high)
@@ -441,7 +402,7 @@ def _gamma(count: int, alpha: float) -> float:
 
 
 def _leaves(count: int, gamma: float, cdf: Cdf | None = None) -> float:
-    """Probability that the ECDF of independent numbers leaves the band of a gamma somewhere."""
+    """Return the probability that the ECDF of independent numbers leaves the band of a gamma anywhere."""
     lower, upper = _bounds(count, gamma)
     if np.any(lower > upper):
         return 1.0

@@ -1,8 +1,8 @@
-"""A method of inference: frozen settings with a name, its requirements and its engines; and which engine runs it.
+"""A method of inference: frozen settings with a name, requirements and engines; and the choice of the engine.
 
-A new method is a class made of `Method` in a file of its own, and a line in `methods.METHODS`; the command line,
-calibration and the documentation read it there. Its `run` turns a `Job` into a `Found`. A function of
-the same name, such as `nuts`, has its fields and the arguments of `infer` as arguments, and describes them.
+A new method is a subclass of `Method` in its own file, and a line in `methods.FUNCTIONS`; the command line, calibration
+and the documentation read it there. Its `run` turns a `Job` into a `Found`. A function of the same name, such as
+`nuts`, has its fields and the arguments of `infer` as arguments, and describes them.
 """
 
 from __future__ import annotations
@@ -31,32 +31,36 @@ if TYPE_CHECKING:
 
 @settings
 class Method:
-    """Settings of a method, and all that is known of it before it runs."""
+    """Settings of a method, and its properties."""
 
-    name: ClassVar[str]  # the word by which `infer`, the command line and `calibrate` know it
-    # Where its implementation on each engine is, ``module:attribute``; see also `Engine.methods`.
-    engines: ClassVar[Mapping[str, str]] = {}
-    # What it needs of a target: "network", or "symmetry", which is then always checked.
-    needs: ClassVar[frozenset[str]] = frozenset()
-    resumes: ClassVar[bool] = False  # takes a `checkpoint`
-    takes_start: ClassVar[bool] = False  # takes initial values
-    takes_adaptation: ClassVar[bool] = False  # takes step size and metric of an earlier run
-    takes_client: ClassVar[bool] = False  # divides its work among workers; else one has all of it
-    correlated: ClassVar[bool] = False  # chains are autocorrelated; draws of a fit are independent
-    gives_posterior: ClassVar[bool] = True  # draws approximate the posterior: no point estimates
-    by_jax: ClassVar[bool] = False  # moves by JAX on either definition, NumPyro's where both are
-    stan_by_jax: ClassVar[bool] = False  # its NumPyro engine also takes a Stan program alone
-    # Fields that a posterior records as attributes of their own, or in the name of the method.
-    apart: ClassVar[tuple[str, ...]] = ()
-    # Fields recorded only where they differ from their defaults: they came after records were made.
-    later: ClassVar[tuple[str, ...]] = ()
-    numpyro_alone: ClassVar[frozenset[str]] = frozenset({"dtype"})  # Stan has no use for them
-    networks_alone: ClassVar[frozenset[str]] = frozenset()  # fields that are for networks
+    name: ClassVar[str]  # name in `infer`, the command line and `calibrate`
+    engines: ClassVar[Mapping[str, str]] = {}  # implementation on each engine, ``module:attribute``
+    needs: ClassVar[frozenset[str]] = (
+        frozenset()
+    )  # "network"; "symmetry", which is then always checked
+    resumes: ClassVar[bool] = False  # accepts a `checkpoint`
+    takes_start: ClassVar[bool] = False  # accepts initial values
+    takes_adaptation: ClassVar[bool] = False  # accepts step sizes and metrics of an earlier run
+    takes_client: ClassVar[bool] = (
+        False  # divides its work among workers; else one worker does all of it
+    )
+    correlated: ClassVar[bool] = (
+        False  # draws of chains are autocorrelated, draws of a fit independent
+    )
+    gives_posterior: ClassVar[bool] = (
+        True  # draws approximate the posterior; false for point estimates
+    )
+    by_jax: ClassVar[bool] = False  # JAX evaluates either definition, NumPyro's if there are both
+    stan_by_jax: ClassVar[bool] = False  # the NumPyro engine also accepts a Stan program
+    apart: ClassVar[tuple[str, ...]] = ()  # fields that a posterior records as separate attributes
+    later: ClassVar[tuple[str, ...]] = ()  # fields recorded only if they differ from their defaults
+    numpyro_alone: ClassVar[frozenset[str]] = frozenset({"dtype"})  # fields that Stan does not use
+    networks_alone: ClassVar[frozenset[str]] = frozenset()  # fields that only networks use
     for_calibration: ClassVar[Mapping[str, Any]] = {}  # defaults for hundreds of simulations
 
     @property
     def amount(self) -> tuple[int, int]:
-        """Chains, and draws of each."""
+        """Number of chains, and of draws per chain."""
         return getattr(self, "chains", 1), getattr(self, "draws", 1)
 
     @property
@@ -71,11 +75,11 @@ class Method:
 
     @property
     def word(self) -> str:
-        """The method's name in studies, with what distinguishes it there."""
+        """The method's name in studies."""
         return self.name
 
     def recorded(self) -> dict[str, Any]:
-        """The fields that a posterior records as its settings."""
+        """Return the fields that a posterior records as its settings."""
         return {
             field.name: getattr(self, field.name)
             for field in fields(self)
@@ -84,37 +88,36 @@ class Method:
         }
 
     def check(self, target: Target, engine: str) -> None:
-        """Reject a target or an engine that the method is not for, before any work."""
+        """Reject targets and engines that the method does not support, before any work."""
 
     def run(self, job: Job[Any]) -> Found:
-        """Do the method's own work; by default all of it is the engine's implementation."""
+        """Do the method's own work; by default the engine's implementation does all of it."""
         found: Found = job.implementation(job)
         return found
 
 
 def weighs(method: Method, *, is_network: bool) -> bool:
-    """Check whether a fit is corrected by importance weights: if it is requested, and by default but for networks."""
+    """Check whether importance weights correct a fit: on request, and by default except for networks."""
     weights = getattr(method, "weights", False)
     return bool(weights) or (weights is None and not is_network)
 
 
 @dataclass(frozen=True)
 class Job[M: Method]:
-    """One run of a method; made once by `run`, and handed down."""
+    """One run of a method; made once by `run` and passed down."""
 
-    target: Target  # the model conditioned on data
-    method: M  # the settings
-    engine: str  # who runs it
-    seed: int  # of everything that is random
-    bars: ProgressBars  # where progress is shown
-    implementation: Any = None  # the engine's part of the method, where it has one
+    target: Target
+    method: M
+    engine: str
+    seed: int
+    bars: ProgressBars
+    implementation: Any = None  # the engine's part of the method, if it has one
     start: Any = None  # initial values: of chains as the user gave them, of a fit a mapping
-    checkpoint: Path | None = None  # in which what is done is kept as it goes
-    folder: Path | None = None  # for the engine's own files; the caller removes it
-    given: Any = None  # starts, metric and step size of chains, if they are given (`mcmc.given`)
-    # The earlier run of which chains take step size and metric, as the user gave it.
-    adapt_from: Any = None
-    client: Any = None  # the cluster whose workers do the work, or the address of its scheduler
+    checkpoint: Path | None = None  # folder for the state of the run
+    folder: Path | None = None  # folder for the engine's files; the caller removes it
+    given: Any = None  # starts, metrics and step sizes of chains, if they are given (`mcmc.starts`)
+    adapt_from: Any = None  # earlier run with step sizes and metrics, as the user gave it
+    client: Any = None  # cluster whose workers do the work, or the address of its scheduler
 
 
 @dataclass(frozen=True)
@@ -123,17 +126,15 @@ class Found:
 
     draws: Mapping[str, Values]  # variable name to array (chain, draw, ...), in memory or on disk
     stats: Mapping[str, Values]  # statistic name to array (chain, draw), likewise
-    # What the posterior says of this method, besides what it says of every one.
-    attributes: Mapping[str, Any] = field(default_factory=dict)
-    # More groups of the posterior: `variational`, `modes`, `training`.
-    groups: Mapping[str, xr.Dataset] = field(default_factory=dict)
-    # What holds the arrays that are on disk; it is closed with the posterior.
-    filed: xr.DataTree | None = None
-    folder: Path | None = None  # in which more can be laid down
-    proposals: Any = None  # density and Gaussians from which importance weights may start
-    # Called with the whole posterior, to add what follows from its draws.
-    finish: Callable[[xr.DataTree], None] | None = None
-    warmup: Found | None = None  # draws and statistics of the warmup, where they are kept
+    attributes: Mapping[str, Any] = field(default_factory=dict)  # attributes specific to the method
+    groups: Mapping[str, xr.Dataset] = field(
+        default_factory=dict
+    )  # `variational`, `modes`, `training`
+    filed: xr.DataTree | None = None  # owner of arrays on disk; closed with the posterior
+    folder: Path | None = None  # folder for more arrays on disk
+    proposals: Any = None  # density and Gaussians that importance weights may start from
+    finish: Callable[[xr.DataTree], None] | None = None  # completes the whole posterior
+    warmup: Found | None = None  # draws and statistics of the warmup, if they are kept
 
 
 def one_chain(
@@ -143,13 +144,12 @@ def one_chain(
     *,
     converged: bool,
 ) -> Found:
-    """Put the result of a fit together, as one chain of draws.
+    """Return the result of a fit as one chain of draws.
 
-    Draws are arrays (draw, ...) by variable, one of an optimum; statistics are ``lp`` and, but for an optimum,
-    ``log_q``. `variational` has the approximation's parameters and traces, or importance ratios of draws that were
-    resampled; `converged` says whether an optimiser came to the end that it sought.
+    Draws are arrays (draw, ...) by variable, a single one for an optimum. Statistics are ``lp`` and, except for an
+    optimum, ``log_q``. `variational` has the approximation's parameters and traces, or importance ratios of resampled
+    draws; `converged` is false if the optimiser stopped early.
     """
-    import numpy as np
 
     def chain(values: Mapping[str, Any]) -> dict[str, np.ndarray]:
         return {name: np.asarray(value)[None] for name, value in values.items()}
@@ -159,9 +159,9 @@ def one_chain(
 
 
 def as_dict(value: Any) -> Any:
-    """Like `dataclasses.asdict`, but a method's fields that it records apart are left out where they have the default.
+    """Like `dataclasses.asdict`, without fields of a method in `apart` and `later` that have their default.
 
-    So a study's settings and their hashes are those of times when these fields were arguments.
+    Settings of recorded studies then keep their hashes when a method gets a new field.
     """
     if is_dataclass(value) and not isinstance(value, type):
         apart = (*value.apart, *value.later) if isinstance(value, Method) else ()
@@ -181,59 +181,51 @@ def as_dict(value: Any) -> Any:
 class Engine:
     """A program that runs methods. Its packages are imported when a method first asks for them."""
 
-    name: str  # word of the argument `engine`
-    # Definitions of a target that it runs, the preferred one first: "numpyro", "stan".
-    takes: tuple[str, ...]
-    # Where the class of its log density over values is, ``module:attribute``.
-    density: str = ""
-    # Methods that it brings along, and where they are; a method may also list engines itself.
-    methods: Mapping[str, str] = field(default_factory=dict)
-    # The optional package that it needs, whose version is recorded with each run.
-    package: str = ""
+    name: str
+    takes: tuple[str, ...]  # definitions of a target that it runs, the preferred one first
+    density: str = ""  # class of its log density over values, ``module:attribute``
+    methods: Mapping[str, str] = field(
+        default_factory=dict
+    )  # methods that only this engine implements
+    package: str = ""  # optional package that it needs; its version is recorded with each run
 
 
 def found_at(place: str) -> Any:
-    """Import what stands at ``module:attribute``."""
+    """Import the object at ``module:attribute``."""
     module, _, attribute = place.partition(":")
     return getattr(import_module(module), attribute)
 
 
 NUMPYRO = Engine("numpyro", ("numpyro", "stan"), "onebasin.inference.density.numpyro:NumpyroValues")
-"""JAX, in this process; a Stan program's log density is that of its library."""
+"""JAX in this process; it evaluates a Stan program by the program's library."""
 STANLI = Engine("stanli", ("stan",), "onebasin.inference.density.stan:stan_density")
-"""The interpreter of Stan programs, a process a run."""
+"""The interpreter of Stan programs, one process per run."""
 CMDSTAN = Engine("cmdstan", ("stan",), "onebasin.inference.density.stan:stan_density")
-"""CmdStan's executables, a process a run."""
+"""CmdStan's executables, one process per run."""
 NUTPIE = Engine(
     "nutpie",
     ("numpyro", "stan"),
     methods={"nuts": "onebasin.inference.mcmc.nutpie:NutpieChains"},
     package="nutpie",
 )
-"""The sampler of the package nutpie, on either definition."""
+"""The sampler of the package nutpie, for either definition."""
 
 ENGINES: Mapping[str, Engine] = {
     engine.name: engine for engine in (NUMPYRO, STANLI, CMDSTAN, NUTPIE)
 }
-"""Every engine by its name; a new one is a line here."""
+"""Every engine by its name; a new engine is a line here."""
 
-LIBRARIES = (STANLI.name, CMDSTAN.name)  # The engines whose libraries evaluate Stan programs.
-
-DEFINED = (NUMPYRO.name, *LIBRARIES)  # The engines that evaluate a log density.
-
-FORMER = {"stan": "cmdstan"}  # Former names of engines.
+LIBRARIES = (STANLI.name, CMDSTAN.name)  # engines whose libraries evaluate Stan programs
+DEFINED = (NUMPYRO.name, *LIBRARIES)  # engines that evaluate a log density
 
 
 def named(word: str) -> str:
-    """Return the name of an engine that may be given by a former one."""
-    return FORMER.get(word, word)
+    """Return the name of an engine; "stan" is a former name of "cmdstan"."""
+    return CMDSTAN.name if word == "stan" else word
 
 
 def engine_named(name: str) -> Engine:
-    """Find an engine by its name.
-
-    ValueError says that there is no such engine, InferenceError that its package is not installed.
-    """
+    """Find an engine; raise ValueError for an unknown name, InferenceError if its package is not installed."""
     engine = ENGINES[choose("engine", named(name), ENGINES)]
     if engine.package and not is_installed(engine.package):
         raise InferenceError(lacks(f"`engine={engine.name!r}`", engine.package))
@@ -241,19 +233,16 @@ def engine_named(name: str) -> Engine:
 
 
 def engine_for(target: Target, engine: str | None) -> str:
-    """Return the name of the engine that was asked for; else NumPyro where the target has a model for it.
-
-    A Stan program is left to the interpreter where that takes it, and to CmdStan elsewhere; see `library_of`.
-    """
+    """Return the requested engine; by default NumPyro if the target has a model for it, else that of `library_of`."""
     if engine is not None:
         return named(engine)
     return "numpyro" if _has(target, "numpyro") or not _has(target, "stan") else library_of(target)
 
 
 def library_of(target: Target) -> str:
-    """Return the engine whose library evaluates a target's Stan program: "stanli" or "cmdstan".
+    """Return the engine whose library evaluates a target's Stan program: "stanli" if it accepts it, else "cmdstan".
 
-    A program that does not parse, or rejects its data, raises StanError, here and below.
+    Raise StanError, here and below, if the program does not parse or rejects its data.
     """
     from onebasin.stan.program import definition
 
@@ -261,10 +250,9 @@ def library_of(target: Target) -> str:
 
 
 def bound(target: Target, engine: str | None) -> Target:
-    """Return a target whose Stan program has its library: that of an engine, or the rule's.
+    """Return the target with its Stan program bound to a library, by the engine or by the rule of `library_of`.
 
-    What is computed from the target then neither examines the program again nor forgets the rule's reason. A program
-    that the engine does not take raises StanError.
+    Later computations then do not examine the program again. Raise StanError if the engine does not accept it.
     """
     program, library = target.stan_program, engine if engine in LIBRARIES else None
     if program is None or (library is None and target.numpyro_model is not None):
@@ -276,22 +264,19 @@ def bound(target: Target, engine: str | None) -> Target:
 
 
 def defined_by(target: Target, engine: str | None) -> str:
-    """Return the engine that evaluates a target's log density: the one that was asked for, or that of `engine_for`.
-
-    One that evaluates none raises ValueError.
-    """
+    """Return the engine that evaluates a target's log density; raise ValueError if the requested one evaluates none."""
     return _evaluating(target, choose("engine", engine_for(target, engine), DEFINED))
 
 
 def _evaluating(target: Target, engine: str) -> str:
-    """Return the engine whose log density a run of an engine on a target has."""
+    """Return the engine that evaluates the log density of a target for a run of another engine."""
     if definition_of(target, engine) == "stan":
         return engine if engine in LIBRARIES else library_of(target)
     return engine if engine in DEFINED else "numpyro"
 
 
 def definition_of(target: Target, engine: str) -> str:
-    """Return whose definition of a target an engine takes; of no engine of ours, its own name."""
+    """Return the definition, "numpyro" or "stan", that an engine uses of a target; the name of an unknown engine."""
     takes = ENGINES[engine].takes if engine in ENGINES else (engine,)
     return next((name for name in takes if _has(target, name)), takes[0])
 
@@ -299,17 +284,16 @@ def definition_of(target: Target, engine: str) -> str:
 def density_by(
     engine: str, target: Target, progress: Callable[[str], None] | None = None
 ) -> ValueDensity:
-    """Return a target's log density over values as an engine evaluates it."""
+    """Return a target's log density over values, evaluated by an engine."""
     engine = _evaluating(target, engine)
     found: ValueDensity = found_at(ENGINES[engine].density)(bound(target, engine), progress)
     return found
 
 
 def chosen(target: Target, method: type[Method], engine: str | None) -> tuple[str, Any]:
-    """Choose who runs a method on a target: the engine's name, and its implementation of the method.
+    """Choose the engine that runs a method on a target; return its name and its implementation of the method.
 
-    ValueError says that there is no such engine or that it does not have the method, InferenceError that its package is
-    not installed.
+    Raise ValueError if the engine is unknown or does not have the method, InferenceError if its package is missing.
     """
     if engine is None:
         usual = engine_for(target, None)
@@ -324,8 +308,8 @@ def chosen(target: Target, method: type[Method], engine: str | None) -> tuple[st
         usual_definition = "numpyro" if _has(target, "numpyro") else "stan"
         if definition_of(target, engine) != usual_definition:
             raise ArgumentError(
-                f"`engine` is {engine!r}, but {method.name} moves by JAX on the definition that the target has, "
-                f"{usual_definition}'s of {target.name!r}; leave it out."
+                f"`engine` is {engine!r}, but {method.name} uses JAX to evaluate the {usual_definition} definition of "
+                f"{target.name!r}. Leave `engine` out."
             )
     place = implemented(method, engine)
     if not place:
@@ -334,7 +318,7 @@ def chosen(target: Target, method: type[Method], engine: str | None) -> tuple[st
         has = f" (it has {brings})" if brings else ""
         use = " or ".join(able)
         raise ArgumentError(
-            f"`engine` is {engine!r}, which has no {method.name}{has}; use engine={use}, or another method."
+            f"`engine` is {engine!r}, which has no {method.name}{has}. Use engine={use}, or another method."
         )
     definition = definition_of(target, engine)
     there = _has(target, definition)
@@ -345,11 +329,11 @@ def chosen(target: Target, method: type[Method], engine: str | None) -> tuple[st
         if not takes(method, other, definition_of(target, other)):
             has = "NumPyro model" if lacks == "Stan program" else "Stan program"
             raise ArgumentError(
-                f"`target` is {target.name!r}, which has no {lacks}, and {method.name} takes no {has}; use another "
-                "method: `dadvi`, `laplace`, `advi` or `nuts`."
+                f"`target` is {target.name!r}, which has no {lacks}, and {method.name} does not support a {has}. Use "
+                "`dadvi`, `laplace`, `advi` or `nuts`."
             )
         raise ArgumentError(
-            f"`engine` is {engine!r}, but the target {target.name!r} has no {lacks}; use engine={other!r}."
+            f"`engine` is {engine!r}, but the target {target.name!r} has no {lacks}. Use engine={other!r}."
         )
     return engine, found_at(place)
 
@@ -362,7 +346,7 @@ def takes(method: type[Method], engine: str, definition: str) -> bool:
 
 
 def implemented(method: type[Method], engine: str) -> str:
-    """Return where an engine's implementation of a method is; empty if it has none."""
+    """Return the place of an engine's implementation of a method; empty if it has none."""
     return method.engines.get(engine) or ENGINES[engine].methods.get(method.name, "")
 
 
@@ -374,7 +358,7 @@ def _has(target: Target, definition: str) -> bool:
 
 @runtime_checkable
 class ValueDensity(Protocol):
-    """A log density over values, which both engines have."""
+    """A log density over values of the variables, on either engine."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -385,7 +369,7 @@ class ValueDensity(Protocol):
         """Quantities that follow from the variables."""
 
     def derived_at(self, values: Mapping[str, Any], seed: int) -> dict[str, np.ndarray]:
-        """Return the derived quantities at points (point, ...); `seed` is that of random quantities among them."""
+        """Return the derived quantities at points (point, ...); `seed` is for random ones among them."""
 
     def points(self, count: int, seed: int) -> dict[str, np.ndarray]:
         """Points to try, uniform within +-2 in the unconstrained space: name to array (point, ...)."""
@@ -394,4 +378,4 @@ class ValueDensity(Protocol):
         """Log density at points (point, ...), up to one constant; -inf outside the support."""
 
     def log_likelihood(self, values: Mapping[str, Any]) -> Float[np.ndarray, " point"] | None:
-        """Log likelihood of all data at points (point, ...); None from an engine that does not tell it apart."""
+        """Log likelihood of all data at points (point, ...); None if the engine does not separate it."""

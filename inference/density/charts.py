@@ -1,14 +1,14 @@
-"""Charts: how a variable's coordinates in the unconstrained space become its values, in NumPyro and in Stan.
+"""Charts between a variable's coordinates in the unconstrained space and its values, in NumPyro and in Stan.
 
-NumPyro's own chart serves wherever exchanging parts of the value exchanges coordinates. Its chart of a
-simplex, stick-breaking, does not: the last of K weights has no coordinate of its own. There, theta = softmax(z) with
-as many coordinates as weights. The mean of z has no influence on theta; along the unit vector (1, ..., 1) / sqrt(K),
-z is given the density N(0, 1), independent of all else. That adds a variable which nothing depends on: the log
-evidence stays as it is, and the ELBO of both variables is one of theta (the divergence can only grow).
+NumPyro's own chart is used if exchanging parts of the value exchanges coordinates. Its chart of a simplex,
+stick-breaking, does not: the last of K weights has no coordinate. Such a simplex gets theta = softmax(z) with as many
+coordinates as weights. The mean of z has no influence on theta; along the unit vector (1, ..., 1) / sqrt(K), z gets the
+density N(0, 1), independent of everything else. That leaves the log evidence unchanged, and the ELBO of both is an ELBO
+of theta (the divergence can only grow).
 
-A Stan program's own names of coordinates are not in its vector's order where a parameter is an array: there the indices
-of arrays go first, row by row, and only the last two axes of a matrix go column by column; the names go column by
-column throughout. Which of the two it is, the values tell when one coordinate is changed.
+Names of a Stan program's coordinates are not in the order of its vector if a parameter is an array of matrices: in the
+vector, indices of the array vary row by row, and only the last two axes column by column; in the names, all axes vary
+column by column. The values show which order holds when one coordinate is changed.
 
 Convention: charts act on one point, without leading axes.
 """
@@ -39,28 +39,28 @@ class Coordinates:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The variables, as they are declared."""
+        """The variables in the order of declaration."""
         return tuple(self.charts)
 
     @property
     def order(self) -> Sequence[str]:
-        """The variables as they stand in the vector."""
+        """The variables in the order of the vector."""
         return self.names
 
     @property
     def size(self) -> int:
-        """Coordinates of a vector."""
+        """Number of coordinates of a vector."""
         return sum(math.prod(chart.shape) for chart in self.charts.values())
 
     def unravel(self, vector: Vector) -> Values:
-        """Coordinates of every variable."""
+        """Split a vector into the coordinates of every variable."""
         ends = np.cumsum([math.prod(self.charts[name].shape) for name in self.order])
         parts = jnp.split(vector, ends[:-1])
         each = zip(self.order, parts, strict=True)
         return {name: part.reshape(self.charts[name].shape) for name, part in each}
 
     def ravel(self, coordinates: Mapping[str, Any]) -> Vector:
-        """The vector of coordinates of every variable."""
+        """Join the coordinates of every variable to a vector."""
         return jnp.concatenate([jnp.ravel(coordinates[name]) for name in self.order])
 
     def places(self) -> dict[str, np.ndarray]:
@@ -123,7 +123,7 @@ class Softmax:
         return z - jnp.mean(z, axis=-1, keepdims=True)
 
     def log_jacobian(self, z: jax.Array, value: jax.Array) -> jax.Array:
-        """Sum log theta + (log K) / 2 of the coordinates that sum to zero, and the density of their mean."""
+        """Return the sum of log theta + (log K) / 2, and the density of the mean of the coordinates."""
         size = self.shape[-1]
         along = jnp.sum(z, axis=-1) / math.sqrt(size)
         mean = -0.5 * along**2 - 0.5 * math.log(2 * math.pi)
@@ -132,7 +132,7 @@ class Softmax:
 
 
 def is_simplex(support: Any) -> bool:
-    """Check whether values are weights that sum to one along the last axis."""
+    """Check whether a support consists of weights that sum to one along the last axis."""
     while isinstance(support, constraints.independent):
         support = support.base_constraint
     return support is constraints.simplex
@@ -141,24 +141,22 @@ def is_simplex(support: Any) -> bool:
 Constrain = Callable[[np.ndarray], Mapping[str, np.ndarray]]
 """Values of all parameters at a vector."""
 
-CLOSE = 1e-9  # Values of two computations of one chart agree up to this.
+CLOSE = 1e-9  # tolerance between two computations of one chart
 
 
 @dataclass(frozen=True)
 class StanChart:
-    """Coordinates of one parameter, as Stan has them."""
+    """Stan's coordinates of one parameter."""
 
     shape: tuple[int, ...]
     event_shape: tuple[int, ...]
-    places: Int[np.ndarray, ...]  # where each coordinate stands in Stan's vector, in their shape
-    simplex: Chart | None = (
-        None  # the same in JAX, where the values are simplexes along the last axis
-    )
+    places: Int[np.ndarray, ...]  # place of each coordinate in Stan's vector
+    simplex: Chart | None = None  # the same chart in JAX, if the values are simplexes
     exact: bool = True
 
     @property
     def support(self) -> Any:
-        """NumPyro's constraint on the values, where it is a simplex."""
+        """NumPyro's constraint on the values, if it is a simplex."""
         return None if self.simplex is None else constraints.simplex
 
 
@@ -188,7 +186,7 @@ class LogRatio:
         return coordinates
 
     def log_jacobian(self, z: jax.Array, value: jax.Array) -> jax.Array:
-        """Log determinant: sum of log theta, and half of log K."""
+        """Return the log determinant: the sum of log theta, and half of log K."""
         del z
         return jnp.sum(jnp.sum(jnp.log(value), axis=-1) + 0.5 * math.log(self.event_shape[-1]))
 
@@ -202,19 +200,19 @@ class LogRatio:
 
 
 Chart = Bijection | Softmax | LogRatio
-"""Coordinates of one variable, in functions of JAX: `log_jacobian` is what the log density gains by them."""
+"""Coordinates of one variable, as functions of JAX; `log_jacobian` is added to the log density."""
 
 
 def charts_of(
     names: Sequence[str], shapes: Mapping[str, tuple[int, ...]], constrain: Constrain
 ) -> dict[str, StanChart]:
-    """The charts of all parameters, from the names of a program's coordinates and its own way from a vector to values.
+    """Make the charts of all parameters, from the names of a program's coordinates and its function `constrain`.
 
     `shapes` maps parameters to the shape of their values, in the program's order.
     """
     point = np.random.default_rng(0).normal(size=len(names))
     values = constrain(point)
-    # Indices from 0 of every parameter's coordinates; those of no plain array are counted.
+    # Indices from 0 of every parameter's coordinates; coordinates without plain indices are numbered.
     indices: dict[str, list[tuple[int, ...]]] = {}
     for name in names:
         variable, *words = name.split(".")
@@ -230,7 +228,7 @@ def charts_of(
         if len(shape) > 1 and len(own) > 1:
             nudged = point.copy()
             nudged[first + 1] += 1.0
-            # By column, where the second coordinate changes another row than the first.
+            # Columns come first if the second coordinate changes another row than the first.
             moved = ~np.isclose(values[name], constrain(nudged)[name], rtol=0, atol=0)
             by_column = bool((np.argwhere(moved)[:, len(shape) - 2] > 0).any())
             if by_column:
@@ -243,7 +241,7 @@ def charts_of(
 
 
 def _box(indices: list[tuple[int, ...]]) -> tuple[int, ...]:
-    """The shape that indices fill; as many as there are of them in a row, where they fill none."""
+    """Return the shape that indices fill; if they fill none, a single axis."""
     if not indices:
         return (0,)
     if len({len(index) for index in indices}) == 1:
@@ -256,7 +254,7 @@ def _box(indices: list[tuple[int, ...]]) -> tuple[int, ...]:
 def _simplex(
     event_shape: tuple[int, ...], shape: tuple[int, ...], coordinates: ArrayLike, values: ArrayLike
 ) -> Chart | None:
-    """The chart in JAX by which the program came from coordinates to simplexes; None if it is another one."""
+    """Return the chart in JAX that reproduces the program's simplexes; None if no known one does."""
     if not event_shape or event_shape[-1] < 2 or shape != (*event_shape[:-1], event_shape[-1] - 1):
         return None
     known: tuple[Chart, ...] = (LogRatio(event_shape), Bijection(constraints.simplex, event_shape))

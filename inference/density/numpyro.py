@@ -1,7 +1,6 @@
 """The log density of a NumPyro model, over vectors and over values.
 
-Coordinates of the variables stand in the vector in the order of their names. Where all charts are NumPyro's own, the
-log density is NumPyro's own too.
+In a vector, variables are in the order of their names. If all charts are NumPyro's, so is the log density.
 """
 
 from __future__ import annotations
@@ -41,34 +40,32 @@ from ..contracts.density import Rows, Terms, Values, Vector
 from .charts import Bijection, Chart, Coordinates
 from .start import RADIUS, TRIES, check_names, no_point, no_start, shaped
 
-_TOGETHER = 8
-"""Starts are looked for that many at a time: one compiled search serves any number of chains."""
-_AT_LEAST = 32
-"""Points at which a density is evaluated together, where fewer are asked for: one compiled function serves them all."""
-_NUMBERS = 2**18  # Numbers in all those points, beyond which there are fewer.
+_TOGETHER = 8  # starts searched at a time, so that one compiled search serves any number of chains
+_AT_LEAST = 32  # points evaluated at a time, so that one compiled function serves smaller numbers
+_NUMBERS = 2**18  # maximum of the numbers in these points
 
 FIXED = ("param", "mutable", "plate")
-"""Kinds of a model's statements that are not variables, and stay as they are in its first run."""
+"""Types of sites that are not variables, and are fixed at their values in the first run."""
 
 
 def require_numpyro(target: Target) -> Callable[[], None]:
-    """The target's NumPyro model."""
+    """Return the target's NumPyro model; raise ValueError if it has none."""
     if target.numpyro_model is None:
         raise ArgumentError(
-            f"The target {target.name!r} has no NumPyro model; use engine='stanli' or 'cmdstan'."
+            f"The target {target.name!r} has no NumPyro model. Use engine='stanli' or 'cmdstan'."
         )
     return _Dotted(target.numpyro_model)
 
 
 class _Dotted(Messenger):
-    """Names sites and plates as files store them: a dot for every slash of a scope or a module."""
+    """Renames sites and plates as files store them, with a dot for every slash of a scope or a module."""
 
     def __enter__(self) -> None:
         super().__enter__()
         self.given: dict[str, str] = {}
 
     def process_message(self, msg: dict[str, Any]) -> None:
-        """Rename it."""
+        """Rename the site."""
         if msg["type"] == "control_flow":  # its functions run apart from these handlers
             own = (callable(a) and jax.tree_util.all_leaves([a]) for a in msg["args"])
             msg["args"] = tuple(
@@ -79,18 +76,18 @@ class _Dotted(Messenger):
             if self.given.setdefault(msg["name"], name) != name:
                 raise ArgumentError(
                     f"The model has two sites, {self.given[msg['name']]} and {name}, that would both be stored as "
-                    f"{msg['name']}, as a slash becomes a dot: rename one."
+                    f"{msg['name']}, because a slash becomes a dot. Rename one."
                 )
         if frames := msg.get("cond_indep_stack"):
             msg["cond_indep_stack"] = [f._replace(name=dotted(f.name)) for f in frames]
 
 
 def sites_of(target: Target, *, data: bool = False) -> dict[str, dict[str, Any]]:
-    """Return the sites of the target's NumPyro model, by one run of it.
+    """Return the sites of the target's NumPyro model, from one run of it.
 
-    The run is traced, since a run operation by operation compiles each of them: the value of a site is then a
-    `ShapeDtypeStruct`, but for the kinds that stay fixed and, with `data`, for what is observed. A model that computes
-    these, or its supports, is run as it stands.
+    The run is traced, which is faster than compiling each operation. The value of a site is then a `ShapeDtypeStruct`,
+    except for fixed types and, with `data`, for observed sites. A model that computes these, or its supports, is run
+    without tracing.
     """
     model = require_numpyro(target)
     run = substitute(seeded(model, jax.random.key(0)), substitute_fn=_value_without_draw)
@@ -117,7 +114,7 @@ def sites_of(target: Target, *, data: bool = False) -> dict[str, dict[str, Any]]
 
 
 def _without_tracers(sites: Mapping[str, dict[str, Any]], data: bool) -> bool:
-    """Put shapes in the place of traced values; tell whether all that has to be known is."""
+    """Replace traced values by shapes; return whether all necessary values are known."""
     for site in sites.values():
         value, tracers = site["value"], jax.tree.leaves(site.get("support"))
         if site["type"] == "plate" and len(value) == site["args"][0]:  # all of it, in order
@@ -133,18 +130,18 @@ def _without_tracers(sites: Mapping[str, dict[str, Any]], data: bool) -> bool:
 
 
 def check_whole(target: Target, sites: Mapping[str, Mapping[str, Any]]) -> None:
-    """Reject a model with a plate that takes a random part of its rows at every run."""
+    """Reject a model with a plate that selects random rows at every run."""
     for name, site in sites.items():
         if site["type"] == "plate" and len(site["value"]) != site["args"][0]:
             part, rows = len(site["value"]), site["args"][0]
             raise ArgumentError(
-                f"`target` {target.name!r} takes {part} random rows of the {rows} of plate {name} (`subsample_size`), "
-                "and a posterior needs all of them: leave `subsample_size` out. Minibatches are for NumPyro's own SVI."
+                f"`target` {target.name!r} selects {part} random rows of the {rows} of plate {name} "
+                "(`subsample_size`), but a posterior needs all of them. Leave `subsample_size` out."
             )
 
 
 def _observed_in(sites: Mapping[str, Any], name: str) -> bool:
-    """Check whether `obs_mask` made a variable, for the missing ones of a site's values."""
+    """Check whether `obs_mask` made a variable for the missing values of a site."""
     own = name.removesuffix("_unobserved")
     return (
         own != name and own in sites and is_observation(sites.get(f"{own}_observed", {"type": ""}))
@@ -152,24 +149,24 @@ def _observed_in(sites: Mapping[str, Any], name: str) -> bool:
 
 
 class _Keys(Messenger):
-    """Notes whether a model asks for random keys by `numpyro.prng_key`, and gives it one where nobody else does."""
+    """Records whether a model requests random keys by `numpyro.prng_key`, and provides one if no handler does."""
 
     asked = False
 
     def process_message(self, msg: dict[str, Any]) -> None:
-        """Look at its kind."""
+        """Record a request."""
         self.asked |= msg["type"] == "prng_key"
 
     def postprocess_message(self, msg: dict[str, Any]) -> None:
-        """Give a key."""
+        """Provide a key."""
         if msg["type"] == "prng_key" and msg["value"] is None:
             msg["value"] = jax.random.key(0)
 
 
 class _Imputing(Messenger):
-    """Gives variables made by `obs_mask` their whole prior.
+    """Restores the whole prior of variables made by `obs_mask`.
 
-    NumPyro masks the entries that are observed, which then have no density at all and wander off.
+    NumPyro masks observed entries, which then have no density and drift away.
     """
 
     def __init__(self, fn: Callable[[], None], names: Collection[str]) -> None:
@@ -177,7 +174,7 @@ class _Imputing(Messenger):
         self.names = names
 
     def process_message(self, msg: dict[str, Any]) -> None:
-        """Take the masks off."""
+        """Remove the masks."""
         while msg.get("name") in self.names and isinstance(msg["fn"], MaskedDistribution):
             msg["fn"] = msg["fn"].base_dist
 
@@ -188,7 +185,7 @@ def is_variable(site: Mapping[str, Any]) -> bool:
 
 
 def is_observation(site: Mapping[str, Any]) -> bool:
-    """Check whether a site holds data; one that `numpyro.factor` adds to the density holds none."""
+    """Check whether a site holds data; a site of `numpyro.factor` does not."""
     if site["type"] != "sample" or not site["is_observed"]:
         return False
     return not isinstance(_innermost(site["fn"]), Unit)
@@ -196,20 +193,16 @@ def is_observation(site: Mapping[str, Any]) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class NumpyroDensity(Coordinates):
-    """A target by its NumPyro model; made by `of`.
-
-    It is `replayed` where the model has to be run again to know values: quantities that follow from the variables, or
-    supports that depend on them.
-    """
+    """The log density of a target by its NumPyro model; made by `of`."""
 
     target: Target
-    model: Callable[[], None]  # the target's, with all fixed that is not a variable
+    model: Callable[[], None]  # the target's model, with everything fixed except variables
     charts: dict[str, Chart]  # chart of each variable
-    replayed: bool
+    replayed: bool  # whether values need another run: derived quantities, or supports that depend on variables
 
     @classmethod
     def of(cls, target: Target) -> NumpyroDensity:
-        """The density of a target, which is rejected without a variable, and with one that no posterior can store."""
+        """Return the density of a target; raise ValueError for variables that cannot be inferred or stored."""
         model = require_numpyro(target)
         sites = sites_of(replace(target, numpyro_model=(keys := _Keys(model))))
         check_whole(target, sites)
@@ -221,13 +214,13 @@ class NumpyroDensity(Coordinates):
             support = site["support"]
             if support.is_discrete:
                 raise ArgumentError(
-                    f"`target` {target.name!r} has the discrete variable {name}, which has no gradient; state the "
+                    f"`target` {target.name!r} has the discrete variable {name}, which has no gradient. State the "
                     "model with the sum over its values (`numpyro.factor`)."
                 )
             if isinstance(_innermost(site["fn"]), Delta):
                 raise ArgumentError(
                     f"`target` {target.name!r} has the variable {name} with a Delta distribution, which has no "
-                    "density; state its value with `numpyro.deterministic`."
+                    "density. State its value with `numpyro.deterministic`."
                 )
             charts[name] = Bijection(support, np.shape(site["value"]))
             # NumPyro's rule for bounds that may depend on other variables.
@@ -235,7 +228,7 @@ class NumpyroDensity(Coordinates):
             replayed |= not all(isinstance(bound, int | float) for bound in bounds)
         if not charts:
             raise ArgumentError(
-                f"`target` {target.name!r} has a NumPyro model without a variable; there is nothing to infer."
+                f"`target` {target.name!r} has a NumPyro model without a variable, so there is nothing to infer."
             )
         stored = {
             name: site["value"]
@@ -251,14 +244,14 @@ class NumpyroDensity(Coordinates):
         density = cls(target, substitute(model, data=fixed) if fixed else model, charts, replayed)
         if keys.asked and density._changes_with_keys:
             raise ArgumentError(
-                f"`target` {target.name!r} draws random numbers by `numpyro.prng_key` that change its log density, and "
-                "a posterior needs one log density: draw them by `numpyro.sample`, or outside the model."
+                f"`target` {target.name!r} draws random numbers by `numpyro.prng_key` that change its log density. "
+                "Draw them by `numpyro.sample`, or outside the model."
             )
         return density
 
     @property
     def _changes_with_keys(self) -> bool:
-        """Check whether random keys of the model's own, which some need only to begin, change the log density."""
+        """Check whether the model's own random keys change the log density; some models only initialise with them."""
         point = self.unravel(jnp.asarray(np.random.default_rng(0).uniform(-1, 1, self.size)))
 
         def at(key: jax.Array) -> jax.Array:
@@ -269,22 +262,22 @@ class NumpyroDensity(Coordinates):
 
     @property
     def order(self) -> Sequence[str]:
-        """The variables as they stand in the vector: by name, as NumPyro has them."""
+        """The variables in the order of the vector: sorted by name, as in NumPyro."""
         return sorted(self.charts)
 
     def constrain(self, vector: Vector) -> Values:
-        """Value of every variable."""
+        """Return the value of every variable."""
         return self.quantities(self.unravel(vector), derived=False)
 
     def quantities(self, coordinates: Values, *, derived: bool = True) -> Values:
-        """Value of every variable, and of what the model says to follow from them, if it is `derived`."""
+        """Return the value of every variable, and if `derived`, of the model's deterministic sites."""
         if self.replayed and self._has_own_charts:
             more = {"return_deterministic": derived}
             return constrain_fn(self.model, (), {}, coordinates, **more)
         return {name: chart.forward(coordinates[name]) for name, chart in self.charts.items()}
 
     def unconstrain(self, values: Mapping[str, Any]) -> Vector:
-        """The vector of values."""
+        """Return the vector of values."""
         own = dotted(values)
         return self.ravel({n: c.inverse(jnp.asarray(own[n])) for n, c in self.charts.items()})
 
@@ -295,11 +288,11 @@ class NumpyroDensity(Coordinates):
         return sum(terms, jnp.zeros((), vector.dtype))
 
     def log_density(self, vector: Vector) -> Float[Array, ""]:
-        """Log prior plus log likelihood of all data."""
+        """Return log prior plus log likelihood of all data."""
         return self.log_density_at(self.unravel(vector))
 
     def log_density_at(self, coordinates: Values) -> Float[Array, ""]:
-        """The same at the coordinates of every variable, for samplers that move in them."""
+        """Return the log density at the coordinates of every variable."""
         if self._has_own_charts:
             potential: jax.Array = potential_energy(self.model, (), {}, coordinates)
             return -potential
@@ -307,44 +300,41 @@ class NumpyroDensity(Coordinates):
         return self.log_prior(vector) + jnp.sum(self.log_likelihood(vector))
 
     def log_prior(self, vector: Vector) -> Float[Array, ""]:
-        """Log prior density."""
+        """Return the log prior density."""
         coordinates, values = self.unravel(vector), self.constrain(vector)
         terms = [c.log_jacobian(coordinates[n], values[n]) for n, c in self.charts.items()]
         return sum(terms, sum(site_terms(self._prior_model, values, observed=False), jnp.zeros(())))
 
     def log_likelihood(self, vector: Vector, rows: Rows = None) -> Terms:
-        """Log likelihood of all data, a term an observed site."""
+        """Return the log likelihood of all data, one term per observed site."""
         if rows is not None:
             raise ArgumentError(
-                f"`rows` are given, but {self.target.name!r} is not a network: for other models, onebasin "
-                "does not know which part "
-                "of the density belongs to which observation. Use None, for all data."
+                f"`rows` are given, but {self.target.name!r} is no network. For other models, onebasin does not know "
+                "which part of the density belongs to which observation. Use None, for all data."
             )
         terms = site_terms(self.model, self.constrain(vector), observed=True)
         return jnp.stack(terms) if terms else jnp.zeros(1, vector.dtype)
 
     def random_starts(self, keys: jax.Array, radius: float) -> Float[Array, "start param"]:
-        """Points with a finite log density and gradient, uniform within +-radius, one a key."""
+        """Find points with a finite log density and gradient, uniform within +-radius, one per key."""
         number = len(keys)
-        # Every number of keys has a search of its own to compile. The last key again finds the same point again.
+        # Pad the keys, since each number of keys is compiled separately.
         rows = np.minimum(np.arange(-(-number // _TOGETHER) * _TOGETHER), number - 1)
         points, found = self._search(keys_at(keys, rows), radius)
-        # Where JAX traces this call, who made it looks at the points.
+        # If JAX traces this call, the caller checks the points.
         if not isinstance(found, jax.core.Tracer) and not found.all():
-            with suppress(
-                RuntimeError
-            ):  # NumPyro's own call warns of data outside a site's support
+            with suppress(RuntimeError):  # NumPyro's call warns of data outside a site's support
                 initialize_model(keys, self.model, init_strategy=init_to_uniform(radius=radius))
             raise no_start(self.target.name, f"{TRIES} points were tried")
         return points[:number]
 
     @cached_property
     def _search(self) -> Callable[[jax.Array, float], tuple[jax.Array, jax.Array]]:
-        """NumPyro's search for starting points, of which `TRIES` are tried, and whether it found them."""
+        """NumPyro's search for starting points, compiled; it also returns whether they were found."""
 
         @partial(jax.jit, static_argnums=1)
         def search(keys: jax.Array, radius: float) -> tuple[jax.Array, jax.Array]:
-            # In the order of the model, in which NumPyro draws them; their shapes alone are used.
+            # In the order of the model, in which NumPyro draws them; only their shapes are used.
             like = {name: jnp.zeros(chart.shape) for name, chart in self.charts.items()}
             strategy = init_to_uniform(radius=radius)
             (points, *_), found = find_valid_initial_params(
@@ -355,7 +345,7 @@ class NumpyroDensity(Coordinates):
         return search
 
     def given_start(self, start: Mapping[str, Any]) -> Vector:
-        """Take natural values of a user to the unconstrained space, in the precision of the caller's context."""
+        """Convert values on the constrained scale to a vector, in the precision of the caller's context."""
         start = check_names(start, self.names)
         coordinates = {}
         for name, chart in self.charts.items():
@@ -365,8 +355,8 @@ class NumpyroDensity(Coordinates):
             coordinates[name] = chart.inverse(value)
             if not (jnp.all(chart.support(value)) and jnp.all(jnp.isfinite(coordinates[name]))):
                 raise ArgumentError(
-                    f"`start` gives {name} a value that is not finite or outside its support ({chart.support}); a mean "
-                    "of constrained draws can lie outside, so project it first."
+                    f"`start` gives {name} a value that is not finite or outside its support ({chart.support}). A mean "
+                    "of constrained draws can lie outside; project it first."
                 )
         return self.ravel(coordinates)
 
@@ -381,26 +371,26 @@ class NumpyroDensity(Coordinates):
 
 
 def _value_without_draw(site: dict[str, Any]) -> jax.Array | None:
-    """A value for a variable whose prior cannot be drawn from."""
+    """Return a value of a variable with an improper prior, from which NumPyro cannot draw."""
     improper = isinstance(_innermost(site.get("fn")), ImproperUniform)
     return init_to_uniform(site) if improper else None
 
 
 def _innermost(fn: Any) -> Any:
-    """A distribution without what has been put around it."""
+    """Return a distribution without its wrappers."""
     while hasattr(fn, "base_dist"):
         fn = fn.base_dist
     return fn
 
 
 def site_terms(model: Callable[[], None], values: Values, *, observed: bool) -> list[jax.Array]:
-    """Summed log densities of the sites that are observed, or of those that are inferred."""
+    """Return summed log densities of observed sites, or of the others."""
     log_probs, sites = compute_log_probs(model, (), {}, values)
     return [v for name, v in log_probs.items() if bool(sites[name]["is_observed"]) == observed]
 
 
 class NumpyroValues:
-    """Evaluates a target's density on the constrained scale, without the Jacobian of any chart; see `base`."""
+    """A target's density on the constrained scale, without the Jacobian of any chart: a `ValueDensity`."""
 
     def __init__(self, target: Target, progress: Callable[[str], None] | None = None) -> None:
         del progress
@@ -411,7 +401,7 @@ class NumpyroValues:
 
     @property
     def _least(self) -> int:
-        """The least number of points to evaluate together: enough numbers to take longer than compiling."""
+        """Minimum number of points to evaluate together."""
         return max(1, min(_AT_LEAST, _NUMBERS // self.density.size))
 
     @property
@@ -421,7 +411,7 @@ class NumpyroValues:
 
     @cached_property
     def derived(self) -> tuple[str, ...]:
-        """The model's deterministic sites; of a network none, whose symmetry follows from its architecture."""
+        """The model's deterministic sites; none for a network, whose symmetry follows from its architecture."""
         if self.density.target.is_network:
             return ()
         return tuple(self.derived_at(self.points(1, 0), 0))
@@ -432,7 +422,7 @@ class NumpyroValues:
         return self._at(values)[1]
 
     def points(self, count: int, seed: int) -> dict[str, np.ndarray]:
-        """Points to try, uniform within +-2 in the unconstrained space: name to array (point, ...)."""
+        """Draw points, uniform within +-2 in the unconstrained space: name to array (point, ...)."""
         rng = np.random.default_rng(seed)
         found: list[dict[str, np.ndarray]] = []
         for _ in range(TRIES):
@@ -462,7 +452,7 @@ class NumpyroValues:
         return {**log_probs, **inside}
 
     def _at(self, values: Mapping[str, Any]) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-        """Log density and derived quantities at points, of which few are filled up to a number that is compiled."""
+        """Return log densities and derived quantities; a few points are padded to the compiled number."""
         count = len(next(iter(values.values())))
         rows = np.minimum(np.arange(max(count, self._least if count else 0)), count - 1)
         density, derived = self._compiled({n: np.asarray(values[n])[rows] for n in self.names})

@@ -31,8 +31,7 @@ from onebasin.posteriors import schema
 from onebasin.posteriors.pareto import STATISTICS, khat_limit, khat_of_weights, why_lost
 
 from ..contracts.method import Found, Job, definition_of, one_chain
-from ..density.counted import CountedDensity
-from ..density.network import density_of, numpyro_density_of
+from ..density.network import CountedDensity, density_of, numpyro_density_of
 from ..density.stan_vectors import StanVectors
 from .dadvi import Dadvi
 from .drift import drift

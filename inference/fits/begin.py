@@ -23,8 +23,8 @@ from onebasin.posteriors import schema
 from onebasin.posteriors.pareto import EVEN, khat_of_weights, tails_of
 
 from ..contracts.method import DEFINED, Found, Job
-from ..density.counted import CountedDensity
-from ..mcmc.given import Start
+from ..density.network import CountedDensity
+from ..mcmc.starts import Start
 from .approximate import gaussians
 from .dadvi import Dadvi
 from .drift import MovedChains, transition

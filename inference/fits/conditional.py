@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from ..density.counted import CountedDensity, Heights
+from ..density.network import CountedDensity, Heights
 from .gaussian import LOG_2PI, NormalFit, Points, Vector, cholesky
 
 PAIRS = 128  # Opposite points at which the gradient is compared with that at the centre.

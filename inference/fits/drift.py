@@ -15,7 +15,7 @@ from jaxtyping import Float, Int
 
 from onebasin.posteriors.pareto import CLAIMED, TAIL, resampled, tails_of
 
-from ..density.counted import CountedDensity
+from ..density.network import CountedDensity
 from .gaussian import Matrix, NormalFit, Points, moments, square_root
 from .weighting import Weighted
 

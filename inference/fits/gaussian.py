@@ -15,7 +15,7 @@ from scipy.linalg import solve_triangular
 from scipy.optimize import minimize
 from scipy.special import gammaln
 
-from ..density.counted import CountedDensity
+from ..density.network import CountedDensity
 from ..density.start import TRIES, no_start
 from ..mcmc.optimum import BestOptimum
 

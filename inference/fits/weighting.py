@@ -28,7 +28,7 @@ from onebasin.posteriors.pareto import (
     worth,
 )
 
-from ..density.counted import CountedDensity
+from ..density.network import CountedDensity
 from .conditional import GRID, BentFit, Proposals, bending
 from .gaussian import NormalFit, Points, moments, t_log_densities
 

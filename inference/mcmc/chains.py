@@ -1,16 +1,16 @@
-"""Several chains of one method: at once on the machine's cores, each kept on disk as it goes.
+"""Several chains of one method, run at once on the machine's cores or on a Dask cluster, and saved as they go.
 
-A chain's draws depend on the target, the settings, the seed and the chain's number alone, not on the
-number of chains, their order or what ran next to them. So what is found of a chain in the checkpoint folder is
-taken as it is, and the rest is run.
+A chain's draws depend only on the target, the settings, the seed and the chain's number. They do not depend on the
+number of chains, their order or other work. So draws that are found in the checkpoint folder are kept, and only the
+rest is run.
 
 A chain's folder holds sealed chunks, ``draws-000000.npz`` and so on, each of consecutive draws with their statistics,
-and one sealed ``state.npz``: how many chunks and draws there are, and all that the engine needs to continue from there.
-The state is written after the chunks that it counts: whenever the process is killed, what the state counts is whole.
+and one sealed ``state.npz``: the number of chunks and draws, and the state from which the engine continues. The state
+is written after the chunks that it counts, so these are complete whenever the process is killed.
 
-Chains in processes of a Dask cluster are a few a process. The folder of the chains is the channel: a worker that sees
-it keeps chains there as they go; any other sends the files of its chains when they have ended. Either way draws are
-read from the files, a piece at a time, and are never in memory as a whole.
+A process of a cluster runs a few chains. A worker that sees the folder of the chains saves them there as they go;
+any other worker sends the files of its chains when they have ended. Either way draws are read from the files, a piece
+at a time, and are never in memory as a whole.
 """
 
 from __future__ import annotations
@@ -52,31 +52,30 @@ from ..runs.checkpoint import (
     remove_chain,
     state_file,
 )
-from ..runs.origin import package_versions
+from ..runs.posterior import package_versions
 from ..runs.run import spread
 
-SECONDS = 10.0  # Least time between two states of a chain: about what a killed run loses.
-CHUNK_BYTES = 2**22  # Draws are written at the latest when so many bytes of them wait.
+SECONDS = 10.0  # minimum time between two saved states of a chain, which a killed run may lose
+CHUNK_BYTES = 2**22  # size of unsaved draws from which they are written
 
 Arrays = Mapping[str, np.ndarray]
 
 
 @dataclass(frozen=True)
 class Standing:
-    """The progress of a chain, with all that is needed to resume it."""
+    """The progress of a chain, with the state from which it continues."""
 
-    draws: int  # draws that were put
-    warmup_seconds: float = 0.0  # that the chain has taken so far
+    draws: int
+    warmup_seconds: float = 0.0
     sampling_seconds: float = 0.0
-    state: Arrays = field(default_factory=dict)  # what the engine needs to continue, in arrays
+    state: Arrays = field(default_factory=dict)  # the engine's own state
     restarts: tuple[int, ...] = ()  # draws, from 0, at which a new random stream began
-    warmed: int = 0  # iterations of the warmup that are done, of a chain that continues amid it
-    # Values at which a chain of this process began, where they were looked for; not kept on disk.
-    start: Arrays = field(default_factory=dict)
+    warmed: int = 0  # finished iterations of the warmup, if the chain can continue within it
+    start: Arrays = field(default_factory=dict)  # initial values that were searched; not saved
 
 
 class Gathered:
-    """The draws of all chains of a run: the last of every `thin`, after a warmup that is kept apart."""
+    """The draws of all chains of a run: the last of every `thin`, and those of the warmup separately."""
 
     SUMMARIES: Mapping[str, Any] = {
         schema.N_STEPS: np.sum,
@@ -84,7 +83,7 @@ class Gathered:
         schema.DIVERGING: np.any,
         schema.ACCEPTANCE_RATE: np.mean,
     }
-    """Statistics that stand for all draws that are thinned to one; others are those of the last."""
+    """Statistics that summarise all iterations of a thinned draw; others are those of the last one."""
 
     def __init__(
         self,
@@ -101,7 +100,7 @@ class Gathered:
         self._waiting: dict[int, list[Arrays]] = {}  # draws and statistics of each chain
 
     def put(self, number: int, first: int, draws: Arrays, stats: Arrays) -> None:
-        """Take draws of a chain, arrays (draw, ...), from the iteration `first` on, with their statistics."""
+        """Add draws of a chain, arrays (draw, ...), from the iteration `first` on, with their statistics."""
         cut = max(0, self._warmup - first)
         if self.warmup is not None and cut:
             self.warmup.put(number, first, _rows(draws, slice(cut)), _rows(stats, slice(cut)))
@@ -114,7 +113,7 @@ class Gathered:
     def _thinned(
         self, number: int, first: int, draws: Arrays, stats: Arrays
     ) -> tuple[int, Arrays, Arrays]:
-        """Thin draws, with those that waited for more; what is left of them waits."""
+        """Thin draws together with earlier ones that were left over; keep what is left over now."""
         thin, before = self._thin, self._waiting.get(number)
         if before is not None:
             draws, stats = (
@@ -133,17 +132,17 @@ class Gathered:
 
     @property
     def draws(self) -> Mapping[str, Values]:
-        """The draws (chain, draw, ...) of every variable; on disk until they are asked for, where they are many."""
+        """The draws (chain, draw, ...) of every variable; many are on disk until they are read."""
         return self._room.group(schema.POSTERIOR)
 
     @property
     def stats(self) -> Mapping[str, Values]:
-        """The values (chain, draw) of every statistic, likewise."""
+        """The values (chain, draw) of every statistic."""
         return self._room.group(schema.SAMPLE_STATS)
 
     @property
     def filed(self) -> xr.DataTree | None:
-        """The tree that holds them on disk, if there is one; closing it removes them."""
+        """The tree that holds draws on disk, if there is one; closing it removes them."""
         return self._room.filed
 
 
@@ -152,13 +151,12 @@ def _rows(arrays: Arrays, rows: slice) -> Arrays:
 
 
 class ChainPlace:
-    """The place where one chain is kept: in a folder, or nowhere, where its draws are handed on at once.
+    """Storage of one chain: in a folder, or nowhere; then its draws are passed on at once.
 
-    `folder` is that of all chains of a run; without one the chain cannot be resumed. The fingerprint says whether what
-    is found there is of this very run; what is of another one is left unchanged. The attribute `folder` is the chain's
-    own, where the engine may put files to resume from, named ``stan-...``; `standing` is where the chain continues
-    from, and in the end how it ended, None if it is to begin; `start` has the values at which it began, where the
-    engine looks for them.
+    `folder` is that of all chains of a run; without one the chain cannot be resumed. Files with another fingerprint
+    belong to another run and are left unchanged. The attribute `folder` is the chain's own, in which the engine may put
+    files named ``stan-...`` to resume from. `standing` is the progress of the chain, None before it begins. `start` has
+    its initial values, if the engine searches them.
     """
 
     def __init__(
@@ -173,10 +171,7 @@ class ChainPlace:
         self._written = time.monotonic()
 
     def restore(self) -> None:
-        """Read how far this very chain had come, if the state and every chunk that it counts are whole.
-
-        A notice tells of a damaged one.
-        """
+        """Read the progress of this chain; if the state or a chunk is damaged, start again, with a notice."""
         if self.folder is None:
             return
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -190,8 +185,8 @@ class ChainPlace:
         if arrays is None or damaged:
             for path in damaged[:1]:
                 notice(f"{path} is damaged or missing: the chain is made again.")
-            clear(self.folder)  # what of an engine's lies there goes with a damaged state
-            self._write_state(Standing(0))  # so that the folder is known to be ours, and this run's
+            clear(self.folder)  # an engine's files are useless without the state
+            self._write_state(Standing(0))  # marks the folder as this run's
             return
         warmup, sampling = (float(s) for s in arrays["seconds"])
         restarts = tuple(int(i) for i in arrays["restarts"])
@@ -202,7 +197,7 @@ class ChainPlace:
             self.standing = standing
 
     def put(self, first: int, draws: Arrays, stats: Arrays) -> None:
-        """Take draws, arrays (draw, ...), that follow on those put before; the arrays may be used again afterwards."""
+        """Add the next draws, arrays (draw, ...); the caller may reuse the arrays afterwards."""
         if self.folder is None:
             self._gathered.put(self.number, first, draws, stats)
             return
@@ -217,10 +212,7 @@ class ChainPlace:
             self._write_chunk()
 
     def save(self, make: Callable[[], Standing], *, now: bool = False) -> None:
-        """Called whenever the chain could resume from where it is; writes that down now and then, or `now`.
-
-        `make` gives where the chain stands, after the draws put so far.
-        """
+        """Save the progress of the chain, which `make` returns, if the last time is long enough ago or `now`."""
         if self.folder is None:
             return
         if not now and time.monotonic() - self._written < SECONDS:
@@ -229,29 +221,29 @@ class ChainPlace:
         self._write_state(make())
 
     def finish(self, standing: Standing) -> None:
-        """Take how the chain stands at its end."""
+        """Save the chain at its end."""
         self.save(lambda: standing, now=True)
         self.standing = replace(standing, start=self.start)
 
     def deliver(self) -> None:
-        """Hand on the kept draws of a chain that has finished, here or in an earlier run."""
+        """Pass on the saved draws of a finished chain."""
         for first, draws, stats in self.blocks():
             self._gathered.put(self.number, first, draws, stats)
 
     def tidy(self) -> None:
-        """Leave nothing behind of a chain that was broken off and has come to nothing."""
+        """Remove the folder of a chain that was stopped before it saved anything."""
         if self.folder is None or self._chunks or self._warmed:
             return
         if not any(self.folder.glob("stan-*")):
             remove_chain(self.folder)
 
     def blocks(self) -> Iterator[tuple[int, dict[str, np.ndarray], dict[str, np.ndarray]]]:
-        """The chunks in their order: the first draw's number, draws and statistics; one at a time in memory."""
+        """Read the chunks in order, one at a time: the first draw's number, draws and statistics."""
         first = 0
         for path in map(self._chunk, range(self._chunks)):
             arrays = checkpoint.read(path, self._fingerprint)
             if arrays is None:
-                raise InferenceError(f"{path} is damaged or missing; run the same again.")
+                raise InferenceError(f"{path} is damaged or missing; repeat the call.")
             draws, stats = _part(arrays, "draws"), _part(arrays, "stats")
             yield first, draws, stats
             first += len(next(iter(draws.values())))
@@ -295,8 +287,8 @@ def _part(arrays: Arrays, kind: str) -> dict[str, np.ndarray]:
 RunChain = Callable[[ChainPlace, threading.Event], None]
 """Runs a chain to its end, from its place's `standing` (None at the beginning).
 
-It puts draws and says where it stands as it goes (`put`, `save`), and how at its end (`finish`); it looks at the event
-now and then, and once that is set it saves and raises `RunCancelled`.
+It calls `put` and `save` as it goes, and `finish` at its end. Once the event is set, it saves and raises
+`RunCancelled`.
 """
 
 
@@ -312,7 +304,7 @@ def run_places(run: RunChain, places: Sequence[ChainPlace], at_once: int) -> Non
     with ThreadPoolExecutor(max_workers=min(at_once, len(places))) as pool:
         futures = [pool.submit(work, place) for place in places]
         try:
-            # In slices: a wait without an end would not let an interrupt through on every system.
+            # With a timeout, since an endless wait cannot be interrupted on every system.
             while wait(futures, timeout=0.2, return_when=FIRST_EXCEPTION).not_done:
                 if any(f.done() and f.exception() for f in futures):
                     break
@@ -320,19 +312,19 @@ def run_places(run: RunChain, places: Sequence[ChainPlace], at_once: int) -> Non
             cancel.set()
         errors = [e for f in futures if f.done() and (e := f.exception())]
         if errors:
-            # The chains that were told to stop say so too; the cause is the other one.
+            # Chains that were cancelled raise as well; the other error is the cause.
             raise next((e for e in errors if not isinstance(e, RunCancelled)), errors[0])
 
 
 MOST_TOGETHER = 8
-"""Chains that one process runs at most: what it compiles serves all of them, what it loses are these."""
+"""Maximum number of chains per process, which compiles once for all of them, and loses them all if it dies."""
 
 
 class Ended(NamedTuple):
     """A chain that has ended on a worker."""
 
     files: Mapping[str, bytes] | None  # Its files; None if they are in the shared folder.
-    start: Mapping[str, np.ndarray]  # Values at which it began, where they were looked for.
+    start: Mapping[str, np.ndarray]  # Initial values that were searched.
 
 
 def run_on_workers(
@@ -349,11 +341,12 @@ def run_on_workers(
     size = min(MOST_TOGETHER, -(-len(places) // threads))
     groups = [places[at : at + size] for at in range(0, len(places), size)]
     by_number = {place.number: place for place in places}
-    names = {_name([p.number for p in group]): [p.number for p in group] for group in groups}
+    numbers = ([place.number for place in group] for group in groups)
+    names = {f"chains {', '.join(str(n + 1) for n in own)}": own for own in numbers}
     sent = replace(
         job, bars=cast(Any, None), client=None, start=None, adapt_from=None, checkpoint=None
     )
-    tasks = {name: (sent, numbers, folder.absolute(), mark) for name, numbers in names.items()}
+    tasks = {name: (sent, own, folder.absolute(), mark) for name, own in names.items()}
     for found in spread(client, job.bars, f"The model {job.target.name!r}", run_group, tasks):
         for number, ended in found.items():
             place = by_number[number]
@@ -365,6 +358,7 @@ def run_on_workers(
             place.restore()
             assert place.standing is not None, "it has ended"
             place.standing = replace(place.standing, start=ended.start)
+            job.bars.look(number, job.method.warmup + job.method.draws)
 
 
 def run_group(
@@ -386,17 +380,12 @@ def run_group(
         if missing:
             implementation = job.implementation(replace(job, bars=bars, folder=own))
             run_places(implementation, missing, available_cores())
-        return {p.number: Ended(None if shared else _files(p.folder), p.start) for p in places}
-
-
-def _files(folder: Path | None) -> dict[str, bytes]:
-    assert folder is not None, "chains of workers have one"
-    return {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()}
-
-
-def _name(numbers: Sequence[int]) -> str:
-    first, last = numbers[0] + 1, numbers[-1] + 1
-    return f"chain {first}" if first == last else f"chains {first} to {last}"
+        ended = {}
+        for place in places:
+            assert place.folder is not None, "chains of workers have one"
+            files = {f.name: f.read_bytes() for f in place.folder.iterdir() if f.is_file()}
+            ended[place.number] = Ended(None if shared else files, place.start)
+        return ended
 
 
 def run_chains(
@@ -413,13 +402,12 @@ def run_chains(
 ) -> list[Standing]:
     """Run chains, several at once, and return how each stood at its end.
 
-    `prepare` compiles what the chains share and returns what runs one; it is not called when no chain is missing.
-    `gathered` takes the draws. In `folder` chains are kept as they go, and looked for: those whose `fingerprint` says
-    that they are of this very run; `finished` is called with the number of each that is there. At most `at_once`
-    chains run together, by default as many as there are cores. `elsewhere` runs them in other processes instead.
+    `prepare` compiles what the chains share and returns a function that runs one; it is called only if a chain is
+    missing. `gathered` receives the draws. Chains are saved in `folder`, and resumed from there if the `fingerprint`
+    agrees; `finished` is called with the number of each finished one. At most `at_once` chains run together, by default
+    one per core. `elsewhere` runs them in other processes instead.
 
-    A full disk raises WriteError, and what was kept until then stays. After an interrupt, the chains at work are told
-    to stop; what they came to is in the folder.
+    Raise WriteError if a disk is full; saved draws stay. After an interrupt the chains save their state and stop.
     """
     with _held(folder), ExitStack() as unfinished:
         places = [ChainPlace(number, gathered, folder, fingerprint) for number in range(chains)]
@@ -431,11 +419,10 @@ def run_chains(
             if place not in missing:
                 finished(place.number)
         if missing:
-            with _saying_what_is_gone(places):
-                if elsewhere is not None:
-                    elsewhere(missing)
-                else:
-                    run_places(prepare(), missing, at_once or available_cores())
+            if elsewhere is not None:
+                elsewhere(missing)
+            else:
+                run_places(prepare(), missing, at_once or available_cores())
         for place in places:
             place.deliver()
     return [place.standing for place in places if place.standing is not None]
@@ -443,7 +430,7 @@ def run_chains(
 
 @contextmanager
 def _held(folder: Path | None) -> Iterator[None]:
-    """Hold the folder, so that no other run writes there meanwhile."""
+    """Lock the folder, so that no other run writes there meanwhile."""
     if folder is None:
         yield
         return
@@ -456,29 +443,14 @@ def _held(folder: Path | None) -> Iterator[None]:
                 held.enter_context(locked(folder, argument="checkpoint"))
             except OSError as reason:
                 raise InferenceError(
-                    f"`checkpoint` is {folder}, where nothing can be written: {reason.strerror or reason}; name a "
-                    "folder of yours."
+                    f"`checkpoint` is {folder}, which is not writable: {reason.strerror or reason}. Give a folder of "
+                    "yours."
                 ) from reason
             yield
     finally:
         if not was_there:
             with suppress(OSError):  # it holds chains
                 folder.rmdir()
-
-
-@contextmanager
-def _saying_what_is_gone(places: Sequence[ChainPlace]) -> Iterator[None]:
-    """Say, where chains fail because a folder of theirs was removed meanwhile, which it was and what is still there."""
-    try:
-        yield
-    except Exception as error:
-        kept = [place.folder for place in places if place.folder is not None]
-        if not (gone := [folder for folder in kept if not folder.is_dir()]):
-            raise
-        raise InferenceError(
-            f"{gone[0]}, where a chain was kept, was removed while it ran, so that the run has ended; what was kept of "
-            f"{len(kept) - len(gone)} of {len(kept)} chains is still there, and the same call continues from it."
-        ) from error
 
 
 def sample(
@@ -491,8 +463,8 @@ def sample(
 ) -> Found:
     """Run the chains of a method by its engine's implementation.
 
-    `more` decides the draws besides the settings, and is recorded in the posterior; a step of the integrator takes
-    `gradients`; of every `thin` iterations the last one is kept.
+    `more` decides the draws in addition to the settings, and is recorded in the posterior. A step of the integrator
+    takes `gradients` gradients. Of every `thin` iterations the last one is kept.
     """
     package = ENGINES[job.engine].package
     more = {**more, **(package_versions(package) if package else {})}
@@ -504,7 +476,7 @@ def sample(
     with working_folder("chains") as folder, ExitStack() as cluster:
         mark = elsewhere = None
         if job.checkpoint is not None:
-            # All settings that decide a chain's draws: not how many there are of chains and of draws.
+            # All settings that decide a chain's draws; numbers of chains and draws do not.
             settings = {n: v for n, v in run.recorded().items() if n not in ("chains", "draws")}
             how = {"method": s.label, "settings": settings, "seed": job.seed, **more}
             if job.given is not None:
@@ -515,7 +487,7 @@ def sample(
         if job.client is not None:
             client = cluster.enter_context(connected(job.client))
             kept, mark = kept or folder / "kept", mark or token_hex(16)
-            there = there or Path(gettempdir())  # many draws come to lie on disk, not in memory
+            there = there or Path(gettempdir())  # many draws are kept on disk, not in memory
             at_once = max(1, sum(client.nthreads().values()))
             sent = replace(job, method=run)
             elsewhere = partial(run_on_workers, sent, client, folder=kept, mark=mark)
@@ -564,11 +536,11 @@ def sample(
 
 
 def _starts(job: Job[Any], ended: Sequence[Standing]) -> dict[str, xr.Dataset]:
-    """Return the group of the chains' starts, on the constrained scale, where they were given or looked for."""
+    """Return the group of the chains' starts, on the constrained scale, if they were given or searched."""
     from onebasin.posteriors.pointwise import DrawGroup
 
     if job.given is not None:
-        from .given import constrained
+        from .starts import constrained
 
         found = constrained(job.target, job.given)
     else:
@@ -584,7 +556,7 @@ def _starts(job: Job[Any], ended: Sequence[Standing]) -> dict[str, xr.Dataset]:
 
 
 def _adaptation(ended: Sequence[Standing], definition: str) -> dict[str, xr.Dataset]:
-    """Return the group of step sizes and metrics, for a run that continues from them; empty if chains have none."""
+    """Return the group of step sizes and metrics, for later runs; empty if chains have none."""
     import xarray as xr
 
     found: dict[str, Any] = {}

@@ -33,8 +33,7 @@ from numpyro.infer import HMC, NUTS
 from numpyro.infer.hmc import HMCState
 from numpyro.infer.hmc_util import dual_averaging
 
-from onebasin.base.errors import InferenceError, RunCancelled
-from onebasin.base.extras import lacks
+from onebasin.base.errors import RunCancelled
 from onebasin.base.precision import precision
 from onebasin.base.progress import ProgressBars
 from onebasin.base.seeds import Purpose, keys_for
@@ -45,9 +44,8 @@ from ..density.network import density_of
 from ..density.stan_vectors import Density, StanVectors
 from ..runs.checkpoint import pack, unpack
 from .chains import ChainPlace, Standing
-from .given import kernel_places, reordered, stan_places
 from .nuts import Hmc, Nuts
-from .optimum import BestOptimum
+from .starts import chain_starts, kernel_places, reordered, stan_places
 
 State = Any  # A pytree of arrays and random keys.
 
@@ -211,47 +209,6 @@ SLICE = 50
 """Iterations between looks at the clock; about a millisecond's work for the smallest models."""
 
 STATS = ("diverging", "n_steps", "acceptance_rate", "energy", "step_size", "lp")
-
-
-def chain_starts(
-    density: Density, settings: Nuts | Hmc, seed: int | jax.Array
-) -> Float[Array, "chain param"]:
-    """A starting point a chain, as the settings want it."""
-    keys = keys_for(Purpose.CHAIN_START, seed, settings.chains)
-    if settings.init == "random":
-        return density.random_starts(keys, settings.init_radius)
-    if settings.init == "pathfinder":
-        try:
-            from blackjax.vi.pathfinder import approximate, sample
-        except ImportError as error:
-            raise InferenceError(
-                lacks("`init='pathfinder'` with the engine numpyro", "mclmc")
-            ) from error
-        # A draw for each chain from the best Gaussian on the way from a point to an optimum.
-        found = []
-        for point, key in zip(density.random_starts(keys, settings.init_radius), keys, strict=True):
-            fit, draw = jax.random.split(jax.random.fold_in(key, 1))
-            state, _ = approximate(fit, density.log_density, point)
-            (start,), _ = sample(draw, state, 1)
-            if not jnp.isfinite(density.log_density(start)):
-                raise InferenceError(
-                    f"Pathfinder came to no point with a finite log density on {density.target.name!r}; use another "
-                    "`init`."
-                )
-            found.append(start)
-        return jnp.stack(found)
-    search = BestOptimum(density.log_density)
-    return jnp.stack([search(points) for points in points_to_climb_from(density, settings, seed)])
-
-
-def points_to_climb_from(
-    density: Density, settings: Nuts | Hmc, seed: int | jax.Array
-) -> Float[Array, "chain start param"]:
-    """Points from which each chain's optimum is sought."""
-    keys = keys_for(Purpose.CHAIN_START, seed, settings.chains)
-    several = jax.vmap(partial(jax.random.split, num=settings.init_starts))(keys)
-    points = density.random_starts(several.reshape(-1), settings.init_radius)
-    return points.reshape(settings.chains, settings.init_starts, -1)
 
 
 @dataclass(frozen=True, eq=False)

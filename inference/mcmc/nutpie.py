@@ -23,11 +23,10 @@ from onebasin.base.progress import ChainBar
 from onebasin.stan.program import name_draws
 
 from ..contracts.method import NUTPIE, Job, definition_of
-from ..density.counted import in_double
-from ..density.network import density_of
+from ..density.network import density_of, in_double
 from .chains import ChainPlace, Standing
-from .numpyro import chain_starts
 from .nuts import Nuts
+from .starts import chain_starts
 
 RADIUS = 2.0  # Within which nutpie itself starts Stan programs.
 

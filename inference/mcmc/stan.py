@@ -1,4 +1,12 @@
-"""HMC and NUTS on a Stan program, a process a chain."""
+"""HMC and NUTS on a Stan program, a process a chain; and the starting points that Stan programs share.
+
+Optima are those of CmdStan's L-BFGS with the log Jacobian, that is of the density in which its samplers move.
+
+A program writes its draws into the folder of the chain, a whole row at a time. If it was killed, or more draws are
+wanted, the whole rows are read, and the chain's next program continues from the last draw, with the step size and the
+metric of the warmup, and with a new random stream, because CmdStan does not report the state of the first one. A warmup
+that was killed is started again, with the same outcome.
+"""
 
 import json
 import math
@@ -6,7 +14,7 @@ import re
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -14,151 +22,232 @@ from typing import Any
 
 import numpy as np
 
-from onebasin.base.errors import OnebasinError, RunCancelled, StanRunError
+from onebasin.base.errors import InferenceError, OnebasinError, RunCancelled, StanRunError
+from onebasin.base.precision import precision
 from onebasin.base.progress import ChainBar
 from onebasin.base.run_log import notice
-from onebasin.stan.choice import STANLI
+from onebasin.models.target import Target
+from onebasin.stan.compile import ProgramInfo
 from onebasin.stan.program import name_draws
 from onebasin.stan.run import (
     Adaptation,
     Adapted,
     CommandStart,
     Files,
+    Output,
+    ReadyProgram,
+    command_line,
     keep_whole_rows,
     make_ready,
+    read,
+    read_adaptation,
     read_blocks,
     run,
     sample,
 )
 
 from ..contracts.method import Job
+from ..density.start import check_names
+from ..runs.checkpoint import state_file
 from .chains import ChainPlace, Standing
 from .nuts import Nuts
-from .stan_start import (
-    LAST,
-    SIGNIFICANT_FIGURES,
-    best_optimum,
-    going_on,
-    pathfinder_draw,
-    seconds_of,
-    seed_of,
-    seeds_of,
-    write,
-)
+
+SIGNIFICANT_FIGURES = 12
+ITERATIONS = 2000
+_CONVERGED = "Convergence detected"
+_ROUNDING = 1e-7  # relative rounding of a log density, below which two optima are the same
+
+
+def best_optimum(
+    program: ReadyProgram,
+    folder: Path,
+    *,
+    init_radius: float,
+    seeds: list[int],
+    cancel: threading.Event | None = None,
+) -> Path:
+    """Optimise once per seed, and write the parameters of the highest log density as an init file.
+
+    Runs start uniformly within +-`init_radius` in the unconstrained space. If every run fails, InferenceError quotes
+    the last one.
+    """
+    try:
+        best, _ = find_optimum(program, folder, init_radius=init_radius, seeds=seeds, cancel=cancel)
+    except InferenceError as error:
+        raise InferenceError(
+            f"{str(error).removesuffix('.')} (init='optimum'); raise `init_starts`, or use init='random'."
+        ) from error
+    return write(folder, parameters_of(program, best))
+
+
+def find_optimum(
+    program: ReadyProgram,
+    folder: Path,
+    *,
+    init_radius: float,
+    seeds: list[int],
+    iterations: int = ITERATIONS,
+    jacobian: bool = True,
+    cancel: threading.Event | None = None,
+    done: Callable[[int], None] = lambda _: None,
+) -> tuple[Output, bool]:
+    """Optimise once per seed as `best_optimum` does, and choose the highest log density.
+
+    Return the program's output, whose last row is the optimum; and whether a run that met its criterion ended as
+    high, up to rounding. A run takes at most `iterations` steps. `jacobian` includes the log Jacobian of the
+    constraints. After each run `done` is called with the number of runs.
+    """
+    found: list[tuple[Output, bool]] = []
+    failure = "the log density is not finite there"
+    for number, seed in enumerate(seeds, 1):
+        csv = folder / "optimum.csv"
+        csv.unlink(missing_ok=True)
+        arguments = command_line(
+            Files(data=program.data, output=csv),
+            CommandStart(seed=seed, init=init_radius),
+            "optimize",
+            jacobian=int(jacobian),
+            algorithm="lbfgs",
+            iter=iterations,
+        )
+        printed = ""
+        try:
+            printed = run(program, arguments, folder, cancel=cancel)
+        except StanRunError as error:
+            failure = str(error).splitlines()[-1].strip()
+        # A line search fails mostly because the optimum cannot be located more precisely. Such a run ends with an
+        # error, but it writes its last point, which counts if its log density is finite.
+        with suppress(StanRunError):
+            output = read(csv)
+            if np.isfinite(output.method.get("lp__", np.empty(0))[-1:]).any():
+                found.append((output, _CONVERGED in printed))
+        done(number)
+    if not found:
+        raise InferenceError(
+            f"No optimum was found from {len(seeds)} starting points, the last time: {failure}."
+        )
+    best = max((output for output, _ in found), key=_log_density)
+    level = _log_density(best) - _ROUNDING * (1 + abs(_log_density(best)))
+    return best, any(met and _log_density(output) >= level for output, met in found)
+
+
+def pathfinder_draw(
+    program: ReadyProgram,
+    folder: Path,
+    *,
+    init_radius: float,
+    seed: int,
+    cancel: threading.Event | None = None,
+) -> Path:
+    """Run Pathfinder along one path, and write the parameters of a draw as an init file."""
+    csv = folder / "pathfinder.csv"
+    arguments = command_line(
+        Files(data=program.data, output=csv),
+        CommandStart(seed=seed, init=init_radius),
+        "pathfinder",
+        history_size=5,
+        num_psis_draws=1,
+        num_paths=1,
+        save_single_paths=0,
+        max_lbfgs_iters=ITERATIONS,
+        num_draws=1,
+        num_elbo_draws=25,
+    )
+    run(program, arguments, folder, cancel=cancel)
+    return write(folder, parameters_of(program, read(csv)))
+
+
+def parameters_of(program: ReadyProgram, output: Output) -> dict[str, Any]:
+    """Return the values of the parameters in the last row; parameters of size zero, not in the file, are empty."""
+    found = output.variables
+    return {n: found[n][-1] if n in found else np.empty(0) for n in program.info.parameters}
+
+
+def write(folder: Path, values: Mapping[str, Any]) -> Path:
+    """Write values of parameters as an init file."""
+    from stanio import write_stan_json
+
+    path = folder / "init.json"
+    write_stan_json(str(path), values)
+    return path
+
+
+def init_values(target: Target, info: ProgramInfo, start: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Convert a start to values of the program's parameters; CmdStan itself rejects wrong shapes and values."""
+    from onebasin.stan.network import pack_unconstrained
+
+    from ..density.network import NetworkDensity  # here: it loads JAX
+
+    if target.is_network:
+        with precision("float64"):
+            density = NetworkDensity.of(target)
+            return pack_unconstrained(density.target, density.unravel(density.given_start(start)))
+    check_names(start, info.parameters)
+    return start
+
+
+def seeds_of(seed: int, chain: int, count: int) -> list[int]:
+    """Return the seeds of a chain's optimisations, which depend only on the run's seed and the chain's number."""
+    words = np.random.SeedSequence([seed, chain]).generate_state(count)
+    return [int(word) for word in words]
+
+
+def seed_of(seed: int, chain: int, program: int) -> int:
+    """Return the seed of the `program`-th program, from 1, that continues a chain."""
+    return int(np.random.SeedSequence([seed, chain, program]).generate_state(1)[0])
+
+
+def _log_density(output: Output) -> float:
+    return float(output.method["lp__"][-1])
+
+
+LAST = "last-"  # prefix of parameters in a chain's state
+
+
+def going_on(
+    state: Mapping[str, np.ndarray],
+    block: Output,
+    stats: Mapping[str, np.ndarray],
+    names: Iterable[str],
+) -> dict[str, np.ndarray]:
+    """Return the state from which a chain continues after a block of draws with their statistics (draw,).
+
+    It holds the number `program` of the next program, 0 for the one that warms up; `step_size` and `inverse_metric`
+    of the warmup; the values of the parameters, `names`, in the last draw; the sum `accepted` of the acceptance
+    probabilities; and the number of `divergences`, if the method reports them.
+    """
+    found = dict(state)
+    if "step_size" not in found:
+        adapted = read_adaptation(block.comments, float(stats["step_size"][-1]))
+        if adapted is not None:
+            found["step_size"] = np.array(adapted.step_size)
+            found["inverse_metric"] = adapted.inverse_metric
+    found["accepted"] = np.array(found.get("accepted", 0.0) + stats["acceptance_rate"].sum())
+    if "diverging" in stats:
+        found["divergences"] = np.array(found.get("divergences", 0) + stats["diverging"].sum())
+    last = {n: np.asarray(block.variables[n][-1]) for n in names if n in block.variables}
+    return found | {f"{LAST}{name}": value for name, value in last.items()}
+
+
+def seconds_of(csv: Path, before: Standing, folder: Path | None) -> tuple[float, float]:
+    """Return the seconds of a chain's warmup and of its draws, including a program that has ended or was killed.
+
+    `before` is the state of the chain when the program began or its warmup ended; it was written to the chain's folder
+    at that moment.
+    """
+    output = next(read_blocks(csv))
+    warmup, sampling = output.seconds("Warm-up"), output.seconds("Sampling")
+    if math.isnan(sampling):
+        warmup, sampling = before.warmup_seconds, 0.0
+        if folder is not None:  # the time of a killed program's last row
+            began = state_file(folder).stat().st_mtime
+            sampling = max(0.0, csv.stat().st_mtime - began)
+    elif before.draws:  # a program that continues does not warm up
+        warmup = before.warmup_seconds
+    return warmup, before.sampling_seconds + sampling
+
 
 _ITERATION = re.compile(r"Iteration:\s+(\d+) /")
-_STEP, _DIVERGENT, _ACCEPT = b"stepsize__", b"divergent__", b"accept_stat__"
-
-
-BUFFERED = 2**18
-"""Bytes of draws that may wait in a program's buffers: where more of them have not come to the file, none will."""
-FEWEST_BYTES = 2  # Bytes of a number in a file of draws, with its comma.
-
-
-class NotWritten(StanRunError):
-    """Draws that do not reach their file, as on a full disk: CmdStan itself does not check, and continues."""
-
-
-class ChainWatch:
-    """Moves the bar of a chain as its program prints.
-
-    Where the bar is seen, what has been added to the CSV file since the last time is read: divergences, step sizes and
-    probabilities of acceptance stand in the first columns of its rows. Nothing is asked of the program, and nothing is
-    slower for it.
-
-    The program takes `warmup` iterations without draws, of which its file begins with `saved` rows, after `before` ones
-    that programs before it have done. After its warmup `warmed` is called once, with the seconds since the beginning.
-    `grows` says whether the file grows with every draw; the interpreter writes it at the end.
-    """
-
-    def __init__(
-        self,
-        bar: ChainBar,
-        csv: Path,
-        *,
-        warmup: int,
-        saved: int = 0,
-        before: int = 0,
-        warmed: Callable[[float], None] = lambda _: None,
-        grows: bool = True,
-    ) -> None:
-        self._bar, self._csv, self._before = bar, csv, before
-        self._warmup, self._warmed, self._began = warmup, warmed, time.monotonic()
-        self._grows, self._unseen = grows, saved
-        self._place = self._size = 0
-        self._grew: int | None = None  # the iteration at which the file was last seen to have grown
-        self._columns: list[bytes] | None = None
-        self._step_size: float | None = None
-        self._divergences: int | None = None
-        self._accepted, self._rows = 0.0, 0
-
-    def __call__(self, printed: str) -> None:
-        """Take in what was printed."""
-        numbers = _ITERATION.findall(printed)
-        if not numbers:
-            return
-        if (iteration := int(numbers[-1])) > self._warmup:
-            self._check_grows(iteration)
-        if self._bar.moving:
-            self._look()
-        self._bar.show(
-            self._before + iteration,
-            step_size=self._step_size,
-            divergences=self._divergences,
-            acceptance=self._accepted / self._rows if self._rows else None,
-        )
-
-    def _check_grows(self, iteration: int) -> None:
-        """Look whether rows have come, as far as they do not wait in a buffer: those of small models do for long."""
-        if self._grew is None:
-            self._grew = self._warmup
-            if self._warmup:
-                self._warmed(time.monotonic() - self._began)
-        if not self._grows:
-            return
-        size = self._csv.stat().st_size if self._csv.exists() else 0
-        if size != self._size:
-            self._size, self._grew = size, iteration
-        elif (iteration - self._grew) * self._row_bytes() > BUFFERED:
-            raise NotWritten(f"Stan's draws are no longer written to {self._csv}.")
-
-    def _row_bytes(self) -> int:
-        """The fewest bytes that a row of the file has."""
-        with suppress(OSError), self._csv.open("rb") as file:
-            for line in file:
-                if not line.startswith(b"#"):
-                    return FEWEST_BYTES * (line.count(b",") + 1)
-        return FEWEST_BYTES
-
-    def _look(self) -> None:
-        """Read the whole lines that have been added."""
-        try:
-            with self._csv.open("rb") as file:
-                file.seek(self._place)
-                for line in file:
-                    if not line.endswith(b"\n"):
-                        break  # still being written
-                    self._place += len(line)
-                    self._read(line)
-        except OSError:  # not there yet
-            return
-
-    def _read(self, line: bytes) -> None:
-        if line.startswith(b"#"):
-            return
-        if self._columns is None:
-            self._columns = [name for name in line.split(b",", 7)[:7] if name.endswith(b"__")]
-            return
-        if self._unseen:
-            self._unseen -= 1
-            return
-        values = dict(zip(self._columns, line.split(b",", 7), strict=False))
-        if _STEP in values:
-            self._step_size = float(values[_STEP])
-        if _ACCEPT in values:
-            self._accepted, self._rows = self._accepted + float(values[_ACCEPT]), self._rows + 1
-        if _DIVERGENT in values:
-            self._divergences = (self._divergences or 0) + int(float(values[_DIVERGENT]))
 
 
 STATS = {
@@ -170,16 +259,16 @@ STATS = {
     "divergent__": "diverging",
     "energy__": "energy",
 }
-"""CmdStan's names and ArviZ's; static HMC has neither tree depth nor divergences."""
+"""CmdStan's names and ArviZ's names; static HMC has neither tree depth nor divergences."""
 
 _NOT_WRITTEN = "cannot write output file"
-"""The last message of our driver of Stan's services on a full disk; CmdStan's own does not check."""
+"""Last message of onebasin's driver of Stan's services on a full disk; CmdStan itself does not check."""
 
 KINDS = {"tree_depth": np.int64, "n_steps": np.int64, "diverging": np.bool_}
 
 
 class StanChains:
-    """Runs chains of one target; the program is compiled, which may raise StanError, and the data written once."""
+    """Chains of one target; the program is compiled and the data are written once. Raises StanError."""
 
     def __init__(self, job: Job[Any]) -> None:
         assert job.folder is not None, "chains have one"
@@ -189,16 +278,16 @@ class StanChains:
             job.target, job.folder, engine=job.engine, threads=threads, progress=job.bars.say
         )
         if job.given is not None:
-            from .given import for_stan
+            from .starts import for_stan
 
             self.values, self.metric = for_stan(job.target, job.given)
 
     def __call__(self, place: ChainPlace, cancel: threading.Event) -> None:
-        """Run one chain; see `chains.RunChain`."""
+        """Run one chain, as `chains.RunChain` describes."""
         _StanChain(self, place).run(cancel)
 
     def start(self, number: int, scratch: Path, cancel: threading.Event) -> Path | float:
-        """Return the start of a chain: a radius, or a file of values."""
+        """Return the start of a chain: a radius or a file of values."""
         s = self.settings
         if self.job.given is not None:
             return write(scratch, self.values[number])
@@ -226,7 +315,7 @@ class StanChains:
         warmup: int,
         adapted: Adapted | None = None,
     ) -> list[str]:
-        """Compose the command line of a program that runs a chain, or what is left of it."""
+        """Compose the command line of a program that runs a chain, or the rest of it."""
         s = self.settings
         if isinstance(s, Nuts):
             engine = ["engine=nuts", f"max_depth={s.max_tree_depth}"]
@@ -249,7 +338,7 @@ class StanChains:
 
 
 class _StanChain:
-    """One chain: what earlier programs have drawn of it, and the program that draws the rest."""
+    """One chain: the draws of earlier programs, and the program that draws the rest."""
 
     def __init__(self, runner: StanChains, place: ChainPlace) -> None:
         self._runner, self._place = runner, place
@@ -259,22 +348,21 @@ class _StanChain:
 
     @property
     def _program(self) -> int:
-        """The number of the chain's next program."""
         return int(self._standing.state["program"])
 
     @property
     def _saved(self) -> int:
-        """Rows of warmup in the file; a chain that has any is run by one program."""
+        """Rows of warmup in the file; a chain with such rows is run by one program."""
         s = self._runner.settings
         return s.warmup if s.save_warmup else 0
 
     @property
     def _csv(self) -> Path:
-        """The file that the chain's next program writes."""
+        """The file of the chain's next program."""
         return self._folder / f"stan-{self._program}.csv"
 
     def run(self, cancel: threading.Event) -> None:
-        """Run it to its end."""
+        """Run the chain to its end."""
         started, s = time.perf_counter(), self._runner.settings
         self._recover()
         done = s.warmup + self._standing.draws if self._standing.draws else 0
@@ -292,7 +380,7 @@ class _StanChain:
         )
 
     def _recover(self) -> None:
-        """Take what a program that was killed has written; other programs' draws were taken before."""
+        """Read the draws of a program that was killed; draws of earlier programs are in the place already."""
         if self._csv.exists() and keep_whole_rows(self._csv):
             self._take()
             self._place.save(lambda: self._standing, now=True)
@@ -303,33 +391,40 @@ class _StanChain:
             path.unlink()
 
     def _sample(self, bar: ChainBar, done: int, cancel: threading.Event) -> None:
-        """Let a program draw what is missing after the given number of iterations."""
+        """Draw the rest of the chain, after the given number of iterations."""
         runner, begun, csv = self._runner, self._standing, self._csv
         arguments = self._going_on() if begun.draws else self._beginning(cancel)
-        self._place.save(lambda: begun, now=True)  # tells when the program began
-        warmup = 0 if begun.draws else runner.settings.warmup
-        watch = ChainWatch(
-            *(bar, csv),
-            warmup=warmup,
-            saved=self._saved,
-            before=done,
-            warmed=self._warmed,
-            grows=runner.job.engine != STANLI,
-        )
-        printed = ""
+        self._place.save(lambda: begun, now=True)  # records when the program began
+        warmup, started = 0 if begun.draws else runner.settings.warmup, time.monotonic()
+
+        def watch(printed: str) -> None:
+            if not (numbers := _ITERATION.findall(printed)):
+                return
+            iteration = int(numbers[-1])
+            if warmup and iteration > warmup and not self._standing.warmup_seconds:
+                # A program that is killed later does not report how long its warmup took.
+                self._standing = replace(begun, warmup_seconds=time.monotonic() - started)
+                self._place.save(lambda: self._standing, now=True)
+            bar.show(done + iteration)
+
         try:
-            with suppress(NotWritten):  # what is there is looked at below
-                printed = run(runner.ready, arguments, self._scratch, cancel=cancel, watch=watch)
-            seconds = self._take(printed)
+            seconds = self._take(
+                run(runner.ready, arguments, self._scratch, cancel=cancel, watch=watch)
+            )
         except (RunCancelled, StanRunError) as error:
-            self._keep_what_is_there()
+            if self._place.folder is not None:
+                with suppress(OSError, OnebasinError):  # else the draws stay in their file
+                    self._recover()
             if _NOT_WRITTEN in str(error):
                 raise self._incomplete(csv) from error
             raise
-        self._check_complete(seconds, csv)
+        if self._standing.draws != runner.settings.draws or math.isnan(seconds):
+            self._place.save(lambda: self._standing, now=True)
+            self._remove_files()
+            raise self._incomplete(csv)
 
     def _beginning(self, cancel: threading.Event) -> list[str]:
-        """Compose the command line of a chain that is to warm up."""
+        """Compose the command line of a chain that starts with its warmup."""
         runner, number = self._runner, self._place.number
         init = runner.start(number, self._scratch, cancel)
         if isinstance(init, Path):
@@ -346,7 +441,7 @@ class _StanChain:
         return runner.arguments(self._csv, start, draws=s.draws, warmup=s.warmup, adapted=adapted)
 
     def _going_on(self) -> list[str]:
-        """Compose the command line of a chain that has warmed up, and say that its random stream is another."""
+        """Compose the command line of a chain that has warmed up, and report its new random stream."""
         runner, number, state = self._runner, self._place.number, self._standing.state
         draws, wanted = self._standing.draws, runner.settings.draws
         notice(
@@ -360,31 +455,18 @@ class _StanChain:
         adapted = Adapted(step_size=adaptation.step_size, metric=adaptation.write(self._scratch))
         return runner.arguments(self._csv, start, draws=wanted - draws, warmup=0, adapted=adapted)
 
-    def _warmed(self, seconds: float) -> None:
-        """Write down how long the warmup took, which nobody else tells of a program that is killed later."""
-        self._standing = replace(self._standing, warmup_seconds=seconds)
-        self._place.save(lambda: self._standing, now=True)
-
-    def _check_complete(self, seconds: float, csv: Path) -> None:
-        """Reject a file that was not written to its end; what it held is kept, where anything is."""
-        if self._standing.draws == self._runner.settings.draws and not math.isnan(seconds):
-            return
-        self._place.save(lambda: self._standing, now=True)
-        self._remove_files()
-        raise self._incomplete(csv)
-
     def _incomplete(self, csv: Path) -> StanRunError:
-        """Say that draws are missing, or the times that stand after the last of them."""
+        """Return the error for a file that lacks draws, or the times after the last draw."""
         found, wanted = self._standing.draws, self._runner.settings.draws
-        remedy = "or set TMPDIR to a folder on another disk"
+        remedy = "set TMPDIR to a folder on another disk, or free space there"
         if self._place.folder is not None:
-            remedy = "and run the same again, which continues from there"
+            remedy = "free space there, and repeat the call to resume"
         return StanRunError(
-            f"Stan wrote {found} of {wanted} draws to {csv} and did not come to its end; make room there, {remedy}."
+            f"Stan wrote only {found} of {wanted} draws to {csv}, as on a full disk; {remedy}."
         )
 
     def _take(self, printed: str = "") -> float:
-        """Take what a program has drawn, but for a row that is cut short; how long that took, NaN if it was killed."""
+        """Read the whole rows that a program has written; return its seconds of sampling, NaN if it was killed."""
         csv, runner, before, program = self._csv, self._runner, self._standing, self._program
         draws, seconds, state = before.draws, math.nan, before.state
         if csv.exists():
@@ -414,9 +496,3 @@ class _StanChain:
             state = {**state, "program": np.array(program + 1)}
             self._standing = Standing(draws, *took, state, (*before.restarts, *again))
         return seconds
-
-    def _keep_what_is_there(self) -> None:
-        """Keep the draws of a program that has ended early; where that fails, they stay in its file."""
-        if self._place.folder is not None:
-            with suppress(OSError, OnebasinError):
-                self._recover()

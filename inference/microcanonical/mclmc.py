@@ -57,7 +57,7 @@ class Mclmc(Method):
     def run(self, job: Job[Any]) -> Found:
         """Run the chains, and estimate the bias of their steps."""
         from ..mcmc.chains import sample
-        from ..runs.origin import package_versions
+        from ..runs.posterior import package_versions
 
         # Of a Stan program JAX too, which a NumPyro model's fingerprint has in it.
         jax = ("jax", "jaxlib") if definition_of(job.target, job.engine) == "stan" else ()

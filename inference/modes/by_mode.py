@@ -19,7 +19,7 @@ from onebasin.posteriors import schema
 from onebasin.posteriors.rhat_ess import rhat
 
 from ..contracts.method import Found, Job
-from ..density.counted import in_double
+from ..density.network import in_double
 from ..fits.weighting import resampled
 from .basins import Basin, LogIntegral, Regions, Walks, first_basins, full_basins, log_integral
 from .optima import Folding, Points, find_tops, highest_evidence, unseen

@@ -29,7 +29,7 @@ from onebasin.stan.run import (
 )
 
 from ..contracts.method import Found, Job, one_chain
-from ..mcmc.stan_start import SIGNIFICANT_FIGURES, find_optimum, parameters_of, seeds_of, write
+from ..mcmc.stan import SIGNIFICANT_FIGURES, find_optimum, parameters_of, seeds_of, write
 from ..runs.run import spread
 from .edge import at_optimum, no_peak, running_off
 from .optimize import Laplace, Optimize, Pathfinder

@@ -23,7 +23,7 @@ from onebasin.posteriors.pointwise import DrawGroup
 
 from ..density.numpyro import check_whole, is_observation, is_variable, sites_of
 from ..runs.groups_numpyro import Arrays, Groups, Sites, filled, plate_dims, reason
-from ..runs.origin import origin_of, unobserved, with_axes
+from ..runs.posterior import origin_of, unobserved, with_axes
 from .models import is_same, with_arguments
 
 

@@ -282,8 +282,7 @@ def _of_stan(
     from onebasin.stan.run import declarations
 
     from ..density.evaluate import generated_quantities
-    from ..runs.origin import with_axes
-    from ..runs.posterior import arrays_of, axes_of
+    from ..runs.posterior import arrays_of, axes_of, with_axes
 
     program = definition(target)
     info = declarations(program, progress)
@@ -320,7 +319,7 @@ def _of_pymc(
     """Let PyMC draw what its model observes, and compute deterministics; the model's data are put back."""
     import pymc
 
-    from ..runs.origin import with_axes
+    from ..runs.posterior import with_axes
 
     model = target.pymc_model
     held = {each.name: each for each in model.data_vars}

@@ -23,8 +23,7 @@ class NumpyroTerms:
     """Log likelihoods and log density of a NumPyro model or a network, at many draws."""
 
     def __init__(self, target: Target) -> None:
-        from ..density.counted import in_double
-        from ..density.network import numpyro_density_of
+        from ..density.network import in_double, numpyro_density_of
         from ..runs.groups_numpyro import Sites
 
         with precision("float64"):

@@ -1,15 +1,12 @@
-"""Fingerprints: a hash of everything that decides a run's draws, by which what is kept of it is found again.
+"""Checkpoints: files with the state of a run, and the fingerprint by which they are found again.
 
-Covered: the target's name and description, its data (name, type, shape, bytes); of a Stan program the text with every
-included file, the flags it is compiled with, its data and CmdStan's version; of a NumPyro model the program of its log
-density, of the gradient and of all quantities, with every constant bit by bit; the versions of onebasin and of the
-libraries that compute; and whatever the caller adds: method, settings, seed, the declared symmetry.
+A fingerprint is a hash of everything that decides a run's draws: the target's name, description and data; for a Stan
+program the text with every included file, the compiler's flags, its data and CmdStan's version; for a NumPyro model the
+programs of its log density, gradient and quantities, with every constant bit by bit; the versions of onebasin and of
+the libraries that compute; and the method, settings, seed and declared symmetry that the caller adds.
 
-Checkpoints of a run: arrays in files, marked with the run that they are of, and the folder in which they lie.
-
-The folder is looked at before a run, and emptied of what is ours after it. Chains lie in folders of their own,
-``chain-0`` and so on, the state of training in a file. Ours are files of the names below that hold our mark or nothing
-that anybody could read; whatever else lies there, and then the folder, stays.
+Chains have their own folders, ``chain-0`` and so on; the state of training is one file. Only files with the names below
+that carry a fingerprint, or that are damaged, are ever removed or replaced. Other files stay, and then the folder too.
 """
 
 import hashlib
@@ -34,24 +31,22 @@ from onebasin.base.run_log import notice
 from onebasin.models.target import Target
 
 from ..contracts.method import ENGINES, as_dict, bound, definition_of, named
-from .origin import package_versions
+from .posterior import package_versions
 
 NUMPYRO_VERSIONS = ("onebasin", "jax", "jaxlib", "numpyro", "numpy", "optax", "scipy")
-STAN_VERSIONS = ("onebasin",)
 
 FOREIGN = ("pure_callback", "io_callback", "ffi_call")
-"""Primitives that compute outside of JAX: what they do is not in the program."""
+"""Primitives that compute outside of JAX, so that the traced program does not determine the draws."""
 
 
 def fingerprint(
     target: Target | None, *, engine: str, progress: Callable[[str], None] | None = None, **how: Any
 ) -> str | None:
-    """Hash everything that decides a run's draws, or return None, with a notice, where that cannot be known.
+    """Hash everything that decides a run's draws; return None, with a notice, if that is unknown.
 
-    The target's definition for another engine takes no part. `how` is what else decides the draws: numbers, text,
-    arrays, frozen settings, or what JSON can say of those. `progress` is called with a line of text before something
-    that takes long. A target that the engine cannot take raises ValueError, and a program that does not parse
-    StanError.
+    `how` has more that decides the draws: numbers, text, arrays, frozen settings, or JSON of these. The target's
+    definition for another engine does not count. `progress` is called with a line of text before a long computation.
+    Raise ValueError if the engine does not support the target, and StanError if its program does not parse.
     """
     engine = named(engine)
     try:
@@ -61,7 +56,7 @@ def fingerprint(
     except NoFingerprint as reason:
         of = "This run" if target is None else f"The model of {target.name!r}"
         notice(
-            f"{of} has no fingerprint, since {reason}: nothing is kept to go on from, and nothing kept is taken."
+            f"{of} has no fingerprint, since {reason}. The run saves no checkpoint and cannot be resumed."
         )
         return None
     return hashlib.sha256(text.encode()).hexdigest()
@@ -70,7 +65,7 @@ def fingerprint(
 def _target(
     target: Target | None, engine: str, progress: Callable[[str], None] | None
 ) -> Iterator[Any]:
-    """Yield all that decides draws of a target on an engine."""
+    """Yield everything that decides the draws of a target on an engine."""
     if target is None:
         yield package_versions(*NUMPYRO_VERSIONS)
         return
@@ -79,14 +74,14 @@ def _target(
         yield package_versions(package)
     by_stan = target.stan_program is not None or target.is_network
     if by_stan and (definition_of(target, engine) == "stan" or target.numpyro_model is None):
-        yield _stan(bound(target, engine), progress), package_versions(*STAN_VERSIONS)
-        if engine == "numpyro":  # JAX moves on the program's density
+        yield _stan(bound(target, engine), progress), package_versions("onebasin")
+        if engine == "numpyro":  # JAX samples the program's density
             yield package_versions(*NUMPYRO_VERSIONS)
         return
     yield package_versions(*NUMPYRO_VERSIONS)
     if target.numpyro_model is not None:
         import jax
-        import numpyro  # noqa: F401 - loads all of which the versions are asked for
+        import numpyro  # noqa: F401 - loads the packages in the list below
 
         # JAX's flags for random numbers and products in this process, and the versions that are loaded.
         flags = ("default_prng_impl", "threefry_partitionable", "default_matmul_precision")
@@ -110,10 +105,10 @@ def _stan(target: Target, progress: Callable[[str], None] | None) -> tuple[str, 
 
 
 def _numpyro(target: Target) -> Iterator[Any]:
-    """Yield what the target's NumPyro model computes: names, the program that XLA is given, and its constants.
+    """Yield a description of a NumPyro model: names, the program for XLA, and its constants.
 
-    In double precision, whatever the run's: so nothing of the data is rounded away. The program's text holds small
-    constants bit by bit, and is the same in every process.
+    It is traced in double precision, so that no data are rounded. The program's text holds small constants bit by bit,
+    and is the same in every process.
     """
     import jax
     import jax.numpy as jnp
@@ -147,7 +142,7 @@ def _numpyro(target: Target) -> Iterator[Any]:
 
 
 def _say(value: Any) -> Any:
-    """A frozen dataclass by its fields, anything else as an array by every bit; `repr` rounds and leaves out."""
+    """Convert a value for JSON: a frozen dataclass by its fields, anything else as an array, by a hash of every bit."""
     if hasattr(value, "__dataclass_fields__"):
         return type(value).__name__, as_dict(value)
     array = np.asarray(value)
@@ -157,52 +152,52 @@ def _say(value: Any) -> Any:
     return array.dtype.str, array.shape, content.hexdigest()
 
 
-MARK = "fingerprint"  # The array that says which run a file is of.
+MARK = "fingerprint"  # name of the array that identifies the run of a file
 
-_NAME = re.compile(r"(chain-\d+|state)\.npz")  # chains in one file are those of earlier versions
+_NAME = re.compile(r"(chain-\d+|state)\.npz")  # earlier versions saved a chain in one file
 _CHAIN = re.compile(r"chain-(\d+)(-[0-9a-f]{8})?")
 _IN_CHAIN = re.compile(r"draws-\d{6,}\.npz|stan-.*")
 _LOCK = ".lock"
 
 
 def chain_folder(folder: Path, number: int, fingerprint: str) -> Path:
-    """Return the folder of a chain of a run; next to that of another run, where there is one."""
+    """Return the folder of a chain, with another name if the usual folder belongs to another run."""
     usual = folder / f"chain-{number}"
     own = folder / f"chain-{number}-{fingerprint[:8]}"
     try:
         mark = str(read_arrays(state_file(usual))[MARK])
-    except (OSError, ValueError, KeyError):  # nothing is there, or it is damaged
+    except (OSError, ValueError, KeyError):  # missing or damaged
         mark = fingerprint
     return own if own.exists() or mark != fingerprint else usual
 
 
 def chunk_file(folder: Path, index: int) -> Path:
-    """A chunk of a chain's draws, in the chain's folder."""
+    """Return the file of a chunk of draws in a chain's folder."""
     return folder / f"draws-{index:06d}.npz"
 
 
 def state_file(folder: Path) -> Path:
-    """Return the file for the state of training, or for that of a chain in its folder."""
+    """Return the file of the state of training, or of a chain in its folder."""
     return folder / "state.npz"
 
 
 def check_folder(folder: Path) -> None:
-    """Reject a folder in which nothing can be kept, before anything is sampled."""
+    """Reject a folder in which nothing can be saved, before anything is sampled."""
     if folder.exists() and not folder.is_dir():
         raise InferenceError(
-            f"{folder}, where finished chains are to be kept, is no folder; move it away."
+            f"{folder}, where finished chains would be saved, is not a folder. Move it away."
         )
     for path in folder.glob("*"):
         if (_NAME.fullmatch(path.name) and not _is_ours(path)) or (
             _CHAIN.fullmatch(path.name) and not _is_our_chain(path)
         ):
             raise InferenceError(
-                f"{path} would be replaced by a finished chain, but no run has written it; move it away."
+                f"{path} would be replaced by a finished chain, but it is no file of onebasin's. Move it away."
             )
 
 
 def remove(folder: Path) -> list[str]:
-    """Delete what runs have kept in a folder, and the folder if it is empty then; return the names of what stays."""
+    """Delete the checkpoints in a folder, and then the folder if it is empty; return the names of files that stay."""
     if not folder.is_dir():
         return []
     sweep(folder)
@@ -221,7 +216,7 @@ def remove(folder: Path) -> list[str]:
 
 
 def kept_draws(folder: Path) -> list[int]:
-    """Count the kept draws of each chain in a folder."""
+    """Count the saved draws of each chain in a folder."""
     found = []
     for path in sorted(folder.glob("chain-*")):
         if _CHAIN.fullmatch(path.name):
@@ -231,7 +226,7 @@ def kept_draws(folder: Path) -> list[int]:
 
 
 def clear(folder: Path) -> None:
-    """Delete all that a chain has kept in its folder, but for its state."""
+    """Delete everything that a chain has saved in its folder, except its state."""
     sweep(folder)
     for file in folder.iterdir():
         if _IN_CHAIN.fullmatch(file.name):
@@ -239,18 +234,18 @@ def clear(folder: Path) -> None:
 
 
 def remove_chain(path: Path) -> None:
-    """Delete what a chain has kept in its folder, and the folder if nothing else is in it."""
+    """Delete everything that a chain has saved in its folder, and the folder if nothing else is in it."""
     if not path.is_dir():
         return
-    clear(path)  # before the state, without which what is left would be taken for another process's
-    with suppress(OSError):  # something of another process is in it
+    clear(path)  # before the state, without which other files would not be recognised
+    with suppress(OSError):  # other files are in it
         if [file.name for file in path.iterdir()] == [state_file(path).name]:
             state_file(path).unlink()
         path.rmdir()
 
 
 def _is_our_chain(path: Path) -> bool:
-    """Check whether a folder of our name has our state, or nothing that anybody would miss."""
+    """Check whether a folder with a chain's name has a state of onebasin's, or only hidden files."""
     if path.is_symlink() or not path.is_dir():
         return False
     if state_file(path).exists():
@@ -259,7 +254,7 @@ def _is_our_chain(path: Path) -> bool:
 
 
 def _is_ours(path: Path) -> bool:
-    """Check whether a file of our name has our mark, or is damaged: an archive of other arrays is another process's."""
+    """Check whether a file with a checkpoint's name has a fingerprint or is damaged."""
     if path.is_symlink() or not path.is_file():
         return False
     try:
@@ -269,29 +264,29 @@ def _is_ours(path: Path) -> bool:
         return True
 
 
-SECONDS = 30.0  # Least time between two writings of a state.
+SECONDS = 30.0  # minimum time between two saved states of training
 
 
 def write(path: Path, fingerprint: str, arrays: Mapping[str, Any]) -> None:
-    """Write arrays with a seal; the folder is made where it does not exist, the file appears whole or not at all."""
+    """Write arrays with a checksum, completely or not at all; create the folder if necessary."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with sealing(path) as part, part.open("wb") as file:
         np.savez(file, allow_pickle=False, **{MARK: np.array(fingerprint)}, **arrays)
 
 
 def read(path: Path, fingerprint: str) -> dict[str, np.ndarray] | None:
-    """The arrays, or None if there is no whole file of this very run; a notice tells of a damaged one."""
+    """Read the arrays; return None if the file is missing, of another run, or (with a notice) damaged."""
     if not path.exists():
         return None
     if examine(path) is not Seal.SEALED:
-        notice(f"{path} is damaged (its checksum is missing or wrong): what it kept is made again.")
+        notice(f"{path} is damaged (its checksum is missing or wrong): its part is computed again.")
         return None
     arrays = read_arrays(path)
     return None if str(arrays.pop(MARK)) != fingerprint else arrays
 
 
 def pack(state: Any) -> dict[str, np.ndarray]:
-    """A whole pytree of arrays and random keys; of HMC position, momentum, step size, metric, and what adapts them."""
+    """Convert a pytree of arrays and random keys, such as the state of HMC, to named arrays."""
     import jax  # here, as below: chains of Stan are kept without it
 
     leaves = enumerate(jax.tree.leaves(state))
@@ -299,7 +294,7 @@ def pack(state: Any) -> dict[str, np.ndarray]:
 
 
 def unpack(arrays: Mapping[str, np.ndarray], like: Any) -> Any:
-    """The state that `pack` has put into arrays, bit for bit; `like` has its structure and types."""
+    """Restore the state that `pack` converted, bit for bit; `like` has its structure and types."""
     import jax
     import jax.numpy as jnp
 
@@ -321,14 +316,11 @@ def _is_key(leaf: Any) -> bool:
 
 
 Kept = tuple[Any, list[np.ndarray]]
-"""A state to resume from, a pytree of arrays, with the losses (or whatever is traced) until then."""
+"""A state to resume from, a pytree of arrays, with the trace (such as losses) until then."""
 
 
 class Keeper:
-    """The place where training is kept every half minute: in a folder, made where it does not exist, or nowhere.
-
-    The fingerprint says whether a file found there is of this very run.
-    """
+    """Storage of training, saved every half minute in a folder, or nowhere."""
 
     def __init__(self, folder: Path | None = None, fingerprint: str = "") -> None:
         if folder is not None:
@@ -338,14 +330,14 @@ class Keeper:
         self._written = time.monotonic()
 
     def load(self, like: Kept) -> Kept:
-        """Return the kept state, or `like`, the start, where there is none of this run."""
+        """Return the saved state of this run, or `like`, the start, if there is none."""
         arrays = None if self.path is None else read(self.path, self.fingerprint)
         if arrays is None:
             return like
         return unpack(arrays, like[0]), list(arrays["losses"])
 
     def save(self, kept: Kept) -> None:
-        """Called after every epoch; writes the state and the losses, if the last time is long enough ago."""
+        """Save the state and the trace, if the last time is long enough ago."""
         if self.path is None or time.monotonic() - self._written < self.seconds:
             return
         state, losses = kept
@@ -354,7 +346,7 @@ class Keeper:
 
 
 def keeper_in(folder: str | Path | None, fingerprint: Callable[[], str | None]) -> Keeper:
-    """Return the keeper of a folder, one that keeps nothing if there is no folder or the run has no fingerprint."""
+    """Return the keeper of a folder; it saves nothing if there is no folder or the run has no fingerprint."""
     if folder is None:
         return Keeper()
     place, mark = check_path("checkpoint", folder), fingerprint()

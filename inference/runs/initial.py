@@ -14,11 +14,11 @@ from onebasin.posteriors.view import View, as_view
 def initial_values(
     given: Any, chains: int, seed: int
 ) -> tuple[list[Mapping[str, Any]], View | None]:
-    """Read initial values: a mapping for all chains or one for each, JSON files of them, or a posterior.
+    """Read initial values: one mapping for all chains or one for each, JSON files of them, or a posterior.
 
-    Return by chain a mapping of names, of which some may be missing, to values (...) in their natural space; and the
-    posterior whose draws they are, which may hold more than a model's variables. Of a posterior, chain c gets a draw,
-    chosen by the seed, of chain c there, going through them again where there are fewer.
+    Return for each chain a mapping from names to values on the constrained scale, in which names may be missing; and
+    the posterior, if one is given, whose draws may have more variables than the model. Chain c gets a draw, chosen by
+    the seed, of chain c of the posterior, modulo its number of chains.
     """
     if isinstance(given, Mapping) and not hasattr(given, "sizes"):  # which xarray's mappings have
         return [dotted(given)] * chains, None
@@ -27,13 +27,13 @@ def initial_values(
     if isinstance(given, Sequence) and not isinstance(given, str):
         if len(given) != chains:
             raise ArgumentError(
-                f"`init` is a list of {len(given)}, and there are {chains} chains: give one entry for each chain."
+                f"`init` is a list of {len(given)}, but there are {chains} chains. Give one entry for each chain."
             )
         found = [_read(each) if isinstance(each, str | Path) else each for each in given]
         for each in found:
             if not isinstance(each, Mapping):
                 raise ArgumentError(
-                    f"`init` is a list with an entry of type {type(each).__name__}; give a mapping from names to "
+                    f"`init` is a list with an entry of type {type(each).__name__}. Give a mapping from names to "
                     "values, or a JSON file of them, for each chain."
                 )
         return dotted(found), None

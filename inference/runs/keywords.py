@@ -1,7 +1,4 @@
-"""Calls by keywords: a method's fields and the arguments of `infer` in one function, such as `nuts`.
-
-The run itself is imported when one is made: its imports are heavy.
-"""
+"""Calls by keywords: a method's fields and the arguments of `infer` in one function, such as `nuts`."""
 
 from __future__ import annotations
 
@@ -19,18 +16,18 @@ if TYPE_CHECKING:
     import xarray as xr
 
 LIMIT_MB = 256.0
-"""The value of `posteriors.pointwise.LIMIT_MB`, whose imports are heavy."""
+"""The value of `posteriors.pointwise.LIMIT_MB`, which takes long to import."""
 
 RUNNING = (
     *("engine", "seed", "start", "adapt_from", "checkpoint", "client", "predictive_mb"),
     *("symmetry", "check_symmetry", "progress"),
 )
-"""The arguments of `infer` that are the same for every method; `infer` describes them."""
+"""The arguments of `infer` that every method has."""
 
 
 def run_by_keywords(method: type[Method], arguments: Mapping[str, Any]) -> xr.DataTree:
     """Run a method by the arguments of its function: the target, fields of its class, and arguments of `infer`."""
-    from .run import run
+    from .run import run  # here: it takes long to import
 
     given = with_start(arguments)
     target = given.pop("target")
@@ -39,7 +36,7 @@ def run_by_keywords(method: type[Method], arguments: Mapping[str, Any]) -> xr.Da
 
 
 def with_start(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Give initial values that came as `init` under the name `start`; words of `init` are fields of methods."""
+    """Pass values that came as `init` under the name `start`; words of `init` are a field of methods."""
     rest = dict(given)
     init = rest.get("init")
     if init is None or (isinstance(init, str) and not is_data(init)):
@@ -51,12 +48,12 @@ def with_start(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def is_data(word: str) -> bool:
-    """Check whether a text is the name of a file and no word of a method."""
+    """Check whether a text names a file."""
     return bool(Path(word).suffix) or Path(word).exists()
 
 
 def made(method: type[Method], given: Mapping[str, Any]) -> Method:
-    """Make a method of its fields."""
+    """Make a method from its fields."""
     known = [field.name for field in fields(method)]
     if given.get("init") == "uniform":
         given = {**given, "init": "random"}

@@ -1,11 +1,21 @@
-"""Posteriors as `DataTree`s: building, saving and loading. docs/reference/posterior.md says what they hold.
+"""Posteriors as `DataTree`s: their origin, building, saving and loading.
 
-All that a posterior holds next to its draws, whatever the model is stated in.
+docs/reference/posterior.md describes the groups and attributes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+import inspect
+import os
+import platform
+import subprocess
+import textwrap
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -14,11 +24,12 @@ import numpy as np
 import xarray as xr
 
 from onebasin.base.checks import Paths, check_class, check_path, check_paths, checks_arguments
-from onebasin.base.errors import ArgumentError, PosteriorFileError
+from onebasin.base.errors import ArgumentError, CmdStanNotFound, PosteriorFileError
 from onebasin.base.files.netcdf import pieces
 from onebasin.base.files.writing import claim
 from onebasin.base.precision import precision
 from onebasin.base.run_log import notice
+from onebasin.models.numpyro_target import NumpyroTarget
 from onebasin.models.target import Named, Target
 from onebasin.posteriors import schema
 from onebasin.posteriors.open import open_tree
@@ -33,15 +44,251 @@ from onebasin.posteriors.pointwise import (
 )
 from onebasin.posteriors.schema import LOG_LIKELIHOOD, LOG_PRIOR, POSTERIOR_PREDICTIVE
 from onebasin.posteriors.scratch import close_with
-from onebasin.posteriors.view import GENERATED, PARAMETER
+from onebasin.posteriors.view import GENERATED, PARAMETER, TRANSFORMED, is_named_as_generated
 from onebasin.posteriors.writing import format_of, write_tree
-from onebasin.stan.program import ProgramQuantities, definition, find_roles
+from onebasin.stan.home.assemble import existing_cmdstan
+from onebasin.stan.program import ProgramQuantities, check_roles, definition, find_roles
 
-from ..contracts.method import Found, definition_of
-from .origin import NOWHERE, Origin, machine, versions, with_axes
+from ..contracts.method import LIBRARIES, Found, definition_of, named
 
 if TYPE_CHECKING:
     from onebasin.models.networks.bayesian import NetworkTarget
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The model and the data of draws."""
+
+    program: str = (
+        ""  # text of the Stan program or the NumPyro model's function; empty for a network
+    )
+    program_name: str = ""
+    data_sha256: str = ""  # hash of the data; empty if none are known
+    kinds: Mapping[str, str] = field(
+        default_factory=dict
+    )  # kinds of variables, if known before the run
+    dims: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # named axes
+    observed: Mapping[str, Named] = field(default_factory=dict)  # data of a NumPyro model's sites
+    constant: Mapping[str, Named] = field(default_factory=dict)  # other numbers among its arguments
+
+    def attributes(self, variables: Iterable[str]) -> dict[str, Any]:
+        """Return the root attributes of a posterior with these variables."""
+        kinds = {name: self.kinds.get(name, PARAMETER) for name in variables}
+        said = {
+            schema.PROGRAM: self.program,
+            schema.PROGRAM_NAME: self.program_name,
+            schema.DATA_SHA256: self.data_sha256,
+        }
+        return {schema.KINDS: kinds} | said
+
+
+NOWHERE = Origin()
+"""The origin of draws without a model."""
+
+
+def origin_of(target: Target, engine: str, progress: Callable[[str], None] | None = None) -> Origin:
+    """Describe the model and the data of a target, before a run.
+
+    Raise ValueError if the target has no definition for the engine, and StanError if its program does not parse.
+    """
+    if target.is_network:
+        named = target.inputs | target.outputs
+        digest = data_sha256({name: values for name, (_, values) in named.items()})
+        return Origin(data_sha256=digest, dims=target.dims)
+    if engine != "stan":
+        return _of_numpyro(target)
+    from onebasin.stan.interpreter.runtime import full_text
+    from onebasin.stan.run import declarations
+
+    program = definition(target)
+    info = declarations(program, progress)
+    check_roles(program.roles, info.derived, program.path.name)
+    kinds = dict.fromkeys(info.parameters, PARAMETER)
+    kinds |= dict.fromkeys(info.transformed, TRANSFORMED)
+    kinds |= dict.fromkeys(info.generated, GENERATED)
+    return Origin(
+        full_text(program.path, info.includes),
+        program.path.name,
+        data_sha256(program.data),
+        kinds,
+        target.dims,
+    )
+
+
+def _of_numpyro(target: Target) -> Origin:
+    from ..density.numpyro import is_observation, sites_of
+    from .groups_numpyro import plate_dims
+
+    with precision("float64"):  # whatever the run's, as in fingerprints
+        sites = sites_of(target, data=True)
+        seen = {
+            name: np.asarray(site["value"]) for name, site in sites.items() if is_observation(site)
+        }
+        dims = plate_dims(sites, target.dims)
+    given = dict(target.data) if isinstance(target, NumpyroTarget) else {}
+    # The function that states the model, without handlers and partial arguments.
+    model: Any = target.numpyro_model
+    while (
+        inner := getattr(model, "__wrapped__", None)
+        or getattr(model, "func", None)
+        or (getattr(model, "fn", None))
+    ):
+        model = inner
+    name = getattr(model, "__qualname__", "") or type(model).__qualname__
+    text = ""
+    with suppress(OSError, TypeError):  # it was typed at a prompt, or is not a function
+        source, file = textwrap.dedent(inspect.getsource(model)), inspect.getsourcefile(model)
+        text, name = source, f"{Path(file).name}:{name}" if file else name
+    return Origin(
+        text,
+        name,
+        data_sha256(given or seen),
+        {
+            name: GENERATED if is_named_as_generated(name) else TRANSFORMED
+            for name, site in sites.items()
+            if site["type"] == "deterministic"
+        },
+        dims,
+        with_axes(seen, dims),
+        with_axes(unobserved(given, seen.values()), dims),
+    )
+
+
+def unobserved(data: Mapping[str, Any], seen: Iterable[np.ndarray]) -> dict[str, np.ndarray]:
+    """Return the numbers and arrays among a model's arguments that its sites do not observe."""
+    seen, found = list(seen), {}
+    for name, value in data.items():
+        if isinstance(value, bool | int | float) or hasattr(value, "__array__"):
+            array = np.asarray(value)
+            if array.dtype.kind in "biuf" and not any(
+                np.array_equal(array, each, equal_nan=True) for each in seen
+            ):
+                found[name] = array
+    return found
+
+
+def with_axes(
+    arrays: Mapping[str, np.ndarray], dims: Mapping[str, tuple[str, ...]]
+) -> dict[str, Named]:
+    """Pair arrays with the names of their axes, by default those that ArviZ would give them."""
+    named = {}
+    for name, array in arrays.items():
+        axes = tuple(dims.get(name, ()))
+        if len(axes) != array.ndim:
+            axes = tuple(f"{name}_dim_{place}" for place in range(array.ndim))
+        named[name] = (axes, array)
+    return named
+
+
+_EXACT = 2.0**53  # Whole numbers up to here are the same in floating point.
+
+
+def data_sha256(data: Mapping[str, Any]) -> str:
+    """Hash named values; return empty text if there are none.
+
+    Names, shapes and values count, the types of containers and the order of names do not.
+    """
+    if not data:
+        return ""
+    digest = hashlib.sha256()
+    for name in sorted(data):
+        digest.update(_line(name.encode()))
+        value = data[name]
+        if isinstance(value, Mapping):  # a tuple of Stan's
+            digest.update(b"tuple" + data_sha256({str(k): v for k, v in value.items()}).encode())
+            continue
+        kind, array = _canonical(np.asarray(value))
+        digest.update(_line(f"{kind}{array.shape}".encode()))
+        digest.update(memoryview(np.ascontiguousarray(array)).cast("B") if array.size else b"")
+    return digest.hexdigest()
+
+
+def _line(content: bytes) -> bytes:
+    """Prefix bytes with their length, so that they cannot merge with the next ones."""
+    return len(content).to_bytes(8, "little") + content
+
+
+def _canonical(array: np.ndarray) -> tuple[str, np.ndarray]:
+    """Convert values to one type: whole numbers of 64 bits, else double precision; other values to text."""
+    if array.dtype.kind in "bi":
+        return "whole", array.astype("<i8")
+    if array.dtype.kind in "uf":
+        whole = np.abs(array) < _EXACT
+        if whole.all() and (array == np.rint(array)).all():
+            return "whole", array.astype("<i8")
+        return "real", array.astype("<f8")
+    if array.dtype.kind == "c":
+        return "complex", array.astype("<c16")
+    return "text", np.frombuffer(repr(array.tolist()).encode(), np.uint8)
+
+
+PACKAGES = ("onebasin", "jax", "numpyro", "stanli", "cmdstanpy", "arviz", "numpy")
+
+
+def versions() -> dict[str, str]:
+    """Return versions of Python, of the packages that results may depend on, and of CmdStan if it is there."""
+    found = {"python": platform.python_version(), **package_versions(*PACKAGES)}
+    try:
+        home = existing_cmdstan()
+    except CmdStanNotFound:
+        home = None
+    return found if home is None else found | {"stan": ".".join(map(str, home.version))}
+
+
+def commit() -> str | None:
+    """Return the commit of the sources, marked if they have been changed; None outside onebasin's own repository."""
+    source = Path(__file__).resolve()
+    top = _git(source.parent, "rev-parse", "--show-toplevel")
+    if top is None or Path(top).resolve() != source.parents[2]:
+        return None
+    if _git(source.parent, "ls-files", "--error-unmatch", source.name) is None:
+        return None
+    return _git(source.parent, "describe", "--always", "--dirty", "--abbrev=12")
+
+
+def machine(engine: str = "numpyro") -> str:
+    """Describe processor, cores, and the device of the engine, in a line."""
+    device = "cpu"
+    if named(engine) not in LIBRARIES:
+        import jax
+
+        device = jax.default_backend()
+    return f"{_processor()}, {os.cpu_count()} cores, {platform.system()}, device {device}"
+
+
+def _git(folder: Path, *words: str) -> str | None:
+    """Return the output of a git command in a folder; None if it fails."""
+    elsewhere = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")
+    environment = {name: value for name, value in os.environ.items() if name not in elsewhere}
+    command = ["git", "-C", str(folder), *words]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    except OSError:
+        return None
+    return done.stdout.strip() or None if done.returncode == 0 else None
+
+
+def package_versions(*names: str) -> dict[str, str]:
+    """Return versions of installed packages."""
+    return {name: _version(name) for name in names}
+
+
+@cache
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "not installed"
+
+
+@cache
+def _processor() -> str:
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        for line in cpuinfo.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
 
 
 def build(
@@ -58,10 +305,10 @@ def build(
     """Put draws and statistics into a posterior, with the groups and attributes of docs/reference/posterior.md.
 
     Draws are arrays (chain, draw, ...) by variable, statistics arrays (chain, draw); a `DataArray` that is still in its
-    file stays there. `attributes` say how it was made: numbers and text, or anything that JSON can say. `origin` is
-    what the target was made of when the run began; without it, nothing is computed next to the draws. `groups` are more
-    groups, such as the parameters of a fit. Log likelihoods, predictions and log priors may take `predictive_mb`
-    megabytes together, and are laid down in `folder` where they are many; without one they stay in memory.
+    file stays there. `attributes` describe the run, in values that JSON can hold. `origin` describes the target when
+    the run began; without it, nothing is computed next to the draws. `groups` are more groups, such as the parameters
+    of a fit. Log likelihoods, predictions and log priors may take `predictive_mb` megabytes together; large ones are
+    written to `folder`, if one is given.
     """
     engine = definition_of(target, attributes.get(schema.ENGINE, "numpyro"))
     settings = attributes.get(schema.SETTINGS)
@@ -104,7 +351,7 @@ def build(
 
 
 def add_warmup(tree: xr.DataTree, found: Found) -> None:
-    """Add the draws of a warmup to a posterior: the same variables, with the names and labels of the same axes."""
+    """Add the draws of a warmup to a posterior, with the same variables, axes and labels."""
     like = tree[schema.POSTERIOR].to_dataset()
     dims = {str(n): tuple(map(str, v.dims[2:])) for n, v in like.data_vars.items()}
     values = {name: found.draws[name] for name in dims}
@@ -208,10 +455,9 @@ Draws = dict[str, Values]
 def stan_groups(
     target: Target, draws: Mapping[str, Values], origin: Origin
 ) -> tuple[Draws, dict[str, DrawGroup], ProgramQuantities]:
-    """Take draws apart: what stays in the posterior, the groups next to it, and what is what.
+    """Divide a Stan program's variables into the posterior and the groups next to it; return their roles too.
 
-    What the declared symmetry moves stays, whatever it is called. Nothing is copied and no draw left out: the program
-    has computed them.
+    A variable that the declared symmetry moves stays in the posterior, whatever its name. Nothing is copied.
     """
     program = definition(target)
     kinds = origin.kinds
@@ -237,19 +483,19 @@ def stan_groups(
         LOG_PRIOR: _group(draws, {n: n for n in found.log_prior}, target, found),
     }
     stays = {name: values for name, values in draws.items() if name not in found.moved}
-    if not stays:  # a posterior of nothing is none
+    if not stays:
         return dict(draws), {}, found
     return stays, {name: group for name, group in groups.items() if group.values}, found
 
 
 def arrays_of(data: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """The data that are arrays of numbers; a tuple of Stan's is none."""
+    """Return the data that are arrays of numbers, without Stan's tuples."""
     arrays = {n: np.asarray(v) for n, v in data.items() if not isinstance(v, Mapping)}
     return {name: array for name, array in arrays.items() if array.dtype.kind in "biufc"}
 
 
 def axes_of(target: Target, found: ProgramQuantities, name: str) -> tuple[str, ...] | None:
-    """Names of the axes of observed data: their own, or those of what is of them; None if there are none."""
+    """Return the axis names of observed data, or of their predictions or log likelihoods; None if there are none."""
     for of in (name, found.posterior_predictive.get(name), found.log_likelihood.get(name)):
         if of is not None and of in target.dims:
             return tuple(target.dims[of])
@@ -257,7 +503,7 @@ def axes_of(target: Target, found: ProgramQuantities, name: str) -> tuple[str, .
 
 
 def _as_whole(values: Values) -> Values:
-    """Whole numbers as such, which CmdStan's files do not tell from others; so ArviZ knows counts from measurements."""
+    """Convert values to integers if all are whole, so that ArviZ distinguishes counts from measurements."""
     if values.dtype.kind != "f":
         return values
     if isinstance(values, np.ndarray):
@@ -284,16 +530,16 @@ POINTWISE = (LOG_LIKELIHOOD, POSTERIOR_PREDICTIVE)
 
 
 class Beside(NamedTuple):
-    """The groups next to the draws, and the draws that are left."""
+    """The draws of the group `posterior`, and the groups next to it."""
 
     draws: Mapping[str, Values]  # the group `posterior`
     groups: Mapping[str, DrawGroup]  # log likelihoods, predictions, log priors
     observed: Mapping[str, Named]  # the data: axes and array
     constant: Mapping[str, Named]
-    left_out: Mapping[str, str] = MappingProxyType({})  # groups that could be there, and why not
+    left_out: Mapping[str, str] = MappingProxyType({})  # missing groups, and the reasons
 
     def datasets(self, coords: Mapping[str, Any]) -> dict[str, xr.Dataset]:
-        """The groups next to `posterior`."""
+        """Return the groups next to `posterior`."""
         found = {name: group.to_dataset(coords) for name, group in self.groups.items()}
         data = {schema.OBSERVED_DATA: self.observed, schema.CONSTANT_DATA: self.constant}
         for name, arrays in data.items():
@@ -313,10 +559,9 @@ def beside(
     limit_mb: float,
     folder: Path | None = None,
 ) -> Beside:
-    """Find or compute all that goes next to a run's draws.
+    """Find or compute the groups next to a run's draws; large ones are written to `folder`, if one is given.
 
-    What is much of it goes to `folder`, if one is given. Draws are never lost over it: where a log likelihood or a
-    prediction cannot be computed, a notice says why, and so does `left_out`.
+    If a log likelihood or a prediction cannot be computed, a notice and `left_out` say why; the draws are kept.
     """
     groups: dict[str, DrawGroup] = {}
     left: dict[str, str] = {}

@@ -1,9 +1,9 @@
 """The Stan program that a posterior records, with its data: for its log density, predictions and log likelihoods.
 
-A file is data, and never obeyed: its record only chooses among files that are there. The run's command names a Stan
-program; where it is found, with the recorded text, the interpreter evaluates it, on data of the recorded hash. The text
-in the file itself is interpreted only if the user asks for it by the word `RECORDED`. Nothing is compiled, and no
-Python model is run, without being named by the user.
+A posterior file is not trusted: its record only selects among files on this machine. If the program that the run's
+command names is there, with the recorded text, the interpreter evaluates it on data with the recorded hash. The text in
+the file itself is interpreted only if the user gives the word `RECORDED`. Nothing is compiled, and no Python model is
+run, unless the user names it.
 """
 
 import shlex
@@ -27,31 +27,29 @@ from onebasin.stan.interpreter.runtime import full_text, included_files
 from onebasin.stan.program import stan_program
 
 from ..density.stan import StanDensity
-from .origin import data_sha256
+from .posterior import data_sha256
 
 RECORDED = "recorded"
-"""The model of a user who trusts the text of the program that a posterior holds."""
+"""Value of `model` by which a user trusts the program text in a posterior."""
 
 
 def kept_data(view: View) -> dict[str, Any]:
-    """Return the content of a posterior's groups of data: arrays, and single numbers as such."""
+    """Return the data in a posterior's groups, as arrays and single numbers."""
     held = (item for group in view.data.values() for item in group.data_vars.items())
     return {str(name): v.values if v.ndim else v.item() for name, v in held}
 
 
 @dataclass(frozen=True, eq=False)
 class RecordedProgram:
-    """The Stan program that a posterior records; looked for when it is first needed."""
+    """The Stan program that a posterior records; searched when it is first needed."""
 
-    view: View  # the posterior, with the folders where names in the run's command may begin
-    # Whether to interpret the text in the posterior, rather than a file with the same text.
-    trusted: bool = False
+    view: View  # the posterior, with the folders in which to search files of the run's command
+    trusted: bool = False  # whether to interpret the text in the posterior
 
     def __call__(self, draws: xr.Dataset) -> np.ndarray:
-        """Evaluate draws (chain, draw, ...): nats, on the constrained scale, without the Jacobian.
+        """Evaluate draws (chain, draw, ...), in nats, on the constrained scale, without the Jacobian.
 
-        InferenceError says that the program or its data are not there, or that the interpreter does not take the
-        program.
+        Raise InferenceError if the program or its data are missing, or the interpreter does not accept the program.
         """
         arrays = {
             n: draws[n].transpose(*schema.SAMPLE_DIMS, ...).values for n in self._density.names
@@ -71,7 +69,7 @@ class RecordedProgram:
 
     @cached_property
     def target(self) -> Target:
-        """The program with its data, which the interpreter takes; InferenceError as of a call."""
+        """The program with its data, which the interpreter accepts; InferenceError as in a call."""
         view, name = self.view, schema.stan_program_of(self.view.tree.attrs)
         text = view.attribute(schema.PROGRAM, "")
         if not self.trusted:
@@ -91,7 +89,7 @@ class RecordedProgram:
         return target
 
     def _data(self) -> dict[str, Any] | None:
-        """Return data of the recorded hash: those in the posterior, or of a file that the run's command names."""
+        """Return data with the recorded hash, from the posterior or from a file that the run's command names."""
         wanted = self.view.attribute(schema.DATA_SHA256, "")
         kept = kept_data(self.view)
         if not wanted or data_sha256(kept) == wanted:
@@ -106,7 +104,7 @@ class RecordedProgram:
         return None
 
     def _named(self, suffix: str) -> Iterator[Path]:
-        """Files that the run's command names."""
+        """Yield existing files with a suffix that the run's command names."""
         try:
             words = shlex.split(str(self.view.attribute(schema.COMMAND, "")))
         except ValueError:

@@ -1,10 +1,9 @@
-"""From a method and a target to a posterior: the only way into inference.
+"""From a method and a target to a posterior: every inference goes through `run`.
 
-Independent parts of the work run in this process, or each in a process of a Dask cluster. The symmetry of the target is
-searched where none is declared, and checked before the run and at its draws. Derived quantities may move along with it:
-responsibilities, shares, what a component is computed of. They are computed at random points and at the same points
-moved. Where a quantity changes and comes out as one of the ways to move it says, it belongs to the block; without it,
-aligned draws would be of parameters alone.
+Independent parts of the work run in this process, or in processes of a Dask cluster. The symmetry of the target is
+searched if none is declared, and checked before the run and at its draws. Derived quantities, such as responsibilities,
+may move along with the components. They are computed at random points and at the same points moved. A quantity that
+moves in one of the possible ways is added to the block; otherwise only parameters would be aligned.
 """
 
 import math
@@ -13,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast, override
+from typing import Any, cast
 
 import numpy as np
 import xarray as xr
@@ -21,9 +20,8 @@ import xarray as xr
 from onebasin.base.checks import check_path, check_seed, checks_arguments
 from onebasin.base.errors import ArgumentError, OnebasinError, StanError
 from onebasin.base.precision import precision
-from onebasin.base.processes.task_process import tell
 from onebasin.base.processes.tasks import run_tasks, succeeded
-from onebasin.base.progress import ChainBar, ProgressBars
+from onebasin.base.progress import ProgressBars
 from onebasin.base.run_log import notice, record
 from onebasin.models.symmetry.blocks import Symmetry, wider_blocks
 from onebasin.models.symmetry.evidence import Evidence
@@ -51,10 +49,7 @@ from ..contracts.method import (
 )
 from ..density.symmetry import Derived, SymmetryError, hold, is_close, moving_parts
 from .initial import initial_values
-from .origin import origin_of
-from .posterior import add_warmup, build
-
-TELL_SECONDS = 0.5  # Least time between two reports of a chain.
+from .posterior import add_warmup, build, origin_of
 
 
 def spread[T](
@@ -64,115 +59,39 @@ def spread[T](
     function: Callable[..., T],
     tasks: Mapping[str, tuple[Any, ...]],
 ) -> Iterator[T]:
-    """Call a function on bars and each of several tuples of arguments, and yield the results: here in order.
+    """Call a function on progress bars and each of several tuples of arguments; yield the results in order.
 
-    With a `client`, a cluster or the address of its scheduler, they are sent to its workers and yielded as they end;
-    `what` is the name for what is sent in an error.
-
-    Raises
-    ------
-    TaskError
-        If something cannot be sent, a worker has other versions, or a task's process was killed twice.
+    With a `client`, a cluster or the address of its scheduler, workers call it, and results are yielded as they end.
+    Raise TaskError, in which `what` names the arguments, if something cannot be sent, a worker has other versions, or a
+    task's process was killed twice.
     """
     if client is None:
         yield from (function(bars, *arguments) for arguments in tasks.values())
         return
+
+    def hear(key: str, told: Mapping[str, Any]) -> None:
+        match dict(told):
+            case {"again": why}:
+                bars.say(f"{key}: {why}; tried again")
+            case {"says": line}:
+                bars.say(line)
+            case {"records": line}:
+                record(line)
+
     sent = {key: (function, *arguments) for key, arguments in tasks.items()}
-    hear = _Hearing(bars)
     for key, found in run_tasks(_called, sent, client, what=what, hear=hear, say=bars.say):
         yield succeeded(key, found)
 
 
 def _called[T](function: Callable[..., T], *arguments: Any) -> T:
-    return function(_TellingBars(), *arguments)
+    return function(ProgressBars(False), *arguments)  # a worker sends only the lines that it logs
 
 
-class _TellingBars(ProgressBars):
-    """Tells progress to whoever started this process."""
-
-    def __init__(self) -> None:
-        super().__init__(False)
-        self._told_at = 0.0
-
-    @override
-    def add(self, description: str, total: int, *, timed: bool = True) -> int:
-        bar = super().add(description, total, timed=timed)
-        tell(bar=bar, adds=description, total=total, timed=timed)
-        return bar
-
-    @override
-    def move(self, bar: int, completed: int, description: str | None = None) -> None:
-        if time.monotonic() - self._told_at >= TELL_SECONDS:
-            self._told_at = time.monotonic()
-            tell(bar=bar, done=completed, description=description)
-
-    @override
-    def chain(self, number: int, *, warmup: int, draws: int, done: int = 0) -> ChainBar:
-        return _TellingBar(self, number, warmup, draws, done)
-
-    @override
-    def say(self, message: str) -> None:
-        tell(says=message)
-
-
-class _TellingBar(ChainBar):
-    """Tells how far a chain is, now and then."""
-
-    moving = True
-
-    def __init__(
-        self, bars: ProgressBars, number: int, warmup: int, draws: int, done: int = 0
-    ) -> None:
-        self._number, self._told_at = number, time.monotonic()
-        tell(chain=number, done=done, warmup=warmup, draws=draws)
-
-    @override
-    def show(self, done: int, **facts: float | None) -> None:
-        if time.monotonic() - self._told_at >= TELL_SECONDS:
-            self._told_at = time.monotonic()
-            tell(chain=self._number, done=done, facts=facts)
-
-    @override
-    def end(self, seconds: float, **facts: float | None) -> None:
-        tell(chain=self._number, seconds=seconds, facts=facts)
-
-
-class _Hearing:
-    """Shows what processes tell of their work."""
-
-    def __init__(self, bars: ProgressBars) -> None:
-        self._bars, self._shown = bars, dict[int, ChainBar]()
-        self._added: dict[tuple[str, int], int] = {}
-
-    def __call__(self, key: str, told: Mapping[str, Any]) -> None:
-        match dict(told):
-            case {"chain": number, "done": done, "warmup": warmup, "draws": draws}:
-                if number in self._shown:  # a second try
-                    self._shown[number].show(done)
-                else:
-                    bars = self._bars
-                    self._shown[number] = bars.chain(number, warmup=warmup, draws=draws, done=done)
-            case {"chain": number, "seconds": seconds, "facts": facts}:
-                self._shown[number].end(seconds, **facts)
-            case {"chain": number, "done": done, "facts": facts}:
-                self._shown[number].show(done, **facts)
-            case {"bar": bar, "adds": words, "total": total, "timed": timed}:
-                self._added[key, bar] = self._bars.add(words, total, timed=timed)
-            case {"bar": bar, "done": done, "description": words}:
-                self._bars.move(self._added[key, bar], done, words)
-            case {"again": why}:
-                self._bars.say(f"{key}: {why}; tried again")
-            case {"says": line}:
-                self._bars.say(line)
-            case {"records": line}:
-                record(line)
-
-
-DERIVED_AT = 4  # At which derived quantities are computed.
+DERIVED_AT = 4  # number of points at which derived quantities are computed
 
 
 def with_derived(symmetry: Symmetry, density: ValueDensity, seed: int) -> Symmetry:
-    """Return blocks that also move the derived quantities that follow; those of random numbers cannot be told."""
+    """Add the derived quantities that move along to the blocks; random quantities cannot be tested."""
     if not density.derived:
         return symmetry
     points = density.points(DERIVED_AT, seed)
@@ -200,22 +119,22 @@ def with_derived(symmetry: Symmetry, density: ValueDensity, seed: int) -> Symmet
 
 
 POINTS, DRAWS = 5, 8
-"""Random points at which the density is compared before a run, and draws after it."""
+"""Number of random points at which the density is compared before a run, and of draws after it."""
 
 
 @dataclass(frozen=True)
 class SymmetryTrial:
-    """The state that a run needs to try its target's symmetry twice; made by `begin`."""
+    """A check of the target's symmetry before a run, and its continuation at the draws; made by `begin_trial`."""
 
-    target: Target  # what is inferred
-    density: ValueDensity  # its log density, taken and compiled once for both times
-    seed: int  # of points and elements
-    before: Evidence  # what was found before the run
+    target: Target
+    density: ValueDensity  # log density, compiled once for both checks
+    seed: int  # seed of points and group elements
+    before: Evidence  # result before the run
 
     def at_draws(self, tree: xr.DataTree) -> Evidence:
-        """Try the draws too, which are valid whatever comes of it; what came of both.
+        """Check the symmetry at the draws too; return both results.
 
-        So a symmetry that they contradict is not an error here: the evidence says that it is refuted, and by what.
+        The draws are valid in any case, so a contradiction is no error: the evidence says that it is refuted, and why.
         """
         before = self.before
         try:
@@ -224,12 +143,12 @@ class SymmetryTrial:
             return before.joined(found.evidence)
         except SymmetryError as error:
             return replace(before, refuted=error.reason)
-        except Exception as error:  # whatever it is, it is no reason to lose draws
+        except Exception as error:  # no error may lose the draws
             words = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
             return replace(before, skipped=(*before.skipped, f"trying draws failed ({words})"))
 
     def end(self, tree: xr.DataTree) -> None:
-        """Keep with a posterior what came of trying its draws; where they contradict the symmetry, say so."""
+        """Record the check in a posterior; a notice reports a contradiction."""
         found = self.at_draws(tree)
         tree.attrs[schema.SYMMETRY_EVIDENCE] = found.to_json()
         if not found.holds:
@@ -245,11 +164,10 @@ def begin_trial(
     wanted: bool = True,
     derived: bool = False,
 ) -> SymmetryTrial | None:
-    """Hold a target's declared symmetry against its log density, before a run and in double precision.
+    """Check a target's declared symmetry on its log density, before a run and in double precision.
 
-    The seed decides points and elements; the run's draws do not depend on what is tried here. With `derived`, derived
-    quantities that follow are added to the symmetry. Return None if nothing is to be tried: it is not `wanted`,
-    there is no symmetry, or it is that of a network, which its architecture has.
+    The run's draws do not depend on it. With `derived`, derived quantities that move along are added to the symmetry.
+    Return None if it is not `wanted`, there is no symmetry, or the target is a network, whose architecture implies it.
     """
     if not wanted or not target.symmetry or target.is_network:
         return None
@@ -265,12 +183,12 @@ def begin_trial(
 class SearchedSymmetry:
     """The result of a search before a run."""
 
-    target: Target  # with the live symmetry that was found, if any
-    trial: SymmetryTrial | None = None  # tries it at the draws
-    said: str = ""  # JSON of the result; empty if no search ran
+    target: Target  # with the live symmetry, if one was found
+    trial: SymmetryTrial | None = None  # its check at the draws
+    said: str = ""  # JSON of the result; empty if the search failed
 
     def end(self, tree: xr.DataTree) -> None:
-        """Keep the result with a posterior, and try the draws."""
+        """Record the result in a posterior, and check it at the draws."""
         if self.trial is not None:
             self.trial.end(tree)
         if self.said:
@@ -278,9 +196,9 @@ class SearchedSymmetry:
 
 
 def found_in(target: Target, *, seed: int, say: Callable[[str], None]) -> SearchedSymmetry:
-    """Search the symmetry of a target that declares none; an error does not stop the run that follows.
+    """Search the symmetry of a target that declares none, and report it in a notice; errors do not stop the run.
 
-    `say` is called with a line of text before something that takes long. What is found is reported in a notice.
+    `say` is called with a line of text before a long computation.
     """
     try:
         return _searched(target, seed, say)
@@ -306,7 +224,7 @@ def _searched(target: Target, seed: int, say: Callable[[str], None]) -> Searched
     except (OnebasinError, ValueError) as error:
         notice(f"the symmetry that was found is not used: {str(error).rstrip('.')}")
         return SearchedSymmetry(target, said=found.to_json())
-    assert trial is not None  # there is a symmetry, of no network
+    assert trial is not None, "the target has a symmetry and is no network"
     before = {name for block in found.symmetry for name in block.variables}
     along = [n for b in trial.target.symmetry for n in b.variables if n not in before]
     if along:
@@ -315,7 +233,7 @@ def _searched(target: Target, seed: int, say: Callable[[str], None]) -> Searched
 
 
 WEIGHTS = "onebasin.inference.fits.approximate:weighted"
-"""The function that gives an approximation importance weights."""
+"""The function that computes importance weights of an approximation."""
 
 
 @checks_arguments
@@ -334,9 +252,9 @@ def run(
     check_symmetry: bool = True,
     progress: bool | None = None,
 ) -> xr.DataTree:
-    """Check the arguments and the symmetry, or search it; do the method's work, build the posterior, try its draws.
+    """Check the arguments, check or search the symmetry, run the method, build the posterior, and check its draws.
 
-    `infer` says what the arguments mean. The posterior's `wall_time` is that of the work, with what it compiles.
+    `infer` describes the arguments. The posterior's `wall_time` includes compilation.
     """
     check_target(target)
     asked = engine
@@ -348,9 +266,9 @@ def run(
     seed, limit = check_seed(seed), check_limit(predictive_mb)
     kept = None if checkpoint is None else check_path("checkpoint", checkpoint)
     _check_arguments(method, start=start, adapt_from=adapt_from, checkpoint=kept, client=client)
-    if start is not None and not method.takes_adaptation:  # a fit starts at one place
+    if start is not None and not method.takes_adaptation:  # a fit starts at a single point
         (start,), _ = initial_values(start, 1, seed)
-    numbers = 0  # in a draw: of a network it is known before anything is compiled
+    numbers = 0  # numbers per draw, if known before anything is compiled
     if target.is_network:
         network = cast(Any, target).model.network
         numbers = sum(map(math.prod, network.shapes.values()))
@@ -407,7 +325,7 @@ def run(
 
 
 def _worked(bars: ProgressBars, job: Job[Any]) -> Found:
-    """Do the method's own work, and weigh its draws."""
+    """Run the method, and weight its draws."""
     job = replace(job, bars=bars)
     found = job.method.run(job)
     if weighs(job.method, is_network=job.target.is_network):
@@ -416,7 +334,7 @@ def _worked(bars: ProgressBars, job: Job[Any]) -> Found:
 
 
 def _library(target: Target, asked: str | None, engine: str, definition: str) -> dict[str, str]:
-    """Describe the library that evaluates a Stan program: the interpreter's build, or why it is not the interpreter."""
+    """Return attributes on the library of a Stan program: the interpreter's build, or why another one is used."""
     if definition != "stan" or engine not in DEFINED:
         return {}
     from onebasin.stan.interpreter.runtime import identity
@@ -432,27 +350,27 @@ def _library(target: Target, asked: str | None, engine: str, definition: str) ->
 def _check_arguments(
     method: Method, *, start: Any, adapt_from: Any, checkpoint: Path | None, client: Any
 ) -> None:
-    """Reject arguments that a method has no use for."""
+    """Reject arguments that a method does not support."""
     if client is not None and getattr(method, "save_warmup", False):
         raise ArgumentError(
-            f"`client` is given, but {method.name} with `save_warmup` runs in this process; leave one of them out."
+            f"`client` is given, but {method.name} with `save_warmup` runs only in this process. Leave one of them out."
         )
     if client is not None and checkpoint is not None and not method.takes_client:
         raise ArgumentError(
-            f"`checkpoint` is given, but {method.name} on a `client` keeps nothing before it ends; leave one of them "
+            f"`checkpoint` is given, but {method.name} on a `client` saves nothing before it ends. Leave one of them "
             "out."
         )
     if start is not None and not method.takes_start:
         raise ArgumentError(
-            f"`init` gives values, but {method.name} takes none; leave it out, or use `nuts`, `hmc`, `advi` or "
-            "`symmetrised_vi`."
+            f"`init` gives values, but {method.name} does not accept initial values. Leave it out, or use `nuts`, "
+            "`hmc`, `advi` or `symmetrised_vi`."
         )
     if adapt_from is not None and not method.takes_adaptation:
         raise ArgumentError(
-            f"`adapt_from` is given, but {method.name} has no step size and metric to take; use `nuts` or `hmc`."
+            f"`adapt_from` is given, but {method.name} does not use step sizes and metrics. Use `nuts` or `hmc`."
         )
     if checkpoint is not None and not method.keeps:
         what = f"{method.name} with `save_warmup`" if method.resumes else method.name
         raise ArgumentError(
-            f"`checkpoint` is {str(checkpoint)!r}, but {what} keeps nothing before it ends; leave it out."
+            f"`checkpoint` is {str(checkpoint)!r}, but {what} saves nothing before it ends. Leave it out."
         )

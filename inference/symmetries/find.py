@@ -1,33 +1,41 @@
-"""`find_symmetry`: the symmetries of a target, found from its log density."""
+"""`find_symmetry`: the symmetries of a target, read from its program and found from its log density.
+
+Blocks that were read are compared at points, and judged, like blocks that a search finds.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from onebasin.base.checks import check_seed, checks_arguments
-from onebasin.base.errors import ArgumentError
+from onebasin.base.errors import ArgumentError, InferenceError
 from onebasin.base.precision import precision
+from onebasin.models.symmetry.block import AxisPart
+from onebasin.models.symmetry.group import Group
 from onebasin.models.target import check_target
 
 from ..density.symmetry import spread_draws
 from . import separate, stages
-from .measuring import BudgetedDensity, SearchedDensity, points_of, searched
-from .result import FoundSymmetry
+from .groups import copies, variables_compete
+from .measuring import DOUBTFUL, BudgetedDensity, Generator, SearchedDensity, points_of, searched
+from .result import FoundBlock, FoundSymmetry, bounding, listed
 from .search import SEARCHED, VERIFIED_AT, Search, random_probes
+from .stages import judged
 
 if TYPE_CHECKING:
     import xarray as xr
 
-    from onebasin.models.reading.read import ReadSymmetry
+    from onebasin.models.reading.read import ReadClass, ReadSymmetry
     from onebasin.models.target import Target
 
-EVALUATIONS, SECONDS = 100_000, 8.0  # Limits of a search.
-DRAWS = 6  # Draws of a given posterior at which the log density is compared.
+
+EVALUATIONS, SECONDS = 100_000, 8.0  # limits of a search
+DRAWS = 6  # number of draws of a given posterior at which the log density is compared
 FIRST = ("live", "undecided", "incomplete", "near", "harmless")
 
 
@@ -112,7 +120,7 @@ def find_symmetry(
 
 
 def read_density(density: SearchedDensity) -> ReadSymmetry | None:
-    """Read the program of a density; None if it has none, as Stan's have not, which need no JAX."""
+    """Read the program of a density; None for Stan programs, which have none that JAX traces."""
     if density.program is None:
         return None
     from onebasin.models.reading.read import read
@@ -130,22 +138,22 @@ def find(
     seconds: float = SECONDS,
     noise: float = 0.0,
 ) -> FoundSymmetry:
-    """Search a density for symmetries, with draws (point, ...) of the posterior if there are some.
+    """Search a density for symmetries, also at draws (point, ...) of the posterior if they are given.
 
-    It takes at most the given number of evaluations and seconds, and says what is not searched then. `noise` is the
-    relative error of the log density beyond rounding.
+    The result names what was not searched within the given evaluations and seconds. `noise` is the relative error of
+    the log density beyond rounding.
     """
     if not density.shapes:
         return FoundSymmetry((), (), 0, 0.0)
     program = read_density(density)
     large = program is not None and density.dim > SEARCHED
-    # What was read of many parameters is compared at few points, however long they take.
+    # Many parameters are compared at few points, without a limit of time.
     measured = BudgetedDensity(density, evaluations, math.inf if large else seconds, noise)
     probes = random_probes(measured, seed, VERIFIED_AT if large else None)
     given = measured.probes(points_of(draws)) if draws else []
     s = Search(measured, probes, [probe for probe in given if probe.known], seed, program=program)
     if program is not None:
-        from .read import blocks_read, reasons
+        from .find import blocks_read, reasons
 
         s.stage("what was read", lambda: blocks_read(s, program))
     stages_of = _all_stages if not s.large else _large_stages
@@ -157,7 +165,7 @@ def find(
 
 
 def _large_stages(s: Search) -> None:
-    """Look for signs of whole variables besides what was read, of many parameters."""
+    """Search many parameters only for signs of whole variables, in addition to what was read."""
     s.stage("signs of whole variables", lambda: stages.whole_variables(s))
     s.open.append(
         f"what reading does not see, such as separate parameters that are the same quantity of several parts: "
@@ -166,7 +174,7 @@ def _large_stages(s: Search) -> None:
 
 
 def _all_stages(s: Search) -> None:
-    """Everything that is searched for besides what was read."""
+    """Search everything in addition to what was read."""
     for length, axes in s.lengths.items():
         free = [place for place in axes if place not in s.read]
         s.stage(f"axes of length {length}", partial(stages.interchangeable, s, length, free))
@@ -182,3 +190,107 @@ def _all_stages(s: Search) -> None:
     s.stage("parameters declared one by one", lambda: separate.exchanged(s))
     s.stage("rotations", lambda: stages.rotating(s))
     s.stage("weights broken off a stick", lambda: stages.nearly(s))
+
+
+SECOND = "A declaration has one set of signs of parts, and this is a second one"
+PARTLY = "A declaration changes the sign of all parts of a variable that it moves, and these change only some"
+
+
+class ReadingError(InferenceError):
+    """A symmetry that was read from the program, but that the log density contradicts: a bug of the reader."""
+
+
+def blocks_read(s: Search, found: ReadSymmetry) -> Iterator[FoundBlock]:
+    """Yield a block for each class that was read, with one set of signs."""
+    from onebasin.models.reading.read import block_of, place_of  # here: it loads JAX
+
+    shapes = s.measured.density.shapes
+    few = s.at(s.probes[:VERIFIED_AT])
+    for each in found.classes:
+        own = tuple(
+            Generator(name, "swap", place_of(part, shapes[name]), (0, 1))
+            for name, parts in each.places.items()
+            for part in parts
+        )
+        moving = listed(own)
+        signs, others = _signs(s, each, shapes)
+        block = block_of(each, shapes, signs)
+        names = block.flipped
+        if signs:
+            moving += f", with signs of {' and '.join(names)}"
+        change = _verified(s, block)
+        status, why = judged(few if s.large else s, s, own, copies(own, each.size))
+        said = [
+            f"Read from the program: every order of the {each.size} parts of {listed(own)} leaves the log density "
+            f"unchanged. Compared at {len(few.probes)} points, it changes by up to {change:.2g} nats.",
+            why,
+        ]
+        if signs:
+            said.insert(1, f"Each part may change the sign of {' and '.join(names)}.")
+        yield FoundBlock(block, moving, each.size, status, tuple(said), "read")
+        for more in others:
+            at = [g.name for g in more if g.name not in names] or [more[0].name]
+            yield FoundBlock(
+                None,
+                f"signs of parts of {listed(more)}",
+                each.size,
+                "incomplete",
+                (
+                    f"Read from the program: each part may change the sign of {listed(more)}.",
+                    bounding(SECOND if names else PARTLY, [f"each such part of {at[0]}"]),
+                ),
+                "read",
+            )
+
+
+def _signs(
+    s: Search, each: ReadClass, shapes: Mapping[str, tuple[int, ...]]
+) -> tuple[tuple[tuple[str, AxisPart], ...], list[tuple[Generator, ...]]]:
+    """Choose the set of signs for a block, the one with the fewest variables; return the others too."""
+    from onebasin.models.reading.read import place_of, signs_fit
+
+    chosen: tuple[tuple[str, AxisPart], ...] = ()
+    others = []
+    for own in sorted(each.signs, key=len):
+        generators = tuple(
+            Generator(name, "negate", place_of(part, shapes[name]), (0,)) for name, part in own
+        )
+        if variables_compete(generators, s.at(s.probes[:VERIFIED_AT]) if s.large else s) != "live":
+            continue
+        if not chosen and signs_fit(each, own):
+            chosen = own
+        else:
+            others.append(generators)
+    return chosen, others
+
+
+def _verified(s: Search, block: Any) -> float:
+    """Move points by random elements and return the largest change; raise ReadingError if it is real."""
+    rng = np.random.default_rng(s.seed)
+    group = Group((block,), s.measured.density.shapes)
+    probes = s.probes[:VERIFIED_AT]
+    moved = [group.act(group.random(rng), probe.point) for probe in probes]
+    changes = [p.change(float(v)) for p, v in zip(probes, s.measured(moved), strict=True)]
+    if max(change.ratio for change in changes) > DOUBTFUL:
+        raise ReadingError(
+            f"onebasin read the symmetry of {block.describe()} from the program, but the log density changes by "
+            f"{max(change.change for change in changes):.3g} nats. This is a bug in onebasin: please report it with "
+            "the model, and give symmetry=False, or declare the symmetry, until it is fixed."
+        )
+    return max(change.change for change in changes)
+
+
+def reasons(s: Search) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Return the reasons why axes stay, by their words, and the operations that the reader does not know."""
+    program = s.program
+    assert program is not None
+    moved = {place for found in s.found if found.block is not None for place in found.block.moved}
+    said = {}
+    for (name, axis), why in program.fixed.items():
+        if (name, axis) in moved:
+            continue
+        what = f"{why.what}, in {why.site}" if why.site else why.what
+        if why.site in s.measured.density.shapes:
+            what = f"prior of {why.site}: {why.what}"
+        said[f"{name}:{axis}"] = what
+    return said, program.unknown

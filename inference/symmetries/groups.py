@@ -1,10 +1,10 @@
-"""Parts that change places: which of them do, and whether they make modes that compete.
+"""Parts that can be exchanged: which of them, and whether exchanging them makes distinct modes.
 
 Once a set of swaps of the first two parts is a symmetry, it is tried on all others.
 
-Parts that are independent given all else cannot compete: replacing one, the other, and both leaves a mixed second
-difference of zero. Exchangeable effects without data of their own are such. Where parts do depend on one another the
-density may still have one mode, which every element leaves in its place, such as a ridge: ascents to optima tell.
+Parts that are independent given all other parameters, such as effects without data, make no distinct modes: replacing
+one, the other, and both leaves a mixed second difference of zero. If parts depend on one another, the density may still
+have a single mode that every element leaves in place, such as a ridge. Ascents to optima decide that.
 """
 
 from collections.abc import Sequence
@@ -31,25 +31,25 @@ from .result import Status
 from .search import AscentEnd, search
 
 MANY_PARTS = 8
-"""Parts up to which every pair is searched and every part is compared with every point."""
-PAIRS_OF_ONE = 40  # Parts up to which all pairs along a single axis are tried.
-AT_FEW = 2  # Points for each of many parts.
+"""Maximum number of parts of which every pair is searched and every part is compared at every point."""
+PAIRS_OF_ONE = 40  # maximum number of parts of which all pairs along a single axis are tried
+AT_FEW = 2  # points for each of many parts
 
 
 class Reach(NamedTuple):
-    """The extent of a set of generators on the first part, or the first two: all parts may do the same."""
+    """The parts on which a set of generators is a symmetry, besides the first one or two."""
 
-    everywhere: bool
-    orbit: tuple[int, ...]  # the parts that do
-    held: tuple[LargestChange, ...]  # the trials on the way that held
+    everywhere: bool  # whether these are all parts
+    orbit: tuple[int, ...]
+    held: tuple[LargestChange, ...]  # successful trials
 
 
 def reach(
     generators: Generators, length: int, compared: Compared, *, most: int | None = None
 ) -> Reach:
-    """Try a set of the first part or parts on all others; `most` of them at most, of which the last.
+    """Try generators of the first part or parts on all others, or on `most` of them, including the last.
 
-    Swaps of the first part with every other generate every order, which one random order for each point confirms.
+    Swaps of the first part with every other one generate every order; a random order for each point confirms it.
     """
     probes = compared.probes
     single = len(next(g.parts for g in generators if g.axis is not None)) == 1
@@ -67,7 +67,7 @@ def reach(
             break
     everywhere = len(orbit) == length
     if everywhere and not single and length > 2:
-        # A random order at each point, of which each swap may round differently.
+        # A random order at each point; rounding may differ in each of its swaps.
         rng = np.random.default_rng(0)
         points = []
         for probe in probes:
@@ -84,11 +84,11 @@ def reach(
 
 
 Orbits = tuple[tuple[Generator, ...], tuple[tuple[int, ...], ...]]
-"""Generators, and the orbits of parts that change places among themselves, but not with the others."""
+"""Generators, and the orbits of parts that can be exchanged among themselves, but not with the others."""
 
 
 def elsewhere(generators: list[Generator], length: int, compared: Compared) -> list[Orbits]:
-    """Search pairs of parts beyond the first two: what a reference part, or unlike groups of parts, hide."""
+    """Search all pairs of parts, since a reference part or different groups of parts may hide a symmetry."""
     pairs = list(combinations(range(length), 2))
     if length <= MANY_PARTS:
         by_axes: dict[tuple[tuple[str, Place | None], ...], list[tuple[int, int]]] = {}
@@ -115,7 +115,7 @@ def elsewhere(generators: list[Generator], length: int, compared: Compared) -> l
 
 
 def _components(pairs: Sequence[tuple[int, int]]) -> tuple[tuple[int, ...], ...]:
-    """Parts that pairs connect."""
+    """Return the connected components of a graph with these pairs."""
     groups: list[set[int]] = []
     for pair in pairs:
         touching = [group for group in groups if group & set(pair)]
@@ -124,15 +124,16 @@ def _components(pairs: Sequence[tuple[int, int]]) -> tuple[tuple[int, ...], ...]
     return tuple(tuple(sorted(group)) for group in sorted(groups, key=min))
 
 
-COUPLED = 100.0  # Tolerances above which a mixed second difference is none of rounding.
-APART = 1e-3
-"""Nats by which an optimum has to lie above the middle between it and its copy, to be one of two."""
+COUPLED = 100.0  # mixed second difference, in tolerances, that is more than rounding
+APART = (
+    1e-3  # nats from an optimum down to the middle between it and its copy, if these are two modes
+)
 OUTWARDS = (0.0, 0.25, 0.5, 0.75)
-"""Shares of the way from the middle between a point and its copy to the point."""
+"""Positions between the middle of a point and its copy (0) and the point (1)."""
 
 
 def parts_compete(generators: Generators, compared: Compared) -> Status:
-    """Check whether the two parts that a set of swaps exchanges depend on one another given all else."""
+    """Check whether the two parts that swaps exchange depend on one another given all other parameters."""
     apart = [g for g in generators if g.kind == "swap"]
     if not apart:
         return "undecided"
@@ -151,10 +152,12 @@ def parts_compete(generators: Generators, compared: Compared) -> Status:
 
 
 def variables_compete(generators: Generators, compared: Compared) -> Status:
-    """Check whether variables that change sign together are dependent; for one, whether a mode is away from 0."""
+    """Check whether variables that change sign together are dependent, or the mode of a single one is not 0."""
     first, *rest = by_name(generators)
     points: list[Point] = []
-    if not rest:  # does the density fall from the middle between a point and its copy outwards?
+    if (
+        not rest
+    ):  # it has two modes if the density rises from the middle between a point and its copy
         for probe in compared.probes:
             here, there = probe.point[first], act(generators, probe.point)[first]
             middle = (here + there) / 2.0
@@ -182,7 +185,7 @@ def variables_compete(generators: Generators, compared: Compared) -> Status:
 def one_mode(
     elements: Sequence[Generators], measured: BudgetedDensity, ends: Sequence[AscentEnd]
 ) -> bool:
-    """Check whether every ascent ended at a point that all sets leave in its place, or on a ridge between copies."""
+    """Check whether every ascent ended at a point that all elements leave in place, or on a ridge between copies."""
     if not ends or not all(end.converged for end in ends):
         return False
     for end in ends:
@@ -198,22 +201,23 @@ def one_mode(
 
 
 def copies(generators: Generators, length: int, most: int = 8) -> list[tuple[Generator, ...]]:
-    """Swaps of the first part with some others."""
+    """Return the swaps of the first part with up to `most` others."""
     return [on_parts(generators, (0, part)) for part in range(1, min(length, most + 1))]
 
 
 def _interact(points: Sequence[Point], compared: Compared) -> Status:
-    """Judge mixed second differences of three points for each that is compared, and that one itself."""
+    """Judge by the mixed second difference of three points and the probe that they belong to, for each probe."""
     found: list[bool | None] = []
     for row, probe in zip(compared.measured(points).reshape(-1, 3), compared.probes, strict=True):
-        mixed = abs(row[2] - row[0] - row[1] + probe.value)
+        with np.errstate(invalid="ignore"):  # outside the support
+            mixed = abs(row[2] - row[0] - row[1] + probe.value)
         size = max(float(abs(row).max()), abs(probe.value))
         found.append(mixed > COUPLED * probe.slack(size) if np.isfinite(row).all() else None)
     return _live_where(found)
 
 
 def _live_where(found: Sequence[bool | None]) -> Status:
-    """Judge what points say: None of one that tells nothing."""
+    """Combine the answers of points; None stands for no answer."""
     told = [bool(one) for one in found if one is not None]
     return "undecided" if not told else "live" if any(told) else "harmless"
 
@@ -221,7 +225,7 @@ def _live_where(found: Sequence[bool | None]) -> Status:
 def replaceable(
     groups: Sequence[tuple[Generator, ...]], first: int, second: int, compared: Compared
 ) -> list[bool]:
-    """Tell of which variables a part can be another point's and lie inside the support; a simplex's cannot."""
+    """Check for each variable whether a part can be replaced by another point's; parts of a simplex cannot."""
     probes = compared.probes
     points = [
         _replaced(probes[at].point, probes[at - 1].point, [group], (part,))
@@ -236,7 +240,7 @@ def replaceable(
 def _replaced(
     point: Point, donor: Point, members: Sequence[tuple[Generator, ...]], parts: tuple[int, ...]
 ) -> Point:
-    """Take parts of some variables from another point: of a variable that moves along two axes their crossing alone."""
+    """Replace parts of some variables by a donor's; for a variable that moves along two axes, their intersection."""
     out = dict(point)
     for group in members:
         name = group[0].name

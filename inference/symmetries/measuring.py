@@ -1,15 +1,11 @@
-"""Candidates for a symmetry: involutions that each touch one variable, and sets of them.
+"""Candidates for a symmetry, and the log density of a target, evaluated under a budget and compared with rounding.
 
-Convention: values are one point, name to array of the variable's own shape. The generators of one search commute (all
-swap the same two parts, or change signs, or take complements), so that a set of them acts in any order.
+A candidate is a set of involutions that each act on one variable. The generators of one search commute: all swap the
+same two parts, change signs, or take complements. So sets are vectors over GF(2), stored as integers with one bit per
+entry, and the sum ``a ^ b`` acts like both sets one after the other.
 
-Such sets are vectors over GF(2), integers of which a bit is an entry: the set that does what two sets do after one
-another is their sum ``a ^ b``.
-
-The log density of a target, evaluated under a budget, and how well it is known at a point.
-
-All comparisons of the search go through `Probe`: a point, its log density, and the change that rounding may make.
-`Compared` moves some of them.
+All comparisons of the search use a `Probe`: a point, its log density, and the change that rounding may make. `Compared`
+moves several probes.
 """
 
 from __future__ import annotations
@@ -42,9 +38,11 @@ class Generator:
 
     name: str
     kind: Literal["swap", "negate", "complement"]
-    axis: Place | None = None  # along which the parts lie; None if the variable moves as a whole
-    parts: tuple[int, ...] = ()  # the two that change places, or the one that changes its sign
-    inside: tuple[int, int] | None = None  # axis and place within which alone parts change places
+    axis: Place | None = None  # axis of the parts; None if the whole variable moves
+    parts: tuple[int, ...] = ()  # the two that are swapped, or the one that changes sign
+    inside: tuple[int, int] | None = (
+        None  # another axis and the only place on it where parts are swapped
+    )
 
     def act(self, value: np.ndarray) -> np.ndarray:
         """Move one value."""
@@ -68,7 +66,7 @@ class Generator:
 
 
 def axis_at(place: Place, parts: Iterable[int]) -> list[Any]:
-    """An axis, and the index of each of some parts along it: positions, where they lie along a part of the axis."""
+    """Return an axis and the index of each part along it; for a part of an axis, its positions."""
     if isinstance(place, int):
         return [place, *parts]
     return [place.axis, *(place.positions[:, part].ravel() for part in parts)]
@@ -86,7 +84,7 @@ def act(generators: Iterable[Generator], point: Point) -> dict[str, np.ndarray]:
 
 
 def by_name(generators: Iterable[Generator]) -> dict[str, tuple[Generator, ...]]:
-    """Gather generators by their variable."""
+    """Group generators by their variable."""
     found: dict[str, tuple[Generator, ...]] = {}
     for generator in generators:
         found[generator.name] = (*found.get(generator.name, ()), generator)
@@ -94,30 +92,30 @@ def by_name(generators: Iterable[Generator]) -> dict[str, tuple[Generator, ...]]
 
 
 def on_parts(generators: Iterable[Generator], parts: tuple[int, ...]) -> tuple[Generator, ...]:
-    """The same generators on other parts; those that move whole variables as they are."""
+    """Return the same generators on other parts; those of whole variables are unchanged."""
     return tuple(g if g.axis is None else replace(g, parts=parts) for g in generators)
 
 
 @dataclass(frozen=True)
 class Moves:
-    """The moves of one search; a set of them is an integer, a bit a move.
+    """The moves of one search; a set of moves is an integer with one bit per move.
 
-    A move is the generators of one variable that only together stay inside its support; mostly one.
+    A move has the generators of one variable, mostly one, that only together stay inside its support.
     """
 
     each: tuple[tuple[Generator, ...], ...]
 
     def names(self, chosen: int | None = None) -> tuple[str, ...]:
-        """The variables that a set moves, or that any move does."""
+        """Return the variables that a set of moves, or all of them, touch."""
         places = range(len(self.each)) if chosen is None else bits(chosen)
         return tuple(dict.fromkeys(self.each[place][0].name for place in places))
 
     def of(self, name: str) -> int:
-        """All moves of one variable."""
+        """Return the set of all moves of one variable."""
         return sum(1 << place for place, move in enumerate(self.each) if move[0].name == name)
 
     def generators(self, chosen: int) -> tuple[Generator, ...]:
-        """Those of a set."""
+        """Return the generators of a set."""
         return tuple(g for place in bits(chosen) for g in self.each[place])
 
     def act(self, chosen: int, point: Point) -> dict[str, np.ndarray]:
@@ -133,7 +131,7 @@ Shapes = Mapping[str, tuple[int, ...]]
 
 
 def lengths(shapes: Shapes) -> dict[int, list[tuple[str, int]]]:
-    """The axes by how many parts lie along them: those with several in common, and few parts, first."""
+    """Group axes by length: lengths of several axes first, then short ones."""
     found: dict[int, list[tuple[str, int]]] = {}
     for name, shape in shapes.items():
         for axis, length in enumerate(shape):
@@ -143,35 +141,37 @@ def lengths(shapes: Shapes) -> dict[int, list[tuple[str, int]]]:
 
 
 def swaps(axes: Sequence[tuple[str, int]], first: int, second: int) -> list[Generator]:
-    """Two parts change places, along each of some axes."""
+    """Return the swaps of two parts along each axis."""
     return [Generator(name, "swap", axis, (first, second)) for name, axis in axes]
 
 
 def signs_of_part(axes: Sequence[tuple[str, int]], part: int) -> list[Generator]:
-    """One part changes its sign, along each of some axes."""
+    """Return the changes of sign of one part along each axis."""
     return [Generator(name, "negate", axis, (part,)) for name, axis in axes]
 
 
-NUDGES = 3  # Changes of a point in its last digits that are tried.
-STEP = 2.0**-50  # Their relative size.
+NUDGES = 3  # changes of a point in its last digits
+STEP = 2.0**-50  # relative size of these changes
 EITHER = np.array([-1.0, 1.0])
 INNER, OUTER = 30.0, 200.0
-"""A multiple of the effect of a nudge, and how many last digits of the log density itself, a change may be."""
-CHUNK, CHUNK_NUMBERS = 256, 2**21  # Points, and numbers in them, that are evaluated at once.
-DOUBTFUL = 1e4  # Changes between the tolerance and so many times it decide nothing.
+"""Tolerance of a change: multiples of the effect of a nudge, and of the last digit of the log density."""
+CHUNK, CHUNK_NUMBERS = (
+    256,
+    2**21,
+)  # maximum number of points, and of numbers in them, evaluated at once
+DOUBTFUL = 1e4  # changes between the tolerance and this multiple of it decide nothing
 ROUGH, NEARBY = 12, 2.0**-30
-"""Points near one at which a change is doubtful, and their relative distance."""
+"""Number and relative distance of points around one with a doubtful change."""
 
 
 @dataclass
 class SearchedDensity:
-    """The questions that the search asks of a target.
+    """The functions of a target that the search uses.
 
-    Its parameters' shapes, in the order of declaration; values (point, ...) at points (point, dim) of the unconstrained
-    space; the log density at such values, without the Jacobian, and -inf outside the support or where it fails; and at
-    one point of the unconstrained space the log density with the Jacobian and its gradient, None if there is none.
-    `program` is a function of values that JAX can trace, where there is one: its results, by the names of what they
-    belong to, stay as they are where the log density does.
+    They give the parameters' shapes, in the order of declaration; values (point, ...) at points (point, dim) of the
+    unconstrained space; the log density at such values, without the Jacobian, -inf outside the support or if it fails;
+    and at one point of the unconstrained space the log density with the Jacobian and its gradient, or None. `program`
+    is a function of values that JAX can trace, or None: a symmetry leaves all its named results unchanged.
     """
 
     shapes: Mapping[str, tuple[int, ...]]
@@ -183,14 +183,14 @@ class SearchedDensity:
 
 
 class OutOfBudget(OnebasinError):
-    """The evaluations or the seconds that a search may take are used up."""
+    """The evaluations or the seconds of a search are used up."""
 
 
 @dataclass
 class BudgetedDensity:
-    """A log density with a count of its evaluations; both they and the seconds since the first one have an end.
+    """A log density with limits on its evaluations and on the seconds since it was made.
 
-    `noise` is the relative error that the log density is known to have beyond rounding, such as a solver's.
+    `noise` is the relative error of the log density beyond rounding, such as a solver's.
     """
 
     density: SearchedDensity
@@ -204,16 +204,16 @@ class BudgetedDensity:
 
     @property
     def spent(self) -> float:
-        """Seconds since the beginning, or those of this process's processors where it had to wait for them."""
+        """Seconds since the beginning, or processor seconds of this process if these are fewer."""
         wall, own = self.started
         return min(time.perf_counter() - wall, time.process_time() - own)
 
     def of(self, density: SearchedDensity) -> BudgetedDensity:
-        """Another log density under the same limits, without an evaluation yet."""
+        """Return another log density under the same limits."""
         return replace(self, density=density, count=0)
 
     def __call__(self, points: Sequence[Point]) -> Float[np.ndarray, " point"]:
-        """Log densities of points; anything but a finite number is -inf."""
+        """Return the log densities of points; -inf if they are not finite."""
         if not points:
             return np.empty(0)
         most = max(1, min(CHUNK, CHUNK_NUMBERS // max(1, self.density.dim)))
@@ -227,7 +227,7 @@ class BudgetedDensity:
         names = self.density.shapes
         stacked = {}
         for name in names:
-            # Most points have the same array, which is written to all rows at once.
+            # Most points share an array, which is written to all rows at once.
             first = points[0][name]
             stacked[name] = np.empty((len(points), *first.shape))
             stacked[name][:] = first
@@ -238,12 +238,12 @@ class BudgetedDensity:
         return np.where(np.isfinite(found), found, -np.inf)
 
     def probes(self, points: Sequence[Point], *, alike: bool = False) -> list[Probe]:
-        """Points with their log densities and tolerances, by nudges of their own, or the same for each, `alike`."""
+        """Return points with their log densities and tolerances; with `alike`, all points get the same nudges."""
         rng = np.random.default_rng(0)
         nudged = []
         for point in points:
             rng = np.random.default_rng(0) if alike else rng
-            for _ in range(NUDGES):  # changes in the last digits
+            for _ in range(NUDGES):
                 nudged.append(
                     {
                         name: np.asarray(v * (1.0 + STEP * EITHER[rng.integers(2, size=v.shape)]))
@@ -278,14 +278,14 @@ class Probe:
         return bool(np.isfinite(self.value))
 
     def change(self, value: float) -> LargestChange:
-        """Compare the log density of the point after a move."""
+        """Compare the log density of the moved point with that of the point."""
         if not np.isfinite(value):
             return LargestChange(np.inf, self.tolerance)
         larger = max(1.0, abs(value) / (1.0 + abs(self.value)))
         return LargestChange(abs(value - self.value), self.tolerance * larger)
 
     def slack(self, size: float) -> float:
-        """The tolerance of log densities up to this size."""
+        """Return the tolerance of log densities up to this size."""
         return self.tolerance * (1.0 + size) / (1.0 + abs(self.value) if self.known else 1.0)
 
 
@@ -294,10 +294,7 @@ Probes = Sequence[Probe]
 
 @dataclass(frozen=True)
 class LargestChange:
-    """The effect of a set on the log density: its change at the point where it is largest, and that of rounding there.
-
-    In nats; infinite outside the support.
-    """
+    """The largest change of the log density by a move, and its tolerance, in nats; infinite outside the support."""
 
     change: float
     slack: float
@@ -319,32 +316,32 @@ class LargestChange:
 
 
 def worst(trials: Sequence[LargestChange]) -> LargestChange:
-    """The one that speaks most against a symmetry."""
+    """Return the change with the largest ratio to its tolerance."""
     return max(trials, key=lambda each: each.ratio)
 
 
 @dataclass
 class Compared:
-    """A log density with the points at which it is compared."""
+    """A log density with probes at which it is compared."""
 
     measured: BudgetedDensity
     probes: Probes
 
     @property
     def values(self) -> Float[np.ndarray, " point"]:
-        """The log densities of the points."""
+        """Log densities of the probes."""
         return np.array([probe.value for probe in self.probes])
 
     def at(self, probes: Probes) -> Compared:
-        """The same log density at other points."""
+        """Return the same log density with other probes."""
         return Compared(self.measured, probes)
 
     def moved(self, generators: Generators) -> Float[np.ndarray, " point"]:
-        """The log densities of the points after a move."""
+        """Return the log densities of the probes after a move."""
         return self.measured([act(generators, probe.point) for probe in self.probes])
 
     def trial(self, generators: Generators) -> LargestChange:
-        """Move points by generators and compare, the first point alone first: mostly it decides."""
+        """Move the probes and compare; the first one is tried alone, since mostly it decides."""
         found: list[LargestChange] = []
         for some in (self.probes[:1], self.probes[1:]):
             for value, probe in zip(self.at(some).moved(generators), some, strict=True):
@@ -356,7 +353,7 @@ class Compared:
         return worst(found)
 
     def _is_rough(self, generators: Generators, probe: Probe) -> bool:
-        """Check whether a change is one of rounding: it differs from one point to the next, unlike a real one."""
+        """Check whether a change is rounding: then it differs between nearby points, unlike a real change."""
         rng = np.random.default_rng(0)
         near = [
             {n: np.asarray(v * (1.0 + NEARBY * rng.normal())) for n, v in probe.point.items()}
@@ -370,16 +367,18 @@ class Compared:
 
 
 def points_of(values: Mapping[str, np.ndarray]) -> list[dict[str, np.ndarray]]:
-    """Every point of arrays (point, ...)."""
+    """Split arrays (point, ...) into points."""
     return [
         {name: np.asarray(value[row], dtype=np.float64) for name, value in values.items()}
         for row in range(len(next(iter(values.values()))))
     ]
 
 
-BATCH = 32  # Points that JAX evaluates at once; fewer are filled up, so that it compiles once.
+BATCH = (
+    32  # points that JAX evaluates at once; smaller batches are padded, so that it compiles once
+)
 ROUND_TRIP = 1e-6
-"""Relative change of a value taken to the unconstrained space and back, up to which it is inside its support."""
+"""Relative change of a value that is unconstrained and constrained again, up to which it is inside its support."""
 _SOLVERS = ("ode_", "integrate_ode", "dae(", "algebra_solver", "solve_newton", "solve_powell")
 SOLVER_NOISE = 1e-7
 """Relative error of the log density of a program that solves equations numerically."""
@@ -388,7 +387,7 @@ SOLVER_NOISE = 1e-7
 def searched(
     target: Target, engine: str | None, progress: Callable[[str], None] | None
 ) -> tuple[SearchedDensity, float]:
-    """A target's log density, and its relative error beyond rounding."""
+    """Return a target's log density for the search, and its relative error beyond rounding."""
     engine = defined_by(target, engine)
     if engine == "numpyro":
         return numpyro_searched(target), 0.0
@@ -398,10 +397,10 @@ def searched(
 
 
 def numpyro_searched(target: Target) -> SearchedDensity:
-    """A NumPyro model, in double precision whatever JAX is set to."""
+    """Return the log density of a NumPyro model for the search, in double precision."""
     import jax
 
-    from ..density.counted import in_blocks, in_double
+    from ..density.network import in_blocks, in_double
     from ..density.numpyro import NumpyroValues
 
     with precision("float64"):
@@ -426,10 +425,7 @@ def numpyro_searched(target: Target) -> SearchedDensity:
 
 
 def stan_searched(target: Target, progress: Callable[[str], None] | None = None) -> SearchedDensity:
-    """A Stan program with its data.
-
-    Tuples and complex numbers are rejected: no permutation of axes is a symmetry of theirs in the house's words.
-    """
+    """Return the log density of a Stan program for the search; raise ValueError for tuples and complex parameters."""
     from onebasin.stan.library import open_library
 
     library = open_library(definition(target), progress=progress)
@@ -437,15 +433,15 @@ def stan_searched(target: Target, progress: Callable[[str], None] | None = None)
     odd = next((name for name in names if name.endswith((".real", ".imag")) or ":" in name), "")
     if odd or sum(math.prod(shape) for shape in shapes.values()) != len(names):
         raise ArgumentError(
-            f"`target` {target.name!r} has the parameter {odd.split('.')[0].split(':')[0]}, a tuple or complex "
-            "the symmetry search takes only real parameters."
+            f"`target` {target.name!r} has the parameter {odd.split('.')[0].split(':')[0]}, a tuple or complex. "
+            "The symmetry search supports only real parameters."
         )
 
     def constrain(vectors: np.ndarray) -> dict[str, np.ndarray]:
         return library.unpack(library.constrain(vectors))
 
     def log_density(values: Mapping[str, np.ndarray]) -> np.ndarray:
-        # What does not come back from the unconstrained space is outside the support.
+        # A value that does not survive unconstraining and constraining is outside the support.
         vectors = library.unconstrain(library.pack(values))
         inside = np.isfinite(vectors).all(axis=-1)
         found = np.full(len(vectors), -np.inf)

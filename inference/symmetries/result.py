@@ -26,7 +26,7 @@ ONE_MODE = (
 
 
 def exchangeable(generators: Generators, order: Iterable[str]) -> Exchangeable | None:
-    """Swaps of parts as a block, complements along with them; None where signs change with them."""
+    """Convert swaps of parts, with complements, to a block; None if signs change too."""
     if any(g.kind == "negate" or g.inside is not None for g in generators):
         return None
     axes: dict[str, tuple[Place, ...]] = {}
@@ -51,7 +51,7 @@ def exchangeable(generators: Generators, order: Iterable[str]) -> Exchangeable |
 
 
 def whole(generators: Generators, order: Iterable[str]) -> Block[Any] | None:
-    """Changes of sign and complements of whole variables as a block; None where parts move too."""
+    """Convert changes of sign and complements of whole variables to a block; None if parts move too."""
     if any(g.axis is not None for g in generators):
         return None
     negated = {g.name for g in generators if g.kind == "negate"}
@@ -64,7 +64,7 @@ def whole(generators: Generators, order: Iterable[str]) -> Block[Any] | None:
 
 
 def listed(generators: Generators) -> str:
-    """The variables that move: ``mu:0, sigma:0 and 1-theta``."""
+    """List the variables that move: ``mu:0, sigma:0 and 1-theta``."""
     texts = []
     for name, own in by_name(generators).items():
         places = (g.axis if isinstance(g.axis, int | None) else g.axis.word for g in own)
@@ -76,7 +76,7 @@ def listed(generators: Generators) -> str:
 
 
 def positions(generator: Generator, places: Sequence[int], ndim: int) -> tuple[str, ...]:
-    """Name places along the axis of a generator, of a variable of that many axes: ``theta[2]``, ``A[:,2]``."""
+    """Name places along the axis of a generator, for a variable with `ndim` axes: ``theta[2]``, ``A[:,2]``."""
     index = [":"] * ndim
     names = []
     for place in places:
@@ -87,9 +87,9 @@ def positions(generator: Generator, places: Sequence[int], ndim: int) -> tuple[s
 
 
 def unchanged(what: str, tried: LargestChange, random: Probes, near: Probes) -> str:
-    """Say at how many points nothing changes, and by how much where it changes most, compared with rounding."""
+    """Report the number of points without a change, and the largest change compared with rounding."""
     most = f"{tried.change:.2g} nats, where rounding may make {tried.slack:.1g}"
-    if not tried.holds:  # what did not hold at random points is not told
+    if not tried.holds:  # it held at random points, or it would not be reported
         return (
             f"{what} leaves the log density unchanged at {len(random)} random points, but not near the posterior: "
             f"it changes by {most}."
@@ -102,7 +102,7 @@ def unchanged(what: str, tried: LargestChange, random: Probes, near: Probes) -> 
 
 
 def alone(generators: Generators, compared: Compared) -> str:
-    """Say what each of several variables changes alone; empty of one."""
+    """Report the change by each of several variables alone; empty for a single variable."""
     each = by_name(generators).values()
     if len(each) < 2:
         return ""
@@ -117,7 +117,7 @@ def alone(generators: Generators, compared: Compared) -> str:
 
 
 def bounding(why: str, places: Iterable[str]) -> str:
-    """Say that a change of sign is not undone, and which bound does away with it."""
+    """Report that a change of sign is not undone, and which bound removes it."""
     return (
         f"{why}, so that it is not undone: copies of one mode may look like several. Bounding one number of "
         f"{' or '.join(dict.fromkeys(places))} to be positive leaves one copy."
@@ -125,7 +125,7 @@ def bounding(why: str, places: Iterable[str]) -> str:
 
 
 def of_parts(orbits: Sequence[Sequence[int]], most: int = 4) -> str:
-    """Name parts that change places: ``parts {0, 1} and {2, 3}``."""
+    """Name sets of parts: ``parts {0, 1} and {2, 3}``."""
     shown = [
         f"{{{', '.join(map(str, orbit[:8]))}{', ...' * (len(orbit) > 8)}}}" for orbit in orbits
     ]
@@ -136,8 +136,8 @@ def of_parts(orbits: Sequence[Sequence[int]], most: int = 4) -> str:
 Source = Literal["read", "found"]
 Status = Literal["live", "harmless", "undecided", "incomplete", "near"]
 
-LONG = 40  # Characters of a block beyond which its meaning has no room on its line.
-LISTED = 6  # Axes that are named for each reason why they stay.
+LONG = 40  # maximum number of characters of a block with its meaning on the same line
+LISTED = 6  # maximum number of axes named per reason
 MEANING: dict[Status, tuple[str, Flag]] = {
     "live": ("makes copies of every mode; used", "good"),
     "harmless": ("no copies of modes; not used", ""),
@@ -154,19 +154,18 @@ class FoundBlock(Shown):
     Attributes
     ----------
     block : Block or None
-        As a symmetry is declared; None if no block says it.
+        The block to declare; None if no block can express it.
     moves : str
-        What moves, in words.
+        The variables that move, in words.
     parts : int
-        How many parts; 1 where whole variables move.
+        Number of parts; 1 if whole variables move.
     status : {"live", "harmless", "undecided", "incomplete", "near"}
-        "live": it makes copies of every mode, which alignment undoes. "harmless": nothing sets the parts against one
-        another, so that there is one mode. "undecided": changes are above
-        rounding but tiny, or nothing tells whether it is live. "incomplete": some of the parts alone, or together with
-        what no block says. "near": weights are broken off a stick, and exchanging
-        components hardly changes the density. Only what is live is used.
+        "live": it makes copies of every mode, which alignment undoes. "harmless": the parts are independent, or the
+        maximum is unchanged, so there is one mode. "undecided": changes are tiny but above rounding, or no test
+        decides. "incomplete": it concerns only some of the parts, or no block can express it. "near": weights are
+        broken off a stick, and exchanging components hardly changes the density. Only live blocks are used.
     evidence : tuple of str
-        Sentences.
+        Sentences on the tests.
     source : {"read", "found"}
         "read": derived from the program, which proves it. "found": the log density agrees at points.
     """
@@ -180,12 +179,12 @@ class FoundBlock(Shown):
 
     @property
     def word(self) -> str:
-        """The declaration for ``--exchangeable``; empty if no block says it."""
+        """The declaration for ``--exchangeable``; empty without a block."""
         return "" if self.block is None else spell(self.block)
 
     @property
     def title(self) -> str:
-        """The word, or what moves."""
+        """The declaration, or the variables that move."""
         return self.word or self.moves
 
     @property
@@ -195,11 +194,11 @@ class FoundBlock(Shown):
 
     @property
     def flag(self) -> Flag:
-        """Check whether it is good news."""
+        """The colour of the status."""
         return MEANING[self.status][1]
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain data."""
+        """Return plain data."""
         own = {k: v for k, v in asdict(self).items() if k != "block"}
         return {"exchangeable": self.word or None, **own, "evidence": list(self.evidence)}
 
@@ -215,18 +214,18 @@ class FoundSymmetry(Shown):
     Attributes
     ----------
     blocks : tuple of FoundBlock
-        Live ones first.
+        The symmetries, live ones first.
     open : tuple of str
-        What was not searched, and why; empty if all was.
+        Parts of the search that were left out, with reasons.
     evaluations : int
         Points at which the log density was evaluated.
     seconds : float
         Duration in seconds, not counting compilation.
     fixed : mapping of str to str
-        Axes that were read to stay, as words such as ``W1:0``, and why. A search may still find what reading
-        does not see.
+        Axes that cannot move by the reading, as words such as ``W1:0``, with reasons. A search may still find
+        symmetries of them.
     unknown : tuple of str
-        Operations of the program that the reader does not know; what they touch was taken to stay.
+        Operations of the program that the reader does not know; axes that they touch are taken to stay.
     """
 
     blocks: tuple[FoundBlock, ...]
@@ -243,7 +242,7 @@ class FoundSymmetry(Shown):
 
     @property
     def words(self) -> tuple[str, ...]:
-        """Declarations for ``--exchangeable``, one a live block."""
+        """Declarations for ``--exchangeable``, one per live block."""
         return tuple(spell(block) for block in self.symmetry)
 
     @property
@@ -259,7 +258,7 @@ class FoundSymmetry(Shown):
         return f"Found: {' and '.join(self.words)}.{more}{cut}"
 
     def to_json(self) -> str:
-        """Write it as JSON."""
+        """Return JSON text."""
         return json.dumps(self.to_dict())
 
     def to_dict(self) -> dict[str, Any]:
@@ -276,7 +275,7 @@ class FoundSymmetry(Shown):
 
     @property
     def title(self) -> str:
-        """The words to declare, or that there are none."""
+        """The declarations, or that no symmetry was found."""
         if self.words:
             said = " ".join(f"--exchangeable {in_shell(word)}" for word in self.words)
             return f"Symmetry: {said}"
@@ -284,7 +283,7 @@ class FoundSymmetry(Shown):
 
     @property
     def effort(self) -> str:
-        """The cost of the search, and its worth."""
+        """The cost of the search, and the strength of its evidence."""
         spent = f"{self.evaluations:,} evaluations, {self.seconds:.2g} s."
         if all(block.source == "read" for block in self.blocks) and self.blocks:
             return spent
@@ -300,14 +299,14 @@ class FoundSymmetry(Shown):
         if self.unknown:
             named = ", ".join(self.unknown)
             found.append(
-                f"The reader does not know {named}: all that they touch was taken to stay."
+                f"The reader does not know {named}: axes that they touch are taken to stay."
             )
         if self.fixed:
             found.append(f"Other axes stay: {'; '.join(self._reasons())}.")
         return tuple(found)
 
     def _reasons(self) -> Iterator[str]:
-        """Why axes stay, those with one reason together."""
+        """Yield the reasons why axes stay, with their axes."""
         places: dict[str, list[str]] = {}
         for place, why in self.fixed.items():
             places.setdefault(why, []).append(place)

@@ -1,13 +1,12 @@
-"""All symmetries among the sums of some moves: a space over GF(2), found by linear algebra and compared at points.
+"""A search: the log density, its probes, the results so far; and all symmetries among sums of some moves.
 
-Two variables at a time come first. A variable's average over its own moves is a point that they leave alone. With all
-variables but two there, a symmetry acts on these two alone, so that it lies in the small space of those of their moves
-that change nothing. What passes all pairs is a space that holds every symmetry.
+Symmetries among sums of moves are a space over GF(2), found by linear algebra. Pairs of variables come first. The
+average of a variable over its own moves is a point that they leave alone. If all variables but two are at such points,
+a symmetry acts only on these two, so it lies in the small space of their moves that change nothing. The space that
+passes all pairs contains every symmetry; its elements are then compared at probes.
 
-A search under way: the log density, the points at which it is compared, and what has been found.
-
-Points are random ones inside the support, and ones near the posterior. A search may run on the stacked view of
-`Counterparts`, where separate parameters and positions are the components of arrays.
+Probes are random points inside the support, and points near the posterior. A search may run on the stacked view of
+`Counterparts`, in which separate parameters and positions are the components of arrays.
 """
 
 from __future__ import annotations
@@ -56,22 +55,22 @@ if TYPE_CHECKING:
     from onebasin.models.reading.read import ReadClass, ReadSymmetry
 
 
-MOST_HALVED = 24  # Dimensions up to which sums of what fails are searched in halves.
-FEW = 2  # Points at which supports are looked at.
-MOST_MOVES = 8  # Moves of a pair up to which all their sums are evaluated.
-MANY = 8  # Variables above which it is first asked which of them interact at all.
-TOGETHER = 32  # Pairs of many variables that are evaluated at a time at most.
-SAME = 1e-12  # Relative difference up to which two values are the same point.
+MOST_HALVED = 24  # maximum dimension in which sums of failing sets are searched in halves
+FEW = 2  # points at which supports are tested
+MOST_MOVES = 8  # maximum number of moves of a pair of which all sums are evaluated
+MANY = 8  # number of variables from which interactions are tested first
+TOGETHER = 32  # maximum number of pairs evaluated at a time
+SAME = 1e-12  # relative difference up to which two values are equal
 
 
 @dataclass(frozen=True)
 class Space:
-    """The findings of a search; `doubtful` are sets whose change is above rounding and too small to decide anything."""
+    """The result of a search among sums of moves."""
 
     moves: Moves  # meaning of the bits of the vectors
     basis: tuple[int, ...] = ()  # basis of the symmetries, of least weight
-    doubtful: tuple[int, ...] = ()
-    complete: bool = True  # no other symmetry is among the sums
+    doubtful: tuple[int, ...] = ()  # sets whose change is above rounding, but too small to decide
+    complete: bool = True  # whether all sums were searched
 
 
 def search(generators: Generators, compared: Compared) -> Space:
@@ -96,7 +95,7 @@ def search(generators: Generators, compared: Compared) -> Space:
 
 
 def _in_halves(moves: Moves, failing: list[int], compared: Compared) -> list[int]:
-    """The symmetries among sums of sets that are none: A + B is one at x where f(A x) = f(B x)."""
+    """Find symmetries among sums of sets that are none: A + B is one if f(A x) = f(B x)."""
     half = len(failing) // 2
     left, right = span(failing[:half]), span(failing[half:])
     probe = compared.probes[0]
@@ -121,10 +120,10 @@ def _in_halves(moves: Moves, failing: list[int], compared: Compared) -> list[int
 
 
 def own_moves(generators: Generators, compared: Compared) -> Moves:
-    """The sums of each variable's own generators that stay inside its support and do move it.
+    """Return the sums of each variable's own generators that move it and stay inside its support.
 
-    Support is what the density shows: a sum that never comes to a finite density is outside. An ordered vector has none
-    left, a covariance matrix both axes at once, a simplex and its swap no second one by complements.
+    A sum that never leads to a finite density is outside the support. An ordered vector has no such sum, and a
+    covariance matrix only swaps along both axes at once.
     """
     probes = compared.probes
     tried = [
@@ -135,7 +134,7 @@ def own_moves(generators: Generators, compared: Compared) -> Moves:
     points = [act(move, probe.point) for _, move in tried for probe in probes]
     inside = np.isfinite(compared.measured(points)).reshape(len(tried), -1).any(axis=1)
     point = probes[0].point
-    kept: dict[str, list[int]] = {}  # of each variable, the sums that leave it or are moves
+    kept: dict[str, list[int]] = {}  # sums that leave each variable unchanged, or are moves
     for chosen, move in tried:
         name = move[0].name
         if same(act(move, point)[name], point[name]):
@@ -157,7 +156,7 @@ def same(a: np.ndarray, b: np.ndarray) -> bool:
 
 
 def centred(moves: Iterable[tuple[Generator, ...]], point: Point) -> dict[str, np.ndarray]:
-    """The average of every variable over its own moves; every convex support holds it."""
+    """Average every variable over its own moves; every convex support contains the average."""
     out = dict(point)
     for move in moves:
         name = move[0].name
@@ -166,9 +165,9 @@ def centred(moves: Iterable[tuple[Generator, ...]], point: Point) -> dict[str, n
 
 
 def candidates(moves: Moves, compared: Compared) -> list[int]:
-    """A basis of a space that holds every symmetry among sums of the moves.
+    """Return a basis of a space that contains every symmetry among sums of the moves.
 
-    Of many variables several pairs are evaluated at a time, as long as none of them turns out to be needless.
+    With many variables, several pairs are evaluated at a time, as long as none of them is superfluous.
     """
     probe = compared.probes[0]
     names = moves.names()
@@ -210,7 +209,7 @@ def candidates(moves: Moves, compared: Compared) -> list[int]:
 def _checks(
     moves: Moves, pairs: Sequence[tuple[int, Point]], compared: Compared
 ) -> list[list[int]]:
-    """Vectors with which any symmetry has an even overlap, from all sums of the moves of two variables at one point."""
+    """Return, for each pair of variables at one point, vectors with which any symmetry has an even overlap."""
     if not pairs:
         return []
     bases = compared.measured.probes([point for _, point in pairs], alike=True)
@@ -229,7 +228,7 @@ def _checks(
 
 
 def _kept_apart(base: Probe, values: np.ndarray, places: list[int]) -> list[int]:
-    """The same for the values of all sums at one point, the point itself first."""
+    """Return these vectors from the values of all sums at one point, the point itself first."""
     finite = np.isfinite(values)
     if not finite.any():
         return []
@@ -250,7 +249,7 @@ def _placed(code: int, places: list[int]) -> int:
 
 
 class _Interactions:
-    """Pairs of variables whose mixed second difference is not zero: of others, no sums are one symmetry together."""
+    """Pairs of variables with a nonzero mixed second difference; no other pair has a joint symmetry."""
 
     def __init__(self, names: tuple[str, ...], compared: Compared) -> None:
         probe, other = compared.probes[0], compared.probes[-1 if len(compared.probes) < 2 else 1]
@@ -262,7 +261,7 @@ class _Interactions:
         )
 
     def of(self, first: str, seconds: Sequence[str]) -> list[str]:
-        """The second variables that the first one interacts with, or of which it is not known."""
+        """Return the second variables that interact with the first one, or may do so."""
         known = [
             name for name in seconds if np.isfinite([self.alone[first], self.alone[name]]).all()
         ]
@@ -280,52 +279,49 @@ class _Interactions:
 Axes = list[tuple[str, int]]
 
 SCALES = (1.0, 0.5, 2.0, 1.0, 4.0, 8.0)
-"""Standard deviations of random points in the unconstrained space: wide ones meet what narrow ones do not reach."""
-NEAREST = 3  # Random points of the highest density.
-TRIES = 14
-"""Times that a point is drawn again, a little nearer each time, until its log density is finite."""
+"""Standard deviations of random points in the unconstrained space."""
+NEAREST = 3  # number of random points with the highest density
+TRIES = 14  # attempts to draw a point with a finite log density, each a little nearer to the origin
 NEARER = 0.75
-STARTS, ITERATIONS = 2, 150  # Starts and iterations of the ascents to optima.
-MORE_STARTS, WIDE = 6, 2.0  # Ascents from wider starts, before a density is said to have one mode.
-WALKERS, STEPS = 6, 60  # Number and length of the random walks from an optimum.
-SHARE = 0.12
-"""Of the seconds of a search, for each ascent and for the walks: what they add is no reason to find less."""
-FAR_ENOUGH = 3.0  # Coordinates of points at which a parameter that may have both signs has them.
-VERIFIED_AT = 2  # Points at which what was read is compared.
-SEARCHED = 5_000  # Parameters up to which what a program shows is not all that is searched for.
-FAR = 12.0
-"""Coordinates beyond this belong to an ascent that runs off to where the density has no maximum."""
+STARTS, ITERATIONS = 2, 150  # number of ascents to optima, and their iterations
+MORE_STARTS, WIDE = 6, 2.0  # ascents from wider starts, before the density is said to have one mode
+WALKERS, STEPS = 6, 60  # number and length of the random walks from an optimum
+SHARE = 0.12  # maximum share of a search's seconds for each ascent, and for the walks
+FAR_ENOUGH = 3.0  # coordinates of points at which a parameter of the real line has both signs
+VERIFIED_AT = 2  # number of points at which a reading is compared
+SEARCHED = 5_000  # number of parameters above which only a reading is used
+FAR = 12.0  # coordinates beyond this belong to an ascent to where the density has no maximum
 
 
 @dataclass
 class Search(Compared):
     """The state that the stages of a search share; `probes` are random points."""
 
-    given: list[Probe]  # draws of the posterior; without any, rough ones are made where they matter
+    given: list[Probe]  # draws of the posterior; by default rough ones are made if they are needed
     seed: int
     found: list[FoundBlock] = field(default_factory=list)
     open: list[str] = field(default_factory=list)  # what was not searched
-    spaces: dict[int, Space] = field(default_factory=dict)  # exact searches by how many parts
-    program: ReadSymmetry | None = None  # what was read from the program, where there is one
+    spaces: dict[int, Space] = field(default_factory=dict)  # exact searches by number of parts
+    program: ReadSymmetry | None = None  # the reading, if there is a program
 
     @property
     def order(self) -> tuple[str, ...]:
-        """The variables as they are declared."""
+        """The variables in the order of declaration."""
         return tuple(self.measured.density.shapes)
 
     @property
     def large(self) -> bool:
-        """Check whether the target has too many parameters for more than what is read."""
+        """Check whether the target has too many parameters to be searched."""
         return self.program is not None and self.measured.density.dim > SEARCHED
 
     @cached_property
     def read(self) -> frozenset[tuple[str, int]]:
-        """The axes that what was read moves, or parts of them."""
+        """Axes that move, wholly or in part, by the reading."""
         return self._places_of(self.program.classes if self.program else ())
 
     @cached_property
     def signs_read(self) -> frozenset[tuple[str, int]]:
-        """Those of them along which components were read to change their signs."""
+        """Axes along which components may change their signs by the reading."""
         classes = self.program.classes if self.program else ()
         return self._places_of([each for each in classes if each.signs])
 
@@ -336,35 +332,35 @@ class Search(Compared):
 
     @cached_property
     def lengths(self) -> dict[int, Axes]:
-        """The axes by how many parts lie along them."""
+        """Axes by length."""
         return lengths(self.measured.density.shapes)
 
     @cached_property
     def ends(self) -> list[AscentEnd]:
-        """Ends of ascents."""
+        """Ends of ascents to optima."""
         return optima(self.measured, self.seed)
 
     @cached_property
     def more_ends(self) -> list[AscentEnd]:
-        """Ends of ascents from farther away, of those that arrived."""
+        """Ends of converged ascents from farther away."""
         found = optima(self.measured, self.seed + 101, starts=MORE_STARTS, reach=WIDE)
         return [end for end in found if end.converged]
 
     @cached_property
     def near(self) -> list[Probe]:
-        """Points near the posterior: given draws, or rough ones."""
+        """Probes near the posterior: given draws, or rough ones."""
         return self.given or near_posterior(self.measured, self.seed, self.ends)
 
     @property
     def nearest(self) -> Search:
-        """The same search with the few random points alone where the density is highest."""
+        """The same search at only the few random points of the highest density."""
         near = copy(self)
         near.probes = sorted(self.probes, key=lambda probe: -probe.value)[:NEAREST]
         return near
 
     @cached_property
     def shares(self) -> list[Generator]:
-        """Complements of what lies in (0, 1) at every point."""
+        """Complements of variables that lie in (0, 1) at every probe."""
         values = {name: [p.point[name] for p in self.probes] for name in self.order}
         return [
             Generator(name, "complement")
@@ -374,9 +370,9 @@ class Search(Compared):
 
     @cached_property
     def signed(self) -> tuple[str, ...]:
-        """Variables that have values of both signs at some points: no others can change it."""
+        """Variables with values of both signs at some points; only these can change sign."""
         density = self.measured.density
-        # Random points alone may give a scalar one sign: far points on either side are looked at too.
+        # A scalar may have one sign at all random points, so far points on either side are tested too.
         far = density.constrain(np.outer((-FAR_ENOUGH, FAR_ENOUGH), np.ones(density.dim)))
         points = [*(p.point for p in self.probes), *points_of(far)]
         return tuple(
@@ -387,7 +383,7 @@ class Search(Compared):
         )
 
     def stage(self, what: str, run: Callable[[], Iterator[FoundBlock]]) -> None:
-        """Run a part of the search; where the budget ends in it, say so."""
+        """Run a part of the search; if the budget ends in it, list it as not searched."""
         try:
             for block in run():
                 self.found.append(block)
@@ -396,7 +392,7 @@ class Search(Compared):
 
 
 def random_probes(measured: BudgetedDensity, seed: int, most: int | None = None) -> list[Probe]:
-    """Random points with a finite log density, `most` of them at most."""
+    """Draw random points with a finite log density, at most `most` of them."""
     rng = np.random.default_rng(seed)
     density = measured.density
     found: dict[int, dict[str, np.ndarray]] = {}
@@ -420,15 +416,15 @@ def random_probes(measured: BudgetedDensity, seed: int, most: int | None = None)
     again = measured([points[0]])[0]
     if again != probes[0].value:
         raise InferenceError(
-            "The log density of one point is another the second time, so that nothing can be compared; leave random "
-            "numbers out of it."
+            "The log density of a point differs between two evaluations, so it cannot be compared. Remove random "
+            "numbers from the model."
         )
     return [probe for probe in probes if probe.known]
 
 
 @dataclass(frozen=True)
 class AscentEnd:
-    """The end of an ascent, and its vector in the unconstrained space; `converged` where the gradient vanishes."""
+    """The end of an ascent, with its vector in the unconstrained space; `converged` if the gradient vanishes."""
 
     probe: Probe
     vector: Float[np.ndarray, " dim"]
@@ -438,7 +434,7 @@ class AscentEnd:
 def optima(
     measured: BudgetedDensity, seed: int, *, starts: int = STARTS, reach: float = 1.0
 ) -> list[AscentEnd]:
-    """The ends of ascents from random points within `reach`; none where the density has no gradient."""
+    """Ascend from random points within `reach`; return no end if the density has no gradient."""
     density = measured.density
     rng = np.random.default_rng(seed + 1)
     until = math.inf
@@ -476,9 +472,9 @@ def optima(
 
 
 def near_posterior(measured: BudgetedDensity, seed: int, ends: list[AscentEnd]) -> list[Probe]:
-    """Optima and rough draws: the ends of short random walks, each from an optimum, or from the best of random points.
+    """Return optima and rough draws: ends of short random walks from an optimum, or from the best random points.
 
-    The walks see the density of the unconstrained space without its Jacobian, which is near enough for a look.
+    The walks leave out the Jacobian of the unconstrained space, which does not matter for rough draws.
     """
     density = measured.density
     rng = np.random.default_rng(seed + 2)
@@ -487,7 +483,7 @@ def near_posterior(measured: BudgetedDensity, seed: int, ends: list[AscentEnd]) 
     else:
         tried = rng.normal(size=(16, density.dim))
         starts = tried[np.argsort(-_levels(measured, tried))[:WALKERS]]
-    # Random-walk Metropolis, each chain with a step of its own that is tuned to accept a quarter.
+    # Random-walk Metropolis; the step of each chain is tuned to accept a quarter.
     place = starts.copy()
     height = _levels(measured, place)
     step = np.full(len(place), 1.0 / np.sqrt(max(1, place.shape[1])))
@@ -510,9 +506,9 @@ def _levels(measured: BudgetedDensity, vectors: np.ndarray) -> np.ndarray:
 
 
 class StackedSearch(Search):
-    """A search on the stacked view, with the points and the ascents of one on the parameters themselves.
+    """A search on the stacked view, with the probes and the ascents of a search on the parameters themselves.
 
-    Counterparts are arrays there, the components along the first axis; the unconstrained space is the same.
+    In the view, counterparts are arrays with the components along the first axis; the unconstrained space is the same.
     """
 
     def __init__(self, outer: Search, block: Counterparts) -> None:
@@ -522,7 +518,7 @@ class StackedSearch(Search):
         covered = {n for n, marks in block.entries(own.shapes).items() if marks.all()}
         covered -= {*block.along, *block.complements}
         tied = {name: view[name].shape for name in block.members}
-        # Of the tuples, then of all parameters that they do not cover.
+        # Shapes of the tuples, then of all parameters that they do not cover.
         self.shapes = tied | {n: shape for n, shape in own.shapes.items() if n not in covered}
         stacked = SearchedDensity(
             self.shapes,
@@ -535,12 +531,12 @@ class StackedSearch(Search):
         super().__init__(measured, self._of(outer.probes), self._of(outer.given), outer.seed)
 
     def _stack(self, values: Point, lead: int) -> dict[str, np.ndarray]:
-        """Values (*lead, ...) as `shapes` has them."""
+        """Stack values (*lead, ...)."""
         view = self.block.stack(values, lead)
         return {name: np.asarray(view[name]) for name in self.shapes}
 
     def _log_density(self, values: Mapping[str, np.ndarray]) -> np.ndarray:
-        """Log density; points at which a parameter and its negative do not agree are outside the support."""
+        """Return log densities; -inf at points with a parameter and a negative of it that do not agree."""
         own = self.outer.measured.density.shapes
         count = len(next(iter(values.values())))
         blank = {n: np.zeros((count, *shape)) for n, shape in own.items() if n not in values}
@@ -560,15 +556,15 @@ class StackedSearch(Search):
 
     @cached_property
     def ends(self) -> list[AscentEnd]:
-        """Ends of ascents."""
+        """Ends of ascents to optima."""
         return self._ends(self.outer.ends)
 
     @cached_property
     def more_ends(self) -> list[AscentEnd]:
-        """Ends of ascents from farther away, of those that arrived."""
+        """Ends of converged ascents from farther away."""
         return self._ends(self.outer.more_ends)
 
     @cached_property
     def near(self) -> list[Probe]:
-        """Points near the posterior."""
+        """Probes near the posterior."""
         return self._of(self.outer.near)

@@ -1,15 +1,14 @@
-"""Components that are separate parameters, or single positions, such as mu1 and mu2: searched on their stacked view.
+"""Components that are separate parameters or single positions, such as mu1 and mu2, searched on their stacked view.
 
-Which members may be counterparts of one another is told by what the log density answers, and else by their names. What
-moves along, the axis of a simplex, a complement, a sign or positions of a vector, is found as for arrays.
+The log density shows which members may be counterparts of one another; if it does not, their names do. Axes of a
+simplex, complements, signs and positions of a vector that move along are found as for arrays.
 
-Members that answer alike are candidates. With all coordinates of the unconstrained space at zero, parameters of one
-support are equal, simplexes even and signed parameters zero: a point that every exchange leaves alone. A member's
-answer is the log density there with this member alone moved. Members that an exchange maps onto one another answer
-alike, and pairs of members answer as the pairs do that they are mapped onto. So the exchange of two members tells which
-others move along: those whose answers with the first and with the second differ. n members, m of them alike, take about
-2 n + m^2 evaluations, and no list of names. What comes of it is a candidate, which the search compares at random
-points.
+With all coordinates of the unconstrained space at zero, parameters with one support are equal, simplexes even and
+signed parameters zero; every exchange leaves this point unchanged. The answer of a member is the log density there with
+only this member moved. Members that an exchange maps onto one another have the same answers, and so have pairs of
+members and their images. So, when two members are exchanged, those whose joint answers with the first and with the
+second differ have to move along. n members, m of them with the same answer, take about 2 n + m^2 evaluations. The
+search compares the resulting candidates at random points.
 """
 
 import re
@@ -30,9 +29,8 @@ from .search import Axes, Search, StackedSearch, search
 from .stages import exchange, held_near
 
 LEVELS = (0.0, 0.8, -0.5)
-"""Coordinates: of the point that exchanges leave alone, and of what members are moved to."""
-MOST = 32
-"""Members that answer alike whose pairs are compared; of more the largest groups are left out."""
+"""Coordinates of the point that exchanges leave unchanged, and of the points to which members are moved."""
+MOST = 32  # maximum number of members of which pairs are compared; the largest groups are left out first
 Tuples = tuple[tuple[str, ...], ...]
 
 
@@ -40,19 +38,21 @@ Tuples = tuple[tuple[str, ...], ...]
 class Answers:
     """The answers of the log density.
 
-    `pairs` (member, member) are answers where the first member is moved up and the second one down; NaN of one member.
-    The members in `turned` are zero or one half at the point that exchanges leave alone, so that an exchange may turn
-    them into their negative or complement: no pair tells of that, as they are moved up and down by unequal steps.
+    `pairs` (member, member) are answers with the first member moved up and the second one down; NaN on the diagonal.
+    Members in `turned` are zero or one half at the unchanged point, so an exchange may turn them into their negative
+    or complement. Pairs do not show that, because members are moved up and down by unequal steps.
     """
 
-    groups: tuple[tuple[int, ...], ...]  # members of one support that answer alike, several each
+    groups: tuple[tuple[int, ...], ...]  # several members of one support with the same answer
     pairs: np.ndarray
-    slack: float  # what rounding may change
+    slack: float  # tolerance for rounding
     turned: frozenset[int]
-    own: tuple[str, ...]  # what a member changes: of a variable and its complement only one moves
+    own: tuple[
+        str, ...
+    ]  # the variable of a member; of a variable and its complement only one moves
 
     def exchange(self, first: int, second: int) -> dict[int, int] | None:
-        """The exchange of two members with all that has to move along; None if nothing fits."""
+        """Return the exchange of two members with all others that have to move along; None if nothing fits."""
         moved = {first: second, second: first}
         if self.own[first] == self.own[second] or not self._fits(first, second, moved):
             return None
@@ -79,7 +79,7 @@ class Answers:
         return moved
 
     def _fits(self, k: int, image: int, moved: dict[int, int]) -> bool:
-        """Check whether a member answers with everything that moves as its image does with the images."""
+        """Check whether a member's joint answers with all moved members are those of its image with their images."""
         here, there = list(moved), list(moved.values())
         with np.errstate(invalid="ignore"):
             change = np.abs(
@@ -92,7 +92,7 @@ class Answers:
 
 
 def candidates(measured: BudgetedDensity, members: Sequence[str]) -> Iterator[Tuples]:
-    """Yield tuples of counterparts that may change places together, all of one length at a time."""
+    """Yield tuples of counterparts that may be exchanged together, all of one length at a time."""
     answers = _answers(measured, members)
     if answers is None:
         return
@@ -116,10 +116,10 @@ def candidates(measured: BudgetedDensity, members: Sequence[str]) -> Iterator[Tu
 
 
 def _assembled(first: int, exchanges: dict[int, dict[int, int]]) -> list[tuple[int, ...]]:
-    """Components from the exchanges of the first one with others: those that move the same quantities of the first."""
+    """Combine exchanges of a first member with others that move the same quantities of its component."""
     seconds = list(exchanges)
     chosen = seconds[:1]
-    # Of each pair that moves along with two members, the one that is declared first.
+    # The member of each pair that is declared first.
     pairs = exchanges[chosen[0]].items()
     along = {min(pair) for pair in pairs if not set(pair) & {first, chosen[0]}}
     for other in seconds[1:]:
@@ -136,7 +136,7 @@ def _assembled(first: int, exchanges: dict[int, dict[int, int]]) -> list[tuple[i
 
 
 def _answers(measured: BudgetedDensity, members: Sequence[str]) -> Answers | None:
-    """Ask for all answers; None if nothing can be told."""
+    """Evaluate all answers; return None if they decide nothing."""
     density = measured.density
     values = density.constrain(np.outer(LEVELS, np.ones(density.dim)))
     base, up, down = points_of(values)
@@ -189,13 +189,14 @@ def _answers(measured: BudgetedDensity, members: Sequence[str]) -> Answers | Non
 
 
 _COUNTED = re.compile(r"\d+|(?<=_)[A-Za-z](?=_|$)")
-"""The part in which names of one family differ: a number, or a letter between underscores; the last one counts."""
-FEW_PLACES = 8
-"""Places of a simplex up to which pairs of them are tried along with other components."""
+"""The part in which names of one family differ: the last number, or letter between underscores."""
+FEW_PLACES = (
+    8  # maximum length of a simplex of which pairs of places are tried along with other components
+)
 
 
 def families(shapes: Shapes) -> Mapping[str, tuple[str, ...]]:
-    """Gather the parameters of one shape whose names differ in what counts them, in the order of that."""
+    """Group parameters of one shape whose names differ only in a number or letter, in its order."""
     found: dict[tuple[str, tuple[int, ...]], dict[str, str]] = {}
     for name, shape in shapes.items():
         *_, last = [None, *_COUNTED.finditer(name)]
@@ -211,7 +212,7 @@ def families(shapes: Shapes) -> Mapping[str, tuple[str, ...]]:
 
 
 def exchanged(s: Search) -> Iterator[FoundBlock]:
-    """Yield what exchanges components of arrays with places of a simplex, whole parameters, and single positions."""
+    """Yield blocks that exchange components of arrays with places of a simplex, whole parameters, or positions."""
     for length in s.lengths:  # components of arrays together with some places of a longer simplex
         free = _free(s)
         tied = _axes(free, length)
@@ -236,18 +237,18 @@ def exchanged(s: Search) -> Iterator[FoundBlock]:
             members += positions(Generator(name, "swap", 0), range(shape[0]), 1)
     if len(members) > sum(not shape for shape in rest.values()):
         for tuples in candidates(s.measured, members):
-            # What is harmless among the positions of one axis has been said of the axis.
+            # A harmless symmetry of positions has been reported for their axis.
             yield from (b for b in _together(s, tuples) if b.status != "harmless")
 
 
 def _flips(s: Search) -> list[Block[Any]]:
-    """Whole variables found to change sign, which the components of an exchange may do."""
+    """Return the live blocks of whole variables that change sign."""
     blocks = [each.block for each in s.found if each.status == "live" and each.block is not None]
     return [b for b in blocks if not b.axes and set(b.variables) == set(b.flipped)]
 
 
 def _with_signs(s: Search, found: FoundBlock) -> FoundBlock:
-    """Join a live exchange with the changes of sign that its components have; no block says those of others."""
+    """Join a live exchange with changes of sign of its components; others cannot be expressed with it."""
     block: Any = found.block
     if found.status != "live":
         return found
@@ -258,7 +259,7 @@ def _with_signs(s: Search, found: FoundBlock) -> FoundBlock:
     if not flips:
         return found
     if components != {frozenset(each.flipped) for each in flips}:
-        said = "No block says this together with the changes of sign that are found, so that it is not used."
+        said = "No block can express this together with the changes of sign that were found, so it is not used."
         return replace(found, block=None, status="incomplete", evidence=(*found.evidence, said))
     s.found[:] = [each for each in s.found if each.block not in flips]
     said = f"Each component may change the sign of {' and '.join(names)}."
@@ -267,7 +268,7 @@ def _with_signs(s: Search, found: FoundBlock) -> FoundBlock:
 
 
 def _free(s: Search) -> dict[str, tuple[int, ...]]:
-    """The parameters that nothing moves of what was found."""
+    """Return the parameters that no block moves yet."""
     taken = {
         name
         for found in s.found
@@ -281,7 +282,7 @@ def _free(s: Search) -> dict[str, tuple[int, ...]]:
 
 
 def _together(s: Search, tuples: Tuples) -> Iterator[FoundBlock]:
-    """Search what exchanges counterparts, and with them axes, complements, signs, and places of a longer simplex."""
+    """Search exchanges of counterparts, along with axes, complements, signs, and places of a longer simplex."""
     free = _free(s)
     tuples = tuple(own for own in tuples if {Member.read(text).name for text in own} <= set(free))
     if not tuples:
@@ -329,7 +330,7 @@ def _axes(shapes: Shapes, length: int) -> Axes:
 def _with_places(
     inner: Search, plain: list[Generator], free: Shapes, length: int
 ) -> list[list[Generator]]:
-    """Moves together with swaps of two places of simplexes, whose places do not change one by one."""
+    """Add swaps of two places of a longer simplex to the moves, for every pair of places."""
     found = []
     for size in range(length + 1, FEW_PLACES + 1):
         places = _axes(free, size)
@@ -342,7 +343,7 @@ def _with_places(
 
 
 def _placed(inner: Search, own: Sequence[Generator], length: int) -> list[Generator] | None:
-    """Find the place of every component in simplexes that are longer; None if there is none."""
+    """Find the place of every component in longer simplexes; None if some component has none."""
     shapes = inner.measured.density.shapes
     longer = [g for g in own if isinstance(g.axis, int) and shapes[g.name][g.axis] > length]
     others = [g for g in own if g not in longer]

@@ -1,9 +1,8 @@
-"""Stages of a search: parts that change places, signs of parts, and signs and complements of whole variables.
+"""Stages of a search: exchangeable parts, signs of parts, signs and complements of whole variables, and rotations.
 
-Components that are nearly exchangeable: a mixture whose weights are broken off a stick.
-
-The likelihood has no labels there, and the prior of the weights may prefer an order. Exchanging the two heaviest
-components changes the log density by far less than moving one of their parameters alone.
+The last stage finds components that are nearly exchangeable, such as those of a mixture with stick-breaking weights.
+The likelihood has no labels, and the prior of the weights prefers an order. Exchanging the two heaviest components
+changes the log density by far less than moving one of their parameters alone.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -51,11 +50,11 @@ from .result import (
 )
 from .search import Axes, Search, Space, StackedSearch, random_probes, search
 
-FEW_PARTS = 2  # Parts beyond the first two that a set is tried on where it is harmless.
+FEW_PARTS = 2  # number of parts beyond the first two on which a harmless set is tried
 
 
 def interchangeable(s: Search, length: int, axes: Axes) -> Iterator[FoundBlock]:
-    """Yield blocks of parts that change places along axes of one length."""
+    """Yield blocks of exchangeable parts along axes of one length."""
     if not axes:
         return
     shares = s.shares if length == 2 else []
@@ -74,14 +73,14 @@ def interchangeable(s: Search, length: int, axes: Axes) -> Iterator[FoundBlock]:
         own = space.moves.generators(chosen)
         found, what = s.trial(own), listed(own)
         said = (
-            f"{what}: the log density changes by up to {found.change:.2g} nats, {found.ratio:.1g} times what rounding "
-            "makes: too much for a symmetry, too little for none."
+            f"{what}: the log density changes by up to {found.change:.2g} nats, {found.ratio:.1g} times as much as "
+            "rounding. That is too much for a symmetry and too little to reject one."
         )
         yield FoundBlock(exchangeable(own, s.order), what, length, "undecided", (said,))
 
 
 def _swapped(s: Search, own: tuple[Generator, ...], length: int, *, free: bool) -> FoundBlock:
-    """Compare a set of swaps that is a symmetry of the first two parts with all else."""
+    """Make the block of swaps that are a symmetry of the first two parts; try them on other parts and probes."""
     status, why = judged(s, s, own, copies(own, length))
     live = status == "live"
     near = s.near if live else []
@@ -112,13 +111,13 @@ def _swapped(s: Search, own: tuple[Generator, ...], length: int, *, free: bool) 
 def judged(
     compared: Compared, s: Search, own: Generators, elements: Sequence[Generators]
 ) -> tuple[Status, str]:
-    """Check whether a symmetry of parts is live, or harmless as they are independent or by the maximum; and say so."""
+    """Decide whether a symmetry of parts is live, or harmless since parts are independent or by the maximum."""
     return _judged(s, parts_compete(own, compared), elements)
 
 
 def _judged(s: Search, status: Status, elements: Sequence[Generators]) -> tuple[Status, str]:
-    """Decide whether a symmetry is live, or harmless by the maximum of the density; and say so."""
-    # Two ascents may end at the same saddle between two modes: more of them, from farther away, before a claim.
+    """Decide whether a symmetry is live, or harmless by the maximum of the density; return a sentence too."""
+    # Ascents may end at the same saddle between two modes, so more of them start farther away.
     if (
         status == "live"
         and not s.large
@@ -130,7 +129,7 @@ def _judged(s: Search, status: Status, elements: Sequence[Generators]) -> tuple[
 
 
 def signs(s: Search, length: int, axes: Axes) -> Iterator[FoundBlock]:
-    """Parts that each have a sign of their own: added to the block that permutes them."""
+    """Add signs of parts to the block that permutes them, or yield them separately."""
     signed = [(name, axis) for name, axis in axes if name in s.signed]
     if not signed:
         return
@@ -143,7 +142,7 @@ def signs(s: Search, length: int, axes: Axes) -> Iterator[FoundBlock]:
         if status != "live":
             continue
         moved = {(g.name, g.axis) for g in own}
-        # The live block that permutes the parts that these change the sign of.
+        # The live block that permutes the same parts.
         permuting = (
             at
             for at, found in enumerate(s.found)
@@ -155,9 +154,9 @@ def signs(s: Search, length: int, axes: Axes) -> Iterator[FoundBlock]:
             moving = listed(own)
             parts = "each part" if extent.everywhere else of_parts([extent.orbit])
             places = [g.name for g in own]
-            why = "`--exchangeable` has no word for signs of parts that do not change places"
+            why = "`--exchangeable` cannot express signs of parts that are not exchanged"
             if block is not None:
-                why = "A word of `--exchangeable` has one set of signs of parts, and this is a second one"
+                why = "A declaration has one set of signs of parts, and this is a second one"
                 places = [name for name in places if name not in block.flipped] or places
             said = (
                 unchanged(f"Signs of {parts} along {moving}: changing them", tried, s.probes, []),
@@ -178,7 +177,7 @@ def signs(s: Search, length: int, axes: Axes) -> Iterator[FoundBlock]:
 
 
 def partly(s: Search, length: int, axes: Axes) -> Iterator[FoundBlock]:
-    """Parts that change places among themselves alone, where all of them do not."""
+    """Yield sets of parts that can be exchanged only among themselves."""
     blocks = [found.block for found in s.found if found.block is not None]
     known = {name for block in blocks for name in block.axes if "~" in name}
     some = {n for block in blocks if known & set(block.axes) for n in block.variables}
@@ -195,8 +194,8 @@ def partly(s: Search, length: int, axes: Axes) -> Iterator[FoundBlock]:
         if parts_compete(on_parts(generators, pair), s) == "harmless":
             moving = listed(generators)
             said = (
-                f"{moving}: {of_parts(orbits)} change places among themselves without changing the log "
-                f"density, the others of the {length} parts do not."
+                f"{moving}: {of_parts(orbits)} can be exchanged among themselves without changing the log density, "
+                f"but the others of the {length} parts cannot."
             )
             evidence = (said, OF_STATUS["harmless"])
             yield FoundBlock(None, moving, length, "harmless", evidence)
@@ -208,7 +207,7 @@ def partly(s: Search, length: int, axes: Axes) -> Iterator[FoundBlock]:
 
 
 def by_group(s: Search) -> Iterator[FoundBlock]:
-    """Blocks whose parts change places within each place of another axis on its own."""
+    """Report blocks whose parts can be exchanged separately at each place of another axis."""
     shapes = s.measured.density.shapes
     for found in list(s.found):
         block = found.block
@@ -216,7 +215,7 @@ def by_group(s: Search) -> Iterator[FoundBlock]:
             continue
         if block.stacked is not block or not all(isinstance(k, int) for k in block.axes.values()):
             continue
-        # Places of another axis that every variable has, by their number.
+        # Lengths of another axis that every variable has.
         sizes = {
             name: {size: at for at, size in enumerate(shapes[name]) if at != axis and size > 1}
             for name, axis in block.axes.items()
@@ -230,8 +229,8 @@ def by_group(s: Search) -> Iterator[FoundBlock]:
             if s.trial(own).holds:
                 moving = listed(own)
                 said = (
-                    f"Within each of the {size} places along another axis the parts of {moving} change places on "
-                    "their own. No block says this: the common order is undone, those of the single places are not."
+                    f"At each of the {size} places along another axis the parts of {moving} can be exchanged "
+                    "separately. No block can express this: only the common order is undone."
                 )
                 yield FoundBlock(None, f"{moving} within each place", size, "incomplete", (said,))
 
@@ -285,7 +284,7 @@ def whole_variables(s: Search) -> Iterator[FoundBlock]:
 
 
 def mixed(s: Search) -> Iterator[FoundBlock]:
-    """Yield swaps of two parts that are a symmetry only together with a change of sign."""
+    """Yield swaps of two parts that are a symmetry only together with changes of sign."""
     axes = s.lengths.get(2, [])
     if not axes or not s.signed:
         return
@@ -294,14 +293,11 @@ def mixed(s: Search) -> Iterator[FoundBlock]:
 
 
 def held_near(found: Iterable[FoundBlock]) -> Iterator[FoundBlock]:
-    """Yield live blocks that hold near the posterior alone, with the reason.
+    """Yield live blocks that hold only near the posterior, with the reason.
 
-    Far away a logistic function is one to rounding, so that its complement is lost.
+    Far away, a logistic function rounds to one, so that its complement is lost.
     """
-    said = (
-        "At random points farther from the posterior it does not hold, where a logistic function may be one up to "
-        "rounding."
-    )
+    said = "It does not hold at random points far from the posterior, where a logistic function may round to one."
     live = (block for block in found if block.status == "live")
     return (replace(block, evidence=(*block.evidence, said)) for block in live)
 
@@ -314,15 +310,15 @@ def _mixed(s: Search, axes: Axes) -> Iterator[FoundBlock]:
         swapped = [g for g in own if g.kind == "swap"]
         if not swapped or not any(g.kind == "negate" for g in own):
             continue
-        if not s.trial(swapped).holds:  # else both are found already
+        if not s.trial(swapped).holds:  # otherwise both have been found separately
             yield exchange(s, own, 2)
 
 
 def exchange(s: Search, own: Sequence[Generator], length: int) -> FoundBlock:
-    """Compare a set that axes alone do not say: counterparts, positions, or signs that change with an exchange.
+    """Make the block of a set with counterparts, positions, or signs that change with an exchange.
 
-    It swaps the first two of that many components: tuples of counterparts by their name (``mu1~mu2``), axes, and places
-    of axes of another length; with complements and changes of sign.
+    The set swaps the first two of `length` components: tuples of counterparts by their name (``mu1~mu2``), axes, and
+    places of axes of another length; with complements and changes of sign.
     """
     shapes = s.measured.density.shapes
     swapped = (g.name for g in own if "~" in g.name and g.kind == "swap")
@@ -338,7 +334,7 @@ def exchange(s: Search, own: Sequence[Generator], length: int) -> FoundBlock:
     complements: list[str] = []
     for g in (g for g in own if g.kind == "complement"):
         members = tuple(g.name.split("~"))
-        if members in tuples:  # each takes the place of the other's complement
+        if members in tuples:  # each is exchanged with the other's complement
             tuples[tuples.index(members)] = (members[0], f"1-{members[1]}")
         else:
             complements += members
@@ -346,7 +342,7 @@ def exchange(s: Search, own: Sequence[Generator], length: int) -> FoundBlock:
 
 
 def some_of(s: Search, own: Sequence[Generator], orbit: Sequence[int]) -> FoundBlock:
-    """Compare the exchange of some of the components of axes, or of tuples of counterparts."""
+    """Make the block that exchanges some of the components of axes, or of tuples of counterparts."""
     outer = s.outer if isinstance(s, StackedSearch) else s
     shapes = outer.measured.density.shapes
     tuples = [
@@ -369,8 +365,8 @@ def _of_counterparts(
     try:
         block = Counterparts(tuple(tuples), along, complements=complements)
         block.check(s.measured.density.shapes)
-    except ArgumentError:  # the same entries move twice, as along both axes of a matrix
-        said = f"{moving}: no block says this, so that it is not used."
+    except ArgumentError:  # the same entries move twice, such as along both axes of a matrix
+        said = f"{moving}: no block can express this, so it is not used."
         return FoundBlock(None, moving, len(tuples[0]), "incomplete", (said,))
     inner = StackedSearch(s, block)
     moved = [
@@ -378,9 +374,7 @@ def _of_counterparts(
     ]
     own = (*swaps(moved, 0, 1), *(Generator(name, "complement") for name in complements))
     found = _swapped(inner, own, len(tuples[0]), free=True)
-    if (
-        found.block is None or found.block.stacked is not found.block
-    ):  # fewer components change places
+    if found.block is None or found.block.stacked is not found.block:  # fewer components
         return found
 
     def named(text: str) -> str:
@@ -393,7 +387,7 @@ def _of_counterparts(
 
 
 def rotating(s: Search) -> Iterator[FoundBlock]:
-    """Replace blocks of components with signs by rotations, where random orthogonal matrices keep the log density."""
+    """Replace blocks of components with signs by rotations, if random orthogonal matrices keep the log density."""
     rng = np.random.default_rng(s.seed)
     for at, found in enumerate(s.found):
         rotation = Rotation.of(found.block, s.measured.density.shapes) if found.block else None
@@ -417,19 +411,18 @@ def rotating(s: Search) -> Iterator[FoundBlock]:
     yield from ()
 
 
-NEARLY = 0.2
-"""Change of the log density by an exchange over that by one of the variables alone, up to which it is nearly kept."""
+NEARLY = 0.2  # maximum change by an exchange, relative to that by one variable alone
 APART, POINTS, SETS = 5.0, 5, 6
-"""Nats by which one of the variables alone has to change it, at how many random points at least, of that many sets."""
+"""Minimum change by one variable alone, in nats, the minimum number of such points, and sets of random points."""
 TINY = 1e-300
 
 
 def nearly(s: Search) -> Iterator[FoundBlock]:
-    """Yield axes of components that change places with the weights of a stick, where hardly anything changes."""
+    """Yield axes whose components can nearly be exchanged with the weights of a stick."""
     taken = {name for found in s.found if found.block is not None for name in found.block.variables}
     for name in (g.name for g in s.shares if g.name not in taken):
         shape = s.measured.density.shapes[name]
-        # The first axis of each variable that has as many components.
+        # The first axis of each variable with as many components.
         first = {n: (n, axis) for n, axis in reversed(s.lengths.get(sum(shape) + 1, []))}
         axes = [first[n] for n in s.order if n in first and n not in taken]
         if len(shape) != 1 or not axes:
@@ -447,9 +440,9 @@ def nearly(s: Search) -> Iterator[FoundBlock]:
             continue
         moves = f"{', '.join(f'{variable}:{axis}' for variable, axis in axes)} and {name}"
         said = (
-            f"Exchanging the two heaviest components of {moves}, whose sticks are the weights, changes the log density "
+            f"Exchanging the two heaviest components of {moves}, with stick-breaking weights, changes the log density "
             f"by {np.median(kept):.2g} nats (median of {len(kept)} random points), and one variable alone by up to "
-            f"{alone[told].max():.2g}. No declaration moves a stick, whose pieces have an order."
+            f"{alone[told].max():.2g}. No declaration can move a stick, because its pieces have an order."
         )
         yield FoundBlock(None, moves, shape[0] + 1, "near", (said,))
 
@@ -457,10 +450,9 @@ def nearly(s: Search) -> Iterator[FoundBlock]:
 def _changes(
     at: Compared, name: str, axes: Axes, *, alone: bool = False
 ) -> Float[np.ndarray, " point"]:
-    """The changes by an exchange of the two heaviest components at random points, in nats.
+    """Return the changes of the log density by an exchange of the two heaviest components, in nats.
 
-    The density is that of the weights: in lengths of a stick, which others were broken off before, exchanging weights
-    does not keep volumes.
+    The density is over the weights, since exchanging weights does not preserve volumes of lengths of the stick.
     """
     points, volumes = [], np.zeros(len(at.probes))
     for row, probe in enumerate(at.probes):

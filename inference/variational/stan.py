@@ -22,7 +22,7 @@ from onebasin.stan.program import name_draws
 from onebasin.stan.run import CommandStart, Files, Output, command_line, make_ready, read, run
 
 from ..contracts.method import Found, Job
-from ..mcmc.stan_start import SIGNIFICANT_FIGURES, init_values, write
+from ..mcmc.stan import SIGNIFICANT_FIGURES, init_values, write
 from .advi import Advi
 from .engine import elbo_trace, found_by_advi
 

@@ -7,7 +7,7 @@ import pytest
 import xarray as xr
 
 from onebasin.inference.density.evaluate import log_density
-from onebasin.inference.runs.origin import data_sha256
+from onebasin.inference.runs.posterior import data_sha256
 from onebasin.stan.program import stan_program
 
 PROGRAM = """

@@ -1,8 +1,6 @@
-"""Laws of every method in the registry: seeds, chains, groups, refusals, symmetry, checkpoints, progress.
+"""Requests: arguments that fit every method on every engine, and requests that are rejected."""
 
-A new method needs an `Example` in `examples.py`: small settings, and what its posterior has.
-"""
-
+import inspect
 import io
 import json
 import re
@@ -10,26 +8,35 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable
-from dataclasses import fields
-from functools import cache
+from dataclasses import fields, replace
+from functools import cache, partial
+from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
+import numpyro
 import pytest
 import xarray as xr
+from jax.scipy.special import logsumexp
+from numpyro import distributions as dist
 from scipy.stats import norm
 
 import onebasin as ob
-from onebasin.inference.contracts.method import ENGINES
+from onebasin.inference.contracts.method import ENGINES, engine_for, found_at, implemented
 from onebasin.inference.density.numpyro import NumpyroDensity
 from onebasin.inference.mcmc import chains
-from onebasin.inference.methods import METHODS
+from onebasin.inference.methods import FUNCTIONS, METHODS, method_named
 from onebasin.inference.runs import checkpoint
-from onebasin.inference.runs.keywords import LIMIT_MB
+from onebasin.inference.runs.keywords import LIMIT_MB, RUNNING
+from onebasin.models import BayesianNetwork, Exchangeable, Network, Target
+from onebasin.models.numpyro_target import numpyro_model
 from onebasin.posteriors.view import as_view
+from onebasin.stan import stan_program
+from onebasin.stan.interpreter.runtime import identity
 
 from .examples import (
     CASES,
@@ -47,6 +54,7 @@ from .examples import (
     stan_mixture,
     target_of,
 )
+from .known import MEAN, RATE, SHAPE, assert_mean, known_target
 
 
 class Terminal(io.StringIO):
@@ -322,9 +330,9 @@ def test_an_engine_that_the_target_has_no_definition_for_is_refused(monkeypatch)
     refused = 0
     for case in CASES:
         if case.by_stan:
-            target, lack = pair(), "Stan program; use engine='numpyro'"
+            target, lack = pair(), "Stan program. Use engine='numpyro'"
         elif "cmdstan" in case.method.engines and not case.method.kind.stan_by_jax:
-            target, lack = stan_mixture(), "NumPyro model; use engine='stanli'"
+            target, lack = stan_mixture(), "NumPyro model. Use engine='stanli'"
         else:
             continue
         words = rf"`engine` is '{case.engine}', but the target '\w+' has no {lack}|has no Stan program, and \w+ takes"
@@ -332,3 +340,171 @@ def test_an_engine_that_the_target_has_no_definition_for_is_refused(monkeypatch)
             run(case, target=target)
         refused += 1
     assert refused == 14
+
+
+TARGET = BayesianNetwork(Network(1, (2,))).condition(np.zeros((3, 1)), np.zeros((3, 1)), name="net")
+
+
+def test_engine_that_is_not_named_is_the_one_that_the_target_has(tmp_path):
+    (tmp_path / "m.stan").write_text("parameters { real a; } model { a ~ std_normal(); }")
+    numpyro_model = Target("m", numpyro_model=lambda: None)
+    for target, name in [
+        (TARGET, "numpyro"),  # both
+        (numpyro_model, "numpyro"),
+        (stan_program(tmp_path / "m.stan"), "stanli"),
+    ]:
+        assert engine_for(target, None) == name
+        assert engine_for(target, "stan") == "cmdstan"
+
+
+@pytest.mark.parametrize("cls", FUNCTIONS)
+def test_a_class_and_its_function_have_the_same_fields_in_the_same_order_with_the_same_defaults(
+    cls,
+):
+    shown = inspect.signature(FUNCTIONS[cls]).parameters
+    shared = dict([*inspect.signature(ob.infer).parameters.items()][2:-1])
+    assert list(shared) == list(RUNNING)
+    assert list(shown) == ["target", *(f.name for f in fields(cls)), *RUNNING]
+    for name, default in {
+        **{f.name: f.default for f in fields(cls)},
+        **{name: of.default for name, of in shared.items()},
+    }.items():
+        assert repr(shown[name].default) == repr(default)
+    assert method_named(cls.name) == cls()
+
+
+def test_every_method_has_an_engine_and_every_place_holds_its_implementation():
+    for method in METHODS.values():
+        places = [place for engine in ENGINES if (place := implemented(method, engine))]
+        if find_spec("nutpie") is None:
+            places = [place for place in places if ".nutpie:" not in place]
+        assert places and all(callable(found_at(place)) for place in places)
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize(
+    ("method", "how", "said"),
+    [
+        ({"draws": 5}, {}, "`method` is 'dict'; give a method"),
+        (ob.Nuts(), {"draws": 5}, r"`draws` is given as well as Nuts\(\.\.\.\); set it there"),
+        ("mclmc", {"start": {}}, "`init` gives values, but mclmc does not accept"),
+        ("advi", {"checkpoint": "a"}, "`checkpoint` is 'a', but advi saves nothing before it ends"),
+        ("mclmc", {"engine": "stan"}, "`engine` is 'cmdstan', but mclmc uses JAX"),
+        (
+            "pathfinder",
+            {"engine": "numpyro"},
+            "which has no pathfinder. Use engine='stanli' or 'cmdstan'",
+        ),
+        (
+            "hmc",
+            {"engine": "nutpie"},
+            r"which has no hmc \(it has nuts\)\. Use engine='numpyro' or",
+        ),
+    ],
+)
+def test_a_request_that_cannot_be_met_is_refused(method, how, said):
+    if how.get("engine") == "nutpie" and find_spec("nutpie") is None:
+        pytest.skip("nutpie is not installed")
+    with pytest.raises((TypeError, ValueError), match=said):
+        ob.infer(TARGET, method, **how)
+
+
+@pytest.mark.parametrize(
+    "words", ["mu,sigma", ["mu,sigma"], (Exchangeable({"mu": 0, "sigma": 0}),)]
+)
+def test_a_symmetry_is_given_in_blocks_or_in_words(tmp_path, words):
+    program = tmp_path / "m.stan"
+    program.write_text("parameters { vector[2] mu; vector[2] sigma; }")
+    for make in (partial(stan_program, program), partial(numpyro_model, lambda: None)):
+        assert make(symmetry=words).symmetry == (Exchangeable({"mu": 0, "sigma": 0}),)
+
+
+def test_a_method_that_takes_no_numpyro_model_names_others():
+    with pytest.raises(ValueError, match=r"does not support a NumPyro model\. Use `dadvi`"):
+        ob.pathfinder(Target("m", numpyro_model=lambda: None))
+
+
+PROGRAMS = Path(__file__).parents[2] / "notebooks" / "programs"
+SHORT = ob.Mclmc(chains=2, warmup=300, draws=60, thin=2)
+QUICK = ob.Symmetrised(steps=200, evaluate_every=100, report_draws=50, draws=40)
+WORDS = "mu,sigma,1-theta"
+START = {"mu": [-1.0, 1.0], "sigma": [1.0, 1.0], "theta": 0.5}
+
+
+def mixture(**more: Any) -> Target:
+    return ob.stan_program(PROGRAMS / "mixture.stan", PROGRAMS / "mixture.json", **more)
+
+
+def numpyro_mixture() -> Target:
+    """The same in NumPyro, which has the same coordinates in the same order."""
+    y = np.asarray(json.loads((PROGRAMS / "mixture.json").read_text())["y"])
+
+    def model() -> None:
+        mu = numpyro.sample("mu", dist.Normal(0.0, 5.0).expand([2]).to_event(1))
+        sigma = numpyro.sample("sigma", dist.HalfNormal(2.0).expand([2]).to_event(1))
+        theta = numpyro.sample("theta", dist.Beta(5.0, 5.0))
+        weights = jnp.log(jnp.stack([theta, 1 - theta]))
+        parts = dist.Normal(mu[None], sigma[None]).log_prob(y[:, None]) + weights[None]
+        numpyro.factor("y", jnp.sum(logsumexp(parts, axis=1)))
+
+    return Target("mixture", numpyro_model=model, symmetry=mixture(symmetry=WORDS).symmetry)
+
+
+@pytest.fixture(scope="module")
+def mixture_chains() -> xr.DataTree:
+    return ob.infer(mixture(symmetry=WORDS), method=SHORT, seed=3)
+
+
+@pytest.mark.stan
+def test_a_posterior_is_that_of_the_interpreter(mixture_chains):
+    assert (mixture_chains.attrs["engine"], mixture_chains.attrs["method"]) == ("stanli", "mclmc")
+    assert mixture_chains["posterior"]["mu"].shape == (2, 60, 2)
+    assert (
+        mixture_chains["log_likelihood"]["y"].shape
+        == mixture_chains["posterior_predictive"]["y"].shape
+    )
+    assert "real<lower=0, upper=1> theta" in mixture_chains.attrs["program"]
+    assert json.loads(mixture_chains.attrs["symmetry_evidence"])["draws"] > 0
+    assert ob.diagnose(mixture_chains).verdict in ("usable", "aligned", "invariant", "unusable")
+    density = ob.jax_density(mixture())
+    last = {n: mixture_chains["posterior"][n].to_numpy()[1, -1] for n in density.names}
+    found = float(density.log_density(density.unconstrain(last)))
+    assert mixture_chains["sample_stats"]["lp"].to_numpy()[1, -1] == pytest.approx(found, rel=1e-10)
+
+
+@pytest.mark.stan
+def test_hmc_of_numpyro_takes_a_program():
+    """By itself, as the interpreter has none."""
+    tree = ob.hmc(known_target("stan"), seed=2, chains=2, warmup=300, draws=800)
+    assert (tree.attrs["engine"], tree.attrs["method"]) == ("numpyro", "hmc")
+    assert tree.attrs["engine_build"] == identity()
+    assert_mean(tree.posterior["tau"].to_numpy(), SHAPE / RATE)
+    assert_mean(tree.posterior["x"].to_numpy()[..., 1], MEAN[1])
+
+
+@pytest.mark.stan
+@pytest.mark.slow
+def test_symmetrised_vi_is_that_of_the_same_numpyro_model():
+    fit = ob.infer(mixture(symmetry=WORDS), method=QUICK, start=START, seed=1)
+    other = ob.infer(numpyro_mixture(), method=QUICK, start=START, seed=1)
+    assert fit.attrs["engine"] == "stanli"
+    names = ("loc", "scale", "elbo", "information", "symmetrised_elbo_lower")
+    for name in names:
+        found, expected = (tree["variational"][name].to_numpy() for tree in (fit, other))
+        if (
+            "elbo" in name
+        ):  # a half normal has twice the density of Stan's normal of a positive number
+            expected = expected - 2 * np.log(2)
+        np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6, err_msg=name)
+    np.testing.assert_allclose(fit["posterior"]["mu"], other["posterior"]["mu"], rtol=1e-6)
+    assert "y_rep" not in fit["posterior"] and fit["posterior_predictive"]["y"].shape[:2] == (1, 40)
+
+
+@pytest.mark.stan
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [({"anneal": 0.5}, "which needs the prior apart from"), ({"batch_size": 5}, "`batch_size`")],
+)
+def test_what_needs_a_network_is_refused(given, words):
+    with pytest.raises(ValueError, match=words):
+        ob.infer(mixture(symmetry=WORDS), replace(QUICK, **given))

@@ -29,8 +29,10 @@ def after(monkeypatch):
     """Give a function that has something done to a program's CSV file when it has ended."""
 
     def after(change):
-        def run(program, arguments, folder, *, cancel, watch):
+        def run(program, arguments, folder, *, cancel, watch=None):
             printed = real(program, arguments, folder, cancel=cancel, watch=watch)
+            if watch is None:  # a search for a start
+                return printed
             (csv,) = (word.removeprefix("file=") for word in arguments if word.endswith(".csv"))
             change(Path(csv))
             return printed

@@ -1,5 +1,6 @@
-"""Fingerprints: equal for the same draws in any process, other for whatever decides other draws."""
+"""What decides a run and describes it: fingerprints, kept states, the origin and the versions."""
 
+import json
 import logging
 import os
 import subprocess
@@ -15,11 +16,14 @@ import numpyro
 import pytest
 from numpyro import distributions as dist
 
+from onebasin.base.errors import CmdStanNotFound
 from onebasin.inference import Nuts, infer
-from onebasin.inference.runs import origin
+from onebasin.inference.runs import checkpoint, posterior
 from onebasin.inference.runs.checkpoint import fingerprint
+from onebasin.inference.runs.posterior import data_sha256, origin_of, versions
 from onebasin.models.target import Target
 from onebasin.stan import stan_program
+from onebasin.stan.home.directory import Home
 
 Y = np.linspace(-1.0, 1.0, 30)
 ONE_CHAIN = Nuts(chains=1, warmup=20, draws=10)
@@ -74,11 +78,11 @@ def test_fingerprint_sees_all_that_a_numpyro_model_computes():
 
 
 def test_other_versions_and_another_generator_of_random_numbers_are_another_run(monkeypatch):
-    before, known = of(normal()), origin._version
+    before, known = of(normal()), posterior._version
     for library in ("onebasin", "jax", "jaxlib", "numpyro"):
         with monkeypatch.context() as patch:
             patch.setattr(
-                origin, "_version", lambda n, other=library: "9.9" if n == other else known(n)
+                posterior, "_version", lambda n, other=library: "9.9" if n == other else known(n)
             )
             assert of(normal()) != before, library
     with jax.default_prng_impl("rbg"):
@@ -186,3 +190,130 @@ def test_fingerprint_sees_every_included_file(with_include, tmp_path):
     assert base == fingerprint(with_include, engine="stanli")
     (tmp_path / "where.stan").write_text("1000\n")
     assert base != fingerprint(with_include, engine="stanli")
+
+
+def test_arrays_come_back_for_their_run_alone(tmp_path):
+    path = tmp_path / "folder" / "state.npz"
+    assert checkpoint.read(path, "this run") is None
+    arrays = {"draws/a b": np.arange(3.0), "stats/diverging": np.array([True, False])}
+    checkpoint.write(path, "this run", arrays)
+    found = checkpoint.read(path, "this run")
+    assert found is not None
+    assert found.keys() == arrays.keys()
+    for name, values in arrays.items():
+        np.testing.assert_array_equal(found[name], values)
+        assert found[name].dtype == values.dtype
+    assert checkpoint.read(path, "another run") is None
+    assert [p.name for p in path.parent.iterdir()] == ["state.npz"]
+
+
+def flip(content: bytes) -> bytes:
+    middle = len(content) // 2
+    return content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
+
+
+@pytest.mark.parametrize("spoil", [flip, lambda content: b"", lambda content: content[:-60]])
+def test_damaged_file_is_not_taken_and_said_in_a_line(spoil, tmp_path, caplog):
+    path = tmp_path / "state.npz"
+    arrays = {"draws/a": np.arange(300.0)}
+    checkpoint.write(path, "this run", arrays)
+    path.write_bytes(spoil(path.read_bytes()))
+    assert checkpoint.read(path, "this run") is None
+    assert caplog.text.count(str(path)) == 1
+    checkpoint.write(path, "this run", arrays)
+    assert checkpoint.read(path, "this run") is not None
+    assert len(caplog.messages) == 1
+
+
+def test_training_goes_on_from_a_whole_state_and_starts_again_from_a_damaged_one(tmp_path, caplog):
+    start = ({"w": jnp.zeros(4)}, [])
+
+    def keeper() -> checkpoint.Keeper:
+        return checkpoint.keeper_in(str(tmp_path), lambda: "this run")
+
+    first = keeper()
+    first.save(({"w": jnp.ones(4)}, [np.ones(2)]))
+    assert not first.path.exists()  # it is written now and then, not every time
+    first.seconds = 0.0
+    first.save(({"w": jnp.arange(4.0)}, [np.ones(2)]))
+    np.testing.assert_array_equal(keeper().load(start)[0]["w"], np.arange(4.0))
+    path = tmp_path / "state.npz"
+    path.write_bytes(flip(path.read_bytes()))
+    assert keeper().load(start) is start
+    assert len(caplog.messages) == 1
+    assert checkpoint.keeper_in(tmp_path, lambda: None).path is None
+
+
+DATA = np.array([0.5, 1.5, 2.5])
+
+PROGRAM = """#include part.stan
+/*
+#include nothing.stan
+*/
+data { int n; vector[n] y; }
+parameters { real mu; real<lower=0> sigma; }
+transformed parameters { real twice = mu * 2; }
+model { y ~ normal(mu, sigma); }
+generated quantities { vector[n] log_lik = rep_vector(0, n); real other = 1; }
+"""
+
+
+def model(noise: float = 1.0) -> None:
+    mu = numpyro.sample("mu", dist.Normal())
+    numpyro.deterministic("twice", 2 * mu)
+    numpyro.deterministic("y_hat", mu)
+    numpyro.factor("no_data", -(mu**2))
+    numpyro.sample("y", dist.Normal(mu, noise), obs=DATA)
+
+
+@pytest.mark.stan
+def test_a_stan_program_tells_its_text_and_kinds(tmp_path):
+    (tmp_path / "part.stan").write_text("functions { real f(real x) { return x; } }\n")
+    (tmp_path / "whole.stan").write_text(PROGRAM)
+    origin = origin_of(stan_program(tmp_path / "whole.stan", {"n": 3, "y": DATA}), "stan")
+    attributes = origin.attributes(["mu", "sigma", "twice", "log_lik", "other"])
+    assert attributes["kinds"] == {
+        "mu": "parameter",
+        "sigma": "parameter",
+        "twice": "transformed",
+        "log_lik": "generated",
+        "other": "generated",
+    }
+    assert attributes["program_name"] == "whole.stan"
+    assert "// part.stan begins\nfunctions { real f" in attributes["program"]
+    assert "#include nothing.stan" in attributes["program"]  # within a comment
+    assert attributes["program"].endswith(PROGRAM.split("stan\n", 1)[1])
+    assert attributes["data_sha256"] == data_sha256({"y": DATA.tolist(), "n": 3.0})
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"y": DATA + 1e-12, "n": 3},
+        {"y": DATA[:, None], "n": 3},
+        {"z": DATA, "n": 3},
+        {"y": DATA},
+        {"y": DATA, "n": {"n": 3}},
+    ],
+)
+def test_other_data_have_another_hash(other):
+    given = data_sha256({"n": 3, "y": DATA})
+    assert given == data_sha256({"y": list(DATA), "n": np.float32(3)})
+    assert given != data_sha256(other)
+    assert data_sha256({}) == ""
+    assert json.dumps(given)
+
+
+def test_versions_name_cmdstan_and_stand_without(monkeypatch):
+    monkeypatch.setattr(
+        posterior, "existing_cmdstan", lambda: Home(Path("/a"), (2, 37, 1), "conda")
+    )
+    assert versions()["stan"] == "2.37.1"
+    assert {"python", "onebasin", "jax", "numpyro", "cmdstanpy", "arviz", "numpy"} < set(versions())
+
+    def misled() -> None:
+        raise CmdStanNotFound("`/nowhere` (CMDSTAN) is not a directory.")
+
+    for find in (lambda: None, misled):
+        monkeypatch.setattr(posterior, "existing_cmdstan", find)
+        assert "stan" not in versions()

@@ -1,4 +1,4 @@
-"""Reading programs: random ones against brute force, what is not understood, reasons, contradictions."""
+"""Readings of random programs and of single operations: nothing false is read."""
 
 import jax
 import jax.numpy as jnp
@@ -9,7 +9,7 @@ import pytest
 
 import onebasin as ob
 from onebasin.base.precision import precision
-from onebasin.inference.symmetries.read import ReadingError
+from onebasin.inference.symmetries.find import ReadingError
 from onebasin.models.reading import rules
 from onebasin.models.reading.read import read
 
@@ -205,3 +205,16 @@ def test_entries_that_are_taken_at_known_places_keep_what_order_they_have():
 
     table = np.array([[2, 0], [3, 1]])
     assert with_(a=(4,))(lambda a: jnp.sum(a[table] * jnp.arange(4.0).reshape(2, 2))).classes == ()
+
+
+@pytest.mark.slow
+def test_nothing_false_is_read_from_many_rare_operations():
+    assert counted(range(30_000, 30_500), odd=True)[2] == []
+
+
+@pytest.mark.slow
+def test_two_thousand_random_programs():
+    total, found, false = counted(range(10_000, 11_500))
+    more = counted(range(20_000, 20_500), steps=10, deep=True)
+    assert false == more[2] == []
+    assert found + more[1] >= 0.98 * (total + more[0])

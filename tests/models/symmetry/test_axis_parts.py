@@ -1,4 +1,6 @@
-"""Components along a part of an axis: factors of merged axes, slices of concatenated ones, and both."""
+"""Components along parts of an axis, closest elements, and varimax."""
+
+from __future__ import annotations
 
 from itertools import permutations
 
@@ -7,11 +9,13 @@ import pytest
 
 import onebasin as ob
 from onebasin.models.symmetry.block import Block
-from onebasin.models.symmetry.blocks import from_json, to_json
+from onebasin.models.symmetry.blocks import Rotation, from_json, to_json
 from onebasin.models.symmetry.closest import canonical, closest, plain_view
-from onebasin.models.symmetry.elements import Permuted
+from onebasin.models.symmetry.elements import Permuted, Rotated, in_order
+from onebasin.models.symmetry.exchangeable import Exchangeable
 from onebasin.models.symmetry.group import Group
-from onebasin.models.symmetry.words import in_shell, read, spell
+from onebasin.models.symmetry.rotation import criterion, nearest_rotation, refine, varimax
+from onebasin.models.symmetry.words import as_symmetry, in_shell, read, spell
 
 Part, Move = ob.networks.AxisPart, ob.Exchangeable
 CASES = {
@@ -203,3 +207,89 @@ def test_the_canonical_labelling_is_the_same_for_every_copy(rng):
     draws = {name: np.stack([copy[name] for copy in copies]) for name in values}
     labelled = canonical(group.symmetry, draws)
     assert all(np.array_equal(v, np.broadcast_to(v[:1], v.shape)) for v in labelled.values())
+
+
+BLOCKS = {
+    "few": (("mu,s,1-theta",), {"mu": (2,), "s": (2,), "theta": ()}),
+    "many": (("mu,s",), {"mu": (12,), "s": (12, 3)}),
+    "signs": (("+-W:1,+-b,+-V:0",), {"W": (3, 9), "b": (9,), "V": (9, 2)}),
+    "two layers": (("W:1,b,V:0", "V:1,U:0"), {"W": (3, 8), "b": (8,), "V": (8, 7), "U": (7, 2)}),
+    "separate": (("a1~a2,b1~b2",), {"a1": (), "a2": (), "b1": (3,), "b2": (3,)}),
+    "states": (("A:0:1,mu",), {"A": (4, 4), "mu": (4,)}),
+}
+
+
+@pytest.mark.parametrize("name", BLOCKS)
+def test_a_moved_point_is_brought_back(name: str) -> None:
+    words, shapes = BLOCKS[name]
+    rng = np.random.default_rng(4)
+    point = {n: rng.normal(size=shape) for n, shape in shapes.items()}
+    symmetry = as_symmetry(words, shapes)
+    group = Group(symmetry, shapes)
+    for _ in range(5):
+        moved = group.act(group.random(rng), point)
+        near = {n: v + 0.01 * rng.normal(size=v.shape) for n, v in moved.items()}
+        element = closest(symmetry, near, point, {n: np.ones(s) for n, s in shapes.items()})
+        back = group.act(element, near)
+        for n in shapes:
+            np.testing.assert_allclose(back[n], point[n], atol=0.1)
+
+
+def test_variables_of_large_scale_decide_no_more_than_others() -> None:
+    symmetry = as_symmetry("mu,s", {"mu": (2,), "s": (2,)})
+    point = {"mu": np.array([0.0, 1.0]), "s": np.array([1000.0, 1001.0])}
+    other = {"mu": np.array([1.0, 0.0]), "s": np.array([1000.0, 1001.0])}
+    scale = {"mu": np.full(2, 0.1), "s": np.full(2, 1000.0)}
+    assert closest(symmetry, point, other, scale)[0].permutation.tolist() == [1, 0]
+    ones = {n: np.ones(2) for n in point}
+    same = {**other, "mu": np.array([0.4, 0.6])}
+    assert closest(symmetry, point, same, ones)[0].permutation.tolist() == [0, 1]
+
+
+def rotations(rng, count, size):
+    return Rotation({"any": 0}).random(rng, (count,), size).matrix
+
+
+def simple(rng, size, rows, noise=0.1):
+    """Loadings (component, row), each row large on one component."""
+    own = np.arange(rows) % size == np.arange(size)[:, None]
+    return own * rng.uniform(0.5, 1, rows) + noise * rng.normal(size=(size, rows))
+
+
+def test_two_components_are_turned_to_the_best_of_all_angles(rng):
+    loadings = rng.normal(size=(20, 2, 7))
+    angles = np.linspace(0, np.pi / 2, 2001)
+    turns = np.array([[np.cos(angles), np.sin(angles)], [-np.sin(angles), np.cos(angles)]])
+    every = np.stack([criterion(turn @ loadings) for turn in np.moveaxis(turns, 2, 0)])
+    found = criterion(varimax(loadings) @ loadings)
+    assert (found >= every.max(axis=0)).all()
+    np.testing.assert_allclose(found, every.max(axis=0), rtol=1e-5)
+
+
+@pytest.mark.parametrize("size", [2, 3, 6, 15])
+def test_climbing_from_starts_finds_what_turning_pairs_finds(size, rng):
+    mean = simple(rng, size, 6 * size)
+    draws = mean + 0.1 * rng.normal(size=(30, *mean.shape))
+    like = varimax(mean[None])[0] @ mean
+    came = rotations(rng, 30, size) @ draws
+    start, expected = nearest_rotation(like @ np.swapaxes(came, 1, 2)), varimax(draws) @ draws
+    turns = refine(came, start)
+    np.testing.assert_allclose(criterion(turns @ came), criterion(expected), rtol=1e-9)
+    np.testing.assert_allclose(turns @ came, expected, atol=1e-4)
+
+
+def test_the_labelling_of_one_draw_does_not_depend_on_its_rotation(rng):
+    block = Rotation({"L": 1, "scores": 1})
+    values = {"L": simple(rng, 3, 12).T[None].repeat(9, 0), "scores": rng.normal(size=(9, 4, 3))}
+    turned = block.act(values, rotations(rng, 9, 3))
+    one, other = canonical((block,), values), canonical((block,), turned)
+    for name in values:
+        np.testing.assert_allclose(other[name], one[name], atol=1e-7)
+
+
+def test_a_rotation_and_then_an_order_with_signs_is_a_rotation(rng):
+    turns, block = Rotated(rotations(rng, 6, 4)), Rotation({"L": 1})
+    order = Exchangeable(block.axes, flips=True)
+    values, part = {"L": rng.normal(size=(6, 5, 4))}, order.random(rng, (6,), 4)
+    expected = order.act(block.act(values, *turns), *part)["L"]
+    np.testing.assert_allclose(block.act(values, *in_order(turns, part))["L"], expected, 1e-12)
