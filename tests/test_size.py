@@ -13,13 +13,13 @@ LIMITS = {
     "models": 7_746,
     "posteriors": 3_992,
     "stan": 4_056,
-    "analysis": 21_391,
+    "analysis": 21_272,
     "inference": 20_319,
     "truth": 1_366,
     "studies": 5_367,
     "cli": 2_715,
     "onebasin": 371,
-    "tests": 36_864,
+    "tests": 36_794,
     "benchmarks": 6_036,
 }
 GOALS = {
