@@ -14,7 +14,7 @@ LIMITS = {
     "posteriors": 4_057,
     "stan": 4_179,
     "analysis": 21_580,
-    "inference": 20_301,
+    "inference": 20_249,
     "truth": 1_361,
     "studies": 5_351,
     "cli": 2_769,

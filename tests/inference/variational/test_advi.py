@@ -113,7 +113,7 @@ def _undefined() -> None:
 
 def test_numpyro_failure_says_what_to_do():
     settings = Advi(weights=False, iterations=2000, elbo_samples=20_000)
-    with pytest.raises(AdviFailed, match="try a smaller `learning_rate`"):
+    with pytest.raises(AdviFailed, match="Try a smaller `learning_rate`"):
         infer(Target("undefined", numpyro_model=_undefined), settings, seed=1)
 
 
