@@ -10,11 +10,11 @@ ROOT = Path(__file__).parents[1]
 
 LIMITS = {
     "base": 3_640,
-    "models": 7_685,
+    "models": 7_676,
     "posteriors": 4_057,
     "stan": 4_179,
     "analysis": 21_580,
-    "inference": 20_249,
+    "inference": 20_223,
     "truth": 1_361,
     "studies": 5_351,
     "cli": 2_769,

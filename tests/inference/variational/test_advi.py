@@ -223,7 +223,7 @@ def test_batches_are_refused_where_they_cannot_be():
         ValueError, match="Stan's ADVI takes all data in every gradient; use engine"
     ):
         infer(linear_target(600), few, engine="cmdstan")
-    with pytest.raises(ValueError, match=r"'known' is no network.* use batch_size=None"):
+    with pytest.raises(ValueError, match=r"'known' is not a network.* Use batch_size=None"):
         infer(known_target("numpyro"), few)
 
 
