@@ -1,12 +1,12 @@
-"""Time of aligning network posteriors, and of Git Re-Basin's weight matching as published, one pair at a time.
+"""Time of aligning network posteriors with onebasin, and with Git Re-Basin's published weight matching, pair by pair.
 
     nice .venv/bin/python benchmarks/alignment.py [--repeats N] [--wide N] [--pairs N] [--json]
 
-Draws are a truth plus noise of the same size, entries N(0, 1) each, every draw in labels of its own: parts overlap as
-they do in wide posteriors. Everything is measured in this one run, one after the other; the lowest of several rounds is
-printed with the highest, and beside the wall clock's seconds the processor's, of all threads together, which other work
-moves less. Costs are mean squared distances to the reference. The wide network is measured on some draws, in float32,
-and extrapolated to 4,000.
+Draws are a truth plus noise of the same size, with entries from N(0, 1), and every draw has a random labelling. Units
+overlap as in wide posteriors. All measurements run one after the other in one process. The output has the lowest and
+highest of several rounds, in wall-clock seconds and in processor seconds over all threads, which depend less on other
+load. Costs are mean squared distances to the reference. The wide network is measured with some draws, in float32, and
+extrapolated to 4,000.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Weights = dict[str, np.ndarray]
 def draws_of(
     *widths: int, chains: int, draws: int, dtype: type = np.float64, truth: float = 1.0
 ) -> tuple[Symmetry, xr.Dataset]:
-    """Symmetry and relabelled draws of a ReLU-like network without scaling symmetry."""
+    """Make relabelled draws of a ReLU-like network without scaling symmetry; return its symmetry and the draws."""
     model = BayesianNetwork(Network(widths[0], widths[1:-1], widths[-1], activation="silu"))
     rng = np.random.default_rng(1)
     shapes = dict(model.network.shapes)
@@ -46,7 +46,7 @@ def draws_of(
         noise += truth * rng.standard_normal(shape).astype(dtype)
         values[name] = noise
     group = Group(model.symmetry, shapes)
-    for chain in range(chains):  # one chain at a time, for the sake of memory
+    for chain in range(chains):  # one chain at a time, to save memory
         element = group.random(rng, (draws,))
         moved = group.act(element, {n: v[chain] for n, v in values.items()})
         for name, array in moved.items():
@@ -59,13 +59,13 @@ def draws_of(
 
 @dataclass(frozen=True)
 class Seconds:
-    """Rounds of one measurement: by the wall clock, and of the processor."""
+    """Rounds of one measurement, in wall-clock and processor seconds."""
 
     wall: tuple[float, ...]
     cpu: tuple[float, ...]
 
     def times(self, factor: float) -> Seconds:
-        """The same in another unit."""
+        """Return the times multiplied by a factor."""
         return Seconds(tuple(factor * s for s in self.wall), tuple(factor * s for s in self.cpu))
 
 
@@ -83,9 +83,10 @@ def clock(run: Callable[[], object], repeats: int) -> Seconds:
 def weight_matching(
     symmetry: Symmetry, reference: Weights, draw: Weights, rng: np.random.Generator
 ) -> Weights:
-    """Match one draw: Ainsworth, Hayase and Srinivasa 2023, algorithm 1, with NumPy.
+    """Match one draw by algorithm 1 of Ainsworth, Hayase and Srinivasa 2023, in NumPy.
 
-    As published: start at the labels as they are, blocks in random order, until no block gains more than 1e-12.
+    As published, it starts from the given labels and solves blocks in random order. It stops when no block gains more
+    than 1e-12.
     """
     axes = [{n: int(a) for n, a in block.axes.items()} for block in symmetry]
     sizes = [reference[n].shape[a] for block in axes for n, a in [next(iter(block.items()))]]
@@ -117,7 +118,7 @@ def weight_matching(
 
 
 def small(repeats: int) -> list[dict[str, object]]:
-    """4,000 draws of 64-16-10."""
+    """Time the alignment of 4,000 draws of 64-16-10."""
     symmetry, seen = draws_of(64, 16, 10, chains=4, draws=1000)
     scales = {"W1": 1.0, "b1": 1.0, "W2": 1.0}
     rows = []
@@ -134,10 +135,10 @@ def small(repeats: int) -> list[dict[str, object]]:
 
 
 def wide(num: int, repeats: int) -> list[dict[str, object]]:
-    """784-512-10 against one draw, some draws in float32; and how much memory it takes beside them.
+    """Time the alignment of 784-512-10 to one draw, for some draws in float32, and measure its additional memory.
 
-    About one truth, every part's nearest place is its own, which certifies the assignment; independent draws are the
-    worst case, in which every assignment problem has to be solved.
+    For draws about one truth, the nearest place of every unit is the right one, which certifies the assignment.
+    Independent draws are the worst case, in which every assignment problem must be solved.
     """
     rows = []
     scales = {"W1": 1.0, "b1": 1.0, "W2": 1.0}
@@ -157,7 +158,7 @@ def wide(num: int, repeats: int) -> list[dict[str, object]]:
 
 
 def against_pairs(num: int, repeats: int) -> list[dict[str, object]]:
-    """Milliseconds a draw and cost, ours and Git Re-Basin's, for one and three hidden layers."""
+    """Measure milliseconds per draw and cost of onebasin and Git Re-Basin, for one and three hidden layers."""
     rows = []
     for widths in ((64, 16, 10), (64, 128, 10), (64, 32, 32, 32, 10), (64, 128, 128, 128, 10)):
         symmetry, seen = draws_of(*widths, chains=1, draws=num)
@@ -170,7 +171,7 @@ def against_pairs(num: int, repeats: int) -> list[dict[str, object]]:
             rng = np.random.default_rng(0)
             moved[:] = [weight_matching(symmetry, plain[0], draw, rng) for draw in plain]
 
-        with threadpool_limits(1, user_api="blas"):  # faster for it at these sizes
+        with threadpool_limits(1, user_api="blas"):  # one thread is faster at these sizes
             their_seconds = clock(pairs, repeats)
         their_cost = np.mean(
             [sum(((w[n] - plain[0][n]) ** 2).sum() for n in names) for w in moved[1:]]
@@ -201,19 +202,19 @@ def against_pairs(num: int, repeats: int) -> list[dict[str, object]]:
 
 
 def line(widths: tuple, name: str, seconds: Seconds, cost: float, num: int) -> dict:
-    """One row of the comparison."""
+    """Make a row of the comparison."""
     each = seconds.times(1e3 / num)
     return {"network": "-".join(map(str, widths)), "name": name, "ms": each, "cost": float(cost)}
 
 
 def resident() -> int:
-    """Bytes of memory that this process holds."""
+    """Return the resident memory of this process, in bytes."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * 4096
 
 
 class Peak:
-    """The most memory that the process held inside a `with` block, looked at every 5 ms."""
+    """Context manager that records the peak memory of the process, checked every 5 ms."""
 
     def __enter__(self) -> Peak:
         self.highest, self._over = 0, threading.Event()
@@ -261,7 +262,7 @@ def main() -> None:
 
 
 def said(seconds: Seconds, digits: int) -> str:
-    """Lowest and highest by the wall clock, and the lowest of the processor."""
+    """Format the lowest and highest wall-clock time and the lowest processor time."""
     low, high = min(seconds.wall), max(seconds.wall)
     return f"{low:8.{digits}f} (to {high:.{digits}f}; processor {min(seconds.cpu):.{digits}f})"
 

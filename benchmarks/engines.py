@@ -1,13 +1,14 @@
-"""Effective draws a second of NUTS on Boston Housing: NumPyro against Stan, same settings, double precision.
+"""Effective draws per second of NUTS on Boston Housing in NumPyro and Stan, with equal settings in double precision.
 
     .venv/bin/python benchmarks/engines.py [--warmup 300] [--draws 300] [--depth 8] [--rounds 2] [--json]
 
-A network of 50 ReLU units with free weights, and one with Givens angles, on the training part of an 80/20 split.
-Engines take turns, with another seed each round; within a run the chains go on all cores at once. Effective draws are
-ArviZ's bulk ESS of the network's outputs at 50 training inputs (their median), and the smallest one of numbers of the
-parameters that no exchange of units changes: means over the units, and sigma. Seconds are those of sampling without
-warmup, of the longest chain. Engines adapt their metric in different ways, so that effective draws for equal numbers of
-gradients differ too; what a gradient took is printed apart.
+The models are networks of 50 ReLU units with free weights and with Givens angles, on the training part of an 80/20
+split. Engines take turns, with a new seed in each round. The chains of a run use all cores at once.
+
+Effective draws are bulk ESS from ArviZ: the median over the outputs at 50 training inputs, and the minimum over
+label-free parameters (means over units, and sigma). Seconds are the sampling time of the longest chain, without warmup.
+Engines adapt their metrics differently, so effective draws per gradient differ too. The time of a gradient is printed
+separately.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ GOALS = {"free": 4, "givens": 3}
 
 
 def target_of(weights: str) -> Any:
-    """Boston's training part, standardised, under a network of 50 units."""
+    """Return a network of 50 units, conditioned on the standardised training part of Boston Housing."""
     data = standardise(split(ob.networks.load_data("boston"), seed=0)).train
     parametrisation = ob.networks.Parametrisation(weights=weights)
     model = ob.networks.BayesianNetwork(
@@ -44,13 +45,13 @@ def target_of(weights: str) -> Any:
 
 
 def outputs(target: Any, draws: xr.Dataset) -> np.ndarray:
-    """Outputs at 50 training inputs, (output, chain, draw)."""
+    """Return the outputs at 50 training inputs, (output, chain, draw)."""
     rows = np.linspace(0, len(target.x) - 1, 50).astype(int)
     return np.moveaxis(ob.networks.predict(target.model, draws, target.x[rows])[..., 0], -1, 0)
 
 
 def moments(draws: xr.Dataset) -> np.ndarray:
-    """What no exchange of units changes, (number, chain, draw)."""
+    """Return label-free quantities of the parameters, (number, chain, draw)."""
     parts = [draws["W1"].mean("hidden1"), draws["b1"].mean("hidden1"), draws["W2"].mean("hidden1")]
     parts += [draws["b2"], draws["sigma"]]
     flat = [p.values.reshape(*p.values.shape[:2], -1) for p in parts]
@@ -58,12 +59,12 @@ def moments(draws: xr.Dataset) -> np.ndarray:
 
 
 def ess(values: np.ndarray) -> np.ndarray:
-    """Bulk ESS of each of several numbers, (number, chain, draw)."""
+    """Return the bulk ESS of several quantities (number, chain, draw)."""
     return np.asarray(array_stats.ess(values, chain_axis=1, draw_axis=2, method="bulk"))
 
 
 def measure(target: Any, engine: str, settings: Any, seed: int) -> dict[str, float]:
-    """One run: what it took, and what it was worth."""
+    """Measure the time and the effective draws of one run."""
     tree = ob.infer(target, settings, engine=engine, seed=seed)
     draws, stats = tree["posterior"].to_dataset(), tree["sample_stats"].to_dataset()
     steps = float(stats["n_steps"].sum())
@@ -83,7 +84,7 @@ def measure(target: Any, engine: str, settings: Any, seed: int) -> dict[str, flo
 
 
 def rounds(settings: Any, number: int) -> Iterator[dict[str, Any]]:
-    """Runs in turn: every engine and parametrisation once a round."""
+    """Run every engine and parametrisation once per round, in turn."""
     targets = {weights: target_of(weights) for weights in WEIGHTS}
     for seed in range(number):
         for weights, target in targets.items():
@@ -121,7 +122,7 @@ def main() -> None:
 
 
 def show(weights: str, runs: list[dict[str, Any]]) -> None:
-    """Print the medians over the rounds, and how many times better NumPyro is."""
+    """Print the medians over the rounds, and the advantage of NumPyro as a factor."""
 
     def middle(name: str, engine: str) -> float:
         chosen = [r for r in runs if (r["weights"], r["engine"]) == (weights, engine)]

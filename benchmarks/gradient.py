@@ -2,10 +2,10 @@
 
     .venv/bin/python benchmarks/gradient.py [--repeats N] [--json]
 
-All engines are measured in this one run, one after the other, on one thread each, as a sampler calls them: NumPyro's
-inside a compiled loop whose every step depends on the one before, Stan's inside CmdStan, as the time of static HMC
-with a fixed step size divided by its leapfrog steps. The medians of several rounds are printed with their spread, the
-ratio to Stan and the ratio to free weights on the same engine.
+The engines run one after the other in one process, on one thread each, and as in a sampler. NumPyro runs a compiled
+loop, in which each step depends on the previous one. Stan runs static HMC in CmdStan with a fixed step size, and the
+time is divided by the number of leapfrog steps. The output is the median over several rounds with its spread, the ratio
+to Stan, and the ratio to free weights in the same engine.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import tempfile
 import time
 from pathlib import Path
 
-# One thread, as a chain beside other chains has it; must stand before JAX is imported.
+# Use one thread, as parallel chains do. This must precede the import of JAX.
 os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
 
 import jax
@@ -35,7 +35,7 @@ from onebasin.networks import BayesianNetwork, Network, Parametrisation, load_da
 from onebasin.stan.run import ReadyProgram, make_ready, read, run
 
 STEP = 1e-6
-"""So small that a trajectory stays where it is: every gradient costs the same and nothing diverges."""
+"""Step size, so small that trajectories hardly move: every gradient has the same cost and nothing diverges."""
 
 
 PARAMETRISATIONS = (
@@ -47,7 +47,7 @@ PARAMETRISATIONS = (
 
 
 def targets() -> dict[str, dict[str, NetworkTarget]]:
-    """The posteriors, by parametrisation: the paper's teacher, and Boston Housing with 50 hidden units."""
+    """Return the posteriors by parametrisation, for the paper's teacher and Boston Housing with 50 hidden units."""
     teacher = own_split(load_data("relu-teacher")).train
     boston = standardise(split(load_data("boston"), seed=0)).train
     cases = {
@@ -64,7 +64,7 @@ def targets() -> dict[str, dict[str, NetworkTarget]]:
 
 
 def time_numpyro(target: NetworkTarget, dtype: str, num: int, repeats: int) -> list[float]:
-    """Microseconds a gradient, one number a round."""
+    """Return the microseconds per gradient, one number per round."""
     with precision(dtype):
         density = density_of(target)
         start = density.random_starts(keys_for(Purpose.CHAIN_START, 0, 1), 0.5)[0]
@@ -81,7 +81,7 @@ def time_numpyro(target: NetworkTarget, dtype: str, num: int, repeats: int) -> l
 
 
 def static_hmc(program: ReadyProgram, csv: Path, num: int, *, iterations: int) -> list[str]:
-    """Arguments of a run of static HMC of that many leapfrog steps, from points near zero."""
+    """Return the arguments of static HMC with `num` leapfrog steps, from points near zero."""
     return [
         *("random", "seed=1", "data", f"file={program.data}", "init=0.5", "output", f"file={csv}"),
         *("method=sample", f"num_samples={iterations}", "num_warmup=0", "adapt", "engaged=0"),
@@ -91,7 +91,7 @@ def static_hmc(program: ReadyProgram, csv: Path, num: int, *, iterations: int) -
 
 
 def time_stan(target: NetworkTarget, num: int, repeats: int) -> list[float]:
-    """Microseconds a leapfrog step of static HMC, one number a round."""
+    """Return the microseconds per leapfrog step of static HMC, one number per round."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         program = make_ready(target, folder)
@@ -107,7 +107,7 @@ def time_stan(target: NetworkTarget, num: int, repeats: int) -> list[float]:
 def time_all(
     by_label: dict[str, NetworkTarget], num: int, repeats: int
 ) -> dict[str, dict[str, list[float]]]:
-    """Rounds of every engine and parametrisation of one network."""
+    """Time every engine and parametrisation of one network."""
     return {
         "NumPyro float64": {
             label: time_numpyro(t, "float64", num, repeats) for label, t in by_label.items()
@@ -120,7 +120,7 @@ def time_all(
 
 
 def show(name: str, table: dict[str, dict[str, list[float]]]) -> None:
-    """Print one network's rows."""
+    """Print the rows of one network."""
     print(
         f"\n{name}\n{'':32s} {'median us':>10s} {'min':>8s} {'max':>8s} {'of Stan':>8s} {'of free':>8s}"
     )

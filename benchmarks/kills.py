@@ -1,23 +1,24 @@
-"""Commands ended at random moments: what is left of them, and whether the same command continues to the same result.
+"""Kill commands at random moments, and check what they leave and whether the same command resumes correctly.
 
     .venv/bin/python benchmarks/kills.py [--sample N] [--numpyro N] [--study N] [--build N] [--seed N] [--json]
 
-N commands of each kind are started and sent SIGKILL, SIGTERM, SIGHUP or SIGINT in turn, at a moment drawn uniformly
-from the time that an undisturbed run takes (`cmdstan build`: from its first `BUILD_SECONDS`, linking and compiling).
-Counted are processes that are alive 2 seconds after the command has ended, exit codes and messages, and what
-`run.json` says.
-Every third time the same command then runs to its end: its draws are held against those of the undisturbed run
-(a chain of Stan up to where it went on with a new random stream), and the
-output's folder, the folder of temporary files and the cache are searched for what it should have swept. For builds, the
-next one is let compile for a few seconds instead, and may have no unfinished folder in the cache but its own.
+N commands of each kind receive SIGKILL, SIGTERM, SIGHUP or SIGINT in turn. The moment is drawn uniformly from the
+duration of an undisturbed run (`cmdstan build`: from its first `BUILD_SECONDS`, when it links and compiles). The
+benchmark counts processes that are alive 2 seconds after the end of the command, exit codes and messages, and the
+status in `run.json`.
 
-`--numpyro` sends SIGKILL alone, each time after a chain has begun, at a moment drawn uniformly from the time that an
-undisturbed run then takes to its result; `phases` says what the command was at. Every third time it is let finish, as
-above. Its chains write down where they stand every tenth of a second instead of every ten seconds, so that there is
-something to lose.
+After every third kill, the same command runs to its end. Its draws are compared with those of the undisturbed run (for
+a chain of Stan, up to its new random stream). The output folder, the temporary folder and the cache are searched for
+files that the command should have removed. After a killed build, the next build compiles for a few seconds instead. It
+may leave only its own unfinished folder in the cache.
 
-All processes are found by a variable of their environment, in Linux's /proc. The cache is one of its own: homes in the
-user's are linked into it, so that no build but those under test compiles anything but the programs.
+`--numpyro` only sends SIGKILL, each time after a chain has started. The moment is drawn uniformly from the time that an
+undisturbed run needs from there to its result. `phases` counts the phases of the killed commands. After every third
+kill, the command runs to its end, as above. Chains save their state every tenth of a second instead of every ten
+seconds, so every kill can hit a write.
+
+All processes are found by an environment variable, in /proc of Linux. The benchmark uses a separate cache, into which
+the user's CmdStan homes are linked. So only the builds under test compile CmdStan itself.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ RUN = "import sys; from onebasin.cli.main import main; sys.exit(main())"
 OFTEN = "from onebasin.inference.mcmc import places; places.SECONDS = 0.1"
 MARK = "ONEBASIN_KILLS"
 NEW_STREAM = -np.inf
-"""In the place of draws after a chain of Stan was killed and went on, which the undisturbed run does not have."""
+"""Placeholder for draws of a resumed Stan chain, which differ from the undisturbed run."""
 ORPHAN_SECONDS, END_SECONDS, BUILD_SECONDS = 2.0, 60.0, 12.0
 PROGRAM = """
 parameters { vector[20] x; real<lower=0> scale; }
@@ -64,7 +65,7 @@ def model():
 
 @dataclass
 class Figures:
-    """What was seen of one command's kills."""
+    """Counts of the effects of kills on one command."""
 
     command: str
     kills: int = 0
@@ -82,7 +83,7 @@ class Figures:
 
 
 class Place:
-    """A folder with an output, temporary files and, if it is to have one, a cache of its own."""
+    """A folder with output, temporary files and, optionally, a separate cache."""
 
     def __init__(self, root: Path, *, own_cache: bool = True, first: str = "") -> None:
         self.program = f"{first}; {RUN}" if first else RUN
@@ -95,13 +96,13 @@ class Place:
             self.environment["XDG_CACHE_HOME"] = str(root / "cache")
 
     def link_home(self) -> None:
-        """Take over the user's CmdStan homes, by hard links."""
+        """Link the user's CmdStan homes into the cache."""
         homes = platformdirs.user_cache_path("onebasin") / "cmdstan"
         if homes.is_dir():
             shutil.copytree(homes, self.cache / "cmdstan", copy_function=os.link)
 
     def start(self, words: list[str]) -> subprocess.Popen[str]:
-        """Start a command in a session of its own, as a terminal or a scheduler does."""
+        """Start a command in a new session, as a terminal or a scheduler does."""
         with (self.root / "stderr.txt").open("w") as said:
             return subprocess.Popen(
                 [sys.executable, "-c", self.program, *words],
@@ -115,11 +116,11 @@ class Place:
             )
 
     def said(self) -> str:
-        """What the last command wrote to stderr."""
+        """Return what the last command wrote to stderr."""
         return (self.root / "stderr.txt").read_text(errors="replace")
 
     def processes(self) -> list[int]:
-        """Numbers of the processes at work that descend from our commands."""
+        """Return the ids of live processes that descend from the started commands."""
         wanted, found = f"{MARK}={self.root}".encode(), []
         for folder in Path("/proc").glob("[0-9]*"):
             try:
@@ -131,7 +132,7 @@ class Place:
         return found
 
     def unfinished(self) -> list[str]:
-        """What no command at work should have left: temporary files, parts, unfinished folders."""
+        """List files that a finished command must not leave: temporary files, parts, unfinished folders."""
         left = list(self.temporary.iterdir())
         left += [path for path in self.out.rglob("*") if path.name.startswith(".")]
         left += [path for path in self.out.rglob("*.chains")]
@@ -144,7 +145,7 @@ class Place:
 def kill(
     place: Place, words: list[str], number: signal.Signals, after: float, seen: Figures
 ) -> None:
-    """Start a command, end it after some seconds, and see what it leaves."""
+    """Start a command, kill it after some seconds, and record what it leaves."""
     process = place.start(words)
     try:
         process.wait(after)
@@ -176,7 +177,7 @@ def kill(
 
 
 def run_on(place: Place, words: list[str], seen: Figures, wanted: dict[str, np.ndarray]) -> None:
-    """Let the same command come to its end, and hold what there is then against an undisturbed run."""
+    """Run the same command to its end, and compare the result with an undisturbed run."""
     process = place.start(words)
     if process.wait(600):
         seen.failed.append(place.said().strip().splitlines()[-1][:300])
@@ -192,7 +193,7 @@ def run_on(place: Place, words: list[str], seen: Figures, wanted: dict[str, np.n
 
 
 def draws(folder: Path) -> dict[str, np.ndarray]:
-    """All draws in the posterior files of a folder, (chain, draw, ...); without those of a second random stream."""
+    """Return all draws (chain, draw, ...) in the posterior files of a folder, without those of a new random stream."""
     import xarray as xr
 
     found = {}
@@ -209,7 +210,7 @@ def draws(folder: Path) -> dict[str, np.ndarray]:
 
 
 def are_others(folder: Path, wanted: dict[str, np.ndarray]) -> bool:
-    """Whether draws in a folder differ from those of an undisturbed run, but where a chain of Stan has gone on anew."""
+    """Return whether draws differ from an undisturbed run, ignoring Stan chains after a new random stream."""
     found = draws(folder)
     if found.keys() != wanted.keys():
         return True
@@ -222,7 +223,7 @@ def are_others(folder: Path, wanted: dict[str, np.ndarray]) -> bool:
 
 
 def phase(folder: Path) -> str:
-    """What a command that samples was at when it was killed, by what it has left."""
+    """Return the phase in which a sampling command was killed, from the files that it left."""
     if list(folder.glob("*.nc")):
         return "end"
     if list(folder.glob(".run.nc.onebasin-*")):
@@ -237,11 +238,11 @@ def phase(folder: Path) -> str:
 
 
 def measure_killed(place: Place, words: list[str], kills: int, rng: random.Random) -> Figures:
-    """Kill a command whose chains have begun, and let it finish every third time, or where a kill came too late."""
+    """Kill a command after its chains have started; let it finish after every third kill and after late kills."""
     seen = Figures("numpyro")
     started = time.monotonic()
     if place.start(words).wait(1200):
-        raise SystemExit(f"It does not run undisturbed: {place.said()}")
+        raise SystemExit(f"The undisturbed run failed: {place.said()}")
     wanted = draws(place.out)
     shutil.rmtree(place.out)
     place.out.mkdir()
@@ -261,7 +262,7 @@ def measure_killed(place: Place, words: list[str], kills: int, rng: random.Rando
         process.kill()
         process.wait(END_SECONDS)
         found = phase(place.out)
-        if found == "end":  # too late: all that is left is to look at the result
+        if found == "end":  # the kill came too late, so only the result is checked
             seen.early += 1
         else:
             seen.kills += 1
@@ -281,7 +282,7 @@ def measure_numpyro(place: Place, kills: int, seed: int) -> Figures:
 
 
 def wait_for_chains(place: Place, process: subprocess.Popen[str]) -> float:
-    """Wait until a command's first chain has begun in this run, or all were there; returns when that was."""
+    """Wait until the first chain of this run has started, or the command has ended; return the time."""
     before = newest(place.out)
     while process.poll() is None and newest(place.out) == before:
         time.sleep(0.01)
@@ -289,18 +290,18 @@ def wait_for_chains(place: Place, process: subprocess.Popen[str]) -> float:
 
 
 def newest(folder: Path) -> float:
-    """When a chain last wrote down where it stands, or the result began to be written."""
+    """Return the time of the last saved chain state, or of the first write of the result."""
     found = [*folder.glob("*.chains/chain-*/state.npz"), *folder.glob(".run.nc.onebasin-*")]
     return max((path.stat().st_mtime for path in found if path.exists()), default=0.0)
 
 
 def measure(place: Place, words: list[str], name: str, kills: int, rng: random.Random) -> Figures:
-    """Kill a command that samples, and let it finish every third time."""
+    """Kill a sampling command, and let it finish after every third kill."""
     seen = Figures(name)
-    for timed in (False, True):  # the first compiles what it needs
+    for timed in (False, True):  # the first run compiles the program
         started = time.monotonic()
         if place.start(words).wait(1200):
-            raise SystemExit(f"{name} does not run undisturbed: {place.said()}")
+            raise SystemExit(f"The undisturbed run of {name} failed: {place.said()}")
         seconds = time.monotonic() - started
         if timed:
             wanted = draws(place.out)
@@ -315,7 +316,7 @@ def measure(place: Place, words: list[str], name: str, kills: int, rng: random.R
 
 
 def measure_builds(place: Place, kills: int, rng: random.Random) -> Figures:
-    """Kill the assembly of a home; the next one sweeps what is left."""
+    """Kill builds of a CmdStan home; the next build must remove what they leave."""
     seen = Figures("cmdstan build")
     words = ["cmdstan", "build"]
     for count in range(1, kills + 1):
@@ -333,7 +334,7 @@ def measure_builds(place: Place, kills: int, rng: random.Random) -> Figures:
 
 
 def compiles(place: Place) -> bool:
-    """Whether a compiler is at work."""
+    """Return whether a compiler is running."""
     for pid in place.processes():
         try:
             if "cc1plus" in Path(f"/proc/{pid}/comm").read_text():
@@ -358,7 +359,7 @@ def main() -> None:
     given = parser.parse_args()
     for number in SIGNALS[
         1:
-    ]:  # `nohup` and shells' background jobs ignore some, and commands would inherit that
+    ]:  # `nohup` and background jobs of shells ignore some signals, and commands would inherit this
         signal.signal(number, signal.SIG_DFL)
     found = []
     with tempfile.TemporaryDirectory(prefix="kills-") as folder:

@@ -1,12 +1,12 @@
 """Peak memory of commands and functions on 128 MB of draws: 4 chains of 20,000 draws of 200 parameters.
 
-The model of NumPyro has 50 observations besides, whose log likelihoods and predictions are 48 MB more.
+The NumPyro model also has 50 observations, whose log likelihoods and predictions take another 48 MB.
 
     .venv/bin/python benchmarks/memory.py [CASE...] [--json]
 
-Every case runs twice in processes of its own: with 50 draws a chain (the baseline: Python, JAX, the compiled model) and
-with 20,000. Printed is the peak resident memory that the kernel counted, children included, and how much of it is above
-the baseline, beside the limit. The exit code is 1 if a case is over its limit.
+Every case runs twice, each time in a new process: with 50 draws per chain (the baseline: Python, JAX, the compiled
+model) and with 20,000. The output is the peak resident memory from the kernel, including child processes, the amount
+above the baseline, and the limit. The exit code is 1 if a case exceeds its limit.
 """
 
 from __future__ import annotations
@@ -67,16 +67,16 @@ save(build(Target("normal"), {"mu": mu, "w": w}, stats, how), path)
 
 @dataclass(frozen=True)
 class Case:
-    """What is measured.
+    """A measured case.
 
     Attributes
     ----------
     words : callable
-        From a folder and the number of draws to the words after `python` that are measured.
+        Function of a folder and the number of draws that returns the arguments of `python`.
     limit : float
-        Megabytes above the baseline.
+        Limit in megabytes above the baseline.
     inputs : int
-        Posterior files that are made before, `0.nc`, `1.nc`, ...
+        Number of posterior files (`0.nc`, `1.nc`, ...) to make first.
     """
 
     words: Callable[[Path, int], list[str]]
@@ -85,13 +85,13 @@ class Case:
 
 
 def command(*words: str) -> list[str]:
-    """A command of `onebasin`."""
+    """Return the arguments of `python` for a command of `onebasin`."""
     start = "import sys; from onebasin.cli.main import main; sys.exit(main())"
     return ["-c", start, *words]
 
 
 def sample_stan(folder: Path, draws: int) -> list[str]:
-    """`onebasin sample` of 200 normal variables, the diagnosis at its end included."""
+    """Return `onebasin sample` for 200 normal variables, including the final diagnosis."""
     program = folder / "normal.stan"
     program.write_text(PROGRAM)
     sizes = ("--draws", str(draws), "--chains", str(CHAINS), "--warmup", "100")
@@ -99,7 +99,7 @@ def sample_stan(folder: Path, draws: int) -> list[str]:
 
 
 def sample_numpyro(folder: Path, draws: int) -> list[str]:
-    """`ob.nuts` of the same on NumPyro, with kept chains, and `ob.save`."""
+    """Return a script that samples the same variables in NumPyro with checkpoints, and saves the posterior."""
     return [
         "-c",
         SAMPLE_IN_PYTHON,
@@ -139,7 +139,7 @@ CASES = {
 
 
 def peak(case: Case, draws: int) -> float:
-    """Megabytes of one run of a case."""
+    """Return the peak memory of one run of a case, in megabytes."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for seed in range(case.inputs):
@@ -151,12 +151,12 @@ def peak(case: Case, draws: int) -> float:
         _, status, used = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
         if process.returncode:
-            raise SystemExit(f"{words} ended with {process.returncode}")
+            raise SystemExit(f"{words} failed with exit code {process.returncode}")
     return used.ru_maxrss * (1 if sys.platform == "darwin" else 1024) / 1e6
 
 
 def main() -> int:
-    """Measure and print; returns the exit code."""
+    """Measure and print; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("cases", nargs="*", metavar="CASE", help=", ".join(CASES))
     parser.add_argument("--json", action="store_true")
@@ -166,7 +166,7 @@ def main() -> int:
         if name == "sample Stan":
             peak(
                 CASES[name], FEW_DRAWS
-            )  # compiles the program, whose compiler takes more than anything else
+            )  # compile first, because the compiler needs the most memory
         low, high = (peak(CASES[name], draws) for draws in (FEW_DRAWS, DRAWS))
         rows.append({"case": name, "baseline": low, "peak": high, "above": high - low})
         rows[-1] |= {"limit": CASES[name].limit, "kept": high - low <= CASES[name].limit}

@@ -1,6 +1,6 @@
-"""Networks as scikit-learn estimators: fit, predict with standard deviations, judge.
+"""Networks as scikit-learn estimators: fit, predict with standard deviations, and score.
 
-Inputs, and the targets of a regression, are standardised by the training data; predictions are in their own units.
+Inputs and regression targets are standardised by the training data. Predictions are in the units of the data.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ except ImportError as error:
 
 
 class _NetworkEstimator(BaseEstimator):
-    """The shared part of both estimators: standardised inputs, the posterior and its verdict."""
+    """Base class of both estimators: standardised inputs, the posterior and its verdict."""
 
     _verdict: str | None
 
@@ -69,7 +69,7 @@ class _NetworkEstimator(BaseEstimator):
 
     @property
     def verdict_(self) -> str | None:
-        """The verdict of `ob.diagnose` on the posterior: ``usable``, ``unusable``, ...; made on demand."""
+        """Verdict of `ob.diagnose` on the posterior (``usable``, ``unusable``, ...), computed on first access."""
         check_is_fitted(self, "model_")
         if self._verdict is None:
             from .analysis.diagnostics.diagnose import diagnose
@@ -84,25 +84,25 @@ class BayesianRegressor(RegressorMixin, _NetworkEstimator):
     Parameters
     ----------
     hidden : tuple of int
-        Units of each hidden layer.
+        Number of units in each hidden layer.
     activation : str
         Same as in `ob.networks.Network`.
     noise_sd : float, None or "predicted"
         Same as in `ob.networks.Gaussian`, in standard deviations of the training targets.
     method : Method, optional
-        How weights are inferred, such as ``ob.Nuts()`` or ``ob.networks.Ensemble(members=10)``; by default
+        Inference method, such as ``ob.Nuts()`` or ``ob.networks.Ensemble(members=10)``. The default is
         ``ob.Mclmc(draws=500, dtype="float32")``.
     random_state : int, RandomState or None
-        As everywhere in scikit-learn.
+        Seed or random number generator, as in scikit-learn.
 
     Attributes
     ----------
     posterior_ : DataTree
-        Draws of the weights, for standardised data; `ob.diagnose`, `ob.align`, ... take it.
+        Draws of the weights for standardised data. Pass it to `ob.diagnose`, `ob.align` and other functions.
     verdict_ : str
-        Whether it may be used: the verdict of `ob.diagnose`.
+        Verdict of `ob.diagnose`, which says whether you may use the posterior.
     model_ : BayesianNetwork
-        The network with its prior.
+        Network with its prior.
 
     Raises
     ------
@@ -143,7 +143,7 @@ class BayesianRegressor(RegressorMixin, _NetworkEstimator):
         Returns
         -------
         BayesianRegressor
-            The estimator, with the posterior.
+            The fitted estimator.
         """
         x, y = validate_data(self, X, y, dtype="float64", y_numeric=True, multi_output=True)
         self._flat = y.ndim == 1
@@ -153,19 +153,20 @@ class BayesianRegressor(RegressorMixin, _NetworkEstimator):
         return self
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
-        """Predict by the mean over draws.
+        """Predict targets by the mean over draws.
 
         Parameters
         ----------
         X : array (obs, in)
             Inputs.
         return_std : bool
-            Whether to return the standard deviation of a new target too: noise plus uncertainty about the function.
+            Whether to return the standard deviation of a new target too. It includes the noise and the uncertainty
+            about the function.
 
         Returns
         -------
         array (obs,) or (obs, out), or two of them
-            In the units of `y`.
+            Means, or means and standard deviations, in the units of `y`.
         """
         mean, sd = self._normals(X)
         middle = mean.mean(0)
@@ -175,7 +176,7 @@ class BayesianRegressor(RegressorMixin, _NetworkEstimator):
         return (middle[:, 0], spread[:, 0]) if self._flat else (middle, spread)
 
     def log_score(self, X: Any, y: Any) -> float:
-        """Score by the mean log predictive density.
+        """Return the mean log predictive density.
 
         Parameters
         ----------
@@ -187,7 +188,7 @@ class BayesianRegressor(RegressorMixin, _NetworkEstimator):
         Returns
         -------
         float
-            In nats, for the mixture of the normals of all draws, in the units of `y`.
+            Mean log density in nats, of the mixture of the normal distributions of all draws, in the units of `y`.
         """
         mean, sd = self._normals(X)
         z = (np.asarray(y, np.float64).reshape(mean.shape[1:]) - mean) / sd
@@ -195,14 +196,14 @@ class BayesianRegressor(RegressorMixin, _NetworkEstimator):
         return float(np.mean(logsumexp(terms, axis=0) - np.log(len(mean))))
 
     def __sklearn_tags__(self) -> Any:
-        """Say that targets may have several columns."""
+        """Declare support for targets with several columns."""
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags
 
     def _normals(self, x: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Mean and standard deviation that each draw predicts, (draw, obs, out), in the units of `y`."""
-        inputs = self._checked(x)  # first: it rejects what is not fitted
+        """Return the predicted mean and standard deviation of each draw, (draw, obs, out), in the units of `y`."""
+        inputs = self._checked(x)  # first, to reject an unfitted estimator
         mean, sd = mean_and_sd(self.model_, self.posterior_, inputs)
         sd = np.broadcast_to(sd, mean.shape)
         shape = (-1, *mean.shape[2:])
@@ -223,7 +224,7 @@ class BayesianClassifier(ClassifierMixin, _NetworkEstimator):
     Attributes
     ----------
     classes_ : array
-        The labels, in the order of the columns of `predict_proba`.
+        Class labels, in the order of the columns of `predict_proba`.
     posterior_, verdict_, model_ : Any
         Same as in `BayesianRegressor`.
 
@@ -248,19 +249,19 @@ class BayesianClassifier(ClassifierMixin, _NetworkEstimator):
         X : array (obs, in)
             Inputs.
         y : array (obs,)
-            Labels, of at least two classes.
+            Labels from at least two classes.
 
         Returns
         -------
         BayesianClassifier
-            The estimator, with the posterior.
+            The fitted estimator.
         """
         x, y = validate_data(self, X, y, dtype="float64")
         check_classification_targets(y)
         self.classes_, labels = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
             raise ArgumentError(
-                f"`y` holds one class, {self.classes_[0]!r}; a classifier needs at least two."
+                f"`y` has only the class {self.classes_[0]!r}: give labels from at least two classes."
             )
         self._infer(x, labels, Categorical())
         return self
@@ -276,7 +277,7 @@ class BayesianClassifier(ClassifierMixin, _NetworkEstimator):
         Returns
         -------
         array (obs, classes)
-            Means over draws, columns in the order of `classes_`.
+            Probabilities averaged over draws, with columns in the order of `classes_`.
         """
         inputs = self._checked(X)
         logits = predict(self.model_, self.posterior_, inputs)
@@ -293,13 +294,13 @@ class BayesianClassifier(ClassifierMixin, _NetworkEstimator):
         Returns
         -------
         array (obs,)
-            Labels.
+            Predicted labels.
         """
-        column = self.predict_proba(X).argmax(1)  # first: it rejects what is not fitted
+        column = self.predict_proba(X).argmax(1)  # first, to reject an unfitted estimator
         return np.asarray(self.classes_[column])
 
     def log_score(self, X: Any, y: Any) -> float:
-        """Score by the mean log predictive probability.
+        """Return the mean log predictive probability.
 
         Parameters
         ----------
@@ -311,13 +312,13 @@ class BayesianClassifier(ClassifierMixin, _NetworkEstimator):
         Returns
         -------
         float
-            In nats.
+            Mean log probability in nats.
         """
         columns = np.searchsorted(self.classes_, y)
         return float(np.mean(np.log(self.predict_proba(X)[np.arange(len(columns)), columns])))
 
 
 def _scale(values: np.ndarray) -> np.ndarray:
-    """Standard deviations of columns; 1 where a column is constant."""
+    """Return the standard deviations of the columns, or 1 for constant columns."""
     sd = values.std(0)
     return np.where(sd > 1e-12 * np.abs(values).max(0, initial=1e-300), sd, 1.0)

@@ -1,1 +1,1 @@
-"""The papers' experiments, their recorded results, and the command line `onebasin`."""
+"""Experiments of papers, with their recorded results."""

@@ -1,4 +1,4 @@
-"""The table of studies: a later one is one entry here and one module next to it."""
+"""Registry of studies. A new study needs one entry here and one module next to this file."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class StudyEntry:
-    """A study's module, its paper and its summary."""
+    """Module, paper and summary of a study."""
 
     module: str
-    """Name of the module, relative to this room where it begins with a dot; it has a `STUDY`."""
-    paper: str  # The paper that it repeats, or follows.
-    summary: str  # What is compared, in a line.
+    """Name of the module that defines `STUDY`; a name with a leading dot is relative to this package."""
+    paper: str  # Paper that the study repeats or follows.
+    summary: str  # One-line description of the comparison.
 
 
 _POURZANJANI = "Pourzanjani, Jiang and Petzold 2017"
@@ -56,8 +56,10 @@ STUDIES: Mapping[str, StudyEntry] = MappingProxyType(
 
 
 def find_study(name: str) -> Study:
-    """Load a study by name; rejects one that there is not, and lists those that there are."""
-    from onebasin.base.checks import choose  # here: who lists studies loads no NumPy
+    """Load a study by name; an unknown name raises an error that lists the studies."""
+    from onebasin.base.checks import (
+        choose,
+    )  # imported here, so that listing the studies does not load NumPy
 
     choose("NAME", name, STUDIES)
     study: Study = import_module(STUDIES[name].module, __package__).STUDY

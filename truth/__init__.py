@@ -1,7 +1,7 @@
-"""Check whether a result is right: reference posteriors, and data that a model simulates.
+"""Tools to check results: reference posteriors, and data simulated from a model.
 
-`making` makes a reference of one of the `problems`, `python -m onebasin.truth.making NAME`.
-`__init__.pyi` lists the public names; each is loaded when it is first asked for.
+`python -m onebasin.truth.making NAME` makes the reference of one of the `problems`. `__init__.pyi` lists the public
+names; each is loaded on first use.
 """
 
 from onebasin.base.listed import attach

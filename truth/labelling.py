@@ -1,7 +1,7 @@
-"""One labelling of a reference posterior: the canonical one, or the order that another model's components are in.
+"""Labellings of reference posteriors: the canonical labelling, and the order of the components in a second model.
 
-The canonical labelling has centres and scales, fixed once, with which every draw is matched. One copy of a posterior
-are draws of a model with a symmetry as draws of the same model with its components in order.
+The canonical labelling consists of centres and scales, fixed once, to which every draw is matched. `one_copy` turns
+draws of a model with a symmetry into draws of the same model with ordered components.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ Arrays = dict[str, np.ndarray]
 
 @dataclass(frozen=True, eq=False)
 class Labelling:
-    """Replace a draw by the one of its equal copies that minimises sum(((x - centre) / scale)^2) over moved entries.
+    """Rule that replaces a draw by its copy with the smallest sum(((x - centre) / scale)^2) over moved entries.
 
     Centres and scales are the moments of the diagonal Gaussian that `align` fits to the first half of the chains,
-    rounded to five digits and in canonical order. They are part of the reference: the draws of another seed are matched
-    with the same numbers.
+    rounded to five digits and in canonical order. They are part of the reference, so draws with a different seed are
+    matched to the same numbers.
     """
 
-    centre: Mapping[str, np.ndarray]  # (*event) of every variable that the symmetry moves.
+    centre: Mapping[str, np.ndarray]  # Arrays (*event) of every variable that the symmetry moves.
     scale: Mapping[str, np.ndarray]
-    canonical: str  # The order of the centres, in words.
+    canonical: str  # Description of the order of the centres.
 
     def to_json(self) -> dict[str, Any]:
-        """Return the labelling as the file's information records it."""
+        """Return the labelling as recorded in the information file."""
         return {
             "rule": "Every draw is replaced by the one of its equal copies that minimises the sum, over all entries "
             "that the symmetry moves, of ((value - centre) / scale)^2; centre and scale are fixed numbers, fitted to "
@@ -60,7 +60,7 @@ class Labelling:
 
     @classmethod
     def from_json(cls, said: Mapping[str, Any]) -> Labelling:
-        """Read it back."""
+        """Read the labelling from `to_json`."""
         centre, scale = (
             {name: np.asarray(value, np.float64) for name, value in said[word].items()}
             for word in ("centre", "scale")
@@ -92,8 +92,8 @@ class Labelling:
 
 
 def _ordered(block: Block[Any], centre: Arrays, scale: Arrays) -> tuple[Arrays, Arrays, str]:
-    """Move centres and scales by one element: signs first, then places."""
-    if not block.axes:  # whole variables that change sign or become complements
+    """Move centres and scales by one element that fixes signs first, then the order."""
+    if not block.axes:  # the block flips or complements whole variables
         name = (*block.flipped, *block.complemented)[0]
         values = centre[name].ravel()
         if block.flipped:
@@ -120,7 +120,7 @@ def _ordered(block: Block[Any], centre: Arrays, scale: Arrays) -> tuple[Arrays, 
 
 
 def _moved(block: Block[Any], part: Any, values: Arrays) -> Arrays:
-    """Move one point, its variables without axes of draws."""
+    """Move a single point, whose variables have no draw axis."""
     moved = block.act({name: value[None] for name, value in values.items()}, *part)
     return {name: np.asarray(value)[0] for name, value in moved.items()}
 
@@ -128,13 +128,15 @@ def _moved(block: Block[Any], part: Any, values: Arrays) -> Arrays:
 def one_copy(
     run: xr.DataTree, sampled: Target, target: Target
 ) -> tuple[xr.DataTree, dict[str, Any]]:
-    """Put every draw of `sampled` in order, as a posterior of `target`, which has the same variables; say how.
+    """Order the components in every draw of `sampled`; return a posterior of `target` and a description of the rule.
 
-    Let G be the finite group of the first model's symmetry, let both have normalised priors p and q, and the same
-    likelihood. Points in order have probability 1 / |G| under p. So if q = |G| p at all of them, q has no mass
-    elsewhere, and drawing from the second posterior is drawing from the first and putting components in order. That is
-    checked at every draw: it is a `StudyError` if it does not hold. Chains so run where there is no wall at equal
-    biases. `lp` is that of the target, every other statistic that of the chains.
+    Both models have the same variables and the same likelihood, and normalised priors p and q. Let G be the finite
+    group of the symmetry of `sampled`. Ordered points have probability 1 / |G| under p. If q = |G| p at all ordered
+    points, q has no mass elsewhere. Then draws of `sampled` with ordered components are draws of `target`. The
+    condition is checked at every draw; a violation raises `StudyError`.
+
+    Chains that run this way meet no wall at equal biases. `lp` is the log density of `target`; all other statistics are
+    copied from the chains.
     """
     symmetry = equal_modes(sampled.symmetry)
     posterior = run[schema.POSTERIOR].to_dataset()
@@ -147,7 +149,7 @@ def one_copy(
     draws = {n: v.reshape(*lead, *v.shape[1:]) for n, v in moved.items()}
     stats = {str(n): a.values for n, a in run[schema.SAMPLE_STATS].to_dataset().data_vars.items()}
     with precision("float64"):
-        # With the Jacobian of the target's own charts, as a chain of it would record.
+        # Include the Jacobian of the target's charts, as a chain of the target does.
         density = NumpyroDensity.of(target)
         vectors = jax.vmap(density.unconstrain)({name: moved[name] for name in density.names})
         lp = np.asarray(jax.jit(jax.vmap(density.log_density))(vectors), np.float64)
@@ -158,10 +160,10 @@ def one_copy(
     log_copies = Group(symmetry, {n: v.shape[1:] for n, v in moved.items()}).log_order
     if not np.all(np.abs(difference - log_copies) <= TOLERANCE):
         raise StudyError(
-            f"`quotient_of` of {target.name} is {sampled.name}, but at draws of that model with their components in "
-            f"order the log densities differ by {difference.min():.6g} to {difference.max():.6g} nats instead of "
-            f"{log_copies:.6g}, the logarithm of the number of equal copies; state the two with the same likelihood, "
-            "and with priors that are normalised."
+            f"`quotient_of` of {target.name} is {sampled.name}, but at ordered draws of {sampled.name} the log "
+            f"densities differ by {difference.min():.6g} to {difference.max():.6g} nats. The difference must be "
+            f"{log_copies:.6g}, the logarithm of the number of equal copies: give both models the same likelihood and "
+            "normalised priors."
         )
     increasing = [ordered_by(block, moved) for block in symmetry if block.axes]
     unlike = [(moved[n] != v).reshape(len(v), -1).any(axis=1) for n, v in values.items()]

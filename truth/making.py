@@ -1,12 +1,11 @@
-"""Make a reference posterior: `python -m onebasin.truth.making NAME` for one of the problems.
+"""Make a reference posterior of a problem with `python -m onebasin.truth.making NAME`.
 
-The recipe is that of posteriordb: ten chains of NUTS, of which every tenth draw is kept, or fewer while kept draws are
-correlated, until its criteria hold (`checks`). Chains are kept in the folder `chains` next to the files: repeat the
-command to resume, and more thinning continues the same chains. Source: posteriordb,
-`doc/REFERENCE_POSTERIOR_DEFINITION.md`.
+The recipe is from posteriordb, `doc/REFERENCE_POSTERIOR_DEFINITION.md`. Ten NUTS chains run, and every tenth draw is
+kept. Thinning increases while kept draws are correlated, until the criteria of posteriordb hold (`checks`). Chains are
+stored in the folder `chains` next to the files. Repeat the command to resume; more thinning extends the same chains.
 
-The posterior of a model with a symmetry is described in a canonical labelling (`Labelling`). That of a model with its
-components in order is made of draws of the same model without the order (`one_copy`).
+The posterior of a model with a symmetry is described in a canonical labelling (`Labelling`). The posterior of a model
+with ordered components is made from draws of the same model without the order (`one_copy`).
 """
 
 from __future__ import annotations
@@ -49,17 +48,20 @@ from .labelling import Labelling, one_copy
 from .problems import PROBLEMS, Problem
 
 DRAWS = 1000
-"""Draws kept of each of ten chains, 10,000 in all; and draws of all chains in the file of the package."""
-NUM_DRAWS, RHAT, LAG1, EFMI, MIN_CHAINS = 10_000, 1.01, 0.05, 0.2, 4  # posteriordb's criteria.
+"""Number of kept draws per chain (ten chains have 10,000 in all), and number of draws in the package's file."""
+NUM_DRAWS, RHAT, LAG1, EFMI, MIN_CHAINS = 10_000, 1.01, 0.05, 0.2, 4  # Criteria of posteriordb.
 BY_THINNING = ("ess_within_bounds", "abs_mean_lag1_ac_below_0_05", "r_hat_below_1_01")
-"""Checks that more thinning can fix."""
+"""Names of the checks that more thinning can fix."""
 
 
-# The criteria.
+# Criteria
 
 
 def _table(draws: Draws) -> pd.DataFrame:
-    """Moments and quantiles with their errors, R-hat, ESS and lag-1 autocorrelation; none of what does not vary."""
+    """Compute moments and quantiles with errors, R-hat, ESS and lag-1 autocorrelation.
+
+    ESS, R-hat and autocorrelation of constant parameters are NaN.
+    """
     quantiles = {"q5": 0.05, "q25": 0.25, "q50": 0.5, "q75": 0.75, "q95": 0.95}
     rows = {}
     for name, x in zip(draws.names, np.moveaxis(draws.values, -1, 0), strict=True):
@@ -82,15 +84,16 @@ def _table(draws: Draws) -> pd.DataFrame:
 
 
 def _efmi(energy: np.ndarray) -> list[float]:
-    """E-FMI of each chain's energies (chain, draw)."""
+    """Return the E-FMI of each chain from energies (chain, draw)."""
     return [float(np.square(np.diff(e)).mean() / e.var()) if e.var() else 0.0 for e in energy]
 
 
 def checks(table: pd.DataFrame, kept: np.ndarray, every: xr.Dataset) -> dict[str, bool]:
-    """Apply the criteria to a table; `kept` are energies of the kept draws, `every` statistics of all iterations.
+    """Apply the criteria to a table.
 
-    ESS has to lie within four standard errors, sqrt(7 S), of the number of draws S, as that of independent draws does;
-    the level of four standard errors is that of all estimates together.
+    `kept` has the energies of the kept draws, and `every` the statistics of all iterations. ESS must lie within four
+    standard errors of the number of draws S, as for independent draws. The standard error is sqrt(7 S), and the level
+    of four standard errors applies to all estimates together.
     """
     free = table[table["sd"] > 0]
     ess = free[["ess_bulk", "ess_tail"]].to_numpy()
@@ -129,7 +132,7 @@ def _diagnostics(table: pd.DataFrame, kept: np.ndarray, every: xr.Dataset) -> di
     }
 
 
-# From a problem to files.
+# Files of a problem
 
 
 def make(
@@ -143,10 +146,10 @@ def make(
     labelling: Labelling | None = None,
     progress: bool = False,
 ) -> bool:
-    """Make the reference of a problem in a folder; tell whether it passes all criteria.
+    """Make the reference of a problem in a folder, and return whether it passes all criteria.
 
-    One draw in `thin` is kept, `draws` of each chain. `thin` is doubled up to `max_thin` while kept draws are
-    correlated. The labelling is by default that of the package's reference of the same name, else it is fitted.
+    Every `thin`-th draw is kept, `draws` per chain. `thin` is doubled up to `max_thin` while kept draws are correlated.
+    By default, the labelling comes from the package's reference of the same name; without one, it is fitted.
     """
     folder.mkdir(parents=True, exist_ok=True)
     source = problem.quotient_of or problem
@@ -200,7 +203,9 @@ def make(
         enough = all(made[word][check] for word in made for check in BY_THINNING)
         if enough or 2 * thin > max_thin:
             break
-        notice(f"one draw in {thin} is not enough; the chains continue, to keep one in {2 * thin}")
+        notice(
+            f"thinning by {thin} leaves correlated draws; extending the chains to thin by {2 * thin}"
+        )
         thin *= 2
     info = {
         "name": problem.name,
@@ -246,7 +251,7 @@ def make(
 
 
 def _thinned(run: xr.DataTree, thin: int) -> xr.DataTree:
-    """Every `thin`-th draw, the last of each chain among them, in memory."""
+    """Load every `thin`-th draw, including the last of each chain, into memory."""
     kept = {}
     for name, node in run.children.items():
         dataset = node.to_dataset()
@@ -267,7 +272,7 @@ def _largest_rhat(view: View, variables: tuple[str, ...]) -> float | None:
 
 
 def _measured(view: View, problem: Problem) -> Draws:
-    """Compute the problem's invariants, of several numbers named `f[0]`, `f[1]`, ..."""
+    """Compute the invariants of a problem; an invariant `f` with several numbers has names `f[0]`, `f[1]`, ..."""
     values = {name: np.asarray(view.values(name), np.float64) for name in view.variables}
     entries: list[str] = []
     columns = [np.empty((view.num_chains, view.num_draws, 0))]
@@ -288,7 +293,7 @@ def _write(
     tables: Mapping[str, pd.DataFrame],
     info: Mapping[str, Any],
 ) -> None:
-    """Write all draws, a thousand of them, the summary, and the information with checksums of these."""
+    """Write all draws, a thousand draws, the summary, and the information with checksums of the other files."""
     posterior = tree["posterior"].to_dataset()[list(variables)]
     stats = tree["sample_stats"].to_dataset()
     whole = {"posterior": posterior, "sample_stats": stats, "trajectory": every}
@@ -318,7 +323,7 @@ def _write(
         for word, table in tables.items()
     }
     summary = json.dumps(json_safe({"columns": list(tables["parameters"].columns), **rows}))
-    # One row per line: small, and its changes can be read.
+    # One row per line keeps the file small and its diffs readable.
     summary = summary.replace('], "', '],\n"').replace('{"', '{\n"') + "\n"
     sums["summary.json"] = hashlib.sha256(summary.encode()).hexdigest()
     text = json.dumps(json_safe({**info, "sha256": sums}), indent=1, ensure_ascii=False) + "\n"
@@ -328,21 +333,21 @@ def _write(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Read the command line; the exit code is 1 if the reference does not pass."""
+    """Run the command line; return exit code 1 if the reference fails a criterion."""
     parser = argparse.ArgumentParser(
         prog="python -m onebasin.truth.making",
         description="Make a reference posterior. Repeat the command to resume.",
     )
     parser.add_argument("name", metavar="NAME", choices=PROBLEMS, help=", ".join(PROBLEMS))
     parser.add_argument("--seed", type=int, default=1, help="seed of the chains")
-    parser.add_argument("--out", type=Path, help="folder of its files, by default NAME-seedSEED")
+    parser.add_argument("--out", type=Path, help="output folder, by default NAME-seedSEED")
     given = parser.parse_args(arguments)
     prepare_jax()
     quieten_stan()
     folder = given.out or Path(f"{given.name}-seed{given.seed}")
     passes = make(PROBLEMS[given.name], folder, seed=given.seed, progress=True)
-    outcome = "it passes" if passes else "it does not pass: see `checks_made` in its information"
-    sys.stdout.write(f"wrote {folder}; {outcome}\n")
+    outcome = "passes" if passes else "fails: see `checks_made` in its .info.json"
+    sys.stdout.write(f"wrote {folder}; the reference {outcome}\n")
     return 0 if passes else 1
 
 

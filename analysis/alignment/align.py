@@ -1,15 +1,14 @@
 """Alignment of posterior draws modulo a declared symmetry ("rebasin").
 
-A posterior over interchangeable components has the same mode many times over. Here every draw is moved by the
-group element that brings it closest to a reference, which leaves densities and predictions as they are
-and makes means, standard deviations and R-hat of single components mean something.
+A posterior over interchangeable components has the same mode many times over. Alignment moves every draw by the group
+element that brings it closest to a reference. Densities and predictions stay the same, and means, standard deviations
+and R-hat of single components become meaningful.
 
-What alignment does not show: that draws share a mode (it also brings noise closer to a reference, see
-`switching`), or that components are apart. Where they overlap, aligned marginals depend on the rule; keep it with
-them.
+Alignment does not show that draws share a mode (it also brings noise closer to a reference, see `switching`), or that
+components are distinct. If components overlap, aligned marginals depend on the rule; store it with them.
 
-Scales: networks are divided by the prior's standard deviations. Any other posterior: by the spread of a variable, as
-`features` finds it; 1 where it never varies.
+Scales: a network's variables are divided by the prior's standard deviations, other variables by their spread in the
+draws (1 if they never vary).
 """
 
 from __future__ import annotations
@@ -51,12 +50,11 @@ from .trees import align_trees, are_networks
 if TYPE_CHECKING:
     from onebasin.models.networks.bayesian import BayesianNetwork
 
-
 Progress = Callable[[int, int], None]
 
 
 @checks_arguments
-@np.errstate(over="ignore", invalid="ignore")  # of 1e300, whose square no double holds
+@np.errstate(over="ignore", invalid="ignore")  # squares of numbers near 1e300 overflow
 def align(
     posterior: Posterior,
     symmetry: Symmetry | str | Sequence[str] | None = None,
@@ -86,8 +84,7 @@ def align(
         arrays, such as the parameters of Flax, Equinox or plain JAX.
     symmetry : Symmetry, str or sequence of str, optional
         The symmetry, as blocks or in the notation of ``--exchangeable``: ``"mu,sigma,1-theta"`` (one string, or one
-        per block). By default the declared symmetry, or, if none is declared, the one found in the draws (`found`
-        records it).
+        per block). By default the declared symmetry, or else the one found in the draws (`found` records it).
     reference : {"gaussian", "mean", "draw"}, Alignment, DataTree or Dataset
         The reference that draws are matched with: a diagonal Gaussian fitted to the aligned draws, iterated (Stephens
         2000); their mean, iterated, which confuses components of different spread; one draw; the reference of another
@@ -103,8 +100,8 @@ def align(
         Divisors of the variables; by default those of the alignment that is the reference, the prior's standard
         deviations for networks, and otherwise the spread of the draws.
     gauge : {"balanced", "unit", "keep"}
-        How positive scalings (`Rescalable`) are divided out first: every unit's incoming and
-        outgoing weights get equal norms, its incoming ones norm 1, or nothing is scaled.
+        The way in which positive scalings (`Rescalable`) are divided out first: every unit's incoming and outgoing
+        weights get equal norms, its incoming weights get norm 1, or nothing is scaled.
     restarts : int
         Number of starts: draws to start the iteration from, and random elements if blocks share variables.
     max_sweeps : int
@@ -145,10 +142,9 @@ def align(
 
     References
     ----------
-    Ainsworth, Hayase and Srinivasa 2023, Git Re-Basin, sections 3.1 and 3.2. Stephens 2000, Dealing
-    with label switching in mixture models, JRSS B 62(4). Xiao, Liu and Bamler 2023, A compact
-    representation for Bayesian neural networks by removing permutation symmetry (there: one draw,
-    activations).
+    Ainsworth, Hayase and Srinivasa 2023, Git Re-Basin, sections 3.1 and 3.2. Stephens 2000, Dealing with label
+    switching in mixture models, JRSS B 62(4). Xiao, Liu and Bamler 2023, A compact representation for Bayesian neural
+    networks by removing permutation symmetry (there: one draw, activations).
 
     Examples
     --------
@@ -207,7 +203,7 @@ def align(
             theirs = getattr(earlier.rule, word) if earlier else ours
             if theirs != ours:
                 raise ArgumentError(
-                    f"`reference` is an alignment with {word}={theirs!r}, and `{word}` is {ours!r}: give the same."
+                    f"`reference` is an alignment with {word}={theirs!r}, but `{word}` is {ours!r}; give the same."
                 )
         fixed = _reference_of(aim, features) if isinstance(aim, AlignmentTarget) else None
         given = earlier.rule.scales if earlier and scales is None else scales
@@ -246,13 +242,13 @@ def align(
 def _find(
     problem: MatchingProblem, scales: Mapping[str, float], fixed: AlignmentReference | None
 ) -> Matched:
-    """Match the draws as the rule says; `fixed` is what another posterior gives."""
+    """Match the draws by the rule; `fixed` is a reference from another posterior."""
     rule, features, (chain, draw) = problem.rule, problem.features, problem.rule.reference_draw
     chains, draws = features.reader.lead
     if not (0 <= chain < chains and 0 <= draw < draws):
         raise ArgumentError(
-            f"`reference_draw` is {rule.reference_draw}, but there are {chains} chains of {draws} draws; count "
-            "both from 0."
+            f"`reference_draw` is {rule.reference_draw}, but there are {chains} chains of {draws} draws; both count "
+            "from 0."
         )
     start = chain * draws + draw
     if rule.reference in ("mean", "gaussian"):
@@ -270,8 +266,8 @@ def _reference_of(aim: AlignmentTarget, features: Features) -> AlignmentReferenc
         if theirs.get(name) != shape:
             there = f"{name} of shape {theirs[name]}" if name in theirs else f"no {name}"
             raise ArgumentError(
-                f"`reference` is an alignment that matched {there}, and `{features.reader.argument}` holds it with "
-                f"shape {shape}: give one of the same model and symmetry."
+                f"`reference` matched {there}, but `{features.reader.argument}` has {name} of shape {shape}. Give an "
+                "alignment of the same model and symmetry."
             )
     return aim.into(features.units)
 
@@ -295,7 +291,7 @@ def _reporter(
 def _distances(
     problem: MatchingProblem, matched: Matched, scales: Mapping[str, float]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Squared distances to the reference before and after."""
+    """Return squared distances to the reference before and after alignment."""
     features = problem.features
     reference, names = about(matched.reference.mean, scales), features.names
 
@@ -304,7 +300,7 @@ def _distances(
 
     came = problem.over(features.read_as_labelled, lambda _, v: distance(v, reference, names))
     before = np.concatenate(list(came))
-    if problem.rule.reference in ("draw", "posterior"):  # the cost of a draw is its distance
+    if problem.rule.reference in ("draw", "posterior"):  # then the cost of a draw is its distance
         return before, matched.swept.cost
     return before, np.concatenate(list(problem.over(features.read, aligned)))
 
@@ -312,7 +308,7 @@ def _distances(
 def choose_inputs(
     view: View, cost: str, x: Any
 ) -> tuple[BayesianNetwork, Float[np.ndarray, "obs in"]] | None:
-    """Return the network and the inputs whose activations are matched; None where weights are."""
+    """Return the network and the inputs for matching activations; None for matching weights."""
     if cost != "activations":
         return None
     model = view.network
@@ -351,10 +347,7 @@ def mean_of(
 
 
 def choose_symmetry(view: View, symmetry: Any) -> Resolved:
-    """Resolve the symmetry to align by: what was asked for, what the posterior declares, or what its draws show.
-
-    Raise an error if the symmetry does not hold, or if there is none to align by.
-    """
+    """Return the requested, the declared or the found symmetry; raise an error if it does not hold or is empty."""
     resolved = resolve(view, symmetry)
     if resolved.source == "refuted":
         raise ArgumentError(f"`posterior` cannot be aligned. {resolved.caveat}")
@@ -368,7 +361,7 @@ def choose_symmetry(view: View, symmetry: Any) -> Resolved:
         resolved = resolve(view, look=True)
         if resolved.source == "partial":
             seen = ", ".join(resolved.words)
-            why = f"Its draws show that components of {seen} change places. {resolved.reason} Moving only some of"
+            why = f"Its draws show that components of {seen} change places. {resolved.reason} Moving only some of "
             why += f"these parameters would change the posterior. {advice(view)}"
             if resolved.alone:
                 why = f"Its draws look as if components of {seen} had changed places. {resolved.reason} No symmetry"
@@ -379,8 +372,7 @@ def choose_symmetry(view: View, symmetry: Any) -> Resolved:
         if not resolved.blocks:
             what = "no labels that switch: there is nothing to align"
             if shown := resolved.candidates:
-                what = f"that components of {shown[0].word} change places and overlap, which no alignment can undo"
-                what += " for sure"
+                what = f"that components of {shown[0].word} change places and overlap, so alignment is uncertain"
                 if shown[0].turns:
                     what = f"that components rotate, by {shown[0].word!r}: declare it to align by varimax"
             raise ArgumentError(
@@ -419,15 +411,11 @@ def choose_scales(
 
 
 def prior_scales(model: BayesianNetwork) -> dict[str, float]:
-    """Prior standard deviation of every weight and bias; of weights with norm 1, 1 / sqrt(inputs)."""
-    layers = model.network.layers
+    """Return the prior standard deviation of every weight and bias; 1 / sqrt(inputs) for weights with norm 1."""
+    layers, prior = model.network.layers, model.prior
+    weights, biases = prior.weight_scales(len(layers)), prior.bias_scales(len(layers))
     out: dict[str, float] = {}
-    for layer, weight, bias in zip(
-        layers,
-        model.prior.weight_scales(len(layers)),
-        model.prior.bias_scales(len(layers)),
-        strict=True,
-    ):
+    for layer, weight, bias in zip(layers, weights, biases, strict=True):
         if layer.weight:
             on_sphere = layer.hidden and model.parametrisation.unit_norm
             out[layer.weight] = layer.in_dim**-0.5 if on_sphere else weight
@@ -443,28 +431,27 @@ Values = Mapping[str, np.ndarray]
 def aligned_quantity(
     symmetry: Symmetry | str, *, reference: str = "gaussian"
 ) -> Callable[..., dict[str, np.ndarray]]:
-    """Make a test quantity of `calibrate`: parameters in one labelling, which all draws agree on.
+    """Make a test quantity of `calibrate`: parameters in one labelling for all draws.
 
-    The draws and the truth among them are aligned together, with a Gaussian that is fitted to all of them. The rule
-    does not know which of them is the truth: so if draws are of the posterior, the truth's rank is uniform after
-    alignment as before.
+    The draws and the true values are aligned together, with a Gaussian that is fitted to all of them. The rule does
+    not know which of them are true. So if the draws follow the posterior, the rank of the truth stays uniform.
 
     Parameters
     ----------
     symmetry : tuple of blocks or str
-        Modulo what; blocks that keep the likelihood alone, as positive scalings do, are left out.
+        The symmetry. Blocks that keep only the likelihood, such as positive scalings, are left out.
     reference : {"gaussian", "mean", "draw"}
         Same as in `align`.
 
     Returns
     -------
     callable
-        From values (point, ...) and data to the variables that the symmetry moves, (point, ...).
+        Function from values (point, ...) and data to the variables that the symmetry moves, (point, ...).
 
     Raises
     ------
     TypeError
-        If it is no symmetry.
+        If `symmetry` is not a symmetry.
 
     Examples
     --------

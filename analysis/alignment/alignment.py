@@ -127,7 +127,7 @@ class Alignment(Shown):
 
     @cached_property
     def relabelled(self) -> Bool[np.ndarray, "chain draw"]:
-        """Whether alignment changed a draw's labels."""
+        """True for draws whose labels alignment changed."""
         lead = self.distance_after.shape
         changed = np.zeros(lead, bool)
         for part, none in zip(self.element, self.group.identity(lead), strict=True):

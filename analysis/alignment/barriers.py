@@ -1,13 +1,13 @@
-"""Trained networks, and draws of a network: aligned one to another, transpositions, and the loss between them.
+"""Networks aligned to one another, their transpositions, and the loss between them.
 
 Networks are arrays (network, ...) by variable. Alignment is that of Git Re-Basin (Ainsworth, Hayase and Srinivasa
-2023): whole units in their own scale, by permutations, and by changes of sign where the activation is odd, which no
-transposition counts. A permutation of n components with c cycles is a product of n - c transpositions and of no fewer
-(Xiao, Liu and Bamler 2023, section 2).
+2023): whole units without scaling, by permutations, and by changes of sign for an odd activation, which transpositions
+do not count. A permutation of n components with c cycles is a product of n - c transpositions and of no fewer (Xiao,
+Liu and Bamler 2023, section 2).
 
 At t between 0 and 1 the weights are (1 - t) first + t second. The barrier is the largest excess of the loss over the
-straight line between the losses of the ends (Frankle et al. 2020): 0 where the loss is convex along the line. The loss
-is the mean negative log likelihood of the data, in nats; noise that was inferred is the same all along the line.
+straight line between the losses of the ends (Frankle et al. 2020); it is 0 if the loss is convex along the line. The
+loss is the mean negative log likelihood of the data, in nats; inferred noise is constant along the line.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Transpositions(Shown):
-    """Counts for a group element, block by block.
+    """Numbers of transpositions of a group element.
 
     Attributes
     ----------
     layers : tuple of array
-        One array, of the element's leading axes (chain, draw), for each block that permutes, in the symmetry's
-        order: for a network, for each hidden layer.
+        One array (chain, draw) for each block that permutes, in the symmetry's order; for a network, for each hidden
+        layer.
     """
 
     layers: tuple[Int[np.ndarray, "*lead"], ...]
@@ -71,7 +71,7 @@ class Transpositions(Shown):
 
     @property
     def total(self) -> Int[np.ndarray, "*lead"]:
-        """Sum over blocks."""
+        """The sum over blocks."""
         return np.asarray(sum(self.layers))
 
 
@@ -109,10 +109,7 @@ def transpositions(posterior: Posterior | Alignment) -> Transpositions:
 
 
 def swapped(rng: np.random.Generator, size: int, num: int) -> Int[np.ndarray, " component"]:
-    """Draw a permutation that `num` transpositions make and no fewer; `num` is less than `size`.
-
-    Each exchange joins two cycles, so that none undoes another.
-    """
+    """Draw a permutation of exactly `num` transpositions, fewer than `size`; each of them joins two cycles."""
     permutation, cycle = np.arange(size), np.arange(size)
     for _ in range(num):
         first = rng.integers(size)
@@ -123,11 +120,11 @@ def swapped(rng: np.random.Generator, size: int, num: int) -> Int[np.ndarray, " 
 
 
 def transpositions_of(element: Element) -> Transpositions:
-    """Count the transpositions of a group element, such as an alignment's; one of its blocks has to permute."""
+    """Count the transpositions of a group element; one of its blocks has to permute."""
     layers = tuple(count_transpositions(part.permutation) for part in permuted_parts(element))
     if not layers:
         raise ArgumentError(
-            "`element` has no permutation; give one of a symmetry that exchanges parts."
+            "`element` has no permutation; give an element of a symmetry that exchanges components."
         )
     return Transpositions(layers)
 
@@ -136,20 +133,20 @@ Values = Mapping[str, np.ndarray]
 Loss = Callable[[dict[str, np.ndarray]], Any]
 
 _AT_ONCE = 16
-"""Networks whose losses are computed at a time."""
+"""Number of networks whose losses are computed together."""
 
 
 def align_networks(
     model: BayesianNetwork, reference: Values, others: Values
 ) -> tuple[dict[str, np.ndarray], Transpositions]:
-    """Align networks (network, ...) to one, and count the transpositions that it took, by hidden layer (1, network)."""
+    """Align networks (network, ...) to one, and count the transpositions by hidden layer (1, network)."""
     return match_weights(blocks_of(model.symmetry, Exchangeable), reference, others)
 
 
 def match_weights(
     symmetry: Symmetry, reference: Values, others: Values
 ) -> tuple[dict[str, np.ndarray], Transpositions]:
-    """Match weights (network, ...) with those of one, in their own scale, and count the transpositions that it took."""
+    """Match weights (network, ...) with those of one network, without scaling, and count the transpositions."""
     moved = list(dict.fromkeys(chain.from_iterable(block.variables for block in symmetry)))
     ours, theirs = ({n: v[n][None] for n in moved} for v in (others, reference))
     found = align(ours, symmetry, reference=theirs, scales=dict.fromkeys(moved, 1.0), gauge="keep")
@@ -159,19 +156,19 @@ def match_weights(
 
 
 def as_draws(model: BayesianNetwork, networks: Values) -> xr.Dataset:
-    """Lay networks out as the draws of one chain."""
+    """Return networks as the draws of one chain."""
     dims = model.network.dims
     return xr.Dataset({n: (("chain", "draw", *dims[n]), networks[n][None]) for n in dims})
 
 
 def distances(reference: Values, others: Values) -> Float[np.ndarray, " network"]:
-    """Measure how far networks are from one, over all their variables."""
+    """Measure the Euclidean distances of networks from one, over all variables."""
     apart = [others[name] - reference[name] for name in others]
     return np.sqrt(sum(np.square(a).reshape(len(a), -1).sum(axis=1) for a in apart))
 
 
 def network_loss(model: BayesianNetwork, x: np.ndarray, y: np.ndarray) -> Loss:
-    """Make the loss whose barrier is measured: the mean negative log likelihood of data, in nats.
+    """Make the loss of networks: the mean negative log likelihood of data, in nats.
 
     Raises
     ------
@@ -180,9 +177,9 @@ def network_loss(model: BayesianNetwork, x: np.ndarray, y: np.ndarray) -> Loss:
     """
     if model.infers_noise:
         raise ArgumentError(
-            "`model` infers its noise; give one whose likelihood has a `noise_sd`, such as the residuals'."
+            "`model` infers its noise; give one whose likelihood has a `noise_sd`, such as that of the residuals."
         )
-    import jax  # here: plots of other results do without it
+    import jax  # here: plots of other results do not need it
     import jax.numpy as jnp
 
     @jax.jit
@@ -197,27 +194,27 @@ def network_loss(model: BayesianNetwork, x: np.ndarray, y: np.ndarray) -> Loss:
 
 @dataclass(frozen=True, eq=False)
 class Barrier:
-    """Losses between pairs of networks, in the units of the loss that was given."""
+    """Losses on the lines between pairs of networks."""
 
-    position: Float[np.ndarray, " point"]  # From 0, the first network, to 1, the second.
+    position: Float[np.ndarray, " point"]  # from 0, the first network, to 1, the second
     loss: Float[np.ndarray, "pair point"]
 
     @property
     def excess(self) -> Float[np.ndarray, "pair point"]:
-        """Loss less the straight line between the losses of the ends."""
+        """The loss minus the straight line between the losses of the ends."""
         line = np.outer(self.loss[:, 0], 1 - self.position)
         return self.loss - line - np.outer(self.loss[:, -1], self.position)
 
     @property
     def height(self) -> Float[np.ndarray, " pair"]:
-        """Largest excess of each pair; NaN if a loss is."""
+        """The largest excess of each pair; NaN if a loss is NaN."""
         return self.excess.max(axis=1)
 
 
 def barrier(first: Values, second: Values, loss: Loss, *, num_points: int = 25) -> Barrier:
-    """Measure the loss on the line between pairs of networks (pair, *event), at a number of points, ends included.
+    """Measure the loss on the line between pairs of networks (pair, *event), at `num_points` points with both ends.
 
-    `loss` goes from weights (pair, *event) to losses (pair,), and is called once a point.
+    `loss` maps weights (pair, *event) to losses (pair,), and is called once per point.
     """
     position = np.linspace(0.0, 1.0, num_points)
     between = ({n: (1 - t) * first[n] + t * second[n] for n in first} for t in position)
@@ -235,15 +232,15 @@ class Barriers(Shown):
     as_they_came, aligned : Barrier
         Losses along the lines, in nats an observation, and their heights.
     transpositions : array (pair,)
-        Exchanges of two hidden units that alignment made, over all layers.
+        Number of exchanges of two hidden units in the alignment, over all layers.
     layers : array (pair, layer)
-        The same by hidden layer.
+        The same number by hidden layer.
     most : int
-        Transpositions that there can be: of every layer its units less one.
+        Largest possible number: the sum of every layer's units minus one.
     unit : str
         Unit of the loss.
     ends : str
-        What the pairs are of.
+        ``draws`` or ``networks``.
     """
 
     pairs: Int[np.ndarray, "pair 2 2"]
@@ -274,7 +271,7 @@ class Barriers(Shown):
         unit = f" {self.unit}" if self.unit else ""
         return (
             f"Between {pairs} the loss rises by {before:.3g}{unit} (median) as "
-            f"they came, and by {after:.3g} after the second is aligned to the first, which takes "
+            f"sampled, and by {after:.3g} after the second is aligned to the first, which takes "
             f"{count:.3g} {'transposition' if count == 1 else 'transpositions'} of at most {self.most}."
         )
 
@@ -381,7 +378,7 @@ def barriers(
 
 
 def by_one(loss: Callable[[Any], Any], tree: Callable[[Any], Any] = dict) -> Loss:
-    """Make a loss of several networks from that of one, which takes a `tree` of the arrays."""
+    """Make a loss of several networks from the loss of one, which takes a `tree` of arrays."""
 
     def losses(values: dict[str, np.ndarray]) -> np.ndarray:
         each = (dict(zip(values, one, strict=True)) for one in zip(*values.values(), strict=True))
@@ -393,7 +390,7 @@ def by_one(loss: Callable[[Any], Any], tree: Callable[[Any], Any] = dict) -> Los
 def _of_trees(
     found: AlignedNetworks, loss: Callable[[Any], Any], pairs: int, num_points: int, seed: int
 ) -> Barriers:
-    """Measure barriers between aligned networks, all pairs or some of them."""
+    """Measure barriers between aligned networks, for all pairs or some of them."""
     every = np.array(list(combinations(range(len(found.layouts)), 2)))
     if len(every) > pairs:
         every = np.random.default_rng(seed).choice(every, pairs, replace=False)
@@ -424,7 +421,6 @@ def _of_trees(
 
 
 def _loss_of(view: View, x: Any, y: Any) -> Loss:
-    """The mean negative log likelihood of a network's data."""
     from onebasin.models.networks.likelihood import Gaussian
 
     model = view.network
@@ -439,7 +435,7 @@ def _loss_of(view: View, x: Any, y: Any) -> Loss:
         raise ArgumentError(
             f"`{view.argument}` keeps no data to compute the loss on: give `x` and `y`."
         )
-    if model.infers_noise:  # of one size all along the line: the posterior's geometric mean
+    if model.infers_noise:  # use the posterior's geometric mean along the whole line
         sigma = float(np.exp(np.log(view.values("sigma")).mean()))
         model = replace(model, likelihood=Gaussian(noise_sd=sigma))
     return network_loss(model, points.x, points.y)

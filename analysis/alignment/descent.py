@@ -1,29 +1,29 @@
-"""Elements that bring draws closest to a reference: each block solved for many draws at once, and descent over blocks.
+"""Find the elements that bring draws closest to a reference, block by block for many draws at once.
 
 A block is solved in one of three ways:
 
-- each variable moves along one axis: a linear assignment problem, exact at any size;
-- a permutation on two axes of one array, or complements: a quadratic one. Every element is tried where the block has
-  at most 5040 (7 components without flips), which is exact;
-- above that, each axis is assigned with the others held, as long as that lowers the cost; then, up to 64 components,
-  the best exchange of two places, or change of one sign, is made while there is one that does: a local optimum, which
-  is why such draws are matched from several starts.
+- if each variable moves along one axis, it is a linear assignment problem, exact at any size;
+- a permutation on two axes of one array, or a complement, is a quadratic problem. If the block has at most 5040
+  elements (7 components without flips), all are tried, which is exact;
+- larger blocks are assigned axis by axis while that lowers the cost. Then, up to 64 components, the best exchange of
+  two places, or change of one sign, is made as long as one lowers the cost. This ends in a local optimum, so such draws
+  are matched from several starts.
 
-Linear assignment: costs are (draw, place, component), and an assignment's entry j is the component that takes place j.
-A draw's assignment is kept unless another is better by more than rounding, so that equal costs never make it move.
-Certificate: where the cheapest places of all components are different, they are the optimum. The rest goes to
+Linear assignment: costs are (draw, place, component), and entry j of an assignment is the component at place j. A draw
+keeps its assignment unless another one is better by more than rounding, so that equal costs never move it. If the
+cheapest places of all components are different, they are the optimum. The rest is solved by
 `scipy.optimize.linear_sum_assignment` (Crouse 2016).
 
-One sweep gives every block its best element in turn, the others held. A block is settled while no block that shares
-a variable with it has moved since it was solved. A single block is solved exactly; blocks that share a variable end in
-a local optimum (Ainsworth, Hayase and Srinivasa 2023, algorithm 1), so that random starts may be tried.
+One sweep gives every block its best element in turn. A block is settled until a block that shares a variable with it
+moves. A single block is solved exactly; blocks that share a variable end in a local optimum (Ainsworth, Hayase and
+Srinivasa 2023, algorithm 1), so that random starts may help.
 
-A mean or a diagonal Gaussian is estimated from the aligned draws themselves, and both are improved in turn: k-means
-with one cluster modulo the group, and Stephens's (2000) algorithm for a Gaussian. The mean is defined up to one element
-of the group, which is fixed so that the first start's components keep the labels they came with.
+A mean or a diagonal Gaussian is estimated from the aligned draws in turn with the elements: k-means with one cluster
+modulo the group, or Stephens's (2000) algorithm for a Gaussian. The mean is defined up to one element of the group,
+which is fixed so that the components of the first start keep their labels.
 
 The first element of a draw does not depend on how its components are numbered: blocks are solved one after the other,
-each only on variables whose other axes are settled, or by sorted entries where it has none. So descent gives the same
+each only on variables whose other axes are settled, or by sorted entries if there are none. So descent gives the same
 result for every labelling of the input.
 """
 
@@ -58,14 +58,14 @@ from .reference import (
 MOST_ELEMENTS = 5040
 ELEMENTS_AT_ONCE = 512
 _CACHE = 2**20
-"""Bytes of cost matrices at a time, which a core keeps at hand (half as slow again without, at 128 components)."""
+"""Bytes of cost matrices that are computed together, so that they stay in the cache of a core."""
 Values = Mapping[str, np.ndarray]
 
 
 def solve(values: Values, block: Block, part: Part, reference: AlignmentReference) -> Part:
     """Return the best part of an element of an `Exchangeable` or `Complement` block for draws (draw, *event).
 
-    The block's variables are as all other blocks have moved them. `part` is where the draws are.
+    All other blocks have moved the draws already. `part` is the present part.
     """
     shapes = {name: values[name].shape[1:] for name in block.variables}
     way = method(block, shapes)
@@ -98,17 +98,13 @@ def _assign(
         draws = {name: values[name][rows] for name in block.axes}
         costs, signs = cost_matrices(draws, aim)
         best = assign(costs, part.permutation[rows])
-        if signs is None:
-            assigned.append(Permuted(best))
-        else:
-            assigned.append(
-                Permuted(best, np.take_along_axis(signs, best[:, :, None], axis=2)[:, :, 0])
-            )
+        own = None if signs is None else np.take_along_axis(signs, best[:, :, None], axis=2)[..., 0]
+        assigned.append(Permuted(best, own))
     return on_arrays(assigned[0], lambda *arrays: np.concatenate(arrays), *assigned[1:])
 
 
 def _enumerate(values: Values, block: Block, reference: AlignmentReference) -> Part:
-    """Try every element: moving a draw by g is moving the reference by the inverse of g."""
+    """Try every element; instead of moving a draw by g, move the reference by the inverse of g."""
     group = Group((block,), {name: values[name].shape[1:] for name in block.variables})
     elements = list(group.elements())
     best_cost = np.full(len(next(iter(values.values()))), np.inf)
@@ -145,7 +141,7 @@ def _costs_of_all(
 def _exchange(
     values: Values, block: Block, part: Permuted, reference: AlignmentReference
 ) -> Permuted:
-    """Assign axis by axis, then exchange two places or change a sign, as long as that lowers the cost."""
+    """Assign axis by axis, then exchange two places or change a sign, while that lowers the cost."""
     names = block.variables
 
     def cost(of: Permuted) -> np.ndarray:
@@ -158,10 +154,10 @@ def _exchange(
         better = then < lowest - 1e-12 * np.abs(lowest)
         part, lowest = choose(better, tried, part), np.where(better, then, lowest)
         moving = bool(better.any())
-    # Exchanges of two places, and changes of one sign: each an order and signs.
-    steps = list[tuple[np.ndarray, np.ndarray]]()
     if size > MOST_EXCHANGED:
         return part
+    # Each step is an order and signs: an exchange of two places, or a change of one sign.
+    steps = list[tuple[np.ndarray, np.ndarray]]()
     for pair in combinations(range(size), 2):
         order = np.arange(size)
         order[list(pair)] = pair[::-1]
@@ -185,7 +181,7 @@ def _exchange(
 def _axis_by_axis(
     values: Values, block: Block, part: Permuted, reference: AlignmentReference
 ) -> Permuted:
-    """Assign components as if every axis of a variable were moved alone, the others as `part` moves them."""
+    """Assign components as if every axis moved alone, while `part` moves the other axes of the variable."""
     seen, mean, weight, axes, flips = {}, {}, {}, {}, []
     for name, places in block.axes.items():
         for axis in axes_of(places):
@@ -201,21 +197,20 @@ def _axis_by_axis(
 
 
 MOST_EXCHANGED = 64
-"""Components up to which exchanges of two of them are tried."""
+"""Most components for which exchanges are tried."""
 
 
 def assign(
     costs: Float[np.ndarray, "draw place component"], present: Int[np.ndarray, "draw place"]
 ) -> Int[np.ndarray, "draw place"]:
-    """Solve one assignment problem a draw, of finite costs; it stays as it is unless another is better."""
+    """Solve one assignment problem per draw; the present assignment stays unless another one is better."""
     cheapest = costs == costs.min(axis=1, keepdims=True)
     best = cheapest.argmax(axis=2)
-    certain = (np.count_nonzero(cheapest, axis=2) == 1).all(axis=1)  # all places are different
+    certain = (np.count_nonzero(cheapest, axis=2) == 1).all(axis=1)  # all places differ
     for row in np.flatnonzero(~certain):
-        from scipy.optimize import linear_sum_assignment  # here: most alignments need it nowhere
+        from scipy.optimize import linear_sum_assignment  # here: most alignments do not need it
 
-        # Rows are places: their constants, which costs hold, do not matter to SciPy, and those of columns
-        # do (measured on independent draws of 512 units: 10 ms, and 24 with rows and columns exchanged).
+        # Rows are places: SciPy is faster if rows rather than columns differ by constants.
         best[row] = linear_sum_assignment(costs[row])[1]
     before, after = _taken(costs, present), _taken(costs, best)
     rounding = 8 * np.finfo(costs.dtype).eps * (np.abs(before) + np.abs(after)).sum(axis=1)
@@ -229,15 +224,15 @@ def _taken(costs: np.ndarray, assigned: np.ndarray) -> np.ndarray:
 
 Flags = Bool[np.ndarray, "draw block"]
 _MOST = 0.75
-"""With a larger share of draws to solve, all are, which saves a copy."""
+"""Share of open draws above which all draws are solved, which saves a copy."""
 
 
 def improve(
     symmetry: Symmetry, values: Values, reference: AlignmentReference, parts: Parts, settled: Flags
 ) -> Parts:
-    """Solve every block that is not settled, one after the other, for draws (draw, *event) as sampled.
+    """Solve every open block, one after the other, for draws (draw, *event) as sampled.
 
-    `settled` (draw, block) tells what need not be solved, and is brought up to date in place.
+    `settled` (draw, block) marks solved blocks and is updated in place.
     """
     parts = copy(parts)
     for place, block in enumerate(symmetry):
@@ -257,7 +252,7 @@ def improve(
 
 
 def neighbours(symmetry: Symmetry, place: int) -> list[int]:
-    """The blocks that share a variable with one of them."""
+    """Return the blocks that share a variable with a block."""
     own = set(symmetry[place].variables)
     return [p for p, block in enumerate(symmetry) if p != place and own & set(block.variables)]
 
@@ -270,7 +265,7 @@ def solve_among(
     parts: Parts,
     reference: AlignmentReference,
 ) -> Part:
-    """Solve one block, or what it does to some of its variables, the others where they are; draws are as sampled."""
+    """Solve one block, or its restriction to some variables, for draws as sampled; the other blocks stay."""
     seen = dict(values) | move(values, symmetry, parts, block.variables, without=place)
     return solve(seen, block, parts[place], reference)
 
@@ -278,7 +273,7 @@ def solve_among(
 def first_parts(
     values: Values, symmetry: Symmetry, reference: AlignmentReference
 ) -> tuple[Parts, list[bool]]:
-    """Match draws (draw, *event) with a reference, block after block; say which blocks that settles."""
+    """Match draws (draw, *event) with a reference, block after block; also return which blocks are settled."""
     num = len(next(iter(values.values())))
     shapes = {name: array.shape[1:] for name, array in values.items()}
     parts = list(Group(symmetry, shapes).identity((num,)))
@@ -295,7 +290,7 @@ def first_parts(
             solved = solve_among(symmetry, place, block, values, tuple(beside), reference)
         else:
             solved = _by_signature(values, symmetry[place], reference, parts[place])
-        # A block that was solved without its flipped variables keeps the signs it had.
+        # A block that was solved without its flipped variables keeps its signs.
         arrays: Any = [b if a is None else a for a, b in zip(solved, parts[place], strict=True)]
         parts[place] = type(solved)(*arrays)
         settled[place] = len(free) == len(symmetry[place].variables)
@@ -306,7 +301,7 @@ def first_parts(
 def _settled(
     symmetry: Symmetry, place: int, waiting: list[int], shapes: Mapping[str, tuple[int, ...]]
 ) -> list[str]:
-    """Variables of a block that no waiting block moves, and that make it an easy problem."""
+    """Return the variables of a block that no waiting block moves, and that make an easy problem."""
     block = symmetry[place]
     others = {n for p in waiting if p != place for n in symmetry[p].variables}
     free = [name for name in block.variables if name not in others]
@@ -319,7 +314,7 @@ def _settled(
 
 
 def _by_signature(values: Values, block: Block, reference: AlignmentReference, part: Part) -> Part:
-    """Match components by their entries in order of size, which no other block changes."""
+    """Match components by their sorted entries, which no other block changes."""
     if not block.axes:
         return part
     seen, means, weights = {}, {}, {}
@@ -343,9 +338,9 @@ _AT_A_STRETCH = 2**22
 
 @dataclass(frozen=True, eq=False)
 class MatchingProblem:
-    """The features that are matched, by what rule, and the workers among whom a chunk's draws are shared out.
+    """Features, the rule of their alignment, and the workers that process draws.
 
-    `report` is called with the number of draws that a sweep has just processed.
+    `report` is called with the number of processed draws.
     """
 
     features: Features
@@ -355,19 +350,16 @@ class MatchingProblem:
 
     @property
     def symmetry(self) -> Symmetry:
-        """Blocks of the features."""
+        """The blocks of the features."""
         return self.features.symmetry
 
     @property
     def group(self) -> Group:
-        """Group of the features."""
+        """The group of the features."""
         return Group(self.symmetry, self.features.shapes)
 
     def go_through[T](self, num: int, piece: Callable[[slice], T]) -> Iterator[T]:
-        """Share out draws among the workers, a stretch at a time, and report after each: every second or so.
-
-        A stretch is what somebody who stops the alignment waits for.
-        """
+        """Process draws in stretches of about a second, so that progress shows and memory is limited."""
         for first in range(0, num, self._stretch):
             length = min(self._stretch, num - first)
 
@@ -380,7 +372,7 @@ class MatchingProblem:
     def over[T](
         self, read: Callable[[slice], Arrays], function: Callable[[slice, Arrays], T]
     ) -> Iterator[T]:
-        """Call a function with rows and their values, as `read` gives them of a chunk, until all draws are through."""
+        """Call a function with the rows and values of every piece of the draws."""
 
         def piece(rows: slice, within: slice, values: Arrays) -> T:
             return function(rows, {name: v[within] for name, v in values.items()})
@@ -393,7 +385,7 @@ class MatchingProblem:
 
     @cached_property
     def _stretch(self) -> int:
-        """Draws between two reports, by what an assignment and the rest of a sweep take."""
+        """Draws between two reports, from the cost of an assignment and of the rest of a sweep."""
         shapes = self.features.shapes
         each = sum(math.prod(shape) for shape in shapes.values())  # in moves of one number
         for block in self.symmetry:
@@ -415,7 +407,7 @@ class MatchingProblem:
 
 @dataclass(frozen=True, eq=False)
 class Swept:
-    """One sweep's outcome: elements, costs, which draws it moved, which of their blocks are settled."""
+    """The result of a sweep: elements, costs, moved draws, and settled blocks."""
 
     parts: Parts
     cost: Float[np.ndarray, " draw"]
@@ -431,10 +423,10 @@ def sweep(
     same: bool = False,
     moments: Moments | None = None,
 ) -> Swept:
-    """Match every draw with the reference once, from where it is (`before`), or for the first time.
+    """Match every draw with the reference once, from an earlier sweep (`before`) or for the first time.
 
-    `same` says that draws were matched with the same reference before: settled blocks stay as they are. `moments` take
-    in the aligned draws.
+    With `same`, the earlier sweep had the same reference, so that settled blocks stay. The aligned draws are added to
+    `moments`.
     """
     features = problem.features
     total = features.total
@@ -484,7 +476,7 @@ def sweep(
 
 @dataclass(frozen=True, eq=False)
 class Matched:
-    """Draws matched with a reference: the last sweep, costs by sweep, whether all came to rest."""
+    """Draws matched with a reference: the last sweep, costs by sweep, and convergence."""
 
     swept: Swept
     reference: AlignmentReference
@@ -495,7 +487,7 @@ class Matched:
 def match(problem: MatchingProblem, reference: AlignmentReference, seed: int) -> Matched:
     """Match every draw with a fixed reference, from each of the rule's starts.
 
-    One start is enough where blocks are solved exactly; random ones are the same elements whatever the chunks are.
+    One start suffices if blocks are solved exactly. Random starts do not depend on the chunks.
     """
     best = _descend(problem, reference, sweep(problem, reference, None))
     if problem.exact:
@@ -507,7 +499,7 @@ def match(problem: MatchingProblem, reference: AlignmentReference, seed: int) ->
         nothing = np.zeros_like(best.swept.settled)
         everywhere = Swept(away, np.full(problem.features.total, np.inf), best.swept.moved, nothing)
         again = _descend(problem, reference, everywhere)
-        # Each draw keeps its cheaper element; the first on a tie.
+        # Each draw keeps its cheaper element.
         better = again.swept.cost < best.swept.cost * (1 - 1e-12)
         parts = copy(best.swept.parts)
         put(parts, better, take(again.swept.parts, better))
@@ -534,16 +526,16 @@ def _descend(problem: MatchingProblem, reference: AlignmentReference, swept: Swe
 def iterate(
     problem: MatchingProblem, scales: Mapping[str, float], starts: tuple[int, ...]
 ) -> Matched:
-    """Align draws with their own mean or diagonal Gaussian, from each of some draws, chains in one row."""
+    """Align draws with their own mean or diagonal Gaussian, starting from some of the draws."""
     seed = problem.rule.seed
     best, *others = (
         _run(problem, scales, start, seed + number) for number, start in enumerate(starts)
     )
     for run in others:
-        # By more than rounding: two starts that end alike differ in their last digits.
+        # Replace the result only if the gain exceeds rounding.
         if run.trace[-1] < best.trace[-1] - 1e-9 * abs(best.trace[-1]):
             best = run
-    # Everything is moved by one element, so that the first start keeps the labels that it came with.
+    # Move everything by one element, so that the first start keeps its labels.
     group, symmetry, reference = problem.group, problem.symmetry, best.reference
     back = group.inverse(take(best.swept.parts, slice(starts[0], starts[0] + 1)))
     every = tuple(on_arrays(p, lambda a: np.repeat(a, problem.features.total, 0)) for p in back)
@@ -563,7 +555,7 @@ def _run(problem: MatchingProblem, scales: Mapping[str, float], start: int, seed
     at = problem.features.read_one(start)
     squares = problem.rule.reference == "gaussian"
     reference, moments = about(at, scales), Moments(at, squares)
-    if problem.exact:  # one sweep, which takes in the draws that it has read anyway
+    if problem.exact:
         swept = sweep(problem, reference, None, moments=moments)
     else:
         swept = match(problem, reference, seed).swept

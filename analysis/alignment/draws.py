@@ -1,17 +1,16 @@
-"""Draws in chunks, the threads that share them out, and the elements that move them.
+"""Draws in chunks, the threads that process them, and the elements that move them.
 
-Convention: a chunk is a slice of all draws, chains one after the other (chain 0 first); its arrays are
-(draw, *event). A chunk covers whole chains or lies within one, so that a file which is opened but
-not loaded is read piece by piece too. It never writes to the posterior.
+A chunk is a slice of all draws, chains one after the other (chain 0 first); its arrays are (draw, *event). A chunk
+covers whole chains or lies within one, so that a file that is opened but not loaded is read piece by piece. Nothing
+here writes to the posterior.
 
-NumPy and SciPy release the interpreter's lock while they compute. One matrix product a draw is too small for
-the threads of a BLAS library (measured at 512 units: its two threads took 30 ms of processor time for what one
-does in 5), so that BLAS is held to one thread as long as draws are shared out. That setting is the process's. Its
-libraries are looked for once, since that takes longer than a small alignment.
+NumPy and SciPy release the interpreter's lock while they compute. One matrix product per draw is too small for the
+threads of a BLAS library (at 512 units two threads took 30 ms of processor time, one took 5 ms), so BLAS is limited to
+one thread while draws are processed. That setting applies to the whole process. The libraries are looked up once,
+because that takes longer than a small alignment.
 
-`Group.act` moves everything; with `move` a block sees its variables as all *other* blocks have moved them. Blocks that
-permute act on different axes, so they commute, and each block's part of an element can be replaced without regard to
-the others.
+`Group.act` moves everything; `move` shows a block its variables as all *other* blocks have moved them. Permuting blocks
+act on different axes and commute, so each block's part of an element can be replaced on its own.
 """
 
 from __future__ import annotations
@@ -40,15 +39,15 @@ from onebasin.posteriors.draws import checked
 Arrays = dict[str, np.ndarray]
 
 MAX_BYTES = 2**25
-"""Bytes that a chunk may take, with all that is computed of it, if nothing else is requested."""
+"""Default limit of the memory for a chunk with all of its results, in bytes."""
 
 
 @dataclass(frozen=True, eq=False)
 class DrawReader:
     """The variables `names` of a posterior that a symmetry moves, in memory or not.
 
-    A chunk, with everything that is computed of it, takes about `max_bytes`; `extra` numbers are computed of each draw
-    in addition to its variables. Rejects a variable that is missing, not of real numbers, or without chain and draw.
+    A chunk with all of its results takes about `max_bytes`; `extra` is the number of further results per draw.
+    Variables must hold real numbers and have the axes chain and draw.
     """
 
     dataset: xr.Dataset
@@ -64,20 +63,20 @@ class DrawReader:
             if name not in self.dataset:
                 there = ", ".join(map(str, self.dataset.data_vars)) or "none"
                 raise ArgumentError(
-                    f"`symmetry` moves {name}, which `{self.argument}` does not hold (it holds "
-                    f"{there}); declare the symmetry of this model, or keep the variable."
+                    f"`symmetry` moves {name}, which `{self.argument}` does not have (it has {there}); declare the "
+                    "symmetry of this model, or keep the variable."
                 )
         if self.variables and not self.total:
-            raise ArgumentError(f"`{self.argument}` holds no draws; give at least one.")
+            raise ArgumentError(f"`{self.argument}` has no draws; give at least one.")
 
     @property
     def lead(self) -> tuple[int, int]:
-        """Chains, and draws in each."""
+        """Number of chains, and of draws in each."""
         return self.dataset.sizes["chain"], self.dataset.sizes["draw"]
 
     @property
     def total(self) -> int:
-        """Draws of all chains."""
+        """Number of draws of all chains."""
         return math.prod(self.lead)
 
     @cached_property
@@ -94,7 +93,7 @@ class DrawReader:
     def chunks(self) -> tuple[slice, ...]:
         """All chunks, in order."""
         entries = sum(math.prod(shape) for shape in self.shapes.values())
-        # The draws, as read, ahead, and as moved; matrices of costs are made for a few draws at a time.
+        # Allow for copies of the draws; matrices of costs are made for a few draws at a time.
         at_most = max(1, self.max_bytes // (8 * 5 * (entries + self.extra)))
         draws = self.lead[1]
         length = at_most // draws * draws or at_most  # whole chains, or a part of one
@@ -121,7 +120,7 @@ class DrawReader:
         return {name: _real(v[chain, draw].values) for name, v in self.variables.items()}
 
     def check_finite(self) -> None:
-        """Reject draws that are not finite; the message names variable, chain and draw."""
+        """Reject draws that are not finite."""
         for chunk in self.chunks:
             for name, values in self.read(chunk).items():
                 bad = ~np.isfinite(values.reshape(len(values), -1)).all(axis=1)
@@ -140,15 +139,15 @@ def _real(values: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Workers:
-    """A pool of that many threads, or this thread alone."""
+    """A pool of threads, or the current thread alone."""
 
     pool: Executor | None = None
     count: int = 1
 
     def over[T](self, num: int, function: Callable[[slice], T]) -> Iterator[T]:
-        """Call a function with slices that cover `num` draws, and give what it returns, in order.
+        """Call a function with slices that cover `num` draws, and yield its results in order.
 
-        With threads, all are begun at once, whether or not anybody waits for them.
+        Threads start at once, before the results are read.
         """
         edges = [num * k // self.count for k in range(self.count + 1)]
         pieces = [slice(a, b) for a, b in pairwise(edges) if b > a]
@@ -160,7 +159,7 @@ class Workers:
         chunks: Sequence[slice],
         function: Callable[[slice, slice, V], T],
     ) -> Iterator[T]:
-        """Call a function with the rows of pieces, their places in a chunk, and what was read of it, in order."""
+        """Call a function with the rows of each piece, its place in a chunk, and the chunk's values, in order."""
         for chunk in chunks:
             values = read(chunk)
 
@@ -172,7 +171,7 @@ class Workers:
 
 @contextmanager
 def workers(threads: int | None = None) -> Iterator[Workers]:
-    """Start threads, as many as there are cores by default."""
+    """Start threads, by default one per core."""
     if threads is not None:
         check_count("threads", threads, most=1024)
     count = threads or available_cores()
@@ -182,7 +181,7 @@ def workers(threads: int | None = None) -> Iterator[Workers]:
 
 @cache
 def _libraries() -> ThreadpoolController:
-    """The libraries that are loaded by now, NumPy's and SciPy's among them."""
+    """Return the loaded libraries, including those of NumPy and SciPy."""
     return ThreadpoolController()
 
 
@@ -190,7 +189,7 @@ Parts = tuple[Part, ...]
 
 
 def take(parts: Parts, rows: Any) -> Parts:
-    """The parts of some draws."""
+    """Return the parts of some draws."""
     return tuple(on_arrays(part, lambda a: a[rows]) for part in parts)
 
 
@@ -203,12 +202,12 @@ def put(parts: Parts, rows: Any, new: Parts) -> None:
 
 
 def stack(parts: Sequence[Part]) -> Part:
-    """Put single elements' parts one below the other."""
+    """Stack the parts of single elements."""
     return on_arrays(parts[0], lambda *arrays: np.stack(arrays), *parts[1:])
 
 
 def copy(parts: Parts) -> Parts:
-    """Parts whose arrays can be overwritten."""
+    """Copy parts, so that their arrays can be overwritten."""
     return tuple(on_arrays(part, np.array) for part in parts)
 
 
@@ -225,9 +224,9 @@ def move(
     *,
     without: int | None = None,
 ) -> dict[str, np.ndarray]:
-    """Move draws (draw, *event) by every permuting or complementing block, or by all but number `without`.
+    """Move draws (draw, *event) by every permuting or complementing block except number `without`.
 
-    A variable that no block moved is the array that was given.
+    Variables that do not move are not copied.
     """
     moved = {name: values[name] for name in names}
     for place, (block, part) in enumerate(zip(symmetry, parts, strict=True)):
@@ -237,7 +236,7 @@ def move(
 
 
 def _moves_nothing(part: Part) -> bool:
-    """Check whether all draws' permutations are the identity: to find that out takes less than to copy draws."""
+    """Check whether all permutations are the identity, which is faster than to copy draws."""
     if not isinstance(part, Permuted):
         return False
     order, signs = part
@@ -246,21 +245,18 @@ def _moves_nothing(part: Part) -> bool:
 
 
 def bare(symmetry: Symmetry, parts: Sequence[Part]) -> tuple[Symmetry, Parts]:
-    """Return how variances move, which have no sign and no complement."""
-    kept = [
-        moving
-        for block, part in zip(symmetry, parts, strict=True)
-        if (moving := block.of_variances(part)) is not None
-    ]
+    """Return the blocks and parts that move variances, which have no sign and no complement."""
+    moving = (block.of_variances(part) for block, part in zip(symmetry, parts, strict=True))
+    kept = [each for each in moving if each is not None]
     return tuple(block for block, _ in kept), tuple(part for _, part in kept)
 
 
 def count_transpositions(
     permutation: Int[np.ndarray, "*lead component"],
 ) -> Int[np.ndarray, "*lead"]:
-    """Count the transpositions of permutations of 0, 1, ..., n - 1: n less the number of cycles."""
+    """Count the transpositions of permutations of n components: n minus the number of cycles."""
     size = permutation.shape[-1]
-    # Each component learns the smallest number in its cycle: after k rounds, among the next 2^k components.
+    # Find the smallest number in each component's cycle: after k rounds, among the next 2^k components.
     smallest, ahead = np.broadcast_to(np.arange(size), permutation.shape), permutation
     for _ in range(max(size - 1, 0).bit_length()):
         smallest = np.minimum(smallest, np.take_along_axis(smallest, ahead, axis=-1))

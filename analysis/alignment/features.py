@@ -1,23 +1,22 @@
-"""Features that are matched: a posterior's weights, or the activations of a network's hidden units.
+"""Features for matching: a posterior's weights, or the activations of a network's hidden units.
 
-Features are arrays (draw, *event) that the symmetry's blocks move, under a symmetry of their own: that of the weights
-without its scalings and rotations, which are divided out first; or of activations, in which hidden layer l is one
-variable (obs, hidden) that its block permutes, whatever the labels of earlier layers (Ainsworth, Hayase and Srinivasa
-2023, section 3.1).
+Features are arrays (draw, *event) with their own symmetry: that of the weights without scalings and rotations, which
+are divided out first; or that of activations, in which hidden layer l is one variable (obs, hidden) that its block
+permutes, whatever the labels of earlier layers (Ainsworth, Hayase and Srinivasa 2023, section 3.1).
 
-Units: neither the zero nor the size of a feature decides what is found. Every feature is taken about a centre, which
-the symmetry leaves alone, and divided by a power of two near its spread, the root mean square about the mean of
-exchangeable entries (about 0 where signs may flip, about 1/2 where a value may become its complement).
+Units: results do not depend on the zero or the size of a feature. Every feature is centred, without changing the
+symmetry, and divided by a power of two near its spread: the root mean square about the mean of exchangeable entries
+(about 0 if signs may flip, about 1/2 if a value may become its complement).
 
 Gauges choose the factor by which a `Rescalable` block multiplies a unit's incoming weights and divides its outgoing
-ones: ``balanced``, |incoming| = |outgoing|, where the sum of squares is smallest on the orbit; ``unit``, |incoming| = 1
-(Pourzanjani, Jiang and Petzold 2017, section 3.2). Deep networks are balanced layer by layer until nothing changes. A
-unit with a norm of zero stays as it is. Scaling keeps the likelihood, not the prior.
+weights: ``balanced``, |incoming| = |outgoing|, which minimises the sum of squares on the orbit; ``unit``,
+|incoming| = 1 (Pourzanjani, Jiang and Petzold 2017, section 3.2). Deep networks are balanced layer by layer until
+nothing changes. A unit with a norm of zero stays as it is. Scaling keeps the likelihood, not the prior.
 
-Rotations make the loadings of every draw simple (varimax), before components are matched. Turning every draw to a
-common mean (Procrustes) would make standard deviations too small; varimax looks at one draw alone and leaves open the
-components' order and signs (Papastamoulis and Ntzoufras 2022, Statistics and Computing 32). Its optimum has to be
-clear: loadings that are nearly spherical have none.
+Rotations make the loadings of every draw simple (varimax) before components are matched. To turn every draw to a
+common mean (Procrustes) would make standard deviations too small. Varimax uses one draw alone and leaves the order and
+signs of components open (Papastamoulis and Ntzoufras 2022, Statistics and Computing 32). Its optimum must be clear;
+nearly spherical loadings have no clear optimum.
 """
 
 from __future__ import annotations
@@ -53,16 +52,6 @@ from onebasin.models.symmetry.elements import (
 )
 from onebasin.models.symmetry.group import Group
 from onebasin.models.symmetry.plain import PlainView, plain_view
-from onebasin.posteriors.view import View
-
-from ..summaries.summary import power_of_two
-from .draws import Arrays, DrawReader, Parts, Workers
-
-if TYPE_CHECKING:
-    from onebasin.models.networks.architecture import Network
-    from onebasin.models.networks.bayesian import BayesianNetwork
-
-
 from onebasin.models.symmetry.rotation import (
     Loadings,
     Rotations,
@@ -70,33 +59,40 @@ from onebasin.models.symmetry.rotation import (
     nearest_rotation,
     refine,
 )
+from onebasin.posteriors.view import View
 
 from ..discovery.sorting import procrustes
+from ..summaries.summary import power_of_two
+from .draws import Arrays, DrawReader, Parts, Workers
+
+if TYPE_CHECKING:
+    from onebasin.models.networks.architecture import Network
+    from onebasin.models.networks.bayesian import BayesianNetwork
 
 CLEAR = 15.0
-"""Degrees by which draws may turn about the mean in the plane of two components; 26 say that every angle is equal."""
+"""Largest turn of draws about the mean, in degrees, in the plane of two components; 26 means no information."""
 ELSEWHERE = 0.2
-"""Share of draws whose best optimum may be another than the one near the mean."""
+"""Largest share of draws with a best optimum away from the mean."""
 STARTS = 10
-"""Random starts of the mean's loadings, besides the one that they have."""
+"""Number of random starts for the mean's loadings."""
 BETTER = 1e-6
-"""Relative gain of the criterion above which an optimum is another one."""
+"""Relative gain of the criterion above which an optimum is different."""
 _LEAST, _MOST, _WORK = 16, 200, 5e7
 
 
 class UnclearRotation(ArgumentError):
-    """Loadings for which varimax has no clear optimum; `reason` says so as a sentence, without the argument."""
+    """Loadings for which varimax has no clear optimum; `reason` is a sentence without the argument's name."""
 
     def __init__(self, argument: str, reason: str) -> None:
         super().__init__(
-            f"`{argument}` cannot be aligned by a rotation. {reason} Use what no rotation changes, such as L L' of "
-            "loadings L; or fix the rotation in the model: loadings with zeros above a positive diagonal."
+            f"`{argument}` cannot be aligned by a rotation. {reason} Use quantities that no rotation changes, such as "
+            "L L' of loadings L; or fix the rotation in the model: loadings with zeros above a positive diagonal."
         )
         self.reason = reason
 
 
 def find_rotations(reader: DrawReader, block: Rotation, team: Workers) -> Rotated:
-    """Find the rotations that make the loadings of all draws simple, all of them near one another."""
+    """Find rotations, close to each other, that make the loadings of all draws simple."""
 
     def one(row: int) -> Loadings:
         draw = reader.read_one(row)
@@ -106,8 +102,8 @@ def find_rotations(reader: DrawReader, block: Rotation, team: Workers) -> Rotate
     count = int(np.clip(_WORK / (size**2 * rows), _LEAST, _MOST))
     chosen = np.unique(np.linspace(0, reader.total - 1, count).round().astype(int))
     some = np.concatenate([one(int(row)) for row in chosen])
-    # The mean of draws that are turned to one another, at the best optimum of some random starts; its components are
-    # in order of size, with positive sums of cubes.
+    # Rotate the mean of draws that are turned to each other to the best optimum of some random starts. Order its
+    # components by size, with positive sums of cubes.
     mean = procrustes(some)[0].mean(axis=0)
     starts = np.concatenate([np.eye(len(mean))[None], _random(STARTS, len(mean))])
     every = np.broadcast_to(mean, (len(starts), *mean.shape))
@@ -127,12 +123,12 @@ def find_rotations(reader: DrawReader, block: Rotation, team: Workers) -> Rotate
         draws = {block.loadings: _of_size_one(values[block.loadings][within])}
         return simple(_loadings(draws, block, np.float32))
 
-    own = replace(reader, names=(block.loadings,))  # which reads no scores
+    own = replace(reader, names=(block.loadings,))  # does not read the scores
     return Rotated(np.concatenate(list(team.through(own.read, reader.chunks, piece))))
 
 
 def _loadings(draws: Arrays, block: Rotation, dtype: type = np.float64) -> Loadings:
-    """Loadings (draw, component, row) of draws (draw, *event)."""
+    """Return the loadings (draw, component, row) of draws (draw, *event)."""
     (axis,) = axes_of(block.axes[block.loadings])
     front = np.moveaxis(draws[block.loadings], axis + 1, 1)
     return np.ascontiguousarray(front.reshape(*front.shape[:2], -1), dtype)
@@ -145,9 +141,9 @@ def why_unclear(
     loadings: str,
     team: Workers,
 ) -> str:
-    """Say why draws do not agree on the rotation, as a sentence; empty if they do.
+    """Explain in a sentence why draws disagree on the rotation; empty if they agree.
 
-    Loadings (draw, component, row) are as sampled, `turns` what makes them simple near a mean.
+    Loadings (draw, component, row) are as sampled; `turns` make them simple near a mean.
     """
     simple = turns @ draws
     about = nearest_rotation(simple.mean(axis=0) @ np.swapaxes(simple, 1, 2))
@@ -166,14 +162,14 @@ def why_unclear(
     elsewhere = float((best > criterion(simple) * (1 + BETTER)).mean())
     if elsewhere > ELSEWHERE:
         return (
-            f"Varimax has no clear optimum: for {elsewhere:.0%} of the draws of {loadings} it is another one "
-            f"than near the mean ({ELSEWHERE:.0%} are allowed)."
+            f"Varimax has no clear optimum: for {elsewhere:.0%} of the draws of {loadings} the best one is not near "
+            f"the mean ({ELSEWHERE:.0%} are allowed)."
         )
     return ""
 
 
 def _of_size_one(draws: np.ndarray) -> np.ndarray:
-    """Divide draws (draw, *event) by their largest entries, so that squares are floats."""
+    """Divide draws (draw, *event) by their largest entries, so that squares stay finite."""
     axes = tuple(range(1, draws.ndim))
     largest = np.maximum(draws.max(axes, keepdims=True), -draws.min(axes, keepdims=True))
     return np.asarray(draws / np.where(largest > 0, largest, 1))
@@ -191,14 +187,14 @@ def _random(count: int, size: int) -> Rotations:
 
 
 _STEPS = 64
-"""So many of the numbers that there are within one spread are needed to tell parts apart, in double precision."""
+"""Least number of distinct doubles within one spread."""
 
 
 @dataclass(frozen=True, eq=False)
 class FeatureUnits:
-    """A centre (*event) in its own precision and a unit, a power of two, for each feature.
+    """A centre (*event) and a unit, a power of two, for each feature.
 
-    `spread` is the root mean square as the feature came; 0 where it never varies.
+    `spread` is the root mean square before the change of units; 0 if the feature never varies.
     """
 
     centre: Mapping[str, np.ndarray]
@@ -206,7 +202,7 @@ class FeatureUnits:
     spread: Mapping[str, float]
 
     def into(self, values: Mapping[str, np.ndarray]) -> Arrays:
-        """Take features (draw, *event) into these units, in the precision that they have."""
+        """Convert features (draw, *event) to these units."""
         return {
             n: (v - self.centre[n] if self.centre[n].any() else v) / self.unit[n]
             for n, v in values.items()
@@ -214,11 +210,11 @@ class FeatureUnits:
         }
 
     def back(self, values: Mapping[str, np.ndarray]) -> Arrays:
-        """Take what `into` made, such as a mean, back."""
+        """Convert values, such as a mean, back from these units."""
         return {n: np.asarray(self.centre[n] + self.unit[n] * v) for n, v in values.items()}
 
     def scales_into(self, scales: Mapping[str, float]) -> dict[str, float]:
-        """Take scales into these units; reject one so far from the draws' spread that its square is not a double."""
+        """Convert scales to these units; reject a scale so far from the draws' spread that its square overflows."""
         for name, scale in scales.items():
             if not 1e-150 <= scale / self.unit[name] <= 1e150:
                 raise ArgumentError(
@@ -232,7 +228,7 @@ class FeatureUnits:
 def find_units(
     chunks: Iterable[Arrays], names: tuple[str, ...], symmetry: Symmetry, argument: str
 ) -> FeatureUnits:
-    """Find the units of features (draw, *event), a piece at a time; reject a spread that is lost in rounding."""
+    """Find the units of features (draw, *event), chunk by chunk; reject a spread that is lost in rounding."""
     found: dict[str, _Spread] = {}
     for values in chunks:
         for name in names:
@@ -240,7 +236,7 @@ def find_units(
                 blocks = [block for block in symmetry if name in block.variables]
                 centre = 0.5 if any(name in block.complemented for block in blocks) else None
                 centre = 0.0 if any(name in block.flipped for block in blocks) else centre
-                # Along the axis of draws, and those along which blocks exchange entries.
+                # Average over draws, and over the axes along which blocks exchange entries.
                 moved = [axes_of(block.axes[name]) for block in blocks if name in block.axes]
                 axes = (0, *sorted({axis + 1 for own in moved for axis in own}))
                 found[name] = _Spread.about(values[name], centre, axes)
@@ -250,17 +246,14 @@ def find_units(
     kept = {name for block in symmetry for name in block.complemented}
     return FeatureUnits(
         centre={n: np.zeros_like(s.centre) if n in kept else s.centre for n, s in found.items()},
-        unit={
-            n: 1.0 if n in kept else float(power_of_two(np.asarray(s.size)))
-            for n, s in found.items()
-        },
+        unit={n: 1.0 if n in kept else power_of(s.size) for n, s in found.items()},
         spread={n: s.size for n, s in found.items()},
     )
 
 
 @dataclass(eq=False)
 class _Spread:
-    """Sums of one feature about a centre, in a unit in which squares are doubles, filled chunk by chunk."""
+    """Sums of one feature about a centre, in a unit that keeps squares finite, filled chunk by chunk."""
 
     centre: np.ndarray
     unit: float
@@ -274,25 +267,20 @@ class _Spread:
 
     @classmethod
     def about(cls, values: np.ndarray, centre: float | None, axes: tuple[int, ...]) -> _Spread:
-        """Begin with the first values (draw, *event), whose mean is the centre where none is given."""
+        """Start with the first values (draw, *event); by default their mean is the centre."""
         low, high = (float(f(values)) for f in (np.min, np.max))
         half = high / 2 - low / 2
-        unit = float(power_of_two(np.asarray(half)))
+        unit = power_of(half)
         if centre is not None:
-            largest = np.asarray(max(abs(low - centre), abs(high - centre)))
-            return cls(
-                np.full(values.shape[1:], centre, values.dtype),
-                float(power_of_two(largest)),
-                False,
-                axes,
-            )
+            largest = power_of(max(abs(low - centre), abs(high - centre)))
+            return cls(np.full(values.shape[1:], centre, values.dtype), largest, False, axes)
         middle = low + half
         mean = ((values - values.dtype.type(middle)) / unit).mean(axes, np.float64, keepdims=True)
         whole = np.broadcast_to(middle + unit * mean, (1, *values.shape[1:]))[0]
         return cls(whole.astype(values.dtype), unit, True, axes)
 
     def add(self, values: np.ndarray) -> None:
-        """Take in values."""
+        """Add values."""
         gap = values.astype(np.float64, copy=False)
         gap = (gap - self.centre if self.centre.any() else gap) / self.unit
         self.count += gap.size
@@ -305,28 +293,29 @@ class _Spread:
 
     @property
     def size(self) -> float:
-        """The spread; 0 where there is none."""
+        """The spread; 0 if nothing varies."""
         each = self.count / np.size(self.first)
         if self.free and np.array_equal(self.low, self.high):
-            return 0.0  # centres that differ from one group of entries to the next have rounding of their own
+            return 0.0  # different centres of groups have rounding errors
         shift = np.square(np.asarray(self.first) / each).mean() if self.free else 0.0
         return self.unit * float(np.sqrt(max(float(self.second) / self.count - shift, 0.0)))
-
-    @property
-    def largest(self) -> float:
-        """The largest absolute value."""
-        return float(max(np.max(np.abs(self.low)), np.max(np.abs(self.high))))
 
     def refuse_lost(self, name: str, argument: str) -> None:
         """Reject a spread that is lost in rounding."""
         double = _STEPS * np.finfo(np.float64).eps
-        least = max(double, float(np.finfo(self.centre.dtype).eps)) * self.largest
+        largest = float(max(np.max(np.abs(self.low)), np.max(np.abs(self.high))))
+        least = max(double, float(np.finfo(self.centre.dtype).eps)) * largest
         if 0 < self.size < least:
             raise ArgumentError(
                 f"`{argument}` holds {name} whose components and draws differ by only {self.size:.3g} around values as "
-                f"large as {self.largest:.3g}, so the differences are lost in rounding; subtract a common offset "
+                f"large as {largest:.3g}, so the differences are lost in rounding; subtract a common offset "
                 "before storing the draws."
             )
+
+
+def power_of(size: float) -> float:
+    """Return the largest power of two that is not larger; 1 for zero."""
+    return float(power_of_two(np.asarray(size)))
 
 
 GAUGES = ("balanced", "unit", "keep")
@@ -337,7 +326,7 @@ Values = dict[str, np.ndarray]
 
 
 def factors(values: Values, symmetry: Symmetry, gauge: str) -> list[Scaled]:
-    """Find the factors (draw, component) that bring draws (draw, *event) into a gauge, for each `Rescalable` block."""
+    """Find the factors (draw, component) of each `Rescalable` block that bring draws (draw, *event) into a gauge."""
     blocks = blocks_of(symmetry, Rescalable)
     product = [np.ones(_norms(values, block.incoming).shape) for block in blocks]
     if gauge == "keep":
@@ -362,21 +351,20 @@ def factors(values: Values, symmetry: Symmetry, gauge: str) -> list[Scaled]:
 
 
 def rescale(values: Values, symmetry: Symmetry, scaled: list[Scaled]) -> Values:
-    """Multiply draws by their factors."""
+    """Multiply draws by the factors of their units."""
     for block, part in zip(blocks_of(symmetry, Rescalable), scaled, strict=True):
         values = block.act(values, part.factors)
     return values
 
 
 def _norms(values: Values, axes: Mapping[str, int]) -> np.ndarray:
-    """Euclidean norm of each component over all variables (draw, component)."""
+    """Return the Euclidean norm of each component over all variables (draw, component)."""
     rows = []
     for name, axis in axes.items():
         front = np.moveaxis(values[name], axis + 1, 1).astype(np.float64)
         rows.append(front.reshape(*front.shape[:2], -1))
-    # In a unit of their own, so that squares are doubles whatever the size of the weights.
-    largest = [np.abs(row).max(initial=0.0) for row in rows]
-    unit = float(power_of_two(np.asarray(max(largest, default=0.0))))
+    # Choose a unit that keeps squares finite.
+    unit = power_of(max((np.abs(row).max(initial=0.0) for row in rows), default=0.0))
     return unit * np.sqrt(sum(np.square(row / unit).sum(axis=2) for row in rows))
 
 
@@ -387,9 +375,9 @@ Transform = Callable[[Arrays], Arrays]
 class Features:
     """The features of a posterior's draws, chunk by chunk.
 
-    `declared` is the symmetry of the draws, `plain` the view that features are in, of which no block rescales.
-    `transform` takes variables to features (by default themselves), `rotated` holds the rotations that make loadings
-    simple, of every `Rotation` block; features are read in `found_units`, or as they arrive.
+    `declared` is the symmetry of the draws, `plain` the view of features, in which no block rescales. `transform` maps
+    variables to features, by default by the identity. `rotated` holds the rotations of every `Rotation` block. Features
+    are read in `found_units`, if there are any.
     """
 
     reader: DrawReader
@@ -413,16 +401,16 @@ class Features:
         return self.found_units
 
     def in_units(self, units: FeatureUnits | None = None) -> Features:
-        """Return the same features in units of their own, or in those of other ones."""
+        """Return the same features in their own units, or in given units."""
         if units is None:
-            # Rotations keep sums of squares about zero, which is the centre of what they move.
+            # Rotations keep sums of squares about zero, the centre of the variables that they move.
             chunks = map(self.read_as_labelled if self.rotated else self._read, self.chunks)
             units = find_units(chunks, self.names, self.symmetry, self.reader.argument)
         return replace(self, found_units=units)
 
     @cached_property
     def scaled(self) -> list[Scaled]:
-        """Factors (draw, component) of every `Rescalable` block, of all draws."""
+        """Factors (draw, component) of every `Rescalable` block."""
         by_chunk = [
             factors(self.reader.read(chunk), self.declared, self.gauge)
             for chunk in self.reader.chunks
@@ -434,12 +422,12 @@ class Features:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The features' names."""
+        """Names of the features."""
         return tuple(dict.fromkeys(n for block in self.symmetry for n in block.variables))
 
     @property
     def chunks(self) -> tuple[slice, ...]:
-        """The pieces that they are read in."""
+        """The chunks of draws."""
         return self.reader.chunks
 
     @property
@@ -453,11 +441,11 @@ class Features:
         return {name: values.shape for name, values in self.read_one(0).items()}
 
     def read(self, chunk: slice) -> Arrays:
-        """Return a chunk's features; kept where all draws are one chunk."""
+        """Return a chunk's features; a single chunk stays in memory."""
         return self._whole if len(self.chunks) == 1 else self._read(chunk)
 
     def read_as_labelled(self, chunk: slice) -> Arrays:
-        """Return a chunk's features without the rotations that make loadings simple."""
+        """Return a chunk's features without rotations."""
         if not self.rotated:
             return self.read(chunk)
         return self._in_units(self.reader.read(chunk), chunk)
@@ -495,10 +483,10 @@ def find_features(
     max_bytes: int,
     activations: tuple[BayesianNetwork, Float[np.ndarray, "obs in"]] | None = None,
 ) -> Features:
-    """Check a posterior, whose draws have to be finite and fit the symmetry, and make its features.
+    """Make the features of a posterior with finite draws that fit the symmetry.
 
-    These are the variables themselves, counterparts side by side, components that rotate made simple; or the
-    `activations` of a network's hidden units on inputs, of which every block permutes one layer.
+    Features are the variables, with counterparts side by side and loadings made simple; or the `activations` of a
+    network's hidden units on inputs, with one block per layer.
     """
     names = tuple(dict.fromkeys(n for block in declared for n in block.variables))
     extra = len(activations[1]) * sum(activations[0].network.hidden) if activations else 0
@@ -517,7 +505,7 @@ def find_features(
 
 
 def whole_element(features: Features, parts: Parts) -> Element:
-    """The element of the declared symmetry: scalings and rotations first, then what the features were moved by."""
+    """Return the element of the declared symmetry: scalings and rotations first, then the moves of the features."""
     group = Group(tuple(block.discrete for block in features.declared), features.reader.shapes)
     scaled, rotated, moving = iter(features.scaled), iter(features.rotated), iter(parts)
     first: list[Part] = []
@@ -534,7 +522,7 @@ def whole_element(features: Features, parts: Parts) -> Element:
 
 
 def _hidden_units(network: Network, x: np.ndarray, values: Arrays) -> Arrays:
-    """Activations (draw, obs, hidden) of every hidden layer: `Network.apply` without its last layer."""
+    """Compute the activations (draw, obs, hidden) of every hidden layer."""
     import jax.numpy as jnp
 
     hidden: Arrays = {}

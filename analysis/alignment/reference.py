@@ -1,21 +1,21 @@
-"""The rule of an alignment, what draws are matched with, and the cost of giving a place to a component of a draw.
+"""The rule of an alignment, its reference, and the cost of assigning a component of a draw to a place.
 
-The cost of a draw x against a reference (m, w) is the weighted squared distance
+The cost of a draw x for a reference (m, w) is the weighted squared distance
 
     sum over entries e of w[e] (x[e] - m[e])^2,
 
-with w = 1 / scale^2 (Ainsworth, Hayase and Srinivasa 2023, equation 1, all variables of a block at
-once), or the inverse variances of a diagonal Gaussian: its negative log density is half of the
-distance plus half the sum of log variances (Stephens 2000, section 4, the loss behind his algorithm
-for a Gaussian). Either is additive over components, so that one block is a linear assignment problem.
+with w = 1 / scale^2 (Ainsworth, Hayase and Srinivasa 2023, equation 1, all variables of a block at once), or the
+inverse variances of a diagonal Gaussian. Its negative log density is half of the distance plus half the sum of log
+variances (Stephens 2000, section 4, the loss behind his algorithm for a Gaussian). Both are additive over components,
+so that one block is a linear assignment problem.
 
-References come from draws: one draw, a mean, a diagonal Gaussian. Sums are taken about a shift (one draw), so that
-variances lose no digits. A variance is at least 1e-6 of its variable's mean one and 1e-12 of the squared scale, or of
-the squared spread where that is less (features are in units in which it is about 1): a single draw has none.
+References come from draws: one draw, a mean, or a diagonal Gaussian. Sums are taken about a shift (one draw), so that
+variances lose no digits. A variance is at least 1e-6 of its variable's mean variance and 1e-12 of the squared scale, or
+of the squared spread if that is smaller (about 1 in the units of features), because a single draw has no variance.
 
-Aligned marginals depend on the rule where components overlap. A target's mean says where parts are; its weights say how
-well each entry is known there, without which a loosely known one carries draws to another label. So another posterior
-is matched with both, in units of its own.
+If components overlap, aligned marginals depend on the rule. A target's mean says where components are; its weights say
+how precisely each entry is known. Without the weights, an imprecise entry would carry draws to a different label. So
+another posterior is matched with both, in its own units.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ from .features import GAUGES, FeatureUnits
 
 @dataclass(frozen=True, eq=False)
 class AlignmentReference:
-    """The centres (*event) and weights that draws are matched with, one weight for a whole variable or (*event).
+    """Centres (*event) and weights, one weight per variable or (*event).
 
-    A draw costs `factor` times its distance, 1 or in a negative log density 1/2, and an `offset`: the density's other
-    terms.
+    The cost of a draw is `factor` times its distance, 1 or 1/2 for a negative log density, plus `offset`, the other
+    terms of the density.
     """
 
     mean: Mapping[str, np.ndarray]
@@ -54,7 +54,7 @@ class AlignmentReference:
 def distance(
     values: Mapping[str, np.ndarray], reference: AlignmentReference, names: tuple[str, ...]
 ) -> Float[np.ndarray, " draw"]:
-    """Weighted squared distance of draws (draw, *event) to the reference."""
+    """Return the weighted squared distance of draws (draw, *event) to the reference."""
     total = 0.0
     for name in names:
         gap = values[name] - reference.mean[name].astype(values[name].dtype)
@@ -69,10 +69,7 @@ def distance(
 
 
 class Term(NamedTuple):
-    """A factor that a variable (or its square) is multiplied by.
-
-    `target` is (place, rest).
-    """
+    """A factor of a variable or of its square; `target` is (place, rest)."""
 
     name: str
     axis: int
@@ -82,7 +79,7 @@ class Term(NamedTuple):
 
 
 class Targets(NamedTuple):
-    """A reference as one block's costs need it: terms, and what each place costs whatever it gets (place, 1)."""
+    """A reference prepared for one block: the terms, and the constant cost of each place (place, 1)."""
 
     terms: tuple[Term, ...]
     constant: np.ndarray
@@ -100,12 +97,12 @@ def targets(
         (axis,) = axes_of(places)
         mean, weight = reference.mean[name], np.asarray(reference.weight[name])
         if not weight.ndim and name not in block.flipped:
-            # What all places have in common costs every assignment the same, but digits where it is large.
+            # A common level costs every assignment the same, but loses digits if it is large.
             mean = mean - mean.mean(axis=axis, keepdims=True)
-        # The same for every assignment, but with it a component's cheapest place is the nearest one.
+        # This constant makes a component's cheapest place the nearest one.
         constant = constant + _by_place(weight * mean**2, axis).sum(axis=1)
         factors = [(-2 * weight * mean, name in block.flipped, False)]
-        if weight.ndim:  # else the sum of w x^2 is the same for every place
+        if weight.ndim:  # otherwise the sum of w x^2 is the same for every place
             factors.append((weight, False, True))
         for factor, signed, square in factors:
             target = _by_place(factor.astype(values[name].dtype), axis)
@@ -118,10 +115,9 @@ def cost_matrices(
 ) -> tuple[
     Float[np.ndarray, "draw place component"], Float[np.ndarray, "draw place component"] | None
 ]:
-    """Return costs of component i (column) at place j (row), less what does not depend on the assignment; and signs.
+    """Return costs of component i (column) at place j (row), up to a constant, and the better signs.
 
-    With flips each pair of components takes the better sign, which is in the signs; they are None
-    without.
+    The signs are None if no component may flip.
     """
     fixed: list[_Factors] = []
     signed: list[_Factors] = []
@@ -146,7 +142,7 @@ _Factors = tuple[np.ndarray, np.ndarray]
 
 
 def _product(factors: list[_Factors]) -> np.ndarray:
-    """Sum of matrix products (draw, place, component)."""
+    """Sum matrix products (draw, place, component)."""
     total = np.matmul(*factors[0])
     for more in factors[1:]:
         total += np.matmul(*more).astype(total.dtype, copy=False)
@@ -154,20 +150,19 @@ def _product(factors: list[_Factors]) -> np.ndarray:
 
 
 def _by_place(values: np.ndarray, axis: int) -> np.ndarray:
-    """(place, rest)."""
     front = np.moveaxis(values, axis, 0)
     return front.reshape(len(front), -1)
 
 
 def about(mean: Mapping[str, np.ndarray], scales: Mapping[str, float]) -> AlignmentReference:
-    """Reference with one weight for a whole variable: 1 / scale^2."""
+    """Return a reference with one weight per variable: 1 / scale^2."""
     weight = {name: np.asarray(scale**-2.0) for name, scale in scales.items()}
     return AlignmentReference({name: np.asarray(mean[name], np.float64) for name in scales}, weight)
 
 
 @dataclass(eq=False)
 class Moments:
-    """Sums over aligned draws about a shift (*event) that is close to them, filled chunk by chunk; of squares too."""
+    """Sums of aligned draws, and of their squares, about a nearby shift (*event), filled chunk by chunk."""
 
     shift: Mapping[str, np.ndarray]
     squares: bool
@@ -176,7 +171,7 @@ class Moments:
     second: Arrays = field(default_factory=dict)
 
     def add(self, values: Mapping[str, np.ndarray]) -> None:
-        """Take in draws (draw, *event)."""
+        """Add draws (draw, *event)."""
         self.count += len(next(iter(values.values())))
         for name, array in values.items():
             gap = array - self.shift[name].astype(array.dtype)
@@ -186,18 +181,18 @@ class Moments:
                 self.second[name] = self.second.get(name, 0.0) + total
 
     def merge(self, other: Moments) -> None:
-        """Take in the sums of other draws, about the same shift."""
+        """Add the sums of other draws about the same shift."""
         self.count += other.count
         for own, theirs in ((self.first, other.first), (self.second, other.second)):
             for name, total in theirs.items():
                 own[name] = own.get(name, 0.0) + total
 
     def mean(self) -> Arrays:
-        """Means."""
+        """Return the means."""
         return {n: np.asarray(self.shift[n] + s / self.count) for n, s in self.first.items()}
 
     def gaussian(self, scales: Mapping[str, float]) -> AlignmentReference:
-        """Diagonal Gaussian: half the distance in its standard deviations, plus their logarithms.
+        """Return a diagonal Gaussian: half the distance in its standard deviations, plus their logarithms.
 
         Source: Stephens 2000, Dealing with label switching in mixture models, JRSS B 62(4), section 4.
         """
@@ -219,16 +214,16 @@ _SAID = {
     "mean": "the mean of the aligned draws, iterated from chain {0}, draw {1}",
     "gaussian": "a diagonal Gaussian fitted to the aligned draws, iterated from chain {0}, draw {1}",
     "posterior": "the mean of another posterior",
-    "alignment": "what another posterior's draws were aligned with",
+    "alignment": "the reference of another alignment",
 }
 
 
 @dataclass(frozen=True)
 class AlignmentRule:
-    """The choices that decide an alignment, besides the draws and their symmetry, checked: arguments of `align`.
+    """The arguments of `align` that decide an alignment, checked.
 
-    A `reference` may also be `posterior`, another one's mean, or `alignment`, which another one's draws were matched
-    with.
+    A `reference` may also be `posterior`, the mean of another posterior, or `alignment`, the reference of another
+    alignment.
     """
 
     reference: str = "gaussian"
@@ -241,7 +236,7 @@ class AlignmentRule:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        """Check words and numbers."""
+        """Check the arguments."""
         choose("reference", self.reference, (*REFERENCES, "posterior", "alignment"))
         choose("cost", self.cost, COSTS)
         choose("gauge", self.gauge, GAUGES)
@@ -250,11 +245,11 @@ class AlignmentRule:
         check_seed(self.seed)
 
     def to_json(self) -> str:
-        """The rule as JSON text."""
+        """Return the rule as JSON text."""
         return json.dumps(asdict(self))
 
     def describe(self, symmetry: Symmetry) -> str:
-        """Say the rule in plain words."""
+        """Describe the rule in words."""
         blocks = "; ".join(block.describe() for block in symmetry)
         reference = _SAID[self.reference].format(*self.reference_draw)
         text = f"Modulo {blocks}. "
@@ -274,24 +269,20 @@ class AlignmentRule:
 
 @dataclass(frozen=True, eq=False)
 class AlignmentTarget:
-    """A reference, and the units that it is in: those of the features that were matched with it."""
+    """A reference with its units."""
 
     reference: AlignmentReference
     units: FeatureUnits
 
     @classmethod
     def of(cls, centre: Mapping[str, Any], scale: Mapping[str, Any]) -> AlignmentTarget:
-        """Make a target from a diagonal Gaussian that is known by its numbers, such as a kept reference's labelling.
-
-        `centre` and `scale` are means and standard deviations (*event) of every variable that the symmetry moves; a
-        scale that is missing, of another shape than its centre or not positive is rejected.
-        """
+        """Make a target from the means and standard deviations (*event) of a diagonal Gaussian."""
         means = {name: np.asarray(value, np.float64) for name, value in centre.items()}
         sds = {name: np.asarray(scale.get(name, np.nan), np.float64) for name in means}
         for name, sd in sds.items():
             if sd.shape != means[name].shape or not (sd > 0).all():
                 raise ArgumentError(
-                    f"`scale` of {name} must be positive and of shape {means[name].shape}, as its centre is; got "
+                    f"`scale` of {name} must be positive and have the shape of its centre, {means[name].shape}; got "
                     f"{str(scale.get(name))[:60]}."
                 )
         offset = float(sum(np.log(sd).sum() for sd in sds.values()))
@@ -303,11 +294,11 @@ class AlignmentTarget:
 
     @property
     def centre(self) -> Arrays:
-        """The centres, as features came."""
+        """The centres in the units of the variables."""
         return self.units.back(self.reference.mean)
 
     def into(self, units: FeatureUnits) -> AlignmentReference:
-        """The same reference in the units of other draws: every draw costs what it would have cost."""
+        """Convert the reference to the units of other draws, so that every draw keeps its cost."""
         ours = self.reference
         ratio = {name: units.unit[name] / self.units.unit[name] for name in ours.mean}
         logs = sum(np.size(mean) * math.log(ratio[name]) for name, mean in ours.mean.items())

@@ -1,13 +1,14 @@
-"""Changes of labels within chains, the gain of alignment over its gain on noise, and chains of one labelling.
+"""Changes of labels within chains, the gain of alignment compared with its gain on noise, and chains of one labelling.
 
-Alignment brings any draws closer, noise too. Its yardstick is the same alignment of draws whose components
-were shuffled independently: every component of such a draw is one of some real draw, but no two belong
-together, and none has a place of its own. A whole variable that changes sign or becomes its complement is one
-component, which shuffling would leave as it is: its yardstick is Gaussian noise with the same second moments.
-Convention: distances are of features (variables divided by their scales, scalings divided out), summed over variables.
+Alignment brings any draws closer, even noise. For comparison the same alignment is applied to draws whose components
+were shuffled independently: every component of such a draw comes from a real draw, but no two belong together, and no
+component has a place. Shuffling does not change a whole variable that changes sign or becomes its complement; it is
+compared with Gaussian noise of the same second moments. Distances are of features (variables divided by their scales,
+scalings divided out), summed over variables.
 
-Chains that start independently choose any of G equal modes alike, so that C of them choose one with probability
-G^(1 - C). Where that is small and they did, something fixed the labels, or the parts are not interchangeable ones.
+Chains that start independently choose any of G equal modes with equal probability, so that C of them choose one with
+probability G^(1 - C). If all did and that is small, something fixed the labels, or the components are not
+interchangeable.
 """
 
 from __future__ import annotations
@@ -40,22 +41,22 @@ from .align import align
 from .alignment import Alignment
 
 _MIXED = 400
-"""Draws that noise is mixed of: more of them have about the same second moments."""
+"""Number of draws that noise is mixed from: enough to have their second moments."""
 
 
 @dataclass(frozen=True)
 class Switching:
     """Effects of alignment on a posterior."""
 
-    labellings: tuple[int, ...]  # Different elements in each chain.
+    labellings: tuple[int, ...]  # number of different elements in each chain
     ratio: float
     """Variance of the aligned draws, summed over variables, over that of the same draws under random elements."""
     noise_ratio: float | None
-    """The same for draws whose components were shuffled independently, or for noise: `yardstick` says which."""
+    """The same ratio for shuffled draws or noise, named by `yardstick`."""
     yardstick: str = "shuffled ones"
-    distance: float = float("nan")
-    """Between the two closest components of the aligned draws, or between one and its mirror image, in standard
-    deviations; NaN if nothing tells."""
+    distance: float = math.nan
+    """Distance between the two closest components of the aligned draws, or between one and its mirror image, in
+    standard deviations; NaN if unknown."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain types for JSON."""
@@ -63,10 +64,10 @@ class Switching:
 
 
 def switching(alignment: Alignment, *, noise: bool = True, seed: int = 0) -> Switching:
-    """Measure switching of labels, and the gain of alignment by weights in comparison with its gain on noise.
+    """Measure switching of labels, and the gain of alignment by weights compared with its gain on noise.
 
-    A `ratio` close to `noise_ratio` says that draws are no closer to one mode than noise is. Aligning noise, shuffled
-    draws, takes as long as the alignment did; shuffled components have no activations to be aligned by.
+    A `ratio` close to `noise_ratio` means that draws are as far from one mode as noise. `noise` doubles the time, and
+    needs alignment by weights: shuffled components have no activations.
     """
     aligned, moving = _canonical(alignment)
     group = Group(moving, {name: values.shape[2:] for name, values in aligned.items()})
@@ -77,18 +78,18 @@ def switching(alignment: Alignment, *, noise: bool = True, seed: int = 0) -> Swi
         ratio=_ratio(alignment, aligned, group, rng),
         noise_ratio=_noise_ratio(alignment, aligned, group, rng) if noise else None,
         yardstick="shuffled ones" if max(group.sizes, default=0) > 1 else "noise of the same size",
-        distance=min(filter(math.isfinite, distances), default=float("nan")),
+        distance=min(filter(math.isfinite, distances), default=math.nan),
     )
 
 
 def _discrete(element: Element) -> Num[np.ndarray, "chain draw entry"]:
-    """Concatenate the discrete labels of an element's parts, without scalings."""
+    """Concatenate the discrete labels of an element's parts."""
     arrays = [labels_of(part) for part in element]
     return np.concatenate([a.reshape(*a.shape[:2], -1) for a in arrays], axis=2)
 
 
 def _canonical(alignment: Alignment) -> tuple[dict[str, np.ndarray], Symmetry]:
-    """Aligned draws of what moves (chain, draw, *event), every few of very many, and blocks, both in the plain view."""
+    """Return aligned draws (chain, draw, *event) of the moved variables, thinned, and blocks, in the plain view."""
     names = dict.fromkeys(n for block in alignment.symmetry for n in block.variables)
     view = as_view(alignment.posterior)
     thinned = view.posterior.isel(draw=slice(None, None, every_few(view, tuple(names))))
@@ -100,15 +101,15 @@ def _canonical(alignment: Alignment) -> tuple[dict[str, np.ndarray], Symmetry]:
 
 
 def _distance(block: Block[Any], values: dict[str, np.ndarray]) -> float:
-    """Measure how far apart the two closest components of a block are, in all variables together."""
+    """Measure the distance between the two closest components of a block over all variables."""
     pairs, mirrored = [], []
     for name, places in block.axes.items():
         axes = axes_of(places)
-        if len(axes) > 1:  # a component has a row and a column, which meet
+        if len(axes) > 1:  # a component is a row and a column
             continue
         parts = np.moveaxis(values[name], 2 + axes[0], 2)
         parts = parts.reshape(*parts.shape[:3], -1)
-        # In a unit of their own, so that squares are doubles whatever the size of the draws.
+        # Choose a unit that keeps squares finite.
         parts = parts / power_of_two(np.abs(parts).max(initial=0.0, keepdims=True))
         mean, variance = parts.mean(axis=(0, 1)), parts.var(axis=(0, 1))
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -120,25 +121,24 @@ def _distance(block: Block[Any], values: dict[str, np.ndarray]) -> float:
     if pairs and len(pairs[0]) > 1:
         total = np.sum(pairs, axis=0)
         found.append(total[np.triu_indices(len(total), 1)])
-    return math.sqrt(np.concatenate(found).min()) if found else float("nan")
+    return math.sqrt(np.concatenate(found).min()) if found else math.nan
 
 
 class Separation(NamedTuple):
-    """The two components of aligned draws that are least apart; of loadings that rotate, one and its mirror image."""
+    """The two least distinct components of aligned draws; for rotating loadings, one and its mirror image."""
 
     left: float
-    """Variance of their difference over that of noise whose signs were chosen as alignment chooses labels."""
+    """Variance of their difference over that of noise with signs chosen as alignment chooses labels."""
     first: int
-    second: int  # the same where it is a component's own sign
+    second: int  # equal to `first` for a component and its mirror image
     turned: str = ""  # the loadings that rotate
 
 
 def least_apart(alignment: Alignment) -> Separation | None:
-    """Find the components that alignment tells apart least; None if no block has several or rotates.
+    """Find the two least distinct components; None if no block has several components or rotates.
 
-    Alignment chooses the order of two components, or a sign, at every draw. So the length of noise along its own mean
-    is that of a half-normal variable, 2 / pi of whose mean square is its squared mean. Loadings that rotate may turn
-    anywhere, so that all of their directions count.
+    Alignment chooses the order of two components, or a sign, at every draw. So noise along its own mean is
+    half-normal: its squared mean is 2 / pi of its mean square. All directions of rotating loadings count.
     """
     (aligned, blocks), found = _canonical(alignment), list[Separation]()
     for block in blocks:
@@ -158,7 +158,7 @@ def least_apart(alignment: Alignment) -> Separation | None:
         for first, second in pairs:
             apart = parts[first] if rotates else parts[first] - parts[second]
             square, mean = float(np.mean(apart**2)) * apart.shape[1], apart.mean(axis=0)
-            # The direction in which two components differ most, relative to their spread.
+            # Use the direction in which two components differ most relative to their spread.
             to = mean if rotates else mean / np.maximum(apart.var(axis=0), 1e-12)
             along = np.square(apart @ to).mean() / max(float(mean @ to), 1e-300)
             share = float(mean @ (mean if rotates else to)) / (square if rotates else along)
@@ -201,10 +201,9 @@ def shuffle_parts(
     group: Group,
     rng: np.random.Generator,
 ) -> dict[str, np.ndarray]:
-    """Give every component of every draw (chain, draw, *event) to a draw and a place at random.
+    """Move every component of every draw (chain, draw, *event) to a random draw and place.
 
-    A component keeps its entries in all variables of its block together. Of a block that has one component alone,
-    noise.
+    The entries of a component in all variables of its block stay together. A block with one component becomes noise.
     """
     lead = next(iter(values.values())).shape[:2]
     total = lead[0] * lead[1]
@@ -221,7 +220,7 @@ def shuffle_parts(
         else:
             chosen = rng.choice(total, size=min(total, _MIXED), replace=False)
             mixing = rng.standard_normal((total, len(chosen))) / np.sqrt(len(chosen))
-            for name in block.variables:  # the second moments are about what does not move
+            for name in block.variables:  # keep second moments about the fixed point
                 centre = 0.5 if name in block.complemented else 0.0
                 some = flat[name][chosen].reshape(len(chosen), -1) - centre
                 flat[name] = (mixing @ some + centre).reshape(flat[name].shape)
@@ -229,25 +228,25 @@ def shuffle_parts(
 
 
 IMPROBABLE = 0.01
-"""Probability under which chance is not an explanation."""
+"""Probability below which chance is not an explanation."""
 MOST = 0.9
-"""Share of a chain's draws that have a labelling before it is called the chain's."""
+"""Share of a chain's draws with the same labelling above which it counts as the chain's labelling."""
 
 
 class OneLabelling(NamedTuple):
-    """All chains have one labelling: how probable that is by chance, and what it says of the symmetry."""
+    """The fact that all chains have one labelling, its probability by chance, and its meaning."""
 
     probability: float
     sentence: str
 
     @property
     def improbable(self) -> bool:
-        """Check whether chance is too improbable as an explanation."""
+        """Check whether chance is not an explanation."""
         return self.probability < IMPROBABLE
 
 
 def one_labelling(alignment: Alignment) -> OneLabelling | None:
-    """Look whether all chains have one labelling; None if they do not."""
+    """Return the evidence if all chains have one labelling, otherwise None."""
     rows = _discrete(alignment.element)
     if alignment.rotates or not rows.size:
         return None
@@ -259,8 +258,7 @@ def one_labelling(alignment: Alignment) -> OneLabelling | None:
     log_order = Group(equal_modes(alignment.symmetry), alignment.group.shapes).log_order
     probability = math.exp(-others * log_order)
     if not others:
-        said = "One chain in one labelling: other modes cannot be seen."
-        return OneLabelling(probability, said)
+        return OneLabelling(probability, "One chain in one labelling: other modes cannot be seen.")
     said = (
         f"All {others + 1} chains have one of {_count(log_order)} labellings, which independent starts reach once in "
         f"{_count(others * log_order)} times: "

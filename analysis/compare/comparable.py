@@ -1,14 +1,15 @@
 """Variables of posteriors that can be compared, in one labelling and one scale.
 
-Entries of equal shapes correspond by place, as a CSV numbers them from 0 and an engine from 1; only where an axis has
-the same labels in another order do they correspond by label.
+Entries of equal shapes correspond by place, as a CSV numbers them from 0 and an engine from 1. Only if an axis has the
+same labels in a different order do they correspond by label.
 
-A posterior that chooses its labels or scales by some draws is pulled towards those draws. So the reference posterior is
-halved (chains, or the draws of a single one): the first half gives the reference (the Gaussian of its aligned draws)
-and the standard deviations; only the second is compared, aligned with that reference as every other posterior is.
+A posterior that determines labels or scales by its draws is biased towards these draws. So the reference posterior is
+halved (by chains, or by the draws of a single one). The first half gives the reference (the Gaussian of its aligned
+draws) and the standard deviations; only the second half is compared, aligned with that reference like every other
+posterior.
 
-Positive scalings (`Rescalable`) are left out, as no symmetry of a posterior. An entry that never varies in the first
-half has scale 1, and is compared by its distance from what it is there, as a share of that.
+Positive scalings (`Rescalable`) are left out, because they are not symmetries of a posterior. An entry that never
+varies in the first half has scale 1; its relative distance from its value there is compared.
 """
 
 from __future__ import annotations
@@ -49,9 +50,9 @@ if TYPE_CHECKING:
 
 
 def check_comparable(views: Mapping[str, View], truth: str) -> None:
-    """Reject posteriors of another network, or of other data, than the truth's; priors may differ."""
+    """Reject posteriors of a different network or different data; priors may differ."""
     for view in views.values():
-        _ = view.posterior  # it says what is wrong with a tree that holds no draws
+        _ = view.posterior  # raises an error for a tree without draws
     ours = _facts(views[truth].network)
     for name, view in views.items():
         theirs = _facts(view.network)
@@ -59,7 +60,7 @@ def check_comparable(views: Mapping[str, View], truth: str) -> None:
         if unlike:
             fact = unlike[0]
             raise ArgumentError(
-                f"`posteriors` hold `{name}` with {fact} {theirs.get(fact) or 'none'}, and `{truth}` with {fact} "
+                f"`posteriors` has `{name}` with {fact} {theirs.get(fact) or 'none'}, but `{truth}` with {fact} "
                 f"{ours.get(fact) or 'none'}: give posteriors of the same network."
             )
         _check_data(name, view, truth, views[truth])
@@ -67,21 +68,20 @@ def check_comparable(views: Mapping[str, View], truth: str) -> None:
 
 @dataclass(frozen=True)
 class Shared:
-    """Variables that are compared, and those that are not."""
+    """Variables that are compared, and variables that are not."""
 
-    names: tuple[str, ...]  # Those that every posterior has, with the same shape of one draw.
-    only_in: Mapping[str, str]
-    """Variables that some posterior lacks or has with another shape, and a posterior that has them."""
+    names: tuple[str, ...]  # in every posterior, with the same shape
+    only_in: Mapping[str, str]  # not in every posterior with the same shape; and one that has them
     with_labels: tuple[str, ...]
-    """Variables that may carry labels of components and that the symmetry does not move: their means depend on the
-    labelling that a chain happened to take."""
+    """Variables that may carry labels of components and that the symmetry does not move, so that their means depend on
+    the labelling of a chain."""
 
 
 def shared_variables(views: Mapping[str, View], symmetry: Symmetry) -> Shared:
-    """Find the variables that posteriors without a network can be compared on, the reference first.
+    """Find the variables on which posteriors without a network can be compared; the reference comes first.
 
-    A sampled parameter that a symmetry leaves in place has no labels. A quantity computed from parameters may have
-    some. It is compared if no symmetry is used, or if a check of the symmetry on the log density found it unchanged.
+    A sampled parameter that the symmetry does not move has no labels, but a computed quantity may have some. It is
+    compared if no symmetry is used, or if the check on the log density found it unchanged.
     """
     for view in views.values():
         for variable in view.variables:
@@ -102,7 +102,7 @@ def shared_variables(views: Mapping[str, View], symmetry: Symmetry) -> Shared:
         )
     moved = {variable for block in symmetry for variable in block.variables}
     carriers: set[str] = set()
-    if moved:  # the computed quantities that no check found to be the same under every labelling
+    if moved:  # computed quantities that were not found to be the same under every labelling
         computed = {*reference.kinds.named("transformed", "generated")}
         evidence = reference.symmetry_evidence
         if evidence is None or evidence.skipped or not (evidence.points or evidence.draws):
@@ -120,21 +120,21 @@ def shared_variables(views: Mapping[str, View], symmetry: Symmetry) -> Shared:
 
 
 def share_draws(view: View, other: View) -> bool:
-    """Check whether a chain of one posterior has many draws of a chain of another, in the variables of both."""
+    """Check whether chains of two posteriors have many draws in common."""
     names = [name for name in view.variables if shape_of(other, name) == shape_of(view, name)]
     keys = [draw_keys(looked_at(each, names).values()) for each in (view, other)]
     return any(in_common(a, b) for a, b in product(*keys))
 
 
 def labels_between(view: View, other: View, names: Sequence[str]) -> tuple[str, ...]:
-    """Find words of a symmetry in the chains of either posterior, or of both; empty if they show none.
+    """Find a symmetry in the chains of either posterior, or of both, and return its words; empty if there is none.
 
-    What both show together has to bring all of their chains together: what else differs may move along.
+    A symmetry of both must bring all of their chains together, since other differences may move along.
     """
     real = deciding(view, names)[0]
     drawn = [looked_at(each, real) for each in (view, other)]
     count = min(KEPT, *(v.shape[1] for own in drawn for v in own.values()))
-    # One power of two for all draws, which changes none of their digits: squares of 1e300 are not doubles.
+    # Divide all draws by one power of two, so that squares do not overflow and no digit changes.
     largest = max((np.abs(v).max(initial=0.0) for own in drawn for v in own.values()), default=0.0)
     power = -int(np.frexp(largest)[1])
     either = [{name: np.ldexp(v[:, :count], power) for name, v in own.items()} for own in drawn]
@@ -150,7 +150,7 @@ def labels_between(view: View, other: View, names: Sequence[str]) -> tuple[str, 
 
 
 def unlike_weights(model: BayesianNetwork, other: BayesianNetwork) -> str:
-    """Tell why the weights of two networks cannot be compared; empty if they can."""
+    """Explain why the weights of two networks cannot be compared; empty if they can."""
     ours, theirs = model.parametrisation.label, other.parametrisation.label
     if ours != theirs:
         return f"parametrised `{theirs}`, not `{ours}`"
@@ -162,21 +162,16 @@ def unlike_weights(model: BayesianNetwork, other: BayesianNetwork) -> str:
 
 
 def _facts(model: BayesianNetwork | None) -> dict[str, object]:
-    """Return the facts that must be the same: architecture and kind of likelihood."""
+    """Return the facts that must be equal: architecture and kind of likelihood."""
     if model is None:
         return {"network": None}
     network = asdict(model.network)
-    # Noise may be predicted by one and not by another: their predictions are compared.
-    del network["heads"]
+    del network["heads"]  # one of the networks may predict its noise
     return {"likelihood": type(model.likelihood).__name__} | network
 
 
 def _check_data(name: str, view: View, truth: str, other: View) -> None:
-    """Reject other data.
-
-    Networks' data are all alike; what other programs call their data, and which constants they take, such as the scale
-    of a prior, is their own, so that of those the observed data of one name are compared.
-    """
+    """Reject different data; for programs other than networks, compare observed data with equal names only."""
     network = other.network is not None
     for group in schema.DATA_GROUPS if network else (schema.OBSERVED_DATA,):
         ours, theirs = view.group(group), other.group(group)
@@ -187,19 +182,19 @@ def _check_data(name: str, view: View, truth: str, other: View) -> None:
             names = [sorted({*names[0]} & {*names[1]})] * 2
         if names[0] != names[1]:
             raise ArgumentError(
-                f"`posteriors` hold `{name}` fitted to data named {', '.join(names[0])}, and `{truth}` to "
+                f"`posteriors` has `{name}` fitted to data named {', '.join(names[0])}, but `{truth}` to "
                 f"{', '.join(names[1])}: give posteriors of the same data."
             )
         for variable in names[0]:
             if not _equal(ours[variable].values, theirs[variable].values):
                 raise ArgumentError(
-                    f"`posteriors` hold `{name}` fitted to other values of {variable} than `{truth}`: "
+                    f"`posteriors` has `{name}` fitted to different values of {variable} than `{truth}`: "
                     "give posteriors of the same data."
                 )
 
 
 def _equal(a: np.ndarray, b: np.ndarray) -> bool:
-    """Check whether arrays are the same, up to single precision of each entry and of the largest one."""
+    """Check whether arrays are equal up to single precision."""
     if a.shape != b.shape:
         return False
     if not {a.dtype.kind, b.dtype.kind} <= set("biuf"):
@@ -209,10 +204,9 @@ def _equal(a: np.ndarray, b: np.ndarray) -> bool:
 
 
 def labelled_as(view: View, other: View, names: Sequence[str]) -> View:
-    """Give variables of a posterior the axes and labels that they have in another one.
+    """Return some variables of a posterior with the axes and labels of another one.
 
-    The view holds these variables alone. It is the posterior itself where its entries have these names already, and
-    where variables are missing or of other shapes, which is for the comparison to reject.
+    The posterior is returned as it is if its entries have these names already, or if shapes differ.
     """
     shapes = [(shape_of(view, name), shape_of(other, name)) for name in names]
     if any(own is None or own != theirs for own, theirs in shapes):
@@ -258,20 +252,17 @@ Progress = Callable[[int, int], None]
 class CommonFrame:
     """The reference that draws are aligned with and the scales that they are divided by."""
 
-    symmetry: Symmetry  # Modulo what draws are aligned; empty if nothing is.
-    shapes: Mapping[str, tuple[int, ...]]  # Shape of each compared variable in one draw.
-    chosen: bool  # Whether these were chosen, so that a posterior may hold others too.
-    places: tuple[int, ...] | None
-    """Entries that are compared, counted through all variables: those that are finite; None for all."""
-    scale: Float[np.ndarray, " param"]  # Standard deviation; 1 where a parameter never varies.
-    fixed: Float[np.ndarray, " param"]  # What one is that never varies; NaN if it does.
-    alignment: (
-        Alignment | None
-    )  # Alignment of the half that was set aside; None without a symmetry.
-    rest: View  # The other half of the reference posterior, as it came.
+    symmetry: Symmetry  # empty if draws are not aligned
+    shapes: Mapping[str, tuple[int, ...]]  # of each compared variable in one draw
+    chosen: bool  # the user chose the variables, so that a posterior may have others
+    places: tuple[int, ...] | None  # finite entries, counted through all variables; None for all
+    scale: Float[np.ndarray, " param"]  # standard deviation; 1 if a parameter never varies
+    fixed: Float[np.ndarray, " param"]  # value of a parameter that never varies; otherwise NaN
+    alignment: Alignment | None  # of the first half of the reference; None without a symmetry
+    rest: View  # the second half of the reference posterior
 
     def align(self, posterior: Posterior, *, progress: Progress | None = None) -> View:
-        """Bring a posterior of the same variables into the common labelling, under the reference's names of entries."""
+        """Align a posterior of the same variables, and name its entries as in the reference."""
         view = as_view(posterior)
         self.check(view)
         view = labelled_as(view, self.rest, tuple(self.shapes))
@@ -281,9 +272,9 @@ class CommonFrame:
         return as_view(aligned.posterior, view.argument)
 
     def sample(self, aligned: Posterior) -> Float[np.ndarray, "kept param"]:
-        """Divide aligned draws by the scale, and keep about 1000 at most that are nearly independent.
+        """Divide aligned draws by the scale, and keep at most about 1000 nearly independent ones.
 
-        Every k-th draw of each chain, k by `two_sample.stride`; all of a fit and of an ensemble.
+        These are every k-th draw of each chain, with k from `stride`; all draws of a fit or an ensemble.
         """
         view = as_view(aligned)
         draws = _draws(view, tuple(self.shapes))
@@ -300,7 +291,7 @@ class CommonFrame:
         return kept
 
     def check(self, view: View) -> None:
-        """Reject a posterior of other variables or shapes."""
+        """Reject a posterior with different variables or shapes."""
         shapes = _shapes(view, None)
         absent = [name for name in self.shapes if name not in shapes]
         extra = [name for name in shapes if name not in self.shapes and not self.chosen]
@@ -308,14 +299,14 @@ class CommonFrame:
             unlike = [f"lacks {', '.join(absent)}"] if absent else []
             unlike += [f"also holds {', '.join(extra)}"] if extra else []
             raise ArgumentError(
-                f"`{view.argument}` {' and '.join(unlike)}; the reference holds {', '.join(self.shapes)}. "
+                f"`{view.argument}` {' and '.join(unlike)}; the reference has {', '.join(self.shapes)}. "
                 "Give posteriors of the same model, or choose variables with `var_names`."
             )
         for name, shape in self.shapes.items():
             if shapes[name] != shape:
                 raise ArgumentError(
-                    f"`{view.argument}` holds {name} of shape {shapes[name]}, and the reference of shape "
-                    f"{shape}: give posteriors of the same model."
+                    f"`{view.argument}` has {name} of shape {shapes[name]}, but the reference has shape {shape}: give "
+                    "posteriors of the same model."
                 )
 
 
@@ -326,10 +317,7 @@ def fit_frame(
     var_names: Sequence[str] | None = None,
     progress: Progress | None = None,
 ) -> CommonFrame:
-    """Fit labelling and scale on the first half of a posterior; the second is kept as `rest`.
-
-    Modulo the symmetry that is given, by default what the posterior declares, be it nothing.
-    """
+    """Fit labelling and scale on the first half of a posterior, modulo the given or the declared symmetry."""
     view = as_view(reference)
     shapes = _shapes(view, var_names)
     first, rest = halves(view)
@@ -361,8 +349,8 @@ def halves(posterior: Posterior) -> tuple[View, View]:
     middle = sizes[dim] // 2
     if (middle if dim == "draw" else sizes["draw"]) < MIN_DRAWS:
         raise ArgumentError(
-            f"`{view.argument}` has {sizes['chain']} chain(s) of {sizes['draw']} draws, and halves with at least "
-            f"{MIN_DRAWS} draws per chain are needed: sample longer."
+            f"`{view.argument}` has {sizes['chain']} chain(s) of {sizes['draw']} draws, but its halves need at least "
+            f"{MIN_DRAWS} draws per chain: sample longer."
         )
     return view.part(dim, slice(0, middle)), view.part(dim, slice(middle, None))
 
@@ -373,7 +361,6 @@ def _places(draws: Draws) -> tuple[int, ...] | None:
 
 
 def _shapes(view: View, var_names: Sequence[str] | None) -> dict[str, tuple[int, ...]]:
-    """Shapes of variables in one draw."""
     return {
         name: shape
         for name in choose_variables(view.variables, var_names)
@@ -382,19 +369,19 @@ def _shapes(view: View, var_names: Sequence[str] | None) -> dict[str, tuple[int,
 
 
 def _draws(view: View, names: tuple[str, ...]) -> Draws:
-    """Draws of variables, finite and enough of them."""
+    """Read the draws of some variables; reject draws that are too few or not finite."""
     view.check_sampled()
     variables = [checked(view.arrays[name], view.argument) for name in names]
     if view.num_draws < MIN_DRAWS:
         raise ArgumentError(
-            f"`{view.argument}` has {view.num_draws} draws per chain, and a comparison needs at least {MIN_DRAWS}: "
+            f"`{view.argument}` has {view.num_draws} draws per chain, but a comparison needs at least {MIN_DRAWS}: "
             "sample longer."
         )
     for variable in variables:
         broken = lay_out_columns([variable]).broken
         if broken:
             raise ArgumentError(
-                f"`{view.argument}` holds {sum(broken.values())} values of {variable.name} that are "
-                "not finite: no distance is defined for them. Find out why the model produces them."
+                f"`{view.argument}` has {sum(broken.values())} values of {variable.name} that are not finite, so no "
+                "distance is defined. Find out why the model produces them."
             )
     return refuse_broken(lay_out_columns(variables), view.argument)

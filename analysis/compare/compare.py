@@ -1,12 +1,11 @@
-"""Several posteriors of one model next to a chosen truth: predictions, and weights modulo symmetry.
+"""Compare posteriors of one model with a chosen truth: predictions, and weights modulo symmetry.
 
-Convention: distances are to the truth, scores are against labels or targets. The row `baseline` is the truth's second
-half taken for a posterior of its own and compared with its first half (chains, or the draws of a single one): with half
-of the draws on either side it is noisier than the rows above it, and what lies near it cannot be distinguished from
-the truth. In weight space only the half of the truth that had no part in labels and scales is compared; there the
-baseline is that half halved again.
+Distances are to the truth; scores are relative to labels or targets. The row `baseline` compares the truth's second
+half (of its chains, or of the draws of a single one) with its first half. With half of the draws on either side it is
+noisier than the other rows, and values near it cannot be distinguished from the truth. In weight space only the half
+of the truth that was not used for labels and scales is compared; there the baseline halves that half again.
 
-It deliberately weighs nothing up: a posterior may predict as the truth does and lie elsewhere, or the other way round.
+The measures are not combined: a posterior may predict like the truth and lie elsewhere, or the other way round.
 """
 
 from __future__ import annotations
@@ -165,10 +164,10 @@ def compare(
         frame = fit_frame(views[truth], blocks, var_names=names, progress=progress)
         obstacles = _obstacles(views, truth, frame)
         compared = {name: view for name, view in views.items() if name not in obstacles}
-        aligned = {  # of a network the half that had no part in the common labelling is enough
-            name: frame.align(
-                frame.rest if name == truth and model is not None else view, progress=progress
-            )
+        # Of a network the half of the truth that was not used for the common labelling is enough.
+        rest = {truth: frame.rest} if model is not None else {}
+        aligned = {
+            name: frame.align(rest.get(name, view), progress=progress)
             for name, view in compared.items()
         }
         names, rhat = tuple(frame.shapes), None
@@ -176,7 +175,7 @@ def compare(
             whole = aligned[truth]
             aligned[truth] = halves(whole)[1]
             rhat = rhat_of(whole, names)
-            # The labels of a reference do not depend on its draws, so means of all of them are compared.
+            # The labels of a reference do not depend on its draws, so all of them are compared.
             against = whole if is_reference else aligned[truth]
         if weights:
             _weigh(rows, aligned, truth, frame, permutations, seed)
@@ -215,7 +214,7 @@ def compare(
 
 
 def _of_another(views: Mapping[str, View], judged: Mapping[str, Carried]) -> Resolved | None:
-    """Return the symmetry that another file declares, or the one by which `diagnose` aligns one of the posteriors."""
+    """Return the symmetry that another posterior declares, or that `diagnose` found in one of them."""
     for view in views.values():
         if (own := resolve(view)).equal_modes:
             return own
@@ -234,8 +233,8 @@ def _of_another(views: Mapping[str, View], judged: Mapping[str, Carried]) -> Res
 def _check_names(posteriors: Mapping[str, Posterior], truth: str) -> None:
     if len(posteriors) < 2:
         raise ArgumentError(
-            f"`posteriors` has {len(posteriors)} entries, and a comparison needs at least two: add another, or name "
-            "a reference by `truth`."
+            f"`posteriors` has {len(posteriors)} entries, but a comparison needs at least two: add another, or name a "
+            "reference by `truth`."
         )
     if truth not in posteriors:
         raise ArgumentError(
@@ -244,13 +243,13 @@ def _check_names(posteriors: Mapping[str, Posterior], truth: str) -> None:
         )
     if BASELINE in posteriors:
         raise ArgumentError(
-            f"`posteriors` hold one named {BASELINE!r}, which is reserved for the baseline row: rename it."
+            f"`posteriors` has the name {BASELINE!r}, which is reserved for the baseline row: rename it."
         )
 
 
 def _points(truth: View, name: str, x: Any, y: Any) -> Points | None:
     if x is None and y is not None:
-        raise ArgumentError("`y` is given without `x`: give the inputs that belong to it.")
+        raise ArgumentError("`y` is given without `x`: give the inputs too.")
     if truth.network is not None:
         return Points.of(truth.network, inputs_of(truth, x), truth.y if x is None else y)
     if x is not None:
@@ -262,7 +261,7 @@ def _points(truth: View, name: str, x: Any, y: Any) -> Points | None:
 
 
 def _predict(rows: Rows, views: Mapping[str, View], truth: str, points: Points, seed: int) -> None:
-    """Fill in what the posteriors predict, each by a network of its own parametrisation and noise."""
+    """Add predictions to the rows, each by the posterior's own network."""
     model = views[truth].network
     assert model is not None
     first, second = halves(views[truth])
@@ -280,7 +279,7 @@ def _predict(rows: Rows, views: Mapping[str, View], truth: str, points: Points, 
 
 
 def _obstacles(views: Mapping[str, View], truth: str, frame: CommonFrame) -> dict[str, str]:
-    """Why the weights of some posteriors cannot be compared with the truth's, by name."""
+    """Explain by name why the weights of some posteriors cannot be compared with the truth's."""
     model, obstacles = views[truth].network, {}
     for name, view in views.items():
         if name == truth:
@@ -305,7 +304,7 @@ def _weigh(
     permutations: int,
     seed: int,
 ) -> None:
-    """Fill in the distances in weight space."""
+    """Add distances in weight space to the rows."""
     samples = {name: frame.sample(view) for name, view in aligned.items()}
     pairs = {name: (samples[truth], other) for name, other in samples.items() if name != truth}
     first, second = (frame.sample(half) for half in halves(aligned[truth]))

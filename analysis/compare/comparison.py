@@ -1,4 +1,4 @@
-"""The result of a comparison of posteriors: one row per posterior, the rows' meaning in words, notes and warnings."""
+"""The result of a comparison of posteriors: one row per posterior, their meaning in words, notes and warnings."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 
 
 BASELINE = "baseline"
-"""Name of the row of the truth against itself."""
+"""Name of the row that compares the truth with itself."""
 SMALL = 0.01
-"""p-value up to which distributions are called different, of a posterior and of the truth's own halves."""
+"""p-value up to which distributions differ."""
 PREDICTIONS = {
     "total_variation": "class probabilities differ by {} in total variation",
     "mean_distance": "mean predictions lie {} sds away",
 }
 SHOWN = 6
-"""Names listed as a sentence."""
+"""Most names in a sentence."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,22 +41,22 @@ class Account:
 
     table: pd.DataFrame
     truth: str
-    targets: Mapping[str, str]  # Name of each posterior's target.
-    points: Points | None  # Points of the predictions, if any.
-    own_points: bool  # Whether these are the truth's own data.
-    rule: str  # By which draws were aligned, in words.
-    caveat: str  # What nobody has checked of the symmetry.
-    permutations: int  # 0 where draws were not compared.
-    shared: Shared | None  # Variables; None if they were chosen or are a network's weights.
-    obstacles: Mapping[str, str]  # Why the weights of some posteriors were not compared, by name.
-    labels: Mapping[str, tuple[str, ...]]  # Words of a symmetry that chains show, by posterior.
-    unmixed: Sequence[str]  # Parameters about which the truth's own chains disagree.
-    unusable: Mapping[str, str]  # Why a posterior cannot be used, by name.
-    found: str  # Which symmetry the draws showed, as a sentence; empty if it was given or declared.
-    copies: Sequence[str]  # Posteriors that have a chain of the truth.
+    targets: Mapping[str, str]  # name of each posterior's target
+    points: Points | None  # points of the predictions, if any
+    own_points: bool  # these are the truth's training data
+    rule: str  # the alignment's rule, in words
+    caveat: str  # the part of the symmetry that was not checked
+    permutations: int  # 0 if draws were not compared
+    shared: Shared | None  # None if variables were chosen, or are a network's weights
+    obstacles: Mapping[str, str]  # why the weights of some posteriors were not compared, by name
+    labels: Mapping[str, tuple[str, ...]]  # words of a symmetry that chains show, by posterior
+    unmixed: Sequence[str]  # parameters about which the truth's own chains disagree
+    unusable: Mapping[str, str]  # why a posterior cannot be used, by name
+    found: str  # a sentence on the symmetry if it was found in draws; otherwise empty
+    copies: Sequence[str]  # posteriors with a chain of the truth
 
     def notes(self) -> Iterator[str]:
-        """Tell what was compared with what."""
+        """Yield sentences on the points, draws and tests of the comparison."""
         truth, points = self.truth, self.points
         if points is not None:
             where = f"that `{truth}` was fitted to and keeps" if self.own_points else "given"
@@ -91,7 +91,7 @@ class Account:
             yield f"Draws of `{name}` are compared only by their predictions: {why.rstrip('.')}."
 
     def warnings(self) -> Iterator[str]:
-        """Tell what to beware of."""
+        """Yield cautions."""
         table, truth = self.table, self.truth
         if self.found:
             yield self.found
@@ -162,27 +162,26 @@ class Comparison(Shown):
     Attributes
     ----------
     kind : str
-        `classification`, `regression`, or `parameters` where the posteriors are of no network.
+        `classification`, `regression`, or `parameters` for posteriors without a network.
     truth : str
         Name of the posterior that the others are compared with.
     table : DataFrame
         One row per posterior, the truth first, `baseline` last. Columns of a classification: agreement, total_variation
-        (halved), total_variation_sum (not), accuracy, log_score, calibration_error, brier,
-        single_draw_accuracy, mutual_information. Of a regression: mean_distance (root mean square over points,
-        in the truth's standard deviations of f), rmse, coverage_50, coverage_95, crps, log_score. Of
-        parameters: max_abs_z, max_abs_d and verdict, of `compare_moments`. Always:
-        energy and energy_p of `two_sample`, and num_draws, the draws that these
-        are of (for `baseline`, of its second part). NaN if there is nothing to say.
+        (halved), total_variation_sum (not halved), accuracy, log_score, calibration_error, brier, single_draw_accuracy,
+        mutual_information. Of a regression: mean_distance (root mean square over points, in the truth's standard
+        deviations of f), rmse, coverage_50, coverage_95, crps, log_score. Of parameters: max_abs_z, max_abs_d and
+        verdict of `compare_moments`. Always: energy and energy_p of `two_sample`, and num_draws, their number of draws
+        (for `baseline`, in its second part). NaN if a value is not available.
     notes : tuple of str
-        What was compared, in words.
+        Sentences on the points, draws and tests.
     warnings : tuple of str
-        What to beware of, in words.
+        Cautions, in sentences.
     moments : mapping of str to MomentComparison
         Means of each posterior compared with the truth's, parameter by parameter; empty for networks.
     halved : bool
         Whether the truth's means are those of the second half of its chains only.
     frame : CommonFrame, optional
-        Variables, labelling and scale in which draws were compared; None where only predictions were.
+        Variables, labelling and scale of the comparison of draws; None if only predictions were compared.
     """
 
     kind: str
@@ -196,9 +195,9 @@ class Comparison(Shown):
 
     @property
     def means(self) -> pd.DataFrame:
-        """Means and sds of the truth and of the others side by side, one row per parameter.
+        """Means and sds of the truth and of the others, one row per parameter.
 
-        With z of the difference of means, and the ratio of an sd to the truth's with the ends of its 95 % interval.
+        The table has z of the difference of means, and the ratio of sds with the ends of its 95 % interval.
         """
         if not self.moments:
             return pd.DataFrame()
@@ -216,7 +215,7 @@ class Comparison(Shown):
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """A sentence on each posterior, in the table's order."""
+        """One sentence per posterior, in the table's order."""
         return tuple(f"`{name}`: {said}" for name, said in sentences(self))
 
     def _card(self) -> Card:
@@ -234,7 +233,7 @@ class Comparison(Shown):
         return Card(f"Compared with {self.truth}", (*words, *warnings, on_its_side, *notes))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain types for JSON, numbers that are not finite as None."""
+        """Return everything as plain types for JSON; numbers that are not finite become None."""
         rows = [{"posterior": name, **row} for name, row in self.table.to_dict("index").items()]
         fields = ("kind", "truth", "notes", "warnings")
         means = {name: found.to_dict() for name, found in self.moments.items()}
@@ -244,9 +243,9 @@ class Comparison(Shown):
 
 
 MOST = 8
-"""Posteriors that are shown."""
+"""Most posteriors that are shown."""
 WEAK = 0.05
-"""p-value below which nothing is said to be alike."""
+"""p-value up to which distributions may differ."""
 _MEASURES = {
     "agreement": "same class as the truth",
     "total_variation": "total variation",
@@ -267,7 +266,7 @@ _MEASURES = {
 
 
 def sentences(comparison: Comparison) -> Iterator[tuple[str, str]]:
-    """Say of each posterior how it predicts and where its draws lie, next to the truth's own halves."""
+    """Compare the predictions and draws of each posterior with the truth, in words."""
     table = comparison.table
     baseline = table.loc[BASELINE]
     unmixed = any(found.unmixed for found in comparison.moments.values())
@@ -288,19 +287,16 @@ def sentences(comparison: Comparison) -> Iterator[tuple[str, str]]:
         yield str(name), f"{'; '.join(said)}." if said else "Nothing could be compared."
 
 
-def _spread(found: MomentComparison, name: str) -> str:
-    row = found.table.loc[name]
-    low, high = number(row["sd_ratio_low"], 2), number(row["sd_ratio_high"], 2)
-    return f"that of `{name}` is {number(row['sd_ratio'], 2)} times the truth's ({low} to {high})"
-
-
 def _moments(found: MomentComparison) -> str:
     if found.verdict == "differ":
         trusted = found.table.loc[~found.table["gated"]]
         beyond, said = int((trusted["z"].abs() > found.z_bound).sum()), []
         if spreads := found.spreads:
             many = "an sd differs" if len(spreads) == 1 else f"{len(spreads)} sds differ"
-            said.append(f"{many}: {_spread(found, spreads[0])}")
+            row = found.table.loc[spreads[0]]
+            ratio, low, high = (number(row[f"sd_ratio{end}"], 2) for end in ("", "_low", "_high"))
+            most = f"that of `{spreads[0]}` is {ratio} times the truth's ({low} to {high})"
+            said.append(f"{many}: {most}")
         if beyond:
             worst = str(trusted["z"].abs().idxmax())
             most = f"that of `{worst}` by {number(abs(trusted.loc[worst, 'd']), 2)} sds"
@@ -326,11 +322,8 @@ def _moments(found: MomentComparison) -> str:
 def _draws(row: pd.Series, mixed: bool, halves: float, truth: str) -> str:
     p = row.get("energy_p", math.nan)
     if not math.isfinite(p):
-        return (
-            ""
-            if not math.isfinite(row.get("energy", math.nan))
-            else "the joint distributions could not be tested"
-        )
+        measured = math.isfinite(row.get("energy", math.nan))
+        return "the joint distributions could not be tested" if measured else ""
     if not mixed:
         return "the joint distributions are not compared, because the reference's own chains differ"
     if p <= SMALL:

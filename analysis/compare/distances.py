@@ -1,15 +1,15 @@
-"""Differences of two posteriors: of their means, and whether two samples have one distribution.
+"""Differences of two posteriors: of their means and standard deviations, and of their joint distributions.
 
-Means: `d` is the difference over the pooled sd, `z` over its standard error, the larger of sqrt(mcse_a^2 + mcse_b^2)
-and of the one that both would have with the pooled sd. R-hat and ESS are a gate that comes first: a stuck chain
-inflates the Monte Carlo error. A variational fit has no R-hat and passes on ESS; a single Markov chain does not pass.
-"differ" rests on z, with a Bonferroni bound for the number of means, and on ratios of sds that are surely outside
-`SPREADS`; where only |d| is above `D_BOUND` there are too few draws: "undecided". `power` says how surely a shift would
-be seen.
+Means: `d` is the difference over the pooled sd, and `z` the difference over its standard error, the larger of
+sqrt(mcse_a^2 + mcse_b^2) and of the error that both would have with the pooled sd. R-hat and ESS are checked first,
+because a stuck chain inflates the Monte Carlo error. A variational fit has no R-hat and passes by ESS; a single Markov
+chain does not pass. "differ" follows from z, with a Bonferroni bound for the number of means, and from ratios of sds
+that are certainly outside `SPREADS`. If only |d| is above `D_BOUND`, there are too few draws: "undecided". `power` is
+the probability that a shift would be detected.
 
-Tests: samples are (draw, param), in the units that count. The energy distance is the squared one, 2 E|X - Y| -
-E|X - X'| - E|Y - Y'| (Székely and Rizzo 2013, equation 2.1), estimated without bias, so that a value below zero means
-nothing found. The p-value is by permutation of draws, which rejects equal Markov chains: so `thin` comes first.
+Tests: samples are (draw, param) in common units. The energy distance is the squared one, 2 E|X - Y| - E|X - X'| -
+E|Y - Y'| (Székely and Rizzo 2013, equation 2.1), estimated without bias, so it may be negative. The p-value is by
+permutation of draws, which rejects equal Markov chains unless `thin` makes their draws nearly independent.
 """
 
 from __future__ import annotations
@@ -33,61 +33,60 @@ from ..summaries.sampler import NAN
 from ..summaries.summary import in_rows, is_constant, power_of_two, summary, units_of
 
 ERRORS = 0.02
-"""Share of comparisons of equal distributions that may be called different by their means.
+"""Allowed share of false differences of means.
 
-Monte Carlo errors of 200 to 300 effective draws come out 2 to 3 % too small: of 2,000 means this share becomes 0.04.
-Of one or 20 means of lognormal, gamma and t laws it is at most 0.03, with 100 to 2,000 draws of either sample.
-`compare` adds the energy test at 0.01. Together they call equal distributions different in at most 5 % of comparisons.
+Monte Carlo errors of 200 to 300 effective draws are 2 to 3 % too small: with 2,000 means the share becomes 0.04. With
+one or 20 means of lognormal, gamma and t laws it is at most 0.03, for 100 to 2,000 draws of either sample. `compare`
+adds the energy test at 0.01. Together they report a false difference in at most 5 % of comparisons.
 """
 MAX_RHAT, MIN_ESS = 1.05, 200.0
-"""Gate: the largest R-hat and the smallest bulk ESS of either posterior with which a parameter is compared."""
+"""Largest R-hat and smallest bulk ESS of either posterior for a parameter to be compared."""
 SPREADS, SPREAD_ERRORS, VAGUE = (0.85, 1.15), 0.01, 0.25
-"""Ratios of sds that are called alike; share of comparisons of equal distributions that may be called different by
-them; and the error of the logarithm of a ratio above which it is not judged.
+"""Ratios of sds that count as equal; allowed share of false differences; and the error of the logarithm of a ratio
+above which it is not judged.
 
-A ratio is outside if its interval is, and if the widths of the central 90 % differ too: sds of heavy tails come out too
-small together with their errors, and widths do not. Of equal normal, gamma, lognormal and t laws (1 to 3 degrees of
-freedom) with 200 to 4,000 draws, none of 2,700 comparisons was called different.
+A ratio is outside if its interval is, and if the widths of the central 90 % differ too: sds of heavy tails are too
+small together with their errors, but widths are not. For equal normal, gamma, lognormal and t laws (1 to 3 degrees of
+freedom) with 200 to 4,000 draws, none of 2,700 comparisons reported a difference.
 """
 D_BOUND = 0.1
-"""Largest |d| that may still be called agreement."""
+"""Largest |d| of agreement."""
 SHIFT = 0.2
-"""Shift in sds whose power is reported."""
+"""Shift in sds for which power is reported."""
 POWER = 0.8
-"""Power above which means without a detected difference are said to agree."""
+"""Smallest power for means without a detected difference to agree."""
 
 
 @dataclass(frozen=True, eq=False)
 class MomentComparison:
-    """The distance of two posteriors' means."""
+    """The differences of two posteriors' means and standard deviations."""
 
     table: pd.DataFrame
     """One row per parameter: mean_a, mean_b, difference, sd_a, sd_b, z, d, error (the standard error of d), sd_ratio
-    (of b to a) with its 95 % interval sd_ratio_low to sd_ratio_high, spread (the ratio is surely outside .85 to 1.15),
-    rhat_a, rhat and ess (the worse of the two), gated (not judged, since it did not pass the gate)."""
-    max_abs_z: float  # Largest among the parameters that passed the gate; NaN if none did.
+    (of b to a) with its 95 % interval sd_ratio_low to sd_ratio_high, spread (the ratio is certainly outside .85 to
+    1.15), rhat_a, rhat and ess (the worse of the two), gated (not judged, because of R-hat or ESS)."""
+    max_abs_z: float  # largest among the judged parameters; NaN without any
     max_abs_d: float
-    z_bound: float  # Bonferroni bound on |z| for that many parameters, at `ERRORS` for the family.
-    gated: tuple[str, ...]  # Parameters that failed the gate.
-    unmixed: tuple[str, ...]  # Those about which the first posterior's own chains disagree.
+    z_bound: float  # Bonferroni bound on |z| for that many parameters, at `ERRORS` for the family
+    gated: tuple[str, ...]  # parameters that were not judged
+    unmixed: tuple[str, ...]  # parameters about which the first posterior's own chains disagree
     power: float
-    """Probability to see a shift of 0.2 sds in the least precise parameter of those that passed the gate; NaN where
-    none did."""
+    """Probability to detect a shift of 0.2 sds in the least precise judged parameter; NaN without any."""
     verdict: str
-    """`differ`, if a |z| is above its bound or a ratio of sds is surely outside .85 to 1.15. `agree`, if none is, every
-    parameter passed the gate, every |d| is within its bound, and `power` is at least 0.8. Else `undecided`: there are
-    too few effective draws to tell."""
+    """`differ` if a |z| is above its bound or a ratio of sds is certainly outside .85 to 1.15. `agree` if none is,
+    every parameter was judged, every |d| is within its bound, and `power` is at least 0.8. Otherwise `undecided`:
+    there are too few effective draws."""
 
-    d_bound: ClassVar[float] = D_BOUND  # On |d|.
+    d_bound: ClassVar[float] = D_BOUND  # on |d|
 
     @property
     def spreads(self) -> list[str]:
-        """Parameters whose sds surely differ, the most different first."""
+        """Parameters with certainly different sds, the most different first."""
         ratio = np.log(self.table.loc[self.table["spread"], "sd_ratio"]).abs()
         return list(map(str, ratio.sort_values(ascending=False).index))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain types for JSON, numbers that are not finite as None."""
+        """Return everything as plain types for JSON; numbers that are not finite become None."""
         rows = [{"parameter": name, **row} for name, row in self.table.to_dict("index").items()]
         fields = ("verdict", "max_abs_z", "max_abs_d", "z_bound", "d_bound", "gated", "power")
         return json_safe({name: getattr(self, name) for name in fields} | {"parameters": rows})
@@ -100,10 +99,10 @@ def compare_moments(
     var_names: Sequence[str] | None = None,
     rhat: pd.Series | None = None,
 ) -> MomentComparison:
-    """Compare the means of two posteriors, parameter by parameter, in the variables that both have or that are chosen.
+    """Compare the means of two posteriors in their common or chosen variables, parameter by parameter.
 
-    Their entries have the same names. Where `a` holds a part of the chains of a posterior, `rhat` is that of all of
-    them, in the same labelling: chains of the part may agree in a mode that the others are not in.
+    Entries must have the same names. If `a` has only some chains of a posterior, `rhat` is the R-hat of all of them in
+    the same labelling, because some chains may agree in a mode that others missed.
     """
     first, second = as_view(a, "a"), as_view(b, "b")
     names = var_names or [n for n in first.variables if n in second.variables]
@@ -111,7 +110,7 @@ def compare_moments(
     if draws_a.names != draws_b.names:
         unlike = sorted(set(draws_a.names) ^ set(draws_b.names))
         raise ArgumentError(
-            f"`a` and `b` hold different entries of the same variables ({', '.join(unlike[:6])}): "
+            f"`a` and `b` have different entries of the same variables ({', '.join(unlike[:6])}): "
             "compare posteriors of the same model, or choose variables with `var_names`."
         )
     free = (first.is_independent, second.is_independent)
@@ -126,14 +125,14 @@ def compare_moments(
     verdict = "undecided"
     if largest_z > z_bound or table["spread"].any():
         verdict = "differ"
-    # Constants have no error and no power: equal ones alone say nothing about two posteriors.
+    # Constants have no error and no power, so equal constants alone are no evidence.
     elif not gated and largest_d <= D_BOUND and power >= POWER:
         verdict = "agree"
     return MomentComparison(table, largest_z, largest_d, z_bound, gated, unmixed, power, verdict)
 
 
 def rhat_of(view: View, names: Sequence[str]) -> pd.Series | None:
-    """R-hat of every entry of some variables; None if draws are not chains'."""
+    """Return R-hat of every entry of some variables; None for independent draws."""
     return None if view.is_independent else summary(view.draws(names))["rhat"]
 
 
@@ -143,7 +142,7 @@ def _table(
     left, right = summary(draws_a), summary(draws_b)
     table = pd.DataFrame({"mean_a": left["mean"], "mean_b": right["mean"]})
     table["difference"], fixed = _differences(draws_a, draws_b)
-    # Not the root of a sum of squares, which are not doubles where the draws are very large or very small.
+    # Squares of very large or small draws would overflow, so use `hypot`.
     pooled = np.hypot(left["sd"], right["sd"]) / np.sqrt(2)
     errors = [(own["mcse_mean"], own["sd"].where(own["sd"] > 0)) for own in (left, right)]
     alike = pooled * np.hypot(*(mcse / sd for mcse, sd in errors))
@@ -165,7 +164,7 @@ def _table(
         table[f"sd_ratio_{word}"] = np.exp(log_ratio + side * float(ndtri(0.975)) * vague)
     table["ess"] = np.minimum(left["ess_bulk"], right["ess_bulk"])
     mixed = (table["rhat"] <= MAX_RHAT) if rhats else pd.Series(True, index=table.index)
-    known = table["z"].notna() & table["d"].notna()  # what cannot be computed agrees with nothing
+    known = table["z"].notna() & table["d"].notna()
     table["gated"] = ~(known & ((mixed & (table["ess"] >= MIN_ESS)) | fixed))
     bound = float(-ndtri(SPREAD_ERRORS / 2 / max(int((~table["gated"]).sum()), 1))) * vague
     low, high = np.log(SPREADS)
@@ -182,7 +181,7 @@ def _table(
 
 
 def _span(draws: np.ndarray, ess: float, z: float) -> tuple[float, float]:
-    """Return the ends of an interval, of z errors to either side, for the width of the central 90 % of draws."""
+    """Return an interval of z standard errors to either side for the width of the central 90 % of draws."""
     off = z * np.sqrt(0.05 * 0.95 / max(ess, 1.0))
     at = [0.05 + off, 0.95 - off, 0.05 - off, 0.95 + off]
     inner, outer = np.quantile(draws, np.clip(at, 0.0, 1.0)).reshape(2, 2)
@@ -190,9 +189,9 @@ def _span(draws: np.ndarray, ess: float, z: float) -> tuple[float, float]:
 
 
 def _differences(a: Draws, b: Draws) -> tuple[np.ndarray, np.ndarray]:
-    """Differences of means, without loss of digits to what both have in common, and what is constant in both.
+    """Return differences of means without loss of digits, and the parameters that are constant in both.
 
-    Two constants that are equal up to rounding do not differ.
+    Constants that are equal up to rounding have the difference 0.
     """
     differences, constants = [np.empty(0)], [np.empty(0, bool)]
     for part in a.parts(b):
@@ -207,7 +206,7 @@ def _differences(a: Draws, b: Draws) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _over(difference: pd.Series, scale: pd.Series, fixed: np.ndarray) -> pd.Series:
-    """Divide; two constants are equal (0) or infinitely far apart."""
+    """Divide differences; those of two constants are 0 or infinite."""
     apart = np.where(difference == 0, 0.0, np.inf)
     return (difference / scale.where(scale > 0)).where(~fixed, apart * np.sign(difference))
 
@@ -218,34 +217,31 @@ def _largest(column: pd.Series) -> float:
 
 MAX_DRAWS = 1000
 EXCESS = 0.05
-"""Tolerated growth of a two-sample statistic by what is left of autocorrelation, in its standard deviations."""
+"""Tolerated growth of a two-sample statistic from the remaining autocorrelation, in its standard deviations."""
 _ENTRIES = 500
 
 
 def thin(
     draws: Draws, *, autocorrelated: bool = True, max_draws: int = MAX_DRAWS
 ) -> Float[np.ndarray, "kept param"]:
-    """Take every k-th draw of each chain, so far apart that they may be permuted, each chain's last draw among them.
+    """Take every k-th draw of each chain, nearly independent, up to each chain's last draw.
 
-    All draws are taken, up to `max_draws`, where they are not autocorrelated; comparing takes memory with the square of
-    their number.
+    At most `max_draws` are taken, because the memory of a comparison grows with the square of their number.
     """
     least = -(-draws.num_chains * draws.num_draws // max_draws)
     return draws.every(max(stride(draws) if autocorrelated else 1, least))
 
 
 def stride(draws: Draws) -> int:
-    """Return how many draws lie between two that may be taken for independent, from 1 to the length of a chain.
+    """Return the distance of two nearly independent draws, from 1 to the length of a chain.
 
-    Each parameter is taken for a first-order autoregression with its bulk ESS, whose correlation r at the stride would
-    let the squared distance of means grow by (1 + r) / (1 - r). The stride is the smallest at which the growths of all
-    parameters add up to no more than a twentieth of the null distribution's standard deviation, were parameters
-    independent. That is about 3.5 times the draws per effective draw for one parameter and more for many, since errors
-    of many parameters add up faster than chance does. A negative correlation counts as a positive one of its size. At
-    most 500 parameters, evenly spaced, are looked at; those that never vary do not count.
+    Each parameter is modelled as a first-order autoregression with its bulk ESS. Its correlation r at the stride makes
+    the squared distance of means grow by (1 + r) / (1 - r). At the stride the growths of all parameters add up to at
+    most a twentieth of the null distribution's standard deviation for independent parameters. That is about 3.5 times
+    the draws per effective draw for one parameter, and more for many. A negative correlation counts by its size. At
+    most 500 evenly spaced parameters are used; parameters that never vary do not count.
     """
     size = len(draws.names)
-    # Of neighbours in a first-order autoregression of each parameter's ESS.
     chosen = np.linspace(0, size - 1, min(size, _ENTRIES)).astype(np.intp)
     ess = [np.empty(0)]
     for part in draws.parts():
@@ -255,8 +251,7 @@ def stride(draws: Draws) -> int:
         if len(values):
             ess.append(bulk_ess(values))
     per_effective = draws.num_chains * draws.num_draws / np.concatenate(ess)
-    # Chains that jump to and fro have more effective draws than draws, but their spreads do not, nor does
-    # every second draw: so the correlation's size counts, whatever its sign.
+    # Antithetic chains have more effective draws for means, but not for spreads, so use the correlation's size.
     correlation = np.abs((per_effective - 1) / (per_effective + 1))
     if not len(correlation):
         return 1
@@ -278,14 +273,14 @@ Other = Float[np.ndarray, "other param"]
 Pairs = Float[np.ndarray, "pooled pooled"]
 
 MIN_DRAWS = 10
-"""Draws of either sample below which no p-value is given."""
+"""Least draws of either sample for a p-value."""
 _BATCH = 64
 
 
 class TwoSample(NamedTuple):
-    """The squared energy distance of two samples, without bias, with its p-value.
+    """The unbiased squared energy distance of two samples, with its p-value.
 
-    The p-value is at least 1 / (permutations + 1); NaN with fewer than 10 draws of either.
+    The p-value is at least 1 / (permutations + 1), and NaN if a sample has fewer than 10 draws.
     """
 
     energy: float
@@ -293,10 +288,7 @@ class TwoSample(NamedTuple):
 
 
 def two_sample(a: Sample, b: Other, *, permutations: int = 499, seed: int = 0) -> TwoSample:
-    """Compare two samples of independent draws (draw, param) by their energy distance, with a p-value.
-
-    A draw's distance from itself is left out of the means.
-    """
+    """Compare two samples of independent draws (draw, param) by their energy distance, with a p-value."""
     a, b = _checked(a, b)
     pairs, unit = _distances(np.concatenate([a, b]))
     labels = np.zeros((1, len(pairs)))
@@ -304,7 +296,7 @@ def two_sample(a: Sample, b: Other, *, permutations: int = 499, seed: int = 0) -
     observed = float(_energies(pairs, labels)[0])
     if min(len(a), len(b)) < MIN_DRAWS or not np.isfinite(observed):
         return TwoSample(unit * observed, NAN)
-    # The share of relabellings, the one found among them, with a distance as large up to rounding.
+    # Count relabellings, including the observed one, with a distance as large up to rounding.
     rng, as_large, least = np.random.default_rng(seed), 1, observed - 1e-12 * pairs.max()
     for start in range(0, permutations, _BATCH):
         batch = min(_BATCH, permutations - start)
@@ -326,9 +318,8 @@ def _checked(a: Sample, b: Other) -> tuple[Sample, Other]:
 
 
 def _distances(points: Float[np.ndarray, "pooled param"]) -> tuple[Pairs, float]:
-    """Euclidean distances of all pairs, by one matrix product, and the power of two that they are divided by."""
-    # About the middle of each variable, and in a unit of their own: no digits are lost where the centre is far from 0,
-    # and no square is too large or too small for a double.
+    """Return Euclidean distances of all pairs, divided by a power of two, and that power."""
+    # Centre and scale each variable, so that no digits are lost and squares do not overflow.
     low, high = points.min(axis=0), points.max(axis=0)
     half = high / 2 - low / 2
     unit = float(power_of_two(np.asarray(half.max(initial=0.0))))
@@ -339,7 +330,7 @@ def _distances(points: Float[np.ndarray, "pooled param"]) -> tuple[Pairs, float]
     out *= -2
     out += squares[:, None]
     out += squares
-    np.maximum(out, 0, out=out)  # rounding, where two draws are equal
+    np.maximum(out, 0, out=out)  # rounding for equal draws
     np.sqrt(out, out=out)
     np.fill_diagonal(out, 0)
     return (out + out.T) / 2, unit
@@ -348,7 +339,7 @@ def _distances(points: Float[np.ndarray, "pooled param"]) -> tuple[Pairs, float]
 def _energies(
     pairs: Pairs, labels: Float[np.ndarray, "batch pooled"]
 ) -> Float[np.ndarray, " batch"]:
-    """Twice the mean between samples less the means within, for rows of labels 1 (first) and 0."""
+    """Return twice the mean between samples minus the means within, for rows of labels 1 (first) and 0."""
     first = labels[0].sum()
     second = labels.shape[1] - first
     within_first = ((labels @ pairs) * labels).sum(axis=-1)

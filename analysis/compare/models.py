@@ -1,7 +1,7 @@
 """Models compared by leave-one-out prediction, and stacked.
 
-Stacking gives the predictive densities of models the weights under which their mixture predicts best what was left out
-(Yao, Vehtari, Simpson and Gelman 2018, Bayesian Analysis 13).
+Stacking weights the predictive densities of models so that their mixture predicts the left-out observations best (Yao,
+Vehtari, Simpson and Gelman 2018, Bayesian Analysis 13).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from onebasin.posteriors.leave_one_out import (
     no_log_likelihood,
     stored_log_likelihood,
 )
-from onebasin.posteriors.view import View, as_view
+from onebasin.posteriors.view import as_view
 
 from ..diagnostics.diagnose import Carried, carried
 
@@ -38,10 +38,10 @@ if TYPE_CHECKING:
 
 
 class Answered:
-    """An ArviZ estimate that shows what it is worth before its numbers.
+    """An ArviZ estimate that says before its numbers whether it can be used.
 
-    `answer` is ``usable``, ``partly`` (a Pareto k is too large, or unknown) or ``unusable`` (the posterior is);
-    `sentences` say it, the answer first; `judged` is the posterior's verdict.
+    `answer` is ``usable``, ``partly`` (a Pareto k is too large or unknown) or ``unusable`` (the posterior is);
+    `sentences` explain it; `judged` is the posterior's verdict.
     """
 
     answer: str
@@ -55,7 +55,7 @@ class Answered:
 
 
 def answered(found: ELPDData, terms: xr.DataArray, judged: Carried, remedy: str = "") -> ELPDData:
-    """Put the answer in front of an estimate; `remedy` says what to do where a Pareto k is too large."""
+    """Add an answer to an estimate; `remedy` says what to do if a Pareto k is too large."""
     known = found.pareto_k.values.ravel()
     bad = ~(known <= found.good_k)
     names = list(compress(names_of(found.elpd_i), bad)) if bad.any() else []
@@ -85,9 +85,9 @@ def answered(found: ELPDData, terms: xr.DataArray, judged: Carried, remedy: str 
 
 
 def paired(found: Mapping[str, ELPDData]) -> np.ndarray:
-    """Return the densities (obs, model) of each observation under all models, paired by name where names are there.
+    """Return the densities (obs, model) of each observation under all models, paired by their names.
 
-    Numbers from 0 in order are places, not names.
+    Observations without names, or numbered from 0, are paired by their places.
     """
     dims = next(iter(found.values())).elpd_i.dims
     each = {name: _by_name(one.elpd_i, dims) for name, one in found.items()}
@@ -111,7 +111,7 @@ def paired(found: Mapping[str, ELPDData]) -> np.ndarray:
 
 
 def _by_name(values: xr.DataArray, dims: tuple[Hashable, ...]) -> pd.Series:
-    """Give densities by the names of the observations; by places where these are numbers, or some share a name."""
+    """Index densities by the names of the observations, or by places if they have no unique names."""
     values = values.transpose(*dims) if {*values.dims} == {*dims} else values
     flat = values.stack(obs=values.dims) if values.ndim != 1 else values
     axes = [values.indexes.get(dim) for dim in values.dims]
@@ -129,11 +129,11 @@ class ModelComparison(Shown):
     table : DataFrame
         Same as in `arviz_stats.compare`, not rounded: one row per model, the best first, in nats.
     loo : mapping of str to ELPDData
-        What the comparison rests on.
+        The estimate of each model.
     judged : mapping of str to Carried
-        The verdict on each model's posterior, where it is available.
+        The verdicts on the models' posteriors that are available.
     one_model : bool
-        Whether all posteriors record the same Stan program and data: they are then fits of one model.
+        Whether all posteriors record the same Stan program and data, and so are fits of one model.
     """
 
     table: pd.DataFrame
@@ -147,24 +147,16 @@ class ModelComparison(Shown):
         return self.table["weight"]
 
     @property
-    def observations(self) -> int:
-        """Observations that were left out one by one."""
-        return int(next(iter(self.loo.values())).elpd_i.size)
-
-    @property
     def alike(self) -> tuple[str, ...]:
-        """The best model, and those that predict worse by less than two standard errors."""
+        """The best model, and the models that predict worse by less than two standard errors."""
         apart = -self.table["elpd_diff"] >= CLEAR * self.table["dse"].fillna(0.0)
         return tuple(map(str, self.table.index[~apart | (self.table["elpd_diff"] == 0)]))
 
     @property
     def answer(self) -> str:
-        """Which model predicts better, or that no difference can be seen, as a sentence."""
-        place = max(1, len(self.alike) - 1)
-        value, error = (
-            -float(self.table["elpd_diff"].iloc[place]),
-            float(self.table["dse"].iloc[place]),
-        )
+        """The model that predicts better, or that no difference was detected, as a sentence."""
+        row = self.table.iloc[max(1, len(self.alike) - 1)]
+        value, error = -float(row["elpd_diff"]), float(row["dse"])
         gap = measured(value, error)
         if self.one_model:
             worst = -float(self.table["elpd_diff"].min())
@@ -178,7 +170,8 @@ class ModelComparison(Shown):
             who = f"No difference was detected between {in_brief(self.alike)}"
             said = f"{who} (at most {gap}, below two standard errors)."
             return f"{said} Worse: {rest}." if rest else said
-        few = ", which is too small with few observations" if self.observations < FEW else ""
+        small = next(iter(self.loo.values())).elpd_i.size < FEW
+        few = ", which is too small with few observations" if small else ""
         times = f" ({number(value / error, 2)} standard errors{few})" if error > 0 else ""
         best, second = self.table.index[:2]
         return f"`{best}` predicts better than `{second}` by {gap}{times}."
@@ -191,7 +184,7 @@ class ModelComparison(Shown):
 
     @property
     def sentences(self) -> list[str]:
-        """The findings, a sentence each, the answer first."""
+        """The findings, one sentence each."""
         told = ", ".join(
             f"{name} {number(weight, 2) if weight >= 0.001 else 'below 0.001'}"
             for name, weight in self.weights.items()
@@ -219,20 +212,14 @@ class ModelComparison(Shown):
         )
         heading = "Fits of one model" if self.one_model else heading
         bad = len(self.unusable)
-        return Card(
-            "Not usable" if bad else heading,
-            (
-                *(Words(each, flag="bad") for each in self.sentences[:bad]),
-                *map(Words, self.sentences[bad:]),
-                self.summary,
-            ),
-            "bad" if bad else "",
-        )
+        flagged = [Words(each, flag="bad") for each in self.sentences[:bad]]
+        parts = (*flagged, *map(Words, self.sentences[bad:]), self.summary)
+        return Card("Not usable" if bad else heading, parts, "bad" if bad else "")
 
 
 CLEAR, FEW = 2.0, 100
-"""Standard errors above which a difference is said to be seen; observations below which they come out too small
-(Sivula, Magnusson, Matamoros and Vehtari 2025)."""
+"""Standard errors above which a difference counts; observations below which standard errors are too small (Sivula,
+Magnusson, Matamoros and Vehtari 2025)."""
 METHODS = ("stacking", "bb-pseudo-bma", "pseudo-bma")
 
 
@@ -245,10 +232,10 @@ def compare_models(
     Parameters
     ----------
     models : mapping of str to posterior or ELPDData
-        Posteriors of one data set with the group `log_likelihood`, in any form that `ob.diagnose` takes, or their
-        results of `ob.loo`.
+        Posteriors of one data set with the group `log_likelihood`, in any form that `ob.diagnose` takes, or results of
+        `ob.loo`.
     var_name : str, optional
-        The observed variable, where there are several.
+        The observed variable, if there are several.
     method : {"stacking", "BB-pseudo-BMA", "pseudo-BMA"}
         Weighting method, as in `arviz_stats.compare`.
 
@@ -279,40 +266,31 @@ def compare_models(
     several = isinstance(models, Mapping) and not isinstance(models, xr.DataTree | xr.Dataset)
     if not several or len(models) < 2:
         raise ArgumentError("`models` must map two names or more to posteriors.")
-    found, judged, origins = {}, {}, set[tuple[str, ...]]()
-    for name, held in models.items():
+    found: dict[str, ELPDData] = {}
+    judged, origins = dict[str, Carried](), set[tuple[str, ...]]()
+    for name, held in ((str(key), value) for key, value in models.items()):
+        origin: tuple[str, ...] = (name, "")
         if not (hasattr(held, "elpd") and hasattr(held, "elpd_i")):
-            view = as_view(held, f"models[{str(name)!r}]")
-            # A NumPyro function may differ by what it closes over, which its text does not show.
-            known = (
-                (schema.PROGRAM, schema.DATA_SHA256)
-                if schema.stan_program_of(view.tree.attrs)
-                else ()
-            )
-            origins.add(tuple(str(view.attribute(a) or name) for a in known) or (str(name), ""))
-            found[str(name)] = leave_one_out(_terms(view, var_name), view.posterior)
-            judged[str(name)] = carried(view, None, "estimates", label_free=True)
+            view = as_view(held, f"models[{name!r}]")
+            terms = stored_log_likelihood(view, var_name)
+            if terms is None:
+                raise no_log_likelihood(
+                    view, "pass `ob.loo(posterior, model=...)`, which computes it."
+                )
+            # The text of a NumPyro function does not show the values in its closure.
+            if schema.stan_program_of(view.tree.attrs):
+                known = (schema.PROGRAM, schema.DATA_SHA256)
+                origin = tuple(str(view.attribute(fact) or name) for fact in known)
+            found[name] = leave_one_out(terms, view.posterior)
+            judged[name] = carried(view, None, "estimates", label_free=True)
         elif held.elpd_i is not None:
-            origins.add((str(name), ""))
-            found[str(name)] = held
-            judged |= {str(name): held.judged} if isinstance(held, Answered) else {}
+            found[name] = held
+            judged |= {name: held.judged} if isinstance(held, Answered) else {}
         else:
             raise ArgumentError(
-                f"`models[{str(name)!r}]` has no pointwise values: give `ob.loo(posterior)`."
+                f"`models[{name!r}]` has no pointwise values: give `ob.loo(posterior)`."
             )
-    return _compared(found, method, judged, one_model=len(origins) == 1)
-
-
-def _terms(view: View, var_name: str | None) -> xr.DataArray:
-    terms = stored_log_likelihood(view, var_name)
-    if terms is None:
-        raise no_log_likelihood(view, "pass `ob.loo(posterior, model=...)`, which computes it.")
-    return terms
-
-
-def _compared(
-    found: Mapping[str, ELPDData], method: str, judged: Mapping[str, Carried], *, one_model: bool
-) -> ModelComparison:
+        origins.add(origin)
     from arviz_stats import compare
 
     each = paired(found)
@@ -324,4 +302,4 @@ def _compared(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the table contains these warnings
         table = compare(alike, method=method, round_to="none")
-    return ModelComparison(table, dict(found), judged, one_model)
+    return ModelComparison(table, found, judged, len(origins) == 1)

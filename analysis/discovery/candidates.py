@@ -1,16 +1,16 @@
 """Candidates: slots that move together, as a block of a symmetry, and quantities that follow their labels.
 
-Components may be parameters of their own, such as `mu1` and `mu2`, or `a`, `b` with `c`, `d`.
-Tuples of parameters of one shape are laid side by side, as one more variable ``mu1~mu2`` whose first axis is that of
-the components; the search then treats it like any other. Three components and more have names that differ in a number,
-or means that they trade between chains; of two, every pair is looked at that may be a label's: where parameters
-disagree between chains their sum agrees, or their difference has two signs and hardly a value near zero. Of two
-probabilities, each may take the place of the other's complement, ``se~1-sp``.
+Components may be separate parameters, such as `mu1` and `mu2`, or `a`, `b` with `c`, `d`. Tuples of parameters of one
+shape are joined to a variable ``mu1~mu2`` whose first axis is that of the components; the search treats it like any
+other. Three components and more have names that differ in a number, or means that they exchange between chains. For
+two, every pair is tried that may belong to labels: if parameters disagree between chains, their sum agrees, or their
+difference has two signs and is hardly ever near zero. Of two probabilities, each may take the place of the other's
+complement, ``se~1-sp``.
 
-A component may have quantities that no candidate moves: scalars of their own (`mu1`, `mu2`), or a share on another
-scale (`eta` for `w`). To align by it would leave the posterior. They show in the draws: chains (or draws) with one
-labelling agree on them, and others do not. Where every chain has a labelling of its own, nobody can tell whether a
-quantity that differs between chains follows the labels; it counts as one that does.
+A component may have quantities that no candidate moves: separate scalars (`mu1`, `mu2`), or a share on a different
+scale (`eta` for `w`). Alignment without them would leave the posterior. They show in the draws: chains (or draws)
+with one labelling agree on them, and others do not. If every chain has a different labelling, a quantity that differs
+between chains may or may not follow the labels; it counts as one that does.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ from .sorting import Gain
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """Slots that move together, as a block of a symmetry; draws can be aligned by one that is certain."""
+    """Slots that move together, as a block of a symmetry; certain candidates can align draws."""
 
     slots: tuple[Slot, ...]  # in the order of the variables
     gain: Gain
-    certain: bool  # else its components overlap or turn into one another
-    turns: bool  # by continuous rotations, as factors that are not identified do
+    certain: bool  # otherwise its components overlap or turn into one another
+    turns: bool  # continuous rotations, as of unidentified factors
     values: Values  # the moved variables (chain, draw, *event), aligned
-    permutation: Int[np.ndarray, "chain draw component"]  # all the same where components turn
+    permutation: Int[np.ndarray, "chain draw component"]  # constant if components turn
     signs: Float[np.ndarray, "chain draw component"]
-    closest: tuple[int, int] = (0, 1)  # twice the same part where its own sign is least clear
-    distance: float = 0.0  # distance of these two, in their standard deviations
-    places: tuple[int, ...] = ()  # the components that change places, where others do not
+    closest: tuple[int, int] = (0, 1)  # a component twice if its own sign is least clear
+    distance: float = 0.0  # between these two, in standard deviations
+    places: tuple[int, ...] = ()  # the components that change places, if others do not
 
     @cached_property
     def labels(self) -> Labels:
@@ -58,12 +58,18 @@ class Candidate:
 
     @property
     def block(self) -> Block:
-        """The candidate as a block of a symmetry, to align by."""
-        if self.turns:  # loadings have fewer entries than scores, as a rule
+        """The candidate as a block of a symmetry."""
+        if self.turns:  # loadings usually have fewer entries than scores
             slots = sorted(self.slots, key=lambda slot: self.values[slot.name].size)
             return Rotation({slot.name: slot.axes[0] for slot in slots})
         if self.places:
-            return self._block_of_places
+            rows = [
+                tuple(f"{slot.name}[{':,' * slot.axes[0]}{place}]" for place in self.places)
+                for slot in self.slots
+            ]
+            signed = zip(rows, (slot.signed for slot in self.slots), strict=True)
+            own = tuple("~".join(row) for row, yes in signed if yes)
+            return Counterparts(tuple(rows), flips=own or False)
         complements = tuple(slot.name for slot in self.slots if slot.complement)
         tuples = tuple(slot.members for slot in self.slots if slot.members)
         tuples += tuple((slot.name, f"-{slot.name}") for slot in self.slots if slot.reflected)
@@ -76,19 +82,9 @@ class Candidate:
             return Flip(tuple(slot.name for slot in moved), complements)
         return Exchangeable(axes, len(flips) == len(moved) or flips or False, complements)
 
-    @property
-    def _block_of_places(self) -> Block:
-        tuples = tuple(
-            tuple(f"{slot.name}[{':,' * slot.axes[0]}{place}]" for place in self.places)
-            for slot in self.slots
-        )
-        signed = (slot.signed for slot in self.slots)
-        flips = tuple("~".join(own) for own, yes in zip(tuples, signed, strict=True) if yes)
-        return Counterparts(tuples, flips=flips or False)
-
     @cached_property
     def few_places(self) -> Candidate | None:
-        """The exchange of those components alone that change places in the draws; None if all do."""
+        """The exchange of only those components that change places in the draws; None if all do."""
         flat = self.permutation.reshape(-1, self.size)
         rows, counts = np.unique(flat, axis=0, return_counts=True)
         changes = (self.permutation != rows[counts.argmax()]).mean(axis=(0, 1)) > 0.01
@@ -100,7 +96,7 @@ class Candidate:
     def among(
         self, places: Int[np.ndarray, " place"], whole: Values, size: int
     ) -> Candidate | None:
-        """Return the exchange of some places, found in these alone, as one of variables of more components."""
+        """Extend an exchange that was found in some places alone to all components of the variables."""
         still = np.broadcast_to(np.arange(size), (*self.permutation.shape[:2], size))
         permutation, signs = still.copy(), np.ones(still.shape)
         permutation[..., places], signs[..., places] = places[self.permutation], self.signs
@@ -127,37 +123,34 @@ class Candidate:
 
     @property
     def size(self) -> int:
-        """Number of components; 1 where whole variables change sign."""
+        """Number of components; 1 if whole variables change sign."""
         return self.slots[0].size
 
 
 MOST = 40
-"""Parameters of one shape that are paired at most."""
+"""Most parameters of one shape that are paired."""
 NEAR = 0.5
-"""Standard deviations within chains, up to which the mean of one parameter is that of another in another chain."""
+"""Largest distance of two parameters' means in different chains, in standard deviations within chains."""
 ENTRIES = 64
-"""Entries of a parameter at most, to be one of its components'."""
+"""Most entries of a parameter that may belong to one component."""
 BOTH = 0.02
-"""Share of draws in which a difference has its rarer sign, above which it may change with labels."""
+"""Share of the rarer sign of a difference above which it may change with labels."""
 APART = 0.25
-"""Variance of a difference's size over its mean square, below which it is bimodal."""
-
+"""Variance of a difference's absolute value over its mean square below which it is bimodal."""
 RARE = 0.01
 """Share of draws up to which a labelling does not count."""
 TIED = 0.9
-"""Share of the draws of a labelling that have one and the same of another: overlap makes it less than 1."""
+"""Least share of a labelling's draws with one corresponding labelling; less than 1 because of overlap."""
 MOSTLY = 0.7
-"""Share of the draws that have their chain's labelling, above which it is the chain's: overlap hides it in some."""
-
+"""Share of draws with their chain's labelling above which labels belong to chains; overlap hides it in some draws."""
 _NUMBER = re.compile(r"\d+")
-
 Tuples = tuple[tuple[str, ...], ...]
 
 
 def tuples_of(values: Values, bad: Mapping[str, np.ndarray]) -> tuple[Tuples, Tuples]:
-    """Choose tuples of parameters that may be components: those from which labels are read, and others.
+    """Choose tuples of parameters that may be components: tuples with signs of labels, and others.
 
-    `bad` marks the entries whose R-hat is bad.
+    `bad` marks entries with a bad R-hat.
     """
     shapes: dict[tuple[int, ...], list[str]] = {}
     for name, drawn in values.items():
@@ -183,7 +176,7 @@ def tuples_of(values: Values, bad: Mapping[str, np.ndarray]) -> tuple[Tuples, Tu
 
 
 def _trading(values: Values) -> Iterator[tuple[str, ...]]:
-    """Gather three parameters and more that have, in one chain, the mean that another of them has in another chain."""
+    """Yield groups of at least three parameters whose means are exchanged between chains."""
     flat = {n: v.reshape(*v.shape[:2], -1) for n, v in values.items()}
     means = {n: v.mean(axis=1) for n, v in flat.items()}
     near = np.zeros((len(flat), len(flat)), bool)
@@ -197,7 +190,7 @@ def _trading(values: Values) -> Iterator[tuple[str, ...]]:
 
 
 def families(names: Iterable[str]) -> Iterator[tuple[str, ...]]:
-    """Gather names of three components and more, which differ in their last number."""
+    """Yield groups of at least three names that differ only in their last number."""
     found: dict[tuple[str, str], dict[int, str]] = {}
     for name in names:
         if (last := _last_number(name)) is not None:
@@ -207,7 +200,7 @@ def families(names: Iterable[str]) -> Iterator[tuple[str, ...]]:
 
 
 def numbers_in(names: Iterable[str]) -> tuple[str, ...]:
-    """Return the last numbers of names that differ in nothing else, such as 1 and 2; empty if they do."""
+    """Return the last numbers of names, such as 1 and 2, if the names differ in nothing else; otherwise empty."""
     last = {name: found for name in names if (found := _last_number(name)) is not None}
     common = {(name[: found.start()], name[found.end() :]) for name, found in last.items()}
     return tuple(found.group() for found in last.values()) if len(common) == 1 else ()
@@ -221,7 +214,7 @@ def _last_number(name: str) -> re.Match[str] | None:
 def _may_switch(
     a: Float[np.ndarray, "chain draw *event"], b: Float[np.ndarray, "chain draw *event"], bad: bool
 ) -> bool:
-    """Check whether two parameters may be one quantity of two components whose labels change."""
+    """Check whether two parameters may be a quantity of two components whose labels change."""
     flat = [v.reshape(*v.shape[:2], -1) for v in (a, b)]
     difference, total = flat[0] - flat[1], flat[0] + flat[1]
     below = (difference < 0).mean(axis=(0, 1))
@@ -243,7 +236,7 @@ def with_tuples(values: Values, tuples: Iterable[tuple[str, ...]]) -> dict[str, 
 
 
 def apart(slots: Iterable[Slot], moved: Values) -> dict[str, np.ndarray]:
-    """Give moved variables under the names of the parameters."""
+    """Return moved variables under the names of the parameters."""
     out: dict[str, np.ndarray] = {}
     for slot in slots:
         if slot.members:
@@ -256,7 +249,7 @@ def apart(slots: Iterable[Slot], moved: Values) -> dict[str, np.ndarray]:
 
 
 def are_tied(first: Labels, second: Labels) -> bool:
-    """Check whether two labellings determine each other in nearly all draws, or by chain if one is the chain's."""
+    """Check whether two labellings determine each other in nearly all draws, or chain by chain."""
     (one, alone), (other, also) = of_chains(first), of_chains(second)
     shares = (np.mean(first == one[:, None]), np.mean(second == other[:, None]))
     if (alone or also) and min(shares) > MOSTLY:
@@ -276,26 +269,25 @@ def are_tied(first: Labels, second: Labels) -> bool:
 AGREE = 1.05
 """R-hat up to which chains of one labelling agree."""
 FEW = 50
-"""Draws of a labelling below which its mean is not compared."""
+"""Least draws of a labelling for a comparison of its mean."""
 RUNS = 5
-"""Stretches of a labelling below which its mean is not compared."""
+"""Least runs of a labelling for a comparison of its mean."""
 ERRORS = 8.0
-"""Standard errors by which means of two labellings within chains have to differ."""
+"""Standard errors by which means of two labellings within chains must differ."""
 WIDER, SHIFT, UNLIKE_ERRORS = 1.15, 0.1, 6.0
-"""Ratio of spreads of two labellings, distance of means in standard deviations, and standard errors between them, from
-which on labellings are unlike."""
+"""Ratio of spreads, distance of means in standard deviations, and standard errors, above which labellings differ."""
 FARTHEST = 32
-"""Entries whose means are compared at most: those that are farthest apart."""
+"""Most entries whose means are compared: those that are farthest apart."""
 OVERLAP = 0.02
-"""Share of pairs of draws in which parts are in another order, above which they overlap."""
+"""Share of pairs of draws with a different order above which components overlap."""
 UNCORRELATED = 0.5
-"""Difference of two labellings' correlations with what was aligned, above which they are compared."""
+"""Difference of two labellings' correlations with aligned variables above which they are compared."""
 SHARE = 0.05
-"""Share of a quantity's variance that lies between labellings above which it follows them."""
+"""Share of a quantity's variance between labellings above which it follows them."""
 
 
 def companions(candidates: Sequence[Candidate], values: Values) -> tuple[str, ...]:
-    """Name the variables (chain, draw, *event) that follow the labels of candidates and that none of them moves."""
+    """Name the variables (chain, draw, *event) that follow the labels of candidates without being moved."""
     moved = {name for candidate in candidates for name in candidate.values}
     labels = [candidate.labels for candidate in candidates]
     others = {n: v for n, v in values.items() if n not in moved}
@@ -304,9 +296,9 @@ def companions(candidates: Sequence[Candidate], values: Values) -> tuple[str, ..
 
 
 def of_another(candidates: Sequence[Candidate], values: Values) -> tuple[str, ...]:
-    """Name the variables of candidates without clear labels of their own that follow those of another candidate.
+    """Name the variables of candidates with unclear labels that follow the labels of another candidate.
 
-    Some of their components may move with it, as two places of a simplex of three do.
+    Some of their components may move with it, such as two places of a simplex of three.
     """
     unclear = []
     for each in candidates:
@@ -323,13 +315,13 @@ def of_another(candidates: Sequence[Candidate], values: Values) -> tuple[str, ..
 
 
 def is_mirrored_elsewhere(candidate: Candidate) -> bool:
-    """Check whether variables that change as a whole still follow the labels: if any, another point mirrors it."""
+    """Check whether variables that change as a whole still follow the labels, so another point mirrors them."""
     whole = {s.name: candidate.values[s.name] for s in candidate.slots if s.mirrors or not s.axes}
     return bool(followers([candidate.labels], whole))
 
 
 def in_one_order(candidates: Sequence[Candidate], values: Values) -> tuple[str, ...]:
-    """Name unmoved variables whose parts, as many, overlap and ascend at every draw: these cannot change places."""
+    """Name unmoved variables of as many components that overlap but ascend at every draw, so cannot change places."""
     sizes = {candidate.size for candidate in candidates} - {1}
     moved = {name for candidate in candidates for name in candidate.values}
     others = ((n, v) for n, v in values.items() if n not in moved and v.ndim == 3)
@@ -337,20 +329,20 @@ def in_one_order(candidates: Sequence[Candidate], values: Values) -> tuple[str, 
     for name, drawn in others:
         flat = drawn.reshape(-1, drawn.shape[2])
         if drawn.shape[2] in sizes and (np.diff(flat) > 0).all():
-            # They would not ascend if one of them were another draw's.
+            # Overlapping components of different draws would not ascend.
             mixed = np.roll(flat[:, :-1], len(flat) // 2, axis=0) > flat[:, 1:]
             found += [name] if mixed.mean() > OVERLAP else []
     return tuple(found)
 
 
 def ties_chains(candidates: Sequence[Candidate]) -> bool:
-    """Check whether only separate parameters move, and between chains alone, which may lie in different modes."""
+    """Check whether only separate parameters move, and only between chains, which may lie in different modes."""
     tied = all(slot.members or not slot.axes for each in candidates for slot in each.slots)
     return tied and all(of_chains(each.labels)[1] for each in candidates)
 
 
 def unlike(drawn: Float[np.ndarray, "chain draw *event"], labels: Labels) -> bool:
-    """Check whether draws that were moved differ between labellings all the same, as no symmetry leaves them."""
+    """Check whether moved draws still differ between labellings, so that there is no symmetry."""
     of_chain, alone = of_chains(labels)
     flat = drawn.reshape(*drawn.shape[:2], -1)
     if not alone:
@@ -367,7 +359,7 @@ def unlike(drawn: Float[np.ndarray, "chain draw *event"], labels: Labels) -> boo
 def _differ(
     drawn: Float[np.ndarray, "chain draw"], groups: Sequence[np.ndarray], ratio: float = -np.inf
 ) -> bool:
-    """Check whether means of groups of chains differ by more than errors, and by more than a ratio."""
+    """Check whether means of groups of chains differ by more than their errors and by more than a ratio."""
     means = np.array([drawn[group].mean() for group in groups])
     square = mean_errors(drawn) ** 2
     each = drawn.mean(axis=1)
@@ -379,7 +371,7 @@ def _differ(
 
 
 def followers(labels: Sequence[Labels], others: Values, *, sure: bool = False) -> tuple[str, ...]:
-    """Name the variables that follow labels of draws; where `sure`, chains that agree have to show it."""
+    """Name the variables that follow labels of draws; `sure` requires chains that agree."""
 
     def follows(drawn: np.ndarray, own: Labels) -> bool:
         of_chain, alone = of_chains(own)
@@ -390,7 +382,7 @@ def followers(labels: Sequence[Labels], others: Values, *, sure: bool = False) -
 
 
 def recurring(labels: Labels) -> list[np.ndarray]:
-    """Mark the draws of every labelling that some draws share; none where fewer than two labellings do."""
+    """Mark the draws of every labelling with enough draws; empty if there are fewer than two."""
     of_chain, alone = of_chains(labels)
     label = np.broadcast_to(of_chain[:, None], labels.shape) if alone else labels
     known = [own for own in (label == k for k in np.unique(label)) if own.sum() >= FEW]
@@ -398,12 +390,12 @@ def recurring(labels: Labels) -> list[np.ndarray]:
 
 
 def tied(labels: Labels, aligned: Values, others: Values) -> tuple[str, ...]:
-    """Name the variables whose correlation with aligned ones depends on the labelling, as no symmetry leaves it.
+    """Name the variables whose correlation with aligned variables depends on the labelling.
 
-    It shows what belongs to a component where its values are much the same in all of them.
+    This reveals quantities of components even if their values are nearly equal in all components.
     """
     _, alone = of_chains(labels)
-    # Between chains each is about its own mean, so that chains that are apart do not count.
+    # If labels belong to chains, centre each chain, so that separate chains do not count.
     about = np.arange(labels.size).reshape(labels.shape) // labels.shape[1] if alone else labels
     if not (known := recurring(labels)):
         return ()
@@ -425,7 +417,7 @@ def tied(labels: Labels, aligned: Values, others: Values) -> tuple[str, ...]:
 def _standardised(
     values: Float[np.ndarray, "chain draw ..."], groups: Labels
 ) -> Float[np.ndarray, "chain draw entry"]:
-    """Divide what is left of the mean of each group of draws by its standard deviation; 0 in a group of few."""
+    """Standardise the draws of each group; small groups become 0."""
     flat = values.reshape(*values.shape[:2], -1).astype(np.float64)
     out = np.zeros_like(flat)
     for k in np.unique(groups):
@@ -436,9 +428,9 @@ def _standardised(
 
 
 def recorded_companions(view: View, variables: Iterable[str]) -> tuple[str, ...]:
-    """Name what moves with some variables as the file records it, where a search on the density found no word for all.
+    """Return the recorded moves of some variables with others for which the search on the density found no word.
 
-    A sentence part a symmetry, such as ``(mu1, mu2) and theta:0``; empty if nothing is recorded.
+    Each text is such as ``(mu1, mu2) and theta:0``; empty if nothing is recorded.
     """
     named = set(variables)
     recorded = (*_recorded(view, "incomplete"), *_recorded(view, "near"))
@@ -447,10 +439,10 @@ def recorded_companions(view: View, variables: Iterable[str]) -> tuple[str, ...]
 
 
 def nearly_exchangeable(view: View) -> dict[str, tuple[int, ...]]:
-    """Axes of components whose weights are broken off a stick, as the file records it or its numbers show.
+    """Return the axes of components with stick-breaking weights, from the file's record or its numbers.
 
-    The lengths of a stick, of which weights are broken off, have no axis of components; weights in the file have one.
-    Without a record these are weights that the lengths give, and every variable with one axis of as many entries.
+    The stick's lengths have no axis of components, but weights in the file have one. Without a record, take the weights
+    that follow from the lengths, and every variable with one axis of as many entries.
     """
     for moves in _recorded(view, "near"):
         found = {n: axes for n, axes in _moving(moves).items() if n in view.arrays}
@@ -469,7 +461,7 @@ def nearly_exchangeable(view: View) -> dict[str, tuple[int, ...]]:
 
 
 def _broken_off(view: View, lengths: str) -> list[str]:
-    """Name the variables that are weights broken off a stick at these lengths, shares of what is left of it."""
+    """Name the variables that are stick-breaking weights of these lengths, shares of the rest of the stick."""
     *lead, pieces = view.arrays[lengths].shape
     others = [n for n in view.kinds.of if view.arrays[n].shape == (*lead, pieces + 1)]
     sticks = np.asarray(view.values(lengths)) if others else np.full(1, np.nan)
@@ -482,13 +474,13 @@ def _broken_off(view: View, lengths: str) -> list[str]:
 
 
 def _recorded(view: View, status: str) -> Iterator[str]:
-    """Yield the moves of blocks of a status, as the search before the run recorded them."""
+    """Yield the moves of blocks with a status in the record of the search before the run."""
     blocks = view.found_symmetry.get("blocks", ())
     return (str(each.get("moves", "")) for each in blocks if each.get("status") == status)
 
 
 def _moving(moves: str) -> dict[str, tuple[int, ...]]:
-    """Names and axes in a text such as ``mu:0, +-load:1 and 1-theta``."""
+    """Parse names and axes in a text such as ``mu:0, +-load:1 and 1-theta``."""
     words = [word.strip("() ") for word in moves.replace(" and ", ", ").split(",")]
     parts = (word.removeprefix("+-").removeprefix("1-").split(":") for word in words)
     return {name: tuple(int(axis) for axis in axes if axis.isdigit()) for name, *axes in parts}
@@ -497,7 +489,7 @@ def _moving(moves: str) -> dict[str, tuple[int, ...]]:
 def _between_chains(
     drawn: Float[np.ndarray, "chain draw entry"], of_chain: Int[np.ndarray, " chain"], sure: bool
 ) -> bool:
-    """Check whether an entry differs between chains, and agrees among the chains of each labelling."""
+    """Check whether an entry differs between chains but agrees among the chains of each labelling."""
     different = set(of_chain.tolist())
     if len(different) < 2 or (sure and len(different) == len(of_chain)):
         return False
@@ -512,8 +504,7 @@ def _between_chains(
 def _within_chains(drawn: Float[np.ndarray, "chain draw entry"], labels: Labels) -> bool:
     """Check whether an entry's mean depends on the labelling of the draw.
 
-    Draws between two changes of the labelling count as one: an entry that drifts slowly can follow slow label changes
-    by chance.
+    A run of draws with one labelling counts once, because a slow entry can follow slow label changes by chance.
     """
     flat, of_draw = drawn.reshape(-1, drawn.shape[2]), labels.ravel()
     new = of_draw[1:] != of_draw[:-1]
@@ -525,7 +516,7 @@ def _within_chains(drawn: Float[np.ndarray, "chain draw entry"], labels: Labels)
     ]
     if len(known) < 2:
         return False
-    with np.errstate(over="ignore", invalid="ignore"):  # the square of 1e300 overflows
+    with np.errstate(over="ignore", invalid="ignore"):  # squares near 1e300 overflow
         sizes = np.array([(of_draw == label).sum() for label in known], np.float64)[:, None]
         means = np.stack([flat[of_draw == label].mean(axis=0) for label in known])
         sums = [

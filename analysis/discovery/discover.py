@@ -1,17 +1,17 @@
-"""Which components of a posterior are interchangeable, found from its draws alone.
+"""Find the interchangeable components of a posterior from its draws alone.
 
-The result is a lower bound: components that are all alike, or in one labelling in all draws, leave no trace of labels.
+The result is a lower bound: components that are equal, or have one labelling in all draws, leave no trace of labels.
 
-Of a thinned part of the draws every slot is sorted alone; one that gains more than noise does is a seed. Its elements
-are tried on all other slots with as many components: those that come closer move along. Such a candidate is certain
-where it repairs R-hat, or where labels change at every draw and it leaves little of what noise would leave; otherwise
-its components overlap or turn into one another. Slots with few components come first, and where one of them repairs
-everything, those with many are not looked at. Thresholds were set on simulated posteriors of 52 families with known
-answers: see docs/explanations/finding-symmetries.md. Literature: Stephens 2000 (JRSS B 62), Papastamoulis 2016 (JSS
-69), Papastamoulis and Ntzoufras 2022 (Stat. Comput. 32).
+Every slot of a thinned part of the draws is sorted alone; one that gains more than noise is a seed. Its elements are
+tried on all other slots with as many components; slots that come closer move along. Such a candidate is certain if it
+repairs R-hat, or if labels change at every draw and it leaves little of the variance that noise would keep. Otherwise
+its components overlap or turn into one another. Slots with few components come first; if one of them repairs
+everything, slots with many are skipped. Thresholds were set on simulated posteriors of 52 families with known answers:
+see docs/explanations/finding-symmetries.md. Literature: Stephens 2000 (JRSS B 62), Papastamoulis 2016 (JSS 69),
+Papastamoulis and Ntzoufras 2022 (Stat. Comput. 32).
 
-A proposal is judged by some of the entries that move. The one that comes first is finished: all draws are moved, with
-what else comes a little closer, and R-hat of all entries decides.
+A proposal is judged by some of the entries that move. The first one is finished: all draws are moved, with other slots
+that come a little closer, and R-hat of all entries decides.
 """
 
 from __future__ import annotations
@@ -64,38 +64,38 @@ from .sorting import (
 BAD_RHAT = 1.05
 """R-hat of a bad entry: among equal chains with an ESS of 400, 1.01 is its mean and 1.05 its quantile .99999."""
 MENDED = 0.99
-"""Share of the moved entries whose R-hat has to be good afterwards."""
+"""Smallest share of the moved entries with a good R-hat afterwards."""
 JUDGED = 256
-"""Entries whose R-hat is computed to judge a candidate, evenly of all that move."""
+"""Most entries whose R-hat is computed to judge a candidate."""
 CLEAR_ELEMENTS = 0.95
-"""Certainty from which a candidate comes before others that repair as much."""
+"""Certainty above which a candidate comes before others that repair as much."""
 
 Bad = Mapping[str, Bool[np.ndarray, " param"]]
-"""Which entries of each variable have a bad R-hat."""
+"""Entries with a bad R-hat, by variable."""
 
 
 @dataclass(frozen=True, eq=False)
 class Proposal:
-    """A candidate before all its entries are looked at."""
+    """A candidate that was judged by some of its entries."""
 
     lenses: tuple[Lens, ...]  # the seed first
-    gain: Gain  # the lesser of all together and the seed's own
+    gain: Gain  # the smaller of the common gain and the seed's gain
     certain: bool
-    repaired: int  # about how many entries' R-hat was bad and is good afterwards
+    repaired: int  # approximate number of entries whose R-hat becomes good
 
     @property
     def slots(self) -> tuple[Slot, ...]:
-        """The slots that move, the seed first."""
+        """The slots, the seed first."""
         return tuple(lens.slot for lens in self.lenses)
 
     @cached_property
     def places(self) -> set[tuple[str, tuple[int, ...]]]:
-        """The places of these slots."""
+        """The places of the slots."""
         return {place for slot in self.slots for place in slot.places}
 
 
 def is_part(one: Proposal, other: Proposal) -> bool:
-    """Check whether another exchanges more parameters, those of one among them, and repairs as much."""
+    """Check whether `other` exchanges more parameters, including those of `one`, and repairs as much."""
     own = {n for slot in one.slots for n in slot.members}
     if not own or not other.certain or other.repaired < one.repaired:
         return False
@@ -103,14 +103,14 @@ def is_part(one: Proposal, other: Proposal) -> bool:
 
 
 def rank(candidate: Proposal) -> tuple[bool, int, bool, float]:
-    """Order candidates: certain, repairing most, clear, leaving least relative to noise; signs count against one."""
+    """Order candidates: certain, repairing most, clear, leaving least relative to noise."""
     unclear = candidate.gain.sorting.certainty < CLEAR_ELEMENTS
     left = beside(candidate.slots[0], candidate.gain)
     return (not candidate.certain, -candidate.repaired, unclear, left)
 
 
 def beside(seed: Slot, gain: Gain) -> float:
-    """Return the variance left relative to noise, counted higher where signs may change, which are freer to gain."""
+    """Return the variance left relative to noise; signs count against a seed, because they gain more freely."""
     return gain.beside_noise * (1.7 if seed.signed else 1)
 
 
@@ -123,9 +123,9 @@ def propose(
     first: bool,
     independent: bool = False,
 ) -> Proposal | None:
-    """Decide on slots by their gain and by its effect on R-hat of some entries; None if they are no symmetry.
+    """Propose slots by their gain and its effect on R-hat of some entries; None if they are not a symmetry.
 
-    `first` says whether nothing was found before; `independent` draws need not change labels all the time.
+    `first`: nothing was found before. `independent` draws need not change labels all the time.
     """
     slots = [lens.slot for lens in lenses]
     elements = elements_of(lenses, gain.sorting, values)
@@ -137,7 +137,7 @@ def propose(
     before, after = was_bad[rows], _are_bad(slots, values, elements, rows)
     repaired = round(float((before & ~after).sum()) / (len(rows) / total))
     if before.any():
-        # Labels differ between chains, and whole chains' elements or sure draws' repair that.
+        # Labels differ between chains, and certain elements or those of whole chains repair R-hat.
         repairs = bool(np.mean(~after) >= MENDED)
         certain = repairs and gain.gain < 0.9 and certainty >= 0.985 and left < 0.75
         if repairs and not certain and gain.gain < 0.9 and certainty >= 0.8 and left < 0.9:
@@ -150,7 +150,7 @@ def propose(
         changing = gain.switching > 0.9
         certain = gain.gain < 0.75 and left < 0.75 and certainty >= 0.985
         certain &= changing or independent
-        # An entry of a square belongs to two parts, so that noise of single parts is not a yardstick for squares alone.
+        # An entry of a square belongs to two components, so noise of single components is no comparison for squares.
         squares = all(len(slot.axes) == 2 for slot in slots)
         overlap = (left < 0.8 and certainty > 0.8) or (left < 0.6 and certainty > 0.5)
         ambiguous = not signed and not squares and changing and gain.gain < 0.9 and overlap
@@ -160,7 +160,7 @@ def propose(
 def _are_bad(
     slots: Sequence[Slot], values: Values, elements: Elements, rows: np.ndarray
 ) -> Bool[np.ndarray, " entry"]:
-    """Tell which of some entries, by their numbers among all that move, have a bad R-hat after elements."""
+    """Mark the moved entries, numbered by `rows`, whose R-hat is bad after the moves."""
     found, first = [], 0
     for slot in slots:
         entries = flat(moved_values(slot, values[slot.name], elements))
@@ -172,7 +172,7 @@ def _are_bad(
 
 
 def _most_frequent(permutation: np.ndarray, signs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The most frequent element of some draws, for each of them."""
+    """Return the most frequent element, once per draw."""
     found, counts = np.unique(np.hstack([permutation, signs]), axis=0, return_counts=True)
     size = permutation.shape[1]
     every = np.broadcast_to(found[counts.argmax()], (len(permutation), found.shape[1]))
@@ -182,8 +182,8 @@ def _most_frequent(permutation: np.ndarray, signs: np.ndarray) -> tuple[np.ndarr
 def finish(
     proposal: Proposal, values: Values, lenses: Sequence[Lens], bad: Bad
 ) -> Candidate | None:
-    """Move all draws, with slots that come a little closer; None where R-hat of all entries is not repaired."""
-    # The sorting gets the labels that the first draw of all has.
+    """Move all draws, with slots that come a little closer; None if that does not repair R-hat."""
+    # Number the components as in the first draw.
     sorting = proposal.gain.sorting
     start = {name: drawn[:1, :1] for name, drawn in values.items()}
     (permutation, *_), (signs, *_) = elements_of(proposal.lenses, sorting, start)[0]
@@ -197,7 +197,7 @@ def finish(
     for slot in closer(proposal.slots, others, values, elements):
         drawn = moved_values(slot, values[slot.name], elements)
         still_bad = np.mean(split_rhat(flat(drawn)) > BAD_RHAT) > 1 - MENDED
-        if not (bad[slot.name].any() and still_bad):  # else it came closer by chance
+        if not (bad[slot.name].any() and still_bad):  # otherwise it came closer by chance
             own[slot.name] = drawn
             found.append(slot)
     if not _are_repaired(own, bad):
@@ -211,7 +211,7 @@ def finish(
 
 
 def finish_turning(turning: Turning, values: Values, bad: Bad) -> Candidate | None:
-    """Turn all draws; None if that leaves R-hat as bad as it was."""
+    """Turn all draws; None if that does not repair R-hat."""
     own = turning.move(values)
     if not _are_repaired(own, bad):
         return None
@@ -222,7 +222,7 @@ def finish_turning(turning: Turning, values: Values, bad: Bad) -> Candidate | No
 
 
 def _are_repaired(own: Values, bad: Bad) -> bool:
-    """Check whether hardly an entry of moved variables has a bad R-hat, if one had before."""
+    """Check whether nearly all moved entries have a good R-hat, or had one before."""
     if not any(bad[name].any() for name in own):
         return True
     left = np.concatenate([bad_entries(drawn) for drawn in own.values()])
@@ -235,7 +235,7 @@ def _in_order(slots: Sequence[Slot], values: Values) -> tuple[Slot, ...]:
 
 
 def _closest(sorting: Sorting, signed: np.ndarray) -> tuple[tuple[int, int], float]:
-    """The two parts that are closest, by means and variances of the features; a part twice where its own sign is."""
+    """Return the two closest components and their distance; a component twice if its own sign is least clear."""
     mean, variance = sorting.mean, sorting.variance
     both = (variance[:, None] + variance[None]) / 2
     distances = ((mean[:, None] - mean[None]) ** 2 / both).sum(axis=2)
@@ -244,13 +244,12 @@ def _closest(sorting: Sorting, signed: np.ndarray) -> tuple[tuple[int, int], flo
         mirrored = np.where(signed, -mean, mean)
         flipped = ((mean[:, None] - mirrored[None]) ** 2 / both).sum(axis=2)
         distances = np.minimum(distances, flipped)
-    first, second = np.unravel_index(distances.argmin(), distances.shape)
-    nearest = float(np.sqrt(distances.min()))
-    return (int(min(first, second)), int(max(first, second))), nearest
+    first, second = sorted(map(int, np.unravel_index(distances.argmin(), distances.shape)))
+    return (first, second), float(np.sqrt(distances.min()))
 
 
 def split_rhat(values: Float[np.ndarray, "chain draw entry"]) -> Float[np.ndarray, " entry"]:
-    """R-hat of halves of chains, without ranks: quick, to choose among candidates; NaN if nothing varies."""
+    """Return a fast R-hat of halves of chains, without ranks; NaN if nothing varies."""
     half = values.shape[1] // 2
     halves = np.concatenate([values[:, :half], values[:, half : 2 * half]])
     within = halves.var(axis=1, ddof=1).mean(axis=0)
@@ -260,39 +259,39 @@ def split_rhat(values: Float[np.ndarray, "chain draw entry"]) -> Float[np.ndarra
 
 
 def bad_entries(values: Float[np.ndarray, "chain draw *event"]) -> Bool[np.ndarray, " param"]:
-    """Which entries have a bad R-hat; not those of which it is not defined."""
+    """Mark entries with a bad R-hat; an undefined R-hat is not bad."""
     return rhat_of_entries(flat(values)) > BAD_RHAT
 
 
 SEARCHED = 400
-"""Draws that are searched, evenly of all chains."""
+"""Number of draws that are searched, evenly of all chains."""
 ROUNDS = 3
-"""Maximum number of candidates that are applied one after the other."""
+"""Most candidates that are applied one after the other."""
 COMES_CLOSER = 0.95
-"""Variance after over before below which a slot moves along."""
+"""Ratio of variances after and before, below which a slot moves along."""
 MOSTLY_OF_CHAINS = 0.9
-"""Share of draws with their chain's element above which the others are taken for mistakes."""
+"""Share of draws with their chain's element above which the other draws are mistakes."""
 SEEDS = 64
-"""Seeds of a size, after which one is left out if a clear candidate moves its slots, whatever that repairs."""
+"""Number of seeds of a size after which a seed is skipped if a clear candidate moves its slots."""
 MIRRORED = 0.5
-"""Ratio of the variances that changed signs and exchanged entries leave, below which signs change."""
+"""Variance after changes of sign, over that after exchanges, below which signs change."""
 RARELY = 0.02
-"""Share of draws up to which a sign that changes is taken for one that does not."""
+"""Share of draws up to which a rare sign does not count."""
 
 
 def discover(
     values: Values, *, known: Mapping[str, np.ndarray] | None = None, independent: bool = False
 ) -> tuple[Candidate, ...]:
-    """Find which components of real, finite variables (chain, draw, *event) change labels between or within chains.
+    """Find components of real, finite variables (chain, draw, *event) whose labels change between or within chains.
 
-    `known` has R-hat of some variables' entries in C order, which need not be computed again. Of `independent` draws,
-    as of a fit, R-hat shows no labels, and some of these may be rare.
+    `known` is the R-hat of some variables' entries in C order. R-hat of `independent` draws, such as those of a fit,
+    does not show labels, and some labels may be rare.
 
     Returns
     -------
     tuple of Candidate
-        Those by which draws can be aligned, in the order in which they were found, each on draws aligned by those
-        before it. Last one that is not certain, whose components overlap or turn into one another, if there is one.
+        Certain candidates in the order in which they were found, each on draws aligned by those before it. The last
+        one may be uncertain: its components overlap or turn into one another.
     """
     bad = {name: np.asarray(each).ravel() > BAD_RHAT for name, each in (known or {}).items()}
     bad |= {n: bad_entries(v) for n, v in values.items() if n not in bad}
@@ -301,7 +300,7 @@ def discover(
     moved = {name for candidate in kept for name in candidate.values}
     some: list[Candidate] = []
     for each in _of_some_places({n: v for n, v in values.items() if n not in moved}, bad):
-        # What moves with another candidate is not a block of its own.
+        # A candidate that moves with another one is not a separate block.
         if not any(are_tied(each.labels, other.labels) for other in (*kept, *some)):
             some.append(each)
     moved = {name for candidate in some for name in candidate.values}
@@ -309,7 +308,7 @@ def discover(
 
 
 def _of_whole_variables(values: Values, bad: Bad, independent: bool) -> tuple[Candidate, ...]:
-    """Search with all components of every variable, then for separate parameters too, if anything speaks for them."""
+    """Search with all components of every variable, then also for separate parameters if there are signs of them."""
     found = _in_rounds(values, bad, independent=independent)
     certain = [candidate for candidate in found if candidate.certain]
     several = any(are_tied(a.labels, b.labels) for a, b in combinations(certain, 2))
@@ -329,7 +328,7 @@ def _of_whole_variables(values: Values, bad: Bad, independent: bool) -> tuple[Ca
 
 
 def _of_some_places(values: Values, bad: Bad) -> list[Candidate]:
-    """Search components that change places within chains while others stay; no word has those of a square."""
+    """Search for components that change places within chains while others stay."""
     found: list[Candidate] = []
     for size, places in exchanging({name: thinned(value) for name, value in values.items()}):
         shapes = {n: v.shape[2:] for n, v in values.items()}
@@ -350,7 +349,7 @@ def _in_rounds(
     *,
     independent: bool = False,
 ) -> tuple[Candidate, ...]:
-    """Search one candidate after the other; with tuples of parameters, also for what mirrors two components."""
+    """Search for one candidate after the other; with tuples of parameters, also for variables that mirror two."""
     rng = np.random.default_rng(0)
     bad = {n: each for n, each in bad.items() if n in values}
     every = () if tuples is None else (*tuples[0], *tuples[1])
@@ -374,7 +373,7 @@ def _in_rounds(
 
 
 class _Search:
-    """One round over all slots that are not taken."""
+    """One round over all free slots."""
 
     def __init__(
         self,
@@ -397,8 +396,7 @@ class _Search:
         self.alike: dict[int, Alike] = {}
 
     def best(self) -> Candidate | None:
-        """The best: certain, then repairing most, then leaving least relative to noise; else one that turns."""
-        # Slots whose components turn into one another, which no order sorts.
+        """Return the best candidate by `rank`, or one that turns if none is certain."""
         free = [lens.slot for lens in self.lenses]
         every = find_turning(free, self.searched, self.rng, some_bad=self.num_bad > 0)
         turned = [finish_turning(each, self.values, self.bad) for each in every]
@@ -415,13 +413,13 @@ class _Search:
         return next(kept, None)
 
     def _found(self, turning: Sequence[Slot]) -> list[Proposal]:
-        """Candidates from every seed that does not turn."""
+        """Make proposals from every seed that does not turn."""
         found: list[Proposal] = []
         free = {*_apart_from(turning, (lens.slot for lens in self.lenses))}
         self.lenses = [lens for lens in self.lenses if lens.slot in free]
 
         def of_few(lens: Lens) -> tuple[int, int]:
-            return -len(lens.slot.members), lens.slot.size  # long tuples, then their parts
+            return -len(lens.slot.members), lens.slot.size  # long tuples first
 
         for (_, size), lenses in groupby(sorted(self.lenses, key=of_few), key=of_few):
             if size > FEW and (turning or any(map(self._mends_all, found))):
@@ -431,7 +429,7 @@ class _Search:
                 places = {*seed[0].slot.places}
                 others = (c for c in found if places <= c.places)
                 if any(map(self._mends_all if number < SEEDS else _is_clear, others)):
-                    continue  # which left less
+                    continue
                 candidate = self._candidate(*seed)
                 found += [candidate] if candidate is not None else []
         return found
@@ -440,10 +438,10 @@ class _Search:
         return _is_clear(candidate) and candidate.repaired >= self.num_bad
 
     def _lens(self, slot: Slot) -> Lens | None:
-        """A slot's lens; None if it cannot be a seed nor move along."""
+        """Return a slot's lens; None if it can neither be a seed nor move along."""
         values = self.searched[slot.name]
         if not (self.num_bad or slot.mirrors or self.how["independent"]):
-            # Where labels change all the time, entries are spread about as wide as they are large.
+            # If labels change all the time, the spread of entries is about their size.
             raw = slot.raw(values)
             squares = np.mean(raw**2, axis=(0, 1))
             kept = squares > 1e-24 * squares.max(initial=0.0)
@@ -457,7 +455,7 @@ class _Search:
         return lens(self.searched[lens.slot.name])
 
     def _seeds(self, lenses: list[Lens]) -> Iterator[tuple[Lens, Gain]]:
-        """Slots that gain more than noise does."""
+        """Yield slots that gain more than noise."""
         for lens in (lens for lens in lenses if lens.slot.name not in self.along_alone):
             features = self._features(lens)
             changing = self.num_bad or self.how["independent"]
@@ -470,20 +468,20 @@ class _Search:
             if sorting.spread >= 0.85 * spread(features) or self._is_mirrored(lens.slot, sorting):
                 continue
             if lens.slot.signed and not _signs_change(sorting):
-                continue  # the slot without signs says the same
+                continue  # the slot without signs is equivalent
             gain = gain_of(features, mask, self.rng, sorting)
             if gain.beside_noise < 0.9:
                 yield lens, gain
 
     def _candidate(self, seed: Lens, alone: Gain) -> Proposal | None:
-        """Propose the slots that move with a seed, sorted together, and count the entries that this repairs."""
+        """Propose a seed with the slots that move along, sorted together."""
         lenses, sorting = [seed], alone.sorting
         for _ in range(2):
             lenses = [seed, *self._along(seed, sorting)]
             start = (sorting.permutation, sorting.signs)
             sorting = sort(joined(lenses, self.searched), mask_of(lenses), start)
         found = self._judged(lenses, sorting, alone)
-        if found is None and len(lenses) > 1:  # one belongs to another group, closer by chance
+        if found is None and len(lenses) > 1:  # one of them came closer by chance
             return self._judged([seed], alone.sorting, alone)
         return found
 
@@ -495,11 +493,15 @@ class _Search:
         return propose(lenses, gain, self.values, self.bad, **self.how)
 
     def _along(self, seed: Lens, sorting: Sorting) -> list[Lens]:
-        """Choose of every other variable the slot, if any, that the seed's elements bring closest."""
-        group, sorting = self._alike(seed.slot.size), self._of_chains(sorting)
+        """Choose the slot of every other variable, if any, that the seed's elements bring closest."""
+        size, sorting = seed.slot.size, self._of_chains(sorting)
+        if size not in self.alike:
+            lenses = [lens for lens in self.lenses if lens.slot.size == size]
+            lenses += self._mirrored() if size == 2 else []
+            self.alike[size] = Alike(lenses, self._features)
         names = {*seed.slot.names}
         others: dict[str, tuple[float, Lens]] = {}
-        for lens in group.near(sorting, COMES_CLOSER):
+        for lens in self.alike[size].near(sorting, COMES_CLOSER):
             slot = lens.slot
             if (slot.signed and not seed.slot.signed) or not names.isdisjoint(slot.names):
                 continue
@@ -516,7 +518,7 @@ class _Search:
         return [lens for _, lens in others.values() if lens in closest]
 
     def _of_chains(self, sorting: Sorting) -> Sorting:
-        """Give all draws of a chain its most frequent element, where chains differ by it, and few draws from it."""
+        """Use the most frequent element for all draws of a chain, if chains differ and few draws do."""
         elements = sorting.permutation, sorting.signs
         chains = len(next(iter(self.values.values())))
         labels = numbered(np.hstack(elements).reshape(chains, -1, 2 * sorting.signs.shape[1]))
@@ -524,21 +526,12 @@ class _Search:
         few = np.mean(labels == of_chain[:, None]) > MOSTLY_OF_CHAINS
         if not few or (of_chain == of_chain[0]).all():
             return sorting
-        first = np.unique(labels, return_index=True)[1]  # The row of a draw that has a label.
+        first = np.unique(labels, return_index=True)[1]  # a row with each label
         rows = np.repeat(first[of_chain], labels.shape[1])
         return replace(sorting, permutation=elements[0][rows], signs=elements[1][rows])
 
-    def _alike(self, size: int) -> Alike:
-        """Slots with as many components, and of two also entries that change as a whole where these change places."""
-        if size not in self.alike:
-            lenses = [lens for lens in self.lenses if lens.slot.size == size]
-            self.alike[size] = Alike(
-                [*lenses, *(self._mirrored() if size == 2 else ())], self._features
-            )
-        return self.alike[size]
-
     def _mirrored(self) -> list[Lens]:
-        """Find entries that may become their complement, or change sign, where two components change places."""
+        """Find entries that may become their complement, or change sign, as two components change places."""
         weights = [
             n for n, v in self.searched.items() if v.ndim == 1 and v.min() > 0 and v.max() < 1
         ]
@@ -549,7 +542,7 @@ class _Search:
         return [lens for lens in lenses if lens is not None]
 
     def _ratio(self, lens: Lens, sorting: Sorting) -> float:
-        """Variance of the features after over before."""
+        """Return the ratio of the features' variances after and before."""
         if len(lens.slot.axes) == 2:
             return self._left(lens.slot, sorting)
         features = self._features(lens)
@@ -557,7 +550,7 @@ class _Search:
         return spread(moved) / spread(features)
 
     def _is_mirrored(self, slot: Slot, sorting: Sorting) -> bool:
-        """Check whether two entries rather change their signs than places, of which their level tells."""
+        """Check by the level of two entries whether they change their signs rather than places."""
         mirrored = replace(slot, axes=(), reflected=True)
         draws = self.searched[slot.name]
         both = slot.size == 2 and bool(slot.axes) and draws.min() < 0 < draws.max()
@@ -566,16 +559,15 @@ class _Search:
         return self._left(mirrored, sorting) < MIRRORED * self._left(slot, sorting)
 
     def _left(self, slot: Slot, sorting: Sorting) -> float:
-        """Variance of the draws after over before: of a level that follows the labels too, as features have none."""
+        """Return the ratio of the draws' variances after and before; unlike features, draws include their level."""
         values = self.searched[slot.name]
         return spread(slot.moved(values, sorting.permutation, sorting.signs)) / spread(values)
 
 
 def thinned(values: Float[np.ndarray, "chain draw *event"]) -> Float[np.ndarray, row * event]:
-    """The draws that are searched, evenly of all chains."""
+    """Return the draws that are searched, evenly of all chains."""
     chains, draws = values.shape[:2]
     rows = np.linspace(0, draws - 1, min(draws, max(SEARCHED // chains, 2))).round().astype(int)
-    # A reshape does not know how many rows have no entries.
     return np.concatenate(list(values[:, rows]))
 
 
@@ -589,7 +581,7 @@ def _is_clear(candidate: Proposal) -> bool:
 
 
 def _apart_from(taken: Iterable[Slot], every: Iterable[Slot]) -> list[Slot]:
-    """Choose the slots that share no axis of a parameter with those that are taken."""
+    """Choose slots that share no axis of a parameter with the taken ones."""
     known: dict[str, list[tuple[int, ...]]] = {}
     for name, axes in (place for slot in taken for place in slot.places):
         known.setdefault(name, []).append(axes)

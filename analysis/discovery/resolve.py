@@ -1,11 +1,11 @@
-"""The symmetry of a posterior: the one that was given, the one that its file declares, or the one that its draws show.
+"""The symmetry of a posterior: given by the caller, declared in its file, or found in its draws.
 
-Everything that judges, aligns, compares or draws a posterior modulo a symmetry asks `resolve`. Quantities that are
-computed of components, such as responsibilities, move with the elements of a candidate.
+All code that judges, aligns, compares or plots a posterior modulo a symmetry calls `resolve`. Quantities that are
+computed from components, such as responsibilities, move with the elements of a candidate.
 
-Draws that were moved are checked on the log density, which a posterior's view may bring along (`View.log_density`):
-what keeps it, up to rounding, at every draw is a symmetry of that posterior as far as its draws reach; what does not
-leaves the posterior. Without a log density, quantities that change with the labels and are not moved tell.
+Moved draws are checked on the log density, if the posterior's view has one (`View.log_density`): if it stays the same,
+up to rounding, at every draw, the blocks are a symmetry as far as the draws reach; otherwise moved draws leave the
+posterior. Without a log density, unmoved quantities that change with the labels are the evidence.
 """
 
 from __future__ import annotations
@@ -54,19 +54,19 @@ from .slots import Slot, Values, numbered, slots
 from .sorting import closer, moved_values
 
 TOLERANCE = 1e-8
-"""Nats; what rounding does comes on top."""
+"""Allowed change in nats, in addition to rounding."""
 SECONDS = 20.0
-"""After which no more draws are compared; those compared are spread evenly over all."""
+"""Time after which no more draws are compared; the compared ones are spread evenly."""
 BATCH = 500
-"""Draws that are compared at once."""
+"""Draws that are compared together."""
 TRIED = 24
-"""Draws at which blocks are tried before draws are aligned by them."""
+"""Draws at which blocks are tried before alignment."""
 _NAMED, LISTED = 4, 6
-"""Chains or variables that a sentence lists, and quantities."""
+"""Most chains or variables, and most quantities, in a sentence."""
 
 
 class LeavesPosterior(ArgumentError):
-    """Draws that cannot be moved; `reason` says why as a sentence, without the advice."""
+    """Draws that cannot be moved; `reason` is a sentence without the advice."""
 
     def __init__(self, argument: str, words: str, reason: str, advice: str) -> None:
         super().__init__(f"`{argument}` cannot be aligned by {words}. {reason} {advice}")
@@ -75,7 +75,7 @@ class LeavesPosterior(ArgumentError):
 
 @dataclass(frozen=True)
 class DensityCheck:
-    """Numbers of draws that were moved and whose log density was compared, and why not if none."""
+    """The number of moved draws, of those with compared log densities, or why there are none."""
 
     moved: int
     compared: int = 0
@@ -84,7 +84,7 @@ class DensityCheck:
 
     @property
     def sentence(self) -> str:
-        """The outcome as a sentence; empty if nothing was moved."""
+        """The result as a sentence; empty if nothing was moved."""
         if self.unchecked:
             return f"The alignment was not checked on the log density: {self.unchecked}."
         if not self.moved:
@@ -98,10 +98,10 @@ class DensityCheck:
 def compare_densities(
     view: View, moved: Mapping[str, xr.DataArray], where: Bool[np.ndarray, "chain draw"], words: str
 ) -> DensityCheck:
-    """Compare the log density at all draws that were moved, in even steps where that takes too long.
+    """Compare the log density at all moved draws, or at evenly spaced ones if that takes too long.
 
-    A change at a draw is rejected. `moved` holds the aligned variables, `where` tells which draws were moved, and
-    `words` by what.
+    `moved` has the aligned variables, `where` marks the moved draws, and `words` name the symmetry. A change raises an
+    error.
     """
     rows, began = np.flatnonzero(where), time.perf_counter()
     if not len(rows):
@@ -135,9 +135,9 @@ def compare_densities(
 
 
 def changed_by(view: View, symmetry: Sequence[Block]) -> str | None:
-    """Tell how blocks change the log density at some draws; empty if they do not, None if that is not known.
+    """Say how blocks change the log density at some draws; empty if they do not, None if that is unknown.
 
-    Each block is tried alone, by random elements.
+    Each block is tried alone, with random elements.
     """
     count = view.num_chains * view.num_draws
     rows = np.unique(np.linspace(0, count - 1, min(TRIED, count)).round().astype(int))
@@ -171,7 +171,7 @@ def parameters_of(view: View) -> tuple[str, ...]:
 def _differences(
     view: View, before: Mapping[str, Any], after: Mapping[str, Any]
 ) -> tuple[np.ndarray, Bool[np.ndarray, " draw"]] | str:
-    """Changes of the log density draw by draw, and which are real; or why it could not be evaluated."""
+    """Return the changes of the log density at each draw, and whether they are real; or why there are none."""
     log_density = view.log_density
     if log_density is None:
         return "its program or model is not available"
@@ -188,7 +188,7 @@ def _differences(
 
     try:
         found = changes(measure, before, measure(before), measure(after), TOLERANCE)
-    except Exception as error:  # whatever it is, the draws are what they are
+    except Exception as error:  # a user's log density may raise anything
         words = str(error).splitlines() or [type(error).__name__]
         return f"it could not be evaluated ({words[0].rstrip('.')})"
     return found.size, found.real
@@ -202,12 +202,12 @@ def _rows(variable: xr.DataArray, rows: np.ndarray) -> np.ndarray:
 def check_left_behind(
     view: View, symmetry: Symmetry, element: Element, allocations: Collection[str]
 ) -> None:
-    """Reject to move draws by elements (chain, draw) of a symmetry that nobody has checked on a density.
+    """Check draws that move by elements (chain, draw) of a symmetry that was not checked on a density.
 
     Raises
     ------
     LeavesPosterior
-        If quantities that it does not move, nor renumbers as `allocations`, change with the labels.
+        If quantities change with the labels that are neither moved nor renumbered as `allocations`.
     """
     moved = {name for block in symmetry for name in block.variables}
     moved |= {*allocations}
@@ -236,7 +236,7 @@ def check_left_behind(
 
 
 def advice(view: View) -> str:
-    """Say what to declare in place of a part of a symmetry."""
+    """Say what to declare instead of a part of a symmetry."""
     words = [f"`{word}`" for word in view.found_symmetry.get("exchangeable") or ()]
     if words:
         return f"Declare {' and '.join(words)}, found on the log density before sampling."
@@ -252,17 +252,17 @@ def advice(view: View) -> str:
 
 
 def spelt(symmetry: Symmetry) -> str:
-    """Write blocks as they are declared."""
+    """Write blocks as declarations."""
     try:
         return " and ".join(f"`{spell(block)}`" for block in symmetry)
-    except ArgumentError:  # a name that no word can hold
+    except ArgumentError:  # a name that a declaration cannot contain
         return ", ".join(dict.fromkeys(n for block in symmetry for n in block.variables))
 
 
 NAMED = 6
-"""Names that a sentence lists."""
+"""Most names in a sentence."""
 MOST_ALONG = 4
-"""Arrays that are tried along with a candidate at most, in all sets."""
+"""Most arrays that are tried with a candidate, in all combinations."""
 
 Source = Literal["given", "declared", "refuted", "found", "partial", "none"]
 
@@ -271,37 +271,36 @@ Source = Literal["given", "declared", "refuted", "found", "partial", "none"]
 class Resolved:
     """The symmetry of a posterior and its origin.
 
-    Its `source` is "given" by the caller; "declared" in the file; "refuted", declared and broken by the draws; "found"
-    by the draws alone; "partial", of which the draws show a part; or "none", neither given, declared nor found.
-    `caveat` is a sentence to read before relying on it, and `status` one that says whether it was checked on the
-    density; each is empty if there is nothing to say.
+    Its `source` is "given" by the caller; "declared" in the file; "refuted" if declared but broken by the draws;
+    "found" in the draws; "partial" if the draws show only a part; or "none". `caveat` and `status` are sentences on
+    its check on the density; each may be empty.
     """
 
-    blocks: Symmetry  # scalings of a network among them; empty if the draws refute it
+    blocks: Symmetry  # including scalings of a network; empty if the draws refute it
     source: Source
-    candidates: tuple[Candidate, ...]  # all that a search showed; `blocks` has the certain ones
-    in_file: bool  # whether the file declares it, but for blocks that make no equal modes
-    known: bool  # whether it was checked and holds, or follows from a network's architecture
+    candidates: tuple[Candidate, ...]  # all that were found; `blocks` has the certain ones
+    in_file: bool  # the file declares all blocks with equal modes
+    known: bool  # it was checked and holds, or follows from a network's architecture
     caveat: str
     status: str
-    reason: str = ""  # of "partial", as a sentence: what moves along and cannot be moved
-    alone: bool = False  # of "partial": nothing else may belong to it, so that the draws show modes
+    reason: str = ""  # for "partial", a sentence on the quantities that cannot be moved
+    alone: bool = False  # for "partial": nothing else belongs to it, so the draws show modes
 
     @property
     def equal_modes(self) -> Symmetry:
-        """The blocks that make equal modes: all but scalings."""
+        """The blocks that make equal modes: all except scalings."""
         return equal_modes(self.blocks)
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The words to declare a symmetry that was found; else empty."""
+        """Declarations of the blocks that were found."""
         return tuple(each.word for each in self.candidates if each.certain)
 
 
 def resolve(posterior: Posterior, given: Any = None, *, look: bool = False) -> Resolved:
-    """Decide which symmetry a posterior has: blocks or words of them that were given come first, the file's own second.
+    """Return a posterior's symmetry: the given one, as blocks or words, or else the declared one.
 
-    `look` has the draws searched where there are neither.
+    With `look`, the draws are searched if there is neither.
     """
     view = as_view(posterior)
     evidence = view.symmetry_evidence
@@ -331,7 +330,7 @@ def resolve(posterior: Posterior, given: Any = None, *, look: bool = False) -> R
     used = blocks if source in ("given", "found") else view.declared_symmetry
     in_file = to_json(equal_modes(used)) == to_json(equal_modes(view.declared_symmetry))
     if not in_file:
-        # Where a log density is available, the alignment says what came of it.
+        # With a log density, the alignment reports the check.
         told = "" if view.log_density else f"The file does not declare this symmetry; {DECLARED}."
         return Resolved(blocks, source, candidates, False, False, told, _if_any(used, told))
     known = view.network is not None if evidence is None else evidence.holds
@@ -342,7 +341,7 @@ def resolve(posterior: Posterior, given: Any = None, *, look: bool = False) -> R
 
 
 def _fitting(view: View) -> Symmetry:
-    """Return the symmetry that a file declares; an ArgumentError names the file where its variables do not fit."""
+    """Return the symmetry that a file declares; the error names the file if its variables do not fit."""
     shapes = event_shapes(view.posterior)
     for block in view.declared_symmetry:
         try:
@@ -359,13 +358,13 @@ def _fitting(view: View) -> Symmetry:
 def judged(
     view: View, candidates: tuple[Candidate, ...], values: Mapping[str, np.ndarray]
 ) -> tuple[tuple[Candidate, ...], str, bool]:
-    """Judge candidates by the density, else by the file's record and the draws.
+    """Judge candidates by the density, or else by the file's record and the draws.
 
     Returns
     -------
     tuple
-        The candidates, with vectors whose parts are alike where the density wants these moved along; why they are no
-        symmetry by themselves, empty if nothing speaks against them; whether they are no part of another one either.
+        The candidates, extended by vectors of equal components if the density requires it; the reason why they are not
+        a symmetry, empty if there is none; and whether they are not a part of a symmetry either.
     """
     changed = changed_by(view, [each.block for each in candidates])
     if changed == "":
@@ -392,7 +391,7 @@ def judged(
         reason = f"{in_brief(recorded or left, NAMED)} {verb} between labellings in the same way."
     elif ordered := in_one_order(wider, values):
         reason = f"{in_brief(ordered, NAMED)} has its components in one order at every draw."
-    else:  # what differs though it was moved, and the log density if it does
+    else:  # look for moved variables, or a log density, that still differ
         own = [(name, v, each) for each in wider for name, v in each.values.items()]
         lp = view.stat(schema.LP)
         if lp is not None and np.isfinite(lp).all():
@@ -406,7 +405,7 @@ def judged(
 
 
 def _kept(view: View, candidate: Candidate, wider: Candidate) -> Candidate | None:
-    """Choose what keeps the log density: some of what may move along, or of the components; None if nothing does."""
+    """Choose slots that may move along, or some components, such that the log density stays; None without any."""
     more = [slot for slot in wider.slots if slot not in candidate.slots][:MOST_ALONG]
     for count in reversed(range(len(more) + 1)):
         for also in combinations(more, count):
@@ -427,7 +426,7 @@ def _if_any(symmetry: Symmetry, sentence: str) -> str:
 
 
 def _status(view: View) -> str:
-    """Say how the symmetry that a file declares was checked."""
+    """Say how a file's declared symmetry was checked."""
     evidence = view.symmetry_evidence
     if evidence is None:
         if view.network is not None:
@@ -442,13 +441,13 @@ def _status(view: View) -> str:
 
 
 NO_WORSE = 1.01
-"""Variance after over before up to which a vector comes no further apart."""
+"""Largest ratio of variances after and before for vectors that move along."""
 LOOKED_AT = 100
-"""Draws of each chain that are looked at."""
+"""Most draws of a chain that are used."""
 
 
 def with_quantities(view: View, candidate: Candidate, known: Sequence[str]) -> Candidate:
-    """Let a candidate, found among `known`, move transformed parameters and generated quantities that come closer."""
+    """Add transformed parameters and generated quantities that come closer to a candidate among `known`."""
     count = candidate.permutation.shape[1]
     step = -(-view.num_draws // count)
     rows = np.unique(np.linspace(0, count - 1, min(count, LOOKED_AT)).round().astype(int))
@@ -466,10 +465,10 @@ def with_quantities(view: View, candidate: Candidate, known: Sequence[str]) -> C
     labels, also = candidate.labels[:, rows], []
     for slot in closer(candidate.slots, places, values, elements):
         moved = moved_values(slot, values[slot.name], elements)
-        whole = slot.mirrors or not slot.axes  # perhaps about another point
+        whole = slot.mirrors or not slot.axes  # perhaps mirrored at a different point
         if not whole or not followers([labels], {slot.name: moved}):
             also.append(slot)
-    # Where components are alike, a quantity of them comes no closer, but its correlation with them follows the labels.
+    # A quantity of equal components comes no closer, but its correlation with them follows the labels.
     aligned = {name: v[:, rows] for name, v in candidate.values.items()}
     moved_too = {name for slot in also for name in slot.names}
     held = set(tied(labels, aligned, {n: v for n, v in values.items() if n not in moved_too}))
@@ -483,12 +482,12 @@ def with_quantities(view: View, candidate: Candidate, known: Sequence[str]) -> C
 
 
 def with_alike(candidate: Candidate, values: Values) -> Candidate:
-    """Let parameters of as many components move along that agree once moved, as components that are alike do.
+    """Add parameters of as many equal components, which agree after the move.
 
-    These are arrays, and, where separate parameters move, others whose names have the same numbers, or whose
-    correlations with those follow the labels.
+    These are arrays, and if separate parameters move, others whose names have the same numbers, or whose correlations
+    with them follow the labels.
     """
-    if candidate.turns:  # by rotations, no order of components
+    if candidate.turns:
         return candidate
     elements = list(zip(candidate.permutation, candidate.signs, strict=True))
     others = {n: v for n, v in values.items() if n not in candidate.values}
@@ -517,9 +516,9 @@ def with_alike(candidate: Candidate, values: Values) -> Candidate:
 
 
 def _possible(values: Values, candidate: Candidate) -> Iterator[Slot]:
-    """Yield slots in which quantities may have as many components, or mirror two.
+    """Yield slots of quantities with as many components, or that mirror two.
 
-    Where some places alone change, these are arrays with one axis of components: no word has places of others.
+    If only some places change, yield only arrays with one axis of components.
     """
     size = candidate.size
     flat = {name: v.reshape(-1, *v.shape[2:]) for name, v in values.items()}

@@ -1,8 +1,8 @@
 """Places of interchangeable components in draws: an axis of a variable, both axes of a square, a whole variable.
 
-Convention: draws of a variable are (draw, *event). What a slot shows of its components are features (draw, component,
-feature), each divided by its root mean square, at most `DIRECTIONS` leading directions of them. Where no sign changes,
-the mean over components is taken off in each draw: a common level is not a label.
+Draws of a variable are (draw, *event). The features of a slot (draw, component, feature) are entries divided by their
+root mean square, reduced to at most `DIRECTIONS` leading directions. If no sign changes, the mean over components is
+subtracted in each draw, because a common level is not a label.
 """
 
 from __future__ import annotations
@@ -17,71 +17,65 @@ from jaxtyping import Float, Int, Num
 from onebasin.models.symmetry.elements import complement, negate, scale, take
 
 DIRECTIONS = 8
-"""Features kept of a slot: more of them hold mostly what all components have in common."""
-
+"""Most features of a slot: further ones contain mostly a common level."""
 MOST = 64
-"""Components of a slot at most."""
-
+"""Most components of a slot."""
 FEW_PARTS, EVENLY, TWO_SIDED = 16, 0.2, 0.2
-"""Components among which pairs that change places are looked for at most; and of such a pair's difference, over its
-mean square, the square of its mean, and the variance of its absolute value, at most. A Gaussian's is 0.36."""
+"""Most components for a search of exchanged pairs; and limits for the difference of such a pair, over its mean square:
+of the square of its mean, and of the variance of its absolute value, which is 0.36 for a Gaussian."""
 _ROWS = 600
-"""About how many draws of components the directions are found from."""
+"""Approximate number of draws of components from which directions are found."""
 
 Values = Mapping[str, Float[np.ndarray, "chain draw ..."]]
 Features = Float[np.ndarray, "draw component feature"]
 Permutations = Int[np.ndarray, "draw component"]
 Signs = Float[np.ndarray, "draw component"]
 Labels = Int[np.ndarray, "chain draw"]
-"""The number of every draw's labelling."""
+"""Numbers of the draws' labellings."""
 
 
 def numbered(rows: Num[np.ndarray, "chain draw what"]) -> Labels:
-    """Number the labellings that rows of whole numbers describe, each by a sum that hardly two rows share."""
+    """Number the labellings that rows of whole numbers describe, by hashes of the rows."""
     weights = np.random.default_rng(0).integers(1, 2**62, size=rows.shape[-1])
     sums = (rows.astype(np.int64) * weights).sum(axis=-1)
     return np.unique(sums, return_inverse=True)[1].reshape(rows.shape[:2])
 
 
 def of_chains(labels: Labels) -> tuple[Int[np.ndarray, " chain"], bool]:
-    """The most frequent labelling of every chain, and whether hardly a draw has another."""
+    """Return the most frequent labelling of every chain, and whether nearly all draws have it."""
     of_chain = np.array([np.bincount(row).argmax() for row in labels])
     return of_chain, bool(np.mean(labels == of_chain[:, None]) > 0.95)
 
 
 @dataclass(frozen=True)
 class Slot:
-    """A place where components of a variable may sit.
-
-    Within one draw they lie along one axis, along two of a square, or along none where the variable as a whole is one
-    component.
-    """
+    """The place of a variable's components: one axis, both axes of a square, or none for a whole variable."""
 
     name: str
     axes: tuple[int, ...]
-    size: int  # how many components
-    signed: bool = False  # whether they may change sign
-    complement: bool = False  # a weight of two components, theta: 1 - theta as they change places
-    reflected: bool = False  # a variable that changes its sign as two components change places
-    members: tuple[str, ...] = ()  # parameters, one a component, along the only axis
+    size: int  # number of components
+    signed: bool = False  # components may change sign
+    complement: bool = False  # theta becomes 1 - theta as two components change places
+    reflected: bool = False  # the sign changes as two components change places
+    members: tuple[str, ...] = ()  # parameters along the only axis, one per component
 
     @property
     def mirrors(self) -> bool:
-        """Check whether it is not an array of components, but changes when two of them change places."""
+        """Check whether a whole variable changes as two components change places."""
         return self.complement or self.reflected
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The parameters that move."""
+        """Names of the parameters."""
         return tuple(text.removeprefix("1-") for text in self.members) or (self.name,)
 
     @property
     def places(self) -> tuple[tuple[str, tuple[int, ...]], ...]:
-        """Parameters and axes that move."""
+        """Names and axes of the parameters."""
         return tuple((name, () if self.members else self.axes) for name in self.names)
 
     def raw(self, values: Float[np.ndarray, "draw ..."]) -> Features:
-        """Entries of each component side by side, without their common level where no sign changes."""
+        """Return the entries of each component side by side; without signs, subtract their common level."""
         values = np.asarray(values, np.float64)
         raw = self._by_component(values)
         return raw if self.signed else raw - raw.mean(axis=1, keepdims=True)
@@ -89,7 +83,7 @@ class Slot:
     def moved(
         self, values: Float[np.ndarray, "draw ..."], permutation: Permutations, signs: Signs
     ) -> Float[np.ndarray, "draw ..."]:
-        """Draws with component i replaced by `signs[i]` times component `permutation[i]`."""
+        """Replace component i of draws by `signs[i]` times component `permutation[i]`."""
         if self.complement:
             return complement(values, permutation[:, 0] == 1)
         if self.reflected:
@@ -109,7 +103,7 @@ class Slot:
         if not self.axes:
             return values.reshape(len(values), 1, -1)
         if len(self.axes) == 2:
-            # No order changes the diagonal entry, and the row and the column, sorted.
+            # The diagonal entry, the sorted row and the sorted column are invariant.
             shape = (len(values), self.size, self.size - 1)
             off = ~np.eye(self.size, dtype=bool)
             rows = np.sort(values[:, off].reshape(shape), axis=2)
@@ -122,14 +116,14 @@ class Slot:
 
 @dataclass(frozen=True, eq=False)
 class Lens:
-    """A slot's features in units and directions that some draws gave, for any draws."""
+    """The units and directions of a slot's features."""
 
     slot: Slot
-    matrix: Float[np.ndarray, "entry feature"]  # no column where nothing varies
+    matrix: Float[np.ndarray, "entry feature"]  # without columns if nothing varies
 
     @classmethod
     def of(cls, slot: Slot, values: Float[np.ndarray, "draw ..."]) -> Lens:
-        """Units and directions of these draws."""
+        """Find units and directions from some draws."""
         raw = slot.raw(values)
         scale = np.sqrt(np.mean(raw**2, axis=(0, 1)))
         kept = scale > 1e-12 * float(scale.max(initial=0.0))
@@ -138,7 +132,7 @@ class Lens:
             return cls(slot, np.diag(1 / np.where(kept, scale, 1.0))[:, kept])
         flat = (raw[..., kept] * unit).reshape(-1, len(unit))
         flat = flat[:: max(1, len(flat) // _ROWS)]
-        if flat.shape[1] <= len(flat):  # the directions of the largest mean square
+        if flat.shape[1] <= len(flat):
             directions = np.linalg.eigh(flat.T @ flat)[1][:, -DIRECTIONS:]
         else:
             squares, left = np.linalg.eigh(flat @ flat.T)
@@ -149,14 +143,14 @@ class Lens:
         return cls(slot, matrix)
 
     def __call__(self, values: Float[np.ndarray, "draw ..."]) -> Features:
-        """Features of draws."""
+        """Return the features of draws."""
         return self.slot.raw(values) @ self.matrix
 
 
 def slots(values: Mapping[str, Float[np.ndarray, "draw ..."]]) -> Iterator[Slot]:
-    """Every axis of 2 to `MOST` components with and without signs, both axes of a square, and every whole variable.
+    """Yield every axis of 2 to `MOST` components, both axes of squares, and whole variables.
 
-    Signs are those of variables that take both.
+    Slots with signs belong to variables with both signs.
     """
     for name, drawn in values.items():
         shape = drawn.shape[1:]
@@ -175,16 +169,16 @@ def slots(values: Mapping[str, Float[np.ndarray, "draw ..."]]) -> Iterator[Slot]
 def exchanging(
     values: Mapping[str, Float[np.ndarray, "draw ..."]],
 ) -> Iterator[tuple[int, Int[np.ndarray, " place"]]]:
-    """Find numbers of components, and some of them that change places in draws while others do not.
+    """Find numbers of components, and groups of components that change places while others do not.
 
-    Two of them differ about as often in one direction as in the other, and hardly ever by little.
+    Two such components differ equally often in both directions, and hardly ever by little.
     """
     pairs: dict[int, np.ndarray] = {}
     for slot in slots(values):
         if slot.signed or len(slot.axes) != 1 or not 2 < slot.size <= FEW_PARTS:
             continue
         features = Lens.of(slot, values[slot.name])(values[slot.name])
-        if not features.size:  # squares of these numbers overflow
+        if not features.size:  # squares overflow
             continue
         found = pairs.setdefault(slot.size, np.eye(slot.size, dtype=bool))
         for first, second in combinations(range(slot.size), 2):

@@ -1,16 +1,16 @@
-"""Components brought into one order, draw by draw, and how much that gains over the same on noise.
+"""Components sorted draw by draw, and the gain of that compared with the gain on noise.
 
 A draw's element is the one under which its components are likeliest, given means and variances over draws (Stephens
-2000, section 4); these are taken again until no draw moves. Noise is Gaussian with the components' own covariance over
-features, all components alike: sorting brings it closer too, and by how much is the yardstick.
+2000, section 4); both are updated until no draw moves. Noise is Gaussian with the components' own covariance over
+features, and equal for all components. Sorting brings noise closer too, which is the comparison.
 
-Convention of a `Gain`: total V is the mean square of the features, before B their variance over the draws as they
-came, after A the variance of the sorted draws. Three numbers decide: ``gain`` A / B, ``switching`` B / V (near 1 where
-labels change all the time) and ``beside_noise`` (A / V) / (A0 / V0), A0 and V0 those of noise.
+In a `Gain`, V is the mean square of the features, B their variance over the draws as sampled, and A the variance of the
+sorted draws. Three numbers decide: ``gain`` A / B, ``switching`` B / V (near 1 if labels change all the time) and
+``beside_noise`` (A / V) / (A0 / V0), with A0 and V0 those of noise.
 
-Components that nothing identifies turn into one another: rotations sort them (Procrustes: Gower 1975, Psychometrika
-40), no order and no signs do. Components turn only where rotations gain far more than on Gaussian draws with the
-moments of the sorted ones.
+Unidentified components turn into one another: rotations sort them (Procrustes: Gower 1975, Psychometrika 40), while
+orders and signs do not. Components turn only if rotations gain far more than on Gaussian draws with the moments of the
+sorted ones.
 """
 
 from __future__ import annotations
@@ -29,52 +29,49 @@ from onebasin.models.symmetry.rotation import nearest_rotation
 from .slots import Features, Lens, Permutations, Signs, Slot, Values
 
 Mask = Bool[np.ndarray, " feature"]
-"""Which features change sign with their component."""
+"""Features that change sign with their component."""
 
 FEW = 5
-"""Up to this many components all permutations are tried."""
-
+"""Most components for which all permutations are tried."""
 MANY = 12
-"""From more components on, starts and noises are fewer: assignments take longer, and their means differ less."""
-
+"""Components above which there are fewer starts and noises, because assignments take longer."""
 NOISES = 3
 CLEAR = 0.35
-"""Ratio of draws to quickly sorted noise below which no better sorting of noise would change a decision."""
-
+"""Ratio to quickly sorted noise below which a better sorting of noise would not change a decision."""
 _ROUNDS = 25
 _FEW_ROUNDS = 10
-"""The same for many components."""
+"""Rounds for many components."""
 _AT_REST = 0.005
-"""Share of the components that still move below which a sorting has come to rest."""
+"""Share of moving components below which a sorting has converged."""
 _FLOOR = 1e-6
-"""Least variance, of features whose mean square is 1."""
+"""Least variance of features with a mean square of 1."""
 
 
 @dataclass(frozen=True, eq=False)
 class Sorting:
-    """An element for every draw, and what it leaves.
+    """An element for every draw, and the moments of the sorted draws.
 
     Component i of the sorted draw is `signs[i]` times component `permutation[i]`. `cost` is the mean over draws of
-    minus twice the log likelihood; `certainty` that of 1 / (1 + sum over swaps and changes of one sign of exp(-d / 2)),
-    d the rise in cost.
+    minus twice the log likelihood. `certainty` is the mean of 1 / (1 + sum of exp(-d / 2)), over swaps and changes of
+    one sign, with the rise d in cost.
     """
 
     permutation: Permutations
     signs: Signs
-    mean: Float[np.ndarray, "component feature"]  # mean of the sorted draws; so is `variance`
+    mean: Float[np.ndarray, "component feature"]  # of the sorted draws
     variance: Float[np.ndarray, "component feature"]
     cost: float
     certainty: float
 
     @property
     def spread(self) -> float:
-        """Mean variance left."""
+        """Mean variance of the sorted draws."""
         return float(self.variance.mean())
 
 
 @dataclass(frozen=True, eq=False)
 class Gain:
-    """A sorting and the three numbers that decide on it; see the module."""
+    """A sorting and its three numbers, which the module's docstring defines."""
 
     sorting: Sorting
     gain: float
@@ -83,7 +80,7 @@ class Gain:
 
 
 def apply(features: Features, signed: Mask, permutation: Permutations, signs: Signs) -> Features:
-    """Features of the moved draws; signs change those that are marked."""
+    """Move draws' features; signs apply to the marked features."""
     alone = features.shape[1] == 1
     moved = features if alone else np.take_along_axis(features, permutation[..., None], axis=1)
     return np.where(signed, signs[..., None] * moved, moved)
@@ -92,7 +89,7 @@ def apply(features: Features, signed: Mask, permutation: Permutations, signs: Si
 def sort(
     features: Features, signed: Mask, start: tuple[Permutations, Signs], rounds: int = _ROUNDS
 ) -> Sorting:
-    """Sort from one start until hardly a component moves."""
+    """Sort from one start until nearly no component moves."""
     permutation, signs = start
     for _ in range(rounds):
         mean, variance = _moments(apply(features, signed, permutation, signs))
@@ -125,14 +122,14 @@ def sort(
 def sort_by(
     features: Features, signed: Mask, mean: np.ndarray, variance: np.ndarray
 ) -> tuple[Permutations, Signs]:
-    """The likeliest element of every draw under given moments."""
+    """Return the likeliest element of every draw under given moments."""
     prices, sign_of = _prices(features, mean, variance, signed)
     permutation = _assign(prices)
     return permutation, _taken(sign_of, permutation)
 
 
 def best_sorting(features: Features, signed: Mask, rng: np.random.Generator) -> Sorting:
-    """The best sorting from a few starts: as sampled, by the leading direction, like a draw at random (twice)."""
+    """Return the best sorting from a few starts: as sampled, by the leading direction, like a random draw (twice)."""
     few = features.shape[1] <= MANY
     starts = [identity(features), _by_direction(features, signed)]
     for row in rng.integers(len(features), size=2 if few else 0):
@@ -144,19 +141,19 @@ def best_sorting(features: Features, signed: Mask, rng: np.random.Generator) -> 
 
 
 def may_be_sorted(features: Features, signed: Mask, rng: np.random.Generator) -> bool:
-    """Check whether many components are worth sorting: whether half of the draws are clear about theirs."""
+    """Check on half of the draws whether many components can be sorted with some certainty."""
     if features.shape[1] <= MANY:
         return True
     return best_sorting(features[::2], signed, rng).certainty > 0.5
 
 
 def gain_of(features: Features, signed: Mask, rng: np.random.Generator, sorting: Sorting) -> Gain:
-    """Measure what a sorting gains."""
+    """Measure the gain of a sorting."""
     total = float(np.mean(features**2))
     before = float(features.var(axis=0).mean())
     left = sorting.spread / total
     noise = noise_like(features, signed, rng)
-    # Some per cent off the best sorting: by the leading direction, bettered a few times.
+    # A few rounds from the leading direction come within some per cent of the best sorting.
     quick = sort(noise, signed, _by_direction(noise, signed), rounds=3)
     beside = left / _left_of(noise, quick)
     if not beside < CLEAR:
@@ -170,9 +167,9 @@ def gain_of(features: Features, signed: Mask, rng: np.random.Generator, sorting:
 def gain_together(
     alone: Gain, features: Features, signed: Mask, rng: np.random.Generator, sorting: Sorting
 ) -> Gain:
-    """Measure what a seed and what moves along gain: the lesser ratios, as slots that barely differ dilute them.
+    """Measure the gain of a seed with other slots: the smaller ratios, because weak slots dilute them.
 
-    The variance that the seed alone leaves, relative to noise, is enough where the case is clear.
+    In a clear case the seed's variance relative to noise suffices.
     """
     if alone.beside_noise < CLEAR:
         left = sorting.spread / float(features.var(axis=0).mean())
@@ -187,7 +184,7 @@ def gain_together(
 
 
 def noise_like(features: Features, signed: Mask, rng: np.random.Generator) -> Features:
-    """Gaussian components, all alike, with the features' own covariance; centred as the features are."""
+    """Draw equal Gaussian components with the features' covariance, centred like the features."""
     num_draws, size, dim = features.shape
     flat = features.reshape(-1, dim)
     covariance = flat.T @ flat / len(flat)
@@ -201,12 +198,12 @@ def noise_like(features: Features, signed: Mask, rng: np.random.Generator) -> Fe
 
 
 def spread(values: np.ndarray) -> float:
-    """Mean variance over the first axis."""
+    """Return the mean variance over the first axis."""
     return float(values.var(axis=0).mean())
 
 
 def identity(features: Features) -> tuple[Permutations, Signs]:
-    """The element that moves nothing."""
+    """Return the identity for every draw."""
     shape = features.shape[:2]
     return np.broadcast_to(np.arange(shape[1]), shape).copy(), np.ones(shape)
 
@@ -218,7 +215,7 @@ def _moments(aligned: Features) -> tuple[np.ndarray, np.ndarray]:
 def _prices(
     features: Features, mean: np.ndarray, variance: np.ndarray, signed: Mask
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Cost of component k at place j (draw, place, component), by the better sign, and that sign."""
+    """Return the cost of component k at place j (draw, place, component) with the better sign, and that sign."""
     weight = 1 / variance
     aim = mean * weight
     level = ((mean**2) * weight + np.log(variance)).sum(axis=1)
@@ -251,7 +248,7 @@ def _assign(prices: np.ndarray) -> Permutations:
     prices = np.ascontiguousarray(prices)
     best = prices.argmin(axis=2)
     clash = (np.sort(best, axis=1) != np.arange(size)).any(axis=1)
-    if clash.any():  # elsewhere every place has a cheapest component of its own
+    if clash.any():  # two places have the same cheapest component
         from scipy.optimize import linear_sum_assignment  # here: it takes long to import
 
         for row in np.flatnonzero(clash):
@@ -260,7 +257,7 @@ def _assign(prices: np.ndarray) -> Permutations:
 
 
 def _by_direction(features: Features, signed: Mask) -> tuple[Permutations, Signs]:
-    """By size along the leading direction, with the sign that it has there where all features have one."""
+    """Sort by size along the leading direction; if all features are signed, with the sign along it."""
     flat = features.reshape(-1, features.shape[2])
     leading = features @ np.linalg.eigh(flat.T @ flat)[1][:, -1]
     sign = np.where(leading < 0, -1.0, 1.0) if signed.all() else np.ones_like(leading)
@@ -269,17 +266,16 @@ def _by_direction(features: Features, signed: Mask) -> tuple[Permutations, Signs
 
 
 def _left_of(noise: Features, sorting: Sorting) -> float:
-    """A0 / V0."""
+    """Return A0 / V0."""
     return sorting.spread / float(np.mean(noise**2))
 
 
 MOST = 12
-"""Components that are turned at most."""
+"""Most components that are turned."""
 FAR_MORE = 0.5
-"""Variance left by rotations, relative to that of draws that do not turn, below which components turn."""
+"""Variance left by rotations, relative to draws that do not turn, below which components turn."""
 BESIDE_NOISE = 0.6
-"""Variance left by rotations, relative to that of noise, below which they do more than turn noise."""
-
+"""Variance left by rotations, relative to noise, below which components may turn."""
 _ENTRIES = 48
 _TURNS = 12
 
@@ -291,11 +287,11 @@ class Turning:
     """Signed slots of one size that turn together."""
 
     slots: tuple[Slot, ...]
-    mean: Float[np.ndarray, "component entry"]  # mean of all slots side by side, once turned
-    gain: Gain  # by rotations; its sorting is the best order and signs, which leave much more
+    mean: Float[np.ndarray, "component entry"]  # of all slots side by side, after turning
+    gain: Gain  # of rotations; its sorting is the best one by order and signs
 
     def move(self, values: Values) -> dict[str, np.ndarray]:
-        """All draws, turned."""
+        """Turn all draws."""
         moved = {slot.name: np.empty_like(values[slot.name]) for slot in self.slots}
         for chain in range(len(values[self.slots[0].name])):
             draws = {slot.name: values[slot.name][chain] for slot in self.slots}
@@ -312,9 +308,9 @@ def find_turning(
     *,
     some_bad: bool,
 ) -> list[Turning]:
-    """Find free slots that turn, together with those that turn with them, by the searched draws (draw, *event).
+    """Find slots that turn, with the slots that turn along, in the searched draws (draw, *event).
 
-    Where R-hat is not bad anywhere (`some_bad`), only what turns all the time can be seen.
+    Without any bad R-hat (`some_bad`), only components that turn all the time can be seen.
     """
     able = [
         slot
@@ -367,7 +363,7 @@ def _turning(
 
 
 def procrustes(features: Features) -> tuple[Features, Rotations]:
-    """Turn every draw to the mean of all, until the mean rests; the first draw stays about where it is."""
+    """Turn every draw to the mean of all, a fixed number of times; the first draw hardly moves."""
     mean = features[0]
     for _ in range(_TURNS):
         turns = _towards(features, mean)
@@ -390,16 +386,15 @@ def turn(
 
 
 def _entries(slots: Sequence[Slot], draws: Mapping[str, np.ndarray]) -> Features:
-    """Some entries of each component, of all slots side by side."""
+    """Return some entries of each component of all slots, side by side."""
     every = (slot.raw(draws[slot.name]) for slot in slots)
     return np.concatenate([raw[..., :: -(-raw.shape[2] // _ENTRIES)] for raw in every], axis=2)
 
 
 COMES_A_LITTLE_CLOSER = 0.99
-"""The same as `COMES_CLOSER` for all draws, once the elements are known."""
-
+"""Like `COMES_CLOSER`, for all draws and known elements."""
 Elements = Sequence[tuple[Permutations, Signs]]
-"""The element of every draw, chain by chain."""
+"""Elements of draws, chain by chain."""
 
 
 def elements_of(lenses: Sequence[Lens], sorting: Sorting, values: Values) -> Elements:
@@ -416,7 +411,7 @@ def elements_of(lenses: Sequence[Lens], sorting: Sorting, values: Values) -> Ele
 def closer(
     moving: Sequence[Slot], others: Iterable[Slot], values: Values, elements: Elements
 ) -> Iterator[Slot]:
-    """Slots of other variables that come a little closer on all draws; tuples and mirrored ones the closest first."""
+    """Yield slots of other variables that come a little closer on all draws; tuples and mirrored ones last."""
     seed, names = moving[0], {name for slot in moving for name in slot.names}
     tied: list[tuple[float, Slot]] = []
     for slot in others:
@@ -439,22 +434,22 @@ def closer(
 def moved_values(
     slot: Slot, values: Float[np.ndarray, "chain draw *event"], elements: Elements
 ) -> Float[np.ndarray, "chain draw *event"]:
-    """A variable moved by elements."""
+    """Move a variable by elements."""
     return np.stack([slot.moved(v, *e) for v, e in zip(values, elements, strict=True)])
 
 
 def joined(lenses: Sequence[Lens], values: Mapping[str, Float[np.ndarray, "draw ..."]]) -> Features:
-    """The features of slots side by side."""
+    """Return the features of slots side by side."""
     return np.concatenate([lens(values[lens.slot.name]) for lens in lenses], axis=2)
 
 
 def mask_of(lenses: Sequence[Lens]) -> Mask:
-    """Which of their features change sign."""
+    """Mark the features that change sign."""
     return np.concatenate([np.full(lens.matrix.shape[1], lens.slot.signed) for lens in lenses])
 
 
 def flat(values: Float[np.ndarray, "chain draw *event"]) -> Float[np.ndarray, "chain draw param"]:
-    """Entries of a variable side by side."""
+    """Return the entries of a variable side by side."""
     return values.reshape(*values.shape[:2], -1)
 
 
@@ -463,16 +458,13 @@ def _spread_of_all(values: np.ndarray) -> float:
 
 
 _STEADY = 1e-3
-"""Variance over mean square of features below which single precision does not give what is left."""
+"""Variance over mean square of features below which single precision is not enough."""
 _ROUNDING = 0.01
-"""Error of a ratio in single precision, at most."""
+"""Largest error of a ratio in single precision."""
 
 
 class Alike:
-    """Features of slots with as many components, side by side in single precision.
-
-    That is enough to tell which come nowhere near a ratio.
-    """
+    """Features of slots of one size in single precision, which quickly rules out most slots."""
 
     def __init__(self, lenses: Sequence[Lens], features_of: Callable[[Lens], Features]) -> None:
         self.lenses = lenses
@@ -480,7 +472,7 @@ class Alike:
         known: dict[bool, tuple[list[int], list[np.ndarray]]] = {}
         for place, lens in enumerate(lenses):
             if len(lens.slot.axes) == 2:
-                continue  # whose features are not rows of components
+                continue  # its features are not rows of components
             features = features_of(lens)
             self._square[place], self._before[place] = np.mean(features**2), spread(features)
             places, single = known.setdefault(lens.slot.signed, ([], []))
@@ -492,13 +484,13 @@ class Alike:
         }
 
     def near(self, sorting: Sorting, ratio: float) -> Iterator[Lens]:
-        """Give the slots, in their order, whose variance after elements may be less than a ratio of that before."""
+        """Yield the slots whose ratio of variances after and before the elements may be below `ratio`."""
         kept = self._before <= _STEADY * self._square
         kept |= self.ratios(sorting) < ratio + _ROUNDING
         return (self.lenses[place] for place in np.flatnonzero(kept).tolist())
 
     def ratios(self, sorting: Sorting) -> Float[np.ndarray, " lens"]:
-        """Give the variance after elements over that before of each slot, about; NaN for both axes of a square."""
+        """Return the approximate ratio of variances of each slot; NaN for both axes of a square."""
         draws, size = sorting.permutation.shape
         after = self._square.copy()
         for signed, (places, widths, features) in self._parts.items():
@@ -509,7 +501,5 @@ class Alike:
             means = weights.reshape(size, -1) @ features.reshape(draws * size, -1)
             sums = np.add.reduceat(np.square(means).mean(axis=0), np.cumsum([0, *widths[:-1]]))
             after[places] -= sums / widths
-        with np.errstate(
-            divide="ignore", invalid="ignore"
-        ):  # division by zero for entries that do not vary
+        with np.errstate(divide="ignore", invalid="ignore"):  # entries that do not vary
             return np.asarray(after / self._before)

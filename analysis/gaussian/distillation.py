@@ -1,19 +1,19 @@
-"""One diagonal Gaussian over a network's weights that predicts as a whole posterior does.
+"""A diagonal Gaussian over a network's weights that predicts like a whole posterior.
 
-A Gaussian that matches the moments of (aligned) draws loses how weights depend on one another, and with it
-the predictions. Here its mean and standard deviations are found through its predictions, by `distil`: not only the mean
-prediction is matched, as a student of averaged probabilities would, but the spread.
+A Gaussian that matches the moments of (aligned) draws loses how weights depend on one another, and thereby the
+predictions. `distil` finds its mean and standard deviations through its predictions: it matches not only the mean
+prediction, as a student of averaged probabilities would, but also the spread.
 
-Convention: of classes, f are square roots of probabilities, among which the Euclidean distance is Hellinger's
-times the root of 2; of regressions, outputs over their standard deviation. Inputs need no targets. The weights'
-distribution is not the posterior's: standard deviations are of what the predictions need, not of what is known.
+For classes, f are square roots of probabilities, whose Euclidean distance is Hellinger's times the root of 2; for
+regressions, outputs over their standard deviation. Inputs need no targets. The weights' distribution is not the
+posterior's: its standard deviations serve the predictions.
 
-The energy score is that of a distribution that is known by draws, and can be differentiated through them:
+The energy score judges a distribution by its draws, and can be differentiated through them:
 
-    S(q, y) = E |f - y| - 1/2 E |f - f'|,   f, f' independent from q,
+    S(q, y) = E |f - y| - 1/2 E |f - f'|,   f, f' independent from q.
 
-smaller is better, and smallest in expectation over y where q is the distribution of y. Source: Gneiting and Raftery
-2007, "Strictly proper scoring rules, prediction, and estimation", equation 21 (there with the other sign).
+Smaller is better, and its expectation over y is smallest if q is the distribution of y. Source: Gneiting and Raftery
+2007, "Strictly proper scoring rules, prediction, and estimation", equation 21 (there with the opposite sign).
 """
 
 from __future__ import annotations
@@ -45,13 +45,10 @@ from onebasin.posteriors.view import Posterior, View, as_view
 from .gaussian import of_target, parameter_table, prediction_groups, size_of
 
 CHUNK = 100
-"""Iterations in one compiled loop, between which progress is reported."""
+"""Iterations of one compiled loop, after which progress is reported."""
 _LEAST = 1e-12
-"""Added to probabilities, whose root has no gradient at 0."""
-
+"""Added to probabilities, because their root has no gradient at 0."""
 Pair = Annotated[int, Field(ge=2), Rule("be a whole number of at least 2")]
-"""A number of things of which there have to be at least two."""
-
 Weights = dict[str, jax.Array]
 Progress = Callable[[int, int], None]
 
@@ -63,20 +60,20 @@ class DistillationSettings:
     Parameters
     ----------
     iterations : int
-        Steps of Adam, whose step size decays to 0 by a cosine.
+        Steps of Adam; the step size decays to 0 by a cosine.
     learning_rate : float
-        The first step size.
+        Initial step size.
     batch_size : int
-        Inputs a step.
+        Inputs per step.
     samples : int
         Draws of the Gaussian, and of the posterior, at each of these inputs, at least 2.
     points : int
-        Inputs in all: a random choice of those given, and for the rest mixtures of two of them with
-        weights from the uniform distribution, which show the posterior's spread away from the data.
+        Number of inputs: a random choice of the given ones, and uniformly weighted mixtures of two of them, which show
+        the posterior's spread away from the data.
     draws : int
-        Draws of the posterior, evenly spaced over its chains, that are learned from.
+        Number of training draws from the posterior, evenly spaced over its chains.
     initial_sd : float
-        Standard deviation of every weight at the start.
+        Initial standard deviation of every weight.
 
     Examples
     --------
@@ -94,7 +91,7 @@ class DistillationSettings:
 
 
 class _Lesson(NamedTuple):
-    """The data to learn from: inputs, features of the posterior there, and the scales of outputs."""
+    """Training data: inputs, features of the posterior there, and the scales of outputs."""
 
     points: Float[Array, "point in"]
     features: Float[Array, "point draw out"]
@@ -118,45 +115,44 @@ def distil(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Distilled:
-    """Distil a network's posterior into one diagonal Gaussian over its weights, which predicts as the posterior does.
+    """Distil a network's posterior into one diagonal Gaussian over its weights that predicts like the posterior.
 
     Parameters
     ----------
     posterior : DataTree, path, or what a sampler returned
-        Draws of a network's weights, in any form that `ob.diagnose` takes; aligned or not makes no difference to what
-        is learned from.
+        Draws of a network's weights, in any form that `ob.diagnose` takes, aligned or not.
     x : array (obs, in)
         Inputs such as the training data's, in the units that the network was conditioned on.
     start : mapping of str to array, optional
-        Where the mean starts, every weight as `W1 (in, hidden1)` and so on, such as the mean of the aligned draws; by
-        default the last draw of the first chain.
+        Initial mean of every weight, `W1 (in, hidden1)` and so on, such as the mean of the aligned draws; by default
+        the last draw of the first chain.
     settings : DistillationSettings, optional
-        Steps, sizes of batches; ``DistillationSettings()`` by default.
+        Numbers of steps, batches and draws; ``DistillationSettings()`` by default.
     seed : int
         Seed of the choice of inputs and of the gradients.
     progress : callable, optional
-        Called with iterations done and iterations in all.
+        Called with the number of finished iterations and the total.
 
     Returns
     -------
     Distilled
-        Means and standard deviations of every weight under its name, and the loss as it fell.
+        Mean and standard deviation of every weight by its name, and the course of the loss.
 
     Raises
     ------
     TypeError
-        If `settings` are of another type.
+        If `settings` have the wrong type.
     ValueError
-        If the posterior is not of a network with free weights and biases, `x` does not fit it, or
-        `start` lacks a variable or has another shape.
+        If the posterior does not belong to a network with free weights and biases, `x` does not fit it, or `start`
+        lacks a variable or has the wrong shape.
     RuntimeError
         If the loss becomes infinite or undefined.
 
     Notes
     -----
-    At every input the distribution of outputs over draws of the Gaussian is brought to that over the posterior's draws,
-    by stochastic gradients of the energy score, which is smallest in expectation where both are the same. The standard
-    deviations are of what predictions need, not of what is known about weights.
+    At every input the distribution of outputs over draws of the Gaussian is fitted to that over the posterior's draws,
+    by stochastic gradients of the energy score, whose expectation is smallest if both are equal. The standard
+    deviations serve the predictions and are not those of the posterior's weights.
 
     References
     ----------
@@ -174,17 +170,17 @@ def distil(
     model = view.network
     if model is None:
         raise ArgumentError(
-            "`posterior` is not the posterior of a network (its attribute `model` is empty), and only a network's "
-            "predictions can be distilled: fit it with `onebasin.approximations.fit_gaussian`."
+            "`posterior` is not the posterior of a network (its attribute `model` is empty), and only networks can be "
+            "distilled: use `ob.approximations.fit_gaussian`."
         )
     if model.parametrisation.unit_norm or model.parametrisation.biases != "free":
         raise ArgumentError(
-            f"`posterior` is of the parametrisation {model.parametrisation.label!r}, whose weights are constrained, "
-            "so a Gaussian cannot represent them: distil a posterior with free weights and biases."
+            f"`posterior` has the parametrisation {model.parametrisation.label!r} with constrained weights, which a "
+            "Gaussian cannot represent: distil a posterior with free weights and biases."
         )
     rng = np.random.default_rng(seed)
     x, num = check_inputs(x, model.network.in_dim), settings.points
-    # Half of the points at most are inputs as they are; the others are mixtures of two.
+    # At most half of the points are given inputs; the others are mixtures of two.
     kept = x if len(x) <= num // 2 else x[rng.choice(len(x), max(num // 2, 1), replace=False)]
     left, right = rng.integers(len(x), size=(2, num - len(kept)))
     weight = rng.uniform(size=(num - len(kept), 1))
@@ -207,7 +203,7 @@ def distil(
 def _teach(
     model: BayesianNetwork, draws: dict[str, np.ndarray], points: np.ndarray, batch: int = 2000
 ) -> _Lesson:
-    """Features of every draw at every point; of a regression, noise that it predicts is one more output."""
+    """Compute features of every draw at every point; predicted noise is one more output."""
     slices = [points[at : at + batch] for at in range(0, len(points), batch)]
     outputs = [all_heads(model.network, draws, rows)[0].astype(np.float32) for rows in slices]
     inputs = jnp.asarray(points, jnp.float32)
@@ -235,7 +231,7 @@ def _check_start(
     for name, shape in network.shapes.items():
         if arrays[name].shape != shape:
             raise ArgumentError(
-                f"`start` has {name} of shape {arrays[name].shape}, and {shape} is needed."
+                f"`start` has {name} of shape {arrays[name].shape}; it must be {shape}."
             )
     return arrays
 
@@ -248,7 +244,7 @@ def _optimise(
     key: jax.Array,
     progress: Progress | None,
 ) -> tuple[_State, list[float]]:
-    """Take all steps; the losses come back too."""
+    """Take all steps; return the final state and the losses."""
     start = {name: jnp.asarray(value) for name, value in mean.items()}
     log_sd = {n: jnp.full_like(v, np.log(settings.initial_sd)) for n, v in start.items()}
     state = _State(key, start, log_sd, _adam(settings).init((start, log_sd)))
@@ -259,7 +255,7 @@ def _optimise(
         losses.append(float(loss))
         if not np.isfinite(losses[-1]):
             raise InferenceError(
-                f"the distillation failed: its loss is {losses[-1]} after {done + num} steps; try a "
+                f"The distillation failed: its loss is {losses[-1]} after {done + num} steps. Try a "
                 f"smaller `learning_rate` (now {settings.learning_rate:g})."
             )
         if progress:
@@ -275,13 +271,13 @@ def _adam(settings: DistillationSettings) -> optax.GradientTransformation:
 def _advance(
     model: BayesianNetwork, settings: DistillationSettings, num: int, lesson: _Lesson, state: _State
 ) -> tuple[_State, jax.Array]:
-    """Take `num` steps; the mean loss comes back too."""
+    """Take `num` steps; return the state and the mean loss."""
     adam = _adam(settings)
 
     def step(state: _State, _: None) -> tuple[_State, jax.Array]:
         key, key_batch, key_draws, key_weights = jax.random.split(state.key, 4)
         batch = jax.random.randint(key_batch, (settings.batch_size,), 0, len(lesson.points))
-        # The same of the posterior's draws at all inputs of a batch.
+        # Use the same draws of the posterior at all inputs of a batch.
         draws = jax.random.permutation(key_draws, lesson.features.shape[1])[: settings.samples]
         y = lesson.features[batch][:, draws]
 
@@ -315,8 +311,7 @@ def sample_outputs(
     """Draw outputs, without observation noise, of networks whose weights and biases are independent normals.
 
     Layers are drawn instead of weights: a layer's values are normal given the layer before. Each input gets different
-    weights. The distribution at each input is therefore
-    correct, but the joint distribution over inputs is not that of one network.
+    weights, so the distribution at each input is correct, but the joint distribution is not that of one network.
     Source: Kingma, Salimans and Welling 2015, section 2.2.
     """
     f, skips = network.nonlinearity.function, network.skip_matrices()
@@ -325,14 +320,14 @@ def sample_outputs(
     for i, (layer, key) in enumerate(zip(network.layers, keys, strict=True)):
         if layer.weight is None:
             return jnp.sum(before, -1, keepdims=True)
-        # All samples meet the same inputs: their moments are needed once.
+        # All samples share the inputs, so their moments are computed once.
         shared = before[:1] if i == 0 else before
         centre = shared @ mean[layer.weight]
         variance = shared**2 @ sd[layer.weight] ** 2
         if layer.bias:
             centre = centre + mean[layer.bias][None, None, :]
             variance = variance + sd[layer.bias][None, None, :] ** 2
-        # The gradient of a square root at 0 is infinite, and a layer without biases meets inputs that are 0.
+        # Without biases the variance may be 0, where the gradient of the root is infinite.
         variance = jnp.maximum(variance, jnp.finfo(variance.dtype).tiny)
         eps = jax.random.normal(key, (num_samples, *centre.shape[1:]), centre.dtype)
         after = centre + jnp.sqrt(variance) * eps
@@ -343,15 +338,15 @@ def sample_outputs(
 
 
 _CLOSEST = 1e-12
-"""Added to squared distances, whose root has no gradient at 0."""
+"""Added to squared distances, because their root has no gradient at 0."""
 
 
 def energy_score(
     ours: Float[Array, "point sample out"], y: Float[Array, "point draw out"]
 ) -> Float[Array, " point"]:
-    """Estimate, without bias, the energy score at every point, of two draws or more that are judged by draws `y`.
+    """Estimate the energy score at every point from at least two draws, relative to draws `y`, without bias.
 
-    Mean distance to `y` less half the mean distance of two different draws.
+    It is the mean distance to `y` minus half the mean distance of two different draws.
     """
     num = ours.shape[1]
     own = _distances(ours, ours) * (1 - jnp.eye(num, dtype=ours.dtype))[None]
@@ -366,7 +361,7 @@ def _distances(
 
 
 PURPOSE = 1002
-"""Used with a seed: random numbers for the noise of predictions."""
+"""Added to a seed for the random numbers of predicted noise."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -376,12 +371,11 @@ class Distilled(Shown):
     Attributes
     ----------
     mean, sd : mapping of str to array
-        Mean of each weight and bias, under the variables' names: `W1 (in, hidden1)`, `b1 (hidden1)`, ...
+        Mean and standard deviation of each weight and bias: `W1 (in, hidden1)`, `b1 (hidden1)`, ...
     loss : array (evaluation,)
-        Mean energy score (no unit: of probabilities' roots, or of outputs over their standard deviation) over each 100
-        iterations; the last may be shorter.
+        Mean energy score over each 100 iterations, without unit.
     source : View
-        The posterior that was distilled; names of axes, data and attributes come from it.
+        The distilled posterior, with the names of axes, data and attributes.
     """
 
     mean: Mapping[str, np.ndarray]
@@ -402,12 +396,12 @@ class Distilled(Shown):
     def sample(
         self, num_draws: int, *, seed: int = 0, predictive_mb: float = LIMIT_MB
     ) -> xr.DataTree:
-        """Draw a posterior of one chain, of independent draws.
+        """Draw independent samples, as one chain.
 
         Parameters
         ----------
         num_draws : int
-            Draws.
+            Number of draws.
         seed : int
             Seed of the draws.
         predictive_mb : float
@@ -416,9 +410,8 @@ class Distilled(Shown):
         Returns
         -------
         DataTree
-            With the groups `posterior`, `distilled` (`mean_W1`, `sd_W1`, ..., `loss`), `log_likelihood` and
-            `posterior_predictive`, method `distilled`. Noise that is inferred is not a weight: `sigma` is drawn from
-            the source's draws of it.
+            A posterior with the groups `posterior`, `distilled` (`mean_W1`, `sd_W1`, ..., `loss`), `log_likelihood`
+            and `posterior_predictive`, method `distilled`. Inferred noise `sigma` is drawn from the source's draws.
 
         Raises
         ------
@@ -452,7 +445,7 @@ class Distilled(Shown):
 def weights_of(
     mean: Mapping[str, np.ndarray], sd: Mapping[str, np.ndarray], num_draws: int, seed: int
 ) -> dict[str, Float[np.ndarray, "chain draw ..."]]:
-    """Draw weights of independent normals, as one chain."""
+    """Draw independent normal weights, as one chain."""
     rng = np.random.default_rng(seed)
     return {
         name: (centre + sd[name] * rng.standard_normal((num_draws, *centre.shape)))[None]

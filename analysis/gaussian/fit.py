@@ -1,18 +1,16 @@
-"""Fitting one Gaussian to a posterior by its moments.
+"""Fit one Gaussian to a posterior by its moments.
 
-Xiao, Liu and Bamler 2023 ("A compact representation for Bayesian neural networks by removing permutation
-symmetry") summarise HMC draws by one diagonal Gaussian after alignment; here the covariance may also be full.
+Xiao, Liu and Bamler 2023 ("A compact representation for Bayesian neural networks by removing permutation symmetry")
+summarise HMC draws by one diagonal Gaussian after alignment; here the covariance may also be full.
 
-The fit is in the coordinates of the draws, chains pooled. Positive scalings of a network's units are divided
-out before, by `analysis.alignment.align` with gauge "balanced" or "unit" (the canonical parametrisation); with
-gauge "keep" they are not. `GaussianFit.gauge` tells which.
+The fit uses the coordinates of the draws, with chains pooled. Positive scalings of a network's units are divided out
+before, by `analysis.alignment.align` with gauge "balanced" or "unit" (the canonical parametrisation), but not with
+gauge "keep". `GaussianFit.gauge` records it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from numbers import Real
-from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -46,11 +44,11 @@ def fit_gaussian(
     Parameters
     ----------
     posterior : DataTree, or what ArviZ converts to one
-        Draws (chain, draw, ...), aligned where parts are interchangeable. Computed in float64.
+        Draws (chain, draw, ...), aligned if components are interchangeable. Computed in float64.
     covariance : {"diagonal", "full"}
-        Standard deviations alone, or with all correlations, shrunk towards none.
+        Standard deviations alone, or with all correlations, shrunk towards 0.
     shrinkage : float, optional
-        From 0 (none) to 1 (no correlations), for "full"; Ledoit and Wolf's by default. Variances are never shrunk.
+        From 0 (none) to 1 (no correlations), for "full"; by default that of Ledoit and Wolf. Variances are not shrunk.
     var_names : str or sequence of str, optional
         The variables, in this order; by default all.
     positive : str or sequence of str
@@ -59,16 +57,16 @@ def fit_gaussian(
     Returns
     -------
     GaussianFit
-        Sampling, log density, moments.
+        The Gaussian, with its moments, samples and log density.
 
     Raises
     ------
     TypeError
         If `posterior` is not a `DataTree`, and ArviZ cannot convert it.
     ValueError
-        If a word or a variable is unknown; draws are fewer than 2, not finite, constant, not positive where
-        they should be, or constrained by the network's parametrisation; or `shrinkage` is out of range, or too small
-        for the number of draws.
+        If a word or a variable is unknown; draws are fewer than 2, not finite, constant, not positive although they
+        should be, or constrained by the network's parametrisation; or `shrinkage` is out of range, or too small for
+        the number of draws.
 
     References
     ----------
@@ -103,9 +101,17 @@ def fit_gaussian(
     layout = layout_of(view.posterior, names, positive)
     rows = _rows(view.posterior, layout)
     num_draws = rows.shape[0] * rows.shape[1]
-    _check_shrinkage(covariance, shrinkage)
+    if shrinkage is not None and covariance != "full":
+        raise ArgumentError(
+            f"`shrinkage` is {shrinkage!r}, but {covariance!r} has no correlations to shrink; leave it None, or take "
+            "'full'."
+        )
+    if shrinkage is not None and not 0 <= shrinkage <= 1:
+        raise ArgumentError(
+            f"`shrinkage` is {shrinkage!r}; it must lie between 0 (none) and 1 (the diagonal alone)."
+        )
     units = units_of(rows.reshape(1, num_draws, layout.size))
-    z = units.into(rows.reshape(num_draws, layout.size))  # then of mean 0 and mean square 1
+    z = units.into(rows.reshape(num_draws, layout.size))
     mean = z.mean(axis=0)
     z -= mean
     spread = np.sqrt(np.square(z).mean(axis=0))
@@ -114,12 +120,8 @@ def fit_gaussian(
     if covariance == "full":
         used = ledoit_wolf(z) if shrinkage is None else float(shrinkage)
         correlation = shrunk(z, used)
-    settings = {
-        "covariance": covariance,
-        "shrinkage": used,
-        "fitted_draws": num_draws,
-        "positive": positive,
-    }
+    settings = {"covariance": covariance, "shrinkage": used}
+    settings |= {"fitted_draws": num_draws, "positive": positive}
     return GaussianFit(
         covariance=covariance,
         layout=layout,
@@ -133,25 +135,24 @@ def fit_gaussian(
 
 
 def _names(argument: str, asked: str | Sequence[str] | None, there: list[str]) -> list[str]:
-    """The names asked for, or all there are."""
+    """Return the requested names, by default all of them."""
     if asked is None:
         asked = there
     names = [asked] if isinstance(asked, str) else list(dict.fromkeys(asked))
     unknown = [name for name in names if name not in there]
     if unknown or (not names and argument == "var_names"):
         raise ArgumentError(
-            f"`{argument}` asks for {', '.join(unknown) or 'no variables'}; the variables to fit are: "
-            f"{', '.join(there) or 'none'}."
+            f"`{argument}` names {', '.join(unknown) or 'no variables'}; choose among {', '.join(there) or 'none'}."
         )
     return names
 
 
 def _rows(dataset: xr.Dataset, layout: VariableLayout) -> Rows:
-    """Return the draws in a row, logarithms taken; reject fewer than 2, and values without a density."""
+    """Return the draws as rows; reject fewer than 2, and values without a density."""
     values = layout.values(dataset, "posterior")
     if values.shape[0] * values.shape[1] < 2:
         raise ArgumentError(
-            f"`posterior` holds {values.shape[0] * values.shape[1]} draw(s); a variance needs at least 2."
+            f"`posterior` has {values.shape[0] * values.shape[1]} draw(s); a variance needs at least 2."
         )
     names = [entry for v in layout.variables for entry in entry_names(dataset[v.name])]
     _refuse(
@@ -166,8 +167,8 @@ def _rows(dataset: xr.Dataset, layout: VariableLayout) -> Rows:
     constant = np.flatnonzero(is_constant(rows))
     if constant.size:
         raise ArgumentError(
-            f"`posterior` holds {constant.size} constant parameter(s), such as {names[constant[0]]}, so a "
-            "density does not exist. Leave the variable out with `var_names`."
+            f"`posterior` has {constant.size} constant parameter(s), such as {names[constant[0]]}, so there is no "
+            "density. Leave the variable out with `var_names`."
         )
     return rows
 
@@ -176,30 +177,15 @@ def _refuse(bad: np.ndarray, names: Sequence[str], what: str) -> None:
     if bad.any():
         chain, draw, param = (int(i) for i in np.argwhere(bad)[0])
         raise ArgumentError(
-            f"`posterior` holds {bad.sum()} value(s) {what}, or leave the variable out with `var_names`. First: "
+            f"`posterior` has {bad.sum()} value(s) {what}, or leave the variable out with `var_names`. First: "
             f"{names[param]} in chain {chain}, draw {draw}."
         )
 
 
-def _check_shrinkage(covariance: str, shrinkage: Any) -> None:
-    if shrinkage is None:
-        return
-    if covariance != "full":
-        raise ArgumentError(
-            f"`shrinkage` is {shrinkage!r}, but {covariance!r} has no correlations to shrink; leave it None, or take "
-            "'full'."
-        )
-    number = isinstance(shrinkage, Real) and not isinstance(shrinkage, bool)
-    if not number or not 0 <= shrinkage <= 1:
-        raise ArgumentError(
-            f"`shrinkage` is {shrinkage!r}, and must lie between 0 (none) and 1 (the diagonal alone)."
-        )
-
-
 def ledoit_wolf(z: Samples) -> float:
-    """Shrinkage of the correlation matrix of standardised draws to the identity (Ledoit and Wolf 2004).
+    """Return the shrinkage of the correlation matrix of standardised draws (Ledoit and Wolf 2004).
 
-    Draws count as independent; those of a chain are not quite, so that it is too small rather than too large.
+    Draws of a chain are not independent, so the shrinkage is rather too small.
     """
     num, size = z.shape
     inner = z @ z.T if num < size else z.T @ z
@@ -218,7 +204,7 @@ def shrunk(z: Samples, shrinkage: float) -> Matrix:
         least = 0.0
     if least**2 <= size * np.finfo(np.float64).eps:
         raise ArgumentError(
-            f"`shrinkage` is {shrinkage:.3g}, and then the covariance is singular: the draws do not vary in some "
+            f"`shrinkage` is {shrinkage:.3g}, which makes the covariance singular: the draws do not vary in some "
             "direction. Give a larger value, up to 1, or more draws; or leave out variables that follow from others "
             "with `var_names`."
         )

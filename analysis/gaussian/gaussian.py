@@ -1,11 +1,11 @@
 """A Gaussian fitted to draws: moments, samples and log densities of rows of scalar parameters.
 
-Convention: rows are (chain, draw, param) in float64, variables in their order, entries of one in C order.
-A positive variable stands there as its logarithm; `log_jacobian` is the log determinant of that change,
-log |d log(value) / d value|, which takes a density over rows to one over values.
+Rows are (chain, draw, param) in float64, with variables in their order and their entries in C order. Positive variables
+are in logarithms; `log_jacobian` is the log determinant log |d log(value) / d value|, which converts a density of rows
+to one of values.
 
 A row is loc + scale * u with u of mean 0 and variance 1, so that the Gaussian is log normal in positive variables.
-Nothing is known of constraints other than that: draws of a simplex or of ordered values are not.
+Other constraints are not represented: draws of a simplex or of ordered values violate their constraints.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Rows = Float[np.ndarray, "chain draw param"]
 
 @dataclass(frozen=True)
 class Variable:
-    """One variable: its name, its shape and axes in one draw, and whether its logarithm is taken."""
+    """A variable: its name, its shape and axes in one draw, and whether it is in logarithms."""
 
     name: str
     shape: tuple[int, ...]
@@ -47,13 +47,13 @@ class Variable:
 
     @property
     def size(self) -> int:
-        """Number of scalar entries."""
+        """Number of entries."""
         return int(np.prod(self.shape))
 
 
 @dataclass(frozen=True, eq=False)
 class VariableLayout:
-    """Variables in a row, and the labels along their axes, by the axis' name, for axes that have labels."""
+    """The variables of a row, and the labels along axes by the name of the axis."""
 
     variables: tuple[Variable, ...]
     coords: Mapping[str, np.ndarray] = field(default_factory=dict)
@@ -65,17 +65,17 @@ class VariableLayout:
 
     @cached_property
     def is_log(self) -> Bool[np.ndarray, " param"]:
-        """Which parameters stand as logarithms."""
+        """True for parameters in logarithms."""
         return np.concatenate([np.full(v.size, v.positive) for v in self.variables])
 
     def values(self, draws: Mapping[str, Any] | xr.Dataset, argument: str = "draws") -> Rows:
-        """Put the values of draws side by side, no logarithms taken; reject a missing variable or another shape."""
+        """Return the values of draws side by side, without logarithms; reject a missing variable or a wrong shape."""
         columns = []
         for variable in self.variables:
             if variable.name not in draws:
                 raise ArgumentError(
-                    f"`{argument}` lack {variable.name}; they hold {', '.join(map(str, draws)) or 'none'}. "
-                    "Give draws of the variables that were fitted."
+                    f"`{argument}` lack {variable.name}; they have {', '.join(map(str, draws)) or 'no variables'}. "
+                    "Give draws of the fitted variables."
                 )
             values = draws[variable.name]
             if isinstance(values, xr.DataArray):
@@ -83,37 +83,37 @@ class VariableLayout:
             array = np.asarray(values, dtype=np.float64)
             if array.ndim < 2 or array.shape[2:] != variable.shape:
                 raise ArgumentError(
-                    f"`{argument}` hold {variable.name} of shape {array.shape}; "
-                    f"({', '.join(['chain', 'draw', *map(str, variable.shape)])}) is needed."
+                    f"`{argument}` have {variable.name} of shape {array.shape}; it must be "
+                    f"({', '.join(['chain', 'draw', *map(str, variable.shape)])})."
                 )
             columns.append(array.reshape(*array.shape[:2], variable.size))
         leads = {column.shape[:2] for column in columns}
         if len(leads) > 1:
             raise ArgumentError(
-                f"Variables in `{argument}` have different (chain, draw): {sorted(leads)}; give the same number of "
-                "draws of each."
+                f"Variables in `{argument}` have different (chain, draw): {sorted(leads)}. Give equally many draws of "
+                "each."
             )
         return np.concatenate(columns, axis=2)
 
     def take_logs(self, values: Rows) -> Rows:
-        """Rows of values; NaN if a positive variable is not positive."""
+        """Convert values to rows; NaN if a positive variable is not positive."""
         rows, logs = values.copy(), self.is_log
         with np.errstate(invalid="ignore", divide="ignore"):
             rows[..., logs] = np.where(values[..., logs] > 0, np.log(values[..., logs]), np.nan)
         return rows
 
     def take_exponentials(self, rows: Rows) -> Rows:
-        """Values of rows."""
+        """Convert rows to values."""
         values, logs = rows.copy(), self.is_log
         values[..., logs] = np.exp(rows[..., logs])
         return values
 
     def log_jacobian(self, rows: Rows) -> Float[np.ndarray, "chain draw"]:
-        """Return the term that turns a log density over rows into one over values."""
+        """Return the term that converts a log density of rows to one of values."""
         return -rows[..., self.is_log].sum(axis=-1)
 
     def split(self, row: Float[np.ndarray, "*lead param"]) -> dict[str, np.ndarray]:
-        """Arrays (*lead, *shape) by variable."""
+        """Split rows into arrays (*lead, *shape) by variable."""
         ends = np.cumsum([variable.size for variable in self.variables])[:-1]
         pieces = np.split(row, ends, axis=-1)
         return {
@@ -122,7 +122,7 @@ class VariableLayout:
         }
 
     def to_dataset(self, values: Rows) -> xr.Dataset:
-        """The group `posterior` with these values."""
+        """Return the group `posterior` with these values."""
         arrays = self.split(values)
         coords = {dim: np.arange(n) for dim, n in zip(SAMPLE_DIMS, values.shape[:2], strict=True)}
         return xr.Dataset(
@@ -134,7 +134,7 @@ class VariableLayout:
 def layout_of(
     dataset: xr.Dataset, names: Sequence[str], positive: Sequence[str], argument: str = "posterior"
 ) -> VariableLayout:
-    """Lay out some variables of a dataset; reject one without chain and draw, or not of floating point."""
+    """Make the layout of some variables of a dataset."""
     variables: list[Variable] = []
     coords: dict[str, np.ndarray] = {}
     for name in names:
@@ -146,17 +146,17 @@ def layout_of(
 
 
 def _floats(array: xr.DataArray, argument: str) -> xr.DataArray:
-    """Put chain and draw in front; reject what lacks them, or is not of floating point."""
+    """Put chain and draw in front; reject an array without them, or not of floating point."""
     if array.dtype.kind in "biu":
         raise ArgumentError(
-            f"`{argument}` holds {array.name} of type {array.dtype}; a Gaussian is fitted to "
-            "floating point numbers only: leave the variable out with `var_names`."
+            f"`{argument}` has {array.name} of type {array.dtype}, but a Gaussian needs floating point numbers: leave "
+            "the variable out with `var_names`."
         )
     return checked(array, argument)
 
 
 MOST = 10
-"""Parameters of a table."""
+"""Most parameters of a table."""
 
 
 def parameter_table(mean: Mapping[str, np.ndarray], sd: Mapping[str, np.ndarray]) -> Table:
@@ -188,10 +188,10 @@ def of_target(attributes: Mapping[str, object]) -> str:
 def prediction_groups(
     source: View, draws: Mapping[str, np.ndarray], *, seed: int, limit_mb: float
 ) -> dict[str, xr.Dataset]:
-    """Predict with draws (chain, draw, ...) of a network's weights: groups to store with them.
+    """Predict with draws (chain, draw, ...) of a network's weights, and return the groups to store with them.
 
-    They take at most `limit_mb` megabytes; there is none where the source is of no network or keeps no data, or the
-    draws lack a variable.
+    They take at most `limit_mb` megabytes. They are empty if the source has no network or no data, or the draws lack a
+    variable.
     """
     model = source.network
     if model is None or source.x is None or source.y is None:
@@ -213,19 +213,19 @@ class GaussianFit(Shown):
     Attributes
     ----------
     covariance : {"diagonal", "full"}
-        What the covariance may be.
+        Kind of the covariance.
     layout : VariableLayout
-        The variables, their shapes and axes, and which of them are fitted as logarithms.
+        The variables, their shapes and axes, and whether they are fitted as logarithms.
     loc, scale : array (param,)
-        Means and standard deviations of the draws, logarithms taken.
+        Means and standard deviations of the draws, after logarithms.
     correlation : array (param, param_bis), optional
-        Of a full covariance.
+        Correlation matrix of a full covariance.
     settings : mapping
-        How it was fitted: `covariance`, `shrinkage` as used, `fitted_draws`, `positive`.
+        Settings of the fit: `covariance`, the `shrinkage` used, `fitted_draws`, `positive`.
     attributes : mapping
         The source's attributes: `model`, `symmetry`, `alignment`, ...
     data : mapping of str to Dataset
-        The source's groups `constant_data` and `observed_data`, where it has them.
+        The source's groups `constant_data` and `observed_data`, if available.
     """
 
     covariance: str
@@ -267,7 +267,7 @@ class GaussianFit(Shown):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The variables, in their order."""
+        """The variables in order."""
         return tuple(variable.name for variable in self.layout.variables)
 
     @property
@@ -287,25 +287,21 @@ class GaussianFit(Shown):
 
     @property
     def gauge(self) -> str | None:
-        """The rule by which the earlier alignment divided out positive scalings (`balanced`, `unit` or `keep`).
+        """The gauge of the draws' alignment, which divided out positive scalings (`balanced`, `unit` or `keep`).
 
-        None if the draws were not aligned. With `keep`, and without alignment, the fit is to the
-        parametrisation as it was sampled.
+        None if the draws were not aligned. With `keep` or None, the fit is in the sampled parametrisation.
         """
         rule = schema.decode(self.attributes, schema.ALIGNMENT)
         return rule.get("gauge") if rule else None
 
     @cached_property
     def mean(self) -> dict[str, np.ndarray]:
-        """The fit's mean by variable; of a positive one that of the log normal, not exp(mean of logs)."""
+        """The fit's mean by variable; for positive variables that of the log normal, not exp(mean of logs)."""
         return self.layout.split(self._natural_moments[0])
 
     @cached_property
     def sd(self) -> dict[str, np.ndarray]:
-        """The fit's marginal standard deviations by variable; of a positive one those of the log normal.
-
-        They are the draws' own, except for positive variables.
-        """
+        """The fit's marginal standard deviations by variable; for positive variables those of the log normal."""
         return self.layout.split(self._natural_moments[1])
 
     @cached_property
@@ -332,7 +328,7 @@ class GaussianFit(Shown):
         num_draws : int
             Draws in each chain.
         seed : int
-            Chains get streams of their own from it; chain 0 is the same whatever their number.
+            Seed of the chains' separate streams; chain 0 does not depend on their number.
         chains : int
             Number of chains.
         predictive_mb : float
@@ -341,8 +337,8 @@ class GaussianFit(Shown):
         Returns
         -------
         DataTree
-            A posterior as docs/reference/posterior.md says. Its `log_q` is over logarithms of positive variables,
-            as `lp` is; that of the values is `log_density`.
+            A posterior (docs/reference/posterior.md). Like `lp`, its `log_q` is the density of the logarithms of
+            positive variables; `log_density` gives the density of the values.
 
         Raises
         ------
@@ -366,7 +362,7 @@ class GaussianFit(Shown):
         return tree
 
     def mean_draw(self) -> xr.DataTree:
-        """The mean as a posterior of one chain with one draw, for its predictions."""
+        """Return the mean as a posterior of one draw, for predictions."""
         mean, _ = self._natural_moments
         rows = self.layout.take_logs(mean[None, None, :])
         return self._tree(rows, {"point": "mean"}, seed=0)
@@ -381,19 +377,19 @@ class GaussianFit(Shown):
         draws : DataTree, Dataset or mapping
             The fitted variables, (chain, draw, ...); others are ignored.
         jacobian : bool
-            Whether the density is over values; otherwise over the logarithms of positive variables.
+            Whether to return the density of values; otherwise that of the logarithms of positive variables.
 
         Returns
         -------
         array (chain, draw)
-            In nats; -inf where a positive variable is not positive, NaN if a value is.
+            In nats; -inf if a positive variable is not positive, NaN if a value is NaN.
 
         Raises
         ------
         TypeError
-            If `draws` are of another type.
+            If `draws` have the wrong type.
         ValueError
-            If a variable is missing or has another shape.
+            If a variable is missing or has the wrong shape.
         """
         plain = isinstance(draws, Mapping) and not isinstance(draws, xr.DataTree)
         values = self.layout.values(draws if plain else as_view(draws, "draws").posterior)
@@ -423,7 +419,7 @@ class GaussianFit(Shown):
         stats = xr.Dataset({schema.LOG_Q: (dims, log_q)}, {dim: posterior[dim] for dim in dims})
         groups = {schema.POSTERIOR: posterior, schema.SAMPLE_STATS: stats, **self.data}
         tree = xr.DataTree.from_dict(groups)
-        # What the attributes say of the run that made the source, sampling from a fit is not.
+        # Attributes of the source's run do not apply to samples from the fit.
         kept = {k: v for k, v in self.attributes.items() if k not in schema.OF_A_RUN}
         tree.attrs = kept | {
             schema.METHOD: f"gaussian-{self.covariance}",

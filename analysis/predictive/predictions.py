@@ -1,14 +1,14 @@
-"""Predictions of one network's posterior at some points: means, spread, scores, a few points at a time.
+"""Predictions of a network's posterior at some points: means, spread and scores, a few points at a time.
 
-Convention: of a classifier, `centre` are class probabilities averaged over draws; of a regression the mean of the
-network's output f, without noise, as is the RMSE. Coverage, CRPS and log score are of predictions with noise, drawn
-for every draw and point from a fixed seed.
+For a classifier, `centre` are class probabilities averaged over draws; for a regression it is the mean of the network's
+output f, without noise, which the RMSE also uses. Coverage, CRPS and log score are of predictions with noise, drawn for
+every draw and point from a fixed seed.
 
 Weights of networks have labels, which switch between chains without meaning; outputs have none. So chains are judged by
-them: R-hat, ESS and Monte Carlo errors, point by point.
+their outputs: R-hat, ESS and Monte Carlo errors, point by point.
 
-At points that it has not seen: their scores, and how sure their means are (`HeldOut`). Means and squared errors are
-those of f, whose mean is the predictive mean without the Monte Carlo error that the noise would bring.
+`HeldOut` has predictions at new points with their scores and the precision of their means. Means and squared errors are
+those of f, whose mean is the predictive mean without the Monte Carlo error of the noise.
 """
 
 from __future__ import annotations
@@ -57,10 +57,9 @@ CLASS_SCORES = (
 REGRESSION_DISTANCES = ("mean_distance",)
 REGRESSION_SCORES = ("rmse", "coverage_50", "coverage_95", "crps", "log_score")
 _AVERAGED = ("mse", *REGRESSION_SCORES[1:])
-"""Means over points; the root is taken of the first at the end."""
-
+"""Scores that are means over points, before the root of the mean squared error."""
 _AT_ONCE = 2**22
-"""Outputs that are computed at a time, draws times points times outputs."""
+"""Most outputs that are computed together: draws times points times outputs."""
 
 Output = Float[np.ndarray, "obs out"]
 
@@ -69,12 +68,12 @@ Output = Float[np.ndarray, "obs out"]
 class Points:
     """Points at which predictions are compared."""
 
-    x: Float[np.ndarray, "obs in"]  # In the units that the networks were conditioned on.
-    y: np.ndarray | None  # Labels (obs,) or targets (obs, out); None if they are not known.
+    x: Float[np.ndarray, "obs in"]  # in the units that the networks were conditioned on
+    y: np.ndarray | None  # labels (obs,) or targets (obs, out); None if unknown
 
     @classmethod
     def of(cls, model: BayesianNetwork, x: object, y: object) -> Points:
-        """Check points against the network: shapes, finite values, labels that are classes."""
+        """Check that points fit the network: shapes, finite values, and labels that are classes."""
         checked = check_inputs(x, model.network.in_dim)
         if y is None:
             return cls(checked, None)
@@ -86,29 +85,29 @@ class Points:
 class Predicted:
     """One posterior's predictions at the points."""
 
-    centre: Output  # Class probabilities averaged over draws, or means of f.
-    spread: Output  # Standard deviation of these over draws.
-    scores: Mapping[str, float]  # Against labels or targets; without them what asks for none.
+    centre: Output  # class probabilities averaged over draws, or means of f
+    spread: Output  # standard deviation of these over draws
+    scores: Mapping[str, float]  # without labels or targets, only scores that need none
 
 
 def network_of(
     view: View, *, otherwise: str = "give one of a `BayesianNetwork`"
 ) -> BayesianNetwork:
-    """Return the network that a posterior is of; `otherwise` tells what to do where it is of none."""
+    """Return a posterior's network; `otherwise` says what to do if there is none."""
     if view.network is None:
         raise ArgumentError(
-            f"`{view.argument}` is not the posterior of a network, and onebasin knows the predictions only of "
-            f"networks; {otherwise}."
+            f"`{view.argument}` is not the posterior of a network, and onebasin can predict only with networks; "
+            f"{otherwise}."
         )
     return view.network
 
 
 def inputs_of(view: View, x: Any) -> Any:
-    """Return the inputs that are given, or else those that the posterior's network was fitted to."""
+    """Return the given inputs, or by default the training inputs of the posterior's network."""
     x = view.x if x is None else x
     if x is None:
         raise ArgumentError(
-            f"`x` is not given, and `{view.argument}` keeps no inputs; give some (obs, in)."
+            f"`x` is missing, and `{view.argument}` has no inputs; give an array (obs, in)."
         )
     return x
 
@@ -116,7 +115,7 @@ def inputs_of(view: View, x: Any) -> Any:
 def inside_range(
     x: Float[np.ndarray, "obs in"], data: Float[np.ndarray, "data in"]
 ) -> Bool[np.ndarray, " obs"]:
-    """Tell which points lie within the range of the data's inputs, in every one of them, ends included."""
+    """Mark points within the range of the data in every input, ends included."""
     within = (x >= data.min(axis=0)) & (x <= data.max(axis=0))
     return np.asarray(within.all(axis=1))
 
@@ -124,10 +123,7 @@ def inside_range(
 def predict_points(
     model: BayesianNetwork, posterior: Posterior, points: Points, *, seed: int = 0
 ) -> Predicted:
-    """Predict at the points, and score the predictions where labels or targets are known.
-
-    A posterior that lacks a weight, or `sigma` where the noise is inferred, is rejected.
-    """
+    """Predict at the points, and score the predictions if labels or targets are known."""
     from onebasin.models.networks.prediction import mean_and_sd
 
     view = as_view(posterior)
@@ -136,7 +132,7 @@ def predict_points(
         return _classes(model, draws, points)
     if model.infers_noise and "sigma" not in draws:
         raise ArgumentError(
-            f"`posterior` lacks sigma, which its network infers; it holds {', '.join(draws)}."
+            f"`posterior` lacks sigma, which its network infers; it has {', '.join(draws)}."
         )
     rng = np.random.default_rng(seed)
     centres, spreads, scores = [], [], []
@@ -155,13 +151,13 @@ def predict_points(
 
 
 def distances(predicted: Predicted, truth: Predicted, *, classifier: bool) -> dict[str, float]:
-    """Compare predictions with the truth's at the same points, under the names of this module's constants."""
+    """Compare predictions with the truth's at the same points, named as in this module's constants."""
     if classifier:
         p, q = predicted.centre, truth.centre
         variations = (total_variation(p, q, halved=halved) for halved in (True, False))
         values = (agreement(p, q), *variations)
         return dict(zip(CLASS_DISTANCES, values, strict=True))
-    with np.errstate(divide="ignore", invalid="ignore"):  # draws that are all the same: inf or NaN
+    with np.errstate(divide="ignore", invalid="ignore"):  # equal draws give inf or NaN
         apart = (predicted.centre - truth.centre) / truth.spread
     return {"mean_distance": float(np.sqrt(np.mean(apart**2)))}
 
@@ -198,7 +194,7 @@ def _classes(model: BayesianNetwork, draws: Mapping[str, np.ndarray], points: Po
 def _blocks(
     model: BayesianNetwork, draws: Mapping[str, np.ndarray], points: Points
 ) -> Iterator[slice]:
-    """Ranges of points, so few that all draws' outputs there fit into memory."""
+    """Yield ranges of points whose outputs for all draws fit into memory."""
     chains, length = next(iter(draws.values())).shape[:2]
     step = max(1, _AT_ONCE // (chains * length * model.network.widths[-1]))
     for first in range(0, len(points.x), step):
@@ -258,7 +254,7 @@ def summarise_predictions(posterior: Posterior, x: Any = None) -> pd.DataFrame:
 
 
 def summarise_outputs(parts: Mapping[str, np.ndarray]) -> pd.DataFrame:
-    """Summarise outputs (chain, draw, obs, out), and what there is one of a draw, under their names and places."""
+    """Summarise outputs (chain, draw, obs, out), and quantities (chain, draw), with names and places."""
     names = [
         f"{name}[{','.join(map(str, place))}]" if place else name
         for name, values in parts.items()
@@ -276,14 +272,14 @@ NOISE_SEED = 20170411
 class HeldOut:
     """One posterior's predictions at a set of points."""
 
-    function: Float[np.ndarray, "chain draw obs out"]  # The network's output, without noise.
+    function: Float[np.ndarray, "chain draw obs out"]  # the network's output, without noise
     sigma: Float[np.ndarray, "chain draw"] | Float[np.ndarray, "chain draw obs out"]
-    """Draws of the noise's standard deviation; one for all points, or one a point where the network predicts it."""
-    scores: PredictiveScores  # Against what was observed, `y`.
+    """Draws of the noise's standard deviation; one for all points, or one per point if the network predicts it."""
+    scores: PredictiveScores  # relative to the observed `y`
     table: pd.DataFrame
-    """One row per point and a `sigma`, invariant under every symmetry, with the columns of `summaries.summary`."""
+    """One row per point and per `sigma`, invariant under every symmetry, with the columns of `summaries.summary`."""
     y: Float[np.ndarray, "obs out"]
-    gradients: int | None = None  # Evaluations for the kept draws, of Markov chains.
+    gradients: int | None = None  # evaluations for the kept draws of Markov chains
 
     @property
     def points(self) -> pd.DataFrame:
@@ -304,9 +300,9 @@ class HeldOut:
 def predict_held_out(
     posterior: Posterior, model: BayesianNetwork, x: np.ndarray, y: np.ndarray
 ) -> HeldOut:
-    """Predict at points by a network with a Gaussian likelihood, and score the predictions.
+    """Predict with a network with a Gaussian likelihood, and score the predictions.
 
-    Inputs (obs, in) are in the units that the network was conditioned on; `y` (obs, out) was observed there.
+    Inputs (obs, in) are in the units that the network was conditioned on; `y` (obs, out) are the observations.
     """
     function, sigma = draw_functions(posterior, model, x)
     view = as_view(posterior)
@@ -323,7 +319,7 @@ def draw_functions(
     Float[np.ndarray, "chain draw obs out"],
     Float[np.ndarray, "chain draw"] | Float[np.ndarray, "chain draw obs out"],
 ]:
-    """Draw the network's output at `x`, and the noise's standard deviation: one a draw, or one a point if predicted."""
+    """Draw the network's output at `x`, and the noise's standard deviation, per draw, or per point if predicted."""
     from onebasin.models.networks.prediction import predict_with_noise
 
     view = as_view(posterior)
@@ -334,15 +330,15 @@ def draw_functions(
 
 
 def gap(held_out: HeldOut, reference: HeldOut) -> dict[str, float]:
-    """Measure how far predictions lie from a reference's at the same points.
+    """Measure the differences of predictions from a reference's at the same points.
 
     Returns
     -------
     dict
-        `rms`, the root mean square over points of the difference of the means of f, in units of the target;
-        `in_sds`, the same, each difference divided by the reference's sd of f there; `floor_in_sds`, what that would
-        be from Monte Carlo error alone; `sd_ratio`, the geometric mean over points of the sd of f over the
-        reference's; `predictive_sd_ratio`, the same of the predictive sd, noise included.
+        `rms`, the root mean square over points of the difference of the means of f, in units of the target; `in_sds`,
+        the same in units of the reference's sd of f; `floor_in_sds`, its value from Monte Carlo error alone;
+        `sd_ratio`, the geometric mean over points of the ratio of sds of f; `predictive_sd_ratio`, the same for the
+        predictive sd, with noise.
     """
     ours, theirs = held_out.points, reference.points
     difference = (ours["mean"] - theirs["mean"]).to_numpy()
@@ -360,7 +356,7 @@ def gap(held_out: HeldOut, reference: HeldOut) -> dict[str, float]:
 
 
 def _predictive_sd(held_out: HeldOut) -> np.ndarray:
-    noise = np.mean(held_out.sigma**2, axis=(0, 1)).ravel()  # one number, or one a point
+    noise = np.mean(held_out.sigma**2, axis=(0, 1)).ravel()  # one number, or one per point
     return np.sqrt(held_out.points["sd"].to_numpy() ** 2 + noise)
 
 

@@ -1,13 +1,14 @@
-"""Scores of predictions: how far off, how sure, how well calibrated, and how far classifiers' draws disagree.
+"""Scores of predictions: errors, uncertainty, calibration, and the disagreement of classifiers' draws.
 
-Regressions: draws are (chain, draw, obs, out) from the posterior predictive, noise included, in the units of `y`
-(obs, out); chains are pooled only inside a score. Intervals are central; log scores are means over observations in
-nats. A value that is not finite propagates.
+Regressions: draws are (chain, draw, obs, out) from the posterior predictive, with noise, in the units of `y` (obs,
+out); chains are pooled only inside a score. Intervals are central; log scores are means over observations in nats.
+Values that are not finite propagate.
 
-Classifiers: logits and probabilities of draws are (chain, draw, obs, out), averaged over draws (obs, out), classes on
-the last axis; labels (obs,) count from 0. Sources: Xiao, Liu and Bamler 2023, equations 1 and 2, whose equation 2 sums
-absolute differences over classes, from 0 to 2, while their Table 1 has half of that: `total_variation` asks which. Guo,
-Pleiss, Sun and Weinberger 2017, equation 3 (expected calibration error); Brier 1950, summed over classes, from 0 to 2.
+Classifiers: logits and probabilities of draws are (chain, draw, obs, out), averages over draws (obs, out), with classes
+on the last axis; labels (obs,) count from 0. Sources: Xiao, Liu and Bamler 2023, equations 1 and 2; their equation 2
+sums absolute differences over classes, from 0 to 2, while their Table 1 has half of that, so `total_variation` has an
+option. Guo, Pleiss, Sun and Weinberger 2017, equation 3 (expected calibration error); Brier 1950, summed over classes,
+from 0 to 2.
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ Targets = Float[np.ndarray, "obs out"]
 LogLikelihood = Float[np.ndarray, "chain draw obs"]
 
 _AT_ONCE = 2**22
-"""Numbers that are sorted at a time: 32 MB, and a few copies."""
+"""Most numbers that are sorted together: 32 MB, and a few copies."""
 CHANCE = 0.99
-"""Share of honest predictions whose coverage lies within what is called chance."""
+"""Probability that the coverage of calibrated predictions lies within the range of chance."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -56,11 +57,11 @@ class PredictiveScores(Shown):
     crps : float
         Continuous ranked probability score, the fair form, in the units of `y`; NaN of a single draw.
     explained_variance : float or None
-        1 - `mse` / variance of `y` over the points: 1 without error, 0 for a constant at the mean of `y`, and below
-        for what is worse; None where `y` does not vary.
+        1 - `mse` / variance of `y` over the points: 1 without error, 0 for a constant at the mean of `y`, negative for
+        worse predictions; None if `y` does not vary.
     epistemic, aleatoric : float or None
-        Root mean square over points of the standard deviation over draws of the function, which more data could take
-        away, and of the noise, which they leave; None without the function.
+        Root mean square over points of the standard deviation of the function over draws, which more data reduce, and
+        of the noise, which remains; None without the function.
     """
 
     num_obs: int
@@ -109,7 +110,7 @@ class PredictiveScores(Shown):
         return Card(f"Predictions of {self.num_obs:,} points", tuple(parts))
 
     def _calibration(self) -> str:
-        """Compare the coverage with that of independent points by chance."""
+        """Compare the coverage with its range for independent points by chance."""
         from scipy.stats import binom
 
         if not 0 <= self.coverage_95 <= 1:
@@ -175,25 +176,25 @@ def score_predictions(
     draws, y = as_numbers("draws", draws), as_numbers("y", y)
     if draws.ndim != 4 or not draws.size:
         raise ArgumentError(
-            f"`draws` has shape {draws.shape}, and (chain, draw, obs, out) with at least one entry is needed."
+            f"`draws` has shape {draws.shape}; it must be (chain, draw, obs, out) with at least one entry."
         )
     if y.shape != draws.shape[2:]:
         raise ArgumentError(
-            f"`y` has shape {y.shape}, and the draws' (obs, out) = {draws.shape[2:]} is needed; "
-            "a single output is a column, `y[:, None]`."
+            f"`y` has shape {y.shape}; it must be the draws' (obs, out) = {draws.shape[2:]}. A single output is a "
+            "column, `y[:, None]`."
         )
     num_draws, num_obs = draws.shape[0] * draws.shape[1], draws.shape[2]
     if log_likelihood is not None and np.shape(log_likelihood)[2:] != (num_obs,):
         raise ArgumentError(
-            f"`log_likelihood` has shape {np.shape(log_likelihood)}, and (chain, draw, {num_obs}) "
-            "is needed: one value per draw and observation."
+            f"`log_likelihood` has shape {np.shape(log_likelihood)}; it must be (chain, draw, {num_obs}), one value "
+            "per draw and observation."
         )
     epistemic = aleatoric = None
     if function is not None:
         function = as_numbers("function", function)
         if function.shape != draws.shape:
             raise ArgumentError(
-                f"`function` has shape {function.shape}, and that of `draws`, {draws.shape}, is needed."
+                f"`function` has shape {function.shape}; it must have that of `draws`, {draws.shape}."
             )
         epistemic = spread(function)
         aleatoric = float(np.sqrt(np.maximum(0.0, spread(draws) ** 2 - epistemic**2)))
@@ -219,7 +220,7 @@ def score_predictions(
 
 
 def spread(draws: Predictions) -> float:
-    """Return the standard deviation over draws, its root mean square over points."""
+    """Return the root mean square over points of the standard deviation over draws."""
     return float(np.sqrt(np.mean(np.var(np.asarray(draws, np.float64), axis=(0, 1)))))
 
 
@@ -231,8 +232,8 @@ def score_function(
 ) -> PredictiveScores:
     """Compute all scores of a regression from its function and the normal noise about it.
 
-    `sigma` is one a draw, or what broadcasts to the shape of `function`. Errors are of the function's mean, which is
-    the predictive mean without the Monte Carlo error that the noise would bring.
+    `sigma` has one value per draw, or broadcasts to the shape of `function`. Errors use the function's mean, which is
+    the predictive mean without the Monte Carlo error of the noise.
     """
     scale = sigma if sigma.ndim == function.ndim else sigma[..., None, None]
     noise = scale * rng.standard_normal(function.shape)
@@ -261,7 +262,7 @@ def mse(draws: Predictions, y: Targets) -> float:
 def explained_variance(squared: float, y: Targets) -> float | None:
     """Return 1 - squared / variance, the coefficient of determination, from a predictive mean's squared error.
 
-    The variance is about each output's own mean; None where `y` does not vary.
+    The variance is about each output's own mean; the result is None if `y` does not vary.
     """
     variance = float(np.asarray(y, np.float64).var(axis=0).mean())
     return None if variance == 0 else 1 - squared / variance
@@ -281,10 +282,7 @@ def pointwise_log_score(log_likelihood: LogLikelihood) -> Float[np.ndarray, " ob
 def coverage_and_width(
     draws: Predictions, y: Targets, *, probability: float
 ) -> tuple[float, float]:
-    """Return the share of observed values inside the central interval of this probability, and its mean width.
-
-    The share is over all outputs, and NaN if a draw or a value is.
-    """
+    """Return the share of observed values inside the central interval, over all outputs, and its mean width."""
     lower, upper = central_interval(draws, probability=probability)
     inside: Bool[np.ndarray, "obs out"] = (lower <= y) & (y <= upper)
     defined = np.isfinite(lower) & np.isfinite(upper) & np.isfinite(y)
@@ -292,17 +290,16 @@ def coverage_and_width(
 
 
 def central_interval(draws: Predictions, *, probability: float) -> tuple[Targets, Targets]:
-    """Return the ends of the central interval that holds `probability` of the draws."""
+    """Return the ends of the central interval with `probability` of the draws."""
     tail = (1 - probability) / 2
     lower, upper = np.quantile(draws, [tail, 1 - tail], axis=(0, 1))
     return lower, upper
 
 
 def pointwise_crps(draws: Predictions, y: Targets) -> Targets:
-    """Return the continuous ranked probability score of each observation, in the units of `y`, of two draws or more.
+    """Return the continuous ranked probability score of each observation from at least two draws, in the units of `y`.
 
-    E|x - y| - E|x - x'| / 2, in the fair form, which estimates the score of the distribution that the draws are of,
-    without bias where they are independent. Draws are sorted, a few points at a time.
+    It is E|x - y| - E|x - x'| / 2, in the fair form, which is unbiased for independent draws.
 
     References
     ----------
@@ -310,7 +307,7 @@ def pointwise_crps(draws: Predictions, y: Targets) -> Targets:
     Mathematical Geosciences 50: the estimator.
     """
     pooled, num_draws = draws.reshape(-1, *y.shape), draws.shape[0] * draws.shape[1]
-    # Over sorted draws the sum of |x - x'| is one of x with weights that rise by 2 from draw to draw.
+    # For sorted draws the sum of |x - x'| is a sum of x with weights that increase by 2.
     rising = 2.0 * np.arange(num_draws) - (num_draws - 1)
     weight = rising / (num_draws * (num_draws - 1))
     score = np.empty(y.shape)
@@ -323,7 +320,7 @@ def pointwise_crps(draws: Predictions, y: Targets) -> Targets:
 
 
 BINS = 15
-"""Bins of the calibration error, of equal width in confidence."""
+"""Number of bins of the calibration error, of equal width in confidence."""
 
 Probabilities = Float[np.ndarray, "obs out"]
 DrawProbabilities = Float[np.ndarray, "chain draw obs out"]
@@ -331,7 +328,7 @@ Labels = Int[np.ndarray, " obs"]
 
 
 def accuracy(logits: Predictions, labels: Labels) -> float:
-    """Return the share of points whose most probable class, averaged over draws, is theirs."""
+    """Return the share of points whose most probable class, averaged over draws, is their label."""
     log_probability = class_log_probability(logits)
     if np.isnan(log_probability).any():
         return float("nan")
@@ -373,10 +370,10 @@ def single_draw_accuracy(probability: DrawProbabilities, labels: Labels) -> floa
 
 
 def mutual_information(probability: DrawProbabilities) -> Float[np.ndarray, " obs"]:
-    """Return how much is learned about an observation's class by knowing which draw is right, in nats.
+    """Return the mutual information of an observation's class and the draw, in nats.
 
-    The entropy of the averaged probabilities less the average entropy of a draw's: 0 where all draws predict the same,
-    at most the logarithm of the number of classes.
+    It is the entropy of the averaged probabilities minus the average entropy of a draw's probabilities: 0 if all draws
+    predict the same, and at most the logarithm of the number of classes.
     """
     return np.asarray(
         entropy(probability.mean(axis=(0, 1))) - entropy(probability).mean(axis=(0, 1))
@@ -389,17 +386,17 @@ def entropy(probability: Float[np.ndarray, "*lead out"]) -> Float[np.ndarray, "*
 
 
 def calibration_error(probability: Probabilities, labels: Labels) -> float:
-    """Return the expected calibration error of the most probable class, from 0 to 1; NaN if a probability is.
+    """Return the expected calibration error of the most probable class, from 0 to 1.
 
-    The mean over bins of confidence, weighted by how many observations each has, of the absolute difference between its
-    accuracy and its mean confidence. It is biased upwards where bins hold few observations.
+    It is the mean over bins of confidence, weighted by their observations, of the absolute difference between accuracy
+    and mean confidence. It is biased upwards if bins have few observations.
     """
     if np.isnan(probability).any():
         return float("nan")
     confidence = probability.max(axis=-1)
     right = probability.argmax(axis=-1) == labels
     place = np.minimum((confidence * BINS).astype(np.int64), BINS - 1)
-    # A bin's share times the gap of its means is the gap of its sums over all observations.
+    # A bin's weight times the difference of its means is the difference of its sums over all observations.
     gaps = np.bincount(place, weights=right - confidence, minlength=BINS)
     return float(np.abs(gaps).sum() / len(labels))
 

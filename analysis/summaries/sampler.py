@@ -1,10 +1,10 @@
-"""Records about a run: divergences, trees, energy, acceptance, cost; and the modes that it was joined from.
+"""The records of a run: divergences, trees, energy, acceptance, cost, and modes.
 
-Convention: names and units of docs/reference/posterior.md (seconds; a gradient evaluation is a leapfrog
-step of a kept draw). What was not recorded is None or NaN, never zero; a statistic that is NaN in every draw was not
-recorded. Values that are not finite are counted, and left out of counts and of the depth of trees. A height is the mean
-log density of a chain, in nats: two are unlike where they differ by more than their Monte Carlo errors explain, and by
-more than one nat, as long chains make a tenth of a nat significant.
+Names and units are those of docs/reference/posterior.md (seconds; a gradient evaluation is a leapfrog step of a kept
+draw). A statistic that was not recorded, or is NaN in every draw, is None or NaN, never zero. Values that are not
+finite are counted, and left out of counts and of the depth of trees. A height is the mean log density of a chain, in
+nats. Two heights differ if their difference exceeds their Monte Carlo errors and one nat, because in long chains a
+tenth of a nat is significant.
 """
 
 from __future__ import annotations
@@ -24,32 +24,32 @@ from onebasin.posteriors.view import View
 
 from .summary import bulk_ess, rhats
 
-NAN = float("nan")
+NAN = math.nan
 SAME = 0.01
-"""Standard deviations by which starts may differ and still be one: what an optimiser leaves open."""
+"""Standard deviations by which equal starts may differ: the tolerance of an optimiser."""
 ERRORS = 4.5
-"""Monte Carlo errors that heights have to differ by: an ESS of 30 has an error of its own."""
+"""Monte Carlo errors above which heights differ; large, because the error from an ESS of 30 is uncertain."""
 NATS = 1.0
-"""Nats that they have to differ by."""
+"""Nats above which heights differ."""
 JUDGED = (schema.LP, schema.ENERGY, schema.DIVERGING, schema.TREE_DEPTH)
-"""Statistics whose values that are not finite are counted."""
+"""Statistics in which values that are not finite are counted."""
 
 
 @dataclass(frozen=True)
 class Distance:
-    """The distance of draws from satisfying an identity in all coordinates of the unconstrained space."""
+    """The violation of an identity by the draws, over all coordinates of the unconstrained space."""
 
-    coordinate: str  # the one farthest from it beyond Monte Carlo error
-    least: float  # the largest distance that is certain
-    most: float  # and the largest that is possible
+    coordinate: str  # with the largest violation beyond Monte Carlo error
+    least: float  # the largest certain violation
+    most: float  # the largest possible violation
 
 
 @dataclass(frozen=True)
 class BiasBounds:
-    """Bounds on the draws' bias by gradients of the log density (`inference/microcanonical/dynamics.py`)."""
+    """Bounds on the draws' bias from gradients of the log density (`inference/microcanonical/dynamics.py`)."""
 
-    shift: Distance  # error of means, in standard deviations of a coordinate given the others
-    spread: Distance  # relative error of variances
+    shift: Distance  # of means, in standard deviations of a coordinate given the others
+    spread: Distance  # of variances, relative
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class SamplerSummary:
     mean_tree_depth : float
         Mean tree depth of NUTS.
     deepest_tree, max_tree_depth : int or None
-        The deepest tree that was seen, and the limit that was set.
+        The deepest tree, and the limit.
     reached_max_treedepth, reached_max_treedepth_share : int or None, float
         Draws whose tree reached that limit, and their share.
     bfmi : tuple of float
@@ -81,19 +81,19 @@ class SamplerSummary:
     sampled : bool
         False if draws vary and neither log density nor energy ever does.
     not_finite : dict of str to tuple of int
-        Statistics that have values that are not finite: how many, chain by chain.
+        Numbers of values that are not finite, by statistic and chain.
     energy_variance : float
-        Of unadjusted microcanonical dynamics: mean squared energy error of a step per parameter; else NaN.
-    identities : Identities or None
-        Of the same: its bias, as far as gradients at the draws tell.
+        Mean squared energy error of a step per parameter of unadjusted microcanonical dynamics; otherwise NaN.
+    identities : BiasBounds or None
+        Bounds on the bias of such dynamics.
     gradient_evaluations : int or None
         Leapfrog steps of the kept draws.
     sampling_seconds, warmup_seconds : float
         Seconds, summed over chains.
     restarts : tuple of tuple of int
-        Of each chain the draws, from 0, at which a new random stream began; empty if no chain has had more than one.
+        The draws of each chain, from 0, at which a new random stream began; empty if no chain has several streams.
     identical_starts : bool
-        Whether all of several chains are known to have begun at one point.
+        Whether several chains are known to have started at one point.
     """
 
     divergences: int | None = None
@@ -125,12 +125,12 @@ class SamplerSummary:
 
     @property
     def min_bfmi(self) -> float:
-        """Smallest E-BFMI; NaN if a chain has none."""
+        """Smallest E-BFMI; NaN if it is unknown for a chain."""
         return float(np.min(self.bfmi)) if self.bfmi else NAN
 
 
 def sampler_summary(view: View, draws: Draws) -> SamplerSummary:
-    """Read the group `sample_stats` and the cost attributes of a posterior made by MCMC, in addition to the draws."""
+    """Read the group `sample_stats` and the cost attributes of a posterior made by MCMC."""
     found: dict[str, Any] = {**_trees(view), **_movement(view, draws), "not_finite": {}}
     for name in JUDGED:
         values = recorded(view, name)
@@ -138,7 +138,7 @@ def sampler_summary(view: View, draws: Draws) -> SamplerSummary:
         if sum(bad):
             found["not_finite"][name] = tuple(int(count) for count in bad)
     if (values := recorded(view, schema.DIVERGING)) is not None:
-        diverging = values > 0  # a NaN is counted as not finite, not as a divergence
+        diverging = values > 0  # NaN counts as not finite, not as a divergence
         found["divergences_per_chain"] = tuple(int(count) for count in diverging.sum(axis=1))
         found["divergences"] = sum(found["divergences_per_chain"])
         found["divergence_share"] = float(diverging.mean())
@@ -172,12 +172,12 @@ def sampler_summary(view: View, draws: Draws) -> SamplerSummary:
 
 
 def restarts_of(view: View) -> tuple[tuple[int, ...], ...]:
-    """Return for each chain the draws at which a new random stream began; empty if not recorded."""
+    """Return the draws of each chain at which a new random stream began; empty if not recorded."""
     return tuple(tuple(map(int, draws)) for draws in view.parsed(schema.RESTARTS) or ())
 
 
 def starts_are_identical(view: View) -> bool:
-    """Check whether several chains are recorded to have begun at one point, up to what an optimiser leaves open."""
+    """Check whether several chains are recorded to have started at one point."""
     starts = view.group(schema.STARTS)
     if starts is None or starts.sizes.get("chain", 1) < 2:
         return False
@@ -190,7 +190,7 @@ def starts_are_identical(view: View) -> bool:
 
 
 def restarts_in_words(restarts: tuple[tuple[int, ...], ...]) -> str:
-    """Name the chains that continued with a new random stream, and after which draws; empty if none did."""
+    """Name the chains that continued with a new random stream, and the draws before it; empty without any."""
     return ", ".join(
         f"chain {number} after {' and '.join(f'{draw:,}' for draw in draws)} draws"
         for number, draws in enumerate(restarts)
@@ -222,36 +222,36 @@ def _trees(view: View) -> dict:
 
 
 def mean_errors(values: Float[np.ndarray, "chain draw"]) -> Float[np.ndarray, " chain"]:
-    """Monte Carlo error of the mean of every chain by itself; 0 where it never varies."""
+    """Return the Monte Carlo error of each chain's mean; 0 if a chain never varies."""
     ess = bulk_ess(values.T[None])
     return np.nan_to_num(values.std(axis=1, ddof=1) / np.sqrt(ess), nan=0.0)
 
 
 @dataclass(frozen=True)
 class Heights:
-    """Mean log densities by chain with their errors, and the pair of chains that differs most in units of its error."""
+    """Mean log densities by chain with their errors, and the pair of chains that differs most in errors."""
 
     means: tuple[float, ...]
     errors: tuple[float, ...]
     lowest: int = 0
     highest: int = 0
-    unlike: bool = False  # whether that pair differs by more than errors explain
+    unlike: bool = False  # the pair differs by more than its errors and one nat
 
     @property
     def gap(self) -> tuple[float, float]:
-        """Difference of that pair, and its Monte Carlo error."""
+        """Difference of the pair, and its Monte Carlo error."""
         low, high = self.lowest, self.highest
         error = float(np.hypot(self.errors[low], self.errors[high]))
         return self.means[high] - self.means[low], error
 
     @property
     def gap_is_seen(self) -> bool:
-        """Check whether the highest and the lowest differ by more than their errors, if not by a nat."""
+        """Check whether the highest and the lowest differ by more than their errors."""
         both = math.sqrt(2) * max(self.errors)
         return max(self.means) - min(self.means) > ERRORS * both
 
     def apart(self, than: str = "below") -> str:
-        """Say how far that pair is apart, with the error of that."""
+        """Write the difference of the pair with its error."""
         gap, error = self.gap
         return f"chain {self.lowest} lies {gap:.3g} ± {error:.1g} nats {than} chain {self.highest}"
 
@@ -269,7 +269,7 @@ def compare_heights(means: Sequence[float], errors: Sequence[float]) -> Heights:
 
 
 def _movement(view: View, draws: Draws) -> dict:
-    """Which chains stand still, and whether anything was sampled at all."""
+    """Find chains that never move, and whether anything was sampled at all."""
     energy, lp = recorded(view, schema.ENERGY), recorded(view, schema.LP)
     height = lp if lp is not None else energy
     if height is None or height.shape[1] < 2:
@@ -298,20 +298,20 @@ def _floats(values: Float[np.ndarray, " chain"]) -> tuple[float, ...]:
 
 
 def energy_bfmi(energy: Float[np.ndarray, "chain draw"]) -> tuple[float, ...]:
-    """E-BFMI of each chain (Betancourt 2016, arXiv:1604.00695); NaN for a chain that stands still."""
+    """Return E-BFMI of each chain (Betancourt 2016, arXiv:1604.00695); NaN for a chain that never moves."""
     with np.errstate(divide="ignore", invalid="ignore"):
         changes = np.square(np.diff(energy, axis=1)).mean(axis=1)
         return _floats(changes / energy.var(axis=1, ddof=1))
 
 
 MATTERS = 0.01
-"""Weight above which a mode's chains have to agree: the upper end of its interval."""
+"""Upper end of a weight's interval above which the mode's chains must agree."""
 APART = 1.05
-"""R-hat within a mode above which its chains do not agree."""
+"""R-hat within a mode above which its chains disagree."""
 LISTED = 4
-"""Modes whose weights a sentence lists."""
+"""Most modes whose weights a sentence lists."""
 NEGLIGIBLE = 0.01
-"""Weight of all modes but the first below which that one holds everything."""
+"""Weight of all modes but the first below which the others are negligible."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -319,20 +319,20 @@ class ModesSummary:
     """The contents of the group `modes`; docs/reference/posterior.md describes its columns."""
 
     table: xr.Dataset  # one row per mode, the heaviest first
-    known: bool  # whether the weights are
-    starts: int  # at random
-    unseen: float  # probability that a next start leads to another mode
-    not_sampled: int  # modes that were met and not sampled
-    nearest_not_sampled: float  # nats by which the highest of these lies below the highest of all
+    known: bool  # the weights are known
+    starts: int  # number of random starts
+    unseen: float  # probability that another start leads to a new mode
+    not_sampled: int  # number of modes that were found but not sampled
+    nearest_not_sampled: float  # nats from the highest mode of all to the highest of these
 
     @property
     def count(self) -> int:
-        """Modes that were sampled."""
+        """Number of sampled modes."""
         return int(self.table.sizes["mode"])
 
     @property
     def sentence(self) -> str:
-        """Modes and weights."""
+        """Modes and weights in words."""
         if self.count == 1:
             if not self.not_sampled:
                 return f"All of {self.starts} starts led to one mode."
@@ -351,7 +351,7 @@ class ModesSummary:
 
     @property
     def remark(self) -> str:
-        """Remark on the probability that may have been missed; empty without signs of it."""
+        """A remark on modes that may have been missed; empty without signs of them."""
         if not self.unseen:
             return ""
         return (
@@ -361,16 +361,14 @@ class ModesSummary:
 
     @property
     def doubt(self) -> str:
-        """Why the weights cannot be used, as a sentence; empty if they can."""
+        """The reason why the weights cannot be used, as a sentence; empty if they can."""
         if not self.known:
             return self._unknown()
         rhat, high = self._column("rhat"), self._column("weight_high")
         apart = [k for k in range(self.count) if high[k] >= MATTERS and rhat[k] > APART]
         if apart:
             worst = max(apart, key=lambda k: rhat[k])
-            return (
-                f"Chains of mode {worst} do not agree with one another (R-hat {rhat[worst]:.2f})."
-            )
+            return f"Chains of mode {worst} disagree with each other (R-hat {rhat[worst]:.2f})."
         return ""
 
     def _unknown(self) -> str:
@@ -399,7 +397,7 @@ class ModesSummary:
 
 
 def modes_of(view: View) -> ModesSummary | None:
-    """Read a posterior's modes; None if it was not joined from any."""
+    """Read a posterior's modes; None without a group `modes`."""
     table = view.group(schema.MODES)
     if table is None or "mode" not in table.sizes or "log_weight" not in table:
         return None
@@ -415,7 +413,7 @@ def modes_of(view: View) -> ModesSummary | None:
 
 
 def share(log_weight: float) -> str:
-    """A weight in two digits, however small."""
+    """Write a weight with two digits, however small."""
     if log_weight > math.log(0.995):
         return "1"
     if log_weight > -700:

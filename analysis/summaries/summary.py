@@ -1,23 +1,22 @@
-"""The table of parameters, and the variables and draws that a verdict looks at.
+"""The table of parameters, and the variables and draws that a verdict uses.
 
 The table has mean, median, sd, quantiles, Monte Carlo errors, R-hat and effective sample sizes. R-hat is the
-rank-normalised split version, `ess_tail` the smaller one of the 5 % and 95 % quantiles' (Vehtari, Gelman, Simpson,
-Carpenter and Bürkner 2021, Bayesian Analysis 16:2), all of ranks, which no offset and no unit changes; moments and
-their Monte Carlo errors are computed in units of each parameter. ArviZ's own table has the tail ESS of other quantiles,
-those of its default interval. A parameter that does not vary, up to rounding, has no R-hat and no ESS: they are NaN.
+rank-normalised split version, and `ess_tail` the smaller ESS of the 5 % and 95 % quantiles (Vehtari, Gelman, Simpson,
+Carpenter and Bürkner 2021, Bayesian Analysis 16:2). Ranks do not depend on offset and unit; moments and their Monte
+Carlo errors are computed in units of each parameter. ArviZ's own table has the tail ESS of its default interval. A
+parameter that does not vary, up to rounding, has no R-hat and no ESS: they are NaN.
 
-Units keep a verdict from depending on where the zero and the unit of draws lie: z = (x - centre) / unit. The centre is
-the middle of the range, the unit a power of two near half of the range, so that dividing by it rounds nothing: sums of
-squares neither overflow nor vanish for doubles of any size, and lose no digits to an offset. Ranks, and what is made
-of them, need none of this.
+Units make results independent of the zero and the unit of draws: z = (x - centre) / unit. The centre is the middle of
+the range, and the unit a power of two near half of the range, so that dividing by it rounds nothing. Sums of squares
+then neither overflow nor vanish, and lose no digits to an offset. Ranks need no units.
 
 Parameters decide. Integers do not (an allocation changes values, not places), nor do whole numbers that recur as
-integers do, and generated quantities. Where there are no parameters at all, everything decides.
+integers do, and generated quantities. Without parameters, everything decides.
 
-Draws recur in two chains, as copies, overlapping stretches and thinned chains have them; or in any order.
-Independent chains of continuous parameters have none in common. Numbers that were rounded, or that a sampler takes
-again and again, recur within a chain too; of such chains nothing can be told. Resampled particles recur in any order,
-and are worth at most as many draws as there are distinct ones.
+Draws recur in two chains if one is a copy, an overlapping part or a thinned version of the other; or in any order, as
+resampled particles do, which are worth at most as many draws as there are distinct ones. Independent chains of
+continuous parameters have no draws in common. Rounded numbers, or those that a sampler repeats, recur within a chain
+too; such chains cannot be judged.
 """
 
 from __future__ import annotations
@@ -42,56 +41,55 @@ from onebasin.posteriors.draws import (
 )
 from onebasin.posteriors.view import View
 
-# What is computed from a constant, such as a norm or a sum of shares, differs in its last digits; so does a parameter
-# whose spread is lost in the rounding of its size.
 _ROUNDING = ROUNDING * np.finfo(np.float64).eps
+"""Relative spread of constants that are computed, such as a norm or a sum of shares."""
 
 
 @dataclass(frozen=True, eq=False)
 class Units:
     """A centre and a unit for each parameter."""
 
-    centre: Float[np.ndarray, " param"]  # the middle of its range
-    unit: Float[np.ndarray, " param"]  # a power of two, 1 where it does not vary at all
-    constant: Bool[np.ndarray, " param"]  # whether it varies by no more than rounding
+    centre: Float[np.ndarray, " param"]  # the middle of the range
+    unit: Float[np.ndarray, " param"]  # a power of two; 1 if the parameter never varies
+    constant: Bool[np.ndarray, " param"]  # the parameter varies by no more than rounding
 
     def into(self, values: Float[np.ndarray, "*lead param"]) -> Float[np.ndarray, "*lead param"]:
-        """Take draws into these units."""
+        """Convert draws to these units."""
         out = values - self.centre
         out /= self.unit
         return out
 
     def mean_of(self, values: Float[np.ndarray, "chain draw param"]) -> Float[np.ndarray, " param"]:
-        """Means of draws, as sampled."""
+        """Return the means of draws in their original units."""
         return self.centre + self.unit * in_rows(self.into(values)).mean(axis=1)
 
     def sd_of(self, values: Float[np.ndarray, "chain draw param"]) -> Float[np.ndarray, " param"]:
-        """Standard deviations of draws (of unbiased variances), as sampled."""
+        """Return the standard deviations of draws (from unbiased variances) in their original units."""
         return self.unit * in_rows(self.into(values)).std(axis=1, ddof=1)
 
 
 def units_of(*samples: Float[np.ndarray, "_ _ param"]) -> Units:
-    """Find units that one sample, or several together, need."""
+    """Find the units of one sample, or of several together."""
     low = np.minimum.reduce([np.min(s, axis=(0, 1), initial=np.inf) for s in samples])
     high = np.maximum.reduce([np.max(s, axis=(0, 1), initial=-np.inf) for s in samples])
-    half = high / 2 - low / 2  # the range itself can be infinite
+    half = high / 2 - low / 2  # the range itself can overflow
     constant = half <= _ROUNDING / 2 * np.maximum(np.abs(low), np.abs(high))
     return Units(low + half, power_of_two(half), constant)
 
 
 def in_rows(values: Float[np.ndarray, "chain draw param"]) -> Float[np.ndarray, "param all"]:
-    """Put each parameter's draws in one piece, so that their sums do not depend on the parameters next to them."""
+    """Make each parameter's draws contiguous, so that their sums do not depend on the other parameters."""
     size = values.shape[0] * values.shape[1]
     return np.ascontiguousarray(np.moveaxis(values, -1, 0)).reshape(values.shape[2], size)
 
 
 def is_constant(values: Float[np.ndarray, "chain draw param"]) -> Bool[np.ndarray, " param"]:
-    """Tell which parameters never vary, up to rounding."""
+    """Mark parameters that never vary, up to rounding."""
     return units_of(values).constant
 
 
 def power_of_two(sizes: Float[np.ndarray, "*any"]) -> Float[np.ndarray, "*any"]:
-    """The largest power of two that is no larger; 1 for what is zero."""
+    """Return the largest power of two that is not larger; 1 for zero."""
     _, exponent = np.frexp(sizes)
     return np.where(sizes > 0, np.ldexp(1.0, exponent - 1), 1.0)
 
@@ -103,17 +101,17 @@ _TAILS = (0.05, 0.95)
 
 
 def summary(draws: Draws) -> pd.DataFrame:
-    """Summarise every scalar parameter of at least 4 draws a chain: a row each, with the columns of `COLUMNS`.
+    """Summarise every scalar parameter of at least 4 draws per chain: one row each, with the columns of `COLUMNS`.
 
-    A parameter with a draw that is not finite has a row of NaN. R-hat is NaN if there is one chain only; R-hat, ESS
-    and MCSEs are NaN if the parameter is constant. Mean and sd of an angle whose draws lie across the cut of its
-    circle are circular, and its other numbers those of the draws within half a circle of that mean.
+    A parameter with a draw that is not finite has a row of NaN. R-hat is NaN for a single chain; R-hat, ESS and MCSEs
+    are NaN for constants. Mean and sd of an angle whose draws lie across the cut of its circle are circular; its other
+    numbers use the draws within half a circle of that mean.
     """
     return tabulate(draws)[0]
 
 
 def tabulate(draws: Draws) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """Return the table of `summary`, and the names of parameters that never vary, up to rounding."""
+    """Return the table of `summary`, and the names of constant parameters."""
     blocks = [_rows(values) for values in draws.blocks()]
     rows = [np.empty((0, len(COLUMNS))), *(row for row, _ in blocks)]
     still = np.concatenate([np.empty(0, bool), *(constant for _, constant in blocks)])
@@ -128,7 +126,7 @@ def tabulate(draws: Draws) -> tuple[pd.DataFrame, tuple[str, ...]]:
 def _rows(
     values: Float[np.ndarray, "chain draw param"],
 ) -> tuple[Float[np.ndarray, "param column"], Bool[np.ndarray, " param"]]:
-    """The rows of some parameters, and which of them never vary."""
+    """Return the rows of some parameters, and mark the constant ones."""
     out = np.full((values.shape[2], len(COLUMNS)), np.nan)
     finite = np.isfinite(values).all(axis=(0, 1))
     values = values if finite.all() else values[..., finite]
@@ -152,19 +150,19 @@ def _rows(
 
 
 def rhats(values: Float[np.ndarray, "chain draw param"]) -> Float[np.ndarray, " param"]:
-    """Return the rank-normalised split R-hat of quantities; NaN where constant or not finite, or of one chain."""
+    """Return the rank-normalised split R-hat of quantities; NaN if constant, not finite, or of one chain."""
     return of_free(values, rhat_ess.rhat)
 
 
 def bulk_ess(values: Float[np.ndarray, "chain draw param"]) -> Float[np.ndarray, " param"]:
-    """Return the bulk ESS of quantities; NaN where constant or not finite."""
+    """Return the bulk ESS of quantities; NaN if constant or not finite."""
     return of_free(values, rhat_ess.bulk_ess)
 
 
 def of_free(
     values: Float[np.ndarray, "chain draw param"], statistic: Callable[[np.ndarray], np.ndarray]
 ) -> Float[np.ndarray, " param"]:
-    """A statistic of arrays (param, chain, draw), of those quantities that are finite and vary."""
+    """Compute a statistic of arrays (param, chain, draw) for the quantities that are finite and vary."""
     out = np.full(values.shape[2], np.nan)
     free = np.isfinite(values).all(axis=(0, 1))
     free[free] = ~is_constant(values[..., free])
@@ -176,21 +174,21 @@ def of_free(
 
 
 WHOLE = 2**25
-"""Bytes of draws that are all looked at together."""
+"""Most bytes of draws that are used without thinning."""
 BUDGET = 2**24
-"""Bytes of more draws that are: every few of them, `KEPT` a chain at least."""
+"""Approximate bytes of thinned draws."""
 KEPT = 500
+"""Least draws of a chain after thinning."""
 ENTRIES, FEW = 32, 10
-"""Entries of a variable that are looked at for integers, and numbers that may be integers though they do not recur."""
+"""Entries of a variable that are checked for integers, and the count of distinct numbers that need not recur."""
 
 
 def deciding(
     view: View, chosen: Sequence[str] | None = None
 ) -> tuple[tuple[str, ...], dict[str, tuple[str, ...]]]:
-    """Return the variables that decide, in the posterior's order, and by reason those that do not.
+    """Return the variables that decide, in the posterior's order, and the others by reason.
 
-    Variables that were asked for (`chosen`) decide whatever their kind. Reasons are ``integer``, ``transformed`` and
-    ``generated``.
+    `chosen` variables always decide. Reasons are ``integer``, ``transformed`` and ``generated``.
     """
     names = tuple(view.variables if chosen is None else chosen)
     kinds = view.kinds.of
@@ -211,9 +209,9 @@ def deciding(
 def looked_at(
     view: View, names: Sequence[str], step: int = 0
 ) -> dict[str, Float[np.ndarray, "chain draw *event"]]:
-    """Return draws of variables in double precision, every few of them where they would take more than `WHOLE`.
+    """Return draws of variables in double precision, thinned if they take more than `WHOLE` bytes.
 
-    Angles that lie across the cut of their circle are within half a circle of their means.
+    Angles that lie across the cut of their circle are moved to within half a circle of their means.
     """
     step = step or every_few(view, names)
     thinned = {
@@ -224,7 +222,7 @@ def looked_at(
 
 
 def rhat_of_entries(values: Float[np.ndarray, "chain draw param"]) -> Float[np.ndarray, " param"]:
-    """R-hat of entries; of a single chain that of its halves; NaN if it is not defined."""
+    """Return R-hat of entries, for a single chain that of its halves; NaN if it is not defined."""
     if len(values) > 1:
         return rhats(values)
     half = values.shape[1] // 2
@@ -232,10 +230,9 @@ def rhat_of_entries(values: Float[np.ndarray, "chain draw param"]) -> Float[np.n
 
 
 def _is_whole(view: View, name: str) -> bool:
-    """Check whether a variable's numbers are integers, by their type or by themselves: whole ones that recur.
+    """Check whether a variable has integers, by its type or by whole numbers that recur.
 
-    Numbers so large that their precision has no fractions are whole whatever they are, those in single precision also
-    after they were widened; and rounded ones are multiples of ten.
+    Numbers without fractions because of their size, also in single precision, and multiples of ten do not count.
     """
     variable = view.arrays[name]
     if variable.dtype.kind != "f":
@@ -258,24 +255,23 @@ def _is_whole(view: View, name: str) -> bool:
 
 
 def every_few(view: View, names: Sequence[str]) -> int:
-    """Every how many-th draw of variables is looked at."""
+    """Return the thinning step for draws of some variables."""
     size = sum(8 * view.arrays[name].size for name in names)
     return 1 if size <= WHOLE else min(-(-size // BUDGET), max(1, view.num_draws // KEPT))
 
 
 MANY = 0.1
-"""Share of the draws of a chain above which they are not another chain's by chance."""
+"""Share of common draws of two chains above which they are not equal by chance."""
 RECURS = 0.01
-"""Share of draws that recur within a chain, above which common draws say nothing."""
-
+"""Share of draws that recur within a chain above which common draws are no evidence."""
 LEVELS = 5, 10
-"""Levels that rounded numbers have at least, and how many times as many lie in their range at most."""
+"""Least number of levels of rounded numbers, and the largest ratio of possible to used levels."""
 
 Keys = UInt64[np.ndarray, " _"]  # chains keep unequal numbers
 
 
 def draw_keys(drawn: Iterable[Float[np.ndarray, "chain draw *_"]]) -> Sequence[Keys]:
-    """Give each chain's draws as one number each, without immediate repeats; empty if nothing varies."""
+    """Hash each draw of every chain, without immediate repeats; empty if nothing varies."""
     flat = [np.asarray(v, np.float64).reshape(*v.shape[:2], -1) for v in drawn if v.size]
     if not any(np.ptp(v) > 0 for v in flat):
         return []
@@ -288,7 +284,7 @@ def draw_keys(drawn: Iterable[Float[np.ndarray, "chain draw *_"]]) -> Sequence[K
 
 
 def overlapping(keys: Sequence[Keys]) -> tuple[int, int, int] | None:
-    """Find two chains with many draws in common, and the number of these; None if there are none."""
+    """Find two chains with many draws in common, and their number; None without any."""
     if not keys:
         return None
     drawn, chains = np.unique(np.concatenate([np.unique(own) for own in keys]), return_counts=True)
@@ -299,7 +295,7 @@ def overlapping(keys: Sequence[Keys]) -> tuple[int, int, int] | None:
 
 
 def in_common(one: Keys, other: Keys) -> int:
-    """Count the draws of one chain that are another's too; 0 where these are few, or say nothing."""
+    """Count the common draws of two chains; 0 if they are few, or no evidence."""
     if np.array_equal(one, other):
         return len(one)
     recurring = max(1 - len(np.unique(each)) / len(each) for each in (one, other))
@@ -310,17 +306,16 @@ def in_common(one: Keys, other: Keys) -> int:
 
 @dataclass(frozen=True)
 class Recurring:
-    """Draws that recur in any order: the number of distinct ones, and of independent ones that they are worth."""
+    """Draws that recur in any order: the number of distinct draws, and their worth in independent draws."""
 
     distinct: int
     worth: float
 
 
 def recurring(drawn: Sequence[Float[np.ndarray, "chain draw *_"]]) -> Recurring | None:
-    """Count draws that recur, but for the repeats of a chain that stays where it is; None where few do.
+    """Count draws that recur, without immediate repeats; None if few do, or if numbers are whole or rounded.
 
-    Numbers that are whole, or were rounded, recur by chance. Draws that came k times each are worth as many as weights
-    in proportion to k are (Kish).
+    Draws that occur k times are worth as many as draws with weights proportional to k (Kish).
     """
     keys = draw_keys(drawn)
     columns = (column for values in drawn for column in values.reshape(-1, values[0, 0].size).T)
@@ -332,7 +327,7 @@ def recurring(drawn: Sequence[Float[np.ndarray, "chain draw *_"]]) -> Recurring 
 
 
 def _is_rounded(column: Float[np.ndarray, " draw"]) -> bool:
-    """Check whether numbers are whole, or fill evenly spaced levels."""
+    """Check whether numbers are whole, or have evenly spaced levels."""
     levels = np.unique(column)
     if (levels == np.rint(levels)).all():
         return True

@@ -1,12 +1,12 @@
-"""Quality of a variational approximation: PSIS k-hat; its ELBO at the end, bounds around it, and convergence.
+"""Quality of a variational approximation: PSIS k-hat, the final ELBO with bounds, and convergence.
 
-Convention: numbers are in nats, and the larger an ELBO the better: a lower bound of the log evidence, without the
-constants that a program leaves out. `lp` and `log_q` are log densities of the same draw in the unconstrained space, up
-to constants, which k-hat does not see (Yao, Vehtari, Simpson and Gelman 2018, "Yes, but did it work?"). The average of
-q over a symmetry has the ELBO of q plus the information that the symmetry gains (Gelberg et al. 2024, Theorem 4.1).
+Numbers are in nats, and a larger ELBO is better: it is a lower bound of the log evidence, without the constants that a
+program leaves out. `lp` and `log_q` are log densities of the same draw in the unconstrained space, up to constants,
+which do not affect k-hat (Yao, Vehtari, Simpson and Gelman 2018, "Yes, but did it work?"). The average of q over a
+symmetry has the ELBO of q plus the information that the symmetry gains (Gelberg et al. 2024, Theorem 4.1).
 
-The estimate at the end is, of NumPyro's ADVI, `lp - log_q` of the fit's own draws; of symmetrised VI, what it recorded;
-else (of Stan's ADVI, which normalises no `log_q`) the last evaluation, whose error follows from the spread of `lp`.
+The final estimate is `lp - log_q` of the fit's own draws for NumPyro's ADVI, the recorded value for symmetrised VI, and
+otherwise (Stan's ADVI does not normalise `log_q`) the last evaluation, with an error from the spread of `lp`.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from onebasin.posteriors.view import Posterior, View, as_view
 from .sampler import NAN
 
 RESAMPLED = 0.99
-"""Share of distinct draws below which an approximation's draws are taken for resampled ones."""
+"""Share of distinct draws below which an approximation's draws were resampled."""
 KHAT_OF_DISTINCT = 0.5
-"""Limit of k-hat for the distinct ones of resampled draws. Resampling loses draws with small ratios, and k-hat comes
-out too small: in simulations by up to 0.2. With this limit 17 of 171 fits passed whose own k-hat was above 0.7."""
+"""Limit of k-hat for the distinct draws after resampling, which loses draws with small ratios and makes k-hat too
+small, in simulations by up to 0.2. With this limit 17 of 171 fits with a k-hat above 0.7 passed."""
 
 
 @dataclass(frozen=True)
@@ -45,20 +45,19 @@ class VariationalSummary:
     khat : float
         Pareto k-hat of the importance ratios; NaN if it cannot be computed.
     khat_limit : float
-        The value above which this number of draws is too few: min(1 - 1 / log10(draws), 0.7); at most 0.5 for resampled
-        draws.
+        The limit of k-hat for this number of draws: min(1 - 1 / log10(draws), 0.7); at most 0.5 for resampled draws.
     distinct_draws : int or None
-        The distinct ones among resampled draws, of which k-hat is computed; None if draws were not resampled.
+        Number of distinct draws after resampling, from which k-hat is computed; None without resampling.
     non_finite_ratios : int
-        Draws whose importance ratio is not finite, which leave k-hat undefined.
+        Number of draws with an importance ratio that is not finite; then k-hat is undefined.
     elbo : float
-        Last recorded value, in nats; of several fits the smallest, or NaN if one of them has none.
+        Last recorded value, in nats; the smallest of several fits, or NaN if one of them has none.
     elbo_evaluations : int
         Number of recorded values.
     converged : bool or None
-        Whether the stopping criterion was met; None where not recorded.
+        Whether the stopping criterion was met; None if not recorded.
     gradient_evaluations : int or None
-        Gradients that the optimiser took.
+        Number of gradients in the optimisation.
     weighted : bool
         Whether importance weights have corrected the draws.
     """
@@ -75,7 +74,7 @@ class VariationalSummary:
 
 
 def variational_summary(view: View) -> VariationalSummary:
-    """Read what a variational method recorded and judge the approximation."""
+    """Read the records of a variational method, and compute k-hat."""
     ratios = log_ratios(view)
     resampled = ratios is not None and ratios.size < view.num_chains * view.num_draws
     limit = NAN if ratios is None else khat_limit(ratios.size)
@@ -97,10 +96,10 @@ def variational_summary(view: View) -> VariationalSummary:
 
 
 def log_ratios(view: View) -> Float[np.ndarray, " draw"] | None:
-    """Return `lp - log_q` of all draws of an approximation, or None if one of them was not recorded.
+    """Return `lp - log_q` of all draws of an approximation; None if one of the two was not recorded.
 
-    Draws that were resampled by these ratios are none of the approximation's any more: there it recorded its own. Where
-    it did not, as in CmdStan's Pathfinder CSV, each distinct draw counts once.
+    If the draws were resampled, use the recorded ratios of the draws before that. If there are none, as in CmdStan's
+    Pathfinder CSV, each distinct draw counts once.
     """
     recorded = view.group(schema.VARIATIONAL)
     if recorded is not None and schema.LOG_RATIO in recorded:
@@ -110,7 +109,7 @@ def log_ratios(view: View) -> Float[np.ndarray, " draw"] | None:
         return None
     pairs = np.stack([lp.ravel(), log_q.ravel()], axis=-1)
     distinct = np.unique(pairs, axis=0)
-    # A continuous approximation hardly ever gives the same draw twice: these were resampled.
+    # Draws of a continuous approximation recur only after resampling.
     pairs = distinct if len(distinct) < RESAMPLED * len(pairs) else pairs
     return pairs[:, 0] - pairs[:, 1]
 
@@ -118,10 +117,7 @@ def log_ratios(view: View) -> Float[np.ndarray, " draw"] | None:
 def elbo_trace(
     view: View,
 ) -> tuple[Float[np.ndarray, " evaluation"], Float[np.ndarray, " evaluation"]] | None:
-    """Return iterations and ELBO of a variational fit, or None if none was recorded.
-
-    Of several fits it is the one whose last ELBO is the smallest, or no number.
-    """
+    """Return iterations and ELBO of a variational fit, of several fits the worst one; None if not recorded."""
     fit = view.group(schema.VARIATIONAL)
     if fit is None or schema.ELBO not in fit:
         return None
@@ -132,7 +128,7 @@ def elbo_trace(
 def elbo_traces(
     fit: xr.Dataset, name: str = schema.ELBO
 ) -> tuple[Float[np.ndarray, " evaluation"], Float[np.ndarray, "fit evaluation"]]:
-    """Return iterations and what was maximised, of every fit."""
+    """Return the iterations, and the maximised quantity of every fit."""
     traces = np.asarray(fit[name].transpose(..., "evaluation").values, np.float64)
     traces = traces.reshape(-1, traces.shape[-1]) if traces.size else np.empty((1, 0))
     recorded = schema.ITERATION in fit
@@ -141,17 +137,13 @@ def elbo_traces(
 
 
 LAST = 10
-"""Evaluations at the end of a trace whose two halves are compared: those that the stopping rules look at."""
+"""Evaluations at the end of a trace that stopping rules use; their two halves are compared."""
 STILL, ERRORS = 1.0, 3.0
-"""Nats, and standard errors, by which an ELBO has to rise between these halves to be called rising."""
-
+"""Nats, and standard errors, above which the difference of these halves is a rise."""
 _BOUNDS = (
-    "information_lower",
-    "information_upper",
-    "symmetrised_elbo_lower",
-    "symmetrised_elbo_upper",
+    *("information_lower", "information_upper"),
+    *("symmetrised_elbo_lower", "symmetrised_elbo_upper"),
 )
-
 State = Literal["converged", "level", "rising", "unfinished", "failed"]
 _SAID: dict[State, tuple[str, Flag, str]] = {
     "converged": ("converged", "good", "The stopping rule was met."),
@@ -176,7 +168,7 @@ _SAID: dict[State, tuple[str, Flag, str]] = {
         "An ELBO is not finite: the fit has failed; use a smaller step size, or another start.",
     ),
 }
-"""Heading, flag and sentence of a state."""
+"""Headings, flags and sentences of states."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -187,13 +179,13 @@ class Elbo(Shown):
     ----------
     table : DataFrame
         One row per fit: `elbo` and its Monte Carlo error `elbo_mcse` in nats (NaN if it is unknown); `converged`,
-        whether the stopping rule was met; `rise` and `rise_mcse`, by how much the later half of the last ten
-        evaluations lies above the earlier one. Of symmetrised VI also `information_lower` and `information_upper`,
-        `symmetrised_elbo_lower` and `symmetrised_elbo_upper`, and their errors (`..._mcse`).
+        whether the stopping rule was met; `rise` and `rise_mcse`, the difference of the halves of the last ten
+        evaluations. For symmetrised VI also `information_lower` and `information_upper`, `symmetrised_elbo_lower` and
+        `symmetrised_elbo_upper`, and their errors (`..._mcse`).
     iteration : array (evaluation,)
-        Steps done at each evaluation.
+        Number of steps at each evaluation.
     trace : array (fit, evaluation)
-        What was maximised, in nats: the ELBO, or the symmetrised one. A noisy estimate each.
+        Noisy estimates of the ELBO, or of the symmetrised ELBO, in nats.
     """
 
     table: pd.DataFrame
@@ -207,17 +199,17 @@ class Elbo(Shown):
 
     @property
     def best(self) -> int:
-        """Number of the best fit, from 0, which is its chain in the posterior."""
+        """Number of the best fit, from 0; this is its chain in the posterior."""
         return int(np.argmax(np.nan_to_num(self._lower.to_numpy(), nan=-np.inf)))
 
     @property
     def value(self) -> float:
-        """The best fit's best lower bound of the log evidence in nats (symmetrised where there is one)."""
+        """The best fit's best lower bound of the log evidence in nats, symmetrised if available."""
         return float(self._lower.iloc[self.best])
 
     @property
     def mcse(self) -> float:
-        """Monte Carlo error of `value`, at most, since errors of sums are added."""
+        """Upper bound of the Monte Carlo error of `value`: errors of sums are added."""
         row = self.table.iloc[self.best]
         more = row["information_lower_mcse"] if self.is_symmetrised else 0.0
         return float(row["elbo_mcse"] + more)
@@ -229,10 +221,10 @@ class Elbo(Shown):
 
     @property
     def state(self) -> State:
-        """State of all fits together, ``converged``, ``level``, ``rising``, ``unfinished`` or ``failed``.
+        """State of all fits together: ``converged``, ``level``, ``rising``, ``unfinished`` or ``failed``.
 
-        ``level`` is a fit whose stopping rule was not met, and whose ELBO rises by less than a nat all the same;
-        ``rising`` one whose ELBO rises by more, whether the rule was met or not; ``unfinished`` is what is neither.
+        ``level``: the stopping rule was not met, but the ELBO rises by less than a nat. ``rising``: the ELBO rises by
+        more, whether or not the rule was met. ``unfinished``: neither is certain.
         """
         if not np.isfinite(self._lower).all():
             return "failed"
@@ -241,7 +233,7 @@ class Elbo(Shown):
             return "rising"
         if self.converged:
             return "converged"
-        # The rules compare noisy evaluations to each other by ratios, which an ELBO near zero never meets.
+        # The rules compare noisy evaluations by ratios, so that an ELBO near zero never meets them.
         return "level" if bool((rise + 2 * error < STILL).all()) else "unfinished"
 
     @property
@@ -274,24 +266,24 @@ class Elbo(Shown):
 
 
 def elbo(posterior: Posterior) -> Elbo:
-    """Read what a variational fit comes to: its ELBO at the end, bounds, and whether it has converged.
+    """Read the final ELBO of a variational fit, its bounds, and whether it has converged.
 
     Parameters
     ----------
     posterior : DataTree, path, or what a sampler returned
-        What `ob.advi` or `ob.symmetrised_vi` returned, a file of it, or any posterior whose group `variational`
-        holds a trace `elbo`.
+        The result of `ob.advi` or `ob.symmetrised_vi`, its file, or any posterior with a trace `elbo` in the group
+        `variational`.
 
     Returns
     -------
     Elbo
-        Shows itself in words. `value` and `mcse` are the best lower bound of the log evidence, in nats; `table` has
-        a row for each fit; `state` tells whether it is finished.
+        `value` and `mcse` are the best lower bound of the log evidence and its error, in nats; `table` has one row per
+        fit; `state` says whether it is finished.
 
     Raises
     ------
     TypeError
-        If `posterior` is nothing that a posterior can be read from.
+        If no posterior can be read from `posterior`.
     ValueError
         If no ELBO was recorded.
 
@@ -314,8 +306,8 @@ def elbo(posterior: Posterior) -> Elbo:
     fit = view.group(schema.VARIATIONAL)
     if fit is None or schema.ELBO not in fit or not fit[schema.ELBO].size:
         raise ArgumentError(
-            f"`{view.argument}` has no ELBO in a group `variational`; give what `ob.advi` or `ob.symmetrised_vi` "
-            "returned. `ob.diagnose` judges other approximations, by k-hat."
+            f"`{view.argument}` has no ELBO in a group `variational`; give the result of `ob.advi` or "
+            "`ob.symmetrised_vi`. `ob.diagnose` judges other approximations, by k-hat."
         )
     traced = "symmetrised_elbo" if "symmetrised_elbo" in fit else schema.ELBO
     iteration, trace = elbo_traces(fit, traced)
@@ -333,7 +325,7 @@ def elbo(posterior: Posterior) -> Elbo:
 
 
 def _at_the_end(view: View, fit: xr.Dataset, trace: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The ELBO of each fit and its Monte Carlo error."""
+    """Return the final ELBO of each fit and its Monte Carlo error."""
     if "final_elbo" in fit:
         return fit["final_elbo"].values.ravel(), fit["final_elbo_mcse"].values.ravel()
     last, unknown = trace[:, -1], np.full(len(trace), np.nan)
@@ -348,7 +340,7 @@ def _at_the_end(view: View, fit: xr.Dataset, trace: np.ndarray) -> tuple[np.ndar
 
 
 def _rise(trace: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """By how much the later half of the last evaluations lies above the earlier one, and its standard error."""
+    """Return the difference of the halves of the last evaluations, and its standard error."""
     half = LAST // 2
     if trace.shape[1] < LAST:
         return np.full(len(trace), np.nan), np.full(len(trace), np.nan)

@@ -1,1 +1,1 @@
-"""Whether approximations are as good as they are called: against NUTS, and on targets with known moments."""
+"""Benchmark of the verdicts on approximations, compared with NUTS and on targets with known moments."""

@@ -1,12 +1,12 @@
-"""Fit programs and simulated targets, and compare with NUTS or the truth: `python -m benchmarks.fits`.
+"""Fit programs and simulated targets, and compare the fits with NUTS or the truth: `python -m benchmarks.fits`.
 
-A fit is good if every parameter's mean lies within .2 standard deviations of the reference's, every standard deviation
-within 15 %, and its 5 % and 95 % quantiles within .15 standard deviations. The programs are those of
-`benchmarks.interpreter` and of `regressions`; their reference is four chains of 4,000 draws of NUTS, next to the
-default run's price, and a program whose chains disagree is left out. The simulated targets' moments are those of
-independent draws. With `--kinds` targets are random ones of fourteen kinds, with `--hierarchies` random hierarchies
-whose posterior is known by quadrature.
-With WORDS only those whose names hold one of them.
+A fit is good if every mean lies within 0.2 standard deviations of the reference, every standard deviation within 15 %,
+and every 5 % and 95 % quantile within 0.15 standard deviations. The programs come from `benchmarks.interpreter` and
+`regressions`. Their reference is four NUTS chains of 4,000 draws; programs whose chains disagree are left out. The cost
+of NUTS is measured with its default settings. Moments of simulated targets come from independent draws.
+
+With `--kinds`, the targets are random ones of fourteen kinds. With `--hierarchies`, they are random hierarchies whose
+posterior is computed by quadrature. WORDS selects targets whose names contain one of the words.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ PROGRAMS = (
     *("hmm_forward", "multivariate_probit", "own_distribution", "change_of_variables"),
 )
 LONGER = 4_000
-"""Draws of each of the reference's chains; with 1,000 an sd of a heavy tail is off by a tenth."""
+"""Number of draws per chain of the reference. With 1,000 draws, an sd with a heavy tail is off by a tenth."""
 
 
 def fitted(target: Any, wanted: Moments, method: str, seed: int, weights: bool) -> dict:
@@ -69,7 +69,7 @@ def fitted(target: Any, wanted: Moments, method: str, seed: int, weights: bool) 
 
 
 def programs(words: list[str]) -> Iterator[tuple[str, Any]]:
-    """Yield the name and the target of each program: those of `benchmarks.interpreter`, and regressions."""
+    """Yield the name and target of each program of `benchmarks.interpreter` and of each regression."""
     import onebasin as ob
     from benchmarks.fits import regressions
     from benchmarks.interpreter.cases import cases
@@ -87,7 +87,10 @@ def programs(words: list[str]) -> Iterator[tuple[str, Any]]:
 def references(
     words: list[str], each: int, first: int, hierarchies: int = 0
 ) -> Iterator[tuple[str, Any, Moments, dict[str, Any]]]:
-    """Yield name, target, moments of the parameters, and NUTS's price; with `each` so many targets a kind instead."""
+    """Yield name, target, moments of the parameters, and cost of NUTS.
+
+    With `each`, yield this number of random targets per kind instead; with `hierarchies`, random hierarchies.
+    """
     import onebasin as ob
     from benchmarks.fits import hierarchies as grouped
     from benchmarks.fits import kinds, simulated
@@ -131,9 +134,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("words", nargs="*")
     parser.add_argument("--method", default="dadvi")
-    parser.add_argument("--plain", action="store_true", help="without weights")
-    parser.add_argument("--kinds", type=int, default=0, help="random targets a kind, alone")
-    parser.add_argument("--hierarchies", type=int, default=0, help="random hierarchies, alone")
+    parser.add_argument("--plain", action="store_true", help="fit without weights")
+    parser.add_argument(
+        "--kinds", type=int, default=0, help="only random targets, this number per kind"
+    )
+    parser.add_argument(
+        "--hierarchies", type=int, default=0, help="only random hierarchies, this number"
+    )
     parser.add_argument("--first-kind", type=int, default=1)
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--first-seed", type=int, default=1)
@@ -156,7 +163,7 @@ def main() -> None:
 
 
 def line(row: dict[str, Any]) -> str:
-    """One fit in a line."""
+    """Format one fit as a line."""
     if "failed" in row:
         return f"{row['name']:24} failed: {row['failed']}"
     nuts = row["nuts"]
@@ -174,7 +181,7 @@ def line(row: dict[str, Any]) -> str:
 
 
 def summary(rows: list[dict[str, Any]]) -> str:
-    """Count what came out, of references whose chains agree."""
+    """Count good fits and claims, for references whose chains agree."""
     sure = [
         r for r in rows if not r["nuts"] or (r["nuts"]["rhat"] < 1.01 and r["nuts"]["ess"] > 400)
     ]
@@ -192,8 +199,8 @@ def summary(rows: list[dict[str, Any]]) -> str:
     )
     good, parts = sum(r["good"] for r in sure), len(called) - len(usable)
     return (
-        f"{good} of {len(sure)} good, {len(usable)} called usable and {parts} in part, claims that do not hold: "
-        f"{', '.join(false) or 'none'} ({counts} are off); {len(rows) - len(sure)} without a sure reference{shares}"
+        f"{good} of {len(sure)} fits are good. Verdicts: {len(usable)} usable, {parts} in part. Wrong claims: "
+        f"{', '.join(false) or 'none'} ({counts} are wrong). {len(rows) - len(sure)} without a valid reference{shares}"
     )
 
 

@@ -1,4 +1,4 @@
-"""Whether the claims that a verdict makes on a fit hold, where its posterior's moments are known."""
+"""Checks of the claims that a verdict makes about a fit, for posteriors with known moments."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from onebasin.posteriors.pareto import quantiles
 from onebasin.posteriors.view import as_view
 
 LIMITS = (0.2, 0.15, 0.15)
-"""By how much a mean, a standard deviation and a quantile of a good fit may be off, in standard deviations."""
+"""Largest errors of a mean, a standard deviation and a quantile in a good fit, in standard deviations."""
 
 
 Moments = dict[str, tuple[float, ...]]
@@ -22,7 +22,7 @@ Moments = dict[str, tuple[float, ...]]
 
 
 def moments(draws: Mapping[str, Any], weights: Any = None) -> Moments:
-    """Mean, sd and quantiles of every entry of arrays (draw, ...)."""
+    """Compute the mean, sd and quantiles of every entry of arrays (draw, ...)."""
     out = {}
     for name, values in draws.items():
         array = np.asarray(values, np.float64)
@@ -37,13 +37,13 @@ def moments(draws: Mapping[str, Any], weights: Any = None) -> Moments:
 
 
 Misses = tuple[list[float], list[float], list[float]]
-"""By how much each mean is off in sds, each sd as a share and each quantile in sds."""
+"""Errors of means (in sds), of sds (relative) and of quantiles (in sds)."""
 
 
 def each_miss(
     found: Moments, wanted: Moments, refused: tuple[Collection[str], ...] = ((), (), ())
 ) -> Misses:
-    """Compare all entries but those that are rejected."""
+    """Compute the errors of all entries except the rejected ones."""
     varies = {n: m for n, m in wanted.items() if m[1] > 1e-9 * (1 + abs(m[0]))}
     means = [abs(found[n][0] - m[0]) / m[1] for n, m in varies.items() if n not in refused[0]]
     sds = [abs(found[n][1] / m[1] - 1) for n, m in varies.items() if n not in refused[1]]
@@ -57,7 +57,7 @@ def each_miss(
 
 
 def moments_of(tree: Any) -> Moments:
-    """Moments of the weighted draws; of the draws where there are no weights."""
+    """Return the moments of the weighted draws, or of the draws if there are no weights."""
     if "weighted" not in tree.children:
         return moments({n: v.values[0] for n, v in tree["posterior"].data_vars.items()})
     weights = np.exp(tree["variational"]["log_weight"].values)
@@ -65,20 +65,21 @@ def moments_of(tree: Any) -> Moments:
 
 
 def largest(missed: Misses) -> list[float]:
-    """The largest miss of a mean, an sd and a quantile."""
+    """Return the largest errors of a mean, an sd and a quantile."""
     return [max(some, default=0.0) for some in missed]
 
 
 def too_large(missed: Misses) -> list[int]:
-    """How many means, sds and quantiles are off by more than a good fit's may be."""
+    """Count the means, sds and quantiles whose errors exceed the limits of a good fit."""
     pairs = zip(missed, LIMITS, strict=True)
     return [sum(not miss <= limit for miss in some) for some, limit in pairs]
 
 
 def misses(tree: Any, diagnosis: Any, wanted: Moments) -> tuple[Misses, Misses]:
-    """The misses of a fit, and those of its numbers that the verdict lets one use: none if unusable.
+    """Return the errors of a fit, and the errors of the numbers that its verdict permits.
 
-    Nor are there any of "invariant" posteriors, whose labelled entries are not to be used.
+    An ``unusable`` posterior permits no numbers. An ``invariant`` posterior permits no labelled entries, so it has none
+    either.
     """
     found = moments_of(tree)
     missed = each_miss(found, wanted)

@@ -1,8 +1,8 @@
-"""Random hierarchies whose posterior is known: effects of groups, independent given their mean and scale.
+"""Random hierarchies with exact posteriors: group effects that are independent given their mean and scale.
 
-Counts of successes, counts, measurements, and answers to items of known difficulty; centred or not; with few groups or
-groups of few data, so that the scale is open towards zero as in a funnel. The posterior of mean and scale is on a grid,
-and that of each effect given both by quadrature around its mode.
+The data are counts of successes, counts, measurements, or answers to items of known difficulty. The models are centred
+or non-centred. With few groups or few data per group, the scale can approach zero, as in a funnel. The posterior of
+mean and scale is computed on a grid, and the posterior of each effect given both by quadrature around its mode.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from scipy.special import logsumexp
 import onebasin as ob
 
 ROWS, MEANS, SCALES, NODES = 20_000, 81, 161, 121
-"""Draws of the posterior, and points of the grid and around the mode of an effect."""
+"""Number of posterior draws, and numbers of grid points for means, scales and effects around their mode."""
 FAMILIES = ("binomial", "poisson", "normal", "items")
 
 
 class Hierarchy:
-    """Data of a family, with the log likelihood of a group as a function of its location."""
+    """Simulated data of a family, with the log likelihood of a group as a function of its location."""
 
     def __init__(self, number: int) -> None:
         rng = np.random.default_rng([number, 52])
@@ -43,7 +43,7 @@ class Hierarchy:
         self.each = each
 
     def log_likelihood(self, place, y):
-        """Of groups at places, by NumPy or JAX."""
+        """Return the log likelihood of groups at these locations, in NumPy or JAX."""
         if self.family == "poisson":
             return y * place - self.each * jnp.exp(place)
         if self.family == "normal":
@@ -52,7 +52,7 @@ class Hierarchy:
         return y * place - jnp.logaddexp(0.0, place[..., None] - shift).sum(axis=-1)
 
     def model(self) -> None:
-        """Mean, scale and effects; the answers of a person are their number, which is sufficient."""
+        """Define the model with mean, scale and effects; the sum of a person's answers is sufficient."""
         mean = numpyro.sample("mean", dist.Normal(0, 1.5))
         tau = numpyro.sample("tau", dist.HalfNormal(self.top))
         if self.centred:
@@ -65,10 +65,10 @@ class Hierarchy:
     def conditional(
         self, mean: np.ndarray, tau: np.ndarray, y: float
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Standardised effects (point, node) of a group around their mode, and log probabilities with spacing."""
+        """Return standardised effects (point, node) of a group around their mode, and their log probabilities."""
         grid = np.linspace(-7, 7, NODES)
         centre, sd = np.zeros(len(mean)), np.ones(len(mean))
-        for _ in range(3):  # a narrower one each time, where the likelihood is
+        for _ in range(3):  # narrow the grid to the posterior each time
             z = centre[:, None] + sd[:, None] * grid
             height = self.log_likelihood(mean[:, None] + tau[:, None] * z, y)
             log = np.asarray(height) - z**2 / 2 + np.log(sd)[:, None]
@@ -79,10 +79,10 @@ class Hierarchy:
 
 
 def made(number: int) -> tuple[ob.Target, dict[str, np.ndarray]]:
-    """Return a target, and draws of its posterior."""
+    """Return a target and draws from its posterior."""
     one, rng = Hierarchy(number), np.random.default_rng(number)
     ends = np.array([[-6.0, 6.0], [0.0, 4.5 * one.top]])
-    for _ in range(2):  # the second time where the first has found the posterior
+    for _ in range(2):  # the second grid covers the posterior that the first one found
         means, scales = (
             low + (np.arange(count) + 0.5) * (high - low) / count
             for (low, high), count in zip(ends, (MEANS, SCALES), strict=True)
@@ -101,7 +101,7 @@ def made(number: int) -> tuple[ob.Target, dict[str, np.ndarray]]:
         )
         ends[1, 0] = max(ends[1, 0], 0.0)
     rows = rng.choice(len(log), size=ROWS, p=np.exp(log - logsumexp(log)))
-    # Within a cell of the grid draws are spread evenly.
+    # Draws are uniform within a cell of the grid.
     wide = [(rng.random(ROWS) - 0.5) * (axis[1] - axis[0]) for axis in (means, scales)]
     mean, tau = mean[rows] + wide[0], tau[rows] + wide[1]
     z = np.empty((ROWS, one.groups))

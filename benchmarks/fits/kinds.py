@@ -30,11 +30,11 @@ from .simulated import (
 
 Values = dict[str, np.ndarray]
 Made = Model | tuple[Model, Values]
-"""A model whose prior is the posterior; or a model and draws of its posterior."""
+"""A model whose prior is the posterior, or a model with draws from its posterior."""
 
 
 def _student(rng: np.random.Generator) -> Made:
-    """Draws show no exact sd of a t: quantiles whose ends are moved have it."""
+    """Make a Student t with quantiles as draws; the two extreme ones are moved so that the sd is exact."""
     nu, size = float(rng.choice([3, 3, 4, 5, 8])), int(rng.integers(1, 7))
     model = independent(x=dist.StudentT(nu).expand([size]).to_event(1))
     values = student.ppf((np.arange(20_000) + 0.5) / 20_000, nu)
@@ -64,7 +64,7 @@ def _skewed(rng: np.random.Generator) -> Made:
 
 
 def _counts(rng: np.random.Generator) -> Made:
-    """Rates and shares after few counts, with conjugate priors."""
+    """Make rates and shares given few counts, with conjugate priors."""
     seen, trials = rng.poisson(3, 4), rng.integers(1, 20, 4)
     hits = np.minimum(seen, trials)
     return independent(
@@ -74,7 +74,7 @@ def _counts(rng: np.random.Generator) -> Made:
 
 
 def _groups(rng: np.random.Generator) -> Made:
-    """Centred groups with data: given their scale all is Gaussian, and the scale is drawn from a grid."""
+    """Make centred groups with data, which are Gaussian given their scale; the scale is drawn from a grid."""
     count, top, noise = int(rng.integers(3, 10)), rng.uniform(0.5, 2), rng.uniform(0.2, 1.5)
     y = 0.5 * rng.normal() + top * abs(rng.normal()) * rng.normal(size=count)
     y += noise * rng.normal(size=count)
@@ -123,7 +123,7 @@ KINDS: dict[str, Callable[[np.random.Generator], Made]] = {
 
 
 def made(kind: str, number: int) -> tuple[ob.Target, Values]:
-    """Return a target of a kind, and draws with its moments."""
+    """Return a target of a kind, and draws from its posterior."""
     found = KINDS[kind](np.random.default_rng([number, *kind.encode()]))
     if isinstance(found, tuple):
         model, draws = found

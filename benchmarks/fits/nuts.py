@@ -1,8 +1,8 @@
-"""Compare chains that begin from a fit with chains that warm up: `python -m benchmarks.fits.nuts --out RESULTS.json`.
+"""Compare chains that start from a fit with chains that warm up: `python -m benchmarks.fits.nuts --out RESULTS.json`.
 
-Gain: the smallest bulk ESS of a parameter per gradient, as a multiple of that of the default. Gradients are those of
-warmup, draws and fit; a log density counts as .4 of them. Of a warmup only the iterations are known: each counts as
-much as a draw, though it takes more. With `--samplers` other samplers take the place of chains from a fit.
+The gain is the smallest bulk ESS of a parameter per gradient, relative to the default. Gradients are counted over
+warmup, draws and fit; a log density counts as 0.4 gradients. Only the number of warmup iterations is known. Each counts
+as much as a draw, although it takes more gradients. `--samplers` compares different samplers.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from onebasin.base.processes.libraries import prepare_jax
 from .__main__ import programs
 
 DENSITY = 0.4
-"""The price of a log density, in gradients."""
+"""Cost of a log density, in gradients."""
 SAMPLERS: dict[str, tuple[str, dict[str, Any]]] = {
     "default": ("nuts", {}),
     "fit": ("nuts", {"init": "fit"}),
@@ -29,7 +29,7 @@ SAMPLERS: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def measured(tree: Any) -> dict[str, Any]:
-    """ESS, R-hat, divergences and gradients of a run."""
+    """Return the ESS, R-hat, divergences and gradients of a run."""
     import onebasin as ob
 
     settings, diagnosis = json.loads(tree.attrs["settings"]), ob.diagnose(tree)
@@ -95,7 +95,7 @@ def main() -> None:
 
 
 def compared(default: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-    """Return both runs with the gain of the second."""
+    """Return both runs, with the gain of the second."""
     gains = {
         key: other[name] / other["gradients"] / (default[name] / default["gradients"])
         for key, name in (("gain", "ess"), ("gain_of_tail", "tail"))
@@ -104,7 +104,7 @@ def compared(default: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
 
 
 def line(row: dict[str, Any]) -> str:
-    """One comparison in a line."""
+    """Format one comparison as a line."""
     one, other = row["default"], row["other"]
     both = (
         f"R-hat {one['rhat']:.3f} {other['rhat']:.3f} divergences {one['divergences']} {other['divergences']} "

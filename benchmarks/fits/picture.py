@@ -20,7 +20,7 @@ FACE = {
 
 
 def picture(rows: list[dict]) -> Figure:
-    """Return one row per program: the fit's gradients with the colour of its verdict, and NUTS's."""
+    """Draw one row per program: the gradients of the fit, coloured by its verdict, and the gradients of NUTS."""
     rows = sorted((row for row in rows if row["nuts"]), key=lambda row: row["nuts"]["gradients"])
     figure = Figure(figsize=(7, 0.24 * len(rows) + 1), layout="constrained")
     axes = figure.subplots()

@@ -1,4 +1,4 @@
-"""Targets of ten kinds whose draws are known: models without data, whose prior is the posterior."""
+"""Targets of ten kinds with exact draws: models without data, whose prior is the posterior."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DRAWS = 400_000
 
 
 def gaussian(size: int, condition: float) -> Model:
-    """Return a Gaussian of a random orientation."""
+    """Return a Gaussian with a random orientation."""
     g = np.random.default_rng(size)
     turn = np.linalg.qr(g.normal(size=(size, size)))[0]
     root = jnp.asarray(turn * np.geomspace(1, condition**-0.5, size))
@@ -42,7 +42,7 @@ def independent(**sites: dist.Distribution) -> Model:
 
 
 def modes(share: float, apart: float, size: int = 3, ratio: float = 1.0) -> Model:
-    """Return two modes that lie apart, one with a share and wider by a ratio."""
+    """Return two distant modes: the first has the mass `share`, and the sds of the second are `ratio` times larger."""
     places = jnp.stack([jnp.zeros(size), jnp.full(size, apart)])
     sds = jnp.array([1.0, ratio])[:, None] * jnp.ones(size)
     parts = dist.Independent(dist.Normal(places, sds), 1)
@@ -55,7 +55,7 @@ def modes(share: float, apart: float, size: int = 3, ratio: float = 1.0) -> Mode
 
 
 def banana(bend: float, sd: float) -> Model:
-    """Return a normal bent along a parabola."""
+    """Return a normal distribution bent along a parabola."""
 
     def model() -> None:
         x = numpyro.sample("x", dist.Normal(0, 1).expand([2]).to_event(1))
@@ -75,7 +75,7 @@ def funnel(sd: float, size: int) -> Model:
 
 
 def spike_and_slab(size: int) -> Model:
-    """Return coordinates that are either nearly zero or not."""
+    """Return independent spike-and-slab coordinates."""
     parts = dist.Normal(jnp.zeros(2), jnp.array([0.02, 1.0]))
 
     def model() -> None:
@@ -96,7 +96,7 @@ def ridge(bend: float, sd: float) -> Model:
 
 
 def horseshoe(size: int) -> Model:
-    """Return effects around zero, each with its own scale, and a scale that they share."""
+    """Return effects around zero, with one scale per effect and a common scale."""
 
     def model() -> None:
         tau = numpyro.sample("tau", dist.HalfNormal(1))
@@ -107,7 +107,7 @@ def horseshoe(size: int) -> Model:
 
 
 def scaled(size: int) -> Model:
-    """Return a hierarchy around its mean, with few groups and a scale that data would leave open."""
+    """Return a centred hierarchy with few groups and a weakly determined scale."""
 
     def model() -> None:
         tau = numpyro.sample("tau", dist.HalfNormal(1))
@@ -145,21 +145,21 @@ MODELS: dict[str, Model] = {
 EXACT = {
     f"student-{nu}": {f"x[{i}]": (0.0, (nu / (nu - 2)) ** 0.5) for i in range(3)} for nu in (3, 5)
 }
-"""Means and standard deviations that draws do not show, as squares have no variance."""
+"""Exact means and standard deviations, for targets whose tails make the moments of draws inaccurate."""
 
 
 def target(name: str) -> ob.Target:
-    """Return a target by its name."""
+    """Return a target by name."""
     return ob.Target(name, numpyro_model=MODELS[name])
 
 
 def known_moments(name: str) -> Moments:
-    """Return mean, sd and quantiles of every entry of a target."""
+    """Return the mean, sd and quantiles of every entry of a target."""
     found = moments(known_draws(name))
     return found | {n: (*exact, *found[n][2:]) for n, exact in EXACT.get(name, {}).items()}
 
 
 def known_draws(name: str) -> dict[str, np.ndarray]:
-    """Return independent draws of a target, a million numbers a variable at most."""
+    """Return independent draws of a target."""
     drawn = Predictive(MODELS[name], num_samples=DRAWS)(jax.random.key(7))
     return {key: np.asarray(value) for key, value in drawn.items()}

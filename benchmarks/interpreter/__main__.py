@@ -2,15 +2,19 @@
 
     python -m benchmarks.interpreter [NAME ...] [--group public|wrong|own] [--table]
 
-Each program is evaluated in each engine in a process of its own. The record of the installed stanli version is updated
-after every program, so that a repeated command with other names adds to it. `--table` prints the record and runs
-nothing. CmdStan compiles each program once, about 15 seconds; compiled programs stay in the user's cache.
+Each program runs in each engine in a separate process. The record of the installed stanli version is updated after
+every program, so a later command with other names extends it. `--table` prints the record and runs nothing. CmdStan
+compiles each program once, in about 15 seconds, and compiled programs stay in the user's cache.
 
-Numbers of the record: the largest difference of log densities at 20 points, relative to CmdStan's value where that is
-above 1; the same of gradients, relative to a gradient's largest entry; constrained values, transformed parameters and
-generated quantities, entries that depend on random numbers apart; CPU time of a gradient by the C function, the fastest
-of nine repeats, as the ratio of stanli's to CmdStan's; and the time to open the program.
-`compile_seconds` is the time to open it in CmdStan by the run that had to compile it; null if no run had to.
+The record has these numbers:
+
+- the largest difference between log densities at 20 points, relative to CmdStan's value if that is above 1
+- the largest difference between gradients, relative to the largest entry of a gradient
+- differences between constrained values, transformed parameters and generated quantities, with a separate comparison of
+  entries that depend on random numbers
+- CPU time of a gradient in the C function, the fastest of nine repeats, as the ratio of stanli to CmdStan
+- the time to open the program
+- `compile_seconds`, the time to open and compile the program in CmdStan; null if no run had to compile it
 """
 
 from __future__ import annotations
@@ -36,13 +40,13 @@ from .compare import agrees, densities, quantities, state_of
 from .table import ACCEPTED, read_record, render, write_record
 
 SECONDS = 600
-"""A process that takes longer is ended, and its program recorded as crashed."""
+"""Time limit of a process. Beyond it, the process is stopped and its program recorded as crashed."""
 
 type Result = tuple[dict[str, Any], dict[str, np.ndarray]]
 
 
 def run(case: Case, engine: str) -> Result:
-    """Evaluate a program in a process of its own."""
+    """Evaluate a program in a separate process."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "out.npz"
         words = [sys.executable, "-m", "benchmarks.interpreter.evaluate", case.name, engine]
@@ -68,9 +72,9 @@ def row_of(case: Case, results: dict[str, Result], before: dict[str, Any]) -> di
     case : Case
         The program.
     results : dict
-        What each engine computed.
+        Results of each engine.
     before : dict
-        The program's earlier record, whose compile time is kept where CmdStan found the program in the cache.
+        Earlier record of the program. Its compile time is kept if CmdStan found the program in the cache.
     """
     row: dict[str, Any] = {"group": case.group}
     for engine, (facts, _) in results.items():
@@ -116,7 +120,7 @@ def settings() -> dict[str, Any]:
 
 
 def stan_of_stanli() -> str:
-    """Return the Stan version of stanli's compiler, which its library holds as text."""
+    """Return the Stan version of stanli's compiler, read from its library."""
     library = (Path(stanli.__file__).parent / "_bin" / "libstanli.so").read_bytes()
     found = re.search(rb"stanc_version = stanc3 v([\d.]+)", library)
     return found[1].decode() if found else "unknown"
@@ -129,9 +133,9 @@ def found_versions() -> dict[str, str]:
 
 
 def main() -> int:
-    """Compare, record and print; return 1 where an accepted program disagrees."""
+    """Compare, record and print; return 1 if an accepted program disagrees."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("names", nargs="*", help="programs; all if none is given")
+    parser.add_argument("names", nargs="*", help="programs, by default all")
     parser.add_argument("--group", choices=("public", "wrong", "own"))
     parser.add_argument("--table", action="store_true", help="print the record and run nothing")
     options = parser.parse_args()

@@ -1,4 +1,4 @@
-"""The programs that are compared: those of this folder, and onebasin's own with their data."""
+"""Compared programs with their data, from this folder and from onebasin."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ class Case:
     Attributes
     ----------
     name : str
-        Its key in the record.
+        Key of the program in the record.
     group : str
-        ``public`` for programs of this folder, ``wrong`` for those that no engine accepts, ``own`` for onebasin's.
+        ``public`` for programs of this folder, ``wrong`` for invalid programs, ``own`` for programs of onebasin.
     path : Path
         The ``.stan`` file.
     make : callable
-        Return the data.
+        Function that returns the data.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""The programs of the folder `programs`, each with the maker of its data."""
+"""Programs of the folder `programs`, each with the function that makes its data."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ def data_of(name: str) -> d.Data:
     Parameters
     ----------
     name : str
-        A file in `programs`, without its suffix.
+        File name in `programs`, without the suffix.
 
     Returns
     -------
     dict
-        The variables of the data block. Each program has its own random numbers.
+        Variables of the data block. Each program uses different random numbers.
     """
     generator = np.random.default_rng([SEED, crc32(name.encode())])
     return {key: d.plain(value) for key, value in MAKERS[name](generator).items()}
@@ -103,4 +103,4 @@ MAKERS: dict[str, d.Maker] = {
     "bad_fatal_in_model": d.none,
     "bad_index": lambda g: {"K": 5, "y": [0.1, 0.2, 0.3]},
 }
-"""Makers of the data, by program."""
+"""Functions that make the data, by program."""

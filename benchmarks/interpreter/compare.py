@@ -1,4 +1,4 @@
-"""Compare what both engines computed for one program."""
+"""Comparison of the results of both engines for one program."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import numpy as np
 from .evaluate import STREAMS
 
 SAME = 1e-8
-"""Largest relative difference of values that are equal but for rounding."""
+"""Largest relative difference of values that differ only by rounding."""
 UNAVAILABLE = "are unavailable"
-"""Part of stanli's warning where it lacks transformed parameters and generated quantities."""
+"""Part of stanli's warning about missing transformed parameters and generated quantities."""
 
 
 def relative(a: np.ndarray, b: np.ndarray) -> float:
-    """Return the largest difference, relative to `b` where that is above 1; NaN agrees with NaN."""
+    """Return the largest difference, relative to `b` if that is above 1; NaN equals NaN."""
     if a.shape != b.shape:
         return float("inf")
     if not a.size:
@@ -27,7 +27,7 @@ def relative(a: np.ndarray, b: np.ndarray) -> float:
 
 
 def state_of(facts: dict[str, Any]) -> str:
-    """Say how far stanli takes a program.
+    """Return how much of a program stanli supports.
 
     Returns
     -------
@@ -43,13 +43,14 @@ def state_of(facts: dict[str, Any]) -> str:
 
 
 def densities(ours: dict[str, np.ndarray], theirs: dict[str, np.ndarray]) -> dict[str, Any]:
-    """Compare log densities and gradients; `theirs` are CmdStan's.
+    """Compare log densities and gradients with CmdStan's (`theirs`).
 
     Returns
     -------
     dict
-        Counts of points; largest relative differences, `log_density_alone` of the function without a gradient; and
-        `constant`, the median difference of log densities, with the largest relative difference beyond it.
+        Counts of points and largest relative differences. `log_density_alone` is for the function without a gradient.
+        `constant` is the median difference of log densities, and `beyond_constant` the largest relative difference
+        beyond it.
     """
     a, b = np.isfinite(ours["values"]), np.isfinite(theirs["values"])
     both = a & b
@@ -75,7 +76,7 @@ def quantities(
     ours: tuple[dict[str, Any], dict[str, np.ndarray]],
     theirs: tuple[dict[str, Any], dict[str, np.ndarray]],
 ) -> dict[str, Any]:
-    """Compare constrained values, transformed parameters and generated quantities; `theirs` are CmdStan's."""
+    """Compare constrained values, transformed parameters and generated quantities with CmdStan's (`theirs`)."""
     (facts, arrays), (base, reference) = ours, theirs
     names = "equal" if facts["generated"] == base["generated"] else "differ"
     if any(len(facts[block]) != len(base[block]) for block in ("parameters", "generated")):
@@ -109,7 +110,7 @@ def _same(a: np.ndarray, b: np.ndarray, i: int) -> bool:
 
 
 def agrees(row: dict[str, Any]) -> bool:
-    """Say whether an accepted program has the same density, gradient and quantities in both engines."""
+    """Return whether an accepted program has the same density, gradient and quantities in both engines."""
     return (
         row["rejected_by_one"] == 0
         and max(row["log_density"], row["log_density_alone"]) <= SAME

@@ -1,6 +1,6 @@
-"""Small simulated data for the programs, the same on every machine.
+"""Small simulated data for the programs, equal on every machine.
 
-Numbers are rounded to six digits, so that both engines read the same decimal text.
+Numbers are rounded to six digits, so both engines read the same decimal text.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ type Maker = Callable[[np.random.Generator], Data]
 
 
 def plain(value: Any) -> Any:
-    """Return lists and numbers, as JSON holds them."""
+    """Convert arrays to lists and numbers for JSON."""
     array = np.asarray(value)
     return (np.round(array, 6) if array.dtype.kind == "f" else array).tolist()
 
@@ -90,7 +90,7 @@ def slopes(g: np.random.Generator) -> Data:
 
 
 def irt_long(g: np.random.Generator) -> Data:
-    """Draw answers, one in each row."""
+    """Draw answers, one per row."""
     persons, items = np.meshgrid(np.arange(1, 11), np.arange(1, 7))
     y = g.integers(0, 2, persons.size)
     return {
@@ -100,7 +100,7 @@ def irt_long(g: np.random.Generator) -> Data:
 
 
 def irt_wide(g: np.random.Generator) -> Data:
-    """Draw answers, a person in each row."""
+    """Draw answers, one person per row."""
     return {"I": 6, "J": 12, "y": g.integers(0, 2, (12, 6))}
 
 
@@ -183,7 +183,7 @@ def walk(g: np.random.Generator) -> Data:
 
 
 def survival(g: np.random.Generator) -> Data:
-    """Simulate survival times, some of them censored."""
+    """Simulate survival times with censoring."""
     return {
         **{"N_seen": 20, "N_censored": 8},
         **{"seen": g.weibull(1.5, 20) + 0.01, "censored": g.uniform(0.5, 2, 8)},
@@ -229,7 +229,7 @@ def epidemic(g: np.random.Generator) -> Data:
 
 
 def missing(g: np.random.Generator) -> Data:
-    """Draw a table, and name four entries as missing."""
+    """Draw a table with four missing entries."""
     return {
         **{"D": 3, "N": 12, "N_missing": 4, "y": g.normal(size=(12, 3))},
         "where": [[1, 1], [4, 2], [4, 3], [9, 1]],
@@ -237,7 +237,7 @@ def missing(g: np.random.Generator) -> Data:
 
 
 def probit(g: np.random.Generator) -> Data:
-    """Draw three binary outcomes for each row."""
+    """Draw three binary outcomes per row."""
     return {"D": 3, "N": 10, "y": g.integers(0, 2, (10, 3)), "x": g.normal(size=10)}
 
 

@@ -1,4 +1,4 @@
-"""One way to open a program in both engines."""
+"""Common interface to open a program in both engines."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def opened(
     program : Path
         The ``.stan`` file.
     data : mapping
-        The variables of its data block.
+        Variables of the data block.
     engine : str
         ``"cmdstan"`` or ``"stanli"``.
     progress : callable, optional
@@ -40,6 +40,6 @@ def opened(
 
 
 def warning_of(program: Path, data: Mapping[str, Any]) -> str:
-    """Return stanli's warning about a program that it opens; empty if there is none."""
+    """Return stanli's warning about an accepted program, or an empty text."""
     found = examine(program.resolve(), data)
     return found.warning if isinstance(found, Accepted) else ""

@@ -1,8 +1,8 @@
-"""Evaluate one program in one engine, in a process that may die without harm to the others.
+"""Evaluate one program in one engine, in a separate process whose crash harms no other program.
 
     python -m benchmarks.interpreter.evaluate NAME ENGINE OUT.npz
 
-Arrays and a JSON text `facts` are written to the file.
+The file contains arrays and the JSON text `facts`.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from .engines import opened, warning_of
 
 POINTS, RADIUS, SEED = 20, 2.0, 7
 STREAMS = (11, 12)
-"""Seeds of two streams of random numbers: entries that differ between them are random."""
+"""Seeds of two random streams. Entries that differ between the streams are random."""
 LEAST_SECONDS, REPEATS = 0.02, 9
-"""Each repeat evaluates gradients for this long; the fastest repeat counts."""
+"""Shortest duration of a repeat in seconds, and number of repeats. The fastest repeat counts."""
 
 
 def points_of(name: str, dim: int) -> np.ndarray:
@@ -48,9 +48,9 @@ def evaluate(case: Case, engine: str) -> tuple[dict[str, Any], dict[str, np.ndar
     Returns
     -------
     dict
-        Facts: names, times, messages.
+        Facts: names, times and messages.
     dict
-        Arrays, by name.
+        Arrays by name.
     """
     facts: dict[str, Any] = {"error": "", "warning": ""}
     compiled: list[str] = []
@@ -95,7 +95,7 @@ def evaluate(case: Case, engine: str) -> tuple[dict[str, Any], dict[str, np.ndar
 
 
 def time_gradient(library: StanLibrary, points: np.ndarray) -> float:
-    """Return the CPU microseconds of one gradient, by calls of all points at once."""
+    """Return the CPU microseconds of one gradient, from calls with all points at once."""
 
     def sweep(count: int) -> float:
         began = time.process_time()
@@ -116,7 +116,7 @@ def plain(text: str, case: Case) -> str:
 
 
 def main() -> None:
-    """Evaluate and write."""
+    """Evaluate a program and write the results."""
     name, engine, out = sys.argv[1:]
     facts, arrays = evaluate(cases()[name], engine)
     np.savez(Path(out), facts=json.dumps(facts), **arrays)

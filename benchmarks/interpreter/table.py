@@ -1,4 +1,4 @@
-"""The record of a stanli version, and the table that it is read as."""
+"""Record of a stanli version, and its table."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def record_path(version: str) -> Path:
 
 
 def read_record(version: str) -> dict[str, Any]:
-    """Read a record; empty if there is none."""
+    """Read a record; return an empty one if the file is missing."""
     path = record_path(version)
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
 
 def write_record(record: dict[str, Any]) -> None:
-    """Replace the record of its stanli version."""
+    """Write a record in place of the earlier one of the same stanli version."""
     path = record_path(record["versions"]["stanli"])
     path.parent.mkdir(exist_ok=True)
     part = path.with_suffix(".part")
@@ -41,12 +41,12 @@ def write_record(record: dict[str, Any]) -> None:
 
 
 def render(record: dict[str, Any]) -> str:
-    """Render a record as Markdown: the programs, then the messages for those that stanli does not accept.
+    """Render a record as Markdown: the programs, then the messages about programs that an engine rejects.
 
     Parameters
     ----------
     record : dict
-        As `read_record` returns it.
+        Result of `read_record`.
 
     Returns
     -------
@@ -71,7 +71,7 @@ def render(record: dict[str, Any]) -> str:
 
 
 def totals(record: dict[str, Any]) -> str:
-    """Return a sentence with the counts."""
+    """Return a sentence with the counts of programs."""
     rows = [row for row in record["programs"].values() if row["group"] != "wrong"]
     accepted = [row for row in rows if row["state"] in ACCEPTED]
     agree = sum(agrees(row) for row in accepted)
@@ -82,7 +82,7 @@ def totals(record: dict[str, Any]) -> str:
 
 
 def agreed_but_for_constant(row: dict[str, Any]) -> bool:
-    """Say whether log densities differ by the same number at every point."""
+    """Return whether log densities differ by the same number at every point."""
     return row["log_density"] > SAME >= row["beyond_constant"]
 
 

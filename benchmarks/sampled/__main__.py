@@ -1,11 +1,11 @@
-"""Sample Stan programs, ask `onebasin.diagnose` of the draws, and hold verdicts and numbers against what is true.
+"""Sample Stan programs, diagnose the draws, and compare verdicts and numbers with the truth.
 
     .venv/bin/python -m benchmarks.sampled [--first-seed 0] [--seeds 6] [--only WORD] [--out sampled.json]
 
-Every kind is sampled by the interpreter with data of each seed, and judged in three ways: from the draws alone, with
-the program's log density, and with the symmetry declared where there is one. Numbers are checked where the verdict lets
-them be used; alignment is tried wherever labels are said to switch, and must leave the log density of every draw as it
-was. The exit code is 1 where over 2 % of the verdicts of one way or any number is wrong.
+The interpreter samples every kind with the data of each seed. `diagnose` judges the draws in three ways: from the draws
+only, with the program's log density, and with the declared symmetry if there is one. If the verdict allows it, numbers
+are compared. If the verdict reports label switching, the draws are aligned, and alignment must not change the log
+density of any draw. The exit code is 1 if more than 2 % of the verdicts of one way or any number is wrong.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from .questions import QUESTIONS
 from .references import PROGRAMS, arrays, sampled
 
 GOAL = 0.02
-"""Share of wrong verdicts that is too much."""
+"""Largest accepted share of wrong verdicts."""
 
 
 def ask(kind: Kind, seed: int) -> Iterator[dict[str, Any]]:
-    """Sample one posterior and hold what is said of it against the truth: one row a way of asking."""
+    """Sample one posterior and compare its diagnoses with the truth; yield one row per way of asking."""
     data = kind.data(seed)
     target = ob.stan_program(PROGRAMS / f"{kind.program}.stan", data)
     tree = sampled(target, kind.settings, seed)
@@ -72,20 +72,23 @@ def ask(kind: Kind, seed: int) -> Iterator[dict[str, Any]]:
 def _aligned(
     target: ob.Target, tree: Any, how: dict[str, Any], said: dict[str, Any]
 ) -> tuple[Any, list[str], str]:
-    """Align where labels are said to switch: the draws to use, what is wrong with them, and why it was refused."""
+    """Align the draws if the diagnosis reports label switching.
+
+    Return the draws to use, the errors in them, and the reason for a rejected alignment.
+    """
     if "labels" not in said["causes"]:
         return tree, [], ""
     try:
         aligned = ob.align(tree, **how).posterior
     except OnebasinError as error:
         wanted = said["verdict"] == "aligned"
-        return tree, [f"aligned, but alignment is rejected: {error}"] if wanted else [], str(error)
+        return tree, [f"aligned, but `align` failed: {error}"] if wanted else [], str(error)
     faults = leaves_the_density(target, tree, aligned)
     return aligned if said["verdict"] == "aligned" else tree, faults, ""
 
 
 def table(rows: list[dict[str, Any]]) -> str:
-    """One line a kind, in Markdown."""
+    """Make a Markdown table with one row per kind."""
     lines = [
         "| kind | posteriors | asked | wrong verdict | cause | words | numbers | no reference | seconds |",
         "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
@@ -107,14 +110,17 @@ def table(rows: list[dict[str, Any]]) -> str:
 
 
 def main() -> int:
-    """Sample, ask and print; returns the exit code."""
+    """Sample, diagnose and print; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seeds", type=int, default=6, help="posteriors of every kind")
+    parser.add_argument("--seeds", type=int, default=6, help="posteriors per kind")
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument(
-        "--only", nargs="+", default=[""], help="kinds whose name has one of these in it"
+        "--only",
+        nargs="+",
+        default=[""],
+        help="run only kinds whose name contains one of these texts",
     )
-    parser.add_argument("--out", type=Path, help="JSON file of all that was said")
+    parser.add_argument("--out", type=Path, help="JSON file for all diagnoses")
     options = parser.parse_args()
     rows: list[dict[str, Any]] = []
     for kind in (*KINDS, *QUESTIONS):
@@ -127,7 +133,7 @@ def main() -> int:
                     faults = ", ".join(row["wrong"]) or "numbers"
                     print(f"{kind.name}, seed {seed}, by {row['way']}: wrong {faults}")
                     said = (row["verdict"], row["causes"], row["exchangeable"])
-                    print(f"  said {said}, true {row['true']}")
+                    print(f"  diagnosed {said}, true {row['true']}")
                     print(f"  {row['sentence']}", *row["numbers"], sep="\n  ", flush=True)
         if options.out:
             kept = {"versions": versions(), "commit": commit(), "machine": machine(), "rows": rows}
@@ -139,8 +145,8 @@ def main() -> int:
         faults = [sum(bool(row[name]) for row in mine) for name in ("wrong", "numbers")]
         shares.append(sum("verdict" in row["wrong"] for row in mine) / len(mine))
         print(
-            f"By {way}: {100 * shares[-1]:.1f} % of {len(mine)} verdicts are wrong, {faults[0]} have a wrong verdict, "
-            f"cause or words, {faults[1]} wrong numbers."
+            f"By {way}: {100 * shares[-1]:.1f} % of {len(mine)} verdicts are wrong. {faults[0]} diagnoses have a wrong "
+            f"verdict, cause or declaration, and {faults[1]} have wrong numbers."
         )
     numbers = any(row["numbers"] for row in rows)
     print(machine())

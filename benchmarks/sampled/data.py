@@ -1,4 +1,4 @@
-"""Data that are simulated, one function a kind."""
+"""Simulators of the data, one function per kind."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ Rng = np.random.Generator
 
 
 def normals(rng: Rng, means: list, scales: list, shares: list, size: int, **more: object) -> Data:
-    """Draws of a normal mixture."""
+    """Simulate draws from a normal mixture."""
     part = rng.choice(len(means), p=shares, size=size)
     y = np.array(means)[part] + np.array(scales)[part] * rng.normal(size=size)
     return {"K": len(means), "N": size, "y": y, "prior": 2.0, **more}
 
 
 def line(rng: Rng) -> Data:
-    """A regression on four inputs."""
+    """Simulate a regression on four inputs."""
     x = rng.normal(size=(40, 4))
     return {"N": 40, "P": 4, "X": x, "y": 1 + x @ rng.normal(size=4) + rng.normal(size=40)}
 
 
 def nearly_collinear(rng: Rng) -> Data:
-    """A regression whose inputs are nearly one."""
+    """Simulate a regression with nearly collinear inputs."""
     x = rng.normal(size=(40, 1)) + 0.03 * rng.normal(size=(40, 4))
     return {"N": 40, "P": 4, "X": x, "y": 1 + x.sum(axis=1) + rng.normal(size=40)}
 
 
 def groups(rng: Rng) -> Data:
-    """Six groups that hardly differ, measured roughly."""
+    """Simulate noisy measurements of six groups with similar means."""
     error = rng.uniform(4, 12, size=6)
     return {"J": 6, "y": 3 * rng.normal(size=6) + error * rng.normal(size=6), "error": error}
 
 
 def states(rng: Rng) -> Data:
-    """Two states that mostly stay."""
+    """Simulate a hidden Markov model with two persistent states."""
     now = [0]
     for _ in range(119):
         now.append(now[-1] if rng.random() < 0.85 else 1 - now[-1])
@@ -46,7 +46,7 @@ def states(rng: Rng) -> Data:
 
 
 def scales(factors: int) -> Callable[[Rng], Data]:
-    """Persons' scores on six scales."""
+    """Make a simulator of scores of persons on six scales."""
 
     def simulate(rng: Rng) -> Data:
         load = rng.uniform(0.6, 1.2, size=(factors, 6))
@@ -59,14 +59,14 @@ def scales(factors: int) -> Callable[[Rng], Data]:
 
 
 def answers(rng: Rng) -> Data:
-    """Forty persons' answers to eight items that all measure well."""
+    """Simulate the answers of forty persons to eight informative items."""
     slope, easy = rng.uniform(1.6, 2.6, size=8), rng.normal(size=8)
     chance = 1 / (1 + np.exp(-(slope[:, None] * rng.normal(size=40) + easy[:, None])))
     return {"I": 8, "J": 40, "y": (rng.random((8, 40)) < chance).astype(int)}
 
 
 def two_humps(apart: float, size: int, centre: float = 0.0) -> Callable[[Rng], Data]:
-    """Two modes of unequal mass and width."""
+    """Make a simulator of two modes with different masses and widths."""
 
     def simulate(rng: Rng) -> Data:
         width = np.array([1.0, rng.uniform(0.6, 0.9)])
@@ -77,34 +77,34 @@ def two_humps(apart: float, size: int, centre: float = 0.0) -> Callable[[Rng], D
 
 
 def slow_walk(rng: Rng) -> Data:
-    """A random walk that is seen roughly."""
+    """Simulate noisy observations of a random walk."""
     return {"T": 60, "y": np.cumsum(0.3 * rng.normal(size=60)) + 0.5 * rng.normal(size=60)}
 
 
 def planes(rng: Rng) -> Data:
-    """Two clusters that differ in the second coordinate alone."""
+    """Simulate two clusters that differ almost only in the second coordinate."""
     part = rng.choice(2, p=[0.4, 0.6], size=80)
     centre = np.array([[0.0, -2.0], [0.1, 2.0]])
     return {"N": 80, "y": centre[part] + 0.7 * rng.normal(size=(80, 2))}
 
 
 def two_decays(rng: Rng) -> Data:
-    """A fast decay and a slow one."""
+    """Simulate the sum of a fast and a slow decay."""
     t = np.linspace(0, 12, 40)
     y = rng.uniform(4, 6) * np.exp(-1.5 * t) + rng.uniform(2, 4) * np.exp(-0.15 * t)
     return {"N": 40, "t": t, "y": y + 0.1 * rng.normal(size=40)}
 
 
 def two(rng: Rng) -> Data:
-    """Two clusters."""
+    """Simulate two clusters."""
     return normals(rng, [-2.0, 2.0], [0.6, 1.0], [0.4, 0.6], 60)
 
 
 def three(rng: Rng) -> Data:
-    """Three clusters."""
+    """Simulate three clusters."""
     return normals(rng, [-4.0, 0.0, 5.0], [0.7, 0.5, 1.0], [0.3, 0.3, 0.4], 90)
 
 
 def two_named(rng: Rng) -> Data:
-    """Two clusters that priors name."""
+    """Simulate two clusters whose priors identify the components."""
     return normals(rng, [-1.5, 1.5], [0.6, 0.8], [0.5, 0.5], 60, centre=[-1.5, 1.5], width=0.7)

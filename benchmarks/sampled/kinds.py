@@ -1,4 +1,4 @@
-"""The kinds of posteriors: program, data, what is true, and what is identified."""
+"""Kinds of posteriors: program, data, correct verdict, and identified quantities."""
 
 from __future__ import annotations
 
@@ -35,26 +35,26 @@ FULL = ob.Nuts(chains=4, warmup=500, draws=500)
 
 @dataclass(frozen=True)
 class Kind:
-    """Posteriors of one program.
+    """A kind of posterior, from one program.
 
     Attributes
     ----------
     name, program
-        What it is, and the program's file without its ending.
+        Name of the kind, and file name of the program without the suffix.
     simulate
-        From a generator to data.
+        Function that makes data from a random generator.
     truth
-        From data and draws as sampled to the right verdict.
+        Function of data and draws as sampled that returns the correct verdict.
     reference
-        What the identified quantities are; None where only the verdict is known.
+        Reference of the identified quantities; None if only the verdict is known.
     identified
-        From draws in one labelling to quantities that no label is left in, under the names of the reference.
+        Function of draws in one labelling that returns label-free quantities, under the names of the reference.
     words
-        The symmetry to declare, where there is one.
+        Declaration of the symmetry; empty without one.
     without_labels
-        Whether the quantities need no alignment, so that they are right in an ``invariant`` posterior too.
+        Whether the quantities need no alignment, so they are correct in an ``invariant`` posterior too.
     settings
-        Of the sampler.
+        Settings of the sampler.
     """
 
     name: str
@@ -68,34 +68,34 @@ class Kind:
     settings: ob.Nuts = FULL
 
     def data(self, seed: int) -> Data:
-        """The data of a seed."""
+        """Return the data of a seed."""
         return self.simulate(np.random.default_rng([seed, zlib.crc32(self.name.encode())]))
 
 
 Parts = Callable[[Draws], Draws]
-"""From draws to what belongs to the components, each (chain, draw, component)."""
+"""Function of draws that returns the variables indexed by component, each (chain, draw, component)."""
 
 
 def named(*names: str) -> Parts:
-    """Only these variables."""
+    """Make a function that selects these variables."""
     return lambda draws: {name: draws[name] for name in names}
 
 
 def hidden(draws: Draws) -> Draws:
-    """What belongs to a hidden Markov model's states."""
+    """Return the variables of a hidden Markov model that are indexed by state."""
     stay = np.diagonal(draws["move"], axis1=-2, axis2=-1)
     return {"level": draws["level"], "spread": draws["spread"], "stay": stay}
 
 
 def pairs(draws: Draws) -> Draws:
-    """Components that are scalars, as arrays."""
+    """Stack components that are scalars into arrays."""
     share = np.stack([draws["share"], 1 - draws["share"]], axis=-1)
     two = {n: np.stack([draws[f"{n}1"], draws[f"{n}2"]], axis=-1) for n in ("mu", "sigma")}
     return two | {"share": share}
 
 
 def ordered(parts: Draws, first: str, *, by_draw: bool) -> Draws:
-    """Put components into the order of one variable: of each draw, or of the means of all draws, which is one order."""
+    """Order components by one variable, separately in each draw or by its means over all draws."""
     by = parts[first] if by_draw else parts[first].mean(axis=(0, 1), keepdims=True)
     order = np.broadcast_to(by.argsort(axis=-1), parts[first].shape)
     return {name: np.take_along_axis(v, order, axis=-1) for name, v in parts.items()}
@@ -111,7 +111,7 @@ def components(
     *,
     judge: Callable[..., truths.Judge] = truths.labelled,
 ) -> Kind:
-    """Components that are far apart in the first variable of their parts."""
+    """Make a kind whose components are far apart in the first variable of `parts`."""
 
     def sorted_by(draws: Draws, *, by_draw: bool) -> Draws:
         values = parts(draws)
@@ -145,14 +145,15 @@ def signs(
     marginal: str,
     **more: object,
 ) -> Kind:
-    """A variable that changes sign as a whole, and is far from 0 in sum over its entries times their mean signs.
+    """Make a kind with a variable that changes sign as a whole, and that is far from 0 along its main direction.
 
-    `marginal` is the program of the same posterior without what moves along, and `more` its further data.
+    `marginal` is a program of the same posterior without the other variables that change sign. `more` is additional
+    data for it.
     """
 
     def positive(draws: Draws, *, by_draw: bool) -> Draws:
         values = draws[turning]
-        # draws of one sign have a clear direction, whichever they have
+        # draws of both signs lie along one clear direction
         flat = values.reshape(-1, values.shape[-1])
         along = values @ np.linalg.svd(flat, full_matrices=False)[2][0]
         sign = np.sign(along if by_draw else along.mean(axis=(0, 1), keepdims=True))
@@ -180,14 +181,12 @@ def signs(
 
 
 def hierarchy(_: Data, draws: Draws) -> Draws:
-    """What the exact posterior of a hierarchy gives."""
+    """Return the quantities of a hierarchy that have an exact posterior."""
     log_scale = np.log(np.maximum(draws["tau"], references.LEAST_SCALE))
     return {"mu": draws["mu"], "effect": draws["effect"], "log_scale": log_scale}
 
 
-NODE = np.linspace(
-    -4.4, 4.4, 41
-)  # near enough for steep slopes, where Gauss and Hermite's nodes are not
+NODE = np.linspace(-4.4, 4.4, 41)  # dense enough for steep slopes, unlike Gauss-Hermite nodes
 NODES = {"M": 41, "node": NODE, "log_weight": -0.5 * NODE**2}
 MIXTURE = named("mu", "sigma", "share")
 MOVES = "move:0:1,begin,level,spread"
@@ -195,7 +194,7 @@ COEFFICIENTS = ("alpha", "beta", "sigma")
 
 
 def first_is_larger(name: str) -> Callable[[Data, Draws], np.ndarray]:
-    """Whether the first entry is the larger one, in each draw."""
+    """Make a function that returns for each draw whether the first entry is larger than the second."""
     return lambda _, draws: (draws[name][..., 0] > draws[name][..., 1]).astype(float)
 
 

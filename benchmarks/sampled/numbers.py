@@ -1,4 +1,4 @@
-"""Moments of draws with their Monte Carlo errors, by ArviZ, and what differs by more than these allow."""
+"""Moments of draws with Monte Carlo errors from ArviZ, and tests for differences."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from arviz_stats.base import array_stats
 import onebasin as ob
 
 Draws = Mapping[str, np.ndarray]
-"""Name to draws (chain, draw, ...)."""
+"""Draws (chain, draw, ...) by name."""
 
 LARGEST_Z = 5.0
-"""Errors of the difference from which on a number is wrong; thousands are compared."""
+"""Difference, in standard errors, above which a number is wrong. It allows for thousands of comparisons."""
 ROUNDING = 1e-8
-"""Relative difference of log densities that is rounding."""
+"""Largest relative difference of log densities due to rounding."""
 
 
 @dataclass(frozen=True)
 class Moments:
-    """Mean and standard deviation of entries, each with its Monte Carlo error; 0 where they are exact."""
+    """Means and standard deviations of entries with their Monte Carlo errors, which are 0 for exact moments."""
 
     mean: np.ndarray
     sd: np.ndarray
@@ -31,13 +31,13 @@ class Moments:
 
     @classmethod
     def exact(cls, mean: Any, sd: Any) -> Moments:
-        """Moments without error."""
+        """Make moments without error."""
         mean, sd = np.asarray(mean, dtype=float), np.asarray(sd, dtype=float)
         return cls(mean, sd, np.zeros_like(mean), np.zeros_like(sd))
 
     @classmethod
     def of(cls, values: np.ndarray) -> Moments:
-        """Moments of draws (chain, draw, ...)."""
+        """Compute the moments of draws (chain, draw, ...)."""
         error, sd_error = (
             array_stats.mcse(values, chain_axis=0, draw_axis=1, method=m) for m in ("mean", "sd")
         )
@@ -45,14 +45,14 @@ class Moments:
 
 
 def differ(ours: Draws, expected: Mapping[str, Moments]) -> list[str]:
-    """Name the means and standard deviations that are further from the expected ones than errors allow."""
+    """List the means and standard deviations that differ from the expected ones by more than their errors allow."""
     found = []
     for name, truth in expected.items():
         mine = Moments.of(ours[name])
         for part in ("mean", "sd"):
             gap = getattr(mine, part) - getattr(truth, part)
             error = np.hypot(getattr(mine, f"{part}_error"), getattr(truth, f"{part}_error"))
-            # NaN where a moment does not exist or never varies: nothing to compare
+            # NaN if a moment does not exist or never varies; it is not compared
             z = np.nan_to_num(np.abs(gap) / np.maximum(error, 1e-12 * (1 + np.abs(gap))))
             if z.max() > LARGEST_Z:
                 at = np.unravel_index(z.argmax(), z.shape)
@@ -65,7 +65,7 @@ def differ(ours: Draws, expected: Mapping[str, Moments]) -> list[str]:
 
 
 def leaves_the_density(target: ob.Target, before: Any, after: Any) -> list[str]:
-    """Say where draws that were moved have another log density than they had, by the program itself."""
+    """List moved draws whose log density, from the program itself, has changed."""
     old, new = before["posterior"].to_dataset(), after["posterior"].to_dataset()
     was, now = (ob.log_density(target, draws).values for draws in (old, new))
     moved = np.zeros(was.shape, dtype=bool)
@@ -80,9 +80,9 @@ def leaves_the_density(target: ob.Target, before: Any, after: Any) -> list[str]:
 
 
 def quality(*values: np.ndarray) -> str:
-    """Judge draws (chain, draw, ...) that have no labels by ArviZ: ``sound``, ``unsound``, or ``unclear`` near a limit.
+    """Judge label-free draws (chain, draw, ...) with ArviZ: ``sound``, ``unsound``, or ``unclear`` near a limit.
 
-    The limits are documented: R-hat 1.05 and 100 effective draws a chain.
+    The documented limits are an R-hat of 1.05 and 100 effective draws per chain.
     """
     flat = np.concatenate([v.reshape(*v.shape[:2], -1) for v in values], axis=-1)
     rhat = np.nanmax(array_stats.rhat(flat, chain_axis=0, draw_axis=1))

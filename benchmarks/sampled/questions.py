@@ -1,4 +1,4 @@
-"""Kinds after questions that people asked in public: their models with other data and other names."""
+"""Kinds from public user questions: their models with different data and names."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .references import Data, rerun
 
 
 def clusters(rng: Rng) -> Data:
-    """Three clusters in the plane, of unlike shapes."""
+    """Simulate three clusters in the plane, with different shapes."""
     part = rng.choice(3, p=[0.4, 0.35, 0.25], size=90)
     centre = np.array([[-3.0, 0.0], [2.5, 1.0], [0.0, -4.0]])
     y = centre[part] + rng.normal(size=(90, 2)) * np.array([[1, 0.5], [0.6, 1.0], [0.5, 0.7]])[part]
@@ -21,7 +21,7 @@ def clusters(rng: Rng) -> Data:
 
 
 def plane(draws: Draws) -> Draws:
-    """What belongs to a cluster in the plane."""
+    """Return the variables of clusters in the plane."""
     return {
         "mu_x": draws["mu"][..., 0],
         "mu_y": draws["mu"][..., 1],
@@ -31,7 +31,7 @@ def plane(draws: Draws) -> Draws:
 
 
 def switching(rng: Rng) -> Data:
-    """Two states whose answers depend on an input in opposite ways."""
+    """Simulate two states whose answers depend on an input in opposite ways."""
     x, now, y = 1.5 * rng.normal(size=250), 0, []
     for value in x:
         now = now if rng.random() < 0.93 else 1 - now
@@ -41,25 +41,25 @@ def switching(rng: Rng) -> Data:
 
 
 def slopes(draws: Draws) -> Draws:
-    """What belongs to a state that is a regression."""
+    """Return the variables of states that are regressions."""
     stay = np.diagonal(draws["move"], axis1=-2, axis2=-1)
     return {"slope": draws["slope"], "base": draws["base"], "stay": stay}
 
 
 def profiles(rng: Rng) -> Data:
-    """Counts of four things, of two profiles."""
+    """Simulate counts of four items from two profiles."""
     emit = np.array([[0.6, 0.2, 0.1, 0.1], [0.1, 0.2, 0.3, 0.4]])
     part = rng.choice(2, p=[0.6, 0.4], size=40)
     return {"N": 40, "V": 4, "count": np.array([rng.multinomial(12, emit[k]) for k in part])}
 
 
 def emitted(draws: Draws) -> Draws:
-    """What belongs to a profile."""
+    """Return the variables of profiles."""
     return {f"emit{i}": draws["emit"][..., i] for i in range(4)}
 
 
 def wave(rng: Rng) -> Data:
-    """Three measurements of a phase, which repeats itself three times."""
+    """Simulate three measurements of a phase with three equivalent values."""
     shift = np.array([0, 2 * np.pi / 3, 4 * np.pi / 3])
     at = rng.uniform(0.3, 1.0)
     seen = 200 * np.cos(2 * np.pi * at / (4 / 3) + shift) + 10 * rng.normal(size=3)
@@ -67,7 +67,7 @@ def wave(rng: Rng) -> Data:
 
 
 def doses(rng: Rng) -> Data:
-    """Levels after a dose, of a drug that is absorbed quickly."""
+    """Simulate levels after a dose of a drug that is absorbed quickly."""
     t = np.array([0.25, 0.5, 1, 1.5, 2, 3, 4, 6, 8, 12, 16, 24])
     into, out, volume = 1.2, 0.15, 10.0
     level = 100 * into / (volume * (into - out)) * (np.exp(-out * t) - np.exp(-into * t))
@@ -75,14 +75,14 @@ def doses(rng: Rng) -> Data:
 
 
 def growth(rng: Rng) -> Data:
-    """A rise, a rest and a second rise."""
+    """Simulate a rise, a plateau and a second rise."""
     t = np.arange(0, 241, 10.0)
     y = 40 / (1 + np.exp(5 - 0.1 * t)) + 40 / (1 + np.exp(18 - 0.1 * t))
     return {"N": len(t), "t": t, "y": y + 1.5 * rng.normal(size=len(t))}
 
 
 def network(rng: Rng) -> Data:
-    """Eighteen nodes in three blocks."""
+    """Simulate a network of eighteen nodes in three blocks."""
     block = np.repeat([0, 1, 2], 6)
     rate = np.array([[0.8, 0.1, 0.05], [0.3, 0.7, 0.1], [0.05, 0.2, 0.9]])
     edge = (rng.random((18, 18)) < rate[block][:, block]).astype(int)
@@ -91,14 +91,14 @@ def network(rng: Rng) -> Data:
 
 
 def regimes(rng: Rng) -> Data:
-    """Two lines, one on each side of 0."""
+    """Simulate two lines, one on each side of 0."""
     x = rng.uniform(-3, 3, size=80)
     y = np.where(x < 0, 1 + 1.5 * x + 0.2 * rng.normal(size=80), 3 - x + 0.4 * rng.normal(size=80))
     return {"N": 80, "K": 2, "x": x, "y": y}
 
 
 def lines_of_experts(draws: Draws) -> Draws:
-    """What belongs to an expert."""
+    """Return the variables of experts."""
     return {
         "slope": draws["line"][..., 1, :],
         "base": draws["line"][..., 0, :],
@@ -107,7 +107,7 @@ def lines_of_experts(draws: Draws) -> Draws:
 
 
 def two_scales(rng: Rng) -> Data:
-    """A slow function and a quick one, seen together."""
+    """Simulate the sum of a slow and a fast function."""
     x = np.linspace(0, 8, 25)
     away = (x[:, None] - x) ** 2
     cov = 4 * np.exp(-away / 18) + 0.8 * np.exp(-away / 0.3) + 0.01 * np.eye(25)
@@ -115,13 +115,13 @@ def two_scales(rng: Rng) -> Data:
 
 
 def steps(rng: Rng) -> Data:
-    """A level that jumps up and later down."""
+    """Simulate a level that jumps up and later down."""
     t = np.arange(60.0)
     return {"N": 60, "t": t, "y": 1 + 3 * (t > 18) - 2 * (t > 42) + 0.5 * rng.normal(size=60)}
 
 
 def votes(rng: Rng) -> Data:
-    """Sixty items of three classes, and four raters."""
+    """Simulate the votes of four raters on sixty items of three classes."""
     kind = rng.choice(3, p=[0.5, 0.3, 0.2], size=60)
     right = rng.random((60, 4)) < [0.95, 0.9, 0.85, 0.8]
     vote = np.where(right, kind[:, None], rng.integers(0, 3, size=(60, 4))) + 1
@@ -129,20 +129,20 @@ def votes(rng: Rng) -> Data:
 
 
 def two_lines(rng: Rng) -> Data:
-    """Two lines that cross."""
+    """Simulate two lines that cross."""
     x, first = rng.normal(size=80), rng.random(80) < 0.7
     y = np.where(first, 2 + 1.5 * x + 0.5 * rng.normal(size=80), -1 - x + 0.9 * rng.normal(size=80))
     return {"N": 80, "x": x, "y": y}
 
 
 def lines_by_logit(draws: Draws) -> Draws:
-    """Two lines, with the shares of both on the logit scale."""
+    """Return the variables of two lines, with both shares on the logit scale."""
     eta = np.stack([draws["eta"], -draws["eta"]], axis=-1)
     return {"a": draws["a"], "b": draws["b"], "s": draws["s"], "eta": eta}
 
 
 def lines_by_name(draws: Draws) -> Draws:
-    """Two lines that are scalars, under the names of the other program."""
+    """Stack the scalars of two lines, under the names of the program with arrays."""
 
     def two(name: str) -> np.ndarray:
         return np.stack(
@@ -153,7 +153,7 @@ def lines_by_name(draws: Draws) -> Draws:
 
 
 def two_rises(draws: Draws) -> Draws:
-    """Two rises that are scalars."""
+    """Stack the scalars of two rises."""
     return {
         "shift": np.stack([draws["b"], draws["d"]], axis=-1),
         "rate": np.stack([draws["a"], draws["c"]], axis=-1),
@@ -161,17 +161,17 @@ def two_rises(draws: Draws) -> Draws:
 
 
 def near_priors(rng: Rng) -> Data:
-    """Two clusters whose prior means differ a little."""
+    """Simulate two clusters whose prior means differ a little."""
     return normals(rng, [-2.0, 1.5], [0.8, 1.0], [0.6, 0.4], 80, centre=[-1.0, 1.0], width=2.0)
 
 
 def first_rate(_: Data, draws: Draws) -> np.ndarray:
-    """Whether absorption is the quicker one."""
+    """Return for each draw whether absorption is the faster process."""
     return (draws["into"] > draws["out"]).astype(float)
 
 
 def wavelength(data: Data, draws: Draws) -> np.ndarray:
-    """Which of the phase's repetitions a draw is in."""
+    """Return the repetition of the phase that each draw is in."""
     return np.floor(draws["away"] / data["wave"])
 
 
@@ -213,7 +213,7 @@ QUESTIONS = (
         "share,says:1",
         lambda draws: {
             "says": draws["says"][..., 0, :, :]
-            @ np.arange(3),  # a mean vote tells all classes apart
+            @ np.arange(3),  # the mean vote distinguishes the classes
             "share": draws["share"],
         },
         None,

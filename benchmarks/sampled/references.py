@@ -1,4 +1,4 @@
-"""What posteriors are: by quadrature, by formula, or by a long run of a program that leaves no label open."""
+"""Reference posteriors: by quadrature, by formula, or by a long run of a program without label switching."""
 
 from __future__ import annotations
 
@@ -18,23 +18,26 @@ PROGRAMS = Path(__file__).parent / "programs"
 Data = dict[str, Any]
 Expected = Mapping[str, Moments]
 Reference = Callable[[Data, Draws, int], Expected]
-"""From data, the draws that are judged (for which of several modes they are in) and a seed to moments."""
+"""Function of data, the judged draws (which show the mode) and a seed that returns moments."""
 
 
 def sampled(target: ob.Target, settings: ob.Nuts, seed: int) -> Any:
-    """Sample a program by the interpreter."""
+    """Sample a program with the interpreter."""
     return ob.infer(target, settings, engine="stanli", seed=seed, symmetry=False)
 
 
 def arrays(tree: Any) -> dict[str, np.ndarray]:
-    """Draws of a posterior by name, with its log density and divergences."""
+    """Return the draws of a posterior by name, with log density and divergences."""
     found = tree["posterior"].to_dataset().data_vars.items()
     told = {name: tree["sample_stats"][name].values for name in ("lp", "diverging")}
     return {str(name): draws.values for name, draws in found} | told
 
 
 def rerun(program: str, quantities: Callable[[Draws], Draws], **more: Any) -> Reference:
-    """Sample another form of the model for longer, with another seed; nothing is expected if those chains fail."""
+    """Make a reference by a longer run of a different form of the model, with a different seed.
+
+    The reference is empty if these chains are not sound.
+    """
 
     def run(data: Data, _: Draws, seed: int) -> Expected:
         target = ob.stan_program(PROGRAMS / f"{program}.stan", data | more)
@@ -48,7 +51,7 @@ def rerun(program: str, quantities: Callable[[Draws], Draws], **more: Any) -> Re
 
 
 def regression(data: Data, _: Draws, __: int) -> Expected:
-    """Gaussian coefficients given the noise, whose scale is on a grid."""
+    """Compute moments of a regression: Gaussian coefficients given the noise scale, which is on a grid."""
     x = np.column_stack([np.ones(data["N"]), data["X"]])
     log_sigma = np.linspace(-4, 4, 2001)
     logs, means, squares = [], [], []
@@ -71,11 +74,11 @@ def regression(data: Data, _: Draws, __: int) -> Expected:
 
 
 LEAST_SCALE = 0.5
-"""Of groups that are measured with errors of 4 and more: less than this is none."""
+"""Smallest relevant scale of groups that are measured with errors of at least 4."""
 
 
 def effects(data: Data, _: Draws, __: int) -> Expected:
-    """Gaussian mean and effects given the groups' scale, which is on a grid."""
+    """Compute moments of a hierarchy: Gaussian mean and effects given the scale of groups, which is on a grid."""
     y, error = np.asarray(data["y"], dtype=float), np.asarray(data["error"], dtype=float)
     log_tau = np.linspace(-12, 8, 8001)
     log_scale = np.log(np.maximum(np.exp(log_tau), LEAST_SCALE))
@@ -104,12 +107,12 @@ def effects(data: Data, _: Draws, __: int) -> Expected:
 
 
 def effects_without_tail(data: Data, draws: Draws, seed: int) -> Expected:
-    """The same but for the logarithm of a scale near 0, whose long tail few draws reach."""
+    """Return the moments of `effects` without `log_tau`, because few draws reach its long tail."""
     return {n: each for n, each in effects(data, draws, seed).items() if n != "log_tau"}
 
 
 def _averaged(logs: Any, means: Any, squares: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and sd of a mixture over a uniform grid, from log heights and first and second moments of its parts."""
+    """Return mean and sd of a mixture over a uniform grid, from log heights and moments of the components."""
     weight = np.exp(np.asarray(logs) - logsumexp(logs))
     mean = np.tensordot(weight, np.asarray(means), axes=1)
     return mean, np.sqrt(np.tensordot(weight, np.asarray(squares), axes=1) - mean**2)
@@ -119,19 +122,19 @@ HEAVY_LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
 def heavy(data: Data, _: Draws, __: int) -> Expected:
-    """Shares of draws below exact quantiles: a t with two degrees of freedom has no variance."""
+    """Return moments of indicators for exact quantiles, because a t with two degrees of freedom has no variance."""
     level = np.asarray(HEAVY_LEVELS)[:, None] * np.ones(data["P"])
     return {"below": Moments.exact(level, np.sqrt(level * (1 - level)))}
 
 
 def below_quantiles(data: Data, draws: Draws) -> Draws:
-    """Whether draws lie below the exact quantiles."""
+    """Return indicators of draws below the exact quantiles."""
     at = stats.t.ppf(np.asarray(HEAVY_LEVELS)[:, None], 2, data["place"], data["width"])
     return {"below": (draws["x"][:, :, None, :] < at).astype(float)}
 
 
 def bound(data: Data, _: Draws, __: int) -> Expected:
-    """A Gaussian that is cut, a beta and exponentials."""
+    """Return the moments of a truncated Gaussian, a beta and exponentials."""
     cut = stats.truncnorm(-data["mean"], np.inf, data["mean"], 1)
     p, wait = stats.beta(1, data["few"]), np.full(3, 1 / data["rate"])
     return {
@@ -142,7 +145,7 @@ def bound(data: Data, _: Draws, __: int) -> Expected:
 
 
 def humps(data: Data, draws: Draws, _: int) -> Expected:
-    """Two Gaussians, or the one of them that every draw is in."""
+    """Return the moments of two Gaussians, or of one if all draws are in it."""
     share = np.array([data["mass"], 1 - data["mass"]])
     place, width = np.asarray(data["place"]), np.asarray(data["width"])
     near = nearest_hump(data, draws)
@@ -155,21 +158,19 @@ def humps(data: Data, draws: Draws, _: int) -> Expected:
 
 
 def nearest_hump(data: Data, draws: Draws) -> np.ndarray:
-    """The mode that each draw (chain, draw) is in."""
+    """Return the mode of each draw (chain, draw)."""
     place, width = np.asarray(data["place"]), np.asarray(data["width"])
     away = ((draws["x"][..., None] - place) / width) ** 2 / 2 + np.log(width)
     return away.sum(axis=2).argmin(axis=-1)
 
 
 def mass_of_quick_absorption(data: Data) -> float:
-    """Probability that absorption is the quicker rate: log volume integrated out, the others on a grid."""
+    """Return the probability that absorption is faster: log volume integrated out, other parameters on a grid."""
     rate = np.linspace(-3.5, 1.5, 161)
     noise = np.exp(np.linspace(-4, 0, 41))
     into, out = np.exp(rate)[:, None], np.exp(rate)
     t, log_seen = np.asarray(data["t"]), np.log(data["seen"])
-    with np.errstate(
-        invalid="ignore", divide="ignore"
-    ):  # equal rates, which are no more than a line
+    with np.errstate(invalid="ignore", divide="ignore"):  # equal rates, a set of measure zero
         rise = [(np.exp(-out * x) - np.exp(-into * x)) / (into - out) for x in t]
         gap = np.stack(
             [y - np.log(data["dose"] * into * r) for y, r in zip(log_seen, rise, strict=True)]

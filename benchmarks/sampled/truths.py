@@ -1,4 +1,4 @@
-"""Right verdicts, from how a posterior was made and from ArviZ's R-hat and ESS of what has no labels."""
+"""Correct verdicts, from the construction of a posterior and from ArviZ's R-hat and ESS of label-free quantities."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WORSE = ("short", "modes", "funnel", "stuck")
 
 
 def plain(names: Sequence[str]) -> Judge:
-    """No labels, one mode: the number of draws decides."""
+    """Make the judge of a posterior without labels and with one mode, whose verdict depends on the number of draws."""
 
     def judge(_: Data, draws: Draws) -> Truth:
         found = quality(*(draws[name] for name in (*names, "lp")))
@@ -28,7 +28,7 @@ def plain(names: Sequence[str]) -> Judge:
 
 
 def overlapping(parts: np.ndarray) -> bool:
-    """Tell whether components (chain, draw, component) in ascending order overlap, so that sorting makes that order."""
+    """Return whether components (chain, draw, component) in ascending order overlap, so only sorting orders them."""
     flat = parts.reshape(-1, parts.shape[-1])
     return bool((np.roll(flat[:, :-1], len(flat) // 2, axis=0) > flat[:, 1:]).mean() > 0.02)
 
@@ -40,20 +40,21 @@ def labelled(
     *,
     ordered: bool = False,
 ) -> Judge:
-    """Components that are far apart: their order is a draw's labelling, and sorted draws have no labels.
+    """Make the judge of components that are far apart, so their order in a draw is its labelling.
 
-    Where they are not, no draw's labelling is known: label-free quantities can be used, or nothing if draws are few.
+    If the components overlap, the labelling of a draw is unknown. Then only label-free quantities are usable, or
+    nothing if draws are few.
 
     Parameters
     ----------
     words : str
-        What moves together.
+        Declaration of the variables that move together.
     labelling : callable
-        From draws to one number per draw (chain, draw).
+        Function of draws that returns one number per draw (chain, draw).
     sort : callable
-        From draws to what is identified, draw by draw.
+        Function of draws that returns identified quantities, draw by draw.
     ordered : bool
-        Whether the first of what is sorted has its components in ascending order.
+        Whether the first sorted variable has its components in ascending order.
     """
 
     def judge(_: Data, draws: Draws) -> Truth:
@@ -80,7 +81,7 @@ def of_scalars(
     *,
     ordered: bool = False,
 ) -> Judge:
-    """The same of components that are scalars: labels switch, whether they are moved or refused."""
+    """Make the judge of components that are scalars: labels switch, and both alignment and rejection are correct."""
     of_arrays = labelled("", labelling, sort, ordered=ordered)
 
     def judge(data: Data, draws: Draws) -> Truth:
@@ -92,23 +93,25 @@ def of_scalars(
 
 
 def rotating(_: Data, draws: Draws) -> Truth:
-    """Loadings turn; what no rotation changes is sound or not."""
+    """Judge loadings that rotate, by the quantities that no rotation changes."""
     found = quality(draws["common"], draws["noise"], draws["lp"])
     answers = {"sound": ("invariant",), "unclear": ("invariant", "unusable")}
     return Truth(answers.get(found, ("unusable",)), ("labels", *WORSE), None)
 
 
 def apart(mode: Callable[[Data, Draws], np.ndarray], names: Sequence[str], *causes: str) -> Judge:
-    """Modes that are no symmetry: chains in several of them are no sample; chains in one cannot show the others.
+    """Make the judge of modes without a symmetry.
+
+    Chains in several modes are unusable. Chains in one mode cannot show the other modes.
 
     Parameters
     ----------
     mode : callable
-        From data and draws to 0 or 1 for each draw (chain, draw).
+        Function of data and draws that returns 0 or 1 for each draw (chain, draw).
     names : sequence of str
-        What is judged where all chains are in one mode.
+        Variables to judge if all chains are in one mode.
     causes : str
-        Beside modes, what is as good a first cause.
+        Acceptable first causes in addition to ``modes``.
     """
 
     def judge(data: Data, draws: Draws) -> Truth:
@@ -119,7 +122,7 @@ def apart(mode: Callable[[Data, Draws], np.ndarray], names: Sequence[str], *caus
 
 
 def funnel(data: Data, draws: Draws) -> Truth:
-    """A centred hierarchy: biased where its scale is not that of the exact posterior."""
+    """Judge a centred hierarchy, which is biased if its scale differs from the exact posterior."""
     exact, log_tau = effects(data, draws, 0)["log_tau"], np.log(draws["tau"])
     bias = abs(log_tau.mean() - exact.mean) / exact.sd
     found = quality(log_tau, draws["mu"], draws["effect"], draws["lp"])

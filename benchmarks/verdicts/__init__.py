@@ -1,5 +1,5 @@
-"""Posteriors whose answer is known, simulated, and what `onebasin.diagnose` says of them.
+"""Benchmark of `onebasin.diagnose` on simulated posteriors with known verdicts.
 
-`families.py` is the table of families with their truths; `python -m benchmarks.verdicts` draws them for many seeds,
-asks, and counts what is wrong.
+`families.py` is the table of families with their correct verdicts. `python -m benchmarks.verdicts` draws every family
+with many seeds, diagnoses the draws, and counts the errors.
 """

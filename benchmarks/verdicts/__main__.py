@@ -1,10 +1,10 @@
-"""Ask `onebasin.diagnose` of simulated posteriors whose answer is known, and count what it gets wrong.
+"""Diagnose simulated posteriors with known verdicts, and count the errors of `onebasin.diagnose`.
 
     .venv/bin/python -m benchmarks.verdicts [--seeds 5] [--first-seed 1000] [--only WORD] [--out verdicts.json]
 
-Every family is drawn with every seed. With `--out`, what is done is kept after every posterior and not asked again by
-the next run with the same file; versions and machine stand beside it. The exit code is 1 where over 2 % of the verdicts
-are wrong.
+Every family is drawn with every seed. With `--out`, results are saved after every posterior, with versions and machine.
+The next run with the same file skips finished posteriors. The exit code is 1 if more than 2 % of the verdicts are
+wrong.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from .families import FAMILIES
 from .truth import Family, wrong
 
 GOAL = 0.02
-"""Share of wrong verdicts that is too much."""
+"""Largest accepted share of wrong verdicts."""
 
 
 def ask(family: Family, seed: int) -> dict[str, Any]:
-    """Draw one posterior and hold its diagnosis against the truth."""
+    """Draw one posterior and compare its diagnosis with the truth."""
     tree, began = family.draw(seed).tree(), time.perf_counter()
     try:
         said = ob.diagnose(tree).to_dict()
@@ -54,7 +54,7 @@ def ask(family: Family, seed: int) -> dict[str, Any]:
 
 
 def table(rows: Iterable[dict[str, Any]]) -> str:
-    """One line a family, in Markdown."""
+    """Make a Markdown table with one row per family."""
     rows = list(rows)
     lines = [
         "| family | truth | posteriors | wrong verdict | wrong first cause | wrong words | seconds |",
@@ -84,12 +84,18 @@ def _line(name: str, truth: str, rows: list[dict[str, Any]]) -> str:
 
 
 def main() -> int:
-    """Ask, keep and print; returns the exit code."""
+    """Diagnose, save and print; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seeds", type=int, default=5, help="posteriors of every family")
+    parser.add_argument("--seeds", type=int, default=5, help="posteriors per family")
     parser.add_argument("--first-seed", type=int, default=1000)
-    parser.add_argument("--only", default="", help="families whose name or group has this in it")
-    parser.add_argument("--out", type=Path, help="JSON file that is kept and taken up again")
+    parser.add_argument(
+        "--only",
+        default="",
+        help="run only families whose name contains this text, or of this group",
+    )
+    parser.add_argument(
+        "--out", type=Path, help="JSON file of results, from which a repeated run resumes"
+    )
     options = parser.parse_args()
     chosen = [f for f in FAMILIES if options.only in f.name or options.only == f.group]
     seeds = range(options.first_seed, options.first_seed + options.seeds)

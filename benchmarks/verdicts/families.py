@@ -1,4 +1,4 @@
-"""The families, each with its truth."""
+"""Table of the families, each with its correct verdict."""
 
 from __future__ import annotations
 
@@ -58,9 +58,9 @@ from .truth import USABLE, Family, Truth, aligned, unusable
 MU = aligned("mu,sigma,theta")
 MU_ONLY = aligned("mu,sigma,theta", silent=["sigma"])
 MU_TWO = aligned("mu,sigma,theta", silent=["sigma", "theta"])
-"""Two components may well be alike but for their means, and what is alike leaves no trace."""
+"""Blocks of a mixture of two components, which may differ only in their means. Equal variables leave no trace."""
 OVERLAP = Truth(("aligned", "invariant"), ("labels",), ("mu,sigma,theta",), ("sigma", "theta"))
-"""Parts two to three standard deviations apart: draws alone do not tell whether aligned means are theirs."""
+"""Truth for components two to three standard deviations apart, whose draws cannot decide between these verdicts."""
 TWO = aligned("mu,sigma,theta", "nu,omega,phi")
 TWO_ONLY = aligned("mu,sigma,theta", "nu,omega,phi", silent=["sigma", "omega", "phi", "theta"])
 SLOW = unusable("short", "labels")

@@ -1,9 +1,9 @@
-"""Stan programs of posteriordb's kinds, sampled as `onebasin sample` does by default, and what is said of them.
+"""Benchmark of verdicts on Stan programs like those of posteriordb, sampled with the defaults of `onebasin sample`.
 
     .venv/bin/python -m benchmarks.verdicts.sampled [--seeds 3] [--only WORD] [--out FOLDER]
 
-Data are simulated, but for the eight schools'. Posteriors that are sampled are unkinder than simulated ones: chains
-stick in necks, rotate slowly, and mix as they like. With `--out`, posteriors are kept and not sampled again.
+All data except the eight schools are simulated. Sampled posteriors are harder to judge than simulated ones: chains get
+stuck in necks, rotate slowly, and mix irregularly. With `--out`, posteriors are stored and not sampled again.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Simulator = Callable[[np.random.Generator], Data]
 
 
 def normals(weights: list, means: list, scales: list, size: int, **more: int) -> Simulator:
-    """Draws from a normal mixture."""
+    """Make a simulator of draws from a normal mixture."""
 
     def simulate(rng: np.random.Generator) -> Data:
         part = rng.choice(len(weights), p=weights, size=size)
@@ -39,7 +39,7 @@ def normals(weights: list, means: list, scales: list, size: int, **more: int) ->
 
 
 def answers(items: int, persons: int, slope: float) -> Simulator:
-    """Answers of persons to items, by a two-parameter logistic model."""
+    """Make a simulator of answers of persons to items, from a two-parameter logistic model."""
 
     def simulate(rng: np.random.Generator) -> Data:
         a, b = rng.lognormal(slope, 0.35, size=items), rng.normal(size=items)
@@ -51,7 +51,7 @@ def answers(items: int, persons: int, slope: float) -> Simulator:
 
 
 def loadings(factors: int) -> Simulator:
-    """Sixty persons' scores on eight scales."""
+    """Make a simulator of the scores of sixty persons on eight scales."""
 
     def simulate(rng: np.random.Generator) -> Data:
         scores = rng.normal(size=(60, factors)) @ rng.normal(size=(factors, 8))
@@ -61,7 +61,7 @@ def loadings(factors: int) -> Simulator:
 
 
 def hidden(rng: np.random.Generator) -> Data:
-    """Three states that mostly stay."""
+    """Simulate a hidden Markov model with three persistent states."""
     moves = np.array([[0.8, 0.1, 0.1], [0.15, 0.7, 0.15], [0.1, 0.1, 0.8]])
     states = [0]
     for _ in range(299):
@@ -71,21 +71,21 @@ def hidden(rng: np.random.Generator) -> Data:
 
 
 def documents(rng: np.random.Generator) -> Data:
-    """Counts of 20 words in 25 documents on three topics."""
+    """Simulate counts of 20 words in 25 documents on three topics."""
     topics, shares = rng.dirichlet(np.full(20, 0.2), 3), rng.dirichlet(np.full(3, 0.5), 25)
     counts = np.array([rng.multinomial(120, share @ topics) for share in shares])
     return {"K": 3, "V": 20, "M": 25, "n": counts}
 
 
 def line(rng: np.random.Generator) -> Data:
-    """A regression with five covariates."""
+    """Simulate a regression with five covariates."""
     x = rng.normal(size=(100, 5))
     y = 1 + x @ np.array([1.0, -0.5, 0, 2, 0.3]) + rng.normal(size=100)
     return {"N": 100, "P": 5, "X": x, "y": y}
 
 
 def schools(_: np.random.Generator) -> Data:
-    """Rubin 1981."""
+    """Return the data of the eight schools (Rubin 1981)."""
     y, sigma = [28, 8, -3, 7, -1, 1, 18, 12], [15, 10, 16, 11, 9, 11, 10, 18]
     return {"J": 8, "y": y, "sigma": sigma}
 
@@ -93,7 +93,7 @@ def schools(_: np.random.Generator) -> Data:
 WEIGHT = aligned("mu,sigma,1-theta", silent=["sigma"])
 OVERLAP = Truth(("aligned", "invariant"), ("labels",), None)
 SHORT = Truth(("usable", "unusable"), ("short",))
-"""With defaults the scales' effective draws are about the limit: some seeds pass it, some do not."""
+"""Truth for programs whose scales have about the minimum ESS with default settings: the verdict depends on the seed."""
 
 CASES: dict[str, tuple[str, Simulator, Truth]] = {
     "normal mixture": ("mixture2", normals([0.4, 0.6], [-2.7, 2.8], [1, 1], 400), WEIGHT),
@@ -125,11 +125,11 @@ CASES: dict[str, tuple[str, Simulator, Truth]] = {
 
 
 def main() -> None:
-    """Sample, ask and print a table in Markdown."""
+    """Sample, diagnose and print a Markdown table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--only", default="", help="cases whose name has this in it")
-    parser.add_argument("--out", type=Path, help="folder of the posteriors")
+    parser.add_argument("--only", default="", help="run only cases whose name contains this text")
+    parser.add_argument("--out", type=Path, help="folder for the posteriors")
     options = parser.parse_args()
     print("| program | seed | said | causes | words | wrong | seconds |")
     print("| --- | --- | --- | --- | --- | --- | --- |")

@@ -1,4 +1,4 @@
-"""Chains of a simulated posterior: autocorrelated, correlated and skewed draws, and the statistics of a sampler."""
+"""Simulated chains: autocorrelated, correlated and skewed draws, and the statistics of a sampler."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ Values = dict[str, Array]
 
 @dataclass
 class Posterior:
-    """What a family's simulator returns.
+    """Simulated posterior of a family.
 
     Attributes
     ----------
     values
         Draws (chain, draw, ...) by variable.
     stats
-        What the sampler recorded; empty where it recorded nothing.
+        Sampler statistics; empty if the sampler recorded none.
     attributes, groups
-        Of the tree.
+        Attributes and further groups of the tree.
     """
 
     values: Values
@@ -33,7 +33,7 @@ class Posterior:
     groups: Mapping[str, Values] = field(default_factory=dict)
 
     def tree(self) -> xr.DataTree:
-        """The posterior as ArviZ's readers give it."""
+        """Return the posterior as a tree, as ArviZ readers do."""
         groups = {"posterior": self.values, **self.groups}
         if self.stats:
             groups["sample_stats"] = self.stats
@@ -54,7 +54,7 @@ def _dataset(values: Mapping[str, Array]) -> xr.Dataset:
 class Walk:
     """Standard normal coordinates in which a posterior is nearly Gaussian, as stationary autoregressive chains.
 
-    Every coordinate has an autocorrelation of its own; parameters share coordinates, so that they are correlated.
+    Each coordinate has a different autocorrelation. Parameters share coordinates, so they are correlated.
 
     Parameters
     ----------
@@ -63,11 +63,11 @@ class Walk:
     size
         Number of coordinates.
     chains, draws
-        How many of each.
+        Numbers of chains and of draws per chain.
     autocorrelation
-        Least and greatest autocorrelation of successive draws.
+        Smallest and largest autocorrelation of successive draws.
     correlation
-        How much coordinates share.
+        Scale of the shared part of the coordinates.
     """
 
     def __init__(
@@ -88,23 +88,23 @@ class Walk:
         self.lp = -0.5 * np.sum(self.independent**2, axis=-1) - 0.7 * size
 
     def take(self, *shape: int) -> Array:
-        """The next coordinates, in a shape."""
+        """Return the next coordinates in this shape."""
         size = int(np.prod(shape))
         taken = self.coordinates[..., self._next : self._next + size]
         if taken.shape[-1] < size:
-            raise ValueError(f"{size} coordinates asked for, {taken.shape[-1]} left")
+            raise ValueError(f"{size} coordinates requested, but only {taken.shape[-1]} are left")
         self._next += size
         return taken.reshape(*taken.shape[:2], *shape)
 
     def stats(self, shift: Array | float = 0.0, diverging: Array | None = None) -> Values:
-        """What NUTS records; `shift` is added to the log density."""
+        """Return NUTS statistics of the draws; `shift` is added to the log density."""
         return nuts_stats(self.rng, self.lp + shift, self.independent.shape[-1], diverging)
 
 
 def autoregressive(
     rng: np.random.Generator, shape: tuple[int, ...], between: tuple[float, float]
 ) -> Array:
-    """Stationary standard normal chains (chain, draw, coordinate) with autocorrelations between two bounds."""
+    """Simulate stationary standard normal chains (chain, draw, coordinate), with autocorrelations in a range."""
     noise = rng.normal(size=shape)
     phi = rng.uniform(*between, size=shape[2:])
     scale = np.sqrt(1 - phi**2)
@@ -116,7 +116,7 @@ def autoregressive(
 def nuts_stats(
     rng: np.random.Generator, lp: Array, size: int, diverging: Array | None = None
 ) -> Values:
-    """What NUTS records of draws with this log density."""
+    """Simulate the statistics that NUTS records for draws with this log density."""
     depth = rng.choice([2, 3, 4], p=[0.1, 0.8, 0.1], size=lp.shape)
     return {
         "lp": lp,
@@ -130,33 +130,33 @@ def nuts_stats(
 
 
 NUTS = {"inference_library": "stan", "max_tree_depth": 10}
-"""Root attributes of a file that another tool wrote."""
+"""Root attributes of a file from a different tool."""
 
 
 def softmax(values: Array) -> Array:
-    """Probabilities over the last axis."""
+    """Return softmax probabilities over the last axis."""
     powers = np.exp(values - values.max(axis=-1, keepdims=True))
     return powers / powers.sum(axis=-1, keepdims=True)
 
 
 def logistic(values: Array) -> Array:
-    """Numbers between 0 and 1."""
+    """Return the logistic function of the values."""
     return 1 / (1 + np.exp(-values))
 
 
 def orders(rng: np.random.Generator, how: str, chains: int, draws: int, parts: int) -> Array:
-    """Labels (chain, draw, part) of every draw.
+    """Simulate the labels (chain, draw, part) of every draw.
 
     Parameters
     ----------
     rng
         Source of randomness.
     how
-        ``one``: the same everywhere; ``chains``: one a chain, not all the same; ``draws``: any at every draw; ``rare``:
-        a new one about every 300 draws; ``once``: one chain changes its labels once; ``half``: half of the chains
-        change at every draw.
+        ``one``: the same labelling for all draws; ``chains``: one labelling per chain, at least two different ones;
+        ``draws``: a random labelling at every draw; ``rare``: a new labelling about every 300 draws; ``once``: one
+        chain changes its labelling once; ``half``: half of the chains have a random labelling at every draw.
     chains, draws, parts
-        How many of each.
+        Numbers of chains, of draws per chain, and of components.
     """
     same = np.broadcast_to(np.arange(parts), (chains, draws, parts)).copy()
     anew = rng.permuted(same, axis=-1)
@@ -184,7 +184,7 @@ def orders(rng: np.random.Generator, how: str, chains: int, draws: int, parts: i
 
 
 def relabelled(values: Values, axes: Mapping[str, tuple[int, ...]], labels: Array) -> Values:
-    """Move the parts of some variables along their axes."""
+    """Permute the components of some variables along their axes."""
     moved = dict(values)
     for name, places in axes.items():
         for axis in places:
@@ -195,7 +195,7 @@ def relabelled(values: Values, axes: Mapping[str, tuple[int, ...]], labels: Arra
 
 
 def signs(rng: np.random.Generator, how: str, chains: int, draws: int, parts: int) -> Array:
-    """Signs (chain, draw, part), with the words of `orders`."""
+    """Simulate signs (chain, draw, part); `how` has the same meaning as in `orders`."""
     drawn = rng.choice([-1.0, 1.0], size=(chains, draws, parts))
     if how == "one":
         return np.ones_like(drawn)

@@ -1,4 +1,4 @@
-"""What is true of a simulated posterior, and whether a diagnosis says so."""
+"""Correct verdicts of simulated posteriors, and their comparison with a diagnosis."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from .simulation import Posterior
 
 @dataclass(frozen=True)
 class Truth:
-    """What a diagnosis may say.
+    """Correct results of a diagnosis.
 
     Attributes
     ----------
     answers
-        The right answer, or those that draws alone do not decide between.
+        Correct verdicts; several if the draws cannot decide between them.
     causes
-        The right first cause, or those that are as good; empty where there is none to name.
+        Acceptable first causes; empty if there is no cause.
     words
-        Variables that move together, each block a text such as ``mu,sigma,theta``; None where that is not asked.
+        Declarations of the blocks, such as ``mu,sigma,theta``; None if they are not checked.
     silent
-        Of those, the ones that may be missing, because their parts are alike.
+        Variables of the blocks that may be missing, because their components are the same.
     """
 
     answers: tuple[str, ...]
@@ -38,27 +38,27 @@ USABLE = Truth(("usable",))
 
 
 def aligned(*words: str, silent: Sequence[str] = (), or_: Sequence[str] = ()) -> Truth:
-    """Usable after alignment by these words."""
+    """Make the truth of a posterior that is usable after alignment with these blocks."""
     return Truth(("aligned", *or_), ("labels",), words, tuple(silent))
 
 
 def unusable(*causes: str) -> Truth:
-    """Not usable, and the first cause is one of these."""
+    """Make the truth of an unusable posterior with one of these first causes."""
     return Truth(("unusable",), causes, None)
 
 
 @dataclass(frozen=True)
 class Family:
-    """Posteriors of one kind.
+    """A family of simulated posteriors.
 
     Attributes
     ----------
     name, group
-        What it is.
+        Name of the family, and of its group.
     simulate
-        From a generator to a posterior.
+        Function that makes a posterior from a random generator.
     truth
-        What is true of all of them.
+        Correct verdict of all posteriors of the family.
     """
 
     name: str
@@ -67,17 +67,17 @@ class Family:
     truth: Truth
 
     def draw(self, seed: int) -> Posterior:
-        """The posterior of a seed."""
+        """Return the posterior of a seed."""
         return self.simulate(np.random.default_rng([seed, zlib.crc32(self.name.encode())]))
 
 
 def wrong(truth: Truth, said: Mapping[str, Any]) -> list[str]:
-    """What is wrong with a diagnosis's JSON: any of ``verdict``, ``cause``, ``words``."""
+    """Return the errors in the JSON of a diagnosis: any of ``verdict``, ``cause``, ``words``."""
     found = []
     answer, causes = said["verdict"], list(said["causes"])
     if answer not in truth.answers:
         found.append("verdict")
-    # An answer that needs no cause needs none here; where several answers are right, so is naming none.
+    # A usable posterior needs no cause.
     expected = truth.causes if answer != "usable" else ()
     if (causes[:1] or [None])[0] not in (expected or (None,)):
         found.append("cause")
@@ -89,7 +89,7 @@ def wrong(truth: Truth, said: Mapping[str, Any]) -> list[str]:
 
 
 def agree(wanted: Sequence[str], said: Sequence[str], silent: Sequence[str] = ()) -> bool:
-    """Tell whether blocks are those wanted, but for members that may be missing."""
+    """Return whether the reported blocks are the expected ones, except for members that may be missing."""
     ours = {_members(block) for block in wanted}
     theirs = [_members(block) for block in said]
     quiet = _members(",".join(silent)) if silent else frozenset()
@@ -98,6 +98,6 @@ def agree(wanted: Sequence[str], said: Sequence[str], silent: Sequence[str] = ()
 
 
 def _members(block: str) -> frozenset[str]:
-    """Members of a block; `mu` and `mu:0` are the same."""
+    """Return the members of a block; `mu` and `mu:0` are the same."""
     words = block.replace(" ", "").split(",")
     return frozenset(word if ":" in word or word[:2] == "1-" else f"{word}:0" for word in words)

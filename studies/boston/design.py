@@ -1,4 +1,4 @@
-"""The design: splits, a network of 50 ReLU units, the cells to run, and posteriors in which one thing differs."""
+"""Design of the study: splits, a network of 50 ReLU units, cells, and variations that change one setting each."""
 
 import math
 from collections.abc import Mapping
@@ -17,55 +17,56 @@ NAME = "boston"
 HIDDEN = 50
 SPLITS = 15
 QUICK_SPLITS = 1
-WHY_SPLITS = 5  # Splits on which the variations run that show what makes the difference.
+WHY_SPLITS = 5  # Number of splits on which the variations run.
 NUTS = Nuts(chains=4, warmup=500, draws=1000)
-"""Trees reach depth 10 in every draw, and need it: at depth 8 the worst R-hat of a prediction was 1.24, at depth 10
-1.02 (split 1, free weights, two chains of 500 draws after 300 of warmup, float64). It still depends on the chains: with
-600 draws of two others, in float32, one test point had 1.33."""
+"""Default sampler. Trees reach depth 10 in every draw and need this depth. The worst R-hat of a prediction was 1.24 at
+depth 8 and 1.02 at depth 10 (split 1, free weights, two chains of 500 draws after 300 warmup iterations, float64). The
+result still depends on the chains: with 600 draws from two other chains in float32, one test point had 1.33."""
 QUICK = Nuts(chains=2, warmup=100, draws=100, max_tree_depth=5)
 QUICK_PARAMETRISATIONS = ("free", "givens")
 ADVI = Advi(iterations=20_000, gradient_samples=1, elbo_samples=20)
-"""Many steps of one draw each. On split 1, free weights, a mean-field fit had a test MSE of 3.6 (standardised) after
-2,000 steps of four draws and of 0.17 after 15,000 of one; a full-rank one, of 282,000 numbers, of 10^7 after 2,000."""
+"""Default ADVI, with many steps of one draw each. On split 1 with free weights, a mean-field fit had a test MSE
+(standardised) of 3.6 after 2,000 steps of four draws, and 0.17 after 15,000 steps of one draw. A full-rank fit, with
+282,000 numbers, had 10^7 after 2,000 steps."""
 QUICK_ADVI = replace(ADVI, iterations=500)
 FAMILIES = ("meanfield", "fullrank")
 
 
-SHORT = 50  # Iterations of warmup, and draws, of chains that are cut short.
-SHALLOW = 5  # Levels at which trees are cut off.
-OVERLAP = 0.25  # The test part over the training part: by so much do random splits share rows.
+SHORT = 50  # Numbers of warmup iterations and of draws in short chains.
+SHALLOW = 5  # Maximum tree depth of shallow trees.
+OVERLAP = 0.25  # Ratio of test size to training size, which widens intervals for the rows that splits share.
 
 
 @dataclass(frozen=True)
 class Variation:
-    """A posterior, or its sampler, with one thing changed."""
+    """A posterior or its sampler with one change."""
 
-    base: str  # The parametrisation that it is compared with.
-    chart: str = ""  # The parametrisation that it has, where that is another one.
+    base: str  # Parametrisation that the variation is compared with.
+    chart: str = ""  # Parametrisation of the variation, if different from `base`.
     norm: float = 0.0
-    """The power of the norm of free incoming weights by which the priors' scales are changed."""
-    short: bool = False  # Whether chains are cut short.
-    shallow: bool = False  # Whether trees are.
+    """Power of the norm of free incoming weights by which the prior scales change."""
+    short: bool = False  # Whether chains are short.
+    shallow: bool = False  # Whether trees are shallow.
 
     @property
     def cut(self) -> bool:
-        """Check whether its sampler is not given its time, so that its chains need not agree."""
+        """Whether chains are short or trees shallow, so that chains may disagree."""
         return self.short or self.shallow
 
     @property
     def parametrisation(self) -> str:
-        """Label of its parametrisation."""
+        """Label of the variation's parametrisation."""
         return self.chart or self.base
 
     def prior(self, in_dim: int) -> NormalPrior:
-        """Scale the priors: of the last layer up and of the hidden biases down, or of incoming weights down."""
+        """Return the prior: the last layer wider and hidden biases narrower, or incoming weights narrower."""
         norm = math.sqrt(in_dim)
-        if self.norm > 0:  # unit-norm weights: as steep as free ones, and kinks as near
+        if self.norm > 0:  # unit-norm weights with the slopes and kinks of free ones
             return NormalPrior((1.0, norm), (1 / norm, 1.0))
         return NormalPrior((1 / norm, 1.0)) if self.norm < 0 else NormalPrior()
 
     def settings(self, nuts: Nuts) -> Nuts:
-        """Change the sampler's settings."""
+        """Return the settings of the variation's sampler."""
         if self.short:
             nuts = replace(nuts, warmup=min(SHORT, nuts.warmup), draws=min(SHORT, nuts.draws))
         return replace(nuts, max_tree_depth=SHALLOW) if self.shallow else nuts
@@ -86,7 +87,7 @@ VARIATIONS: Mapping[str, Variation] = MappingProxyType(
 
 @dataclass(frozen=True)
 class BostonConfig:
-    """The factors that are crossed; split k has the seed `seed` + k - 1, for rows and for samplers."""
+    """Crossed factors and settings. Split k uses the seed `seed` + k - 1 for rows and samplers."""
 
     seed: int
     splits: int
@@ -102,7 +103,7 @@ class BostonConfig:
 
 
 def configure(options: Options) -> BostonConfig:
-    """Make the settings from what the command line was given."""
+    """Make the settings from the options of the command line."""
     options.refuse(NAME, "datasets", "full", "problems")
     default = QUICK_PARAMETRISATIONS if options.quick else PAPERS
     splits = QUICK_SPLITS if options.quick else SPLITS
@@ -120,10 +121,10 @@ def configure(options: Options) -> BostonConfig:
 
 
 def cells(config: BostonConfig) -> tuple[Cell, ...]:
-    """List the cells, split by split, so that a run cut short has whole splits.
+    """List the cells split by split, so that an interrupted run has complete splits.
 
-    Every parametrisation by NUTS and, where the paper has it, by both families of ADVI. Then the variations, on the
-    first engine, where the posterior that is varied runs too.
+    NUTS samples every parametrisation. Both families of ADVI fit the parametrisations of the paper. The variations
+    follow, on the first engine, if their base parametrisation runs too.
     """
     methods = {"nuts": config.nuts, **dict.fromkeys(config.families, config.advi)}
     asked = config.parametrisations
@@ -150,7 +151,7 @@ def cells(config: BostonConfig) -> tuple[Cell, ...]:
 
 
 def target(config: BostonConfig, cell: Cell) -> NetworkTarget:
-    """Condition the cell's model on the standardised training part of its split."""
+    """Condition the model of a cell on the standardised training part of its split."""
     train = boston_split(config.seed, cell.split or 1).train
     varied = VARIATIONS.get(cell.problem)
     label = varied.parametrisation if varied else cell.problem

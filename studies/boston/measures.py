@@ -1,4 +1,4 @@
-"""Measure the predictions of every split's test part, next to the paper's numbers."""
+"""Measures of the predictions for the test part of every split, and tables with the paper's numbers."""
 
 import math
 
@@ -14,11 +14,11 @@ from ..networks import diagnosis_columns, disagrees, score_columns
 from .design import OVERLAP, BostonConfig, target
 
 LEVELS = (50, 80, 90, 95, 99)
-"""Percent that central predictive intervals hold, where their coverage is measured."""
+"""Nominal levels of central predictive intervals, in percent, at which coverage is measured."""
 
 
 def measure(config: BostonConfig, outcomes: Outcomes) -> Frames:
-    """Measure every cell, a row each; and what a straight line predicts."""
+    """Measure every cell, one row each, and the predictions of a linear regression."""
     splits = dict.fromkeys(cell.split or 1 for cell in outcomes)
     rows, lines = [], []
     for cell in outcomes:
@@ -34,7 +34,7 @@ def measure(config: BostonConfig, outcomes: Outcomes) -> Frames:
         draws = diagnosis["num_chains"] * diagnosis["num_draws"]
         saturated = None if reached is None else reached / draws
         rows.append({**row, **diagnosis, "saturated": saturated})
-    for number in splits:  # by least squares: what a network has to beat
+    for number in splits:  # least squares, the baseline for the networks
         data = boston_split(config.seed, number)
         (y_sd,) = data.standardiser.y_sd
         train, test = (np.column_stack([np.ones(len(p.x)), p.x]) for p in (data.train, data.test))
@@ -47,8 +47,8 @@ def measure(config: BostonConfig, outcomes: Outcomes) -> Frames:
 def calibration(held_out: HeldOut, y: Float[np.ndarray, "obs out"]) -> dict[str, float]:
     """Return the share of observed values inside the central predictive interval of each of `LEVELS`.
 
-    The predictive distribution is the mixture of the draws' normal ones, so an interval holds a value where the
-    mixture's distribution function there lies within it; no noise is drawn.
+    The predictive distribution is the mixture of the normal distributions of all draws. Its distribution function at a
+    value tells whether the value is inside an interval, so no noise is drawn.
     """
     below = norm.cdf(y, held_out.function, held_out.sigma[..., None, None]).mean(axis=(0, 1))
     from_centre = 2 * np.abs(below - 0.5)
@@ -58,7 +58,7 @@ def calibration(held_out: HeldOut, y: Float[np.ndarray, "obs out"]) -> dict[str,
 def data_units(
     mse: float, log_score: float | None, y_sd: float, log_scale: float
 ) -> dict[str, float | None]:
-    """Turn scores into data units: `y_sd` in a standardised one, and `log_scale` off a log score, if there is one."""
+    """Convert scores of standardised targets to data units; `log_score` may be None."""
     return {
         "mse_data_units": mse * y_sd**2,
         "log_score_data_units": None if log_score is None else log_score - log_scale,
@@ -82,16 +82,16 @@ OUTSIDE = {
     ),
 }  # fmt: skip
 P_MSE, P_OUTSIDE = 0.009, 0.003
-"""The paper's Tables 1 and 2, split by split, and the p-values of its text.
+"""The paper's Tables 1 and 2, split by split, and the p-values in its text.
 
-The text that we have drops some decimal points: it prints "008" for 0.08 and "012" for 0.12. The
-paper calls Table 2 coverage; by its text it is the share of test points outside the 95 % interval.
+The text available to us drops some decimal points: it prints "008" for 0.08 and "012" for 0.12. The paper calls Table 2
+coverage. According to its text, the table has the share of test points outside the 95 % interval.
 """
 
 PAIRS = (("free", "givens"), ("ordered", "givens+ordered"))
-"""Without and with the unit-norm constraint, all else equal."""
+"""Pairs of parametrisations without and with the unit-norm constraint, otherwise equal."""
 _PRINTED = {"free": "free", "ordered": "free", "givens": "givens", "givens+ordered": "givens"}
-"""The column of the paper's tables that a parametrisation stands next to."""
+"""Column of the paper's tables that a parametrisation is compared with."""
 
 
 def _means(row: Row) -> dict[str, float]:

@@ -1,8 +1,8 @@
-"""One Gaussian for a network's posterior, after its draws were brought into one basin.
+"""One Gaussian for the posterior of a network, after alignment of its draws.
 
-Xiao, Liu and Bamler 2023, "A compact representation for Bayesian neural networks by removing permutation symmetry":
-Table 1 and Figures 2, 3 and 5, with other recipes and the baselines on the same draws. The paper's size is `--full`; by
-default the network is 196-32-10 on 2,000 images of MNIST, and `--quick` takes 64-8-10 on 500 digits.
+The study repeats Table 1 and Figures 2, 3 and 5 of Xiao, Liu and Bamler 2023, "A compact representation for Bayesian
+neural networks by removing permutation symmetry". It adds other recipes and baselines on the same draws. `--full` has
+the paper's size. By default the network is 196-32-10 on 2,000 images of MNIST; with `--quick`, 64-8-10 on 500 digits.
 """
 
 from ..lab.study import Study

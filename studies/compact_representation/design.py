@@ -1,4 +1,4 @@
-"""The design: three sizes of the experiment, their settings and data, the rows of the table, and the cells."""
+"""Design of the study: three sizes of the experiment with settings and data, the rows of the table, and the cells."""
 
 import math
 from dataclasses import dataclass, replace
@@ -19,14 +19,14 @@ NAME = "compact-representation"
 
 @dataclass(frozen=True)
 class Size(Images):
-    """The model that is inferred: a classifier of images with that many hidden units."""
+    """The images, and the number of hidden units of their classifier."""
 
     hidden: int
 
 
 @dataclass(frozen=True)
 class AlignSettings:
-    """Settings of the alignment of draws: see `analysis.alignment.align`."""
+    """Settings of `analysis.alignment.align` for draws."""
 
     reference: str
     cost: str
@@ -35,25 +35,25 @@ class AlignSettings:
 
 @dataclass(frozen=True)
 class RowSettings:
-    """A representation whose predictions make a row."""
+    """Settings of a representation that forms a row of the table."""
 
-    kind: str  # "draws" of the posterior that it is made from, or a "gaussian" fitted to them.
-    num: int | None = None  # Draws; None for all of them.
-    repeats: int = 1  # Different choices of draws, over which the row's numbers are averaged.
+    kind: str  # "draws" of the source posterior, or a "gaussian" fitted to them.
+    num: int | None = None  # Number of draws; None for all.
+    repeats: int = 1  # Number of different choices of draws over which the row is averaged.
     covariance: str = "diagonal"
     shrinkage: float | None = None
-    """`covariance`, `shrinkage`: of the Gaussian: see `analysis.gaussian.fit_gaussian`."""
-    part: str = ""  # "first" or "second" half of the chains (draws, if there is one chain), or all.
+    """`covariance`, `shrinkage`: arguments of `analysis.gaussian.fit_gaussian`."""
+    part: str = ""  # "first" or "second" half of the chains (of the draws if there is one chain), or "" for all.
     prune: bool = False
-    """True if the mean is pruned by standard deviation, for the paper's Figure 5."""
+    """Whether to prune the mean by standard deviation, for the paper's Figure 5."""
 
 
 @dataclass(frozen=True)
 class PairSettings:
-    """Trained pairs of networks: Adam's settings, and `runs` pairs for every number of `swaps`.
+    """Settings of trained pairs of networks: settings of Adam, and `runs` pairs for every number in `swaps`.
 
-    So many transpositions are applied to the initial weights, of no more than the hidden units less one. `points`
-    networks are looked at on the line between two, ends included.
+    `swaps` are numbers of transpositions of the initial weights, each less than the number of hidden units. `points` is
+    the number of networks on the line between two networks, including both ends.
     """
 
     epochs: int
@@ -66,7 +66,7 @@ class PairSettings:
 
 @dataclass(frozen=True)
 class Distilling:
-    """Settings of a distilled Gaussian, and the number of its draws that predict."""
+    """Settings of a distilled Gaussian, and the number of its draws for predictions."""
 
     distillation: DistillationSettings
     draws: int
@@ -74,7 +74,7 @@ class Distilling:
 
 @dataclass(frozen=True)
 class CompactConfig:
-    """The study's settings; `draws` are those of a Gaussian from which its predictions are averaged."""
+    """Settings of the study; `draws` is the number of draws over which the predictions of a Gaussian are averaged."""
 
     seed: int
     size: Size
@@ -123,7 +123,7 @@ FULL = replace(
 
 
 class AlignedRow(NamedTuple):
-    """A way to align draws: settings, words, and the row of the diagonal Gaussian fitted to HMC's draws so aligned."""
+    """A way to align draws: settings, label, and the row of the diagonal Gaussian of the aligned HMC draws."""
 
     settings: AlignSettings
     words: str
@@ -136,12 +136,12 @@ RULES = {
     "mean": AlignedRow(AlignSettings("mean", "weights"), "whole units, iterated mean", "mean-diag"),
     "gaussian": AlignedRow(AlignSettings("gaussian", "weights"), "whole units, iterated Gaussian", "gauss-diag"),
 }
-"""The paper's rule, plain Git Re-Basin, and the iterated references."""
+"""Alignment rules: the paper's, plain Git Re-Basin, and the iterated references."""
 # fmt: on
 
 
 def configure(options: Options) -> CompactConfig:
-    """Make the settings from what the command line was given."""
+    """Make the settings from the options of the command line."""
     options.refuse(NAME, "datasets", "engine", "splits", "parametrisations", "problems")
     base = QUICK if options.quick else FULL if options.full else DEFAULT
     return replace(base, seed=options.seed, hmc=options.sampler(base.hmc))
@@ -150,32 +150,32 @@ def configure(options: Options) -> CompactConfig:
 HMC, ENSEMBLE, MEANFIELD = (f"posterior.{m}.numpyro" for m in ("hmc", "ensemble", "meanfield"))
 REFINED, DISTILLED = "hmc-mean.meanfield.numpyro", "hmc.distilled.analysis"
 DYNAMICS, SWAPS = "pair.dynamics.analysis", "pair.swaps.analysis"
-"""Keys of cells; the engine `analysis` is that of a cell which is computed from others."""
+"""Keys of cells. The engine `analysis` marks cells that are computed from other cells."""
 
 
 def aligned(source: str, rule: str) -> str:
-    """Key of the aligned draws of `hmc` or `ensemble`."""
+    """Return the key of the aligned draws of `hmc` or `ensemble`."""
     return f"{source}.aligned-{rule}.analysis"
 
 
 def target(config: CompactConfig, cell: Cell) -> NetworkTarget:
-    """Condition the network on the training images; every cell's result depends on them."""
+    """Condition the network on the training images, which all cells share."""
     train = image_split(config.size, config.seed).train
     return network(config).condition(train.x, train.y, name=f"{NAME}-{config.size.data}")
 
 
 def network(config: CompactConfig) -> BayesianNetwork:
-    """State the model."""
+    """Make the network of the study."""
     return classifier(config.size, config.size.hidden)
 
 
 def permutations_of(model: BayesianNetwork) -> Symmetry:
-    """The network's symmetry without the positive scalings, which the prior breaks."""
+    """Return the symmetry of the network without positive scalings, because the prior breaks them."""
     return blocks_of(model.symmetry, Exchangeable)
 
 
 class Representation(NamedTuple):
-    """A representation, which makes a row of the table; `source` is the key of the posterior that it is made from."""
+    """A representation that forms a row of the table; `source` is the key of its source posterior."""
 
     name: str
     group: str
@@ -185,20 +185,20 @@ class Representation(NamedTuple):
 
     @property
     def key(self) -> str:
-        """Key of its cell."""
+        """Key of the row's cell."""
         return f"{self.name}.row.analysis"
 
     @property
     def one_basin(self) -> bool:
-        """Check whether the mean of its draws says something: it does not where each carries its own labels.
+        """Whether the mean of the draws is meaningful, which requires a common labelling.
 
-        That of the paper's q_i, a Gaussian fitted to such draws, is the paper's.
+        The mean of q_i, a Gaussian fitted to unaligned draws, counts because the paper reports it.
         """
         return self.settings.kind == "gaussian" or self.name in ("vi", "refined", "distilled")
 
 
 def rows(config: CompactConfig) -> tuple[Representation, ...]:
-    """List the table's rows; a fit without shrinkage needs more draws than there are weights and biases."""
+    """List the rows of the table; a fit without shrinkage needs more draws than weights and biases."""
     parameters = sum(map(math.prod, network(config).network.shapes.values()))
     many_draws = config.hmc.chains * config.hmc.draws > parameters + 1
     return tuple(row for row in _ROWS if many_draws or row.settings.shrinkage != 0.0)

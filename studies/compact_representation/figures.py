@@ -1,10 +1,10 @@
-"""The paper's Figures 2 and 3, of trained pairs of networks.
+"""The paper's Figures 2 and 3, for trained pairs of networks.
 
-Figure 2 has the mean loss of the training images for two networks trained from initial weights and batches of their
-own, and for the network halfway between them, before and after the second was aligned to the first. Figure 3 has pairs
-from the same initial weights, those of the second permuted, each trained on batches in an order of its own; bands are
-one standard deviation over runs; below right, a line for each run, the transpositions that align a network on the line
-between the first and its most permuted twin to the first.
+Figure 2 shows the mean loss on the training images for two networks trained from different initial weights and batches.
+It also shows the loss of the network halfway between them, before and after alignment of the second network to the
+first. Figure 3 shows pairs from the same initial weights, permuted for the second network. Each network sees its
+batches in a different order. Bands are one standard deviation over runs. The panel at the bottom right has one line per
+run: the transpositions that align a network on the line from the first network to its most permuted twin.
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ _AS_TRAINED, _ALIGNED = style.chain_colour(1), style.ACCENT
 
 
 def draw_figures(config: CompactConfig, outcomes: Outcomes, frames: Frames) -> Mapping[str, Figure]:
-    """Draw the figures of the pairs that there are."""
+    """Draw the figures of the pairs that succeeded."""
     drawn = {"figure-2": ("dynamics", figure_two), "figure-3": ("swaps", figure_three)}
     return {
         name: draw(tree[kind].to_dataset())
@@ -34,7 +34,7 @@ def draw_figures(config: CompactConfig, outcomes: Outcomes, frames: Frames) -> M
 
 
 def figure_two(found: xr.Dataset) -> Figure:
-    """Remake Figure 2: losses of two networks and of those between them, as training continues."""
+    """Draw Figure 2: losses of two networks and of the network halfway between them during training."""
     titles = ("as trained", "second aligned to the first")
     figure = style.new_figure(2 * PANEL[0] + 0.3, PANEL[1] + 0.5)
     panels = figure.subplots(1, 2)
@@ -53,7 +53,7 @@ def figure_two(found: xr.Dataset) -> Figure:
 
 
 def figure_three(found: xr.Dataset) -> Figure:
-    """Remake Figure 3: transpositions before training, and what is left of them after it."""
+    """Draw Figure 3: transpositions before and after training."""
     figure = style.new_figure(2 * PANEL[0] + 0.3, 2 * PANEL[1] + 0.6)
     panels = figure.subplots(2, 2).ravel()
     before = "transpositions before training"

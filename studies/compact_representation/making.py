@@ -1,8 +1,8 @@
-"""A row of the table: one representation's predictions at the test images.
+"""Cells of the study, such as rows of the table: the predictions of one representation for the test images.
 
-Convention: a row is kept as a posterior of one draw, the mean of its weights, with the group `predictive`:
-class probabilities averaged over draws, and what is needed of single draws. Draws are run in batches and
-only sums are kept. Where a row has repeats (other choices of a few draws), they are a leading axis.
+A row is stored as a posterior of one draw, the mean of its weights. Its group `predictive` has the class probabilities
+averaged over draws, and the accuracies of single draws. Draws run in batches, and only sums are stored. Repeats
+(different choices of a few draws) are a leading axis.
 """
 
 import json
@@ -30,16 +30,16 @@ from . import design
 from .design import Distilling, RowSettings, network
 from .pairs import train_dynamics, train_swaps
 
-BATCH = 50  # Draws that are run at a time.
+BATCH = 50  # Number of draws per batch.
 SD_EDGES = np.linspace(0.0, 2.0, 81)
-"""Edges of the bins in which standard deviations of weights are counted (the paper's Figure 5, left)."""
+"""Bin edges for standard deviations of weights (the paper's Figure 5, left)."""
 KEEP = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 
 Draws = dict[str, np.ndarray]
 
 
 def make_row(tree: xr.DataTree, cell: Cell, test: Dataset) -> xr.DataTree:
-    """Predict with the representation that the cell's settings name."""
+    """Predict with the representation in the cell's settings."""
     settings: RowSettings = cell.settings
     model = BayesianNetwork.from_description(tree.attrs[schema.MODEL])
     names, groups = list(model.network.shapes), {}
@@ -77,7 +77,7 @@ def predictive(model: BayesianNetwork, batches: Iterator[Draws], test: Dataset) 
     uncertainty, accuracy = np.zeros(test.num_obs), []
     for draws in batches:
         num = next(iter(draws.values())).shape[1]
-        full = {  # batches of one size are compiled once
+        full = {  # pad to one size, so that JAX compiles once
             name: np.concatenate([v, np.repeat(v[:, -1:], BATCH - num, axis=1)], axis=1)
             for name, v in draws.items()
         }
@@ -117,7 +117,7 @@ def _arrays(posterior: xr.Dataset) -> Draws:
 
 
 def _pruning(fit: GaussianFit, test: Dataset) -> xr.Dataset:
-    """Measure the accuracy of networks that keep more and more of the mean's weights."""
+    """Measure the accuracy of the mean network, with the shares `KEEP` of its weights."""
     model = BayesianNetwork.from_description(fit.attributes[schema.MODEL])
     outputs = predict(model, prune(fit, KEEP), test.x, batch_size=8)
     found = [accuracy(outputs[:, [level]], test.y) for level in range(len(KEEP))]
@@ -126,10 +126,10 @@ def _pruning(fit: GaussianFit, test: Dataset) -> xr.Dataset:
 
 
 def prune(fit: GaussianFit, keep: Sequence[float]) -> Draws:
-    """Give a network's mean (1, level, ...) with these shares of its weights, the others zero.
+    """Return the mean network (1, level, ...) with these shares of its weights; the other weights are zero.
 
-    Weights of all layers are compared with each other, and the nearest whole number to the share of all stays: those of
-    lowest standard deviation. Equal ones stay in the order of `fit.names`, entries in C order. Biases always stay.
+    The weights with the lowest standard deviations stay, compared over all layers. Their number is the share of all
+    weights, rounded. Ties are resolved in the order of `fit.names`, then in C order. Biases always stay.
     """
     network = BayesianNetwork.from_description(fit.attributes[schema.MODEL]).network
     weights = {layer.weight for layer in network.layers}
@@ -148,7 +148,7 @@ def prune(fit: GaussianFit, keep: Sequence[float]) -> Draws:
 
 
 def make(config: design.CompactConfig, cell: Cell, context: Context) -> xr.DataTree:
-    """Make a cell's posterior."""
+    """Make the posterior of a cell."""
     inputs = context.inputs
     if isinstance(cell.settings, design.AlignSettings):
         return make_aligned(inputs[0], network(config), cell, progress=context.progress)
@@ -169,7 +169,7 @@ def make(config: design.CompactConfig, cell: Cell, context: Context) -> xr.DataT
 
 
 def posterior_mean(tree: xr.DataTree) -> dict[str, np.ndarray]:
-    """Mean over all draws of every variable."""
+    """Return the mean of every variable over all draws."""
     means = tree[schema.POSTERIOR].to_dataset().mean(schema.SAMPLE_DIMS)
     return {str(name): value.values for name, value in means.items()}
 
@@ -177,10 +177,7 @@ def posterior_mean(tree: xr.DataTree) -> dict[str, np.ndarray]:
 def make_aligned(
     tree: xr.DataTree, model: BayesianNetwork, cell: Cell, *, progress: bool = False
 ) -> xr.DataTree:
-    """Align draws, and measure what alignment gained.
-
-    The gain on draws from the prior, which have no basin, stands next to that on the posterior's.
-    """
+    """Align draws, and measure the gain from alignment on them and on draws from the prior, as a baseline."""
     symmetry, how = design.permutations_of(model), asdict(cell.settings)
     with ProgressBars(progress) as bars:
         bar = bars.add("aligning draws", 100)
@@ -188,7 +185,7 @@ def make_aligned(
             tree, symmetry, **how, progress=lambda done, total: bars.move(bar, 100 * done // total)
         )
     out = alignment.to_tree()
-    del out.attrs[schema.WALL_TIME]  # that of the draws; the cell has its own
+    del out.attrs[schema.WALL_TIME]  # the time of the draws; the cell records its own
     if cell.settings.cost == "weights":
         draws = prior_draws(model, tree["posterior"].to_dataset(), cell.seed)
         prior = tree_of({"posterior": draws}, {schema.MODEL: tree.attrs[schema.MODEL]})

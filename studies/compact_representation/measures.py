@@ -1,7 +1,8 @@
-"""From posteriors to frames and tables: distances of predictions from HMC's, scores, pairs.
+"""Measures and tables: distances of predictions from HMC, scores, and pairs of networks.
 
-Frames: `rows` (one a representation), `alignments` (one a rule for HMC's draws), `dynamics` (two networks at the end of
-training), `swaps` (means over runs, one a number of transpositions before training) and `lines` (one a run).
+The frames are `rows` (one row per representation), `alignments` (one per alignment rule for HMC draws), `dynamics` (two
+networks at the end of training), `swaps` (means over runs, one row per number of transpositions before training) and
+`lines` (one per run).
 """
 
 import json
@@ -25,7 +26,7 @@ from ..lab.study import Frames, Outcomes, Row, Summary, frame_of, select
 from .design import RULES, CompactConfig, Representation, rows
 from .making import SD_EDGES
 
-KEPT = 0.5  # Share of weights that are kept where accuracies of pruned networks are compared.
+KEPT = 0.5  # Share of weights that pruned networks keep in comparisons of accuracy.
 Scores = dict[str, float]
 
 
@@ -74,12 +75,12 @@ def score(
     truth: Float[np.ndarray, "obs out"],
     labels: Int[np.ndarray, " obs"],
 ) -> Scores:
-    """Score one distribution over classes against HMC's and against the labels.
+    """Score one distribution over classes with the HMC distribution and with the labels.
 
-    `agreement` is the share of images with the same most probable class (the paper's equation 1), `total_variation`
-    halved, twice this is the paper's equation 2; `log_score` is in nats an image.
+    `agreement` is the share of images with the same most probable class (the paper's equation 1). `total_variation` is
+    half of the paper's equation 2. `log_score` is in nats per image.
     """
-    with np.errstate(divide="ignore"):  # a class that was ruled out: minus infinity, and said so
+    with np.errstate(divide="ignore"):  # the score is minus infinity if the class has probability 0
         log_score = float(np.log(probability[np.arange(len(labels)), labels]).mean())
     return {
         "agreement": agreement(probability, truth),
@@ -93,10 +94,10 @@ def score(
 def _row(
     row: Representation, tree: xr.DataTree, truth: np.ndarray, labels: Int[np.ndarray, " obs"]
 ) -> dict[str, Any]:
-    """Score the averaged probabilities (means over repeats) and, as `mean_...`, the network of the mean's weights.
+    """Score the averaged probabilities (means over repeats) and, as `mean_...`, the network with the mean weights.
 
-    The mutual information is of class and draw, mean over images, in nats: the entropy of the averaged
-    probabilities less the mean entropy of a draw's.
+    The mutual information of class and draw, in nats, is averaged over images. It is the entropy of the averaged
+    probabilities minus the mean entropy of the probabilities of single draws.
     """
     group = tree["predictive"].to_dataset()
     probability, accuracy = group["probability"].values, group["draw_accuracy"].values
@@ -104,10 +105,10 @@ def _row(
     averaged = np.mean([list(repeat.values()) for repeat in scores], axis=0)
     of_mean = score(group["mean_probability"].values, truth, labels)
     median_sd = kept_accuracy = None
-    if "spread" in tree.children:  # the median is interpolated within its bin
+    if "spread" in tree.children:  # interpolate the median within its bin
         share = np.cumsum(tree["spread"].to_dataset()["count"].values)
         median_sd = np.interp(share[-1] / 2, np.concatenate([[0], share]), SD_EDGES)
-    if "pruning" in tree.children:  # of the mean with the weights of lowest standard deviation
+    if "pruning" in tree.children:  # the mean with the weights of lowest standard deviation
         found = tree["pruning"].to_dataset()
         kept_accuracy = np.interp(KEPT, found["keep"].values, found["accuracy_sd"].values)
     return {
@@ -126,7 +127,7 @@ def _row(
 
 
 def _alignment(rule: str, tree: xr.DataTree) -> dict[str, Any]:
-    """Take what was gained; only alignment by weights measures it."""
+    """Read the gain from alignment, which is recorded only for alignment by weights."""
     found = json.loads(tree.attrs.get("switching", "{}"))
     return {"rule": rule, **{name: found.get(name) for name in ("ratio", "prior_ratio")}}
 
@@ -140,10 +141,10 @@ PAPER: Mapping[str, tuple[float, float, float, float | None]] = {
     "ensemble-qr": (0.9868, 0.0495, 97.72, 97.97),
     "vi": (0.9885, 0.0235, 98.11, 98.04),
 }
-"""The paper's Table 1 (784-512-10 ReLU, MNIST): agreement, total variation, accuracy in %, that of the mean.
+"""The paper's Table 1 (784-512-10 ReLU, MNIST): agreement, total variation, accuracy in %, accuracy of the mean in %.
 
-Its total variation is halved, which equation (2) is not: the row of q_i (0.8641 at 11 % accuracy) is out of reach
-of neither form, but the paper's code divides by two.
+The table has the halved total variation, although equation (2) is not halved. The row of q_i (0.8641 at 11 % accuracy)
+is possible in both forms, but the paper's code divides by two.
 """
 
 
@@ -155,7 +156,7 @@ def _theirs(row: Row) -> dict[str, float | None]:
 
 
 def _percent_of_mean(row: Row) -> float | None:
-    """Take the accuracy of the mean's network; that of draws which carry their own labels says nothing."""
+    """Return the accuracy of the mean network, or None for unaligned draws, whose mean has no meaning."""
     return 100 * row["mean_accuracy"] if row["one_basin"] else None
 
 

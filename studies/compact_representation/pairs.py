@@ -1,8 +1,8 @@
-"""Trained pairs of networks, of the paper's Figures 2 and 3.
+"""Trained pairs of networks for the paper's Figures 2 and 3.
 
-Convention: losses are mean negative log likelihoods of the training images in nats; distances are Euclidean over all
-weights and biases; alignment is that of Git Re-Basin, whole units in their own scale. Each network sees batches in an
-order of its own: were they the same, training would keep a permutation exactly.
+Losses are mean negative log likelihoods of the training images in nats. Distances are Euclidean over all weights and
+biases. Alignment is by Git Re-Basin, on whole units without rescaling. Each network sees its batches in a different
+order: in the same order, training would preserve a permutation exactly.
 """
 
 from typing import Any
@@ -21,13 +21,13 @@ from onebasin.models.symmetry.group import Group
 from ..networks import tree_of
 from .design import PairSettings, permutations_of
 
-MAX_IMAGES = 5000  # Training images at most on which losses are computed: the first ones.
+MAX_IMAGES = 5000  # Largest number of training images for losses; the first images are used.
 
 Values = dict[str, np.ndarray]
 
 
 def train_dynamics(target: NetworkTarget, settings: PairSettings, seed: int) -> xr.DataTree:
-    """Train two networks, and follow the loss between them."""
+    """Train two networks, and measure the loss between them after every epoch."""
     keys = np.random.SeedSequence(seed).generate_state(2)
     start = first_values(target, Ensemble(members=2), int(keys[0]))
     found = train(target, start, _training(settings), seed=int(keys[1]), record_every=1)
@@ -49,7 +49,7 @@ def train_dynamics(target: NetworkTarget, settings: PairSettings, seed: int) -> 
 
 
 def train_swaps(target: NetworkTarget, settings: PairSettings, seed: int) -> xr.DataTree:
-    """Train pairs from initial weights that are the same up to a number of transpositions."""
+    """Train pairs from initial weights that differ by a number of transpositions."""
     rng = np.random.default_rng(seed)
     start = first_values(target, Ensemble(members=settings.runs), int(rng.integers(2**31)))
     (units,) = target.model.network.hidden
@@ -81,7 +81,7 @@ def train_swaps(target: NetworkTarget, settings: PairSettings, seed: int) -> xr.
 def _compare(
     target: NetworkTarget, members: Values, settings: PairSettings
 ) -> dict[str, np.ndarray]:
-    """Compare the permuted twins with the first network of a run, and go along the line to the last."""
+    """Compare the permuted twins with the first network of a run, and align networks on the line to the last twin."""
     first, others = _take(members, slice(0, 1)), _take(members, slice(1, None))
     moved, needed = barriers.align_networks(target.model, first, others)
     count = needed.total[0]

@@ -17,39 +17,39 @@ SEED = 1
 
 @dataclass(frozen=True, eq=False)
 class Mixture:
-    """Draws of the mixture, and its symmetry."""
+    """Draws of the mixture, with its symmetry."""
 
-    posterior: xr.DataTree  # Draws of NUTS as sampled.
-    words: str  # The symmetry that was found, as it is declared.
+    posterior: xr.DataTree  # NUTS draws as sampled.
+    words: str  # Declaration of the symmetry that was found.
     changes: tuple[float, ...]
     """Changes of the log density under the symmetry at random points, in nats."""
-    diagnosis: Diagnosis  # Numbers before and after alignment.
+    diagnosis: Diagnosis  # Diagnosis before and after alignment.
 
     @property
     def aligned(self) -> AlignedDiagnosis:
-        """The numbers after alignment, with the aligned draws."""
+        """Diagnosis after alignment, with the aligned draws."""
         assert self.diagnosis.aligned is not None, "a symmetry is given"
         return self.diagnosis.aligned
 
     @property
     def verdict(self) -> str:
-        """Check whether the draws may be used, in a few words."""
+        """Heading of the verdict on the draws."""
         return self.diagnosis.judgement.heading
 
     @property
     def draws(self) -> xr.Dataset:
-        """The aligned draws."""
+        """Aligned draws."""
         return self.aligned.alignment.posterior.posterior.dataset
 
     @property
     def relabelled(self) -> float:
-        """The share of draws that alignment relabelled."""
+        """Share of draws that alignment relabelled."""
         moved = self.draws["mu"] != self.posterior.posterior["mu"]
         return float(moved.any("mu_dim_0").mean())
 
 
 def target() -> Target:
-    """Return the program with its data; it declares no symmetry."""
+    """Return the program with its data and without a declared symmetry."""
     return stan_program(HERE / "mixture.stan", HERE / "mixture.json", name="mixture")
 
 

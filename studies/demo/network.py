@@ -1,4 +1,4 @@
-"""A small Bayesian network in Stan and in NumPyro: equal densities, and approximations compared with NUTS."""
+"""A small Bayesian network in Stan and in NumPyro: equal densities and approximations compared with NUTS."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ REFERENCE, HALVES = "NUTS", "baseline: NUTS, half and half"
 
 @dataclass(frozen=True)
 class Score:
-    """The distance of a posterior from NUTS."""
+    """Distance of a posterior from NUTS."""
 
     predictions: float
     """Root mean square distance between the mean predictions, in standard deviations of NUTS."""
@@ -36,21 +36,21 @@ class Score:
 
 @dataclass(frozen=True, eq=False)
 class NetworkPosteriors:
-    """The network's posteriors."""
+    """Posteriors of the network."""
 
-    posteriors: Mapping[str, xr.DataTree]  # The posteriors by name, NUTS first.
+    posteriors: Mapping[str, xr.DataTree]  # Posteriors by name, NUTS first.
     constant: float
     spread: float
-    """`constant`, `spread`: Mean of the differences between the two log densities at random points, and the largest
+    """`constant`, `spread`: mean of the differences between the two log densities at random points, and the largest
     deviation from it, in nats."""
-    diagnosis: Diagnosis  # Of NUTS, before and after alignment.
+    diagnosis: Diagnosis  # Diagnosis of NUTS before and after alignment.
     information: float
-    """Gain by the copies of the symmetrised fit in its bound on the log evidence, in nats."""
-    scores: Mapping[str, Score]  # By the posterior's name, with the baseline last.
+    """Gain in the bound on the log evidence from symmetrising the fit, in nats."""
+    scores: Mapping[str, Score]  # Scores by name of the posterior, with the baseline last.
 
 
 def data(size: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return equally spaced inputs, and noisy targets around a bump: a step up and a step down."""
+    """Return equally spaced inputs and noisy targets around a bump (a step up and a step down)."""
     rng = np.random.default_rng(seed)
     x = np.linspace(-3, 3, size)[:, None]
     bump = np.tanh(2 * (x + 1.5)) - np.tanh(2 * (x - 1.5)) - 1
@@ -114,7 +114,9 @@ def scores(posteriors: Mapping[str, xr.DataTree]) -> Iterator[tuple[str, Score]]
             second = _columns(align(posteriors[name], reference=reference).posterior)
         row = table.loc[name]
         pairs = zip(first.T, second.T, strict=True)
-        apart = [wasserstein_distance(a, b) / a.std() for a, b in pairs]  # in sds of the first
+        apart = [
+            wasserstein_distance(a, b) / a.std() for a, b in pairs
+        ]  # in sds of the first sample
         score = Score(row["mean_distance"], float(np.mean(apart)), row["coverage_95"])
         yield (HALVES if name == BASELINE else name), score
 

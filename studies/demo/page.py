@@ -1,4 +1,4 @@
-"""The page of the demonstration: the mixture, the network, and how every posterior was made."""
+"""Page of the demonstration: the mixture, the network, and the provenance of every posterior."""
 
 from collections.abc import Mapping
 
@@ -34,7 +34,7 @@ MEASURES = (
 
 
 def page(mixture: Mixture, fits: NetworkPosteriors) -> Report:
-    """Build the page."""
+    """Build the demonstration page."""
     runs = {"mixture": mixture.posterior, **fits.posteriors}
     subjects = [
         Subject("mixture", as_view(mixture.posterior), mixture.diagnosis),
@@ -126,7 +126,7 @@ def _network(fits: NetworkPosteriors) -> Section:
 
 
 def score_table(scores: Mapping[str, Score], caption: str = "") -> Table:
-    """Tabulate how far every posterior is from NUTS."""
+    """Make the table of distances from NUTS."""
     columns = (
         Column("posterior"),
         Column("predictions", decimals=3, unit="sds of NUTS"),

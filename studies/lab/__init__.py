@@ -1,1 +1,1 @@
-"""Tools that all studies share: what a study is (`study`), and running one (`run`)."""
+"""Tools that all studies share: the definition of a study (`study`), and its runs (`run`)."""

@@ -1,12 +1,12 @@
-"""Running a study: its cells into a folder, here or in processes anywhere, then its numbers, tables and figures.
+"""Run a study: make its cells in this process or on workers, then write its numbers, tables and figures.
 
-The folder holds ``posteriors/KEY.nc``, `run.json` (settings, versions, what became of each cell), `results.json` (the
-frames, as they are recorded), `tables.md` and figures. Every file appears whole or not at all. `run.json` has the mark
-of each cell, the fingerprint of all that decides its draws, the marks of its inputs included: so a run that is repeated
-makes what is missing or changed.
+A run's folder contains ``posteriors/KEY.nc``, `run.json` (settings, versions, and the status of each cell),
+`results.json` (the recorded frames), `tables.md` and figures. Every file is written completely or not at all.
+`run.json` has the mark of each cell: a fingerprint of everything that decides its draws, including the marks of its
+inputs. A repeated run therefore makes only missing and changed cells.
 
-An error before the making (data that are missing, no CmdStan) stops the study. An `InferenceError` of the making is a
-result; any other error breaks the making off, which is tried again.
+An error before a cell is made, such as missing data or no CmdStan, stops the study. An `InferenceError` while a cell is
+made is its result. After any other error, the cell is tried again.
 """
 
 from __future__ import annotations
@@ -44,21 +44,21 @@ from .study import Cell, Context, Frames, Outcomes, Study, frame_of, tables_of
 if TYPE_CHECKING:
     import xarray as xr
 
-RESULTS = Path(__file__).parents[1] / "results"  # The folder of recorded results.
+RESULTS = Path(__file__).parents[1] / "results"  # Folder of the recorded results.
 Say = Callable[[str], None]
 
 
 def make_cell(
     study: tuple[Any, Any], config: Any, folder: Path, progress: bool, cell: Cell
 ) -> float | str:
-    """Make a cell's posterior by the study's `target` and `make`, and return its seconds; or why there is none.
+    """Make the posterior of a cell with the study's `target` and `make`.
 
-    All machines see the folder. An error that interrupts the run is raised as `TaskDied`, with
-    a note of where it happened; a full disk raises `WriteError`.
+    Return the seconds that it took, or the reason why there is no posterior. All machines must share the folder. An
+    unexpected error is raised as `TaskDied`, with its traceback as a note. A full disk raises `WriteError`.
     """
     if not folder.is_dir():
         raise TaskError(
-            f"A worker does not see {folder}; give `--out` a folder that all machines share."
+            f"A worker cannot find the folder {folder}: give `--out` a folder that all machines share."
         )
     path, *inputs = (folder / f"{key}.nc" for key in (cell.key, *cell.inputs))
     (target_of, make), chains = study, path.with_suffix(".chains")
@@ -85,7 +85,7 @@ def make_cell(
 
 
 def sample(cell: Cell, context: Context, method: Method | None = None, **how: Any) -> xr.DataTree:
-    """Sample a cell's target by its own method, or by the one given; `how` are arguments of `infer`."""
+    """Sample the target of a cell with its own method or with `method`; `how` are arguments of `infer`."""
     assert context.target is not None, f"the cell {cell.key} is sampled"
     method = method or as_word(cell.method, cell.settings)
     how = {**dict.fromkeys(("symmetry", "check_symmetry"), False), "predictive_mb": 0, **how}
@@ -97,17 +97,17 @@ def sample(cell: Cell, context: Context, method: Method | None = None, **how: An
 def only(
     cells: Sequence[Cell], patterns: Sequence[str] | None, there: Iterable[str] = ()
 ) -> dict[str, Cell]:
-    """Take the cells whose keys match a pattern, such as ``split03.*``, their inputs, and those that were made before.
+    """Select cells: keys that match a pattern, such as ``split03.*``, their inputs, and the keys in `there`.
 
-    Without patterns all are taken. A pattern that matches no cell is a `StudyError`.
+    Without patterns, select all cells. A pattern that matches no cell raises `StudyError`.
     """
     keys = [cell.key for cell in cells]
     kept = set(keys if patterns is None else there)
     for pattern in patterns or ():
         if not (named := fnmatch.filter(keys, pattern)):
             raise StudyError(
-                f"`--only` is {pattern!r}, which is the key of none of the {len(keys)} cells: name some such as "
-                f"{', '.join(keys[:3])}; * stands for any text."
+                f"`--only` is {pattern!r}, which matches none of the {len(keys)} cells: use keys such as "
+                f"{', '.join(keys[:3])}. * matches any text."
             )
         kept.update(named)
     for cell in reversed(cells):  # inputs come before the cells that need them
@@ -119,7 +119,7 @@ def only(
 def mark_of(
     study: Study, config: Any, cell: Cell, marks: Mapping[str, str | None], say: Say
 ) -> str | None:
-    """Hash all that decides a cell's posterior, with the marks of its inputs; None if that cannot be known."""
+    """Hash everything that decides the posterior of a cell; return None if an input has no mark."""
     deciding = {name: getattr(cell, name) for name in ("engine", "method", "settings", "seed")}
     deciding["inputs"] = [marks[key] for key in cell.inputs]
     if not all(deciding["inputs"]):
@@ -143,14 +143,14 @@ def run_cells(
     retries: int = 1,
     patterns: Sequence[str] | None = None,
 ) -> Outcomes:
-    """Run the cells that the folder does not hold yet, and call `say` with a line of text for every cell.
+    """Run the cells that are missing from the folder, and call `say` with a line of text for every cell.
 
-    They are made on the workers of a Dask scheduler, or on this machine: `workers` at once, on one core each; by
-    default as many as the cores suffice for, with as many cores each as a cell has chains. Where that is one, cells are
-    made in this process. A cell that an error breaks off is tried `retries` times again.
+    Cells run on the workers of a Dask scheduler or on this machine. `workers` is the number of cells at once, with one
+    core each. By default, a cell gets one core per chain, and as many cells run at once as the cores allow. If that is
+    one cell, it runs in this process. A cell that stops with an error is tried again up to `retries` times.
 
-    Cells that fail do not stop a study. `Interrupted` on Ctrl-C, and a `StudyError` where a file cannot be written or
-    no worker can make cells, say what is kept.
+    A failed cell does not stop the study. Ctrl-C raises `Interrupted`. If a file cannot be written or no worker can
+    make cells, `StudyError` is raised. Both messages say which cells are finished.
     """
     cells = only(study.cells(config), patterns, run.record["cells"])
     there = cores.available_cores()
@@ -167,7 +167,7 @@ def run_cells(
         if "records" in told:
             run_log.record(f"{key}: {told['records']}")
         elif "again" in told:
-            say(f"{labels[key]}: failed, and is tried again: {told['again']}")
+            say(f"{labels[key]}: failed, trying again: {told['again']}")
         else:
             say(f"{labels[key]}: {told['says']}" if told else labels[key])
 
@@ -181,9 +181,11 @@ def run_cells(
             say(f"{labels[key]}: failed before: {failures[key]}")
         elif path.exists() and writing.examine(path) is writing.Seal.SEALED:
             done[key] = path
-            say(f"{labels[key]}: there already")
+            say(f"{labels[key]}: already done")
         else:
-            run_log.notice(f"{path} is missing or damaged (its checksum): it is made again.")
+            run_log.notice(
+                f"{path} is missing or damaged (wrong checksum); onebasin makes it again."
+            )
     missing = {key: cell for key, cell in cells.items() if key not in {*done, *failures}}
     shared = ((study.target, study.make), config, folder, progress and here)
     making = run_tasks(
@@ -205,7 +207,7 @@ def run_cells(
             if isinstance(found, float):
                 done[key] = folder / f"{key}.nc"
                 run.note(key, status="done", seconds=found, **note)
-                count = f"{len(done) + len(failures)} of {len(cells)} cells have ended"
+                count = f"{len(done) + len(failures)} of {len(cells)} cells finished"
                 say(f"{labels[key]}: done in {found:.0f} s; {count}")
                 continue
             failures[key] = str(found)
@@ -229,23 +231,23 @@ def run_cells(
 
 @dataclass
 class Run:
-    """A run's folder, and what its `run.json` says."""
+    """Folder of a run and the content of its `run.json`."""
 
     path: Path
     record: dict[str, Any]
 
     @property
     def posteriors(self) -> Path:
-        """The folder of the cells' posteriors."""
+        """Folder of the cells' posteriors."""
         return self.path / "posteriors"
 
     def note(self, key: str, **fate: Any) -> None:
-        """Record what became of a cell."""
+        """Record the outcome of a cell."""
         self.record["cells"][key] = fate
         self.mark("running")
 
     def mark(self, status: str, **more: Any) -> None:
-        """Record how far the run is."""
+        """Record the status of the run."""
         self.record |= {"status": status, **more}
         writing.write_sealed(self.path / "run.json", self.record)
 
@@ -254,10 +256,10 @@ class Run:
 def opened(
     path: Path | None, *, study: str, config: Any, command: list[str], force: bool = False
 ) -> Iterator[Run]:
-    """Hold a run's folder, by default one that is named by the settings, and record how the run ended.
+    """Lock the folder of a run and record how the run ended. By default, the settings decide the folder's name.
 
-    The cells that are there are taken. A folder that holds something else, or a run with other settings, is a
-    `StudyError` unless `force` is true: then the run begins again. `InUse` if another process holds the folder.
+    Finished cells are reused. A folder with other files, or with a run of different settings, raises `StudyError`. With
+    `force`, the run starts from the beginning instead. `InUse` is raised if another process uses the folder.
     """
     text = f"{study}\n{json.dumps(as_dict(config), sort_keys=True)}"
     digest = hashlib.sha256(text.encode()).hexdigest()
@@ -268,8 +270,8 @@ def opened(
     earlier = {} if force else writing.read_json(path / "run.json")
     if others and not force and earlier.get("config_hash") != digest:
         raise StudyError(
-            f"`--out` is {path}, which holds something else, or a run with other settings: name another folder, or "
-            "replace what is there with --force."
+            f"`--out` is {path}, which contains other files or a run with different settings: choose another folder, "
+            "or use this one with --force, which replaces its results."
         )
     path.mkdir(parents=True, exist_ok=True)
     record = {
@@ -294,14 +296,14 @@ def opened(
         except BaseException as error:
             stopped = isinstance(error, errors.Interrupted | KeyboardInterrupt)
             why = f"{type(error).__name__}: {error}"
-            with suppress(WriteError):  # what broke the run off tells more
+            with suppress(WriteError):  # the first error is more useful
                 run.mark("interrupted" if stopped else "failed", message=why)
             raise
         run.mark("done")
 
 
 def finish(study: Study, config: Any, run: Run, outcomes: Outcomes) -> Frames:
-    """Measure, and write numbers, tables and figures; a `StudyError` at the end if cells failed by an error."""
+    """Compute the measures and write numbers, tables and figures; then raise `StudyError` if errors stopped cells."""
     failed = ({"key": c.key, "label": c.label, "reason": w} for c, w in outcomes.failures.items())
     broken = [key for key, cell in run.record["cells"].items() if "trace" in cell]
     forgiven = [Exception] if broken else []  # measures may need the cells that failed
@@ -321,14 +323,14 @@ def finish(study: Study, config: Any, run: Run, outcomes: Outcomes) -> Frames:
         more = f", and {len(broken) - 1} more" if len(broken) > 1 else ""
         why = run.record["cells"][broken[0]]["message"]
         raise StudyError(
-            f"{len(outcomes.paths)} cells have a posterior, but {broken[0]} failed{more}: {why}; "
-            f"{run.path / 'run.json'} says where, and the same command tries again what failed."
+            f"{len(outcomes.paths)} cells have a posterior, but {broken[0]} failed{more}: {why}. "
+            f"{run.path / 'run.json'} has the traceback. Repeat the command to retry the failed cells."
         )
     return frames
 
 
 def write_results(path: Path, made: Mapping[str, Any], frames: Frames) -> None:
-    """Write frames, and how they were made: the names of the columns once, and one line per row."""
+    """Write frames and their provenance as JSON: column names once, then one line per row."""
     split = {n: {"columns": list(f), "rows": f.to_numpy().tolist()} for n, f in frames.items()}
     text = json_text(writing.seal_json(json_safe({**made, "frames": split})))
     with writing.replacing(path) as part:
@@ -336,23 +338,23 @@ def write_results(path: Path, made: Mapping[str, Any], frames: Frames) -> None:
 
 
 def read_results(path: Path, study: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Read how results of a study were made, and its frames; from a file, or from the folder of a finished run."""
+    """Read the provenance and the frames of a study's results, from a file or from the folder of a finished run."""
     file = path / "results.json" if path.is_dir() else path
     made = writing.read_json(file)
     if "frames" not in made:
         raise StudyError(
-            f"`--show` finds no numbers in {path}: run the study, or give a run's folder with --out."
+            f"`--show` finds no results in {path}: run the study, or give the folder of a run with --out."
         )
     if writing.examine_json(made) is writing.Seal.DAMAGED:
         raise StudyError(f"`--show` reads {file}, whose checksum is wrong: restore the file.")
     if made["study"] != study:
         raise StudyError(
-            f"`--out` is {path}, which holds a run of the study {made['study']}: name one of {study}."
+            f"`--out` is {path}, which contains a run of the study {made['study']}: give the folder of a {study} run."
         )
     tables = made.pop("frames").items()
     return made, {n: pd.DataFrame(t["rows"], None, t["columns"], object) for n, t in tables}
 
 
 def recorded(study: str, size: str = "") -> Path:
-    """Return the file of a study's recorded results; `size` where it is not of the default size."""
+    """Return the file of a study's recorded results; give `size` if it is not the default."""
     return RESULTS / f"{'-'.join(filter(None, (study, size)))}.json"

@@ -1,18 +1,18 @@
 """Studies: a study has a design (cells and their settings), measures of the cells' posteriors, tables and figures.
 
-A cell is one posterior, problem x method x engine, and split or data set where there are several. It may be made from
-the posteriors of cells before it, its inputs. (A cell of a table is a `TableCell`.)
+A cell is one posterior: problem x method x engine, and a split or data set if there are several. A cell can be made
+from the posteriors of earlier cells, its inputs. (A cell of a table is a `TableCell`.)
 
-A frame of measures has one row per cell, or one row per cell and something else. Its columns are factors (problem,
-method, engine, split, seed, ...) and measures, of the type object: values are those that JSON keeps unchanged, and
-None for all that is missing or not finite. So a table is the same from the run as from the record.
+A frame of measures has one row per cell, or one row per cell and another factor. Its columns are factors (problem,
+method, engine, split, seed, ...) and measures, with the dtype object. All values survive JSON unchanged; missing and
+non-finite values are None. So a run and its record produce the same tables.
 
-A number of a table is the mean of a measure over rows of a frame (data sets, splits, seeds), or of its change between
-two levels of a factor, pair by pair. The interval is Student's, at 95 %; that of a ratio is of the mean logarithm,
-and that of a share of rows (a measure that is true or false) is Wilson's.
+A number in a table is the mean of a measure over rows of a frame (data sets, splits, seeds), or the mean change between
+two levels of a factor, pair by pair. It comes with Student's 95 % interval. The interval of a ratio is computed from
+the logarithms. The interval of a share of rows (a measure that is true or false) is Wilson's.
 
-Random splits of one data set share rows, so that the plain interval is too narrow: `overlap` widens it by the
-correction of Nadeau and Bengio 2003, Inference for the generalization error, Machine Learning 52, equation 7.
+Random splits of one data set share rows, so the plain interval is too narrow. `overlap` widens it by the correction of
+Nadeau and Bengio 2003, Inference for the generalization error, Machine Learning 52, equation 7.
 """
 
 from __future__ import annotations
@@ -44,60 +44,62 @@ METHOD_WORDS |= {"meanfield": "mean-field ADVI", "fullrank": "full-rank ADVI"}
 ENGINE_WORDS = {"numpyro": "NumPyro", "stan": "Stan"}
 CONFIDENCE = 0.95
 Row = Mapping[str, Any]
-Frames = Mapping[str, pd.DataFrame]  # By name; most studies have one, `cells`.
-Source = str | Callable[[Frames], Any]  # Of rows: a frame's name, or a function of all frames.
+Frames = Mapping[str, pd.DataFrame]  # Frames by name; most studies have only `cells`.
+Source = (
+    str | Callable[[Frames], Any]
+)  # Source of rows: a frame's name or a function of all frames.
 Measure = str | Callable[[Row], Any]
-"""A column, or a function of the row: a number, or a list of numbers (of seeds, of fits) to average over."""
-Printed = float | str | None  # A number that the paper prints, or what it says instead: ``lower``.
+"""A column, or a function of the row. Its value is a number, or a list of numbers to average (over seeds or fits)."""
+Printed = float | str | None  # A number or a word (such as ``lower``) that the paper prints.
 
 
 @dataclass(frozen=True)
 class Cell:
     """One posterior of a study."""
 
-    problem: str  # Label of what is inferred: a parametrisation, a model.
-    method: str  # Method: one of `inference.methods.WORDS`, or whatever the study's `make` knows.
-    engine: str  # Engine.
-    settings: Any  # Settings of the method, frozen; JSON can say them.
+    problem: str  # Label of the model or parametrisation.
+    method: str  # A word of `inference.methods.WORDS`, or a method that the study's `make` defines.
+    engine: str  # Label of the engine.
+    settings: Any  # Settings of the method, frozen and JSON-serialisable.
     seed: int  # Seed of the sampler.
-    split: int | None = None  # Number of the split, from 1; None if there is one set of data.
-    inputs: tuple[str, ...] = ()  # Keys of earlier cells whose posteriors this one is made from.
-    data: str = ""  # Name of the data set, where there are several; empty if there is one.
-    number: int = 1  # Of the data set or the run, from 1.
-    case: Any = None  # What a study varies in its data or model besides; hashable.
+    split: int | None = None  # Number of the split, from 1; None without splits.
+    inputs: tuple[str, ...] = ()  # Keys of the earlier cells whose posteriors this cell needs.
+    data: str = ""  # Name of the data set; empty if there is only one.
+    number: int = 1  # Number of the data set or run, from 1.
+    case: Any = None  # Further factor that the study varies in its data or model; hashable.
 
     @classmethod
     def of(cls, key: str, settings: Any, seed: int, inputs: tuple[str, ...] = ()) -> Cell:
-        """Make the cell of a key without a split, ``problem.method.engine``."""
+        """Make a cell from a key without a split, ``problem.method.engine``."""
         problem, method, engine = key.split(".")
         return cls(problem, method, engine, settings, seed, inputs=inputs)
 
     @property
     def key(self) -> str:
-        """Name of its file, without ending."""
+        """Name of the cell's file, without the suffix."""
         split = "" if self.split is None else f"split{self.split:02d}"
         return ".".join(filter(None, (self.data, split, self.problem, self.method, self.engine)))
 
     @property
     def label(self) -> str:
-        """Name for a reader."""
+        """Label of the cell in tables and messages."""
         split = "" if self.split is None else f"split {self.split}"
         words = (self.data, split, self.problem, word(self.method), word(self.engine))
         return ", ".join(filter(None, words))
 
     @property
     def factors(self) -> dict[str, Any]:
-        """The columns that a row of this cell begins with: key, label, problem, method, engine, split, data."""
+        """First columns of this cell's rows: key, label, problem, method, engine, split, data."""
         names = ("key", "label", "problem", "method", "engine", "split", "data")
         return {n: value for n in names if (value := getattr(self, n)) not in (None, "")}
 
 
 @dataclass(frozen=True, eq=False)
 class Outcomes:
-    """The results of the cells."""
+    """Results of the cells."""
 
     paths: Mapping[Cell, Path]  # Posterior files of the cells that succeeded.
-    failures: Mapping[Cell, str]  # Lines that say why the others did not.
+    failures: Mapping[Cell, str]  # Reasons why the other cells failed.
 
     def tree(self, cell: Cell) -> xr.DataTree:
         """Read the posterior of a cell that succeeded."""
@@ -112,7 +114,7 @@ class Outcomes:
         return measure(self.tree(cell))
 
     def find(self, problem: str, method: str) -> xr.DataTree | None:
-        """Read the posterior of a problem by a method; None if there is none."""
+        """Read the posterior of a problem by a method; return None if no such cell succeeded."""
         cells = (cell for cell in self.paths if (cell.problem, cell.method) == (problem, method))
         return next(map(self.tree, cells), None)
 
@@ -122,14 +124,12 @@ class Outcomes:
 
 @dataclass(frozen=True, eq=False)
 class Context:
-    """The arguments of `make` other than the cell."""
+    """Arguments of `make` other than the cell."""
 
-    target: Target | None  # What the study's `target` gave for the cell.
-    checkpoint: (
-        Path  # A folder where chains go as they are drawn; removed once the posterior is there.
-    )
-    progress: bool  # Whether to show bars.
-    inputs: tuple[xr.DataTree, ...] = ()  # Posteriors of the cells that it is made from, in order.
+    target: Target | None  # The target that the study's `target` returned for the cell.
+    checkpoint: Path  # Folder of the checkpoints, removed when the posterior is complete.
+    progress: bool  # Whether to show progress bars.
+    inputs: tuple[xr.DataTree, ...] = ()  # Posteriors of the cell's inputs, in order.
 
 
 @dataclass(frozen=True)
@@ -137,38 +137,38 @@ class Study:
     """A paper's experiment."""
 
     configure: Callable[[Any], Any]
-    """From the options of the command (`studies.options.Options`) to the study's own settings, a frozen dataclass."""
+    """Function of the command's options (`studies.options.Options`) that returns the settings, a frozen dataclass."""
     cells: Callable[[Any], tuple[Cell, ...]]
-    """From those settings to the cells, in the order in which they should run; inputs come first."""
+    """Function of the settings that returns the cells in the order in which they run, inputs first."""
     target: Callable[[Any, Cell], Target | None]
-    """From settings and cell to the model conditioned on data; None for a cell that `make` makes without one."""
+    """Function of settings and cell that returns the model conditioned on data, or None if `make` needs no target."""
     measures: Callable[[Any, Outcomes], Frames]
-    """From settings and outcomes to frames by name; `failures` is added to them."""
+    """Function of settings and outcomes that returns frames by name. The runner adds the frame `failures`."""
     tables: tuple[Summary, ...]
-    """The tables that are shown: what was found next to what the paper prints, where it does."""
+    """Tables of the results, with the paper's numbers where it prints them."""
     figures: Callable[[Any, Outcomes, Frames], Mapping[str, Figure]] = lambda *run: {}
-    """From settings, outcomes and frames to the paper's figures, by the names of their files."""
+    """Function of settings, outcomes and frames that returns the paper's figures, by file name."""
     make: Callable[[Any, Cell, Context], xr.DataTree] | None = None
-    """From settings, cell and a `Context` to the cell's posterior. Without it the target is sampled by the cell's
-    method; `run.sample` does the same inside a `make`. What it makes may depend on the cell's target, engine, method,
-    settings, seed and inputs alone: these are what a finished cell is recognised by."""
+    """Function of settings, cell and `Context` that returns the cell's posterior. The default samples the target with
+    the cell's method; inside a `make`, `run.sample` does the same. The result may depend only on the cell's target,
+    engine, method, settings, seed and inputs, because these identify a finished cell."""
 
 
 def frame_of(rows: Iterable[Row]) -> pd.DataFrame:
-    """Gather rows, whose columns may differ; NumPy's numbers and arrays become plain numbers and lists."""
+    """Make a frame from rows, whose columns may differ; convert NumPy numbers and arrays to plain numbers and lists."""
     text = json.dumps([dict(row) for row in rows], default=lambda value: value.tolist())
     frame = pd.DataFrame(json_safe(json.loads(text)), dtype=object)
     return frame.where(frame.notna(), None)
 
 
 def rows_of(source: Source, frames: Frames) -> list[dict[str, Any]]:
-    """Take rows from the frames; of a frame that is not there, none."""
+    """Return rows from the frames; a missing frame has no rows."""
     taken = frames.get(source, frame_of(())) if isinstance(source, str) else source(frames)
     return (taken if isinstance(taken, pd.DataFrame) else frame_of(taken)).to_dict("records")
 
 
 def select(name: str, *known: str, **wanted: Any) -> Callable[[Frames], pd.DataFrame]:
-    """Select the rows of one frame that have a value in some columns, and these values in others."""
+    """Make a function that selects rows of a frame: with any value in the `known` columns, and the `wanted` values."""
 
     def taken(frames: Frames) -> pd.DataFrame:
         frame = frames.get(name, frame_of(()))
@@ -180,26 +180,26 @@ def select(name: str, *known: str, **wanted: Any) -> Callable[[Frames], pd.DataF
 
 
 def where(frame: pd.DataFrame, **wanted: Any) -> pd.DataFrame:
-    """Keep the rows with these values; a tuple of values allows each of them."""
+    """Select the rows with these values; a tuple of values allows each of them."""
     for name, value in wanted.items():
         frame = frame[frame[name].isin(value if isinstance(value, tuple) else (value,))]
     return frame
 
 
 def find(frame: pd.DataFrame, **wanted: Any) -> Any:
-    """Return the first row with these values, a mapping; None if there is none."""
+    """Return the first row with these values as a mapping, or None."""
     found = where(frame, **wanted) if len(frame) else frame
     return None if found.empty else dict(found.iloc[0])
 
 
 @dataclass(frozen=True)
 class Change:
-    """Two levels of a factor that are compared pair by pair, the second with the first."""
+    """Comparison of two levels of a factor, pair by pair: the second with the first."""
 
     factor: str
     levels: tuple[tuple[Any, Any], ...]
     pair: str = ""
-    """The column that pairs have in common; empty if a measure is a list, whose entries are paired."""
+    """Column whose value both rows of a pair share; empty if the entries of lists are paired."""
     scale: Literal["difference", "ratio"] = "difference"
 
 
@@ -208,18 +208,18 @@ class Summary:
     """A table of a study."""
 
     caption: str
-    measures: Mapping[str, Measure]  # By their name in the table.
-    by: tuple[str, ...] = ("label",)  # There is a number for every combination of these columns.
-    over: Source = "cells"  # The rows: the name of a frame, or a function of all frames.
+    measures: Mapping[str, Measure]  # Measures by their name in the table.
+    by: tuple[str, ...] = ("label",)  # Columns to group by; each group has one number per measure.
+    over: Source = "cells"  # Source of the rows.
     printed: Callable[[Row], Mapping[str, Printed]] = lambda row: {}
-    """From the first row behind a number to what the paper prints, by the name of the measure."""
+    """Function of a group's first row that returns the paper's numbers, by the name of the measure."""
     change: Change | None = None
     trusted: Callable[[Frames, Row], bool] = lambda frames, row: True
-    """Rows that are not trusted (chains that disagree) are left out, and counted."""
-    overlap: float = 0.0  # The test part over the training part of random splits.
+    """Condition for rows. Other rows, such as those of chains that disagree, are left out and counted."""
+    overlap: float = 0.0  # Ratio of test size to training size of random splits.
 
     def rows(self, frames: Frames) -> list[dict[str, Any]]:
-        """Give the table's rows as plain values: what is missing or not trusted is left out and counted."""
+        """Return the table's rows as plain values; missing and untrusted values are left out and counted."""
         found = []
         for name, first, pairs in self._groups(frames):
             trust = [all(self.trusted(frames, row) for row in pair) for pair in pairs]
@@ -231,7 +231,7 @@ class Summary:
                 ]
                 if any(
                     v is not None for _, values in every for v in values
-                ):  # somebody measured it
+                ):  # some row has this measure
                     printed = self.printed(first).get(heading)
                     names = {"of": name, "measure": heading, "printed": printed}
                     found.append(names | self._average(every))
@@ -249,7 +249,7 @@ class Summary:
         return Table(headings, tuple(rows), self.caption).without_empty_columns()
 
     def _groups(self, frames: Frames) -> Iterator[tuple[str, Row, list[tuple[Row, ...]]]]:
-        """Return the name of each group, its first row, and its rows: one by one, or in the pairs of a change."""
+        """Yield the name of each group, its first row, and its rows, either single or as the pairs of a change."""
         every, change = rows_of(self.over, frames), self.change
         for levels in change.levels if change else [()]:
             groups: dict[tuple[Any, ...], list[Row]] = {}
@@ -274,7 +274,7 @@ class Summary:
                     )
 
     def _average(self, every: Sequence[tuple[bool, Sequence[float | None]]]) -> dict[str, Any]:
-        """Average a measure, or its change, over the pairs that are trusted and have its finite numbers."""
+        """Average a measure, or its change, over the trusted pairs with finite numbers."""
         ratio = self.change is not None and self.change.scale == "ratio"
         numbers: list[float] = []
         for trusted, values in every:
@@ -293,7 +293,10 @@ class Summary:
 
 
 def mean_with_interval(values: Sequence[float], overlap: float = 0.0) -> tuple[float | None, ...]:
-    """Average numbers, with the ends of their interval; None of none, and no ends of a single number."""
+    """Return the mean of the numbers and the ends of its interval.
+
+    Without numbers, all three are None; with a single number, both ends are None.
+    """
     from scipy.stats import binomtest, sem, t
 
     if not len(values):
@@ -309,7 +312,7 @@ def mean_with_interval(values: Sequence[float], overlap: float = 0.0) -> tuple[f
 
 
 def tables_of(summaries: Sequence[Summary], frames: Frames) -> tuple[Table, ...]:
-    """Make the tables that have rows, the cells that failed last."""
+    """Make the tables that have rows; the table of failed cells comes last."""
     failed = tuple((row["label"], row["reason"]) for row in rows_of("failures", frames))
     words = Table(("cell", "why it failed"), failed, "Cells without a posterior")
     every = (*(summary(frames) for summary in summaries), words)
@@ -317,7 +320,7 @@ def tables_of(summaries: Sequence[Summary], frames: Frames) -> tuple[Table, ...]
 
 
 def _values(measure: Measure, row: Row) -> list[float | None]:
-    """Take the measure of a row, as a list; a number that a function needs may be missing."""
+    """Return the measure of a row as a list; if the function lacks a number that it needs, return [None]."""
     try:
         value = row.get(measure) if isinstance(measure, str) else measure(row)
     except TypeError:
@@ -328,12 +331,12 @@ def _values(measure: Measure, row: Row) -> list[float | None]:
 
 
 def word(value: Any) -> str:
-    """Name a method or an engine for a reader; other values as they are."""
+    """Return the display name of a method or an engine; return other values unchanged."""
     return str({**METHOD_WORDS, **ENGINE_WORDS}.get(value, value))
 
 
 def _named(column: str, value: Any) -> str:
-    """Write the value of a column; a number after the column's name."""
+    """Format the value of a column; put the column's name before a number."""
     if isinstance(value, str):
         return word(value)
     number = f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,4 +1,4 @@
-"""Tools that several papers need: diagnoses and scores of a network's cells, halves of chains, frames in a file."""
+"""Tools for several studies of networks: diagnoses, scores, halves of chains, and frames in files."""
 
 import json
 from collections.abc import Mapping
@@ -17,20 +17,20 @@ from onebasin.posteriors.view import as_view
 from ..lab.study import Cell, Frames, Outcomes, Row, frame_of
 
 MAX_RHAT = 1.05
-"""R-hat of f above which chains disagree: what they say of the posterior is not to be trusted."""
-MOST = 99  # Data sets, or splits, at most: keys number them by two digits.
+"""R-hat of f above which chains disagree, so their numbers are not trusted."""
+MOST = 99  # Largest number of data sets or splits: keys number them with two digits.
 
 
 def check_number(option: str, number: int) -> None:
-    """Reject a number of data sets or of splits that is invalid; `option` is its name on the command line."""
+    """Reject an invalid number of data sets or splits; `option` is its name on the command line."""
     if not 1 <= number <= MOST:
         raise StudyError(f"`--{option}` is {number}; it must be a whole number from 1 to {MOST}.")
 
 
 def diagnosis_columns(outcomes: Outcomes, cell: Cell) -> dict[str, Any]:
-    """Return the columns that say whether a cell's draws can be trusted: the headline numbers of its diagnosis.
+    """Return the main numbers of a cell's diagnosis as columns.
 
-    `depth_error` is the standard error of the mean tree depth, from the spread of the chains' means.
+    `depth_error` is the standard error of the mean tree depth, from the spread of the chain means.
     """
     diagnosis = outcomes.diagnosis(cell)
     numbers = diagnosis.summary()
@@ -44,12 +44,12 @@ def diagnosis_columns(outcomes: Outcomes, cell: Cell) -> dict[str, Any]:
 
 
 def score_columns(held_out: HeldOut, seconds: float | None = None) -> dict[str, Any]:
-    """Return all scores; for Markov chains, also the mixing diagnostics of f.
+    """Return all scores and, for Markov chains, the mixing diagnostics of f.
 
-    `seconds` is what the kept draws took, summed over chains.
+    `seconds` is the time of the kept draws, summed over chains.
     """
     scores, ess = held_out.scores.to_dict(), held_out.median_ess
-    scores.pop("num_draws")  # of all chains; a diagnosis has that of each
+    scores.pop("num_draws")  # a total over chains; the diagnosis has the number per chain
     columns = {**scores, "prediction_ess": ess, "prediction_rhat": None}
     if held_out.gradients is not None:
         columns["prediction_rhat"] = held_out.worst_rhat
@@ -60,27 +60,27 @@ def score_columns(held_out: HeldOut, seconds: float | None = None) -> dict[str, 
 
 
 def disagrees(row: Row) -> bool | None:
-    """Check whether chains disagree on the predictions; None without chains."""
+    """Return whether chains disagree on the predictions, or None without chains."""
     rhat = row.get("prediction_rhat")
     return None if rhat is None else bool(rhat > MAX_RHAT)
 
 
 def tree_of(groups: Mapping[str, xr.Dataset], attrs: Mapping[Any, Any]) -> xr.DataTree:
-    """Make a tree of groups and attributes."""
+    """Make a tree from groups and attributes."""
     tree = xr.DataTree.from_dict(dict(groups))
     tree.attrs = dict(attrs)
     return tree
 
 
 def halves(posterior: xr.Dataset) -> tuple[xr.Dataset, xr.Dataset]:
-    """Divide the chains into two halves; the draws where there is one chain."""
+    """Divide the chains into two halves; if there is one chain, divide its draws."""
     dim = "chain" if posterior.sizes["chain"] > 1 else "draw"
     middle = posterior.sizes[dim] // 2
     return posterior.isel({dim: slice(None, middle)}), posterior.isel({dim: slice(middle, None)})
 
 
 def prior_draws(model: BayesianNetwork, like: xr.Dataset, seed: int) -> xr.Dataset:
-    """Draw as often from the prior, whose draws are as far apart as draws can be."""
+    """Draw from the prior, in the shapes of `like`. The prior draws are a baseline for large distances."""
     rng, scales = np.random.default_rng(seed), prior_scales(model)
     shapes = {name: like[name].shape for name in model.network.shapes}
     draws = {name: scales[name] * rng.standard_normal(shape) for name, shape in shapes.items()}
@@ -88,12 +88,12 @@ def prior_draws(model: BayesianNetwork, like: xr.Dataset, seed: int) -> xr.Datas
 
 
 def to_tree(frames: Frames) -> xr.DataTree:
-    """Lay out frames as groups that a file can keep, next to an empty posterior; `from_tree` reads them back."""
+    """Store frames as JSON in a tree with an empty posterior; `from_tree` reads them back."""
     texts = {n: ((), json.dumps(frame.to_dict("records"))) for n, frame in frames.items()}
     return xr.DataTree.from_dict({"posterior": xr.Dataset(), "frames": xr.Dataset(texts)})
 
 
 def from_tree(tree: xr.DataTree) -> Frames:
-    """Read back the frames of `to_tree`."""
+    """Read the frames that `to_tree` stored."""
     texts = tree["frames"].to_dataset()
     return {str(name): frame_of(json.loads(str(v.values))) for name, v in texts.items()}

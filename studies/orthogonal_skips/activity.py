@@ -1,8 +1,9 @@
-"""Collapsed units of a mean-field fit: signal to noise of every hidden unit's weights, and their KL to the prior.
+"""Collapsed units of a mean-field fit: signal-to-noise ratio of every hidden unit's weights, and KL to the prior.
 
-A unit that a fit has pruned has outgoing weights at zero, and its incoming ones return to the prior (Trippe and Turner
-2018). So a unit is active if one of its weights to an active unit of the next layer, or to an output, has a mean more
-than `THRESHOLD` standard deviations from zero. Orthogonal skips pass on the input of every unit.
+If a fit prunes a unit, its outgoing weights are near zero and its incoming weights return to the prior (Trippe and
+Turner 2018). A unit counts as active if one of its weights to an active unit of the next layer, or to an output, has a
+mean more than `THRESHOLD` standard deviations from zero. With orthogonal skips, weights to any unit of the next layer
+count, because skips pass on the input of every unit.
 """
 
 from itertools import pairwise
@@ -17,18 +18,18 @@ from onebasin.posteriors import schema
 THRESHOLD = 1.0
 
 Moments = dict[str, tuple[np.ndarray, np.ndarray]]
-"""Mean and standard deviation of each weight matrix and bias vector."""
+"""Mean and standard deviation of each weight matrix and bias vector, by name."""
 
 
 def moments_of(fit: xr.Dataset, model: BayesianNetwork, evaluation: int | None = None) -> Moments:
-    """Read them from the group `variational` of a fit of free weights, at an evaluation of the ELBO or at the end."""
+    """Read the moments from the group `variational` of a fit, at one evaluation of the ELBO or at the end."""
     if evaluation is not None:
         fit = fit[[schema.LOC_TRACE, schema.SCALE_TRACE]].isel(evaluation=evaluation)
         fit = fit.rename({schema.LOC_TRACE: "loc", schema.SCALE_TRACE: "scale"})
     vectors = [np.asarray(fit[name].values, np.float64) for name in ("loc", "scale")]
     found: Moments = {}
     first = 0
-    for name, shape in sorted(model.network.shapes.items()):  # as the coordinates stand
+    for name, shape in sorted(model.network.shapes.items()):  # the order of the coordinates
         last = first + int(np.prod(shape))
         loc, scale = (vector[first:last].reshape(shape) for vector in vectors)
         first = last
@@ -43,7 +44,7 @@ def moments_of(fit: xr.Dataset, model: BayesianNetwork, evaluation: int | None =
 
 
 def unit_activity(moments: Moments, model: BayesianNetwork) -> pd.DataFrame:
-    """Return a row per hidden unit: `layer`, `active`, and of its weights in and out the KL and the largest signal."""
+    """Return one row per hidden unit: `layer`, `active`, and KL and largest signal-to-noise of weights in and out."""
     layers = model.network.layers
     signal = {n: np.abs(mean) / sd for n, (mean, sd) in moments.items()}
     kl = weight_divergences(moments, model)
@@ -60,7 +61,7 @@ def unit_activity(moments: Moments, model: BayesianNetwork) -> pd.DataFrame:
 
 
 def weight_divergences(moments: Moments, model: BayesianNetwork) -> dict[str, np.ndarray]:
-    """Return the KL to the prior of every weight, in nats."""
+    """Return the KL from every weight's Gaussian to its prior, in nats."""
     layers = model.network.layers
     scales = zip(layers, model.prior.weight_scales(len(layers)), strict=True)
     found = {}

@@ -1,7 +1,8 @@
-"""The design: a network of five layers with its symmetry broken in two ways or not, data sets, and making the cells.
+"""Design of the study: a network of five layers with its symmetry intact or broken in two ways, data sets, and cells.
 
-The paper does not state the scale of its isotropic prior, the noise model, the sinc function's scale, or the optimiser.
-What fits turns on the first three, so they are varied (`Condition`); the optimiser is Adam.
+The paper does not report the scale of its isotropic prior, the noise model, the scale of the sinc function, or the
+optimiser. The outcome depends on the first three settings, so the study varies them (`Condition`). The optimiser is
+Adam.
 """
 
 from collections.abc import Iterator, Mapping
@@ -31,22 +32,21 @@ from ..options import Options
 
 NAME = "orthogonal-skips"
 MADE, NUMPYRO = "analysis", "numpyro"
-"""Engines: of a cell that is computed from another, and of one that is fitted or sampled."""
+"""Engines: `MADE` for cells that are computed from other cells, `NUMPYRO` for fitted or sampled cells."""
 VI, TRUTH, CHECK, GAP = "meanfield", "nuts", "mclmc", "gap"
-"""Methods: the approximation; the sampler that it is compared with on every data set; another one; and equation 6 at a
-fit."""
-ALL = "all"  # In the place of a layer's name: all layers together.
+"""Methods: the approximation, the reference sampler on every data set, a second sampler, and equation 6 at a fit."""
+ALL = "all"  # Layer name that stands for all layers together.
 
 INSIDE, OUTSIDE = "inside", "outside"
-"""Regions of test points: in the range of the data, |x| < 1; and next to it, 1 < |x| < 2."""
+"""Regions of test points: inside the data's range, |x| < 1, and outside it, 1 < |x| < 2."""
 
 
 @dataclass(frozen=True)
 class Variant:
-    """A way to break the symmetry, or none."""
+    """A way to break the symmetry, or to leave it intact."""
 
-    skip: str | None  # Of the network.
-    biases: str  # Of the parametrisation.
+    skip: str | None  # Skip connections of the network.
+    biases: str  # Biases of the parametrisation.
 
 
 VARIANTS: Mapping[str, Variant] = MappingProxyType(
@@ -57,18 +57,16 @@ VARIANTS: Mapping[str, Variant] = MappingProxyType(
         "both": Variant("orthogonal", "ordered"),
     }
 )
-"""The four panels of the paper's Figure 1."""
+"""Variants of the network: the four panels of the paper's Figure 1."""
 
 
 @dataclass(frozen=True)
 class Condition:
-    """A choice of what the paper leaves open: the scale of the prior N(0, `prior_sd`^2), the noise and the function."""
+    """Settings that the paper does not report: the prior N(0, `prior_sd`^2), the noise, and the function."""
 
-    name: str  # In the keys of cells.
+    name: str  # Name in the keys of cells.
     prior_sd: float = 0.3
-    noise_sd: float | None = (
-        0.2  # The noise's standard deviation, known to the model; None: it is inferred.
-    )
+    noise_sd: float | None = 0.2  # Known standard deviation of the noise; None to infer it.
     frequency: float = 1.5  # Zeros of the sinc function per unit of x.
     datasets: int = 1
 
@@ -79,7 +77,7 @@ class Condition:
 
 @dataclass(frozen=True)
 class GapSettings:
-    """Settings of equation 6's estimate (`ob.mixture_gap`): at `points` moments of the training, with the last."""
+    """Settings of the estimate of equation 6 (`ob.mixture_gap`), at `points` steps of the training up to the last."""
 
     points: int = 8
     draws: int = 50
@@ -88,10 +86,10 @@ class GapSettings:
 
 @dataclass(frozen=True)
 class SkipsConfig:
-    """The factors that are crossed, and their settings.
+    """Crossed factors and settings.
 
-    Data set k has the seed `seed` + k - 1, for data, fits and chains, the same for all variants, whose comparisons are
-    paired. Samplers run under the first of the conditions; MCLMC on the first `mclmc_datasets` data sets alone.
+    Data set k uses the seed `seed` + k - 1 for data, fits and chains. All variants share it, so comparisons are paired.
+    Samplers run only under the first condition, and MCLMC only on the first `mclmc_datasets` data sets.
     """
 
     seed: int
@@ -149,11 +147,11 @@ PAPER = replace(
 
 
 def configure(options: Options) -> SkipsConfig:
-    """Make the settings from what the command line was given."""
+    """Make the settings from the options of the command line."""
     options.refuse(NAME, "engine", "splits", "parametrisations")
     base = QUICK if options.quick else PAPER if options.full else DEFAULT
     conditions, number = base.conditions, options.datasets
-    if number is not None:  # for the conditions that have most data sets; the others get no more
+    if number is not None:  # for conditions with the most data sets; a maximum for the others
         most = max(condition.datasets for condition in conditions)
         conditions = tuple(
             replace(c, datasets=number if c.datasets == most else min(c.datasets, number))
@@ -169,9 +167,10 @@ def configure(options: Options) -> SkipsConfig:
 
 
 def cells(config: SkipsConfig) -> tuple[Cell, ...]:
-    """List the cells, data set by data set, so that a run cut short has whole data sets.
+    """List the cells data set by data set, so that an interrupted run has complete data sets.
 
-    Of every variant a fit, equation 6 at it where there is a symmetry, and the samplers. The case is the condition.
+    Every variant has a fit, equation 6 at this fit if the variant has a symmetry, and the samplers. The case of a cell
+    is the condition.
     """
     most = max(condition.datasets for condition in config.conditions)
     factors = [
@@ -205,7 +204,7 @@ def cells(config: SkipsConfig) -> tuple[Cell, ...]:
 
 
 def model(config: SkipsConfig, variant: str, condition: Condition) -> BayesianNetwork:
-    """State the network of a variant."""
+    """Make the network of a variant."""
     chosen = VARIANTS[variant]
     known = {} if condition.noise_sd is None else {"noise_sd": condition.noise_sd}
     return BayesianNetwork(
@@ -217,19 +216,19 @@ def model(config: SkipsConfig, variant: str, condition: Condition) -> BayesianNe
 
 
 def target(config: SkipsConfig, cell: Cell) -> NetworkTarget:
-    """Condition the cell's network on its data."""
+    """Condition the network of a cell on its data."""
     data = dataset(cell.seed, cell.case.frequency)
     return model(config, cell.problem, cell.case).condition(data.x, data.y, name=NAME)
 
 
 @lru_cache(maxsize=4)
 def dataset(seed: int, frequency: float) -> Dataset:
-    """Draw the data: 128 points in [-1, 1], as many held out, and the true function."""
+    """Draw the data: 128 points in [-1, 1], 128 held-out points, and the true function."""
     return sinc(seed=seed, frequency=frequency)
 
 
 class SkipsPoints(NamedTuple):
-    """Test points of one kind: inputs, what was observed there and the true function, each of shape (obs, 1)."""
+    """Test points of one region: inputs, observations and the true function, each of shape (obs, 1)."""
 
     x: np.ndarray
     y: np.ndarray
@@ -241,7 +240,7 @@ _OUTSIDE_STREAM = 1
 
 @lru_cache(maxsize=4)
 def points_of(seed: int, frequency: float) -> Mapping[str, SkipsPoints]:
-    """Give the held-out points inside, and draw as many outside."""
+    """Return the held-out points inside, and draw the same number outside."""
     data = dataset(seed, frequency)
     assert data.held_out is not None, "synthetic data have held-out points"
     assert data.truth is not None, "and a true function"
@@ -255,14 +254,14 @@ def points_of(seed: int, frequency: float) -> Mapping[str, SkipsPoints]:
 
 
 def make(config: SkipsConfig, cell: Cell, context: Context) -> xr.DataTree:
-    """Make a cell's posterior, or the frame `gap` of a fit."""
+    """Make the posterior of a cell, or the frame `gap` of a fit."""
     if cell.method != GAP:
         return sample(cell, context)
     return to_tree({GAP: frame_of(gap_rows(config, cell, context.inputs[0]))})
 
 
 def gap_rows(config: SkipsConfig, cell: Cell, fit: xr.DataTree) -> Iterator[Row]:
-    """Bound KL[q_0 || q], a row for all layers and one row per layer, at moments spread evenly over the training."""
+    """Bound KL[q_0 || q] at evenly spaced evaluations; yield one row for all layers and one per layer."""
     from onebasin.inference import mixture_gap
 
     iteration = fit["variational"].to_dataset()["iteration"].values
@@ -282,5 +281,5 @@ def gap_rows(config: SkipsConfig, cell: Cell, fit: xr.DataTree) -> Iterator[Row]
 
 
 def moments(num: int, points: int) -> list[int]:
-    """Choose evaluations, the first and the last among them, spread evenly."""
+    """Choose evenly spaced evaluations that include the first and the last."""
     return sorted(set(np.linspace(0, num - 1, points).round().astype(int).tolist()))

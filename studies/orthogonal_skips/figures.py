@@ -1,4 +1,4 @@
-"""The paper's Figure 1, of the first data set and condition; and the gap of equation 6 during the training."""
+"""Figures: the paper's Figure 1 for the first data set and condition, and the gap of equation 6 during training."""
 
 from collections.abc import Mapping
 
@@ -10,11 +10,11 @@ from onebasin.analysis.plots.bands import plot_uncertainty
 from ..lab.study import METHOD_WORDS, Frames, Outcomes, where
 from .design import ALL, TRUTH, VI, SkipsConfig, dataset
 
-EDGE = 2.0  # Half the width of Figure 1; the data lie within 1.
+EDGE = 2.0  # Half the width of Figure 1. The data lie within 1.
 
 
 def draw_figures(config: SkipsConfig, outcomes: Outcomes, frames: Frames) -> Mapping[str, Figure]:
-    """Draw bands of the predictive mean with one sd, epistemic and in all; and both bounds of the gap, a band a fit."""
+    """Draw predictive means with bands of one epistemic and one total sd, and the bounds of the gap for each fit."""
     first = (config.seed, config.conditions[0])
     shown = [c for c in outcomes if (c.seed, c.case) == first and c.method in (VI, TRUTH)]
     drawn = {"gap": _gap_figure(frames)} if len(frames["gaps"]) else {}

@@ -1,6 +1,7 @@
-"""Measure predictions inside and outside the data's range, the distance from the truth, and collapsed units.
+"""Measures of predictions inside and outside the data's range, distances from the reference, and collapsed units.
 
-Tables are over data sets, by what the paper leaves open (prior, noise, function).
+Tables average over data sets, separately for each choice of the settings that the paper does not report (prior, noise,
+function).
 """
 
 import math
@@ -24,14 +25,15 @@ SCORES = (
     "rmse", "log_score", "coverage_50", "coverage_95", "width_95", "epistemic", "aleatoric",
 )  # fmt: skip
 OF_UNITS = ("kl_in", "kl_out", "snr_in", "snr_out")
-"""Measures of the weights into a unit and out of it: KL to their prior in nats, and signal to noise."""
+"""Measures of a unit's incoming and outgoing weights: KL to their prior in nats, and signal-to-noise ratio."""
 
 
 def measure(config: SkipsConfig, outcomes: Outcomes) -> Frames:
-    """Measure every cell, those of one data set and condition in memory together.
+    """Measure every cell, with the cells of one data set and condition in memory at a time.
 
-    The frames: `cells`, one row per posterior; `layers`, one row per layer of a fit at the end; `training`, a row an
-    evaluation of a fit; `gaps`, a row for all layers and one per layer, at several moments of a fit's training.
+    Return four frames. `cells` has one row per posterior. `layers` has one row per layer of a final fit. `training` has
+    one row per evaluation of a fit. `gaps` has one row for all layers and one per layer, at several steps of the
+    training of a fit.
     """
     rows: list[Row] = []
     for name in dict.fromkeys(cell.data for cell in outcomes):
@@ -96,10 +98,10 @@ def _points(cell: Cell) -> Mapping[str, SkipsPoints]:
 
 
 def _scores(held_out: HeldOut, points: SkipsPoints) -> dict[str, Any]:
-    """Score predictions at points of one kind.
+    """Score predictions at the points of one region.
 
-    `explained` is the share of the true function's variance that the predictive mean explains, `miss` its root mean
-    square error against the true function.
+    `explained` is the share of the true function's variance that the predictive mean explains. `miss` is the root mean
+    square error of the predictive mean for the true function.
     """
     scores = held_out.scores.to_dict()
     squared = (held_out.function.mean(axis=(0, 1)) - points.truth) ** 2
@@ -115,7 +117,7 @@ def _scores(held_out: HeldOut, points: SkipsPoints) -> dict[str, Any]:
 
 
 def _explained(squared: np.ndarray, points: SkipsPoints) -> float:
-    """Share of the true function's variance that a mean with these squared errors explains."""
+    """Return the share of the true function's variance that a mean with these squared errors explains."""
     return float(1 - squared.mean() / points.truth.var())
 
 
@@ -124,7 +126,7 @@ def _suffixed(columns: Mapping[str, Any], where: str, prefix: str = "") -> dict[
 
 
 def _training(config: SkipsConfig, outcomes: Outcomes, cell: Cell) -> Iterator[Row]:
-    """Follow a fit over its training: the ELBO, what has collapsed, and what its mean weights still explain."""
+    """Measure a fit during training: the ELBO, collapsed units, and the variance that its mean weights explain."""
     network, points = design.target(config, cell).model, _points(cell)[INSIDE]
     trace = outcomes.tree(cell)[schema.VARIATIONAL].to_dataset()
     annealed = config.vi.anneal * config.vi.iterations
@@ -150,29 +152,29 @@ def _moments(
 
 
 def _collapse(moments: Moments, network: BayesianNetwork) -> dict[str, float]:
-    """Count the active units, and give the KL of all weights to their prior."""
+    """Return the number of active units and the KL of all weights to their prior."""
     kl = sum(each.sum() for each in weight_divergences(moments, network).values())
     return {"active": int(unit_activity(moments, network)["active"].sum()), "kl": float(kl)}
 
 
 VARIANTS = tuple(("plain", name) for name in design.VARIANTS if name != "plain")
-"""The plain network, and each way to break its symmetry."""
+"""Pairs of the plain network and a variant that breaks its symmetry."""
 
 
 def _disagrees(row: Row) -> bool | None:
-    """Check whether chains disagree on f, inside or outside; None without chains."""
+    """Return whether chains disagree on f, inside or outside, or None without chains."""
     rhats = [row[f"rhat_{where}"] for where in (INSIDE, OUTSIDE)]
     return None if None in rhats else max(rhats) > MAX_RHAT
 
 
 def trusted(frames: Frames, row: Row) -> bool:
-    """Check whether NUTS ran on a row's data and network, and its chains agree on f."""
+    """Return whether NUTS ran on a row's data and network, and its chains agree on f."""
     truth = find(frames["cells"], data=row["data"], problem=row["problem"], method=TRUTH)
     return truth is not None and _disagrees(truth) is False
 
 
 def _apart(where: str) -> Callable[[Row], float]:
-    """Measure how far the sd of f is from the sampler's: the absolute logarithm of their ratio."""
+    """Make a measure: the absolute log ratio of the sd of f to the sampler's."""
     return lambda row: abs(math.log(row[f"from_truth_sd_ratio_{where}"]))
 
 

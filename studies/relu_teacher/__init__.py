@@ -1,9 +1,9 @@
 """A teacher with two ReLU units, free and constrained, by NUTS and by ADVI.
 
-Pourzanjani, Jiang and Petzold 2017, "Improving the identifiability of neural networks for Bayesian
-inference", section 4.1 and Figure 1. Beyond the paper: both engines, biases ordered or not, held-out
-scores against the true function, and two charts of the unit circle without the seam of Givens'.
-With --full, many data sets at two levels of noise: every number then has an interval.
+The study repeats section 4.1 and Figure 1 of Pourzanjani, Jiang and Petzold 2017, "Improving the identifiability of
+neural networks for Bayesian inference". It adds both engines, ordered biases, held-out scores with the true function,
+and two charts of the unit circle without the seam of the Givens chart. With `--full`, it uses many data sets at two
+levels of noise, so every number has an interval.
 """
 
 from ..lab.study import Study

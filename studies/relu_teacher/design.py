@@ -1,7 +1,8 @@
-"""The design: 100 points of the teacher, and a network like it.
+"""Design of the study: 100 points from the teacher, and a network of the same architecture.
 
-One data set by default, with noise of standard deviation 1; with --full many, at two levels of the noise, so that
-every statement is tried over all of them. The paper has one, and does not state its noise.
+By default there is one data set, with noise of standard deviation 1. With `--full`, there are many data sets at two
+levels of noise, and every statement is tested over all of them. The paper has one data set and does not state its
+noise.
 """
 
 from dataclasses import dataclass, field
@@ -25,16 +26,16 @@ QUICK = Nuts(chains=2, warmup=200, draws=200)
 QUICK_PARAMETRISATIONS = ("free", "givens")
 METHODS = ("nuts", "meanfield", "fullrank")
 CHARTS = ("givens", "givens_seamless", "unit_vector")
-"""The same constraint in three charts; the last two are sampled only, to show the first one's seam."""
-SEAM = 0.1  # Within this of +-pi, in radians, a longitude counts as lying at the seam.
+"""Three charts of the same constraint. NUTS, but not ADVI, runs on the last two, which have no seam."""
+SEAM = 0.1  # Largest distance from +-pi, in radians, of a longitude at the seam.
 FULL_DATASETS = 20
 NOISES, FULL_NOISES = (1.0,), (1.0, 0.5)
-"""Standard deviations of the noise: the plainest reading of the paper, and half of it."""
+"""Standard deviations of the noise: 1, the simplest reading of the paper, and half of it."""
 
 
 @dataclass(frozen=True)
 class TeacherConfig:
-    """The crossed factors, and their settings; data set k has the seed `seed` + k - 1, for data and samplers."""
+    """Crossed factors and settings. Data set k uses the seed `seed` + k - 1 for data and samplers."""
 
     seed: int
     engines: tuple[str, ...]
@@ -49,7 +50,7 @@ class TeacherConfig:
 
 
 def configure(options: Options) -> TeacherConfig:
-    """Make the settings from what the command line was given."""
+    """Make the settings from the options of the command line."""
     options.refuse(NAME, "splits", "problems")
     datasets = FULL_DATASETS if options.full else 1
     default = QUICK_PARAMETRISATIONS if options.quick else tuple(PARAMETRISATIONS)
@@ -64,9 +65,9 @@ def configure(options: Options) -> TeacherConfig:
 
 
 def cells(config: TeacherConfig) -> tuple[Cell, ...]:
-    """List the cells, data set by data set: every parametrisation by NUTS, the paper's also by ADVI.
+    """List the cells, data set by data set: every parametrisation by NUTS, and the paper's by ADVI too.
 
-    Their case is the standard deviation of the noise.
+    The case of a cell is the standard deviation of the noise.
     """
     settings = {"nuts": config.nuts, "meanfield": config.advi, "fullrank": config.advi}
     several = config.datasets > 1 or len(config.noises) > 1
@@ -91,11 +92,11 @@ def cells(config: TeacherConfig) -> tuple[Cell, ...]:
 
 
 def target(config: TeacherConfig, cell: Cell) -> NetworkTarget:
-    """Condition the cell's model on the training points."""
+    """Condition the model of a cell on the training points."""
     data = data_of(cell)
     return relu_network(data, TEACHER_UNITS, cell.problem).condition(data.x, data.y, name=NAME)
 
 
 def data_of(cell: Cell) -> Dataset:
-    """Load the data that a cell's posterior is of."""
+    """Return the data set of a cell."""
     return teacher_data(cell.seed, cell.case)

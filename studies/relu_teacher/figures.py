@@ -14,12 +14,14 @@ from onebasin.truth.problems.networks import teacher_data
 from ..lab.study import METHOD_WORDS, Frames, Outcomes
 from .design import METHODS, TeacherConfig, target
 
-SLICE = np.linspace(-5.0, 5.0, 81)  # Values of the first input along the slice; the second is 0.
-NEAR = 0.5  # Training points with the second input within this of 0 are drawn next to the slice.
+SLICE = np.linspace(
+    -5.0, 5.0, 81
+)  # Values of the first input along the slice; the second input is 0.
+NEAR = 0.5  # Largest absolute second input of the training points that are drawn with the slice.
 
 
 def draw_figures(config: TeacherConfig, outcomes: Outcomes, frames: Frames) -> Mapping[str, Figure]:
-    """Draw the first data set's posteriors, free above and unit-norm below, of the first engine that has them."""
+    """Draw the posteriors of the first data set, free above and unit-norm below, from the first available engine."""
     shown = {
         f"{problem}, {METHOD_WORDS[method]}": cell
         for problem in ("free", "givens")

@@ -1,4 +1,4 @@
-"""Measure every posterior, and groups of those that belong together; and the tables of that."""
+"""Measures of every posterior, comparisons between posteriors, and tables."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -13,21 +13,21 @@ from ..lab.study import Cell, Change, Frames, Outcomes, Row, Summary, find, fram
 from ..networks import diagnosis_columns, disagrees, score_columns
 from .design import SEAM, TeacherConfig, data_of, target
 
-BOUND = 5.0  # Monte Carlo errors by which two engines' predictive means may differ.
+BOUND = 5.0  # Largest allowed difference between predictive means of two engines, in Monte Carlo errors.
 
 
 def measure(config: TeacherConfig, outcomes: Outcomes) -> Frames:
-    """Measure every cell, and compare those that belong together.
+    """Measure every cell, and compare cells of the same data set.
 
-    The frames: `cells`, one row per cell: diagnosis, scores at the held-out points (`bias` and `error` are mean and
-    root mean square of the predictive mean less the true function), the share of draws `at_seam` and the `crossings`
-    of the seam, and for variational cells the distance from NUTS; and `engines`, one row per parametrisation: the
-    engines' NUTS against each other.
+    Return two frames. `cells` has one row per cell: the diagnosis, scores at the held-out points, the share of draws
+    `at_seam` and the `crossings` of the seam. `bias` and `error` are the mean and root mean square of the predictive
+    mean minus the true function. Rows of variational cells also have the distance from NUTS. `engines` has one row per
+    parametrisation, which compares NUTS in the two engines.
     """
     rows: list[dict[str, Any]] = []
     engines: list[Row] = []
     for name in dict.fromkeys(cell.data for cell in outcomes):
-        held_out, misses = {}, {}  # the predictions of one data set are in memory together
+        held_out, misses = {}, {}  # predictions of one data set at a time, to save memory
         for cell in outcomes:
             if cell.data == name:
                 data, model = data_of(cell), target(config, cell).model
@@ -50,10 +50,10 @@ def measure(config: TeacherConfig, outcomes: Outcomes) -> Frames:
 
 
 def from_nuts(held_out: Mapping[Cell, HeldOut], cell: Cell) -> dict[str, float]:
-    """Measure a variational cell's distance from NUTS on its problem, by its engine or else by the other.
+    """Measure the distance of a variational cell from NUTS on the same problem, preferably in the same engine.
 
-    `held_out` are the predictions of one data set. The columns are `from_nuts_in_sds` and so on; none where NUTS did
-    not run, or for NUTS itself.
+    `held_out` has the predictions of one data set. The columns are `from_nuts_in_sds` and so on. The result is empty if
+    NUTS did not run, and for NUTS itself.
     """
     truths = {
         c.engine: h for c, h in held_out.items() if (c.problem, c.method) == (cell.problem, "nuts")
@@ -65,7 +65,7 @@ def from_nuts(held_out: Mapping[Cell, HeldOut], cell: Cell) -> dict[str, float]:
 
 
 def agreements(held_out: Mapping[Cell, HeldOut]) -> Iterator[Row]:
-    """Compare the engines' NUTS with each other on one data set, one row per problem that both sampled."""
+    """Compare NUTS in the two engines on one data set; yield one row per problem that both engines sampled."""
     sampled = {(cell.problem, cell.engine): cell for cell in held_out if cell.method == "nuts"}
     for (problem, engine), cell in sampled.items():
         other = sampled.get((problem, "stan"))
@@ -75,11 +75,11 @@ def agreements(held_out: Mapping[Cell, HeldOut]) -> Iterator[Row]:
 
 
 def agree(a: HeldOut, b: HeldOut) -> dict[str, Any]:
-    """Compare the difference of two posteriors' predictive means with its Monte Carlo error.
+    """Compare the difference between the predictive means of two posteriors with its Monte Carlo error.
 
-    `largest` is the largest |difference| over the points and sigma, in units of that error, and `where` the quantity
-    that has it; `beyond` counts those of the `num_quantities` that lie beyond the bound; `rhat` is the largest R-hat of
-    either: where it is large the Monte Carlo error, and so the test, is void.
+    `largest` is the largest |difference| over the points and sigma, in Monte Carlo errors. `where` names its quantity.
+    `beyond` counts the quantities beyond the bound, out of `num_quantities`. `rhat` is the largest R-hat of the two
+    posteriors. If it is large, the Monte Carlo error and the test are invalid.
     """
     error = np.hypot(a.table["mcse_mean"], b.table["mcse_mean"])
     z = ((a.table["mean"] - b.table["mean"]) / error).abs()
@@ -93,14 +93,17 @@ def agree(a: HeldOut, b: HeldOut) -> dict[str, Any]:
 
 
 def seam(tree: xr.DataTree) -> tuple[float, float]:
-    """Share of draws with a longitude at the seam, and steps across it in 1000; NaN without unit-norm weights."""
+    """Return the share of draws with a longitude at the seam, and the crossings of the seam per 1000 draws.
+
+    Both are NaN without unit-norm weights.
+    """
     weights = tree["posterior"].to_dataset()["W1"].transpose("chain", "draw", "in", "hidden1")
     values = weights.values
     if not np.allclose(np.square(values).sum(axis=2), 1):
         return float("nan"), float("nan")
     longitude = np.arctan2(values[:, :, 1], values[:, :, 0])
     at_seam = (np.abs(longitude) > np.pi - SEAM).any(axis=-1)
-    # Nearer to the seam than to 0, before and after, and on its other side.
+    # A crossing: both longitudes are nearer to the seam than to 0, with opposite signs.
     behind = np.abs(longitude) > np.pi / 2
     across = longitude[:, 1:] * longitude[:, :-1] < 0
     across &= behind[:, 1:] & behind[:, :-1]
@@ -108,11 +111,11 @@ def seam(tree: xr.DataTree) -> tuple[float, float]:
 
 
 PAIRS = (("free", "givens"), ("ordered", "givens+ordered"))
-"""Without and with the unit-norm constraint, all else equal."""
+"""Pairs of parametrisations without and with the unit-norm constraint, otherwise equal."""
 
 
 def trusted(frames: Frames, row: Row) -> bool:
-    """Check whether NUTS is the truth of a row's data, problem and engine: it ran, and its chains agree on f."""
+    """Return whether NUTS ran on a row's data, problem and engine, and its chains agree on f."""
     alike = {name: row[name] for name in ("data", "problem", "engine") if name in row}
     nuts = find(frames["cells"], **alike, method="nuts")
     return nuts is not None and disagrees(nuts) is False

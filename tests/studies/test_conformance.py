@@ -116,7 +116,7 @@ def test_a_quick_run_is_measured_shown_and_taken_up_again(onebasin, here, monkey
     assert (name == "boston") == (figures == set())
     # The same command makes nothing again.
     later = onebasin(*words)
-    assert later.err.count("there already") == len(record["cells"])
+    assert later.err.count("already done") == len(record["cells"])
     assert later.json == found
 
 

@@ -1,6 +1,6 @@
-"""Problems whose answers are known: models conditioned on fixed data, stated for both engines, with their symmetries.
+"""Problems with reference posteriors: models with fixed data, defined for both engines, with their symmetries.
 
-`making` makes their references.
+`making` makes the references.
 """
 
 from collections.abc import Mapping
@@ -14,4 +14,4 @@ __all__ = ["PROBLEMS", "Invariant", "Problem"]
 PROBLEMS: Mapping[str, Problem] = MappingProxyType(
     {problem.name: problem for problem in (*networks.problems(), *programs.problems())}
 )
-"""By name."""
+"""All problems by name."""

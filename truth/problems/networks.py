@@ -1,12 +1,9 @@
-"""Images that several studies classify, and the network that classifies them.
+"""Network problems with their data: the papers' teacher, Boston Housing, digits, and a small network of tanh units.
 
-The model and the constraints that the experiments of Pourzanjani, Jiang and Petzold 2017 share.
-
-One hidden layer of ReLU units, N(0, 1) priors as in the paper's section 4.1, and an inferred noise
-under a half-normal prior. Beyond the paper's `free` and `givens` weights and `ordered` biases there
-are two charts of unit-norm weights without the seam of the Givens angle. Their data are here too.
-
-The networks: the papers' teacher, Boston Housing, digits, and a small one of tanh units.
+`classifier` is the network for the images of several studies. `relu_network` is the model of Pourzanjani, Jiang and
+Petzold 2017: one hidden layer of ReLU units, N(0, 1) priors as in section 4.1, and inferred noise with a half-normal
+prior. The paper has `free` and `givens` weights and `ordered` biases. Two charts of unit-norm weights without the seam
+of the Givens angle are added.
 """
 
 from collections.abc import Mapping
@@ -43,9 +40,9 @@ NUM_CLASSES = 10
 
 @dataclass(frozen=True)
 class Images:
-    """The classified images: those of the data set `data`, averaged down to `side` pixels a side.
+    """Images to classify: the data set `data`, averaged to `side` x `side` pixels.
 
-    `train` of them are for training; None takes those that the data set sets apart.
+    `train` is the number of training images; None uses the training part of the data set.
     """
 
     data: str
@@ -54,13 +51,13 @@ class Images:
 
 
 def classifier(images: Images, hidden: int) -> BayesianNetwork:
-    """State the model: one hidden layer of ReLU units, N(0, 1) priors."""
+    """Make the classifier: one hidden layer of ReLU units, N(0, 1) priors."""
     return BayesianNetwork(Network(images.side**2, (hidden,), NUM_CLASSES, "relu"), Categorical())
 
 
 @lru_cache(maxsize=2)
 def image_split(images: Images, seed: int) -> Split:
-    """Give training and test images, with pixels from 0 to 1."""
+    """Return training and test images, with pixels from 0 to 1."""
     data = load_data(images.data)
     if images.train is None:
         parts = own_split(data)
@@ -90,27 +87,27 @@ PARAMETRISATIONS: Mapping[str, Parametrisation] = MappingProxyType(
         )
     }
 )
-TEACHER_UNITS = 2  # Hidden units of the network that is fitted to the teacher's data.
+TEACHER_UNITS = 2  # Number of hidden units of the network fitted to the teacher's data.
 PAPERS = ("free", "givens", "ordered", "givens+ordered")
-"""The paper's constraints, alone and together."""
+"""Labels of the paper's parametrisations: each constraint separately, and both together."""
 
 
 @cache
 def teacher_data(seed: int, noise_sd: float = 1.0) -> Dataset:
-    """Load the teacher's data: 100 training points, 100 held out, and the true function."""
+    """Load the teacher's data: 100 training points, 100 held-out points, and the true function."""
     return load_data("relu-teacher", seed=seed, noise_sd=noise_sd)
 
 
 @lru_cache(maxsize=4)
 def boston_split(seed: int, number: int) -> StandardisedSplit:
-    """Split Boston Housing, 80 to 20, and standardise on the training part."""
+    """Split Boston Housing 80/20, and standardise by the training part."""
     return standardise(split(load_data("boston"), test_fraction=0.2, seed=seed + number - 1))
 
 
 def relu_network(
     data: Dataset, hidden: int, parametrisation: str, prior: NormalPrior | None = None
 ) -> BayesianNetwork:
-    """State the model for data of these inputs and outputs, by the parametrisation's label; priors are N(0, 1)."""
+    """Make the network for the dimensions of the data; `parametrisation` is a label, and default priors are N(0, 1)."""
     return BayesianNetwork(
         network=Network(data.in_dim, (hidden,), data.out_dim, "relu"),
         likelihood=Gaussian(noise_sd=None),
@@ -119,15 +116,15 @@ def relu_network(
     )
 
 
-SEED = 0  # The seed of the data.
-POINTS, IMAGES = 10, 20  # Held-out inputs at which predictions are invariants.
+SEED = 0  # Seed of the data.
+POINTS, IMAGES = 10, 20  # Numbers of held-out inputs whose predictions are invariants.
 _DIGITS = Images("digits", side=8, train=200)
 _PAPER = "Pourzanjani, Jiang and Petzold 2017, Improving the identifiability of neural networks for Bayesian inference"
 
 
 def problems() -> tuple[Problem, ...]:
-    """All of them."""
-    # Biases in order leave one of two equal copies; the prior is otherwise the same.
+    """Return all network problems."""
+    # Ordered biases leave one of two equal copies; the prior is otherwise the same.
     free = _relu_teacher("free", "as they are")
     givens = _relu_teacher("givens", "with incoming weights of norm 1, as an angle")
     ordered = _relu_teacher("ordered", "with hidden biases in increasing order", free)
@@ -160,7 +157,7 @@ def _relu_teacher(label: str, words: str, quotient_of: Problem | None = None) ->
 
 def _teacher_points() -> np.ndarray:
     held_out = teacher_data(SEED).held_out
-    assert held_out is not None, "the teacher's data have such points"
+    assert held_out is not None, "the teacher's data have held-out points"
     return held_out.x[:POINTS]
 
 

@@ -1,7 +1,7 @@
-"""A problem: a model conditioned on fixed data, stated for both engines, with its symmetry; and label-free quantities.
+"""Problems (models with fixed data, defined for both engines, with their symmetry) and label-free quantities.
 
 Invariants are functions of draws that no relabelling changes. Each takes arrays (chain, draw, *event) by variable and
-returns (chain, draw) or (chain, draw, k). They use only NumPy, so they can be computed from the draws of any posterior.
+returns (chain, draw) or (chain, draw, k). They use only NumPy, so they accept the draws of any posterior.
 """
 
 from __future__ import annotations
@@ -21,54 +21,54 @@ if TYPE_CHECKING:
 
 Draws = Mapping[str, np.ndarray]  # Arrays (chain, draw, *event) by variable.
 Invariant = Callable[[Draws], np.ndarray]
-"""From draws to what no relabelling changes: (chain, draw), or (chain, draw, k)."""
+"""Function of the draws that no relabelling changes; it returns (chain, draw) or (chain, draw, k)."""
 
 RECIPE = Nuts(chains=10, warmup=10_000, draws=10_000)
-"""The recipe of posteriordb: 10,000 iterations a chain after as many of warmup, of which every tenth is kept."""
+"""Recipe of posteriordb: 10,000 warmup iterations and 10,000 draws per chain, of which every tenth is kept."""
 ADAPTED = replace(RECIPE, warmup=1000)
-"""The same after a tenth of the warmup, which these posteriors do not need: the criteria are of the draws."""
+"""Recipe with a tenth of the warmup, for posteriors that need no more. The criteria only concern the draws."""
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
     """A model conditioned on fixed data."""
 
-    name: str  # Its name on the command line, in files and in tables.
-    title: str  # What it is, in a line.
+    name: str  # Name on the command line, in files and in tables.
+    title: str  # One-line description.
     target: Callable[[], Target]
-    """Makes the target: its data are fixed, its symmetry is declared, and it has a NumPyro definition and a Stan
-    program whose log densities differ by a constant."""
+    """Function that returns the target, with fixed data and a declared symmetry. The target has a NumPyro definition
+    and a Stan program, whose log densities differ by a constant."""
     family: Callable[[], Family] | None = None
-    """Makes the model before its data, with prior and simulator, where that is stated."""
+    """Function that returns the model before its data, with prior and simulator; None if not defined."""
     invariants: Mapping[str, Invariant] = field(default_factory=dict)
-    """Name to a function of the draws that no relabelling changes."""
+    """Invariants by name."""
     settings: Nuts = RECIPE
-    """The settings that sample a reference of it; `draws` are those of a chain before thinning."""
-    references: tuple[str, ...] = ()  # Where the model comes from.
-    keywords: tuple[str, ...] = ()  # As posteriordb has them.
+    """Sampler settings for the reference; `draws` counts the draws per chain before thinning."""
+    references: tuple[str, ...] = ()  # Sources of the model.
+    keywords: tuple[str, ...] = ()  # Keywords in the style of posteriordb.
     quotient_of: Problem | None = None
-    """The problem of which this one's posterior is one copy: its posterior modulo its symmetry, with the same density
-    but for the number of copies. None for most."""
+    """Problem whose posterior modulo its symmetry is this problem's posterior. The densities differ by the number of
+    copies. None for most problems."""
 
 
 def ordered(name: str) -> Invariant:
-    """The entries of a vector in increasing order."""
+    """Make the invariant of a vector's entries in increasing order."""
     return lambda draws: np.sort(draws[name], axis=-1)
 
 
 def mixture_mean(draws: Draws) -> np.ndarray:
-    """The mean of an observation of a mixture."""
+    """Return the mean of an observation of a mixture."""
     return (_weights(draws) * draws["mu"]).sum(axis=-1)
 
 
 def mixture_sd(draws: Draws) -> np.ndarray:
-    """The standard deviation of an observation of a mixture."""
+    """Return the standard deviation of an observation of a mixture."""
     second = (_weights(draws) * (draws["mu"] ** 2 + draws["sigma"] ** 2)).sum(axis=-1)
     return np.sqrt(second - mixture_mean(draws) ** 2)
 
 
 def mixture_density(points: Sequence[float]) -> Invariant:
-    """The density of an observation of a mixture at some points."""
+    """Make the invariant of a mixture's density at some points."""
 
     def at_points(draws: Draws) -> np.ndarray:
         mu, sigma, weight = (
@@ -87,25 +87,25 @@ def _weights(draws: Draws) -> np.ndarray:
 
 
 def right_answers(draws: Draws) -> np.ndarray:
-    """Probabilities that the first eight persons answer each item rightly, averaged over those persons."""
+    """Return the probability of a correct answer to each item, averaged over the first eight persons."""
     a, b, theta = draws["a"], draws["b"], draws["theta"][..., None, :8]
     return expit(a[..., :, None] * theta - b[..., :, None]).mean(axis=-1)
 
 
 def sizes(name: str) -> Invariant:
-    """The absolute values of a variable's entries."""
+    """Make the invariant of the absolute values of a variable's entries."""
     return lambda draws: np.abs(draws[name])
 
 
 def covariances(draws: Draws) -> np.ndarray:
-    """The covariances of the items of a factor analysis, below the diagonal."""
+    """Return the covariances between the items of a factor analysis, below the diagonal."""
     loadings = draws["L"]
     whole = loadings @ np.swapaxes(loadings, -1, -2)
     return whole[..., *np.tril_indices(whole.shape[-1], -1)]
 
 
 def word_shares(documents: int) -> Invariant:
-    """The probabilities of all words in the first documents."""
+    """Make the invariant of the probabilities of all words in the first documents."""
 
     def first(draws: Draws) -> np.ndarray:
         shares = draws["theta"][..., :documents, :] @ draws["phi"]
@@ -115,22 +115,22 @@ def word_shares(documents: int) -> Invariant:
 
 
 def staying(draws: Draws) -> np.ndarray:
-    """The sum of a hidden Markov model's probabilities to stay in a state."""
+    """Return the sum of the probabilities of staying in a state of a hidden Markov model."""
     return np.trace(draws["A"], axis1=-2, axis2=-1)
 
 
 def item_shares(draws: Draws) -> np.ndarray:
-    """The share of persons that say yes to each item of a latent class model."""
+    """Return the share of persons who say yes to each item of a latent class model."""
     return (draws["share"][..., None] * draws["q"]).sum(axis=-2)
 
 
 def school_effects(draws: Draws) -> np.ndarray:
-    """The effects of the eight schools."""
+    """Return the effects of the eight schools."""
     return draws["mu"][..., None] + draws["tau"][..., None] * draws["eta"]
 
 
 def outputs(x: Callable[[], np.ndarray], activation: str) -> Invariant:
-    """The outputs of a network with one hidden layer at some inputs."""
+    """Make the invariant of the outputs of a network with one hidden layer at some inputs."""
 
     def at_inputs(draws: Draws) -> np.ndarray:
         found = _forward(draws, x(), activation)
@@ -142,7 +142,7 @@ def outputs(x: Callable[[], np.ndarray], activation: str) -> Invariant:
 def class_probabilities(
     x: Callable[[], np.ndarray], labels: Callable[[], np.ndarray], activation: str
 ) -> Invariant:
-    """The probability that a classifier gives each input's own class."""
+    """Make the invariant of the predicted probabilities of the true classes of some inputs."""
 
     def at_inputs(draws: Draws) -> np.ndarray:
         probabilities = softmax(_forward(draws, x(), activation), axis=-1)
@@ -159,7 +159,7 @@ _ACTIVATIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 
 
 def _forward(draws: Draws, x: np.ndarray, activation: str) -> np.ndarray:
-    """Outputs (chain, draw, obs, out); draw by draw of each chain, so that memory stays small."""
+    """Compute outputs (chain, draw, obs, out) chain by chain, to save memory."""
     function = _ACTIVATIONS[activation]
     chains = []
     for own in zip(*(draws[name] for name in ("W1", "b1", "W2", "b2")), strict=True):

@@ -1,8 +1,9 @@
-"""The models that are programs: mixtures, item response, factors, topics, hidden Markov, latent classes, schools.
+"""Problems that are programs: mixtures, item response, factors, topics, hidden Markov, latent classes, schools.
 
-Each is stated twice, in NumPyro here and in Stan (`programs/`); arguments of the functions have the names of the
-programs' data, sites those of their parameters. The data are files (`data/`). Some have a family: the model before its
-data, with a simulator in NumPy that shares no line with the density, so that calibration sees an error in either.
+Each model has two definitions, in NumPyro here and in Stan (`programs/`). The arguments of the functions have the names
+of the programs' data, and the sites have the names of their parameters. The data are files (`data/`). Some models have
+a family: the model before its data, with a simulator in NumPy. The simulator shares no code with the density, so
+calibration detects an error in either.
 """
 
 from __future__ import annotations
@@ -34,11 +35,11 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).parent
 PROGRAMS, DATA = HERE / "programs", HERE / "data"
-Array = Any  # NumPy's or JAX's.
+Array = Any  # A NumPy or JAX array.
 
 
 def mixture_of_two(N: int, y: Array) -> None:
-    """Two Gaussian components; `theta` is the share of the first."""
+    """Define a mixture of two Gaussian components; `theta` is the share of the first."""
     mu = numpyro.sample("mu", dist.Normal(0.0, 5.0).expand([2]).to_event(1))
     sigma = numpyro.sample("sigma", dist.HalfNormal(2.0).expand([2]).to_event(1))
     theta = numpyro.sample("theta", dist.Beta(5.0, 5.0))
@@ -46,7 +47,7 @@ def mixture_of_two(N: int, y: Array) -> None:
 
 
 def mixture(num_components: int, num_obs: int, y: Array) -> None:
-    """Gaussian components whose shares are a simplex."""
+    """Define a mixture of Gaussian components whose shares form a simplex."""
     weight = numpyro.sample("weight", dist.Dirichlet(jnp.full(num_components, 2.0)))
     mu = numpyro.sample("mu", dist.Normal(0.0, 5.0).expand([num_components]).to_event(1))
     sigma = numpyro.sample("sigma", dist.LogNormal(0.0, 0.5).expand([num_components]).to_event(1))
@@ -59,7 +60,7 @@ def _mixed(weight: jax.Array, mu: jax.Array, sigma: jax.Array, num_obs: int) -> 
 
 
 def item_response(I: int, J: int, y: Array) -> None:  # noqa: E741
-    """Two parameters an item: discrimination `a`, difficulty `b`; abilities `theta`."""
+    """Define an item response model with discrimination `a` and difficulty `b` per item, and abilities `theta`."""
     theta = numpyro.sample("theta", dist.Normal(0.0, 1.0).expand([J]).to_event(1))
     a = numpyro.sample("a", dist.Normal(0.0, 2.0).expand([I]).to_event(1))
     b = numpyro.sample("b", dist.Normal(0.0, 3.0).expand([I]).to_event(1))
@@ -70,7 +71,7 @@ def item_response(I: int, J: int, y: Array) -> None:  # noqa: E741
 def factors(
     num_factors: int, num_items: int, num_obs: int, scatter: Array, loading_scale: float
 ) -> None:
-    """Factor analysis with sparse loadings, the factors summed out."""
+    """Define a factor analysis with sparse loadings, marginalised over the factors."""
     shape = [num_items, num_factors]
     loadings = numpyro.sample("L", dist.Laplace(0.0, loading_scale).expand(shape).to_event(2))
     psi = numpyro.sample("psi", dist.LogNormal(-0.5, 0.5).expand([num_items]).to_event(1))
@@ -83,7 +84,7 @@ def factors(
 def topics(
     num_topics: int, num_docs: int, num_words: int, counts: Array, alpha: float, beta: float
 ) -> None:
-    """Latent Dirichlet allocation, summed over the tokens' topics."""
+    """Define latent Dirichlet allocation, marginalised over the topics of the tokens."""
     topic, word = jnp.full(num_topics, float(alpha)), jnp.full(num_words, float(beta))
     theta = numpyro.sample("theta", dist.Dirichlet(topic).expand([num_docs]).to_event(1))
     phi = numpyro.sample("phi", dist.Dirichlet(word).expand([num_topics]).to_event(1))
@@ -91,14 +92,14 @@ def topics(
 
 
 def hidden_markov(num_states: int, num_obs: int, y: Array) -> None:
-    """A hidden Markov model with normal emissions, summed over the paths."""
+    """Define a hidden Markov model with normal emissions, marginalised over the paths."""
     ones = jnp.ones(num_states)
     start = numpyro.sample("start", dist.Dirichlet(ones))
     transition = numpyro.sample("A", dist.Dirichlet(ones).expand([num_states]).to_event(1))
     mu = numpyro.sample("mu", dist.Normal(0.0, 5.0).expand([num_states]).to_event(1))
     sigma = numpyro.sample("sigma", dist.LogNormal(0.0, 0.5).expand([num_states]).to_event(1))
     emission = dist.Normal(mu[None, :], sigma[None, :]).log_prob(jnp.asarray(y)[:, None])
-    # The tree of products of (state, state) matrices is log(N) deep; a scan is N steps, each of next to no work.
+    # A tree of products of (state, state) matrices is log(N) deep; a scan needs N tiny steps.
     first = jnp.log(start) + emission[0]
     steps = jnp.log(transition)[None] + emission[1:, None, :]
     while len(steps) > 1:
@@ -109,7 +110,7 @@ def hidden_markov(num_states: int, num_obs: int, y: Array) -> None:
 
 
 def latent_classes(K: int, J: int, I: int, y: Array) -> None:  # noqa: E741
-    """Classes of persons with their own probabilities of yes to each item, summed over the classes."""
+    """Define latent classes of persons, with yes probabilities per class and item, marginalised over the classes."""
     share = numpyro.sample("share", dist.Dirichlet(jnp.full(K, 2.0)))
     q = numpyro.sample("q", dist.Beta(2.0, 2.0).expand([K, I]).to_event(2))
     yes = np.asarray(y, dtype=np.float64)
@@ -118,7 +119,7 @@ def latent_classes(K: int, J: int, I: int, y: Array) -> None:  # noqa: E741
 
 
 def schools(J: int, y: Array, sigma: Array) -> None:
-    """Rubin's eight schools, effects as multiples of their spread."""
+    """Define Rubin's eight schools, non-centred."""
     mu = numpyro.sample("mu", dist.Normal(0.0, 5.0))
     tau = numpyro.sample("tau", dist.HalfCauchy(5.0))
     eta = numpyro.sample("eta", dist.Normal(0.0, 1.0).expand([J]).to_event(1))
@@ -128,15 +129,15 @@ def schools(J: int, y: Array, sigma: Array) -> None:
 
 @dataclass(frozen=True)
 class Stated:
-    """A model in both engines, before its data."""
+    """A model before its data, defined in both engines."""
 
-    model: Callable[..., None]  # In NumPyro; its arguments are the program's data.
+    model: Callable[..., None]  # NumPyro model whose arguments are the data of the Stan program.
     program: Path
-    symmetry: str = ""  # A word of `models.symmetry.words`; empty without one.
+    symmetry: str = ""  # Declaration of the symmetry (`models.symmetry.words`); empty without one.
     dims: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def condition(self, name: str, data: Mapping[str, Any]) -> Target:
-        """Condition it on data."""
+        """Condition the model on data."""
         from onebasin.stan import stan_program
 
         target = numpyro_model(
@@ -148,7 +149,7 @@ class Stated:
 
 Values = dict[str, np.ndarray]
 Simulate = Callable[[np.random.Generator, Mapping[str, int]], tuple[Values, np.ndarray]]
-"""From a generator and sizes to parameters and the data `y`."""
+"""Function of a random generator and sizes that returns parameters and the data `y`."""
 
 
 def simulate_mixture_of_two(
@@ -164,7 +165,7 @@ def simulate_mixture_of_two(
 def simulate_mixture(
     rng: np.random.Generator, sizes: Mapping[str, int]
 ) -> tuple[Values, np.ndarray]:
-    """Simulate `mixture-3` and its like."""
+    """Simulate `mixture-3`, `mixture-3-overlap` and `mixture-5`."""
     count = sizes["num_components"]
     weight, mu = rng.dirichlet(np.full(count, 2.0)), rng.normal(0, 5, count)
     sigma = rng.lognormal(0, 0.5, count)
@@ -204,9 +205,9 @@ def _family(
     simulate: Simulate,
     invariants: Mapping[str, Invariant],
 ) -> Family:
-    """Put a problem's family together: its model in both engines, and a simulator of data of the problem's sizes.
+    """Make the family of a problem: its model in both engines, and a simulator of data of the same size.
 
-    `invariants` are the problem's own, which become test quantities.
+    The invariants of the problem become test quantities.
     """
     from onebasin.inference.calibration.family import Family
 
@@ -313,7 +314,7 @@ _STEPHENS = "Stephens 2000, Dealing with label switching in mixture models"
 
 
 def problems() -> tuple[Problem, ...]:
-    """All of them."""
+    """Return all problems that are programs."""
     return (
         _problem(
             "mixture-2",

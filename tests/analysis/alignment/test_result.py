@@ -106,15 +106,15 @@ def test_draws_are_moved_to_where_the_earlier_alignment_moved_them(rng, values, 
     assert again.rule.reference == "alignment"
     assert again.rule.scales == first.rule.scales
     assert again.cost[-1] == pytest.approx(first.cost[-1], rel=1e-9)
-    assert "what another posterior's draws were aligned with" in again.text
+    assert "the reference of another alignment" in again.text
     thrice = align(dataset(shuffled(rng, values)), MIXTURE, reference=again)
     np.testing.assert_allclose(thrice.reference["mu"], first.reference["mu"], rtol=1e-12)
 
 
 def test_an_alignment_of_other_things_is_refused(rng, values):
     first = align(dataset(values), MIXTURE)
-    with pytest.raises(ValueError, match="that matched no tau, and `posterior` holds it"):
+    with pytest.raises(ValueError, match="matched no tau, but `posterior` has tau"):
         align(dataset(values | {"tau": values["mu"]}), (Exchangeable({"tau": 0}),), reference=first)
     few = {name: v[..., :2] for name, v in values.items()}
-    with pytest.raises(ValueError, match=r"mu of shape \(3,\), and `posterior` holds it with"):
+    with pytest.raises(ValueError, match=r"matched mu of shape \(3,\), but `posterior` has mu of"):
         align(dataset(few), MIXTURE, reference=first)

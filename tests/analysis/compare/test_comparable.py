@@ -87,11 +87,13 @@ def test_other_variables_and_shapes_are_refused(make_mcmc, rng):
     frame = fit_frame(make_mcmc(values), MIXTURE)
     without = {name: v for name, v in values.items() if name != "noise"}
     wide = values | {"noise": rng.normal(size=(4, 100, 2))}
-    with pytest.raises(ValueError, match=r"`posterior` lacks noise; the reference holds mu, sigma"):
+    with pytest.raises(ValueError, match=r"`posterior` lacks noise; the reference has mu, sigma"):
         frame.align(make_mcmc(without))
     with pytest.raises(ValueError, match=r"`posterior` also holds tau;.*choose variables"):
         frame.align(make_mcmc(values | {"tau": values["noise"]}))
-    with pytest.raises(ValueError, match=r"noise of shape \(2,\), and the reference of shape \(\)"):
+    with pytest.raises(
+        ValueError, match=r"noise of shape \(2,\), but the reference has shape \(\)"
+    ):
         frame.align(make_mcmc(wide))
     some = fit_frame(make_mcmc(values), MIXTURE, var_names=["mu"])
     assert some.sample(some.align(make_mcmc(without))).shape[1] == 3
@@ -181,10 +183,10 @@ def test_priors_parametrisations_and_noise_may_differ(of, other):
     ("other", "message"),
     [
         (BayesianNetwork(Network(2, (2,), activation="tanh")), r"hidden \(2,\), .* hidden \(3,\)"),
-        (BayesianNetwork(Network(2, (3,))), r"activation relu, and `a` with activation tanh"),
+        (BayesianNetwork(Network(2, (3,))), r"activation relu, but `a` with activation tanh"),
         (
             BayesianNetwork(Network(2, (3,), 2, activation="tanh"), Categorical()),
-            r"`b` with likelihood Categorical, and `a` with likelihood Gaussian",
+            r"`b` with likelihood Categorical, but `a` with likelihood Gaussian",
         ),
         (None, r"give posteriors of the same network"),
     ],
@@ -197,9 +199,12 @@ def test_other_networks_are_refused(of, other, message):
 @pytest.mark.parametrize(
     ("how", "message"),
     [
-        ({"names": ("inputs", "y")}, r"`b` fitted to data named inputs, and `a` to x"),
-        ({"x": X + 1e-4}, r"`b` fitted to other values of x than `a`: give posteriors of the same"),
-        ({"y": Y[:, [0, 0]]}, r"other values of y"),
+        ({"names": ("inputs", "y")}, r"`b` fitted to data named inputs, but `a` to x"),
+        (
+            {"x": X + 1e-4},
+            r"`b` fitted to different values of x than `a`: give posteriors of the same",
+        ),
+        ({"y": Y[:, [0, 0]]}, r"different values of y"),
     ],
 )
 def test_other_data_are_refused(of, how, message):

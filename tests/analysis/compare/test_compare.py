@@ -159,7 +159,7 @@ def test_the_result_is_strict_json_and_a_table(make):
 
 def test_unlike_posteriors_are_refused(make):
     trees = {"one": make(REGRESSION, seed=1), "two": make(REGRESSION, seed=2, data=1)}
-    with pytest.raises(ValueError, match="`two` fitted to other values of x than `one`"):
+    with pytest.raises(ValueError, match="`two` fitted to different values of x than `one`"):
         compare(trees, truth="one", weights=False)
 
 

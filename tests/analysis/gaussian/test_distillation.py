@@ -133,12 +133,12 @@ def test_constrained_networks_are_refused():
     tree = planted(BayesianNetwork(network, noise), scrambled=False)
     givens = BayesianNetwork(network, noise, parametrisation=Parametrisation("givens"))
     tree.attrs["model"] = givens.describe()
-    with pytest.raises(ValueError, match="is of the parametrisation 'givens'"):
+    with pytest.raises(ValueError, match="has the parametrisation 'givens'"):
         distil(tree, np.zeros((3, 2)))
 
 
 def test_a_loss_that_is_not_finite_ends_it():
     tree = planted(REGRESSION, scrambled=False)
     start = {name: np.full(s, 1e38) for name, s in REGRESSION.network.shapes.items()}
-    with pytest.raises(RuntimeError, match="the distillation failed: its loss is"):
+    with pytest.raises(RuntimeError, match="The distillation failed: its loss is"):
         distil(tree, np.ones((3, 1)), start=start, settings=QUICK)

@@ -71,13 +71,13 @@ def test_settings_are_told_apart_by_every_field(tmp_path, other):
     for _ in range(2):
         with opened(tmp_path, replace(Config())):
             pass
-    with pytest.raises(StudyError, match="a run with other settings"), opened(tmp_path, other):
+    with pytest.raises(StudyError, match="a run with different settings"), opened(tmp_path, other):
         pass
 
 
 def test_what_is_there_is_refused_or_replaced_by_force(tmp_path):
     (tmp_path / "notes.txt").write_text("precious")
-    with pytest.raises(StudyError, match="holds something else"), opened(tmp_path):
+    with pytest.raises(StudyError, match="contains other files"), opened(tmp_path):
         pass
     with opened(tmp_path, force=True):
         assert (tmp_path / "notes.txt").read_text() == "precious"

@@ -87,7 +87,7 @@ def values(outcomes: Outcomes) -> dict[str, np.ndarray]:
 
 def test_cells_are_made_from_their_inputs_one_by_one_or_several_at_once(run, tmp_path):
     graph, said, made = run(Config(power=3.0), workers=2)
-    assert said[-1] == "[4/4] last, toy, numpy: done in 0 s; 4 of 4 cells have ended"
+    assert said[-1] == "[4/4] last, toy, numpy: done in 0 s; 4 of 4 cells finished"
     assert sorted(made) == ["last", "p0", "p1", "sum"]
     assert not graph.failures
     found = values(graph)
@@ -117,7 +117,7 @@ def test_finished_cells_are_taken_again_and_changed_ones_made_with_what_depends_
     run()
     again, said, made = run(config)
     assert made == remade
-    assert sum(line.endswith(": there already") for line in said) == 4 - len(remade)
+    assert sum(line.endswith(": already done") for line in said) == 4 - len(remade)
     found = values(again)
     np.testing.assert_array_equal(found["last"], (found["p0"] + found["p1"]) * config.power)
 
@@ -141,7 +141,7 @@ def test_failures_take_what_depends_on_them_and_nothing_else(run, tmp_path):
     assert reasons["p2"] == "RuntimeError: a bug"
     assert reasons["sum"] == "made from p1.toy.numpy, which failed: no mode was found"
     assert reasons["last"] == f"made from sum.toy.numpy, which failed: {reasons['sum']}"
-    tried = "[3/5] p2, toy, numpy: failed, and is tried again: RuntimeError: a bug"
+    tried = "[3/5] p2, toy, numpy: failed, trying again: RuntimeError: a bug"
     assert said.count(tried) == 2
     record = json.loads((tmp_path / "run" / "run.json").read_text())["cells"]
     assert [key for key, cell in record.items() if "trace" in cell] == ["p2.toy.numpy"]
@@ -164,7 +164,5 @@ def test_cells_are_named_by_patterns(run):
     more, _, made = run(patterns=["sum.*"])  # with its inputs, and what is there
     assert made == ["p0", "sum"]
     assert [cell.problem for cell in more] == ["p0", "p1", "sum"]
-    with pytest.raises(
-        StudyError, match="`--only` is 'q', which is the key of none of the 4 cells"
-    ):
+    with pytest.raises(StudyError, match="`--only` is 'q', which matches none of the 4 cells"):
         run(patterns=["q"])
