@@ -21,17 +21,6 @@ from onebasin.base.settings import (
 
 @settings
 class Plain:
-    """A settings class.
-
-    Parameters
-    ----------
-    count, size : int
-        How many,
-        and how large.
-    word : {"one", "two"}
-        Which.
-    """
-
     count: Count = 4
     size: Count | None = None
     word: Literal["one", "two"] = "one"
@@ -44,14 +33,6 @@ class Plain:
 
 @settings
 class More(Plain):
-    """Another.
-
-    Parameters
-    ----------
-    further : int
-        One more.
-    """
-
     further: Count = 1
 
 
@@ -99,18 +80,9 @@ def test_values_are_kept_as_they_were_given() -> None:
 
 
 def test_settings_of_another_class_are_refused():
-    class Mine:
-        pass
-
-    class Other:
-        pass
-
-    class Derived(Mine):
-        pass
-
-    assert isinstance(given_or_default(None, Mine, taker="nuts"), Mine)
-    for given in (Mine(), Derived()):
-        assert given_or_default(given, Mine, taker="nuts") is given
-    for given in (Other(), {}, 0, Mine):
-        with pytest.raises(TypeError, match=r"nuts takes Mine"):
-            given_or_default(given, Mine, taker="nuts")
+    assert given_or_default(None, Plain, taker="nuts") == Plain()
+    for given in (Plain(5), More()):
+        assert given_or_default(given, Plain, taker="nuts") is given
+    for given in (Plain(), {}, 0, More):
+        with pytest.raises(TypeError, match=r"nuts takes More"):
+            given_or_default(given, More, taker="nuts")
