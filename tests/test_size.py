@@ -9,15 +9,15 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 
 LIMITS = {
-    "base": 3_627,
+    "base": 3_605,
     "models": 7_685,
-    "posteriors": 4_012,
+    "posteriors": 3_992,
     "stan": 4_056,
     "analysis": 21_391,
     "inference": 20_319,
     "truth": 1_366,
     "studies": 5_367,
-    "cli": 2_715,
+    "cli": 2_718,
     "onebasin": 371,
     "tests": 36_831,
     "benchmarks": 6_036,

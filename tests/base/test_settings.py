@@ -8,15 +8,7 @@ from typing import Literal
 
 import pytest
 
-from onebasin.base.settings import (
-    Count,
-    NonNegative,
-    Positive,
-    Probability,
-    Share,
-    given_or_default,
-    settings,
-)
+from onebasin.base.settings import Count, NonNegative, Positive, Probability, Share, settings
 
 
 @settings
@@ -77,12 +69,3 @@ def test_values_are_kept_as_they_were_given() -> None:
     assert hash(Plain(5)) == hash(Plain(count=5))
     with pytest.raises(AttributeError, match="count"):
         Plain().count = 3
-
-
-def test_settings_of_another_class_are_refused():
-    assert given_or_default(None, Plain, taker="nuts") == Plain()
-    for given in (Plain(5), More()):
-        assert given_or_default(given, Plain, taker="nuts") is given
-    for given in (Plain(), {}, 0, More):
-        with pytest.raises(TypeError, match=r"nuts takes More"):
-            given_or_default(given, More, taker="nuts")

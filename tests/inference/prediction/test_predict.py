@@ -438,7 +438,7 @@ def test_the_verdict_of_the_posterior_comes_first(run):
         (without_terms, "bare", "does not compute the log likelihood of each observation: add"),
         (lambda run: without_terms(run) | {"posterior": {"nu": np.zeros((2, 400))}}, "numpyro", "lacks mu"),
         (lambda run: run, "scaled", "`model` is not the model of the recorded log likelihoods"),
-        (lambda run: run | {"log_likelihood": {"y": np.zeros((2, 400))}}, None, "one number a draw"),
+        (lambda run: run | {"log_likelihood": {"y": np.zeros((2, 400))}}, None, "one number per draw"),
         (lambda run: run | {"log_likelihood": {"y": np.zeros((2, 400, 3))}}, None, "all observations are masked"),
         (lambda run: run | {"log_likelihood": {"y": np.append(np.ones((2, 400, 3)), np.full((2, 400, 1), np.nan), 2)}},
          None, r"not finite in some draws for `y\[3\]`"),
