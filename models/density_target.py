@@ -32,7 +32,7 @@ SUPPORTS = {
     "corr_matrix": "corr_matrix",
     "cov_matrix": "positive_definite",
 }
-"""Names of supports, those of Stan where it has one, and NumPyro's constraint of each."""
+"""Names of supports, Stan's where possible, and NumPyro's constraints."""
 
 
 @checks_arguments
@@ -45,19 +45,19 @@ def target(
     dims: Mapping[str, tuple[str, ...]] | None = None,
     coords: Mapping[str, Any] | None = None,
 ) -> Target:
-    """Take any density as a target: a JAX function, a PyMC model, or a model of BridgeStan.
+    """Make a target of any density: a JAX function, a PyMC model, or a model of BridgeStan.
 
     Parameters
     ----------
     model : callable, pymc.Model, bridgestan.StanModel or Target
-        A function that JAX can trace: it takes a mapping of the parameters' names to arrays and returns their log
-        density (nats), up to a constant. Or a PyMC model, which brings its parameters; or a model that BridgeStan has
-        opened with its data, whose parameter is the vector ``unconstrained``. A target is returned unchanged.
+        A function that JAX can trace, from a mapping of the parameters' names to arrays, to their log density (nats) up
+        to a constant. Or a PyMC model, with its own parameters; or a BridgeStan model opened with its data, whose
+        parameter is the vector ``unconstrained``. A target is returned unchanged.
     parameters : mapping of str to str, constraint or tuple, optional
-        Each parameter's support, and its shape if it is not a scalar: ``"positive"``, ``("simplex", 3)``,
+        Each parameter's support, with its shape if it is not a scalar: ``"positive"``, ``("simplex", 3)``,
         ``("real", (4, 2))``. Supports are real, positive, unit_interval, simplex, ordered, positive_ordered,
         unit_vector, cholesky_factor_corr, cholesky_factor_cov, corr_matrix, cov_matrix, or a constraint of NumPyro.
-        The density is over values on the support; methods add the Jacobian of the transform if they need it.
+        The density is over values on the support; methods add the Jacobian of the transform as needed.
     symmetry : tuple of blocks, str or sequence of str, optional
         Which axes of which parameters move together, as blocks or strings such as ``"mu,sigma,1-theta"``.
     name : str, optional
@@ -101,16 +101,16 @@ def target(
     elif callable(model):
         if not parameters:
             raise ArgumentTypeError(
-                "`parameters` are needed with a function: map the name of each to its support, as in "
-                "{'mu': 'real', 'sigma': 'positive', 'theta': ('simplex', 3)}. A function that defines a NumPyro model "
-                "goes into onebasin.numpyro_model(model, data)."
+                "A function needs `parameters`, a mapping of names to supports such as "
+                "{'mu': 'real', 'sigma': 'positive', 'theta': ('simplex', 3)}. Give a function that defines a NumPyro "
+                "model to onebasin.numpyro_model(model, data)."
             )
         stated = stated_by(model, {n: _site(n, given) for n, given in parameters.items()})
         own_name, own_dims, own_coords = getattr(model, "__name__", "density"), {}, {}
     else:
         raise ArgumentTypeError(
-            "`model` must be a JAX function of a mapping, a PyMC model, a bridgestan.StanModel or a target; a Stan "
-            f"program goes into onebasin.stan_program(path, data). Got {type(model).__name__}."
+            "`model` must be a JAX function of a mapping, a PyMC model, a bridgestan.StanModel or a target, but is of "
+            f"type {type(model).__name__}. Give a Stan program to onebasin.stan_program(path, data)."
         )
     kind = partial(PymcTarget, pymc_model=model) if where == "pymc" else Target
     return kind(
@@ -131,20 +131,22 @@ def _site(name: str, given: Any) -> Site:
     if isinstance(support, str):
         if support not in SUPPORTS:
             raise ArgumentError(
-                f"`parameters` gives {name} the support {support!r}; supports are {', '.join(SUPPORTS)}."
+                f"`parameters` has the support {support!r} for {name}; supports are {', '.join(SUPPORTS)}."
             )
         support = getattr(constraints, SUPPORTS[support])
     if not isinstance(support, constraints.Constraint):
         raise ArgumentTypeError(
-            f"`parameters` gives {name} {support!r}; give a support such as 'positive', or a constraint of NumPyro."
+            f"`parameters` has {support!r} for {name}. Give a support such as 'positive', or a constraint of NumPyro."
         )
     if len(shape) < support.event_dim:
         raise ArgumentError(
-            f"`parameters` gives {name} the shape {shape}, and its support needs {support.event_dim} axes, as in "
-            f"('simplex', 3)."
+            f"`parameters` has the shape {shape} for {name}, whose support needs {support.event_dim} axes, as in "
+            "('simplex', 3)."
         )
     if min(shape, default=1) < 1:
-        raise ArgumentError(f"`parameters` gives {name} the shape {shape}; sizes are at least 1.")
+        raise ArgumentError(
+            f"`parameters` has the shape {shape} for {name}; sizes must be at least 1."
+        )
     return support, tuple(int(size) for size in shape)
 
 
@@ -152,7 +154,7 @@ UNCONSTRAINED = "unconstrained"  # Name of the parameter.
 
 
 def _of_library(model: Any) -> Callable[[], None]:
-    """State a `bridgestan.StanModel` as a NumPyro model."""
+    """Make a NumPyro model of a `bridgestan.StanModel`."""
     import jax
     import jax.numpy as jnp
     import numpyro
@@ -190,7 +192,7 @@ def _of_library(model: Any) -> Callable[[], None]:
         like = jax.ShapeDtypeStruct((sum(sizes),), point.dtype)
         flat = jax.pure_callback(constrained, like, point, vmap_method="sequential")
         parts = jnp.split(flat, np.cumsum(sizes)[:-1])
-        # Stan counts entries with the first index fastest.
+        # Stan's first index varies fastest.
         return {
             name: jnp.reshape(part, shape[::-1]).transpose()
             for (name, shape), part in zip(shapes.items(), parts, strict=True)

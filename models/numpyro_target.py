@@ -1,10 +1,7 @@
-"""A NumPyro model with its arguments as a target.
+"""NumPyro models as targets: a function with its arguments, or `FILE.py:NAME` on the command line.
 
-A NumPyro model in a Python file, by the words `FILE.py:NAME`.
-
-The file is code of whoever runs the command and is run as `python FILE.py` would run it, but for `__name__`: modules
-next to it can be imported. What it raises, as it is imported or later as the model runs, is said with the place in the
-file where it came from.
+A file runs as by `python FILE.py` except for `__name__`, so it can import modules next to it. Messages of its errors,
+during the import or when the model runs, begin with the place in the file.
 """
 
 from __future__ import annotations
@@ -59,16 +56,16 @@ def numpyro_model(
     dims: Mapping[str, tuple[str, ...]] | None = None,
     coords: Mapping[str, Any] | None = None,
 ) -> Target:
-    """Take a NumPyro model with its arguments as a target, as `stan_program` takes a Stan program with its data.
+    """Make a target of a NumPyro model and its arguments, as `stan_program` does of a Stan program and its data.
 
     Parameters
     ----------
     model : callable
         A function that defines a NumPyro model.
     data : mapping or path, optional
-        The model's arguments by name, as in ``model(**data)``, or a JSON file that holds them. They are passed on
-        unchanged, except that lists become arrays. Values that a site observes are stored with a posterior as observed
-        data, other numbers and arrays as constant data.
+        The model's arguments by name, as in ``model(**data)``, or a JSON file of them. Lists of numbers become arrays,
+        other values are unchanged. A posterior stores values that a site observes as observed data, and other numbers
+        and arrays as constant data.
     symmetry : tuple of blocks, str or sequence of str, optional
         Which axes of which variables move together, as blocks or strings such as ``"mu,sigma,1-theta"``.
     name : str, optional
@@ -100,7 +97,7 @@ def numpyro_model(
     """
     if not callable(model):
         raise ArgumentTypeError(
-            f"`model` must be a function that defines a NumPyro model; got {model!r}."
+            f"`model` must be a function that defines a NumPyro model, but is {model!r}."
         )
     if isinstance(data, str | Path):
         given = read_json_file(check_path("data", data), error=ModelDataError)
@@ -108,7 +105,8 @@ def numpyro_model(
         given = dict(data or {})
     else:
         raise ArgumentTypeError(
-            f"`data` must map names of the model's arguments to values, or name a JSON file; got {type(data).__name__}."
+            "`data` must map names of the model's arguments to values, or name a JSON file, but is of type "
+            f"{type(data).__name__}."
         )
     arguments = {key: as_array(value) for key, value in given.items()}
     own_name = getattr(model, "__name__", type(model).__name__)
@@ -124,14 +122,14 @@ def numpyro_model(
 
 
 def as_array(value: Any) -> Any:
-    """Lists of numbers as arrays, arrays copied, so that nobody changes them; anything else as it is."""
+    """Make an array of a list of numbers, copy an array, and return anything else unchanged."""
     if isinstance(value, np.ndarray):
         return value.copy()
     if not isinstance(value, list):
         return value
     try:
         array = np.asarray(value)
-    except ValueError:  # rows of different lengths, for which the model may have a use
+    except ValueError:  # rows of different lengths
         return value
     return array if array.dtype.kind in "biuf" else value
 
@@ -139,40 +137,38 @@ def as_array(value: Any) -> Any:
 def _check_arguments(model: Callable[..., Any], name: str, data: Mapping[str, Any]) -> None:
     try:
         parameters = inspect.signature(model).parameters.values()
-    except (TypeError, ValueError):  # some built-in callables do not tell
+    except (TypeError, ValueError):  # some built-in callables have no signature
         return
     taken = [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
     needed = [p.name for p in parameters if p.name in taken and p.default is p.empty]
     if lacking := [each for each in needed if each not in data]:
         given = ", ".join(data) or "nothing"
         raise ModelDataError(
-            f"`data` lacks {', '.join(lacking)}, which the model {name} takes; it holds {given}."
+            f"`data` lacks {', '.join(lacking)}, required by the model {name}; it has {given}."
         )
     unknown = [each for each in data if each not in taken]
     if unknown and not any(p.kind is p.VAR_KEYWORD for p in parameters):
         takes = f"it takes {', '.join(taken)}" if taken else "it takes none"
         raise ModelDataError(
-            f"`data` holds {', '.join(map(str, unknown))}, which is no argument of the model {name}; {takes}."
+            f"`data` has {', '.join(map(str, unknown))}, which is not an argument of the model {name}; {takes}."
         )
 
 
 _LONGEST = 300
-_NUMPYROS_OWN = (OnebasinError, AssertionError)
-"""Errors of a model for which its caller has its own message."""
-_OF_ARGUMENTS = (ArgumentError, ArgumentTypeError)
-"""Errors of functions that the file calls: the message needs the place in the file."""
+_NUMPYROS_OWN = (OnebasinError, AssertionError)  # for which callers have their own message
+_OF_ARGUMENTS = (ArgumentError, ArgumentTypeError)  # raised by functions that the file calls
 
 
 class ModelFailed(OnebasinError, RuntimeError):
-    """A user's file or model that raised an error; the message says where and what."""
+    """An error raised by a user's file or model; the message says where."""
 
 
 @dataclass(frozen=True)
 class ModelFile:
-    """The location of a model."""
+    """The location of a model: a Python file and the name of a function."""
 
-    path: Path  # The Python file.
-    name: str  # Of the function.
+    path: Path
+    name: str
 
     @property
     def spelt(self) -> str:
@@ -181,7 +177,7 @@ class ModelFile:
 
 
 def model_file_in(word: str | Path) -> ModelFile | None:
-    """Read the words of a model; None if they are of none, such as a Stan program's."""
+    """Parse the location of a model; None for other words, such as a Stan program's."""
     text = str(word)
     path, colon, name = text.rpartition(":")
     if colon and path.endswith(".py"):
@@ -191,13 +187,12 @@ def model_file_in(word: str | Path) -> ModelFile | None:
 
 @contextmanager
 def loaded(file: ModelFile) -> Iterator[Callable[..., Any]]:
-    """Run a file and hand out the function in it; modules next to the file can be imported meanwhile.
+    """Run a file and yield the function in it; meanwhile modules next to the file can be imported.
 
-    It is a `StudyError` if there is no such file or function in it, and `ModelFailed` if the file or the model raises
-    an error.
+    Raises `StudyError` if the file or the function does not exist, and `ModelFailed` if the file or the model fails.
     """
     if not file.path.is_file():
-        raise StudyError(f"`{file.spelt}` names no Python file: {file.path} does not exist.")
+        raise StudyError(f"`{file.spelt}` does not name a Python file: {file.path} does not exist.")
     folder = str(file.path.resolve().parent)
     sys.path.insert(0, folder)
     try:
@@ -212,20 +207,18 @@ def _run(file: ModelFile) -> ModuleType:
     spec = importlib.util.spec_from_file_location(f"onebasin_user_{path.stem}", path)
     assert spec is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules[module.__name__] = module  # dataclasses and pickles in it look there
+    sys.modules[module.__name__] = module  # for dataclasses and pickles
     try:
-        # Not `exec_module`: the bytecode that it keeps is taken for a file edited within a second to the same size.
+        # Not `exec_module`, whose stored bytecode may be out of date within a second of an edit.
         code = compile(path.read_bytes(), str(path), "exec", dont_inherit=True)
         exec(code, vars(module))
     except SystemExit as error:
         raise ModelFailed(
-            f"`{file.spelt}` ends the process as it is imported (exit code {error.code}); put what is no model under "
-            "`if __name__ == '__main__':`."
+            f"`{file.spelt}` ends the process when imported (exit code {error.code}). Put everything but the model "
+            "under `if __name__ == '__main__':`."
         ) from error
     except Exception as error:
-        raise ModelFailed(
-            f"`{file.spelt}` fails as it is imported: {_where(error, path)}"
-        ) from error
+        raise ModelFailed(f"`{file.spelt}` fails when imported: {_where(error, path)}") from error
     return module
 
 
@@ -238,19 +231,19 @@ def _function(module: ModuleType, file: ModelFile) -> Callable[..., Any]:
     there = f"it has {', '.join(models)}" if models else "it has none"
     if not file.name:
         raise StudyError(
-            f"`{file.spelt}` is a file of functions: name the one that defines the model, as in "
+            f"`{file.spelt}` needs the name of the function that defines the model, as in "
             f"{file.path.name}:{models[0] if models else 'model'}; {there}."
         )
     model = getattr(module, file.name, None)
     if not callable(model):
         raise StudyError(
-            f"`{file.spelt}` names {file.name}, which is no function of {file.path.name}; {there}."
+            f"`{file.spelt}` names {file.name}, which is not a function of {file.path.name}; {there}."
         )
     return model
 
 
 def _saying_where(model: Callable[..., Any], file: ModelFile) -> Callable[..., Any]:
-    """The model, whose errors say where in the user's file they came from."""
+    """Return the model with errors that say where in the user's file they were raised."""
     path = file.path.resolve()
 
     @wraps(model)
@@ -266,7 +259,7 @@ def _saying_where(model: Callable[..., Any], file: ModelFile) -> Callable[..., A
 
 
 def _where(error: Exception, path: Path) -> str:
-    """The last place in the user's file, or one next to it, that an error passed, and the error's first line."""
+    """Return the last place in the user's files that an error passed, and the first line of the error."""
     if isinstance(error, SyntaxError):
         place = f"{Path(error.filename or path).name}:{error.lineno}"
     else:
@@ -290,32 +283,32 @@ def stated_by(
     data: Mapping[str, np.ndarray] | None = None,
     likelihood: Callable[[dict[str, Any]], tuple[Any, Sequence[Any]]] = lambda values: (0.0, ()),
 ) -> Callable[[], None]:
-    """State a log density over values as a NumPyro model; `computed` gives what follows from the parameters.
+    """Make a NumPyro model of a log density over values, with quantities `computed` from the parameters.
 
-    `likelihood` gives the log likelihood of all `data`, and its terms, an array for each of them: only the sum has a
-    gradient. The density is without it.
+    `likelihood`, not part of the density, returns the log likelihood of all `data` and an array of terms for each; only
+    the sum is differentiated.
     """
     import jax
     import numpyro
     from numpyro.distributions import ImproperUniform
 
-    # As precise as the methods are: JAX may keep an array of the function as it is first traced.
+    # In float64, as JAX may keep arrays of the first trace.
     given = {n: jax.ShapeDtypeStruct(shape, "float64") for n, (_, shape) in sites.items()}
     try:
         with precision("float64"):
             out = jax.eval_shape(density, given)
-    except Exception as error:  # whatever the function throws
+    except Exception as error:
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise ArgumentError(
-            f"`model` cannot be traced by JAX at parameters of these shapes: {reason} Let it compute with jax.numpy."
+            f"JAX cannot trace `model` at parameters of these shapes: {reason} Use jax.numpy in it."
         ) from error
     if getattr(out, "shape", None) != ():
         raise ArgumentError(
-            f"`model` must return the log density, one number; it returns {out}: sum over its terms."
+            f"`model` must return the log density, a single number, but returns {out}. Sum the terms."
         )
 
     class Given(numpyro.distributions.Distribution):
-        """Data of which the log likelihood is known and nothing else."""
+        """Data with known log likelihoods, and no more."""
 
         pytree_data_fields = ("terms",)
 
@@ -328,7 +321,7 @@ def stated_by(
             return self.terms
 
         def sample(self, key: Any, sample_shape: tuple[int, ...] = ()) -> Any:
-            raise NotImplementedError("`ob.predict` draws the data of this model")
+            raise NotImplementedError("use `ob.predict` for draws of this model's data")
 
     def model() -> None:
         values = {
@@ -340,7 +333,7 @@ def stated_by(
         slope = total - jax.lax.stop_gradient(total)
         for (name, known), term in zip((data or {}).items(), terms, strict=True):
             each = jax.lax.stop_gradient(term) + slope / max(term.size, 1)
-            slope = 0.0  # that of all of them is in the first
+            slope = 0.0  # the first term has the gradient of the sum
             numpyro.sample(name, Given(each, known), obs=known)
         for name, value in computed(values).items():
             numpyro.deterministic(name, value)

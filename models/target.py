@@ -30,12 +30,12 @@ class Target(Shown):
     Parameters
     ----------
     name : str
-        Used in file names and tables.
+        Name in file names and tables.
     numpyro_model : callable or None
-        A NumPyro model without arguments. Let it hold data as NumPy arrays: those take the precision of a run's
-        settings, while a JAX array keeps its own.
+        A NumPyro model without arguments. Its data should be NumPy arrays, which take the precision of a run's
+        settings; a JAX array keeps its own.
     stan_program : StanProgram or None
-        Filled in by `ob.stan_program`.
+        Set by `ob.stan_program`.
     symmetry : tuple of blocks
         The blocks under which the posterior (or its likelihood) is invariant.
     dims : mapping of str to tuple of str
@@ -56,7 +56,7 @@ class Target(Shown):
     'normal'
     """
 
-    is_network: ClassVar[bool] = False  # True if it is a `NetworkTarget`, whose class loads JAX.
+    is_network: ClassVar[bool] = False  # True for a `NetworkTarget`, whose class loads JAX.
 
     name: str
     _: KW_ONLY
@@ -67,17 +67,17 @@ class Target(Shown):
     coords: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Reject parts of the wrong kind."""
+        """Check the fields."""
         check_class("name", self.name, str, remedy="give text")
         check_class("dims", self.dims, Mapping, remedy="map variables to names of their axes")
         check_class("coords", self.coords, Mapping, remedy="map names of axes to their labels")
         if not self.name.strip():
-            raise ArgumentError("`name` is empty; give the target one.")
+            raise ArgumentError("`name` is empty. Give the target a name.")
         for axis, labels in self.coords.items():
             distinct = np.ndim(labels) == 1 and len(set(map(str, labels))) == len(labels)
             if not distinct:
                 raise ArgumentError(
-                    f"`coords` has for {axis} no list of labels that differ; give one for each place."
+                    f"`coords` must have a list of distinct labels for {axis}, one for each position."
                 )
         object.__setattr__(self, "symmetry", check_blocks(self.symmetry))
         for part, named in (
@@ -88,30 +88,31 @@ class Target(Shown):
         if self.numpyro_model is not None:
             if not callable(self.numpyro_model):
                 raise ArgumentTypeError(
-                    f"`numpyro_model` must be a function that defines a NumPyro model; got {self.numpyro_model!r}."
+                    "`numpyro_model` must be a function that defines a NumPyro model, but is "
+                    f"{self.numpyro_model!r}."
                 )
             try:
                 inspect.signature(self.numpyro_model).bind()
             except TypeError:
                 raise ArgumentTypeError(
-                    "`numpyro_model` takes arguments; give onebasin.numpyro_model(model, data) as the target, or a "
-                    "function without any, such as lambda: model(data)."
+                    "`numpyro_model` takes arguments. Use onebasin.numpyro_model(model, data), or give a function "
+                    "without arguments, such as lambda: model(data)."
                 ) from None
-            except ValueError:  # some built-in callables do not tell
+            except ValueError:  # some built-in callables have no signature
                 pass
 
     def describe(self) -> str:
-        """JSON of the model, from which `schema.network_of` rebuilds it; empty if it has no description."""
+        """Return JSON from which `schema.network_of` rebuilds the model, or an empty string."""
         return ""
 
     @property
     def inputs(self) -> dict[str, Named]:
-        """The constant data that a posterior carries along, by name."""
+        """Constant data stored with a posterior, by name."""
         return {}
 
     @property
     def outputs(self) -> dict[str, Named]:
-        """The observed data that a posterior carries along, by name."""
+        """Observed data stored with a posterior, by name."""
         return {}
 
     @property
@@ -121,7 +122,7 @@ class Target(Shown):
 
     @property
     def engines(self) -> tuple[str, ...]:
-        """Engines that the target has a definition for."""
+        """Engines for which the target has a definition."""
         both = {"numpyro": self.numpyro_model, "stan": self.stan_program}
         return tuple(name for name, definition in both.items() if definition is not None)
 
@@ -140,7 +141,7 @@ class Target(Shown):
         return Card(self.name, (Words(lead), facts))
 
     def _facts(self) -> tuple[tuple[str, str], ...]:
-        """Return what a card says of the model."""
+        """Return further facts for the card."""
         undeclared = (
             "none is declared; `ob.diagnose` looks for interchangeable components in the draws"
         )
@@ -153,14 +154,14 @@ class Target(Shown):
         return "NumPyro model" if self.numpyro_model is not None else "no model"
 
     def _data(self) -> Mapping[str, Any]:
-        """Return the data that it is conditioned on, by name."""
+        """Return the data by name."""
         if self.stan_program is not None:
             return getattr(self.stan_program, "data", {})
         return {name: array for name, (_, array) in (self.inputs | self.outputs).items()}
 
 
 def check_target(target: Any) -> None:
-    """Reject what no method can infer."""
+    """Check that an argument is a target."""
     check_class(
         "target",
         target,

@@ -1,13 +1,13 @@
 """Gaussians along a bent posterior: optima given a few coordinates, over a grid of these.
 
 The scale of effects, the smoothness of a field or the persistence of a series bend a posterior: given such a coordinate
-the others are close to normal, but their means and spreads change with it, so that no Gaussian fits them all. An
-approximation for each point of a grid of these coordinates, weighted by its evidence, does: integrated nested Laplace
-approximations (Rue, Martino and Chopin 2009, JRSS B 71). Here the coordinates are found in the log density, whatever
-the model, and the mixture is a proposal, which importance weights correct.
+the others are close to normal, but their means and spreads change with it, so no single Gaussian fits. A mixture of
+approximations over a grid of these coordinates, weighted by evidence, does: integrated nested Laplace approximations
+(Rue, Martino and Chopin 2009, JRSS B 71). Here the coordinates are found from the log density of any model, and the
+mixture is a proposal that importance weights correct.
 
-Points are in a fit's standard coordinates u, x = loc + L u. Coordinates of x are held by holding z = V'u, where V is an
-orthonormal basis of their rows of L; the others are those of the complement, u = V z + Q w.
+Points are in a fit's standard coordinates u, x = loc + L u. Coordinates of x are held by holding z = V'u, with V an
+orthonormal basis of their rows of L; the free coordinates w are those of the complement, u = V z + Q w.
 """
 
 from __future__ import annotations
@@ -21,21 +21,22 @@ from jaxtyping import Float
 from ..density.network import CountedDensity, Heights
 from .gaussian import LOG_2PI, NormalFit, Points, Vector, cholesky
 
-PAIRS = 128  # Opposite points at which the gradient is compared with that at the centre.
+PAIRS = 128  # pairs of opposite points at which the gradient is compared with that at the centre
 BENDS, FAINT, HELD = 0.4, 0.1, 3
-"""The least strength of the first coordinate that is held, and of others; and how many are held at most, since a grid
-of more is too large."""
-CANDIDATES = 3  # Strongest coordinates, of which the one is held that leaves the least bend.
-ALONE = 0.2  # The least share of a coordinate's sd that those held before it leave open.
+"""Minimum strength of the first held coordinate, and of others; maximum number, for a grid of moderate size."""
+CANDIDATES = (
+    3  # number of strongest coordinates, of which the one that leaves the least bend is held
+)
+ALONE = 0.2  # minimum share of a coordinate's sd that is free given those held before it
 SPACING, WIDTH = 1.4, 1.1
-"""Standard deviations between neighbours of the grid, and that of each component in the directions of the grid."""
-REACH = 3.0  # Nats below the largest evidence down to which points of the grid have neighbours.
-GRID = 400  # Points of a grid, or of the grids of several fits together.
-CLOSE = 0.8  # Standard deviations between points within which one node stands for both.
+"""Distance of neighbours of the grid, and sd of each component in the directions of the grid, in sds."""
+REACH = 3.0  # nats below the largest evidence down to which the grid grows
+GRID = 400  # maximum number of points of a grid, or of the grids of several fits together
+CLOSE = 0.8  # distance in sds within which points share a node
 STEPS, SHORTENINGS, LEFT = 30, 6, 0.02
-"""Steps of a climb, times that a step is shortened, and the nats left at which the climb ends."""
+"""Maximum number of steps of a climb, and of shortenings of a step; the gain in nats at which a climb ends."""
 LEAST, NO_PEAK = 1e-5, 0.05
-"""The least curvature of a peak, and that which is taken instead where it is none, in the fit's units."""
+"""Minimum curvature of a peak, and its replacement if there is no peak, in the fit's units."""
 
 Stack = Float[np.ndarray, "node row column"]
 Steps = Float[np.ndarray, "node row"]
@@ -47,11 +48,11 @@ Proposals = list[tuple[NormalFit, float]]
 def bending(counted: CountedDensity, fit: NormalFit, rng: np.random.Generator) -> list[int]:
     """Find the coordinates given which the others are closest to normal, the strongest first; none if all are normal.
 
-    The even part of the gradient at opposite points, g(u) + g(-u) - 2 g(0), is zero for a Gaussian. Elsewhere it is the
-    change of the curvature along each direction, for a random displacement; its mean square along a coordinate is the
-    coordinate's strength. All is taken in the space that the coordinates held so far leave free. Of y = x^2 + noise
-    both are strong, but given x the rest is normal, and given y it has two modes: what is left of the even part and of
-    the odd part that is not linear decides.
+    The even part of the gradient at opposite points, g(u) + g(-u) - 2 g(0), is zero for a Gaussian. Its mean square
+    along a coordinate, over random displacements, is the coordinate's strength. Strengths are computed in the space
+    that the held coordinates leave free. For y = x^2 + noise both coordinates are strong, but given x the rest is
+    normal, and given y it has two modes. So the candidate is held that leaves the smallest even part and nonlinear odd
+    part.
     """
     points = rng.standard_normal((PAIRS, counted.size))
     held, (strength, _) = list[int](), _strengths(counted, fit, [], points)
@@ -71,7 +72,7 @@ def bending(counted: CountedDensity, fit: NormalFit, rng: np.random.Generator) -
 def _strengths(
     counted: CountedDensity, fit: NormalFit, held: Sequence[int], points: Points
 ) -> tuple[Vector, float]:
-    """Mean squares of the even part of the gradient along each coordinate, and of all that is not linear."""
+    """Return mean squares of the even part of the gradient along each coordinate, and of all nonlinear parts."""
     bent = BentFit(counted, fit, held)
     free = bent.free
     moved = points @ free @ free.T
@@ -93,14 +94,14 @@ def _strengths(
 
 
 def _clipped(rows: Float[np.ndarray, "pair free"]) -> Float[np.ndarray, "pair free"]:
-    """Rows of which none is longer than twice the median, so that one far out counts little."""
+    """Shorten rows to twice the median length, so that outliers count little."""
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     return rows * np.minimum(1, 2 * np.median(lengths) / np.maximum(lengths, 1e-300))
 
 
 @dataclass(frozen=True, eq=False)
 class _Nodes:
-    """Points of a grid, with what the log density is around each."""
+    """Points of a grid, with the shape of the log density around each."""
 
     points: Points  # optima given z, in standard coordinates
     inverses: Stack  # inverse curvature of w there
@@ -108,13 +109,13 @@ class _Nodes:
     evidence: Float[np.ndarray, " node"]  # of w given z, in nats; -inf where there is no optimum
 
     def plus(self, other: _Nodes) -> _Nodes:
-        """Both one after the other."""
+        """Concatenate both."""
         pairs = zip(vars(self).values(), vars(other).values(), strict=True)
         return _Nodes(*(np.concatenate(pair) for pair in pairs))
 
 
 class BentFit:
-    """The log density in a fit's standard coordinates, some of them held."""
+    """The log density in a fit's standard coordinates, with some coordinates held."""
 
     def __init__(self, counted: CountedDensity, fit: NormalFit, held: Sequence[int]) -> None:
         self.counted, self.fit, self.root = counted, fit, fit.root
@@ -122,9 +123,9 @@ class BentFit:
         self.held, self.free = whole[:, : len(held)], whole[:, len(held) :]
 
     def grid(self, most: int = GRID) -> Proposals:
-        """Gaussians of a grid, which grows from the fit's centre to all neighbours of points of high evidence.
+        """Return Gaussians of a grid that grows from the fit's centre to all neighbours of points with high evidence.
 
-        There are none where more than `most` are needed: a grid that ends before the evidence does has no tails.
+        Return none if more than `most` are needed, since an incomplete grid has no tails.
         """
         axes = self.held.shape[1]
         moves = np.concatenate([np.eye(axes, dtype=int), -np.eye(axes, dtype=int)])
@@ -153,7 +154,7 @@ class BentFit:
             nodes = nodes.plus(self._settled(starts, nodes.inverses[parents]))
 
     def at(self, points: Points) -> Proposals:
-        """Gaussians of the nodes with the held coordinates of points, the first of points that are close."""
+        """Return Gaussians at the held coordinates of points; of points that are close, only the first counts."""
         standard, chosen = self.fit.standard(points), list[int]()
         for number, z in enumerate(standard @ self.held):
             apart = np.linalg.norm(standard[chosen] @ self.held - z, axis=1)
@@ -165,13 +166,13 @@ class BentFit:
         )
 
     def gradient(self, points: Points) -> tuple[Heights, Float[np.ndarray, "point free"]]:
-        """Log densities, and slopes along w."""
+        """Return log densities, and slopes along w."""
         heights, slopes = self.counted.gradient(self.fit.points(points))
-        with np.errstate(invalid="ignore"):  # where there is no density
+        with np.errstate(invalid="ignore"):  # outside the support
             return heights, slopes @ self.root @ self.free
 
     def _settled(self, points: Points, inverses: Stack) -> _Nodes:
-        """Climb from points to the optima given z, all at a time, by BFGS from inverse curvatures of w."""
+        """Climb from points to the optima given z, all at once, by BFGS from inverse curvatures of w."""
         points, inverses = points.copy(), inverses.copy()
         heights, slopes = self.gradient(points)
         rows = np.flatnonzero(np.isfinite(heights))

@@ -1,8 +1,8 @@
-"""Short chains from weighted draws, which stay where they are in distribution if the draws are the posterior's.
+"""Short chains from weighted draws, whose distribution stays the same if the draws come from the posterior.
 
-Weights see nothing if no proposal goes. A chain that starts at a draw goes there by the gradient: a posterior that
-is wider than all proposals, or shifted, shows in ranks that drift. Moves are Hamiltonian, in metrics that are the same
-for all chains: one that was chosen by the start would not leave the posterior as it is.
+Weights cannot reveal regions without proposals, but chains that follow the gradient can: if the posterior is wider than
+all proposals, or shifted, the ranks of the chains drift. Moves are Hamiltonian, with metrics common to all chains: a
+metric that depends on the start would not preserve the posterior.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Chain = Float[np.ndarray, " chain"]
 
 @dataclass(frozen=True, eq=False)
 class MovedChains:
-    """The places of several chains."""
+    """The positions of several chains."""
 
     points: Points
     heights: Chain  # log densities there, in nats
@@ -32,7 +32,7 @@ class MovedChains:
 
     @classmethod
     def at(cls, counted: CountedDensity, points: Points) -> MovedChains:
-        """Evaluate the log density at the places."""
+        """Evaluate the log density at the points."""
         return cls(points, *counted.gradient(points))
 
 
@@ -47,9 +47,9 @@ def transition(
 ) -> tuple[MovedChains, Float[np.ndarray, "leapfrog chain"]]:
     """Move every chain along a trajectory, and accept or reject its end.
 
-    `root` (param, param) is a square root of the inverse metric, `momentum` (chain, param) is standard normal, and the
-    step is that of all chains, or of each (chain, 1). Return where the chains are now; and (leapfrog, chain) the
-    change of the log density minus the kinetic energy, in nats, after each step: -inf where there is no number.
+    `root` (param, param) is a square root of the inverse metric, `momentum` (chain, param) is standard normal, and
+    `step` is one step size, or one per chain (chain, 1). Return the new positions, and the change of the log density
+    minus the kinetic energy after each step (leapfrog, chain), in nats, -inf if it is not a number.
     """
     before = here.heights - 0.5 * (momentum**2).sum(axis=1)
     place, height, slope = here.points, here.heights, here.slopes
@@ -73,35 +73,33 @@ def transition(
 
 
 CHAINS, LEAST_CHAINS, LEAST_SHARE = 128, 16, 0.005
-"""Which are moved together; how many of these start at an optimum at least, if it holds that share of the weight."""
+"""Number of chains, minimum number that start at an optimum, and the minimum weight of such an optimum."""
 TRANSITIONS, MOST = 4, 60
-"""Transitions after which the errors are looked at again, and how many there are at most."""
+"""Number of transitions between looks at the errors, and maximum number of transitions."""
 LEAPFROGS = 3
 STEP, STEP_OF_MANY = 0.52, 1.2
-"""Largest step, three of which are a quarter of a normal's period; and that of n coordinates, times n^(1/4)."""
+"""Largest step, a twelfth of a normal's period; and that of n coordinates, times n^(1/4)."""
 HEAVIEST, BOOST = 4, 3.0
-"""Number of entries, those with the heaviest tails, in whose tails chains start on purpose; and by how much more often
-they do."""
+"""Number of entries with the heaviest tails in which more chains start, and the factor of their frequency."""
 SEEN, GROWN, CERTAIN = 2.0, 3.0, 6.0
-"""Errors of a change that the claimed error has to be to be seen; above which a tail has grown; and above which a
-change is certain."""
+"""Ratios to the error of a change: of the claimed error for detection; of a grown tail; of a certain change."""
 
 
 @dataclass(frozen=True, eq=False)
 class Drift:
-    """By how much `STATISTICS` of ranks changed, and the error of each; and where the draws have gaps."""
+    """The changes of `STATISTICS` of ranks with their errors, and the gaps of the draws."""
 
     changes: dict[str, Float[np.ndarray, "value statistic ..."]]
-    gaps: tuple[NormalFit, ...]  # the moments of chains where they went and draws are rare
+    gaps: tuple[NormalFit, ...]  # moments of the chains in regions with few draws
 
 
 def drift(counted: CountedDensity, weighted: Weighted, rng: np.random.Generator) -> Drift:
-    """Move chains from weighted draws, and compare the ranks of where they go among these with those of the draws.
+    """Move chains from weighted draws, and compare their ranks among the draws before and after.
 
-    Among draws of the posterior ranks stay uniform, whatever the number of moves. Chains start at every optimum, since
-    they hardly come from one to another, and more often in the heaviest tails, where begins what proposals miss. They
-    continue until an error of the size that is claimed would be seen, and is not. Errors are those of the chains, and
-    of the weighted draws among which they are ranked.
+    Ranks among draws of the posterior stay uniform under any number of moves. Chains start at every optimum, because
+    they rarely move between optima, and more often in the heaviest tails, beyond which proposals may miss probability.
+    They continue until an error of the claimed size would be detected. Errors are those of the chains, and of the
+    weighted draws among which they are ranked.
     """
     every = {name: _Ranks(values, weighted.log_weight) for name, values in weighted.values.items()}
     rows, weights, strata = _starts(weighted, every, rng)
@@ -229,9 +227,9 @@ def _change(
 
 
 def _metrics(weighted: Weighted) -> list[Matrix]:
-    """Square roots of inverse metrics: one that suits the narrowest component, and one for all draws at an optimum.
+    """Return square roots of inverse metrics: one for the narrowest component, and one for all draws at an optimum.
 
-    Chains take one after the other: the first goes where the posterior is narrow, the second as far as it is wide.
+    Chains alternate between them: the first moves where the posterior is narrow, the second where it is wide.
     """
     inverses = [np.linalg.inv(each.root) for each in weighted.components]
     narrow = square_root(np.mean([inverse.T @ inverse for inverse in inverses], axis=0))[0]
@@ -248,10 +246,7 @@ def _metrics(weighted: Weighted) -> list[Matrix]:
 def _exchanged(
     counted: CountedDensity, weighted: Weighted, here: MovedChains, rng: np.random.Generator
 ) -> MovedChains:
-    """The chains after a Metropolis step to one of the draws each, of the mixture's own distribution.
-
-    It brings a chain anywhere where draws are, and none back from where they are not.
-    """
+    """Propose to each chain a draw from the mixture, by a Metropolis step."""
     rows = rng.integers(len(weighted.lp), size=len(here.heights))
     gain = (weighted.lp - weighted.log_q)[rows]
     gain -= here.heights - weighted.log_mixture(here.points)
@@ -266,7 +261,7 @@ def _exchanged(
 def _moved(
     counted: CountedDensity, here: MovedChains, root: Matrix, rng: np.random.Generator
 ) -> MovedChains:
-    """The chains after a transition."""
+    """Move the chains by a transition."""
     step = min(STEP, STEP_OF_MANY * len(root) ** -0.25) * rng.uniform(0.7, 1.1)
     momentum = rng.standard_normal(here.points.shape)
     return transition(counted, here, root, momentum, step, LEAPFROGS, rng)[0]

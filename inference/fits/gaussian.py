@@ -25,19 +25,16 @@ Points = Float[np.ndarray, "point param"]
 
 LOG_2PI = math.log(2 * math.pi)
 AT_ONCE, MANY = 2**20, 200
-"""Standard coordinates that are held at a time, and coordinates above which fits are taken one after the other."""
+"""Maximum number of standard coordinates in memory, and of coordinates of fits that are evaluated together."""
 
 
 @dataclass(frozen=True, eq=False)
 class NormalFit:
-    """A normal distribution."""
+    """A normal distribution, perhaps the result of a fit."""
 
-    loc: Vector  # its mean
-    # Lower Cholesky factor of its covariance; or standard deviations, where coordinates are
-    # independent.
-    scale: Float[np.ndarray, ...]
-    # Of a fit, in nats up to the constant that the log density lacks; else NaN.
-    elbo: float = math.nan
+    loc: Vector  # mean
+    scale: Float[np.ndarray, ...]  # lower Cholesky factor of the covariance, or standard deviations
+    elbo: float = math.nan  # ELBO of a fit, in nats, up to the log density's constant
     converged: bool = True  # whether a fit's optimiser met its criterion
     trace: tuple[float, ...] = ()  # the ELBO at each evaluation
 
@@ -53,7 +50,7 @@ class NormalFit:
 
     @property
     def entropy(self) -> float:
-        """In nats."""
+        """Entropy in nats."""
         return self.log_determinant + 0.5 * len(self.loc) * (LOG_2PI + 1)
 
     @property
@@ -68,26 +65,26 @@ class NormalFit:
         return self.scale if self.scale.ndim == 1 else np.linalg.norm(self.scale, axis=1)
 
     def points(self, standard: Points) -> Points:
-        """Points from standard normal ones."""
+        """Convert standard normal points to points of this distribution."""
         spread = standard * self.scale if self.scale.ndim == 1 else standard @ self.scale.T
         return self.loc + spread
 
     def standard(self, points: Points) -> Points:
-        """Standard normal coordinates of points."""
+        """Convert points to standard normal coordinates."""
         if self.scale.ndim == 1:
             return (points - self.loc) / self.scale
         found: Points = solve_triangular(self.scale, (points - self.loc).T, lower=True).T
         return found
 
     def log_density(self, points: Points) -> Float[np.ndarray, " point"]:
-        """Log densities in nats."""
+        """Return log densities in nats."""
         square = (self.standard(points) ** 2).sum(axis=1)
         return -0.5 * (square + len(self.loc) * LOG_2PI) - self.log_determinant
 
     def t_points(
         self, count: int, freedom: float, rng: np.random.Generator
     ) -> Float[np.ndarray, "point param"]:
-        """Draws from the multivariate t with this mean and scale."""
+        """Draw from the multivariate t distribution with this mean and scale."""
         ratio = np.sqrt(freedom / rng.chisquare(freedom, size=count))
         return self.points(rng.standard_normal((count, len(self.loc))) * ratio[:, None])
 
@@ -95,7 +92,7 @@ class NormalFit:
 def t_log_densities(
     proposals: Sequence[tuple[NormalFit, float]], points: Points
 ) -> Float[np.ndarray, "fit point"]:
-    """Log densities of multivariate t distributions, by the means and scales of fits and by degrees of freedom."""
+    """Return log densities of multivariate t distributions with the means and scales of fits and degrees of freedom."""
     fits = [fit for fit, _ in proposals]
     size, freedom = points.shape[1], np.array([freedom for _, freedom in proposals])[:, None]
     if size > MANY or any(fit.scale.ndim == 1 for fit in fits):
@@ -122,7 +119,7 @@ def moments(
     before: NormalFit | None = None,
     trust: float = 0.0,
 ) -> NormalFit | None:
-    """Return the Gaussian with the moments of weighted points; None if they have no covariance.
+    """Return the Gaussian with the moments of weighted points; None if their covariance is singular.
 
     Weights need not sum to one. The covariance of a Gaussian `before` counts as `trust` points.
     """
@@ -138,7 +135,7 @@ def moments(
 
 
 def cholesky(covariance: Matrix) -> Matrix | None:
-    """Return the lower factor of a covariance; None if it has none."""
+    """Return the lower Cholesky factor of a covariance; None if it is not positive definite."""
     if not (np.isfinite(covariance).all() and (np.diag(covariance) > 0).all()):
         return None
     sds = np.sqrt(np.diag(covariance))
@@ -149,47 +146,44 @@ def cholesky(covariance: Matrix) -> Matrix | None:
     return sds[:, None] * factor
 
 
-FULL = 200  # Coordinates up to which the whole curvature is computed.
-APART = 1.5
-"""Standard deviations, by the curvature of either, above which two optima are distinct."""
+FULL = 200  # maximum number of coordinates of which the whole curvature is computed
+APART = 1.5  # distance of distinct optima, in standard deviations by the curvature of either
 REACHES = (4.0, 8.0, 12.0, 24.0)
-"""Standard deviations of an optimum, a coordinate, at which other optima are sought."""
+"""Distances from an optimum, in standard deviations per coordinate, at which other optima are searched."""
 DIRECTIONS, ALIKE = 64, 0.5
-"""Directions in which they are sought, and the cosine above which two of them lead to the same place."""
-BELOW = 25.0  # Nats below the highest Laplace evidence above which an optimum is left out.
-MOST = 8  # Optima that are kept.
+"""Number of directions of this search, and the cosine above which two directions count as one."""
+BELOW = 25.0  # nats below the highest Laplace evidence beyond which an optimum is left out
+MOST = 8  # maximum number of optima
 ITERATIONS = {"maxiter": 200, "maxfun": 400}
-GIVEN_UP = 4  # Climbs after which no further one is tried where none has ended at a peak.
-NEAR = 0.5  # Standard deviations within which a climb has to end.
+GIVEN_UP = 4  # climbs without a peak after which the search ends
+NEAR = 0.5  # maximum distance in standard deviations between the end of a climb and its peak
 ROUGH, ROUGH_SD, ROUGH_STEPS = 10, 0.1, 200
-"""Fixed draws of a rough fit, its standard deviations at the start, and its most evaluations."""
+"""Fixed draws of a rough fit, its initial standard deviations, and the maximum number of its evaluations."""
 WALL = 1e100
-FLOOR = 1e-10  # Minimum ratio of the smallest to the largest curvature at a peak.
-BENT = 1e-2
-"""The curvature that is taken instead, in units of the diagonal, where it is none of a peak."""
+FLOOR = 1e-10  # minimum ratio of the smallest to the largest curvature at a peak
+BENT = 1e-2  # replacement for smaller or negative curvatures, in units of the diagonal
 
 
 @dataclass(frozen=True, eq=False)
 class Peak:
     """An optimum."""
 
-    vector: Vector  # its place
+    vector: Vector
     height: float  # log density there, in nats
-    # A square root of the covariance that the curvature gives; standard deviations above `FULL`
-    # coordinates.
-    root: Float[np.ndarray, ...]
-    # Whether the curvature is that of a peak, which lies within half a standard deviation.
-    is_peak: bool
+    root: Float[
+        np.ndarray, ...
+    ]  # square root of the inverse curvature; above `FULL` coordinates, sds
+    is_peak: bool  # whether the curvature is positive and the peak lies within `NEAR`
 
     @property
     def evidence(self) -> float:
-        """Laplace's log evidence, up to a constant that all peaks share."""
+        """Laplace's log evidence, up to a common constant."""
         if self.root.ndim == 1:
             return self.height + float(np.log(self.root).sum())
         return self.height + float(np.linalg.slogdet(self.root)[1])
 
     def distance(self, vector: Vector) -> float:
-        """Standard deviations from here to a point."""
+        """Return the distance to a point in standard deviations."""
         apart = vector - self.vector
         z = apart / self.root if self.root.ndim == 1 else np.linalg.solve(self.root, apart)
         return float(np.linalg.norm(z))
@@ -203,11 +197,10 @@ def find_peaks(
     rng: np.random.Generator,
     done: Callable[[int], None] = lambda _: None,
 ) -> list[Peak]:
-    """Climb from random points; the distinct ends, the largest evidence first.
+    """Climb from random points; return the distinct ends, the largest evidence first.
 
     One half of the starts are uniform, every other one three times as far out. The others lie around the best end so
-    far, many of its standard deviations away (what is far depends on the units of the data), where the log density is
-    the highest of many directions. Once a peak is known, its
+    far, many standard deviations away, in the directions with the highest log density. Once a peak is known, its
     curvature whitens the coordinates of all further climbs.
     """
     climber, peaks, number = _Climber(counted), list[Peak](), 0
@@ -226,7 +219,7 @@ def find_peaks(
 
 
 class _Climber:
-    """L-BFGS from points, in coordinates that the first peak's curvature whitens."""
+    """Climbs by L-BFGS, in coordinates that the first peak's curvature whitens."""
 
     def __init__(self, counted: CountedDensity) -> None:
         self.counted = counted
@@ -239,7 +232,7 @@ class _Climber:
         self._search = BestOptimum(height, **ITERATIONS)
 
     def climb(self, start: Vector, peaks: list[Peak]) -> None:
-        """Climb from a point, and add where that ends to the peaks unless it is one of them."""
+        """Climb from a point, and add the end to the peaks unless it is one of them."""
         apart = start - self.centre
         whole = self.root.ndim == 2
         u = np.linalg.solve(self.root, apart) if whole else apart / self.root
@@ -264,10 +257,10 @@ class _Climber:
 
 
 def smoothed_peak(counted: CountedDensity, rng: np.random.Generator, radius: float) -> Peak:
-    """Return the place and the mean curvature of a rough fit with independent coordinates.
+    """Return the mean and the mean curvature of a rough fit with independent coordinates.
 
-    Where a log density rises without bound, as that of effects around their mean does where their scale falls to zero,
-    no climb ends at what holds the probability. The ELBO of a few fixed draws has its optimum there.
+    If a log density is unbounded, such as that of effects whose scale falls to zero, climbs do not end where the
+    probability is. The ELBO of a few fixed draws has its optimum there.
     """
     (start,) = _starts(counted, 1, radius, rng)
     half = rng.standard_normal((ROUGH // 2, counted.size))
@@ -297,7 +290,7 @@ def smoothed_peak(counted: CountedDensity, rng: np.random.Generator, radius: flo
 def _starts(
     counted: CountedDensity, starts: int, radius: float, rng: np.random.Generator
 ) -> Points:
-    """Points with a finite log density and gradient."""
+    """Draw points with a finite log density and gradient."""
     found: list[Vector] = []
     for _ in range(TRIES):
         reach = np.where(np.arange(counted.BLOCK) % 2, 3 * radius, radius)[:, None]
@@ -312,10 +305,10 @@ def _starts(
 
 
 def _root(counted: CountedDensity, vector: Vector) -> tuple[Float[np.ndarray, ...], bool]:
-    """A square root of the inverse curvature, and whether that is a peak's."""
+    """Return a square root of the inverse curvature, and whether the curvature is positive."""
     if counted.size <= FULL:
         return square_root(-counted.hessian(vector))
-    # The diagonal of the Hessian: exact by a product a coordinate up to 1,000 of them, else by random signs.
+    # The diagonal of the Hessian: exact for up to 1,000 coordinates, otherwise estimated by random signs.
     size = counted.size
     if size <= 1000:
         curvature = -np.diag(counted.hessian(vector))
@@ -329,9 +322,9 @@ def _root(counted: CountedDensity, vector: Vector) -> tuple[Float[np.ndarray, ..
 
 
 def square_root(precision: Matrix) -> tuple[Matrix, bool]:
-    """Return R with R R' the inverse of a precision matrix, and whether it is positive definite.
+    """Return R with R R' the inverse of a precision matrix, and whether the matrix is positive definite.
 
-    Where it is not, curvatures that are none of a peak are replaced, in units of the diagonal.
+    Eigenvalues that are too small or negative are replaced.
     """
     if not np.isfinite(precision).all():
         return np.eye(len(precision)), False
@@ -347,9 +340,9 @@ def square_root(precision: Matrix) -> tuple[Matrix, bool]:
 
 
 def _around(counted: CountedDensity, peak: Peak, count: int, rng: np.random.Generator) -> Points:
-    """Points at some distances in standard deviations of the curvature: the highest of many directions.
+    """Return points at some distances from a peak, in the directions with the highest log density.
 
-    A log density that is higher in one direction than in others, at the same distance, may belong to another optimum.
+    A log density that is higher in one direction than in others at the same distance may belong to another optimum.
     """
     half = rng.standard_normal((DIRECTIONS // 2, counted.size))
     half *= counted.size**0.5 / np.linalg.norm(half, axis=1)[:, None]

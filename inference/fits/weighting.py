@@ -1,15 +1,15 @@
 """Importance weights by proposals that adapt: adaptive multiple importance sampling (Cornuet et al. 2012).
 
-Each round draws from a mixture of multivariate t distributions, one at every distinct optimum's fit. All draws of all
-rounds are weighted under the mixture of all proposals (deterministic mixture, Owen and Zhou 2000), so that no draw's
-weight is larger than that under the proposal which suits it best. Between rounds each component takes the moments of
-the draws that it is responsible for, and the mixture grows where the weights are largest while they are uneven
-(incremental mixture importance sampling, Raftery and Bao 2010). Where that is not enough, a second mixture draws by
-turns: Gaussians over a grid of the coordinates that bend the posterior (`conditional`). At the end the weights are
-Pareto-smoothed (Vehtari et al. 2024).
+Each round draws from a mixture of multivariate t distributions, one for the fit at every distinct optimum. All draws of
+all rounds are weighted under the mixture of all proposals (deterministic mixture, Owen and Zhou 2000), so a draw's
+weight is at most that under its best proposal. Between rounds each component is updated to the moments of the draws
+that it is responsible for, and while weights are uneven, the mixture grows where they are largest (incremental mixture
+importance sampling, Raftery and Bao 2010). If that is not enough, a second mixture alternates with the first: Gaussians
+over a grid of the coordinates that bend the posterior (`conditional`). Finally weights are Pareto-smoothed (Vehtari et
+al. 2024).
 
-Weights may be good while a second moment rests on a few draws in a tail. Further rounds then also draw where the
-posterior times the squared distance of such a quantity from its mean lies.
+Weights may be good while a second moment depends on a few draws in a tail. Further rounds then also draw from the
+posterior times the squared distance of such a quantity from its mean.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -33,30 +33,26 @@ from .conditional import GRID, BentFit, Proposals, bending
 from .gaussian import NormalFit, Points, moments, t_log_densities
 
 FREEDOM, BENT_FREEDOM, TAIL_FREEDOM = 8.0, 20.0, 2.0
-"""Degrees of freedom of the proposals, whose tails are heavier than a normal's, and of those at tails."""
+"""Degrees of freedom of usual proposals, of those along bends, and of those in tails."""
 ROUNDS = 5
-MORE_ROUNDS = 5
-"""Rounds that are added where a quantity's k-hat lies between what is good and what is lost."""
-TAIL_ROUNDS = 5  # Rounds that are added for the tails of quantities, unless draws miss a region.
+MORE_ROUNDS = 5  # rounds added if a quantity's k-hat lies between `GOOD` and `LOST`
+TAIL_ROUNDS = 5  # rounds added for the tails of quantities, unless draws miss a region
 TAIL_SHARE, TAILS, HEAVY = 0.3, 4, 0.5
-"""Share of the draws of such a round for tails, of how many quantities, and their least k-hat."""
+"""Share of draws for tails in such a round, maximum number of quantities, and their minimum k-hat."""
 SURE, GOOD, LOST = 0.5, 0.7, 1.0
-"""k-hat up to which weights of a quantity are surely good, up to which they are good, and above which more draws of
+"""k-hat up to which weights of a quantity are surely good, up to which they are good, and above which more draws from
 the same proposals do not help."""
-DEAD = 5.0
-"""Draws that weights are worth after two rounds, below which no further round is worth its price."""
-NEGLIGIBLE = 50.0
-"""Nats below the largest weight above which a draw whose variables are not numbers has none."""
+DEAD = 5.0  # effective draws after two rounds below which the search ends
+NEGLIGIBLE = 50.0  # nats below the largest weight beyond which variables need not be finite
 EVEN, MOST, NEW_SHARE = 0.6, 12, 0.2
-"""Share of the draws that weights are worth, below which a component is added; the most components; its share."""
+"""Effective share of the draws below which a component is added; maximum number of components; share of a new one."""
 NEW_NODES, HEAVIER = 8, 5.0
-"""Nodes that are added along bends after a round at most, and how many times the mean their weights are at least."""
+"""Maximum number of nodes added along bends after a round, and their minimum weight in means."""
 UNEVEN, BENT, BENT_SIZE = 0.3, 0.07, 60
-"""Share of the draws that weights are worth after all rounds, below which proposals follow the bends of the posterior;
-that of two rounds of these, below which they are given up; and the most coordinates, since each node takes twice as
-many gradients."""
-LEAST_SHARE = 0.05
-"""Share of a round's draws that the components share evenly, whatever their weights."""
+"""Effective share of the draws after all rounds below which proposals follow the bends of the posterior; that of two
+such rounds below which they are given up; and the maximum number of coordinates, since a node takes twice as many
+gradients."""
+LEAST_SHARE = 0.05  # share of a round's draws that all components share evenly
 
 LogWeights = Float[np.ndarray, " draw"]
 
@@ -67,36 +63,36 @@ class Weighted:
 
     vectors: Points  # draws from the mixture of all proposals
     lp: LogWeights  # log density of the target, in nats
-    log_q: LogWeights  # and that of the mixture
+    log_q: LogWeights  # log density of the mixture, in nats
     log_weight: LogWeights  # Pareto-smoothed, normalised
-    # The last proposals that adapt, with the moments of the draws that each is responsible for.
-    components: tuple[NormalFit, ...]
-    shares: Float[np.ndarray, " component"]  # of the probability, up to `LEAST_SHARE`
-    values: dict[str, np.ndarray]  # the variables (draw, ...) at the draws
-    optimum: Int[np.ndarray, " draw"]  # the number of the first fit that is nearest
+    components: tuple[NormalFit, ...]  # the last adapted proposals, with the moments of their draws
+    shares: Float[np.ndarray, " component"]  # their probabilities, up to `LEAST_SHARE`
+    values: dict[str, np.ndarray]  # the variables (draw, ...)
+    optimum: Int[np.ndarray, " draw"]  # number of the nearest fit of the first round
     log_mixture: Callable[[Points], LogWeights]  # log density of the mixture at other points
 
     @property
     def worth(self) -> float:
-        """Independent draws that the weights are worth."""
+        """Effective number of draws."""
         return worth(self.log_weight)
 
     def resampled(self, count: int, rng: np.random.Generator) -> np.ndarray:
-        """Rows by systematic resampling, in random order."""
+        """Return rows by systematic resampling, in random order."""
         return resampled(np.exp(self.log_weight), count, rng)
 
 
 @dataclass(frozen=True, eq=False)
 class _Round:
-    """A round's proposals, the share of each, its number of draws, and how many proposals, the last, are for tails."""
+    """The proposals of a round."""
 
     components: tuple[NormalFit, ...]
     shares: Float[np.ndarray, " component"]
     draws: int
-    tails: int = 0
-    # Log evidence in nats of components along the bends of fits, which stay as they are; and these fits.
-    evidence: Float[np.ndarray, " node"] | None = None
-    bends: tuple[BentFit, ...] = ()
+    tails: int = 0  # number of components, the last ones, that are for tails
+    evidence: Float[np.ndarray, " node"] | None = (
+        None  # log evidence of fixed components along bends
+    )
+    bends: tuple[BentFit, ...] = ()  # the fits of these components
 
     @property
     def freedoms(self) -> list[float]:
@@ -113,7 +109,7 @@ class _Round:
 
 
 class _Draws:
-    """All draws so far, with the log density of every proposal at each, which is computed once."""
+    """All draws so far, with the log densities of all proposals, which are computed once."""
 
     def __init__(self, size: int) -> None:
         self.vectors, self.lp = np.empty((0, size)), np.empty(0)
@@ -130,12 +126,12 @@ class _Draws:
 
     @property
     def recent(self) -> float:
-        """Share of the draws of the last two rounds that their weights are worth."""
+        """Effective share of the draws of the last two rounds."""
         count = sum(r.draws for r, _ in self._past[-2:])
         return worth(self.log_ratio[-count:]) / count
 
     def add(self, used: _Round, vectors: Points, lp: LogWeights) -> None:
-        """Take a round's draws in, and weigh all draws again."""
+        """Add the draws of a round, and weight all draws again."""
         first = len(self.vectors)
         self.vectors, self.lp = np.concatenate([self.vectors, vectors]), np.append(self.lp, lp)
         self._past = [
@@ -148,7 +144,7 @@ class _Draws:
         self.log_q = logsumexp(densities + portions[:, None], axis=0)
 
     def log_mixture(self, points: Points) -> LogWeights:
-        """Log density of the mixture of all rounds at points."""
+        """Return the log density of the mixture of all rounds at points."""
         portions = [np.log(r.draws / len(self.vectors) * r.shares) for r, _ in self._past]
         keys = [key for r, _ in self._past for key in zip(r.components, r.freedoms, strict=True)]
         own: LogWeights
@@ -156,7 +152,7 @@ class _Draws:
         return own
 
     def by_component(self, mixture: _Round, first: int = 0) -> Float[np.ndarray, "component draw"]:
-        """Log of share times density, of each component, from a draw on."""
+        """Return the log of share times density of each component, from a draw on."""
         keys = list(zip(mixture.components, mixture.freedoms, strict=True))
         known = [len(self._known.setdefault(key, np.empty(0))) for key in keys]
         for count in set(known) - {len(self.vectors)}:
@@ -180,12 +176,12 @@ def weigh(
     tail_rounds: int = TAIL_ROUNDS,
     bends: bool = True,
 ) -> Weighted:
-    """Draw, weigh and adapt, a round after the other; first from the fits, one a distinct optimum without `optima`.
+    """Draw, weight and adapt in rounds, the first one from the fits, which are at the `optima` by default.
 
-    After each of `rounds`, `done` is called with its number. There are up to `more_rounds` more, of twice as many
-    draws, where the weights of a quantity leave it open whether they are good; and `tail_rounds` for its tail where
-    they are not surely good by then, unless draws miss a region. With `bends`, proposals follow those of the posterior
-    where weights are still uneven after `rounds`, or worth almost nothing after two.
+    After each round, `done` is called with its number. Up to `more_rounds` with twice as many draws follow if k-hat of
+    a quantity is undecided; and up to `tail_rounds` for its tail if it is not surely good by then, unless draws miss a
+    region. With `bends`, proposals follow the bends of the posterior if weights are still uneven after `rounds`, or
+    worth almost nothing after two.
     """
     count = max(1000, 20 * counted.size)
     current = _Round(tuple(fits), np.full(len(fits), 1 / len(fits)), count)
@@ -205,14 +201,14 @@ def weigh(
             break
         held = worth(draws.log_ratio) / len(draws.lp)
         dead = number == 2 and held * len(draws.lp) < DEAD
-        # Two rounds along bends show whether these pay. If so, both mixtures draw by turns, and learn from all draws.
+        # Two rounds along bends show whether these help. If so, both mixtures alternate, and learn from all draws.
         tried = number == began + 2 and bool(current.bends)
         if tried and draws.recent < max(BENT, before):
             current = other
         elif tried or (number > began + 2 and other.bends != current.bends):
             current, other = other, current
         current = _adapted(current, draws)
-        few = held < EVEN  # a component more may change that
+        few = held < EVEN  # another component may help
         if few and (current.bends or (not tails and len(current.components) < MOST)):
             current = _with_heaviest(current, draws)
         if bends and not began and (dead or (number == rounds and held < UNEVEN)):
@@ -233,9 +229,7 @@ def weigh(
     vectors, lp, log_q = vectors[there], lp[there], log_q[there]
     values = {name: each[there] for name, each in values.items()}
     log_weight = smoothed(lp - log_q)
-    whole = (
-        other if current.bends else current
-    )  # whose few components say what moves suit all draws
+    whole = other if current.bends else current  # the mixture with few components
     nearest = np.argmax([fit.log_density(vectors) for fit in optima or fits], axis=0)
     components, shares = whole.components, whole.shares
     return Weighted(
@@ -246,13 +240,13 @@ def weigh(
 def _along_bends(
     counted: CountedDensity, fits: Sequence[NormalFit], draws: int, rng: np.random.Generator
 ) -> _Round | None:
-    """A mixture over grids of the coordinates that bend the posterior, one grid a fit; None if none bends it."""
+    """Return a mixture over grids of the coordinates that bend the posterior, one grid per fit; None without bends."""
     if counted.size > BENT_SIZE:
         return None
     bends, found = list[BentFit](), Proposals()
     for fit in fits:
         held, grid = bending(counted, fit, rng), Proposals()
-        while held and not grid:  # of fewer coordinates where the grid is too large
+        while held and not grid:  # fewer coordinates if the grid is too large
             bent = BentFit(counted, fit, held)
             grid = bent.grid(GRID // len(fits))
             held.pop()
@@ -264,7 +258,7 @@ def _along_bends(
 
 
 def _of_evidence(current: _Round, found: Proposals) -> _Round:
-    """Add components, whose shares are those of their evidence."""
+    """Add components with shares by their evidence."""
     components, evidence = zip(*found, strict=True)
     known = np.append(current.evidence if current.evidence is not None else [], evidence)
     shares = np.exp(known - logsumexp(known))
@@ -279,19 +273,19 @@ def _of_evidence(current: _Round, found: Proposals) -> _Round:
 
 
 def _at_least(shares: Float[np.ndarray, " component"]) -> Float[np.ndarray, " component"]:
-    """Shares of which a part is even."""
+    """Mix shares with even ones."""
     return (1 - LEAST_SHARE) * shares / shares.sum() + LEAST_SHARE / len(shares)
 
 
 def _computed(values: Mapping[str, np.ndarray]) -> np.ndarray:
-    """Check for each draw whether its variables are numbers, which they may not be far out."""
+    """Check for each draw whether its variables are finite."""
     return np.all([np.isfinite(v).reshape(len(v), -1).all(axis=1) for v in values.values()], axis=0)
 
 
 def _with_tails(counted: CountedDensity, current: _Round, draws: _Draws) -> _Round:
-    """Add components at the tails of the quantities whose squares have the largest k-hat.
+    """Add components in the tails of the quantities whose squares have the largest k-hat.
 
-    Each has the moments of the draws by their weight times the squared distance of the quantity from its mean.
+    Each has the moments of the draws, weighted also by the squared distance of the quantity from its mean.
     """
     there = np.isfinite(draws.log_ratio)
     points, log_ratio = draws.vectors[there], draws.log_ratio[there]
@@ -321,10 +315,9 @@ def _with_tails(counted: CountedDensity, current: _Round, draws: _Draws) -> _Rou
 
 
 def _with_heaviest(current: _Round, draws: _Draws) -> _Round:
-    """Add a component where the weight is largest, with the spread of the draws next to it.
+    """Add a component at the largest weight, with the spread of nearby draws.
 
-    A mixture that grows where its density is too low follows a curved posterior, which one component an optimum cannot
-    (incremental mixture importance sampling, Raftery and Bao 2010).
+    So the mixture can follow a curved posterior (incremental mixture importance sampling, Raftery and Bao 2010).
     """
     points, log_ratio = draws.vectors, draws.log_ratio
     size, weights = points.shape[1], np.exp(_tempered(log_ratio, 1.0))
@@ -346,7 +339,7 @@ def _with_heaviest(current: _Round, draws: _Draws) -> _Round:
 
 
 def _with_bent(current: _Round, points: Points, weights: Float[np.ndarray, " draw"]) -> _Round:
-    """Add nodes where weights are largest, each along the bend of the fit that is nearest."""
+    """Add nodes at the largest weights, each along the bend of the nearest fit."""
     heaviest = np.argsort(-weights)[:NEW_NODES]
     heaviest = heaviest[weights[heaviest] > HEAVIER / len(weights)]
     apart = [np.square(bent.fit.standard(points[heaviest])).sum(axis=1) for bent in current.bends]
@@ -361,7 +354,7 @@ def _with_bent(current: _Round, points: Points, weights: Float[np.ndarray, " dra
 
 
 def _adapted(current: _Round, draws: _Draws) -> _Round:
-    """Give each component the moments of the draws that it is responsible for, by tempered weights."""
+    """Update each component to the moments of the draws that it is responsible for, with tempered weights."""
     points, log_weights = draws.vectors, draws.log_ratio
     size = points.shape[1]
     wanted = min(10 * size + 50, len(points) / 2)
@@ -383,7 +376,7 @@ def _adapted(current: _Round, draws: _Draws) -> _Round:
 
 
 def _tempered(log_weights: LogWeights, wanted: float) -> LogWeights:
-    """Weights to the largest power up to 1 at which they are worth so many draws; their sum is 1."""
+    """Raise weights to the largest power up to 1 with the wanted number of effective draws; normalise them."""
     finite = np.where(np.isfinite(log_weights), log_weights, -1e300)
     finite = np.maximum(finite - finite.max(), -1e300)
     if worth(finite) < wanted:

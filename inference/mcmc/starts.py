@@ -1,12 +1,11 @@
-"""Starting points of chains, and step sizes and metrics that a run takes from its user or from an earlier run.
+"""Starting points of chains, and step sizes and metrics given by the user or taken from an earlier run.
 
-Convention: vectors are those of `density.network.density_of(target)`, unconstrained, whatever the engine. A Stan
-program's process gets the values at them by name, and the metric in the order of its own coordinates.
+Convention: vectors are those of `density.network.density_of(target)`, unconstrained, for every engine. Stan's process
+gets the values there by name, and the metric in the order of its own coordinates.
 
-A metric belongs to the labelling of its chain. If a chain starts in another labelling of a declared symmetry, its
-metric M moves along: with g the element that brings the earlier chain's mean closest to the start, and T the action of
-g in the unconstrained space, the metric at the start is J M J' with J the Jacobian of T. In coordinates that g permutes
-and whose signs it changes, that is M with its rows and columns moved.
+If a chain starts in another labelling of a declared symmetry than the earlier chain, its metric M is moved. With g the
+element that brings the earlier chain's mean closest to the start, and J the Jacobian of its action in the unconstrained
+space, the metric at the start is J M J'. If g permutes coordinates and changes signs, this moves rows and columns.
 """
 
 from __future__ import annotations
@@ -63,7 +62,7 @@ def chain_starts(
             raise InferenceError(
                 lacks("`init='pathfinder'` with the engine numpyro", "mclmc")
             ) from error
-        # For each chain, a draw from the best Gaussian on the path from a point to an optimum.
+        # Each chain starts at a draw from the best Gaussian on a path to an optimum.
         found = []
         for point, key in zip(density.random_starts(keys, settings.init_radius), keys, strict=True):
             fit, draw = jax.random.split(jax.random.fold_in(key, 1))
@@ -71,7 +70,7 @@ def chain_starts(
             (start,), _ = sample(draw, state, 1)
             if not jnp.isfinite(density.log_density(start)):
                 raise InferenceError(
-                    f"Pathfinder found no point with a finite log density on {density.target.name!r}; use another "
+                    f"Pathfinder found no point with a finite log density on {density.target.name!r}. Use another "
                     "`init`."
                 )
             found.append(start)
@@ -83,38 +82,36 @@ def chain_starts(
     return jnp.stack([search(each) for each in points])
 
 
-STEP_SIZE_ONLY = 19
-"""Maximum number of iterations of Stan's warmup that adapt no metric; the interpreter can keep one in no other way."""
+STEP_SIZE_ONLY = 19  # Longest warmup of the interpreter in which Stan keeps a given metric.
 
 
 @dataclass(frozen=True, eq=False)
 class Start:
-    """The points where the chains of a run begin, and what they begin with.
+    """Starting points of the chains of a run, with metrics and step sizes if known.
 
-    Every engine of NUTS and of static HMC takes one (nutpie its positions alone), as the `given` of a `Job`. Whoever
-    makes one sets what it knows and leaves the rest None: the engine then does what it does without.
+    Every engine of NUTS and of static HMC takes one as the `given` of a `Job` (nutpie only its positions), and adapts
+    what is None.
 
     Attributes
     ----------
     positions : array (chain, param)
-        A starting point for each chain, in the coordinates of `density_of(target)`. The log density there has to be
-        finite; it is not checked again.
+        A starting point for each chain, in the coordinates of `density_of(target)`. The log density there must be
+        finite, which is not checked again.
     inverse_metric : array (chain, param) or (chain, param, param), or None
-        The inverse mass matrix of each chain, that is (an estimate of) the posterior covariance of the same
-        coordinates: its diagonal, or all of it. Where it is given, it stays as it is, and the warmup adapts the step
-        size alone; its shape decides, whatever `metric` the settings say. Where it is None, the warmup adapts it.
+        The inverse mass matrix of each chain, an estimate of the posterior covariance of the same coordinates or of its
+        diagonal. It replaces the `metric` of the settings and is kept, so the warmup adapts only the step size.
     step_size : array (chain,) or None
-        Step size of each chain from which the adaptation begins, and that of all draws with the setting `adapt=False`.
+        First step size of each chain, and that of all draws with the setting `adapt=False`.
     warmup : int or None
-        Iterations of the warmup in place of the settings' own; 0 for none, which needs a step size. The interpreter
-        of Stan programs takes at most 19 with a given metric, since Stan adapts a metric in any longer warmup.
+        Iterations of the warmup instead of those in the settings; 0 needs a step size. The interpreter of Stan programs
+        takes at most 19 with a given metric, since Stan adapts the metric in any longer warmup.
     how : mapping or None
-        How it was made, in words and numbers that JSON has: the posterior records it in its attribute `start`.
+        How it was made, for the attribute `start` of the posterior (JSON).
 
     Raises
     ------
     ValueError
-        If shapes do not fit one another, or a number is not finite or, of scales, not positive.
+        If shapes do not match, a number is not finite, or a scale is not positive.
     """
 
     positions: Float[np.ndarray, "chain param"]
@@ -128,28 +125,28 @@ class Start:
         chains, size = np.shape(self.positions)
         if not np.isfinite(self.positions).all():
             raise ArgumentError(
-                "`positions` hold a number that is not finite; give a start for every chain."
+                "`positions` contain a number that is not finite. Give a start for every chain."
             )
         if (metric := self.inverse_metric) is not None:
             if np.shape(metric) not in ((chains, size), (chains, size, size)):
                 raise ArgumentError(
-                    f"`inverse_metric` has the shape {np.shape(metric)}, and there are {chains} chains of {size} "
-                    f"coordinates: give {(chains, size)} or {(chains, size, size)}."
+                    f"`inverse_metric` has the shape {np.shape(metric)}. For {chains} chains of {size} coordinates, "
+                    f"give {(chains, size)} or {(chains, size, size)}."
                 )
             scales = metric if np.ndim(metric) == 2 else np.diagonal(metric, axis1=1, axis2=2)
             if not (np.isfinite(metric).all() and (scales > 0).all()):
-                raise ArgumentError("`inverse_metric` has to be finite, with a positive diagonal.")
+                raise ArgumentError("`inverse_metric` must be finite, with a positive diagonal.")
         if (steps := self.step_size) is not None and not (
             np.shape(steps) == (chains,) and np.isfinite(steps).all() and (steps > 0).all()
         ):
             raise ArgumentError(
-                f"`step_size` has to be a positive number for each of {chains} chains; got {steps!r}."
+                f"`step_size` must be a positive number for each of {chains} chains, but is {steps!r}."
             )
         if self.warmup == 0 and steps is None:
             raise ArgumentError("`warmup` is 0, which needs a `step_size`.")
 
     def settle(self, settings: Any, engine: str) -> Any:
-        """Return the settings by which an engine runs from here."""
+        """Return the settings of a run from this start."""
         if (metric := self.inverse_metric) is not None:
             settings = replace(settings, metric="diag" if metric.ndim == 2 else "dense")
         warmup = settings.warmup if self.warmup is None else self.warmup
@@ -170,20 +167,20 @@ def stan_places(density: Density) -> Int[np.ndarray, " param"]:
 
 
 def kernel_places(density: Density) -> Int[np.ndarray, " param"]:
-    """Return the place in a density's vector of every coordinate as NumPyro's kernels order them: by sorted names."""
+    """Return the places in a density's vector of NumPyro's coordinates, which are ordered by the sites' names."""
     places = density.places()
     return np.concatenate([places[name].ravel() for name in sorted(places)])
 
 
 def reordered(metric: np.ndarray, places: Int[np.ndarray, " param"]) -> np.ndarray:
-    """Take the coordinates of metrics, (chain, param) or (chain, param, param), in another order."""
+    """Reorder the coordinates of metrics, (chain, param) or (chain, param, param)."""
     return metric[:, places] if metric.ndim == 2 else metric[:, places[:, None], places]
 
 
 def for_stan(
     target: Target, start: Start
 ) -> tuple[list[Mapping[str, np.ndarray]], np.ndarray | None]:
-    """Return by chain the values of a Stan program's parameters at a start, and its metric in the program's order."""
+    """Return for each chain the values of a Stan program's parameters, and the metric in the program's order."""
     with precision("float64"):
         density = density_of(target)
         points = jnp.asarray(start.positions)
@@ -205,15 +202,14 @@ def constrained(target: Target, start: Start) -> dict[str, np.ndarray]:
     return {name: np.stack([np.asarray(each[name]) for each in found]) for name in found[0]}
 
 
-SHORT = 100
-"""Maximum number of iterations of the warmup of chains that start at draws of a posterior, with its metric."""
-DRAWS = 1000  # Maximum number of draws of a chain from which a metric is estimated where none is recorded.
+SHORT = 100  # Longest warmup of chains that start at draws of a posterior with its metric.
+DRAWS = 1000  # Most draws of a chain used to estimate a metric that is not recorded.
 NAMES = {"step_size": ("step_size", "stepsize"), "inverse_metric": ("inverse_metric", "inv_metric")}
-"""Our names of what a mapping may hold, and CmdStan's."""
+"""Keys of a mapping: our names and CmdStan's."""
 
 
 def start_of(job: Job[Any]) -> Start:
-    """Make the start of a run from the initial values, or the earlier run, that its user gave."""
+    """Make the start of a run from the initial values, or the earlier run, given by the user."""
     settings = job.method
     with precision("float64"):
         density = density_of(job.target, job.bars.say)
@@ -227,10 +223,9 @@ def start_of(job: Job[Any]) -> Start:
                 given = [{n: v for n, v in values.items() if n in names} for values in given]
             if not all(given):
                 raise ArgumentError(
-                    f"`init` is a posterior without {', '.join(names)}, which {job.target.name!r} has: give one of "
-                    "this model."
+                    f"`init` is a posterior without {', '.join(names)}. Give a posterior of {job.target.name!r}."
                 )
-            random: list[Any] = [{}] * len(given)  # variables that are missing are drawn
+            random: list[Any] = [{}] * len(given)  # values of missing variables
             if any(set(names) - set(values) for values in given):
                 keys = keys_for(Purpose.CHAIN_START, job.seed, settings.chains)
                 random = [
@@ -245,7 +240,7 @@ def start_of(job: Job[Any]) -> Start:
                 if not np.isfinite(density.log_density(vector)):
                     raise ArgumentError(
                         f"`init` gives chain {number} values at which the log density of {job.target.name!r} is not "
-                        "finite; give values that the model allows."
+                        "finite. Give values that the model allows."
                     )
                 found.append(np.asarray(vector))
             positions = np.stack(found)
@@ -264,13 +259,13 @@ def start_of(job: Job[Any]) -> Start:
 
 
 def _by_chain(rows: np.ndarray, chains: int) -> np.ndarray:
-    """Take a row for each chain, going through them again where there are fewer."""
+    """Take a row for each chain, repeating them if there are too few."""
     return rows[np.arange(chains) % len(rows)]
 
 
 @dataclass(frozen=True, eq=False)
 class _Earlier:
-    """Step sizes and metrics of an earlier run, by its chains, in the order of a density's vector."""
+    """Step sizes and metrics of the chains of an earlier run, in the order of a density's vector."""
 
     source: str
     step_size: Float[np.ndarray, " chain"] | None
@@ -308,7 +303,7 @@ class _Earlier:
         known = {word: name for name, words in NAMES.items() for word in words}
         if unknown := [word for word in given if word not in known and word != "metric_type"]:
             raise ArgumentError(
-                f"`adapt_from` has {', '.join(map(str, unknown))}; give `step_size`, `inverse_metric`, or both."
+                f"`adapt_from` has {', '.join(map(str, unknown))}. Give `step_size`, `inverse_metric`, or both."
             )
         arrays = {known[w]: np.asarray(v, np.float64) for w, v in given.items() if w in known}
         metric, step_size = arrays.get("inverse_metric"), arrays.get("step_size")
@@ -321,7 +316,7 @@ class _Earlier:
     def metrics(
         self, density: Density, positions: np.ndarray, job: Job[Any]
     ) -> tuple[np.ndarray | None, list[bool]]:
-        """Return the metric of each chain, in the labelling of its start, and which had to be moved."""
+        """Return the metric of each chain in the labelling of its start, and which chains were relabelled."""
         chains, shape = len(positions), job.method.metric
         still = [False] * chains
         if shape == "unit" or (self.metric is None and self.view is None):

@@ -1,4 +1,4 @@
-"""Microcanonical Langevin Monte Carlo: chains whose momentum has length one, whatever the density."""
+"""Microcanonical Langevin Monte Carlo: chains with a momentum of length one."""
 
 from __future__ import annotations
 
@@ -22,9 +22,8 @@ if TYPE_CHECKING:
 
     from ..contracts.method import Found, Job
 
-GRADIENTS = 2  # Gradients that a step of the integrator takes.
-NETWORKS_VARIANCE, OTHERS_VARIANCE = 0.03, 5e-4
-"""The default of `energy_variance`: of networks, and of any other model."""
+GRADIENTS = 2  # Gradients per step of the integrator.
+NETWORKS_VARIANCE, OTHERS_VARIANCE = 0.03, 5e-4  # Defaults of `energy_variance`.
 _WHERE = "onebasin.inference.microcanonical.dynamics:MclmcRunner"
 
 
@@ -59,13 +58,13 @@ class Mclmc(Method):
         from ..mcmc.chains import sample
         from ..runs.posterior import package_versions
 
-        # Of a Stan program JAX too, which a NumPyro model's fingerprint has in it.
+        # The fingerprint of a NumPyro model has the versions of JAX already.
         jax = ("jax", "jaxlib") if definition_of(job.target, job.engine) == "stan" else ()
         found = sample(job, package_versions("blackjax", *jax), GRADIENTS)
         return found if self.adjusted else replace(found, finish=partial(self._finish, job.target))
 
     def _finish(self, target: Target, posterior: xr.DataTree) -> None:
-        """Record what gradients at the draws say of the bias of their steps."""
+        """Record estimates of the bias from gradients at the draws."""
         from onebasin.base.precision import precision
 
         from ..density.network import density_of

@@ -1,22 +1,20 @@
-r"""Basins: regions that chains do not leave, each sampled by its own chains.
+r"""Basins: regions that chains do not leave, and the integral of the density over each.
 
-An optimum is a point; what holds probability is a basin. From each distinct optimum a short chain runs, and optima
-whose chains agree, or wander into one another's region, are one basin. Its first steps are as long as the optimum's
-curvature allows: of the length that suits a wider one, they would leave a narrow optimum for good before they are
-adapted. An optimum that its chain leaves all the same is lost, and so is said. Then chains run in each basin, from
-draws of the short ones; basins whose chains still wander into one another are one.
+A short chain runs from each distinct optimum. Optima whose chains agree, or enter one another's region, share a basin.
+The curvature at the optimum sets the length of the first steps, as longer ones would leave a narrow optimum before
+they are adapted. An optimum that its chain leaves all the same is reported as lost. Then chains run in each basin, from
+draws of the short ones, and basins whose chains enter one another are joined.
 
-A point belongs to the basin under whose Gaussian, fitted to its draws, the copy nearest to its centre is likeliest. So
-every point belongs to one basin, and all copies of a point to the same: nothing is counted twice.
+Each basin has a Gaussian fitted to its draws. A point belongs to the basin whose Gaussian gives the highest density to
+the point's copy nearest to the centre. So every point belongs to one basin, together with all its copies, and nothing
+is counted twice.
 
-Bridge sampling: the integral of a density, from draws of it and draws of a Gaussian fitted to other draws of it.
-
-With $p = \tilde p / Z$, a normalised $q$ and any function $h$, $Z = E_q[h \tilde p] / E_p[h q]$. The best $h$ is
-$1 / (s_1 p + s_2 q)$ (Meng and Wong 1996), which holds $Z$ itself, so that the estimate is iterated. Here $q$ is
-N(0, I) and $p$ is moved to it: centred, scaled by its covariance's factor $C$ and made even, $\tilde p(\eta) = |C|
-[\tilde p(\mu + C \eta) + \tilde p(\mu - C \eta)] / 2$ (Meng and Schilling 2002, warp III), which leaves the integral
-as it is, and a skewed density costs little. The relative mean squared error is Frühwirth-Schnatter's (2004), with
-effective numbers of draws in it.
+Bridge sampling estimates the integral of a density from draws of it and draws of a Gaussian fitted to other draws of
+it. With $p = \tilde p / Z$, a normalised $q$ and any function $h$, $Z = E_q[h \tilde p] / E_p[h q]$. The best $h$ is
+$1 / (s_1 p + s_2 q)$ (Meng and Wong 1996); it contains $Z$, so the estimate is iterated. Here $q$ is N(0, I), and $p$
+is centred, scaled by the factor $C$ of its covariance and made even, $\tilde p(\eta) = |C| [\tilde p(\mu + C \eta) +
+\tilde p(\mu - C \eta)] / 2$ (Meng and Schilling 2002, warp III), which keeps the integral and suits skewed densities.
+The relative mean squared error is Frühwirth-Schnatter's (2004), with effective numbers of draws.
 
 Convention: log densities in nats, points (point, param) of the unconstrained space.
 """
@@ -62,8 +60,8 @@ class LogIntegral:
 def fitted_normal(points: Points) -> NormalFit:
     """Return the Gaussian with the mean and the covariance of points.
 
-    Correlations are shrunk by the share param / (param + point), so that few points give a covariance with an
-    inverse; a coordinate that never varies gets a spread of almost nothing.
+    Correlations are shrunk by the share param / (param + point), so that the covariance of few points has an inverse;
+    a coordinate that never varies gets a tiny variance.
     """
     num, size = points.shape
     mean = points.mean(axis=0)
@@ -79,10 +77,9 @@ def log_integral(
 ) -> LogIntegral:
     """Estimate the log integral of an unnormalised density from chains of it.
 
-    The density is the log of it at points, -inf outside of its support; draws (chain, draw, param) that are NaN are
-    none, as a chain was elsewhere then. Each half of every chain has its turn: the Gaussian is fitted to one and the
-    other is compared with it, and the two estimates are averaged. Where they disagree by more than their errors
-    explain, their disagreement is the error.
+    `density` returns logs, -inf outside of the support. Draws that are NaN do not count. The Gaussian is fitted to one
+    half of every chain and compared with the other, both ways, and the two estimates are averaged. If they differ by
+    more than their errors explain, half of their difference is the error.
     """
     middle = draws.shape[1] // 2
     halves = draws[:, :middle], draws[:, middle:]
@@ -102,7 +99,7 @@ def log_integral(
 def _log_ratio(
     density: PointsDensity, normal: NormalFit, standard: Points
 ) -> Float[np.ndarray, " point"]:
-    """Log of the density, moved to the standard Gaussian and made even, over that Gaussian."""
+    """Log ratio of the density, standardised and made even, to the standard Gaussian."""
     there, back = (density(normal.points(s * standard)) for s in (1, -1))
     gaussian = -0.5 * ((standard**2).sum(axis=1) + standard.shape[1] * LOG_2PI)
     even: Any = np.logaddexp(there, back) - math.log(2)
@@ -114,15 +111,15 @@ def bridged(
 ) -> LogIntegral:
     """The iterated estimate of Meng and Wong, and its error.
 
-    `of_draws` are logs of the unnormalised density over the normalised one, at draws of the first, NaN if there is
-    none; `of_gaussian` the same at independent draws of the second. The error is infinite if the two do not meet: no
-    draw of the second lies in the first's support.
+    `of_draws` are log ratios of the unnormalised density to the normalised one at draws of the first, NaN where there
+    is no draw; `of_gaussian` are log ratios at independent draws of the second. The error is infinite if no draw of the
+    second lies in the support of the first.
     """
     known = of_draws[np.isfinite(of_draws)]
     if known.size < 4 or not np.isfinite(of_gaussian).any():
         return LogIntegral(math.nan, math.inf)
     level = float(np.median(known))
-    # The effective number of draws for 1 / (1 + ratio) counts; where there is no draw, its mean stands.
+    # The effective number of draws is that of 1 / (1 + ratio), with its mean in the place of missing draws.
     value = 1 / (1 + np.exp(np.clip(of_draws - level, -700, 700)))
     effective = _ess(np.where(np.isfinite(value), value, np.nanmean(value)))
     first, second = (n / (effective + len(of_gaussian)) for n in (effective, len(of_gaussian)))
@@ -138,7 +135,7 @@ def bridged(
         log_z = after
     if not math.isfinite(log_z):
         return LogIntegral(math.nan, math.inf)
-    # The standard error of the log is the root of the relative mean squared error.
+    # Relative mean squared error, whose root is the standard error of the log.
     gaussian = 1 / (first + second * np.exp(np.clip(-(of_gaussian - log_z), -700, 700)))
     draws = 1 / (first * np.exp(np.clip(of_draws - log_z, -700, 700)) + second)
     draws = np.where(np.isfinite(draws), draws, np.nanmean(draws))
@@ -158,12 +155,13 @@ def _ess(values: Float[np.ndarray, "chain draw"]) -> float:
 
 PILOT_WARMUP, PILOT_DRAWS = 300, 200  # Iterations of the short chains.
 AT_TOP = 4.0
-"""Standard deviations by the optimum's curvature, root mean square over coordinates, that its chain must get to."""
-LIGHT = 10.0
-"""Nats of Laplace's log evidence below the highest above which an optimum may be left: it holds almost nothing."""
-AGREE = 1.2  # R-hat of two chains, in every coordinate, up to which they are of one basin.
-STRAYS = 0.05  # Share of a basin's draws in another's region above which the two are one.
-SWEEPS = 15  # Improvements of the centre that draws are folded to, at most.
+"""An optimum is lost if its chain stays farther away, in standard deviations by the curvature (root mean square)."""
+LIGHT = (
+    10.0  # An optimum whose log evidence is lower than the highest by this, in nats, may be lost.
+)
+AGREE = 1.2  # Chains share a basin if their R-hat is at most this in every coordinate.
+STRAYS = 0.05  # Basins are joined if more than this share of one's draws lies in the other.
+SWEEPS = 15  # Most improvements of the centre to which draws are folded.
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,23 +180,23 @@ class Basin:
 
     tops: tuple[Top, ...]  # its optima, highest first
     chains: tuple[int, ...]  # numbers of its chains
-    normal: NormalFit  # the Gaussian of its draws, folded to its centre
-    folded: Float[np.ndarray, "chain draw param"]  # those draws
+    normal: NormalFit  # fitted to the folded draws
+    folded: Float[np.ndarray, "chain draw param"]  # draws, each by its copy nearest to the centre
 
     @property
     def starts(self) -> int:
-        """Starting points that led into it."""
+        """Starting points that led to its optima."""
         return sum(top.starts for top in self.tops)
 
     @property
     def weight(self) -> Vector:
-        """By which distances to its centre are measured."""
+        """Weights of the distance to its centre."""
         return 1 / self.normal.variances
 
 
 @dataclass(frozen=True, eq=False)
 class Regions:
-    """To which basin points belong."""
+    """The division of the space into basins."""
 
     folding: Folding
     basins: tuple[Basin, ...]
@@ -208,7 +206,7 @@ class Regions:
         return np.argmax([self._place(basin, points)[0] for basin in self.basins], axis=0)
 
     def inside(self, number: int, points: Points) -> Bool[np.ndarray, " point"]:
-        """Check whether points belong to a basin, and are their own copy nearest to its centre."""
+        """Check whether points belong to a basin, and no copy is nearer to its centre."""
         scores, home = zip(*(self._place(basin, points) for basin in self.basins), strict=True)
         return (np.argmax(scores, axis=0) == number) & home[number]
 
@@ -226,7 +224,7 @@ def walk(
     purpose: Purpose,
     variances: Points | None = None,
 ) -> Walks:
-    """Run a chain of NUTS from each point, with first steps scaled by variances."""
+    """Run a chain of NUTS from each point; `variances` scale its first steps."""
     course = Course(
         density,
         jnp.asarray(starts),
@@ -248,20 +246,20 @@ def walk(
 def first_basins(
     job: Job[Any], folding: Folding, tops: Sequence[Top]
 ) -> tuple[tuple[Basin, ...], Walks, tuple[Top, ...]]:
-    """Run a short chain from every optimum, and join those that share a basin; return the optima that were lost too."""
+    """Run a short chain from every optimum, and join those that share a basin; also return the lost optima."""
     short = job.method.nuts(len(tops), warmup=PILOT_WARMUP, draws=PILOT_DRAWS)
     walks = walk(
         replace(job, method=short, bars=ProgressBars(False)),
         folding.density,
         np.stack([top.vector for top in tops]),
         Purpose.MODE_PILOT,
-        # A coordinate's variance with the others fixed, by the curvature; at most 1, as steps begin elsewhere.
+        # Conditional variances by the curvature, at most 1.
         np.stack([1 / np.maximum(top.weight, 1) for top in tops]),
     )
     highest = highest_evidence(tops)
-    lost = []  # optima that hold something, and that their own chains never come near
+    lost = []
     for number, top in enumerate(tops):
-        if not top.log_evidence > highest - LIGHT:  # nor is one whose evidence is not known
+        if not top.log_evidence > highest - LIGHT:  # or NaN
             continue
         near, _ = folding.fold(walks.vectors[number], top.vector, top.weight)
         apart = np.sqrt((((near - top.vector) ** 2) * top.weight).mean(axis=1))
@@ -273,7 +271,8 @@ def first_basins(
     if not finite.any():
         name = folding.density.target.name
         raise InferenceError(
-            f"No chain from an optimum of {name!r} stays at finite log densities; check the data and the prior."
+            f"Every chain from an optimum of {name!r} reaches a log density that is not finite. Check the data and the "
+            "prior."
         )
     alone = [fitted(folding, [top], [n], walks) for n, top in enumerate(tops) if finite[n]]
     agreeing = [
@@ -287,9 +286,9 @@ def first_basins(
 def full_basins(
     job: Job[Any], folding: Folding, basins: Sequence[Basin]
 ) -> tuple[tuple[Basin, ...], Walks]:
-    """Run the chains of every basin, from draws of its short ones."""
+    """Run the chains of every basin, from draws of its short chains."""
     s, count, starts = job.method, job.method.chains, []
-    for basin in basins:  # draws of its chains, spread over the second halves of all
+    for basin in basins:  # draws of the second halves, evenly spaced
         late = basin.folded[:, basin.folded.shape[1] // 2 :].reshape(-1, basin.folded.shape[-1])
         starts.append(late[np.linspace(0, len(late) - 1, count).astype(int)])
     full = s.nuts(count * len(basins), warmup=s.warmup, draws=s.draws)
@@ -303,7 +302,7 @@ def full_basins(
 
 
 def fitted(folding: Folding, tops: Sequence[Top], chains: Sequence[int], walks: Walks) -> Basin:
-    """The basin of some chains: draws folded to their own centre, which is improved in turn."""
+    """Fold the draws of some chains to their centre, and repeat with the new centre."""
     own = walks.vectors[list(chains)]
     flat = own.reshape(-1, own.shape[-1])
     normal = fitted_normal(own[0])
@@ -319,13 +318,13 @@ def fitted(folding: Folding, tops: Sequence[Top], chains: Sequence[int], walks: 
 
 
 def _agree(folding: Folding, one: Basin, other: Basin, walks: Walks) -> bool:
-    """Check whether chains of two basins have one distribution, modulo the symmetry."""
+    """Check whether the chains of two basins have the same distribution, modulo the symmetry."""
     flat = other.folded.reshape(-1, other.folded.shape[-1])
     near, _ = folding.fold(flat, one.normal.loc, one.weight)
     chains = np.concatenate([one.folded, near.reshape(other.folded.shape)])
     heights = walks.stats["lp"][[*one.chains, *other.chains]]
     together = np.concatenate([chains, heights[..., None]], axis=-1)
-    # Split R-hat (Gelman et al. 2013), of all coordinates at once.
+    # Split R-hat (Gelman et al. 2013) of all coordinates.
     middle = together.shape[1] // 2
     halves = np.concatenate([together[:, :middle], together[:, -middle:]])
     within = halves.var(axis=1, ddof=1).mean(axis=0)
@@ -336,7 +335,7 @@ def _agree(folding: Folding, one: Basin, other: Basin, walks: Walks) -> bool:
 
 
 def _settled(folding: Folding, basins: Sequence[Basin], walks: Walks) -> tuple[Basin, ...]:
-    """Put basins together until no chain wanders from one into another."""
+    """Join basins until no chain enters another basin."""
     while len(basins) > 1:
         regions = Regions(folding, tuple(basins))
         pairs = []
@@ -353,7 +352,7 @@ def _settled(folding: Folding, basins: Sequence[Basin], walks: Walks) -> tuple[B
 def _joined(
     folding: Folding, basins: Sequence[Basin], pairs: Sequence[tuple[int, int]], walks: Walks
 ) -> list[Basin]:
-    """Join basins in pairs, and whatever they are joined with."""
+    """Join the basins that pairs connect."""
     groups = [{number} for number in range(len(basins))]
     for pair in pairs:
         joined = [group for group in groups if group & {*pair}]

@@ -1,6 +1,7 @@
-"""The work of `sample_modes`: optima, basins, chains, and a posterior out of these.
+"""The work of `sample_modes`: find the optima and their basins, run chains in each, and combine them to a posterior.
 
-Modes are weighed by their log evidences, draws are taken by these weights, and a table tells of every mode.
+The weight of a mode is its share of the total evidence. Draws are taken by these weights, and a table describes
+every mode.
 """
 
 import math
@@ -25,28 +26,27 @@ from .basins import Basin, LogIntegral, Regions, Walks, first_basins, full_basin
 from .optima import Folding, Points, find_tops, highest_evidence, unseen
 from .sample_modes import Modes
 
-MOST_ERROR = 0.5  # Nats of a weight's log odds up to which it counts as known.
-NEGLIGIBLE = 0.01
-"""A weight that lies below, or above one less it, with its whole interval, need not be known better."""
-_WITHIN = 1.959963984540054  # Standard errors to either side of a 95 % interval.
+MOST_ERROR = 0.5  # A weight is known if the error of its log odds is at most this, in nats,
+NEGLIGIBLE = 0.01  # or if its interval lies below this, or above 1 minus this.
+_WITHIN = 1.959963984540054  # Standard errors on either side in a 95 % interval.
 
 
 @dataclass(frozen=True, eq=False)
 class Weights:
     """Shares of modes in the posterior."""
 
-    log: Float[np.ndarray, " mode"]  # logs of the shares
+    log: Float[np.ndarray, " mode"]
     error: Float[np.ndarray, " mode"]  # standard errors of their log odds, in nats
-    low: Float[np.ndarray, " mode"]  # ends of their 95 % intervals
+    low: Float[np.ndarray, " mode"]  # 95 % intervals
     high: Float[np.ndarray, " mode"]
-    known: bool  # whether every share that may matter has an error of at most half a nat
+    known: bool  # all shares that may matter
 
 
 def weigh(estimates: Sequence[LogIntegral]) -> Weights:
-    r"""Give modes their shares.
+    r"""Compute the share of each mode from its log evidence.
 
-    Log evidences $z_k$ of independent chains have independent errors $e_k$. The log odds of share $w_k$ have the
-    variance $e_k^2 + \sum_{j \ne k} (w_j / (1 - w_k))^2 e_j^2$, to first order; their interval is one of shares.
+    Log evidences $z_k$ of independent chains have independent errors $e_k$. To first order, the log odds of the share
+    $w_k$ have the variance $e_k^2 + \sum_{j \ne k} (w_j / (1 - w_k))^2 e_j^2$, which gives the interval of the share.
     """
     values = np.array([estimate.value for estimate in estimates])
     if len(values) == 1:
@@ -78,12 +78,12 @@ def weigh(estimates: Sequence[LogIntegral]) -> Weights:
     return Weights(log, error, low, high, bool(settled.all() and np.isfinite(values).all()))
 
 
-TOO_NEAR = 10.0
-"""Nats by which a mode that is not sampled has to lie below the highest to be left out of the weights."""
-
+TOO_NEAR = (
+    10.0  # A mode without chains has no weight if its log evidence is lower by this, in nats.
+)
 
 LeftOut = tuple[float, int]
-"""Of a mode that was met and not sampled: nats that it lies below the highest, and the starts that led to it."""
+"""A mode without chains: how far its log evidence lies below the highest, in nats, and the starts that led to it."""
 
 
 def draws_by_weight(
@@ -95,9 +95,9 @@ def draws_by_weight(
     draws: int,
     rng: np.random.Generator,
 ) -> tuple[Float[np.ndarray, "chain draw param"], dict[str, np.ndarray]]:
-    """Draws of the posterior: in each chain as many of every mode as its weight says, in the order they were drawn."""
+    """Take draws of the posterior: in each chain, the weights give the number of draws of every mode, kept in order."""
     rows = np.empty((chains, draws, 3), int)
-    places = []  # by basin and chain of the posterior: chain and draw of what may be taken
+    places = []  # for each basin and chain of the posterior: the chains and draws to choose from
     for number, basin in enumerate(regions.basins):
         flat = basin.folded.reshape(-1, basin.folded.shape[-1])
         inside = (regions.of(flat) == number).reshape(-1, basin.folded.shape[1])
@@ -127,7 +127,7 @@ def table(
     starts: int,
     failed: int,
 ) -> xr.Dataset:
-    """The group `modes`, with one row per basin: `estimates` are their log evidences, all copies included."""
+    """Make the group `modes`, with one row per basin; `estimates` are the log evidences with all copies."""
     rhats, strays = [], []
     for number, basin in enumerate(regions.basins):
         # R-hat within a mode, of folded coordinates and of the log density.
@@ -167,11 +167,11 @@ def table(
     return xr.Dataset(data, attrs=attributes)
 
 
-AT_ONCE = 512  # Points at which a log density is computed together.
+AT_ONCE = 512  # Points per evaluation of the log density.
 
 
 def sampled(job: Job[Modes]) -> Found:
-    """Sample every mode, and put the posterior together."""
+    """Sample every mode, and combine the draws."""
     settings, seed = job.method, job.seed
     amount = {"warmup": settings.warmup, "draws": settings.draws}
     lead = {"chains": settings.chains, "draws": settings.draws}
@@ -181,8 +181,7 @@ def sampled(job: Job[Modes]) -> Found:
         start = settings.starts, settings.init_radius
         tops, failed = find_tops(folding, job.bars, *start, seed)
         short, pilots, lost = first_basins(job, folding, tops)
-        # The basins of the largest log evidence by their short chains: of a Gaussian, the mean log density and the
-        # entropy sum to the log of the integral.
+        # Keep the basins of the largest log evidence, which for a Gaussian is its mean log density plus its entropy.
         lp = pilots.stats["lp"]
         heights = [float(lp[list(one.chains)].mean()) + one.normal.entropy for one in short]
         order = np.argsort(np.nan_to_num(heights, nan=-np.inf))[::-1]
@@ -190,7 +189,7 @@ def sampled(job: Job[Modes]) -> Found:
         left = tuple(
             (heights[order[0]] - heights[n], short[n].starts) for n in order[settings.most :]
         )
-        # Optima that no chain stayed at, by Laplace's estimates of their integrals.
+        # Optima that their chains left, by Laplace's estimate.
         highest = highest_evidence(tops)
         left += tuple((highest - top.log_evidence, top.starts) for top in lost)
         job.bars.expect(chains=len(kept) * settings.chains, **amount)
@@ -220,7 +219,7 @@ def sampled(job: Job[Modes]) -> Found:
 def _ordered(
     folding: Folding, basins: Sequence[Basin], seed: int
 ) -> tuple[Regions, list[LogIntegral]]:
-    """The basins, the heaviest first, and the integral over each with all of its copies."""
+    """Estimate the integral over each basin with all of its copies, and order the basins, the heaviest first."""
     rng = np.random.default_rng([seed, int(Purpose.MODE_WEIGHTS)])
     regions = Regions(folding, tuple(basins))
     heights = in_double(folding.density.log_density, AT_ONCE)
@@ -237,7 +236,7 @@ def _ordered(
 
         own = basin.folded.copy()
         flat = own.reshape(-1, own.shape[-1])
-        flat[regions.of(flat) != number] = np.nan  # a chain was elsewhere then
+        flat[regions.of(flat) != number] = np.nan  # the chain was in another basin
         estimate = log_integral(density, own, rng)
         found.append(LogIntegral(estimate.value + folding.log_order, estimate.error))
     order = sorted(

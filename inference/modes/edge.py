@@ -1,8 +1,7 @@
-"""Ends of climbs: maxima, or points from which the log density rises on towards the edge of a variable.
+"""Check whether an optimiser ended at a maximum, or on a way along which the log density keeps rising.
 
-The scale of effects that are parameters is the usual case: the log density rises without bound as it falls to zero, and
-an optimiser ends where numbers end. Around a maximum the log density falls on all sides, at distances that its
-curvature tells, and the curvature is that of a peak.
+The usual case is the scale of effects that are parameters too: the log density rises without bound as the scale goes
+to zero. At a maximum the log density falls on all sides, at distances given by its curvature.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,29 +14,26 @@ from onebasin.posteriors import schema
 from ..contracts.method import Found, one_chain
 from ..fits.gaussian import NEAR, Matrix, Vector, square_root
 
-MOST = 100  # Coordinates up to which ends are looked at.
-FALL = 0.05
-"""Nats by which the log density falls at least within a standard deviation of a maximum; of a normal by 0.5."""
-ALONG = (1, 3, 9)
-"""Standard deviations at which the log density has not fallen where it has no maximum; another one may be near."""
-SMALL, FAR = 0.01, 10.0
-"""Share of a Newton step by which the log density still rises as its slope says; and how far from the origin of the
-unconstrained space a variable is near its edge."""
-NEWTON = 10  # Steps from the end of a climb after which a maximum is near, where there is one.
-LINEAR, SHORTENED = 0.1, 12
-"""Share by which differences of slopes with half the step may differ, and how many times a step is shortened."""
+MOST = 100  # Most coordinates for which this is checked.
+FALL = 0.05  # Least fall of the log density from a maximum, in nats (0.5 at one standard deviation of a normal),
+ALONG = (1, 3, 9)  # at one of these numbers of standard deviations.
+SMALL = 0.01  # Share of a Newton step over which the slope predicts the rise of the log density.
+FAR = 10.0  # Distance from the origin of the unconstrained space beyond which a variable is near its edge.
+NEWTON = 10  # Most Newton steps from the end of a climb to a maximum.
+LINEAR = 0.1  # Relative change of a difference of slopes when its step is halved, up to which the step is kept.
+SHORTENED = 12  # Most reductions of that step.
 
 Climb = Callable[[Vector], tuple[float, Vector]]  # Log density in nats and gradient at a vector.
 Values = Callable[[Vector], Mapping[str, np.ndarray]]  # The variables at a vector.
 
 
 def running_off(climb: Climb, values: Values, vector: Vector) -> str | None:
-    """Name the variable along which the log density rises on from the end of a climb; None at a maximum."""
+    """Name the variable along which the log density keeps rising at the end of a climb; None at a maximum."""
     if len(vector) > MOST:
         return None
     ends: list[tuple[Vector, float, Vector, Vector]] = []
     with np.errstate(all="ignore"):
-        for _ in range(NEWTON):  # an optimiser that stopped early comes to the maximum
+        for _ in range(NEWTON):  # the optimiser may have stopped early
             height, slope = climb(vector)
             root, definite = square_root(-_curvature(climb, vector))
             left = slope @ root
@@ -48,7 +44,7 @@ def running_off(climb: Climb, values: Values, vector: Vector) -> str | None:
         if not np.linalg.norm(left) < NEAR:
             end, level, way, slope = ends[0]
             way *= min(1.0, FAR / np.abs(way).max())
-            rises = climb(end + SMALL * way)[0] > level + SMALL * slope @ way / 2  # unlike a kink
+            rises = climb(end + SMALL * way)[0] > level + SMALL * slope @ way / 2  # not at a kink
             far = np.abs(end[np.abs(way).argmax()]) > FAR
             return _moved(values, end, way) if rises and far else None
         for way in (*root.T, *-root.T):
@@ -73,7 +69,7 @@ def at_optimum(
     name: str,
     variable: str | None,
 ) -> Found:
-    """Put an optimum together, as one draw, with a note where it is not a maximum."""
+    """Return an optimum as one draw, with a note if it is not a maximum."""
     found = one_chain(draws, {"lp": lp}, converged=converged and variable is None)
     if variable is None:
         return found
@@ -82,7 +78,7 @@ def at_optimum(
 
 
 def _curvature(climb: Climb, vector: Vector) -> Matrix:
-    """Second derivatives by differences of gradients, each with a step within which the gradient is nearly linear."""
+    """Second derivatives by differences of gradients, with steps short enough for the gradient to be nearly linear."""
     found = np.empty((len(vector), len(vector)))
     for place in range(len(vector)):
         step = np.zeros(len(vector))
@@ -103,7 +99,7 @@ def _difference(climb: Climb, vector: Vector, step: Vector) -> Vector:
 
 
 def _moved(values: Values, vector: Vector, way: Vector) -> str | None:
-    """The variable that belongs to the coordinate that moves the most."""
+    """Name the variable that changes with the largest coordinate of a direction."""
     if not np.isfinite(way).all():
         return None
     step = np.zeros(len(vector))

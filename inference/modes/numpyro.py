@@ -1,7 +1,7 @@
 """Optima and Laplace's approximation of a NumPyro model.
 
-Convention: vectors of the unconstrained space. L-BFGS ends about 1e-6 from an optimum; where the curvature is known,
-Newton's steps take it the rest of the way.
+Convention: vectors of the unconstrained space. L-BFGS ends about 1e-6 from an optimum; Laplace's approximation, which
+needs the curvature anyway, adds Newton's steps.
 """
 
 from typing import Any
@@ -28,8 +28,12 @@ from .edge import at_optimum, no_peak, running_off
 from .optimize import Laplace, Optimize
 
 NEWTON_STEPS = 5
-EXACT = {"maxfun": 10**9, "ftol": 0.0, "gtol": 1e-9, "maxls": 50}
-"""L-BFGS-B continues until rounding ends it."""
+EXACT = {
+    "maxfun": 10**9,
+    "ftol": 0.0,
+    "gtol": 1e-9,
+    "maxls": 50,
+}  # L-BFGS-B continues until rounding stops it.
 
 
 def optimize(job: Job[Optimize]) -> Found:
@@ -52,7 +56,7 @@ def optimize(job: Job[Optimize]) -> Found:
 
 
 def _edge(density: NumpyroDensity, search: BestOptimum, best: OptimiserEnd) -> str | None:
-    """The variable that runs off at the end of a search; none of a network, whose log density may have kinks."""
+    """Name the variable that runs to its edge at the end of a search; not for networks, which may have kinks."""
     if density.target.is_network:
         return None
 
@@ -68,12 +72,11 @@ def _edge(density: NumpyroDensity, search: BestOptimum, best: OptimiserEnd) -> s
 
 
 def laplace(job: Job[Laplace]) -> Found:
-    """Fit a Gaussian by the mode and the Hessian there."""
+    """Fit a Gaussian with the Hessian at the mode."""
     s = job.method
     with precision(s.dtype):
         density = numpyro_density_of(job.target)
         search, best = _search(density, density.log_density, job)
-        # The mode, by Newton's steps, and the curvature there.
         curvature = jax.jit(jax.hessian(lambda v: -density.log_density(v)))
         loc = jnp.asarray(best.vector)
         (height, slope), hessian = search.climb(loc), curvature(loc)
@@ -102,7 +105,7 @@ def laplace(job: Job[Laplace]) -> Found:
 def _search(
     density: NumpyroDensity, height: Any, job: Job[Any]
 ) -> tuple[BestOptimum, OptimiserEnd]:
-    """A search, compiled, and the highest optimum that it finds from the starts that the settings ask for."""
+    """Return the compiled search, and the highest optimum that it finds."""
     s = job.method
     keys = keys_for(Purpose.OPTIMUM_START, job.seed, s.starts)
     bar = job.bars.add("optimum", s.starts)

@@ -1,20 +1,16 @@
-"""Many optima of a log density, and the distinct ones among them modulo its symmetry.
+"""Optima of a log density from many starts, and the distinct ones modulo its symmetry.
 
-Two optima are one where they are as high and nearer than a third of a standard deviation, by the curvature of the
-higher. Optima are where modes are looked for, and no modes yet: a density may rise without bound at a point that holds
-nothing, and several optima may lie in one basin (`basins`).
+Two optima are the same if they are equally high and nearer than a third of a standard deviation, by the curvature of
+the higher. An optimum is not a mode yet: the density may rise without bound at a point without probability, and
+several optima may share a basin (`basins`).
 
-Points moved to the copy, modulo a symmetry, that is nearest to a reference.
-
-A group of |G| elements has |G| copies of every point (fewer of one that an element leaves in place). Those whose
-nearest copy is the point itself are one |G|-th of the space: a fundamental domain, whatever the reference and the
-weights of the distance, as long as no element leaves the reference in place. An integral over the space of what the
-group leaves alone is |G| times the integral over that part.
+To compare points modulo a symmetry, each is replaced by the copy nearest to a reference. Under a group of |G| elements
+a point has |G| copies, or fewer if an element leaves it in place. The points that are their own nearest copy are one
+|G|-th of the space, a fundamental domain, for any reference that no element leaves in place and any weights of the
+distance. The integral of an invariant function over the space is |G| times its integral over this part.
 
 Convention: points (point, param) in charts in which the group permutes coordinates and changes their signs
-(`variational.layout`).
-
-Find the optima of a target's density: many starts, and the distinct ends modulo its symmetry.
+(`variational.gaussians`).
 """
 
 from __future__ import annotations
@@ -47,9 +43,10 @@ from ..mcmc.optimum import BestOptimum, OptimiserEnd
 from ..runs.run import spread
 from ..variational.gaussians import Parts, SymmetryLayout, layout_of
 
-ENUMERATED = 1000
-"""Elements of a group that are all tried; of a larger one, parts are assigned block by block."""
-SWEEPS = 20  # Over blocks that share coordinates, at most.
+ENUMERATED = (
+    1000  # Elements of a group up to which all are tried; else parts are assigned block by block.
+)
+SWEEPS = 20  # Most sweeps over blocks that share coordinates.
 
 Points = Float[np.ndarray, "point param"]
 Vector = Float[np.ndarray, " param"]
@@ -57,7 +54,7 @@ Vector = Float[np.ndarray, " param"]
 
 @dataclass(frozen=True, eq=False)
 class Folding:
-    """A target's density, in charts in which the group moves coordinates, and its symmetry there, if any."""
+    """The density of a target in charts in which its group moves coordinates, and its symmetry there, if any."""
 
     density: Density
     layout: SymmetryLayout | None = None
@@ -70,9 +67,9 @@ class Folding:
         layout = layout_of(target, progress)
         if layout.log_order > math.log(ENUMERATED) and not layout.has_parts:
             raise ArgumentError(
-                f"`target` {target.name!r} declares a symmetry of {math.exp(layout.log_order):.3g} elements, and "
-                f"its components do not stand apart (a matrix has them along two axes), so that {ENUMERATED} can be "
-                "gone through; sample it by `nuts`."
+                f"`target` {target.name!r} declares a symmetry of {math.exp(layout.log_order):.3g} elements whose "
+                f"components share coordinates (a matrix has them along two axes); then at most {ENUMERATED} elements "
+                "are supported. Use `nuts`."
             )
         return cls(layout.density, layout)
 
@@ -104,9 +101,9 @@ class Folding:
         return points, home
 
     def log_copies(self, point: Vector) -> float:
-        """Log of how many copies a point has: fewer than elements where some leave it in place.
+        """Log number of copies of a point: fewer than the elements if some leave it in place.
 
-        Of groups too large to go through, all elements are taken to move it.
+        In groups too large to try, every element is assumed to move it.
         """
         if self.layout is None or self.layout.log_order > math.log(ENUMERATED):
             return self.log_order
@@ -118,7 +115,7 @@ class Folding:
     def _elements(
         self,
     ) -> tuple[Int[np.ndarray, "element param"], Int[np.ndarray, "element param"]]:
-        """The coordinate that comes to each place and its sign, by element, the identity first."""
+        """For each element, the identity first: the coordinate that comes to each place, and its sign."""
         assert self.layout is not None
         numbered = jnp.arange(1, self.density.size + 1, dtype=float)
         moved = np.asarray(jax.vmap(self.layout.act, (0, None))(self.layout.elements(), numbered))
@@ -138,7 +135,7 @@ class Folding:
     def _assigned(
         self, block: Parts, points: Points, reference: Vector, weight: Vector
     ) -> tuple[Points, Bool[np.ndarray, " point"]]:
-        """Give each place of a block the part that suits it best: an assignment a point, exact for one block."""
+        """Assign the parts of a block to its places at the least distance, exactly for one block."""
         assert self.layout is not None
         columns = self.layout.columns(block)
         flips = np.zeros(columns.index.shape[1], bool) if columns.flips is None else columns.flips
@@ -158,22 +155,22 @@ class Folding:
 
 
 ITERATIONS = 2000
-NEAR = 0.3  # Standard deviations within which optima are one.
-LEVEL = 0.01  # Largest difference of their log densities, in nats.
-CURVED = 1000  # Coordinates up to which the curvature is computed.
+NEAR = 0.3  # Optima nearer than this, in standard deviations, are the same,
+LEVEL = 0.01  # if their log densities differ by at most this, in nats.
+CURVED = 1000  # Most coordinates for which the curvature is computed.
 
 
 @dataclass(frozen=True, eq=False)
 class Top:
     """A distinct optimum."""
 
-    vector: Vector  # its place
-    height: float  # log density there, in nats
+    vector: Vector
+    height: float  # log density, in nats
     starts: int  # starting points that led to it
-    # Laplace's estimate of the log integral over it and all its copies; NaN if it is not a peak, or
-    # not known.
-    log_evidence: float
-    weight: Vector  # curvature along each coordinate, by which distances to it are measured
+    log_evidence: (
+        float  # Laplace's estimate, with all copies; NaN if it is not a peak, or not known
+    )
+    weight: Vector  # curvature along each coordinate
 
 
 def find_tops(
@@ -191,8 +188,8 @@ def find_tops(
     found = [end for end in ends if np.isfinite(end.potential)]
     if not found:
         raise InferenceError(
-            f"No optimum with a finite log density was found from {starts} starting points; raise `starts`, or make "
-            "`init_radius` smaller."
+            f"None of {starts} starting points led to an optimum with a finite log density. Raise `starts`, or lower "
+            "`init_radius`."
         )
     tops: list[Top] = []
     hessian = jax.jit(jax.hessian(lambda v: -folding.density.log_density(v)))
@@ -224,15 +221,12 @@ def _top(folding: Folding, curvature: Callable[[jax.Array], jax.Array], end: Opt
 
 
 def highest_evidence(tops: Sequence[Top]) -> float:
-    """The largest of Laplace's log evidences that are known; NaN if none is."""
+    """The largest known log evidence by Laplace; NaN if none is known."""
     return max((t.log_evidence for t in tops if np.isfinite(t.log_evidence)), default=math.nan)
 
 
 def unseen(counts: Sequence[int], starts: int) -> float:
-    """Probability that a next start leads to a mode that none has led to: the share of those met once.
-
-    Good and Turing's estimate (Good 1953, Biometrika 40).
-    """
+    """Estimate the probability that another start finds a new mode, by the share of modes found once (Good 1953)."""
     return sum(count == 1 for count in counts) / starts
 
 

@@ -77,8 +77,8 @@ def optimize(
     starts, iterations, init_radius, dtype : Any
         As in `laplace`.
     jacobian : bool
-        Add the log Jacobian of the constraints, which gives the mode in the
-        unconstrained space. Without it (CmdStan's default), the mode is that on the constrained scale.
+        Add the log Jacobian of the constraints, to find the mode in the unconstrained space. Without it, as in
+        CmdStan by default, the mode is that on the constrained scale.
     engine, seed, start, adapt_from, checkpoint, client, predictive_mb, symmetry, check_symmetry, progress : Any
         As in `infer`.
 

@@ -36,7 +36,7 @@ from .optimize import Laplace, Optimize, Pathfinder
 
 _ITERATION = re.compile(r"^iteration: (\d+)", re.MULTILINE)
 _NO_PEAK = "Hessian"
-_TIGHT = {"ftol": 1e-14, "gtol": 1e-8, "maxcor": 10}  # Criteria of SciPy's L-BFGS, near Stan's.
+_TIGHT = {"ftol": 1e-14, "gtol": 1e-8, "maxcor": 10}  # For SciPy's L-BFGS, similar to Stan's.
 
 
 def optimize(job: Job[Optimize]) -> Found:
@@ -53,7 +53,7 @@ def optimize(job: Job[Optimize]) -> Found:
 
 
 def _edge(job: Job[Any], ready: ReadyProgram, best: Output, *, jacobian: bool) -> str | None:
-    """The variable that runs off at the end of a search; None too where the interpreter does not take the program."""
+    """Name the variable that runs to its edge at the end of a search, if the interpreter supports the program."""
     if job.target.is_network:
         return None
     with suppress(OnebasinError, ValueError):
@@ -75,7 +75,7 @@ def _edge_of(library: Any, vector: np.ndarray, *, jacobian: bool) -> str | None:
 
 
 def _highest_density(job: Job[Optimize]) -> Found:
-    """Find the highest point of the density without the Jacobian, which the interpreter cannot leave out."""
+    """Find the maximum of the density without the Jacobian by SciPy; the interpreter's optimiser always adds it."""
     from scipy.optimize import minimize
 
     s, rng = job.method, np.random.default_rng(job.seed)
@@ -98,7 +98,7 @@ def _highest_density(job: Job[Optimize]) -> Found:
     best = min(found, key=lambda end: end.fun)
     if not np.isfinite(best.fun):
         raise InferenceError(
-            f"No optimum was found from {s.starts} starting points of {job.target.name!r}; raise `starts`, or lower "
+            f"None of {s.starts} starting points led to an optimum of {job.target.name!r}. Raise `starts`, or lower "
             "`init_radius`."
         )
     everything = {"include_tp": True, "include_gq": True}
@@ -141,9 +141,9 @@ def laplace(job: Job[Laplace]) -> Found:
 
 
 def pathfinder(job: Job[Pathfinder]) -> Found:
-    """Run all paths, and resample their draws where there are several.
+    """Run all paths, and resample the draws of several.
 
-    The interpreter has no run of several: each is a run of its own, by the random stream that CmdStan's path has.
+    The interpreter runs one path at a time, each with the random stream of CmdStan's path of this number.
     """
     s = job.method
     several, apart = s.paths > 1, s.paths > 1 and job.engine == STANLI
@@ -173,10 +173,7 @@ def pathfinder(job: Job[Pathfinder]) -> Found:
 def _run_paths(
     bars: ProgressBars, job: Job[Pathfinder], number: int = 0
 ) -> tuple[int, Output | StanRunError, list[np.ndarray]]:
-    """Run the path of a number, or all of them; return the number, the draws and each path's `lp - log_q`.
-
-    One path that fails gives its error.
-    """
+    """Run one path, or all for 0; return the number, the draws (or a path's error) and each path's `lp - log_q`."""
     s, several = job.method, job.method.paths > 1 and not number
     with working_folder("pathfinder") as folder:
         ready = make_ready(job.target, folder, engine=job.engine, progress=bars.say)
@@ -214,7 +211,7 @@ def _resampled(found: list[Output], log_ratio: np.ndarray, job: Job[Pathfinder])
     """Draw rows with replacement by their Pareto smoothed importance weights."""
     from arviz_stats.base import array_stats
 
-    # psislw takes log likelihoods, whose weights are the inverse.
+    # psislw takes log likelihoods, whose log weights are their negatives.
     log_weights = np.asarray(array_stats.psislw(-log_ratio)[0])
     weights = np.exp(log_weights - log_weights.max())
     rng = np.random.default_rng([job.seed, len(log_ratio)])
@@ -230,7 +227,7 @@ def _resampled(found: list[Output], log_ratio: np.ndarray, job: Job[Pathfinder])
 def _search(
     ready: ReadyProgram, folder: Path, job: Job[Any], *, jacobian: bool
 ) -> tuple[Output, bool]:
-    """The highest optimum from the starts that the settings ask for; the first start is that of the seed."""
+    """Find the highest optimum from all starts; the first uses the seed of the job."""
     s = job.method
     bar = job.bars.add("optimum", s.starts)
     return find_optimum(

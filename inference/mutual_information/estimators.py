@@ -1,89 +1,68 @@
-"""Log densities of the parts of a draw under each other's distributions, as the estimators take them.
+"""The mutual information of a group element and the draw that it moved: exact, estimated, and bounded.
 
-Convention: q(w) = q_0(w_0) prod_i q_i(u_i) factorises over parts, u_j is all that moves with part j, and
-A_ij = log q_i(u_j): row a distribution, column a part. The symmetrised q^G(w) is q_0(w_0) perm(e^A) / |G|, and the
-mutual information between a uniform group element and the moved draw is
+Log densities of parts. The approximation q(w) = q_0(w_0) prod_i q_i(u_i) is independent over parts, u_j is all that
+moves with part j, and A_ij = log q_i(u_j), with distributions as rows and parts as columns. The symmetrised q^G(w) is
+q_0(w_0) perm(e^A) / |G|, so the mutual information I between a uniform group element and the moved draw, which the
+symmetrised ELBO adds to the ELBO, is
 
-    I = log |G| - E_q[l(w)],    l(w) = log perm(e^A) - tr A >= 0,
+    I = log |G| - E_q[l(w)],    l(w) = log perm(e^A) - tr A >= 0.
 
-so that the symmetrised ELBO is the ELBO plus I. Sign flips: B_ij = log(q_i(u_j) + q_i(-u_j)) stands for A in the
-permanent and |G| = 2^H H!. Only M_ij = B_ij - A_jj is kept: it does not change with the parts' own log densities,
-which may be large, and l(w) = log perm(e^M). A constant of q_i may be left out; it cancels.
+With sign flips, B_ij = log(q_i(u_j) + q_i(-u_j)) replaces A in the permanent, and |G| = 2^H H!. Only the log ratios
+M_ij = B_ij - A_jj are kept: constants of q_i cancel, and l(w) = log perm(e^M). The ELBO is Gelberg et al. 2024's, with
+InfoNCE there; the permanent needs parts that are independent given w_0, and distributions that do not depend on w_0
+without being conditioned on it.
 
-Source: symmetrised ELBO, Gelberg et al. 2024 (there with InfoNCE); the identity with the permanent holds for any q
-that factorises over parts, given w_0. It does not hold where a part depends on w_0 without being conditioned on it.
-
-Log ratios of Gaussian parts under each other's distributions, from their draws and parameters.
-
-Convention: that of `ratios`: row i a distribution, column j a part of the draw, M_ij = log q_i(u_j) - log q_j(u_j) in
-nats. For independent normals the square is expanded, so that all pairs cost two products of matrices and nothing of
-size (part, part, param) exists,
+Log ratios of Gaussian parts. For independent normals the square is expanded, so that all pairs cost two matrix products
+and no array of size (part, part, param),
 
     log q_i(u) = -1/2 sum_d p_id u_d^2 + sum_d p_id loc_id u_d - 1/2 sum_d p_id loc_id^2 - sum_d log scale_id,
 
-p = 1 / scale^2, with u and loc relative to the mean of loc over parts. Digits are lost in proportion to the largest
-term; in single precision that leaves near parts exact to about 1e-3, while far ones do not matter. A part's own
-density, which every entry of its column takes off, comes from its standardised residuals instead; M_ii is zero.
+with p = 1 / scale^2, and u and loc relative to the mean of loc over parts. This loses digits in proportion to the
+largest term; in single precision, near parts are exact to about 1e-3, and far ones do not matter. A part's own density
+is computed from its standardised residuals instead, and M_ii is zero.
 
-The log permanent of a matrix of exponentials, exactly, and the marginals of its permutations.
+Exact permanent. The recursion over subsets (Bellman 1962; Held and Karp 1962) sets f(S), the log permanent of the first
+|S| rows on the columns S, to the log sum over j in S of exp(M_{|S|-1, j}) f(S - j). All terms are positive and in the
+log domain, so entries of any size are safe; Glynn's and Ryser's formulas are faster but cancel. The derivative by M_ij
+is P_ij, the probability that i goes to j under p(s) ~ exp(sum_i M_{i, s(i)}). Only reverse mode is available.
 
-Convention: log perm(e^M) = log sum over permutations s of exp(sum_i M_{i, s(i)}). Recursion over subsets (Bellman
-1962; Held and Karp 1962): f(S), the log permanent of the first |S| rows on the columns S, is the log sum over j in S
-of exp(M_{|S|-1, j}) f(S - j). All terms are positive and in the log domain, so that entries of any size do no harm;
-Glynn's and Ryser's formulas are quicker but lose all digits by cancellation at large ranges. The subsets of a size
-stand in one padded table, so that a loop over rows compiles once.
-
-The derivative with respect to M_ij is P_ij, the probability that i goes to j under p(s) ~ exp(sum_i M_{i, s(i)}).
-It is found with the value, and reverse mode takes it from there (forward mode is not available).
-
-Marginals of permutations by fractional messages, for the training gradient where parts are many.
-
-Convention: messages R (to columns) and C (to rows) of the fractional free energy
+Fractional marginals, the training gradient for many parts. Messages R (to columns) and C (to rows) of the fractional
+free energy
 
     <b, M> - sum b log b + c sum (1 - b) log(1 - b)
 
-over doubly stochastic b, with c = 3/4, which bounds nothing (Chertkov and Yedidia 2013). They start with a column
-half-step from R = 0: what they give then does not change with a column's scale, at any sweep.
+over doubly stochastic b, with c = 3/4, which is not a bound (Chertkov and Yedidia 2013). They start with a column
+half-step from R = 0, so the result does not depend on the scales of columns after any sweep.
 
-Estimators of l(w) = log perm(e^A) - tr A, each with the side of the truth on which its mutual information lies.
+InfoNCE is a lower bound of I in expectation over w from q, and at most log K (K 2^H with flips). It counts the identity
+because, with w from q, the identity is an exact draw from the posterior over permutations, which reverses Jensen's
+inequality (Gelberg et al. 2024, Theorem 4.3). Here signs are summed in closed form, which can only tighten the bound.
 
-I = log |G| - E_q[l] (see `ratios`), so that a bound of l from above is one of I from below. `exact` is exact, draw by
-draw, for few parts; `infonce` is a lower bound in expectation over w from q, and never above log K (K 2^H with flips).
+Intervals for many parts. The lower bound is the larger of InfoNCE and of the bound by the matrix's capacity, the upper
+one is Gurvits's (`permanent_bounds`). Both are means over draws from q with Monte Carlo errors. Taking the larger of
+two means adds a fraction of their error. InfoNCE's control variate, of mean zero, is added to all of them.
 
-Why InfoNCE counts the identity: with w from q, the identity is itself an exact draw from the posterior over
-permutations, which turns Jensen's inequality round. Theorem 4.3 of Gelberg et al. 2024; one departure: signs are summed
-in closed form, not drawn, which can only tighten it.
+Several blocks, such as the layers of a deep network. g = (g_1, ..., g_L) is uniform on G = G_1 x ... x G_L, with the
+permutations (and signs) of the parts of each layer, and I = I(g; g w). If neighbouring layers share weights, the sum
+over G is not a permanent, but that of one layer given the others is. The ratios of a layer l with the parts' densities
+q_i(u_j) are
 
-An interval for the mutual information of a symmetrised approximation: both sides.
-
-Few parts: exact. More: below, the larger of InfoNCE and of the bound by the matrix's capacity; above, Gurvits's bound
-(`permanent_bounds`). Both sides are means over draws from q and carry their Monte Carlo errors: the truth is between
-them up to these. (Taking the larger of two means favours the one that came out high by chance, by a fraction of its
-error.) InfoNCE's control variate, of mean zero, is added to all of them.
-
-Bounds of the mutual information where several blocks of parts are symmetric at once, as the layers of a deep net.
-
-Convention: g = (g_1, ..., g_L) is uniform on G = G_1 x ... x G_L, layer l's own permutations (and signs) of its parts,
-and I = I(g; g w). Where neighbouring layers share weights the sum over G is not a permanent, but a layer's is, as soon
-as the others are held. With `ratios` of a layer l and the parts' densities q_i(u_j),
-
-- the full ones, u_j all that moves with part j of layer l, the other layers at the identity, give
+- full: u_j is all that moves with part j of layer l, with the other layers at the identity, which gives
   I_l = I(g_l; g w | g_others), and
 
       max_l I_l <= I <= sum_l I_l;
 
-- a chain reveals the layers in an order: the ratios of a layer take those revealed before it as known, and leave out
-  every weight shared with one not yet revealed. What is left of w knows less of g_l, so that
+- in a chain, which reveals the layers in an order: those of a layer are given the layers revealed before it, and leave
+  out every weight shared with one not yet revealed. The remaining weights have less information on g_l, so
 
       I = sum_l I(g_l; g w | revealed before l) >= sum_l I_l^chain,
 
-  and only the last layer's ratios are full ones. Of two hidden layers, from the output: (b_2, W_3), then
-  (W_1, b_1, W_2); from the input: (W_1, b_1), then (W_2, b_2, W_3).
+  and only the last layer's ratios are full. For two hidden layers, from the output: (b_2, W_3), then (W_1, b_1, W_2);
+  from the input: (W_1, b_1), then (W_2, b_2, W_3).
 
-Both follow from the chain rule for independent g_l: revealing more of the others never lowers what is learnt of g_l,
-and dropping entries of w never raises it. Lower bounds of a chain's terms and upper bounds of the full ones keep the
-sides.
-Gelberg et al. 2024 sample all layers at once by InfoNCE, which is below log K.
+Both follow from the chain rule for independent g_l: revealing more of the others never lowers the information on g_l,
+and dropping entries of w never raises it. So lower bounds of a chain's terms and upper bounds of the full ones are
+bounds of I. Gelberg et al. 2024 sample all layers at once by InfoNCE, which is at most log K.
 """
 
 import math
@@ -106,12 +85,11 @@ Matrices = Float[Array, "draw part part_bis"]  # Of each draw, a number of every
 PartDraws = Float[Array, "draw part param"]
 PartParameters = Float[Array, "part param"]
 
-ENTRIES = 2**22
-"""Numbers of one array that are held at a time: 32 MB in double precision, times some temporaries."""
+ENTRIES = 2**22  # Numbers in an array at a time: 32 MB in double precision, times some temporaries.
 
 
 def by_draw[T](function: Callable[..., T], *arrays: jax.Array) -> T:
-    """Map over the leading axis that all arrays share; the last array is the one that counts."""
+    """Map over the leading axis of all arrays, in batches by the size of the last array."""
     draws, *shape = arrays[-1].shape
     together = max(1, ENTRIES // math.prod(shape))
     if draws <= together:

@@ -1,4 +1,4 @@
-"""The model of a posterior: given by the user, or as far as its record goes, with the data that it keeps."""
+"""The model of a posterior, given by the user or recorded, with the data in the posterior."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -19,15 +19,15 @@ from onebasin.stan.program import stan_program
 from ..runs.recorded import RECORDED, RecordedProgram, kept_data
 
 Model = Any
-"""A target; a NumPyro function, whose arguments the posterior keeps; or a Stan program, likewise, or 'recorded'."""
+"""A target, a NumPyro function or a Stan program whose data are in the posterior, or 'recorded'."""
 
 
 def model_of(view: View, model: Model, new: Mapping[str, Any]) -> Target:
-    """Return the target that a posterior is of.
+    """Return the target of a posterior.
 
-    `model` is the user's; 'recorded' stands for the text of the Stan program that the posterior holds, and None for
-    what the record describes: a network, or a Stan program in a file that the run's command names (see
-    `runs.recorded`). New data are what a function's arguments are taken from first.
+    `model` is given by the user. 'recorded' means the text of the Stan program in the posterior, and None the recorded
+    model: a network, or the file of a Stan program named by the command of the run (`runs.recorded`). Arguments of a
+    function come from the new data first.
     """
     if isinstance(model, Target):
         return model
@@ -40,13 +40,13 @@ def model_of(view: View, model: Model, new: Mapping[str, Any]) -> Target:
         return _of_function(model, kept_data(view) | dict(new), observed)
     if model is not None:
         raise ArgumentTypeError(
-            f"`model` is a {type(model).__name__}; give a target, a NumPyro function or a Stan program."
+            f"`model` must be a target, a NumPyro function or a Stan program, but is of type {type(model).__name__}."
         )
     if view.network is not None:
         if view.x is None or view.y is None:
             raise ArgumentError(
-                f"`{view.argument}` is of a network and does not keep its data: give `model`, what "
-                "`BayesianNetwork.condition(x, y)` returns."
+                f"`{view.argument}` is of a network and lacks its data. Give the result of "
+                "`BayesianNetwork.condition(x, y)` as `model`."
             )
         return view.network.condition(view.x, view.y)
     if schema.stan_program_of(view.tree.attrs):
@@ -54,8 +54,8 @@ def model_of(view: View, model: Model, new: Mapping[str, Any]) -> Target:
     name = view.attribute(schema.PROGRAM_NAME, "")
     of = f"the Python function {name}" if name else "an unknown model"
     raise ArgumentError(
-        f"`{view.argument}` is of {of}, which its record cannot run: give `model` (`--program` of the command), a "
-        "NumPyro function or target, or a Stan program."
+        f"`{view.argument}` is of {of}, which is not recorded. Give `model` (`--program` of the command), a NumPyro "
+        "function or target, or a Stan program."
     )
 
 
@@ -71,29 +71,29 @@ def _recorded(program: RecordedProgram) -> Target:
 
 
 def _of_function(model: Callable[..., Any], kept: Mapping[str, Any], observed: set[Any]) -> Target:
-    """Take a NumPyro function with the arguments that a posterior keeps.
+    """Combine a NumPyro function with the arguments in a posterior.
 
-    An argument that no group keeps under its name, and that has no default, is taken for what the model observes.
+    An argument without a default that is in no group is assumed to be observed data.
     """
     try:
         parameters = inspect.signature(model).parameters.values()
     except (TypeError, ValueError) as error:
         raise ArgumentTypeError(
-            f"`model` is {model!r}, whose arguments are unknown: give a NumPyro function or a target."
+            f"`model` is {model!r}, whose arguments are unknown. Give a NumPyro function or a target."
         ) from error
     named = [p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
     data = {p.name: kept[p.name] for p in named if p.name in kept}
     lacking = [p.name for p in named if p.name not in data and p.default is p.empty]
     if lacking and len(lacking) > len(observed - set(data)):
         raise ArgumentError(
-            f"`model` takes {', '.join(lacking)}, which the posterior does not contain: give "
+            f"`model` takes {', '.join(lacking)}, which the posterior does not contain. Give "
             "`ob.numpyro_model(model, data)`."
         )
     return numpyro_model(model, data | dict.fromkeys(lacking))
 
 
 def read_new_data(new_data: Any) -> dict[str, Any]:
-    """Return new data by name, from a mapping or a JSON file, which may be rejected by ModelDataError."""
+    """Return new data by name, from a mapping or a JSON file."""
     if isinstance(new_data, str | Path):
         try:
             return read_json_file(check_path("new_data", new_data), error=ModelDataError)
@@ -102,18 +102,18 @@ def read_new_data(new_data: Any) -> dict[str, Any]:
     if isinstance(new_data, Mapping):
         return dict(new_data)
     raise ArgumentTypeError(
-        f"`new_data` must map names of data to values, or name a JSON file; got {type(new_data).__name__}. Inputs "
-        "as an array are for posteriors that say which network they are of; for other draws of a network use "
-        "`ob.networks.predict(model, draws, x)`."
+        "`new_data` must map names of data to values, or name a JSON file, but is of type "
+        f"{type(new_data).__name__}. An array of inputs needs a posterior with a recorded network; for other draws of "
+        "a network use `ob.networks.predict(model, draws, x)`."
     )
 
 
 def with_arguments(target: Target, new: Mapping[str, Any], observed: Mapping[str, Any]) -> Target:
-    """Return a NumPyro target with `new` arguments; what its sites observed is left out, unless it is given."""
+    """Return a NumPyro target with `new` arguments, and without the data that its sites observed."""
     model = getattr(target.numpyro_model, "func", None)
     if not isinstance(target, NumpyroTarget) or model is None:
         raise ModelDataError(
-            f"`new_data` cannot be passed to the model of {target.name!r}, which takes no arguments: give `model` as "
+            f"`new_data` cannot be passed to the model of {target.name!r}, which takes no arguments. Give `model` as "
             "`ob.numpyro_model(function, data)`."
         )
     seen = observed.values()
@@ -130,7 +130,7 @@ def with_arguments(target: Target, new: Mapping[str, Any], observed: Mapping[str
 
 
 def is_same(values: np.ndarray, stored: np.ndarray | None, draws: np.ndarray | None = None) -> bool:
-    """Check whether recomputed draws are those of the posterior, up to rounding; by some of them (chain, draw)."""
+    """Check whether recomputed draws equal the stored ones up to rounding, at the chosen `draws` if there are any."""
     if stored is None or stored.shape != values.shape:
         return False
     if draws is not None and draws.any():

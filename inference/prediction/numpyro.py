@@ -1,4 +1,4 @@
-"""Draws of a NumPyro model's own sites: at other arguments from a posterior's draws, and from the prior."""
+"""Draws of a NumPyro model's sites: predictions with new arguments, and draws from the prior."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -37,14 +37,13 @@ def numpyro_predictions(
     dtype: str,
     stored: np.ndarray | None = None,
 ) -> tuple[xr.Dataset, dict[str, Named]]:
-    """Draw what a model observes at other arguments, `new`, from draws (chain, draw, ...) of its variables.
+    """Predict the observed sites of a model with `new` arguments from draws (chain, draw, ...) of its variables.
 
-    `observed` holds the data that the posterior keeps of the model's sites, which may be none. Return sites that the
-    model observes, and deterministic ones that differ from those of the posterior, by the draws `stored` where not all
-    are as it has them; and the arguments that are numbers.
+    `observed` are the observed data in the posterior, if any. Return predictions of observed sites, and of
+    deterministic ones that differ from the posterior's at the draws `stored`; and the numeric arguments.
     """
     with precision(dtype):
-        with suppress(Exception):  # a function without its data may fail here
+        with suppress(Exception):  # the function may need data
             own = {
                 n: np.asarray(s["value"])
                 for n, s in sites_of(target, data=True).items()
@@ -59,8 +58,8 @@ def numpyro_predictions(
             due, given = jnp.shape(sites[name]["value"]), draws[name].shape[2:]
             if due != given:
                 raise ArgumentError(
-                    f"`posterior` has {name} of shape {given} in a draw, but the model with `new_data` has {due}: give "
-                    "data under which the variables keep their sizes."
+                    f"`posterior` has {name} of shape {given} in a draw, but the model with `new_data` has {due}. Give "
+                    "data with which the variables keep their shapes."
                 )
         drawn = [
             name
@@ -70,8 +69,8 @@ def numpyro_predictions(
         known = set(observed) or (set(drawn) if new else set())
         if lost := [n for n in drawn if n not in known and not is_observation(sites[n])]:
             raise ArgumentError(
-                f"`posterior` lacks {', '.join(lost)}, which the model {target.name} draws: give a posterior of this "
-                "model, with every variable."
+                f"`posterior` lacks {', '.join(lost)} of the model {target.name}. Give a posterior of this model with "
+                "every variable."
             )
         values = {name: draws[name] for name in latent}
         keys = keys_for(Purpose.PREDICTIVE, seed, len(next(iter(draws.values()))))
@@ -84,18 +83,18 @@ def numpyro_predictions(
 
 
 def prior_draws(target: Target, draws: int, seed: int) -> tuple[xr.Dataset, xr.Dataset]:
-    """Draw the groups `prior` and `prior_predictive`, of one chain: a model's variables, and what it observes."""
+    """Draw the groups `prior` and `prior_predictive` in one chain: a model's variables, and its observed sites."""
     with precision("float64"):
         sites = sites_of(target)
         seen = [name for name, site in sites.items() if is_observation(site)]
         free = [name for name, site in sites.items() if is_variable(site)]
-        numbers = {"": np.zeros((1, draws))}  # whose shape alone is used
+        numbers = {"": np.zeros((1, draws))}  # only for the shape
         try:
             found = _all_draws(target, numbers, seen, keys_for(Purpose.PRIOR, seed, 1), free)
         except NotImplementedError as error:
             raise ArgumentError(
-                f"`target` {target.name!r} has a prior that cannot be drawn from ({reason(error)}): give every "
-                "variable a proper one."
+                f"`target` {target.name!r} has a prior without draws ({reason(error)}). Give every variable a proper "
+                "prior."
             ) from error
         dims = plate_dims(sites, target.dims)
     groups = ({n: v for n, v in found.items() if (n in seen) == of} for of in (False, True))
@@ -106,7 +105,7 @@ def prior_draws(target: Target, draws: int, seed: int) -> tuple[xr.Dataset, xr.D
 def _run(target: Target, new: Mapping[str, Any]) -> dict[str, Any]:
     try:
         return sites_of(target, data=True)
-    except Exception as error:  # a model may do anything
+    except Exception as error:
         data = target.data if isinstance(target, NumpyroTarget) else {}
         empty = [name for name, value in data.items() if value is None]
         as_is = f", without {', '.join(empty)}" if empty else ""
@@ -125,7 +124,7 @@ def _all_draws(
     keys: jax.Array,
     free: list[str] | None = None,
 ) -> dict[str, np.ndarray]:
-    """Run the model at all draws: data that it draws, in single precision, free variables, and deterministic sites."""
+    """Run the model at all draws; return drawn data in single precision, free variables, and deterministic sites."""
     model = Sites.of(target).model
     substituted = set(values) - {""}
 

@@ -1,4 +1,4 @@
-"""Predictions at new data from a posterior's draws, whatever its model is stated in, and a table of their intervals."""
+"""Predictions at new data from a posterior's draws, for models of any kind, and a table of their intervals."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -34,7 +34,7 @@ class Predictions(Shown):
     ----------
     tree : DataTree
         The posterior with ArviZ's groups `predictions` and `predictions_constant_data`, for `ob.save` and ArviZ. Its
-        draws are aligned where the predictions are made from aligned draws.
+        draws are aligned if the predictions are from aligned draws.
     judged : Carried
         The posterior's verdict (`answer`), and what it means for the predictions (`sentence`).
     """
@@ -49,7 +49,7 @@ class Predictions(Shown):
 
     @property
     def predictions_constant_data(self) -> xr.Dataset:
-        """The group `predictions_constant_data`, with the new data and old ones that were not replaced."""
+        """The group `predictions_constant_data`, with the new data and the old data that they do not replace."""
         return self.tree[schema.PREDICTIONS_CONSTANT_DATA].to_dataset()
 
     def intervals(self, prob: float = 0.9) -> pd.DataFrame:
@@ -69,10 +69,10 @@ class Predictions(Shown):
         Raises
         ------
         ValueError
-            If `prob` is no such probability.
+            If `prob` is not above 0 and below 1.
         """
         if not 0 < prob < 1:
-            raise ArgumentError(f"`prob` is {prob!r}; give a probability above 0 and below 1.")
+            raise ArgumentError(f"`prob` is {prob!r}; it must be above 0 and below 1.")
         low, high = (1 - prob) / 2, (1 + prob) / 2
         columns = ["mean", "sd", f"{100 * low:.4g}%", "median", f"{100 * high:.4g}%"]
         rows = [np.empty((len(columns), 0))]
@@ -93,7 +93,7 @@ class Predictions(Shown):
 
     @property
     def _broken(self) -> int:
-        """The number of draws at which some prediction is not finite."""
+        """The number of draws with a prediction that is not finite."""
         axes = [tuple(range(2, v.ndim)) for v in self._arrays]
         bad = [~np.isfinite(v.values).all(axis=a) for v, a in zip(self._arrays, axes, strict=True)]
         return int(np.any(bad, axis=0).sum())
@@ -107,8 +107,8 @@ class Predictions(Shown):
         given = list(map(str, self.predictions_constant_data.data_vars))
         broken = self._broken
         said = (
-            f"At {broken:,} of {count:,} draws a prediction is not finite, so that it has no mean or interval: the "
-            "draws or the data do not fit the model."
+            f"At {broken:,} of {count:,} draws a prediction is not finite, so it has no mean or interval. The draws or "
+            "the data do not fit the model."
         )
         return Card(
             f"Predictions of {in_brief(names)}",
@@ -123,9 +123,9 @@ class Predictions(Shown):
 
 
 Found = tuple[xr.Dataset, Mapping[str, Named]]
-"""The predictions, and the data that they are made at."""
+"""The predictions, and their data."""
 Stored = np.ndarray | None
-"""Draws (chain, draw) that are as the posterior has them, where some were aligned; None for all."""
+"""Which draws (chain, draw) alignment left unchanged; None for all."""
 
 
 @checks_arguments

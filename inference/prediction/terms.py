@@ -1,4 +1,4 @@
-"""Log likelihoods of observations at any values of a model's variables, computed from the model."""
+"""Log likelihoods of observations at any values of a model's variables."""
 
 from __future__ import annotations
 
@@ -15,12 +15,11 @@ from onebasin.models.target import Target
 from onebasin.posteriors.leave_one_out import chosen
 from onebasin.posteriors.schema import SAMPLE_DIMS
 
-BLOCK = 2**23
-"""Bytes of log likelihoods that are computed at once."""
+BLOCK = 2**23  # Bytes of log likelihoods computed at once.
 
 
 class NumpyroTerms:
-    """Log likelihoods and log density of a NumPyro model or a network, at many draws."""
+    """Log likelihoods and log density of a NumPyro model or a network at many draws."""
 
     def __init__(self, target: Target) -> None:
         from ..density.network import in_double, numpyro_density_of
@@ -30,7 +29,7 @@ class NumpyroTerms:
             density, sites = numpyro_density_of(target), Sites.of(target)
         if not sites.observed:
             raise ArgumentError(
-                f"The model {target.name} observes no data, so that no observation can be left out."
+                f"The model {target.name} observes no data, so no observation can be left out."
             )
         self.names = density.names
         self._sums = target.is_network
@@ -40,9 +39,9 @@ class NumpyroTerms:
         self.log_density = in_double(density.log_density)
 
     def at(self, values: Mapping[str, Any]) -> dict[str, np.ndarray]:
-        """Return the log likelihoods (draw, obs...) at values (draw, ...), by the data that they are of."""
+        """Return the log likelihoods (draw, obs...) of each data variable at values (draw, ...)."""
         terms: dict[str, np.ndarray] = self._at({name: values[name] for name in self.names})
-        if self._sums:  # a network's observation is a row, whatever its outputs
+        if self._sums:  # an observation of a network is a row with all outputs
             terms = {n: t.reshape(*t.shape[:2], -1).sum(axis=-1) for n, t in terms.items()}
         return terms
 
@@ -53,7 +52,7 @@ class NumpyroTerms:
 
 
 class StanTerms:
-    """The same of a Stan program that computes `log_lik`; methods are those of `NumpyroTerms`."""
+    """The same for a Stan program that computes `log_lik`."""
 
     def __init__(self, target: Target, progress: Callable[[str], None] | None) -> None:
         from onebasin.stan.library import open_library
@@ -74,13 +73,13 @@ class StanTerms:
         found = find_roles(self._program.roles, arrays_of(self._program.data), shapes)
         if not found.log_likelihood:
             raise ArgumentError(
-                f"The program {self._target.name} does not compute the log likelihood of each observation: add a "
+                f"The program {self._target.name} does not compute the log likelihood of each observation. Add a "
                 "generated quantity `log_lik`, or name yours by `stan_program(..., log_likelihood=...)`."
             )
         return found.log_likelihood
 
     def at(self, values: Mapping[str, Any]) -> dict[str, np.ndarray]:
-        """Return the log likelihoods (draw, obs...) at values (draw, ...), by the data that they are of."""
+        """Return the log likelihoods (draw, obs...) of each data variable at values (draw, ...)."""
         rows = self._library.constrain(self.unconstrain(values), include_tp=True, include_gq=True)
         found = self._library.unpack(rows, include_tp=True, include_gq=True)
         return {of: found[own] for of, own in self._own.items()}
@@ -94,7 +93,7 @@ class StanTerms:
         return self._library.unpack(self._library.constrain(vectors))
 
     def log_density(self, vectors: np.ndarray) -> np.ndarray:
-        """Return the log density (draw,) of unconstrained vectors, up to one constant."""
+        """Return the log density (draw,) of unconstrained vectors, up to a constant."""
         return np.asarray(self._library.log_density(vectors))
 
 
@@ -102,7 +101,7 @@ Terms = NumpyroTerms | StanTerms
 
 
 def terms_of(target: Target, progress: Callable[[str], None] | None = None) -> Terms:
-    """Return the log likelihoods of a target, by its NumPyro model where it has one."""
+    """Return the log likelihoods of a target, by its NumPyro model if it has one."""
     if target.numpyro_model is not None:
         return NumpyroTerms(target)
     return StanTerms(target, progress)
@@ -111,14 +110,14 @@ def terms_of(target: Target, progress: Callable[[str], None] | None = None) -> T
 def computed_terms(
     terms: Terms, draws: Mapping[str, np.ndarray], var_name: str | None
 ) -> xr.DataArray:
-    """Compute the log likelihoods (nats) of one variable at all draws, some draws at a time.
+    """Compute the log likelihoods (nats) of one data variable at all draws, in blocks.
 
-    `draws` are the variables of the model, arrays (chain, draw, ...); `var_name` is the data whose log likelihoods are
-    meant, the only ones by default.
+    `draws` are arrays (chain, draw, ...) of the model's variables. `var_name` may be None if the model has only one
+    data variable.
     """
     if lost := [name for name in terms.names if name not in draws]:
         raise ArgumentError(
-            f"`posterior` lacks {', '.join(lost)} of the model; give a posterior of this model."
+            f"`posterior` lacks {', '.join(lost)} of the model. Give a posterior of this model."
         )
     size = next(iter(draws[name] for name in terms.names)).shape[:2]
     flat = {name: draws[name].reshape(-1, *draws[name].shape[2:]) for name in terms.names}
@@ -128,7 +127,7 @@ def computed_terms(
     step = min(samples, max(1, BLOCK // max(one.nbytes, 1)))
     every = np.empty((samples, *one.shape))
     for first in range(0, samples, step):
-        # The last block begins earlier rather than to be shorter: another length would be compiled again.
+        # All blocks have the same length, as JAX would compile another one.
         first = min(first, samples - step)
         part = {n: values[first : first + step] for n, values in flat.items()}
         every[first : first + step] = terms.at(part)[name]

@@ -1,10 +1,10 @@
 """Deep ensembles (Lakshminarayanan et al. 2017) of maximum a posteriori networks, trained side by side.
 
-Departures from the paper: the networks maximise the posterior density of the model as it is stated (its prior is the
-weight decay), with neither adversarial training nor a predicted variance; `objective="likelihood"` drops the prior.
+Departures from the paper: the networks maximise the model's posterior density (its prior is the weight decay), without
+adversarial training and without a predicted variance; `objective="likelihood"` drops the prior.
 
-Members are handed back as the draws of a single chain. They are optima and no sample of the posterior: their spread is
-that of the optima which training reaches, and R-hat or ESS say nothing about them.
+Members are returned as the draws of a single chain. They are optima, not a sample of the posterior: their spread is
+that of the optima found by training, and R-hat and ESS do not apply.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ def check_batches(target: Target, batch_size: int | None) -> None:
         return
     if not target.is_network:
         raise ArgumentError(
-            f"`batch_size` is {batch_size}, but the target {target.name!r} is no network, and of other models it is "
-            "not known which part of the density belongs to which observation; use batch_size=None."
+            f"`batch_size` is {batch_size}, but the target {target.name!r} is not a network, and only networks tell "
+            "which part of the density belongs to which observation. Use batch_size=None."
         )
     if batch_size > (num_obs := target.num_obs):
         raise ArgumentError(
-            f"`batch_size` is {batch_size}, but the target has {num_obs} observations; give at most {num_obs}, "
-            "or None for all of them."
+            f"`batch_size` is {batch_size}, but the target has {num_obs} observations. Give at most {num_obs}, or None "
+            "for all of them."
         )
 
 
@@ -76,8 +76,7 @@ class Ensemble(Train, Method):
         """Reject a target that is not a network, and a batch larger than the data."""
         if not target.is_network:
             raise ArgumentError(
-                f"`target` is {target.name!r}, which is no network; an ensemble trains networks, so give "
-                "BayesianNetwork(...).condition(x, y)."
+                f"`target` is {target.name!r}, which is not a network. Give BayesianNetwork(...).condition(x, y)."
             )
         check_batches(target, self.batch_size)
 

@@ -30,7 +30,7 @@ from .ensemble import Ensemble, Train, check_batches
 
 @dataclass(frozen=True)
 class Batches:
-    """Batches of `size`, at most `num_obs`, into which `num_obs` observations are dealt."""
+    """Division of `num_obs` observations into batches of `size`, at most `num_obs`."""
 
     num_obs: int
     size: int
@@ -42,7 +42,7 @@ class Batches:
 
     @property
     def weight(self) -> float:
-        """The factor of a batch's sum."""
+        """The factor that scales the sum over a batch to all data."""
         return self.num_obs / self.size
 
     def epoch(self, rng_key: jax.Array, epoch: Array | int) -> Int[Array, "batch obs"]:
@@ -68,7 +68,7 @@ class Trained:
 
 
 class TrainState(NamedTuple):
-    """The state of training: a vector of each member, and Adam's memory of it."""
+    """The state of training: the members' vectors, and Adam's state."""
 
     points: Float[Array, "member param"]
     adam: optax.OptState
@@ -136,7 +136,7 @@ class Trainer:
         self._keys = keys_for(Purpose.TRAINING_BATCHES, seed, 1 if same_batches else members)
         self.epoch = jax.jit(self._advance)
         self._values = jax.jit(jax.vmap(self.density.constrain))
-        # One member after the other: a pass over all data may fill the memory by itself.
+        # One member after the other: the data of one may fill the memory.
         self.log_densities = jax.jit(lambda points: jax.lax.map(self.density.log_density, points))
 
     def first(self, start: Mapping[str, Any]) -> TrainState:
@@ -158,7 +158,7 @@ class Trainer:
     def _advance(
         self, state: TrainState, number: Array
     ) -> tuple[TrainState, Float[Array, " member"]]:
-        """Take an epoch's steps; returns the members' mean losses too."""
+        """Take the steps of an epoch; also return the members' mean losses."""
         orders = jax.vmap(lambda key: self.batches.epoch(key, number))(self._keys)
         shared = len(self._keys) == 1
         step = jax.vmap(self._step, in_axes=(0, None if shared else 0))
@@ -201,5 +201,5 @@ def first_values(target: Target, settings: Ensemble, seed: int) -> dict[str, np.
         density = NetworkDensity.of(target)
         keys = keys_for(Purpose.MEMBER_START, seed, settings.members)
         draw = density.he_values if settings.init == "he" else density.prior_values
-        values = jax.jit(jax.vmap(draw))(keys)  # one kernel, not a dozen
+        values = jax.jit(jax.vmap(draw))(keys)
         return {name: np.asarray(value) for name, value in values.items()}

@@ -1,26 +1,16 @@
-"""The one engine of variational inference: Adam on an ELBO, one or several fits side by side, with a stopping rule.
+"""Variational inference by Adam on an ELBO: ADVI, and symmetrised variational inference, for several fits at once.
 
-The objective of a step, in nats: E_q[log likelihood] - beta (KL(q || prior) - I), where a batch's likelihood is
-weighted up to all data, beta rises from 0 to 1 over the annealed share of the steps, and I is the mutual information
-that a symmetry adds, once. ADVI is the case without one.
+The objective of a step, in nats, is E_q[log likelihood] - beta (KL(q || prior) - I). The likelihood of a batch is
+scaled up to all data, beta rises from 0 to 1 over the annealed share of the steps, and I is the mutual information that
+a symmetry adds, 0 for ADVI. Every `evaluate_every` steps, the ELBO of all data and I are estimated with beta 1. The
+trace of their sum decides when to stop (`has_settled`), once beta is 1.
 
-Every `evaluate_every` steps the ELBO of all data and the information are estimated with full weight; the trace of
-their sum decides when to stop (`has_settled`), but not before beta is one: until then another objective is trained.
-
-A `Plan` says what is trained on a target: the density, the family and what a symmetry adds; it begins the fits of each
-seed.
-
-From trained parameters to draws, numbers with their sides, and the group `variational`.
-
-Fits of Gaussians by the engine: ADVI, and symmetrised variational inference, which averages q over a group.
-
-Source of the latter: Gelberg, van der Ouderaa, van der Wilk and Gal 2024. The average q^G of q over the group G has the
-ELBO of q plus I, the mutual information between a group element and the draw that it moved (Theorem 4.1). They estimate
-I by InfoNCE; where q is independent over the parts of a block, it follows from the permanent of a matrix
-(`mutual_information`), and what is trained here by default. Departures: gradients of I are Rao-Blackwellised; every fit
-is reported with an interval for I, whatever it was trained with.
-
-Where the declared symmetry does not hold, which is always tried (`runs.declared`), the symmetrised ELBO is not a bound.
+Symmetrised variational inference follows Gelberg, van der Ouderaa, van der Wilk and Gal 2024. The average q^G of q over
+the group G has the ELBO of q plus I, the mutual information between a group element and the draw that it moved (Theorem
+4.1). They estimate I by InfoNCE. If q is independent over the parts of a block, I follows from the permanent of a
+matrix (`mutual_information`), the default here. Gradients of I are Rao-Blackwellised, and every fit is reported with an
+interval for I, whatever the training estimator. The symmetrised ELBO is a bound only if the declared symmetry holds,
+which every run checks.
 """
 
 from __future__ import annotations
@@ -68,15 +58,16 @@ from .term import Information, check_permutations, choose_estimator
 
 WINDOW = 10  # Evaluations of the ELBO whose relative changes decide whether to stop.
 
-Inputs = tuple[jax.Array, jax.Array | None]
-"""A step's key and the rows of its observations, None for all."""
+Inputs = tuple[
+    jax.Array, jax.Array | None
+]  # the key of a step and the rows of its observations, None for all
 
 
 def has_settled(elbo: Sequence[float], tolerance: float) -> bool:
     """Check whether the mean or the median relative change over the last `WINDOW` evaluations is below `tolerance`.
 
-    The rule of Stan's ADVI (Kucukelbir et al. 2017, section 2.6), with a fixed window. Of an ELBO smaller
-    than a nat it is the change itself: a log density is known only up to a constant.
+    This is the rule of Stan's ADVI (Kucukelbir et al. 2017, section 2.6) with a fixed window. The change of an ELBO
+    below one nat is absolute, as log densities have an arbitrary constant.
     """
     if len(elbo) <= WINDOW:
         return False
@@ -86,7 +77,7 @@ def has_settled(elbo: Sequence[float], tolerance: float) -> bool:
 
 
 class State(NamedTuple):
-    """The state of training, with a leading axis of fits; the ELBO takes `carried` from step to step."""
+    """The state of training, with a leading axis of fits; `carried` goes from step to step."""
 
     params: Parameters
     adam: optax.OptState
@@ -95,22 +86,18 @@ class State(NamedTuple):
 
 @dataclass(frozen=True)
 class Optimised:
-    """The result of training: parameters (fit, ...), and the traces.
+    """The result of training."""
 
-    `recorded` has the parameters at each evaluation, where they were asked for; `settled` says which fits met the
-    stopping rule.
-    """
-
-    params: Parameters
+    params: Parameters  # (fit, ...)
     iteration: np.ndarray  # (evaluation,), steps done
     elbo: np.ndarray  # (evaluation, fit)
     information: np.ndarray
-    settled: np.ndarray  # (fit,)
-    recorded: list[Parameters]
+    settled: np.ndarray  # (fit,), whether the stopping rule was met
+    recorded: list[Parameters]  # at each evaluation, if asked for
 
 
 def step_sizes(schedule: str, first: float, steps: int) -> optax.ScalarOrSchedule:
-    """Adam's step sizes: to a hundredth ("exponential"), to zero along half a cosine, or "constant"."""
+    """Adam's step sizes: falling to a hundredth ("exponential"), to zero along half a cosine, or "constant"."""
     if schedule == "exponential":
         return optax.exponential_decay(first, steps, 0.01)
     return optax.cosine_decay_schedule(first, steps) if schedule == "cosine" else first
@@ -122,7 +109,7 @@ def most_steps(settings: Advi | Symmetrised) -> int:
 
 
 def annealed(share: float, steps: int) -> int:
-    """Steps in which the weight of the divergence from the prior is below one."""
+    """Number of steps with a weight of the divergence below one."""
     return math.ceil(share * steps)
 
 
@@ -160,7 +147,7 @@ class TrainingLoop:
         )
 
     def first(self, loc: Float[Array, "fit param"], key: jax.Array) -> State:
-        """The state before the first step, with means at `loc`; ADVI takes its noise from the key."""
+        """Return the state before the first step, with means at `loc`; the key gives the noise of ADVI."""
         params = jax.vmap(lambda v: self.family.initial(v, self.settings.init_scale))(loc)
         carried = jax.random.key_data(key)[None] if self.information is None else self._orders(0)
         return State(params, jax.vmap(self.adam.init)(params), carried)
@@ -176,7 +163,7 @@ class TrainingLoop:
             if done >= annealed(s.anneal, self.steps) and np.all(self._settled(trace)):
                 break
             state = self._advance(state, done, min(every, self.steps - done))
-            # ADVI compares values of the same draws, whose noise would hide that nothing changes any more.
+            # ADVI compares the ELBO at the same standard normal draws, as new ones would hide that it has settled.
             now = key if self.information is None else jax.random.fold_in(key, done)
             trace.append(np.stack(self._evaluate(state.params, now)))
             after = min(len(trace) * every, self.steps)
@@ -192,12 +179,12 @@ class TrainingLoop:
         return Optimised(state.params, iteration, values[:, 0], values[:, 1], settled, recorded)
 
     def stepped(self, state: State, done: jax.Array, num: jax.Array) -> State:
-        """The state after `num` more steps, of which `done` are behind it; to be compiled by whoever calls."""
+        """Take `num` more steps after the first `done`; the caller compiles this."""
         return jax.lax.fori_loop(0, num, lambda i, s: self._step(done + i, s), state)
 
     def _step(self, number: jax.Array, state: State) -> State:
         carried, inputs = self.prepare(state.carried, number)
-        shared = self.information is None or inputs[1] is None  # keys are of a fit; orders, too
+        shared = self.information is None or inputs[1] is None  # else each fit has its own rows
         slopes = jax.vmap(jax.grad(self.loss), in_axes=(0, None, (0, None if shared else 0)))(
             state.params, number, inputs
         )
@@ -205,9 +192,10 @@ class TrainingLoop:
         return State(optax.apply_updates(state.params, updates), adam, carried)
 
     def prepare(self, carried: jax.Array, number: jax.Array) -> tuple[jax.Array, Inputs]:
-        """Return the carried state, and the inputs of a step's losses.
+        """Return the carried state and the inputs of a step.
 
-        ADVI carries its key; with a symmetry each fit has its own, and the epoch's order of observations is carried.
+        ADVI carries its key. With a symmetry, each fit has its own key, and the order of observations in the epoch is
+        carried.
         """
         batched = self.settings.batch_size is not None
         epoch, place = number // self.batches.per_epoch, number % self.batches.per_epoch
@@ -215,19 +203,19 @@ class TrainingLoop:
             key, key_now = jax.random.split(jax.random.wrap_key_data(carried[0]))
             rows = self.batches.epoch(self._order_keys, epoch)[place] if batched else None
             return jax.random.key_data(key)[None], (key_now[None], rows)
-        # Not batched over fits, so that the branch not taken costs nothing.
+        # Outside of vmap, which would run both branches.
         order = jax.lax.cond(place == 0, lambda: self._orders(epoch), lambda: carried)
         keys = jax.vmap(lambda key: jax.random.fold_in(key, number))(self._keys)
         return order, (keys, order[:, place] if batched else None)
 
     def _orders(self, epoch: jax.Array | int) -> jax.Array:
-        """Rows (fit, batch, obs) of all batches of an epoch; nothing where every step takes all data."""
+        """Rows (fit, batch, obs) of all batches of an epoch; a placeholder if every step takes all data."""
         if self.settings.batch_size is None:
             return jnp.zeros((len(self._keys), 1, 1), jnp.int32)
         return jax.vmap(lambda key: self.batches.epoch(key, epoch))(self._order_keys)
 
     def loss(self, params: Parameters, number: jax.Array, inputs: Inputs) -> Float[Array, ""]:
-        """Minus the objective of one fit; its derivative is the training gradient, its value lacks the information."""
+        """Minus the objective of one fit; the derivative is right, the value lacks the information."""
         (key, rows), s = inputs, self.settings
         weight = divergence_weight(number, s.anneal, self.steps) if s.anneal else 1.0
         key_draws, key_terms = (key, key) if self.information is None else jax.random.split(key)
@@ -237,7 +225,7 @@ class TrainingLoop:
         return -(joint + weight * (self.family.entropy(params) + gain))
 
     def _joint(self, rows: jax.Array | None, weight: jax.Array | float) -> Any:
-        """Log density with the prior's weight, and the likelihood of some observations weighted up."""
+        """Return the log density with a weight of the prior, and a batch's likelihood scaled up to all data."""
         density = self.density
         if rows is None and not self.settings.anneal:
             return density.log_density
@@ -251,7 +239,7 @@ class TrainingLoop:
     def _gain(
         self, params: Parameters, key_draws: jax.Array, key_terms: jax.Array, draws: jax.Array
     ) -> jax.Array | float:
-        """Return a term with the training gradient of the information; zero if there is none."""
+        """Return a term whose gradient is that of the information; zero without a symmetry."""
         s = self.settings
         if self.information is None or not isinstance(s, Symmetrised):
             return 0.0
@@ -261,12 +249,12 @@ class TrainingLoop:
         return self.information.term(params, key_terms, few)
 
     def evaluate(self, key: jax.Array, params: Parameters) -> tuple[jax.Array, jax.Array]:
-        """The ELBO of one fit, of all data, and the information."""
+        """Estimate the ELBO of one fit on all data, and the information."""
         s = self.settings
         key_draws, key_terms = (key, key) if self.information is None else jax.random.split(key)
         draws = sample(self.family, params, key_draws, s.elbo_samples)
         density = self.density.log_density
-        # One draw after the other where there are batches: a pass over all data may fill the memory by itself.
+        # With batches, one draw after the other: the data of one may fill the memory.
         batched = s.batch_size is not None
         values = jax.lax.map(density, draws) if batched else jax.vmap(density)(draws)
         elbo = jnp.mean(values) + self.family.entropy(params)
@@ -275,22 +263,22 @@ class TrainingLoop:
         return elbo, jnp.mean(self.information.value(params, key_terms, draws))
 
     def _failure(self, values: np.ndarray, before: int, after: int) -> InferenceError:
-        """Say that values (2, fit) are not finite, evaluated `after` so many steps."""
+        """Return the error of values (2, fit) that are not finite."""
         name, rate = self.density.target.name, self.settings.learning_rate
         if self.information is None:
             elbo = float(values[0, 0])
             return AdviFailed(
-                f"NumPyro's ADVI failed on {name!r}: the ELBO is {elbo} after {after} steps; "
-                f"try a smaller `learning_rate` (now {rate}) or another seed.",
+                f"NumPyro's ADVI failed on {name!r}: the ELBO is {elbo} after {after} steps. Try a smaller "
+                f"`learning_rate` (now {rate}) or another seed.",
                 [{"learning_rate": rate, "error": f"ELBO {elbo} at step {after}"}],
             )
         return InferenceError(
             f"Symmetrised VI failed on {name!r}: the ELBO or the information is not finite (ELBO {values[0]}) "
-            f"after step {before}; try a smaller `learning_rate` (now {rate}) or `init_scale`, or another seed."
+            f"after step {before}. Try a smaller `learning_rate` (now {rate}) or `init_scale`, or another seed."
         )
 
     def _settled(self, trace: list[np.ndarray]) -> np.ndarray:
-        """Which fits have settled."""
+        """Check which fits have settled."""
         if not trace:
             return np.zeros(1, bool)
         total = np.stack(trace).sum(axis=1).astype(np.float64)
@@ -298,12 +286,11 @@ class TrainingLoop:
         return np.array([has_settled(column, tolerance) for column in total.T.tolist()])
 
 
-RADIUS = 2.0
-"""Half the width of the interval in which means start where there are no better values."""
+RADIUS = 2.0  # Random starts of means are uniform within +-RADIUS.
 
 
 class Begun(NamedTuple):
-    """Fits before their first step: the engine, its state, the key of its evaluations, and a key of draws a fit."""
+    """Fits before their first step: the loop, its state, the key of evaluations, and a key of draws for each fit."""
 
     elbo: TrainingLoop
     state: State
@@ -313,10 +300,7 @@ class Begun(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """The plan of a training on a target; made once by `planned`, and begun for each seed.
-
-    ADVI has no `layout` and no `information`.
-    """
+    """What is trained on a target, for any seed; ADVI has no `layout` and no `information`."""
 
     settings: Advi | Symmetrised
     density: Density
@@ -343,7 +327,7 @@ class Plan:
         return Begun(elbo, state, key_for(Purpose.FIT_EVALUATIONS, seed), draws)
 
     def _means(self, seed: int | jax.Array, start: Mapping[str, Any] | None) -> jax.Array:
-        """Return the means that training starts from, (fit, param)."""
+        """Return the first means, (fit, param)."""
         s, density, fits = self.settings, self.density, self.settings.amount[0]
         if start is not None:
             vector = density.given_start(start)
@@ -356,8 +340,8 @@ class Plan:
             return jax.vmap(lambda key: place(key, (density.size,)))(keys)
         if s.init == "he":
             raise ArgumentError(
-                f"`init` is 'he', but the target {density.target.name!r} is no network; use init='random', or give a "
-                "`start`."
+                f"`init` is 'he', but the target {density.target.name!r} is not a network. Use init='random', or give "
+                "a `start`."
             )
         return density.random_starts(keys_for(Purpose.POINT, seed, fits), RADIUS)
 
@@ -387,7 +371,7 @@ SIDES = {
     "information_upper": "upper bound of the mutual information",
     "symmetrised_elbo_upper": "upper bound of the symmetrised ELBO, no bound of the log evidence",
 }
-"""The bound that each number is, in expectation over draws."""
+"""What each number bounds, in expectation over draws."""
 
 
 def found_by_advi(
@@ -400,10 +384,7 @@ def found_by_advi(
     steps: int,
     attempts: Sequence[Mapping[str, Any]] = (),
 ) -> Found:
-    """Put a fit of ADVI together; `contracts.method.one_chain` describes the arguments.
-
-    `steps` are those that the optimiser took, and `attempts` each attempt, where an engine makes several.
-    """
+    """Return a fit of ADVI, by `one_chain`, with the steps of the optimiser and the attempts of an engine."""
     how: dict[str, Any] = {
         "gradient_evaluations": steps * job.method.gradient_samples,
         "converged": int(converged),
@@ -429,7 +410,7 @@ def elbo_trace(
 
 
 def plain(job: Job[Advi], elbo: TrainingLoop, optimised: Optimised, key: jax.Array) -> Found:
-    """Draws of one fit, their statistics, and the group `variational`."""
+    """Return draws of one fit, their statistics, and the group `variational`."""
     params = jax.tree.map(lambda leaf: leaf[0], optimised.params)
     density, family, num = elbo.density, elbo.family, job.method.draws
     draws, lp, log_q = jax.jit(lambda p: draw_fit(density, family, p, key, num))(params)
@@ -449,7 +430,7 @@ def plain(job: Job[Advi], elbo: TrainingLoop, optimised: Optimised, key: jax.Arr
 def symmetrised(
     optimiser: TrainingLoop, optimised: Optimised, seed: int, drawn: jax.Array
 ) -> Found:
-    """Draws (chain, draw, ...), their statistics, and the group `variational`; `drawn` are the keys of draws."""
+    """Return draws (chain, draw, ...) by the keys `drawn`, their statistics, and the group `variational`."""
     s, params, density = optimiser.settings, optimised.params, optimiser.density
     assert isinstance(s, Symmetrised) and optimiser.information is not None
     keys = keys_for(Purpose.FIT_DRAWS, seed, s.fits)
@@ -491,9 +472,9 @@ def symmetrised(
 def draw_fit(
     density: Density, family: GaussianFamily, params: Parameters, key: jax.Array, num: int
 ) -> tuple[Values, jax.Array, jax.Array]:
-    """Draws from a fit: values (draw, ...), their log densities, and those under the fit, (draw,)."""
+    """Draw from a fit: values (draw, ...), and log densities under the target and the fit, (draw,)."""
     vectors = sample(family, params, key, num)
-    # One after the other: a pass over all data may fill the memory by itself.
+    # One draw after the other: the data of one may fill the memory.
     lp = jax.lax.map(density.log_density, vectors)
     values = jax.vmap(lambda v: density.quantities(density.unravel(v)))(vectors)
     return values, lp, family.log_density(params, vectors)
@@ -502,7 +483,7 @@ def draw_fit(
 def parameter_traces(
     family: GaussianFamily, recorded: Sequence[Parameters]
 ) -> dict[str, tuple[tuple[str, str], np.ndarray]]:
-    """Means and standard deviations (evaluation, param) of one fit's parameters (fit, ...); nothing if none are."""
+    """Means and standard deviations (evaluation, param) of one fit, if recorded."""
     if not recorded:
         return {}
     each = [family.describe(jax.tree.map(lambda leaf: leaf[0], p)) for p in recorded]
@@ -518,7 +499,7 @@ def parameter_traces(
 
 
 def _reported(optimiser: TrainingLoop, params: Parameters, key: jax.Array) -> dict[str, jax.Array]:
-    """The numbers at the end, of one fit."""
+    """Estimate the final numbers of one fit."""
     s, family = optimiser.settings, optimiser.family
     assert isinstance(s, Symmetrised) and optimiser.information is not None
     key_draws, key_terms = jax.random.split(jax.random.fold_in(key, 1))

@@ -1,23 +1,17 @@
-"""The places of a symmetry's interchangeable parts in the unconstrained vector, and the group's action on it.
+"""Gaussian approximations in the unconstrained space, and the action of a symmetry there.
 
-A block of H parts permutes them and, where it has flips, changes the sign of some of their coordinates. Where each
-of its sites has one axis of parts, the parts are rows of an index (part, param) into the vector. It is different
-where a site has the parts along two axes (a transition matrix: every entry belongs to two parts), or where
-exchanging two parts negates a coordinate that belongs to neither (a binary weight's): then the group can be applied,
-but there are no separate parts.
+A block of H parts permutes them and, if it has flips, changes the sign of some of their coordinates. If each of its
+sites has one axis of parts, the parts are rows of an index (part, param) into the vector. If a site has the parts along
+two axes (every entry of a transition matrix belongs to two parts), or if exchanging two parts negates a coordinate that
+belongs to neither (a binary weight's), the group can be applied, but there are no separate parts. Rescalable blocks are
+left out, as positive scaling does not keep the prior.
 
-Several hidden layers share weight matrices. `chains` says which coordinates of each block count when the blocks'
-group elements are revealed one after the other: without those shared with a block still hidden
+Several hidden layers share weight matrices. `chains` gives the coordinates of each block that count when the blocks'
+group elements are revealed one after the other: those not shared with a block still hidden
 (docs/explanations/symmetrised-elbo.md).
 
-Rescalable blocks are left out: positive scaling keeps the likelihood, but not the prior, so the posterior does not
-have it.
-
-Families of Gaussian approximations in the unconstrained space.
-
-A family draws z = loc + (its scale) eps from standard normal eps, and knows its entropy and its log density anywhere;
-mean field also knows which part of a draw has which log density under which part's distribution. Log density and
-entropy are complete, in nats.
+A family draws z = loc + (its scale) eps from standard normal eps, and has an entropy and a log density, both with all
+constants, in nats. Mean field also has the log density of each part of a draw under the distribution of each part.
 """
 
 import itertools
@@ -51,9 +45,9 @@ Element = list[tuple[jax.Array, jax.Array]]
 
 @dataclass(frozen=True)
 class Move:
-    """A site's coordinates that a block moves, and whether a part's flip changes their sign.
+    """Coordinates of a site that a block moves, and whether flipping a part changes their sign.
 
-    The parts stand along `axes` of the coordinates; there are none where the whole site is the block's only part.
+    The parts are along `axes` of the coordinates, without any if the whole site is the block's only part.
     """
 
     site: str
@@ -63,10 +57,10 @@ class Move:
 
 @dataclass(frozen=True)
 class Parts:
-    """Interchangeable parts: how many, and what belongs to them.
+    """Interchangeable parts, their number and their coordinates.
 
-    The coordinates of the sites in `complements` are negated when the two parts change places. Sites are those of the
-    layout's plain view.
+    Exchanging the two parts negates the coordinates of the sites in `complements`. Sites are those of the layout's
+    plain view.
     """
 
     size: int
@@ -80,7 +74,7 @@ class Parts:
 
     @property
     def has_parts(self) -> bool:
-        """Check whether each coordinate belongs to one part alone."""
+        """Check whether each coordinate belongs to a single part."""
         return not self.complements and all(len(move.axes) <= 1 for move in self.moves)
 
     @property
@@ -96,7 +90,7 @@ class Parts:
 
 @dataclass(frozen=True)
 class PartColumns:
-    """Places in the vector of a block's parts, or of some of their coordinates, and which of them a flip negates."""
+    """Places of (some of) the coordinates of a block's parts in the vector, and which of them a flip negates."""
 
     index: Int[np.ndarray, "part param"]
     flips: Bool[np.ndarray, " param"] | None
@@ -104,14 +98,14 @@ class PartColumns:
 
 @dataclass(frozen=True)
 class SymmetryLayout:
-    """A target's density, in charts in which the group moves coordinates, and the blocks there: at least one."""
+    """The density of a target in charts in which its group moves coordinates, and at least one block there."""
 
     density: Density
     blocks: tuple[Parts, ...]
     plain: PlainView
 
     def view(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Values of all sites in the plain view, but for counterparts that are in `complements`."""
+        """Values of all sites in the plain view, except counterparts in `complements`."""
         reflected = {name for block in self.plain.declared for name in block.reflected}
         stacked = self.plain.stack(values, 0)
         return {name: value for name, value in stacked.items() if name not in reflected}
@@ -132,7 +126,7 @@ class SymmetryLayout:
         return any(set(a.sites) & set(b.sites) for a, b in itertools.combinations(self.blocks, 2))
 
     def columns(self, block: Parts, without: frozenset[str] = frozenset()) -> PartColumns:
-        """The parts of a block that has some, but for the coordinates in some sites."""
+        """The parts of a block that has separate parts, without the coordinates of some sites."""
         places = self.view(self.density.places())
         kept = [move for move in block.moves if move.site not in without]
         rows = []
@@ -145,7 +139,7 @@ class SymmetryLayout:
         return PartColumns(index, np.concatenate(flipped) if block.has_flips and kept else None)
 
     def orders(self) -> list[Sequence[int]]:
-        """Orders of revealing the blocks, from the first and from the last; one where nothing is shared."""
+        """Orders of revealing the blocks: from the first and, if some share sites, from the last."""
         ahead = range(len(self.blocks))
         return [ahead, ahead[::-1]] if self.overlaps else [ahead]
 
@@ -159,12 +153,12 @@ class SymmetryLayout:
         for place, number in enumerate(order):
             hidden = [site for later in order[place + 1 :] for site in self.blocks[later].sites]
             kept = self.columns(self.blocks[number], frozenset(hidden))
-            # Dropping what flips leaves a group that moves less than it counts.
+            # Without coordinates, flips would count elements that move nothing.
             out.append(kept if kept.index.shape[1] else replace(kept, flips=None))
         return tuple(out)
 
     def random(self, rng_key: jax.Array) -> Element:
-        """A group element, evenly."""
+        """Draw a group element uniformly."""
         out = []
         for number, block in enumerate(self.blocks):
             key_order, key_signs = jax.random.split(jax.random.fold_in(rng_key, number))
@@ -190,7 +184,7 @@ class SymmetryLayout:
         ]
 
     def act(self, element: Element, vector: Vector) -> Vector:
-        """Move one vector: part i of the result is part `permutation[i]`, times `signs[i]`."""
+        """Move one vector: part i of the result is part `permutation[i]` times `signs[i]`."""
         values = self.view(self.density.unravel(vector))
         for block, (permutation, signs) in zip(self.blocks, element, strict=True):
             for move in block.moves:

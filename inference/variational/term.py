@@ -1,24 +1,19 @@
-"""The gradient of the mutual information, by whichever estimator was chosen, and its value and interval for reports.
+"""The mutual information of a group element and the draw that it moved: its gradient, its value and its bounds.
 
-A term is a function of the family's parameters whose derivative is the training gradient; its value means nothing by
-itself (`value` and `report` do). "exact" and "fractional" give marginals P, the derivative of a log sum over
-permutations by its entries; "infonce" is differentiated as it stands. Both go through the draws.
+A term is a function of the family's parameters whose derivative is the training gradient; only `value` and `report`
+estimate the information itself. The estimators "exact" and "fractional" give marginals P, the derivatives of a log sum
+over permutations by its entries; "infonce" is differentiated directly. If blocks overlap (several hidden layers), the
+gradient is that of the chain with the higher lower bound at this step. If the symmetry couples the parts, group
+elements are applied to whole draws: all of them ("exact", small groups), or some ("infonce").
 
-Where blocks overlap (several hidden layers), the gradient is that of the chain whose lower bound is higher at this
-step. Where the symmetry couples the parts, group elements are applied to whole draws: all of them
-("exact", small groups), or some ("infonce").
+The information is also the gap KL[q || q^G] between the ELBOs of a Gaussian and of its mixture over the symmetry (Kurle
+et al. 2021, equation 6; Gelberg et al. 2024, Theorem 4.1), which `mixture_gap` bounds by layer. It is 0 if q is
+invariant, as with all units at the prior, and log |G| if all images of q are apart.
 
-The gap between the ELBOs of a Gaussian and of its mixture over a symmetry: KL[q || q^G], with bounds, by layer.
-
-Source: Kurle et al. 2021, equation 6 (there without numbers); the same as Gelberg et al. 2024, Theorem 4.1, as the
-mutual information I(g; g w) of a group element and the draw that it moved. The gap is 0 where q is invariant, as where
-all units are at the prior, and log |G| where all its images are apart.
-
-Several hidden layers (`mutual_information.interval`): layers are revealed in an order, and the gap is the sum of their
-terms. A term is at most the layer's information with all other layers held (`upper`), and at least what remains without
-the weights shared with a layer that is not yet revealed (`lower`). Of several orders the one with the largest sum is
-taken: from the inputs, from the outputs, and every second layer first or last, so that every layer is once among those
-that keep all their weights.
+With several hidden layers, the layers are revealed in an order, and the gap is the sum of their terms. A term is at
+most the layer's information given all other layers (`upper`), and at least its information without the weights shared
+with layers still hidden (`lower`). The order with the largest sum counts, among: from the inputs, from the outputs, and
+every second layer first or last, so that each layer keeps all its weights in one of them.
 """
 
 import math
@@ -68,12 +63,11 @@ from .gaussians import (
 )
 from .symmetrised import Symmetrised
 
-MAX_EXACT = 12  # Up to that many parts "auto" takes the exact permanent in training.
-
+MAX_EXACT = 12  # Most parts for which "auto" trains with the exact permanent.
 MAX_ELEMENTS = 5040  # Largest group whose elements are all applied to a draw.
 
 Term = Callable[[Parameters, jax.Array, jax.Array], jax.Array]
-"""A function of the parameters, a key and draws (draw, param), to a scalar."""
+"""A function from the parameters, a key and draws (draw, param) to a scalar."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +81,7 @@ class Information:
 
     @property
     def side(self) -> str:
-        """On which side of the truth `value` lies."""
+        """Whether `value` is "exact" or a "lower" bound."""
         few = all(block.size <= MAX_EXACT for block in self.layout.blocks)
         if self.layout.has_parts:
             return "exact" if few and not self.layout.overlaps else "lower"
@@ -95,11 +89,11 @@ class Information:
 
     @property
     def enumerable(self) -> bool:
-        """Check whether the group is small enough to be gone through."""
+        """Check whether the group is small enough to try all elements."""
         return self.layout.log_order <= math.log(MAX_ELEMENTS) + 1e-9
 
     def term(self, p: Parameters, key: jax.Array, draws: Draws) -> jax.Array:
-        """A scalar whose derivative in the parameters is the training gradient; `draws` depend on them too."""
+        """Return a scalar whose derivative by the parameters, also through the draws, is the training gradient."""
         if self.choice == "none":
             return jnp.zeros(())
         if not self.layout.has_parts and self.choice == "exact":
@@ -117,7 +111,7 @@ class Information:
         return jnp.where(values[0] >= values[1], terms[0], terms[1])
 
     def value(self, p: Parameters, key: jax.Array, draws: Draws) -> jax.Array:
-        """Estimates (draw,), whose mean lies on `side`: exact for few parts, a lower bound for many."""
+        """Return estimates (draw,), whose mean is as `side` says."""
         if not self.layout.has_parts:
             return self._reported(p, key, draws)
         chains = [self._chain_values(p, key, draws, chain) for chain in self.layout.chains()]
@@ -125,7 +119,7 @@ class Information:
         return jnp.stack(chains)[best]
 
     def report(self, p: Parameters, key: jax.Array, draws: Draws) -> Interval:
-        """Both sides."""
+        """Return both bounds."""
         num = max(2, self.settings.report_permutations)
         if self.layout.has_parts:
             both = layers_of(self.layout, self.family, p, draws, self.layout.orders())
@@ -175,7 +169,7 @@ class Information:
     def _sampled(
         self, p: Parameters, key: jax.Array, draws: Draws, num: int, *, identity: bool = True
     ) -> jax.Array:
-        """The same over random elements, with the identity for the lower side (Theorem 4.3 of the paper)."""
+        """The same over random elements; with the identity it is a lower bound (Theorem 4.3 of the paper)."""
         own = self.family.log_density(p, draws)
         log_ratios = jax.lax.map(
             lambda k: self._moved(p, self.layout.random(k), draws) - own,
@@ -186,7 +180,7 @@ class Information:
         return math.log(len(log_ratios)) - jax.nn.logsumexp(log_ratios, axis=0)
 
     def _moved(self, p: Parameters, element: Element, draws: Draws) -> jax.Array:
-        """Log densities of draws, each moved by the same element."""
+        """Log densities of draws, all moved by the same element."""
         return self.family.log_density(p, jax.vmap(partial(self.layout.act, element))(draws))
 
 
@@ -197,7 +191,7 @@ def layers_of(
     draws: Draws,
     orders: Iterable[Sequence[int]],
 ) -> tuple[list[LogRatios], list[Chain]]:
-    """The ratios of every layer, and of what is left of each in orders of revealing."""
+    """Return the ratios of every layer, and of the remaining coordinates of each in orders of revealing."""
     full = [family.ratios(p, draws, layout.columns(block)) for block in layout.blocks]
     chains = [
         Chain(
@@ -211,7 +205,7 @@ def layers_of(
 
 
 def choose_estimator(name: str, layout: SymmetryLayout) -> str:
-    """Resolve "auto", and reject what does not fit."""
+    """Resolve "auto", and reject an estimator that does not fit the symmetry."""
     few = layout.log_order <= math.log(MAX_ELEMENTS) + 1e-9
     if name == "auto":
         if not layout.has_parts:
@@ -223,8 +217,8 @@ def choose_estimator(name: str, layout: SymmetryLayout) -> str:
             check_size(block.size)
     elif name == "exact" and not few:
         raise ArgumentError(
-            f"`mutual_information` is 'exact', but this symmetry couples the components, and the group has more than "
-            f"{MAX_ELEMENTS} elements to go through. Use 'infonce'."
+            f"`mutual_information` is 'exact', but this symmetry couples the components, and its group has more than "
+            f"{MAX_ELEMENTS} elements. Use 'infonce'."
         )
     elif name == "fractional" and not layout.has_parts:
         raise ArgumentError(
@@ -238,54 +232,53 @@ def check_permutations(name: str, permutations: int) -> None:
     """Reject InfoNCE with the identity alone."""
     if name == "infonce" and permutations < 2:
         raise ArgumentError(
-            f"`permutations` is {permutations}; InfoNCE needs 2 or more, the identity included: with one it is zero."
+            f"`permutations` is {permutations}, but InfoNCE needs 2 or more: with the identity alone it is zero."
         )
 
 
 SYMMETRISED, MEAN_FIELD = "symmetrised-vi", "advi-meanfield"
-"""Methods whose posteriors tell parameters in the coordinates of a layout."""
+"""Methods whose posteriors have parameters in the coordinates of a layout."""
 
 
 def fitted(
     target: Target, posterior: xr.DataTree, *, fit: int = 0, evaluation: int | None = None
 ) -> tuple[SymmetryLayout, MeanField, Parameters]:
-    """Return the approximation of a target with interchangeable parts, at the end or at an evaluation of its trace."""
+    """Return the approximation of a target with interchangeable parts, final or at an evaluation of its trace."""
     method = str(posterior.attrs.get(schema.METHOD, "an unknown method"))
     group = posterior[schema.VARIATIONAL].to_dataset() if schema.VARIATIONAL in posterior else None
     if group is None or method not in (SYMMETRISED, MEAN_FIELD) or "loc" not in group:
         by = " on Stan's engine" if method == MEAN_FIELD else ""
         raise ArgumentError(
-            f"`posterior` was made by {method!r}{by}; give one of `symmetrised_vi`, or of `advi` with "
-            "family='meanfield' and engine='numpyro'."
+            f"`posterior` is by {method!r}{by}. Give one by `symmetrised_vi`, or by `advi` with family='meanfield' and "
+            "engine='numpyro'."
         )
     check_count("fit", fit, least=0)
     fits = group.sizes.get("chain", 1)
     if fit >= fits:
-        raise ArgumentError(f"`fit` is {fit}; the posterior has {fits}, counted from 0.")
+        raise ArgumentError(f"`fit` is {fit}, but the posterior has {fits}, numbered from 0.")
     group = group.isel(chain=fit) if "chain" in group.dims else group
     layout = layout_of(target)
     if method == MEAN_FIELD and not all(c.exact for c in layout.density.charts.values()):
         raise ArgumentError(
-            "`posterior` comes from `advi`, whose simplex coordinates do not move with the components; give a "
-            "posterior of "
+            "`posterior` is by `advi`, whose simplex coordinates do not move with the components. Give one by "
             "`symmetrised_vi`."
         )
     family = MeanField(layout.density.size)
     if group.sizes["param"] != layout.density.size:
         raise ArgumentError(
-            f"`posterior` is of an approximation of {group.sizes['param']} coordinates; the target {target.name!r} "
-            f"has {layout.density.size}. Give the target that was approximated."
+            f"`posterior` has {group.sizes['param']} coordinates, but the target {target.name!r} has "
+            f"{layout.density.size}. Give the target that was approximated."
         )
     if evaluation is not None:
         if schema.LOC_TRACE not in group:
             raise ArgumentError(
-                f"`evaluation` is {evaluation}, but the posterior tells its parameters at the end alone; fit it by "
-                "`advi` with trace_parameters=True, or leave `evaluation` out."
+                f"`evaluation` is {evaluation}, but the posterior has only the final parameters. Use `advi` with "
+                "trace_parameters=True, or leave `evaluation` out."
             )
         check_count("evaluation", evaluation, least=0)
         if evaluation >= (known := group.sizes["evaluation"]):
             raise ArgumentError(
-                f"`evaluation` is {evaluation}; the trace has {known}, counted from 0."
+                f"`evaluation` is {evaluation}, but the trace has {known}, numbered from 0."
             )
         there = group[[schema.LOC_TRACE, schema.SCALE_TRACE]].isel(evaluation=evaluation)
         group = there.rename({schema.LOC_TRACE: "loc", schema.SCALE_TRACE: "scale"})
@@ -300,14 +293,14 @@ COLUMNS = ("layer", "units", "lower", "upper", "lower_mcse", "upper_mcse", "log_
 
 @dataclass(frozen=True)
 class Bounds:
-    """Both sides of a number in nats; equal where it is exact.
+    """Bounds of a number in nats; equal if it is exact.
 
     Attributes
     ----------
     lower, upper : float
-        Between which it lies, up to their errors.
+        Estimates of the bounds.
     lower_mcse, upper_mcse : float
-        Monte Carlo standard errors over draws of q.
+        Their Monte Carlo standard errors over draws of q.
     """
 
     lower: float
@@ -323,12 +316,12 @@ class MixtureGap(Shown):
     Attributes
     ----------
     total : Bounds
-        Of all layers together: so much higher is the ELBO of the mixture.
+        Of all layers together: the ELBO of the mixture minus that of the Gaussian.
     layers : DataFrame
         One row per layer (a block of interchangeable parts): `layer` and its `units`; `lower` and `upper` of the
-        layer's term with their errors (`lower_mcse`, `upper_mcse`); `log_order`, the most that it can be.
+        layer's term with their errors (`lower_mcse`, `upper_mcse`); `log_order`, its maximum.
     log_order : float
-        Log order of the group, the most that the gap can be.
+        Log order of the group, the maximum of the gap.
     """
 
     total: Bounds
@@ -338,18 +331,16 @@ class MixtureGap(Shown):
     def _card(self) -> Card:
         """Show the gap, its meaning, and each layer's part."""
         if self.layers.empty:
-            words = "The target has no interchangeable components, so that its only mode is mixed with nothing."
+            words = "The target has no interchangeable components."
             return Card("There is no mixture to compare with", (Words(words),))
         total = self.total
         value = f"{number(total.lower, 4)} to {number(total.upper, 4)} nats"
         bounds = Words(
-            "So much higher than the Gaussian's own ELBO is that of its mixture over the symmetry: at least "
-            f"{measured(total.lower, total.lower_mcse)}, at most {measured(total.upper, total.upper_mcse)}, and never "
-            f"more than {number(self.log_order, 4)}."
+            "The mixture over the symmetry has a higher ELBO than the Gaussian, by at least "
+            f"{measured(total.lower, total.lower_mcse)} and at most {measured(total.upper, total.upper_mcse)}. The "
+            f"maximum for this symmetry is {number(self.log_order, 4)}."
         )
-        meaning = Words(
-            "It is zero where all units are the same, and largest where all of them are apart."
-        )
+        meaning = Words("The gap is zero if all units are the same, and largest if all are apart.")
         heads = ("", "units", "gap ≥", "gap ≤", "most")
         rows = tuple(
             (
@@ -381,23 +372,22 @@ def mixture_gap(
     target : Target
         What was approximated. Without interchangeable parts (a network with skips or ordered biases) the gap is zero.
     posterior : DataTree
-        Of `ob.advi` with family="meanfield" on the NumPyro engine, or of `ob.symmetrised_vi`.
+        By `ob.advi` with family="meanfield" on the NumPyro engine, or by `ob.symmetrised_vi`.
     fit : int
-        Which fit, of several.
+        Number of the fit, from 0.
     evaluation : int, optional
-        At which evaluation of the trace, from 0 (of `ob.advi` with trace_parameters=True); by default at the end.
+        Number of an evaluation of the trace, from 0 (`ob.advi` with trace_parameters=True); by default the final fit.
     draws : int
-        Draws of q over which both sides are averaged, at least 2.
+        Draws of q over which both bounds are averaged, at least 2.
     permutations : int
-        Permutations of each draw where a layer has more than 12 units; more bring the sides together.
+        Permutations of each draw for layers of more than 12 units; more bring the bounds closer.
     seed : int
         Seed of draws and permutations.
 
     Returns
     -------
     MixtureGap
-        `total` and `layers`, each with a lower and an upper side and their Monte Carlo errors, in nats. Shows itself in
-        words.
+        `total` and `layers`, each with a lower and an upper bound and their Monte Carlo errors, in nats.
 
     Raises
     ------
@@ -414,8 +404,8 @@ def mixture_gap(
     Notes
     -----
     The gap is the mutual information of a group element (permutations of units and, for odd activations, their signs)
-    and the draw of q that it moved. It lies between 0, where the units' distributions are equal, and the logarithm of
-    the group's order, where they are apart.
+    and the draw of q that it moved. It is 0 if the units' distributions are equal, and the logarithm of the group's
+    order if they are apart.
 
     References
     ----------
@@ -445,9 +435,9 @@ def mixture_gap(
         layout, family, p = fitted(target, posterior, fit=fit, evaluation=evaluation)
         if not layout.has_parts:
             raise ArgumentError(
-                "`posterior` has components that the symmetry couples, so that layers have no "
-                "separate terms. For a fit of `symmetrised_vi`, the group `variational` has bounds of the total: "
-                "`information_lower` and `information_upper`."
+                "The symmetry couples the components of `posterior`, so layers have no separate terms. For a fit of "
+                "`symmetrised_vi`, the group `variational` has bounds of the total: `information_lower` and "
+                "`information_upper`."
             )
         key_draws, key_terms = jax.random.split(key_for(Purpose.MIXTURE_GAP, seed))
         drawn = sample(family, p, key_draws, draws)

@@ -1,17 +1,17 @@
 """Symmetries as data: which axes of which variables move together.
 
-A symmetry is a tuple of blocks, each of which generates one factor of a group:
+A symmetry is a tuple of blocks, each a generator of one factor of a group:
 
 - `Exchangeable` permutes interchangeable components, and can flip their signs and complement binary weights;
 - `Counterparts` permutes components that are separate parameters, or single positions of one;
-- `Rotation` rotates components into one another, such as the factors of a factor model;
+- `Rotation` rotates components, such as the factors of a factor model;
 - `Rescalable` multiplies incoming axes by a > 0 and outgoing ones by 1 / a; it keeps a network's
   function, hence the likelihood, but not a normal prior on its weights;
 - `Complement` maps weights theta to 1 - theta;
-- `Flip` changes the signs of whole variables together, whatever their shapes.
+- `Flip` changes the signs of whole variables together, of any shapes.
 
-Axes are counted within one draw, without chain and draw. A block's `act` moves whole arrays of
-draws: leading axes of its element and of the values are the same. `Group` puts blocks together.
+Axes are those of one draw, without chain and draw. A block's `act` moves whole arrays of draws, with the same leading
+axes in its element and in the values. `Group` combines blocks.
 """
 
 import json
@@ -38,15 +38,15 @@ Symmetry = tuple[Block[Any], ...]
 KINDS: dict[str, type[Block[Any]]] = {
     kind.kind: kind for kind in (Exchangeable, Counterparts, Rotation, Rescalable, Complement, Flip)
 }
-"""Blocks by their words in JSON: a block is read from a file if it stands here."""
+"""Kinds of blocks by their names in JSON."""
 
 
 def check_blocks(symmetry: Any) -> Symmetry:
-    """Return a symmetry as a tuple, its names as files store them; reject what is none."""
+    """Return a symmetry as a tuple, with names as in files; reject anything else."""
     if not isinstance(symmetry, tuple | list) or not all(isinstance(b, Block) for b in symmetry):
         raise ArgumentTypeError(
             "`symmetry` must be a tuple of blocks, such as (Exchangeable({'mu': 0, 'sigma': 0}),), or words such "
-            f"as 'mu,sigma'; got {symmetry!r}."
+            f"as 'mu,sigma', but is {symmetry!r}."
         )
     return tuple(
         replace(block, **{own.name: dotted(getattr(block, own.name)) for own in fields(block)})
@@ -62,12 +62,12 @@ def blocks_of[B: Block[Any]](symmetry: Symmetry, kind: type[B]) -> tuple[B, ...]
 
 
 def equal_modes(symmetry: Symmetry) -> Symmetry:
-    """The blocks that make equal modes: all but those that keep the likelihood alone."""
+    """The blocks that make equal modes: those that keep the density, not only the likelihood."""
     return tuple(block for block in check_blocks(symmetry) if block.keeps_density)
 
 
 def discrete(symmetry: Symmetry) -> Symmetry:
-    """The blocks that make equal modes, with the signed orders alone of those that rotate."""
+    """The blocks that make equal modes, with only the permutations and signs of rotations."""
     return tuple(block.discrete for block in equal_modes(symmetry))
 
 
@@ -77,18 +77,18 @@ def to_json(symmetry: Symmetry) -> str:
 
 
 def from_json(text: str) -> Symmetry:
-    """Read a symmetry from JSON text; rejects what `to_json` does not write."""
+    """Read a symmetry from JSON text by `to_json`."""
     try:
         kinds = [(KINDS[fields.pop("kind")], fields) for fields in parse_json(text)]
         return tuple(kind(**{n: _read(v) for n, v in fields.items()}) for kind, fields in kinds)
     except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
         raise ArgumentError(
-            f"`symmetry` is not the JSON of a symmetry; got {str(text)[:120]!r}: give what `to_json` writes."
+            f"`symmetry` is not JSON by `to_json`, but {str(text)[:120]!r}."
         ) from error
 
 
 def _read(value: Any) -> Any:
-    """Turn JSON's lists back into the tuples they were, and objects of a mapping into parts of axes."""
+    """Turn JSON's lists into tuples, and objects in a mapping into parts of axes."""
     if isinstance(value, dict):
         return {name: _place(entry) for name, entry in value.items()}
     return _place(value)
@@ -103,7 +103,7 @@ def _place(value: Any) -> Any:
 def wider_blocks(
     block: Block[Any], name: str, shapes: Shapes, changed: Sequence[str]
 ) -> Iterator[Block[Any]]:
-    """Give blocks that move one variable more, in every way, or exchange it with one of those that `changed` lists."""
+    """Yield blocks that move one more variable, in every way, or exchange it with one of those in `changed`."""
     if isinstance(block, Flip):
         yield Flip((*block.flipped, name), block.complements)
         yield Flip(block.flipped, (*block.complements, name))

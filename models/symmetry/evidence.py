@@ -1,12 +1,10 @@
-"""The recorded check of a declared symmetry: what was compared, and what was not; kept with a posterior.
+"""The result of checking a declared symmetry, and the change of a log density when points are moved.
 
-`inference.check_symmetry` finds it, a posterior's attribute `symmetry_evidence` keeps it as JSON.
+`inference.check_symmetry` returns the result, and a posterior has it as JSON in its attribute `symmetry_evidence`.
 
-By how much a log density changes when points are moved.
-
-A symmetry leaves a log density as it is up to rounding, whatever constants a program adds. Rounding is estimated where
-it could matter: by the size of the log density, and by what the smallest possible changes of the point do to it. A
-change that is within rounding is not a change, and where rounding is above `BLIND` the point tells nothing.
+Under a symmetry a log density changes only by rounding. The rounding error is estimated from the size of the log
+density and from its change under the smallest possible changes of the point. A change within rounding does not count,
+and a point with a rounding error above `BLIND` shows nothing.
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from onebasin.base.card import in_brief
 
-SHOWN = 4  # Names listed as a sentence.
+SHOWN = 4  # Most names in a sentence.
 
 DECLARED = "onebasin could not verify it, because no program or model is at hand"
 """The evidence for a symmetry that a file does not declare."""
@@ -37,18 +35,16 @@ UNRECORDED = (
 class Evidence:
     """The extent and the results of a check."""
 
-    points: int = 0
-    draws: int = 0
-    """`points`, `draws`: Random points, and draws of the posterior, at which the log density was compared."""
-    refuted: str = ""  # What a draw contradicts; empty if nothing does.
-    unresolved: tuple[str, ...] = ()
-    """Blocks of which no point or draw tells: rounding hides a change, or no log density is finite."""
-    derived: tuple[str, ...] = ()  # Derived quantities that were found to move along as declared.
-    random: tuple[str, ...] = ()
-    """Derived quantities that hold random numbers of their own and cannot be compared."""
-    left_behind: tuple[str, ...] = ()
-    """Derived quantities that change when components change places, and that no block moves."""
-    skipped: tuple[str, ...] = ()  # What could not be tried, and why.
+    points: int = 0  # random points at which the log density was compared
+    draws: int = 0  # draws of the posterior at which it was compared
+    refuted: str = ""  # what a draw contradicts, if anything
+    unresolved: tuple[
+        str, ...
+    ] = ()  # blocks not checked, for rounding or without a finite log density
+    derived: tuple[str, ...] = ()  # derived quantities that move as declared
+    random: tuple[str, ...] = ()  # derived quantities with random numbers, which cannot be compared
+    left_behind: tuple[str, ...] = ()  # derived quantities that change, but that no block moves
+    skipped: tuple[str, ...] = ()  # what was not checked, and why
 
     @property
     def holds(self) -> bool:
@@ -57,7 +53,7 @@ class Evidence:
 
     @property
     def size(self) -> str:
-        """The size of the test, such as "at 5 random points and 8 draws"."""
+        """The number of points, such as "at 5 random points and 8 draws"."""
         tried = [
             f"{count} {noun}{'s' * (count != 1)}"
             for count, noun in ((self.points, "random point"), (self.draws, "draw"))
@@ -67,7 +63,7 @@ class Evidence:
 
     @property
     def sentence(self) -> str:
-        """The warning to read before relying on it; empty if all was checked and holds."""
+        """A warning, empty if all was checked and holds."""
         if self.refuted:
             return (
                 f"The declared symmetry does not hold at this posterior's draws ({self.refuted}): the draws are valid, "
@@ -90,7 +86,7 @@ class Evidence:
         return f"Of the declared symmetry: {'; '.join(parts)}." if parts else ""
 
     def joined(self, other: Evidence) -> Evidence:
-        """Return the results of both: a block that either resolves is resolved."""
+        """Combine two checks; a block is resolved if either resolves it."""
         return Evidence(
             points=self.points + other.points,
             draws=self.draws + other.draws,

@@ -1,9 +1,9 @@
-"""The view of values in which every block moves whole axes of arrays: no counterparts, no parts of axes.
+"""A view of values in which every block moves whole axes of arrays, without counterparts and parts of axes.
 
-A tuple of counterparts is one array there (`Counterparts`). A variable of which a block moves a part of an axis is cut
-into pieces: an axis into the positions that the same parts hold, and these into an axis for each part and one for the
-rest. Blocks that move factors of one axis, or slices of it, are then plain `Exchangeable` blocks of the pieces.
-Alignment, invariants, plots and canonical labels work on this view, so that only this file knows how axes are cut.
+In the view, a tuple of counterparts is one array (`Counterparts`). A variable with parts of axes is cut into pieces:
+each axis into the positions that belong to the same parts, reshaped to an axis for each part and one for the rest.
+Blocks that move factors or slices of an axis are then `Exchangeable` blocks of the pieces. Alignment, invariants, plots
+and canonical labels use this view.
 """
 
 from collections.abc import Mapping
@@ -27,8 +27,9 @@ class _Cut(NamedTuple):
     word: str
     positions: np.ndarray
     shape: tuple[int, ...]
-    places: tuple[Place, ...]
-    """Axes or parts of the variable that the first of these axes stand for, in order."""
+    places: tuple[
+        Place, ...
+    ]  # axes or parts of the variable for which the first of these axes stand
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +46,7 @@ class Piece:
 
     @property
     def axes(self) -> dict[Place, int]:
-        """The axis of the piece that stands for each place in the variable."""
+        """The axis of the piece for each place of the variable."""
         every: list[Place | None] = []
         for cut in self.cuts:
             every += [*cut.places, *[None] * (len(cut.shape) - len(cut.places))]
@@ -71,14 +72,14 @@ class Piece:
 
 @dataclass(frozen=True, eq=False)
 class PlainView:
-    """The view for a symmetry: `blocks` are those of `declared`, on the arrays that `stack` adds."""
+    """The view for a symmetry: `blocks` are those of `declared` on the arrays added by `stack`."""
 
     declared: Symmetry
     blocks: Symmetry
     pieces: tuple[Piece, ...] = ()
 
     def sources(self, name: str) -> tuple[str, ...]:
-        """The variables that a name of the view stands for."""
+        """The variables for which a name of the view stands."""
         found = [piece.source for piece in self.pieces if piece.name == name]
         tied = [n for block in self.declared if (n := block.sources(name)) != (name,)]
         return (found[0],) if found else tied[0] if tied else (name,)
@@ -93,7 +94,7 @@ class PlainView:
         return out
 
     def unstack(self, values: Values, lead: int) -> dict[str, Any]:
-        """Write the arrays of the view back to the variables, without changing an array that was given."""
+        """Write the arrays of the view back to copies of the variables."""
         own = {piece.name: piece for piece in self.pieces if piece.name in values}
         out = {name: value for name, value in values.items() if name not in own}
         for name, piece in own.items():
@@ -104,7 +105,7 @@ class PlainView:
 
 
 def plain_view(symmetry: Symmetry, shapes: Shapes) -> PlainView:
-    """Make the view of values of these shapes, which hold every variable of which a part is moved."""
+    """Make the view; `shapes` must have every variable with parts."""
     parts: dict[str, dict[AxisPart, None]] = {}
     for block in symmetry:
         for name, place in ((n, p) for n, ps in block.axes.items() for p in places_of(ps)):
@@ -125,7 +126,7 @@ def plain_view(symmetry: Symmetry, shapes: Shapes) -> PlainView:
 
 
 def _cut(axis: int, length: int, parts: tuple[AxisPart, ...]) -> list[_Cut]:
-    """Cut an axis into the positions that the same parts hold."""
+    """Cut an axis into the positions that belong to the same parts."""
     parts = tuple(part for part in parts if part.axis == axis)
     if not parts:
         return [_Cut("", np.arange(length), (length,), (axis,))]
@@ -135,7 +136,7 @@ def _cut(axis: int, length: int, parts: tuple[AxisPart, ...]) -> list[_Cut]:
     for number, mask in enumerate(held.T):
         own = [part for part, holds in zip(parts, mask, strict=True) if holds]
         positions = np.flatnonzero(group.ravel() == number)
-        # By component of the first part, of the second, ..., then as they stand.
+        # Sort by component of the first part, of the second, ..., then by position.
         positions = positions[np.lexsort((positions, *components[mask][:, positions][::-1]))]
         counts = [part.count for part in own]
         rest = len(positions) // prod(counts)
@@ -146,7 +147,7 @@ def _cut(axis: int, length: int, parts: tuple[AxisPart, ...]) -> list[_Cut]:
 
 
 def _plain(block: Block[Any], pieces: list[Piece], cut: set[str]) -> Block[Any]:
-    """The block on the pieces of those variables that are cut."""
+    """Return the block on the pieces of the variables that are cut."""
     if not cut & set(block.variables) or not block.keeps_density:
         return block
     by_name: dict[str, list[Piece]] = {}

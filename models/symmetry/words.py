@@ -1,10 +1,9 @@
-"""Blocks as words of a command line: ``mu,sigma``, ``+-L:1,scale``, ``mu,1-theta``, ``mu1~mu2``, ``@load:1,scores:1``.
+"""Blocks as words: ``mu,sigma``, ``+-L:1,scale``, ``mu,1-theta``, ``mu1~mu2``, ``@load:1,scores:1``.
 
-Convention: a word is one block, variables separated by commas; `read` reads a word, `spell` writes one. A block that
-begins with @ is a `Rotation`, one of complements alone a `Complement`, one of whole variables that change sign (a colon
-without an axis) a `Flip`, one with counterparts (a tilde), or of components with whole variables that change sign,
-`Counterparts`, any other an `Exchangeable`. A shell leaves these signs alone, but zsh takes brackets for a pattern:
-quote ``theta[0]~theta[2]`` there. `Rescalable` has no word: it is a symmetry of a network's likelihood alone, and
+A word is one block of variables separated by commas; `read` reads it, `spell` writes it. A block that begins with @ is
+a `Rotation`; with complements only, a `Complement`; of whole variables that change sign (a colon without an axis), a
+`Flip`; with counterparts (a tilde), or components along with whole variables that change sign, `Counterparts`; any
+other is an `Exchangeable`. zsh needs quotes around brackets, as in ``'theta[0]~theta[2]'``. `Rescalable` has no word:
 networks declare it themselves.
 """
 
@@ -46,7 +45,7 @@ _SYNTAX = (
 
 
 class _Part(NamedTuple):
-    """One variable of a block; no axes where it moves as a whole."""
+    """One variable of a block, without axes if it moves as a whole."""
 
     name: str
     axes: tuple[Place, ...]
@@ -60,13 +59,13 @@ class _Part(NamedTuple):
 
 
 def read(word: str) -> Block:
-    """Read a block; rejects a part that cannot be read, and a variable or an axis that is named twice.
+    """Read a block; reject a malformed part, and a variable or an axis named twice.
 
-    The word is such as ``W1:1,b1,W2`` (axes), ``A:0:1,mu`` (one permutation on two axes), ``K:0[2,2,*16],b:0[4:8]`` (a
-    factor and a slice of axes), ``+-L:1,scale`` (signs of L), ``mu,1-theta`` (a complement along with two parts),
-    ``1-p,1-q`` (complements alone), ``+-theta:,+-a:`` (signs of
-    whole variables), ``mu1~mu2,s1~s2,theta`` (counterparts, with a simplex along), ``theta[0]~theta[2]`` (positions),
-    ``mu,+-eta:`` (a sign that changes where two parts change places), ``@L:1,z:1`` (a rotation).
+    Examples are ``W1:1,b1,W2`` (axes), ``A:0:1,mu`` (one permutation on two axes), ``K:0[2,2,*16],b:0[4:8]`` (a factor
+    and a slice of axes), ``+-L:1,scale`` (signs of L), ``mu,1-theta`` (a complement along with two parts), ``1-p,1-q``
+    (complements only), ``+-theta:,+-a:`` (signs of whole variables), ``mu1~mu2,s1~s2,theta`` (counterparts along with a
+    simplex), ``theta[0]~theta[2]`` (positions), ``mu,+-eta:`` (a sign that changes when two parts are exchanged),
+    ``@L:1,z:1`` (a rotation).
     """
     word = dotted(word)
     if word.lstrip().startswith("@"):
@@ -74,7 +73,6 @@ def read(word: str) -> Block:
     texts = [text.strip() for text in _COMMA.split(word)]
     tuples: dict[str, tuple[str, ...]] = {}
     for text in (text for text in texts if "~" in text):
-        # `+-` stands before the members where a component may change their sign.
         own = tuple(member.strip() for member in text.removeprefix("+-").split("~"))
         if not all(MEMBER.fullmatch(member) for member in own):
             raise ArgumentError(f"`exchangeable` has the part {text!r} in {word!r}; {_SYNTAX}.")
@@ -87,13 +85,13 @@ def read(word: str) -> Block:
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice:
         raise ArgumentError(
-            f"`exchangeable` has {twice} twice in {word!r}; name every variable once, with all its axes: {_SYNTAX}."
+            f"`exchangeable` has {twice} twice in {word!r}. Name every variable once, with all its axes: {_SYNTAX}."
         )
     lengths = {len(own) for own in tuples.values()} | {2 for part in parts if not part.axes}
     if len(lengths) > 1 and tuples:
         raise ArgumentError(
-            f"`exchangeable` has {word!r}, whose variables have {min(lengths)} and {max(lengths)} components; name "
-            f"one for each component everywhere: {_SYNTAX}."
+            f"`exchangeable` has {word!r}, whose variables have {min(lengths)} and {max(lengths)} components. Name one "
+            f"for each component: {_SYNTAX}."
         )
     complements = tuple(part.name for part in parts if part.complement)
     whole = tuple(part.name for part in parts if not part.axes and not part.complement)
@@ -112,9 +110,9 @@ def read(word: str) -> Block:
 
 
 def as_symmetry(symmetry: Any, shapes: Shapes | None = None) -> Symmetry:
-    """Take blocks, one word of a block, or one word per block, as a symmetry; rejects anything else.
+    """Make a symmetry of blocks, of one word, or of one word per block; reject anything else.
 
-    Words are understood by the `shapes` of variables in one draw, where these are given (`as_meant`).
+    The `shapes` of variables in one draw, if given, help to interpret words (`as_meant`).
     """
     words = (symmetry,) if isinstance(symmetry, str) else symmetry
     several = isinstance(words, tuple | list) and bool(words)
@@ -129,11 +127,11 @@ def as_symmetry(symmetry: Any, shapes: Shapes | None = None) -> Symmetry:
 
 
 def spell(block: Block) -> str:
-    """Write a block as `read` reads it; rejects kinds without a word, and names that no word can hold."""
+    """Write a block as a word; reject kinds without a word, and names that a word cannot contain."""
     if isinstance(block, Rotation):
         return "@" + spell(Exchangeable(block.axes))
     if not isinstance(block, Exchangeable | Counterparts | Complement | Flip):
-        raise ArgumentError(f"`block` is {block!r}, which the command line has no word for.")
+        raise ArgumentError(f"`block` is {block!r}, for which the command line has no word.")
     members: tuple[str, ...] = ()
     whole = [n for n in block.flipped if n not in block.axes]
     if isinstance(block, Counterparts):
@@ -158,12 +156,12 @@ def spell(block: Block) -> str:
 
 
 def in_shell(word: str) -> str:
-    """A word as every shell takes it: zsh takes brackets for a pattern."""
+    """Quote a word with brackets, which are a pattern in zsh."""
     return f"'{word}'" if "[" in word else word
 
 
 def spelt_options(words: tuple[str, ...]) -> str:
-    """Spell the declaration of what was found, in Python and on the command line."""
+    """Write a declaration of blocks, in Python and on the command line."""
     quoted = [f'"{word}"' for word in words]
     given = quoted[0] if len(quoted) == 1 else f"({', '.join(quoted)})"
     options = " ".join(f"--exchangeable {in_shell(word)}" for word in words)
@@ -171,10 +169,10 @@ def spelt_options(words: tuple[str, ...]) -> str:
 
 
 def as_meant(block: Block, shapes: Shapes) -> Block:
-    """Return the block that was meant, from the shapes of its variables.
+    """Interpret a block by the shapes of its variables.
 
-    Whole variables change sign together, a `Flip`, where every variable may change sign, is named without an axis, and
-    they are not parts of one another: of unequal lengths, or single numbers. Any other block is what it says.
+    It is a `Flip` of whole variables if all of them may change sign, none has an axis, and their lengths differ or they
+    are scalars. Any other block is unchanged.
     """
     block = block.whole(shapes) if isinstance(block, Exchangeable) else block
     signed = set(block.flipped) == set(block.axes) and block.keeps_density
@@ -192,7 +190,7 @@ def _rotation(word: str) -> Rotation:
     axes = {part.name: part.place for part in parts if part.axes}
     if len(axes) < len(parts) or any(part.flips for part in parts):
         raise ArgumentError(
-            f"`exchangeable` has {word!r}; after @ come axes alone, each variable once, as signs are rotations too: "
+            f"`exchangeable` has {word!r}. After @, give only axes, each variable once, as rotations include signs: "
             f"{_SYNTAX}."
         )
     return Rotation(axes)

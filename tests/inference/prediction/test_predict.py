@@ -138,7 +138,7 @@ def test_a_stan_program_is_found_in_the_record(tmp_path):
 @pytest.mark.parametrize(
     "new, model, said",
     [
-        ({"z": 1}, "numpyro", "`new_data` holds z, which is no argument of the model line"),
+        ({"z": 1}, "numpyro", "`new_data` has z, which is not an argument of the model line"),
         (
             {"x": 1.0},
             "numpyro",
@@ -149,9 +149,9 @@ def test_a_stan_program_is_found_in_the_record(tmp_path):
         ({"z": 1}, "stan", "holds z, which the program .* does not declare; its data are n, x, y"),
         ({"n": 2}, "stan", "with x, y as before: mismatch in dimension .*variable name=x"),
         ({"x": [[1, 2], [3]]}, "stan", "rows of different lengths"),
-        ({"x": X}, None, "of an unknown model, which its record cannot run: give `model`"),
+        ({"x": X}, None, "of an unknown model, which is not recorded. Give `model`"),
         ({"x": X}, "offset", "`model` takes rate, y, which the posterior does not contain"),
-        ({"x": X}, "number", "`model` is a int; give a target"),
+        ({"x": X}, "number", "`model` must be a target, .* but is of type int"),
         ({"x": X}, "bare", "the model of 'bare', which takes no arguments"),
     ],
 )

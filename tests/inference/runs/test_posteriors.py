@@ -172,13 +172,10 @@ def test_the_seed_decides_predictions_and_a_limit_thins_them_without_changing_th
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (
-            {"sigma": SIGMA},
-            r"`data` lacks num_schools, which the model schools takes; it holds sig",
-        ),
+        ({"sigma": SIGMA}, r"`data` lacks num_schools, required by the model schools; it has sig"),
         (
             DATA | {"z": 1},
-            r"`data` holds z, which is no argument of the model schools; it takes nu",
+            r"`data` has z, which is not an argument of the model schools; it takes nu",
         ),
         ("nowhere.json", r"`data` is nowhere.json, which does not exist"),
     ],

@@ -113,7 +113,7 @@ def _undefined() -> None:
 
 def test_numpyro_failure_says_what_to_do():
     settings = Advi(weights=False, iterations=2000, elbo_samples=20_000)
-    with pytest.raises(AdviFailed, match="try a smaller `learning_rate`"):
+    with pytest.raises(AdviFailed, match="Try a smaller `learning_rate`"):
         infer(Target("undefined", numpyro_model=_undefined), settings, seed=1)
 
 
@@ -223,7 +223,7 @@ def test_batches_are_refused_where_they_cannot_be():
         ValueError, match="Stan's ADVI takes all data in every gradient; use engine"
     ):
         infer(linear_target(600), few, engine="cmdstan")
-    with pytest.raises(ValueError, match=r"'known' is no network.* use batch_size=None"):
+    with pytest.raises(ValueError, match=r"'known' is not a network.* Use batch_size=None"):
         infer(known_target("numpyro"), few)
 
 
