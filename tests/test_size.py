@@ -9,7 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 
 LIMITS = {
-    "base": 3_623,
+    "base": 3_605,
     "models": 7_737,
     "posteriors": 3_992,
     "stan": 4_056,
