@@ -10,11 +10,11 @@ ROOT = Path(__file__).parents[1]
 
 LIMITS = {
     "base": 3_640,
-    "models": 7_676,
+    "models": 7_678,
     "posteriors": 4_064,
     "stan": 4_179,
     "analysis": 21_391,
-    "inference": 20_223,
+    "inference": 20_183,
     "truth": 1_366,
     "studies": 5_367,
     "cli": 2_774,
