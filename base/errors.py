@@ -194,12 +194,6 @@ MAX_SEED = 2**32 - 1
 """Stan's seeds are unsigned numbers of 32 bits."""
 
 
-def check_seed(seed: int) -> None:
-    """Raise `StudyError` for a seed that an engine does not take."""
-    if not 0 <= seed <= MAX_SEED:
-        raise StudyError(f"`--seed` is {seed}; it must be a whole number from 0 to {MAX_SEED}.")
-
-
 def error_in_words(error: Exception) -> str:
     """Return an error's message without the full stop, after the error's name if it is not ours."""
     text = str(error).strip().removesuffix(".")

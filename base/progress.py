@@ -88,7 +88,7 @@ class ProgressBars:
 
     @property
     def moving(self) -> bool:
-        """Whether bars are shown and move."""
+        """True if bars are shown and move."""
         return self._seen
 
     def expect(self, *, chains: int, warmup: int, draws: int) -> None:
@@ -203,7 +203,7 @@ class ChainBar:
 
     @property
     def moving(self) -> bool:
-        """Whether the bar is shown; otherwise no facts need to be computed for it."""
+        """True if the bar is shown; otherwise no facts need to be computed for it."""
         return self._bars.moving
 
     def show(self, done: int, **facts: float | None) -> None:

@@ -155,7 +155,7 @@ class Table:
 
     @cached_property
     def numeric(self) -> tuple[bool, ...]:
-        """Whether each column holds only numbers and empty cells."""
+        """True for each column that holds only numbers and empty cells."""
         filled = [[c.value for c in column if not c.is_empty] for column in self._by_column()]
         return tuple(
             bool(values) and all(isinstance(v, Real) and not isinstance(v, bool) for v in values)

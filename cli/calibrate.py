@@ -1,4 +1,4 @@
-"""`onebasin calibrate`: a method tested on data that a model simulates from its own prior."""
+"""`onebasin calibrate`: test a method on data that a model simulates from its own prior."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _MARK: dict[str, Flag] = {"calibrated": "good", "not calibrated": "bad", "cannot be judged": "warn"}
 _LINES = 10
-"""Test quantities that are written as a table."""
+"""Maximum number of test quantities in the table."""
 
 
 def calibrate(
@@ -136,7 +136,7 @@ def _family(
     observed: str | None,
     exchangeable: list[str] | None,
 ) -> Iterator[Family]:
-    """The family that the words say; modules of the user's can be imported meanwhile."""
+    """Yield the family of models; the user's modules can be imported meanwhile."""
     from onebasin.analysis.alignment.align import aligned_quantity
     from onebasin.base.text import read_json_file
     from onebasin.inference.calibration.family import Family, simulated

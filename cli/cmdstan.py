@@ -1,4 +1,4 @@
-"""`onebasin cmdstan` and `bridgestan`: the CmdStan that is assembled from the httpstan wheel, for any tool."""
+"""`onebasin cmdstan` and `onebasin bridgestan`: CmdStan assembled from the httpstan wheel, for any tool."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def bridge_path(build: Build = True) -> None:
 
 
 def _assembled(build: bool) -> Path | None:
-    """Return the folder of the assembled CmdStan; where there is none, reject unless it is to be built."""
+    """Return the folder of the assembled CmdStan, or None if it is to be built; raise if it is not."""
     from onebasin.base.errors import CmdStanNotFound
     from onebasin.stan.home.assemble import assembled_path, is_complete
 

@@ -1,7 +1,4 @@
-"""Output of the commands: tables and JSON on stdout, lines of progress on stderr.
-
-Everything that comes from files goes through `shown` on its way: it is shown, never obeyed.
-"""
+"""Output of the commands: tables and JSON on stdout, lines of progress on stderr; texts from files are escaped."""
 
 from __future__ import annotations
 
@@ -27,9 +24,9 @@ if TYPE_CHECKING:
     from onebasin.base.table import Table
 
 _NAME, _FRAME = 32, 2
-"""Width that a table's names may take at most, and what a column takes besides its text."""
+"""Maximum width of a table's names, and the width of a column's frame."""
 _PAGE = 80
-"""Width where stdout is not a terminal and nobody has said another."""
+"""Width if stdout is not a terminal and COLUMNS is not set."""
 _COLOURS = {"good": "green", "warn": "yellow", "bad": "red"}
 
 
@@ -39,7 +36,7 @@ class _Notices(logging.Handler):
 
 
 def show_notices() -> None:
-    """Write notices to stderr, each in a line."""
+    """Write notices to stderr."""
     if not any(isinstance(handler, _Notices) for handler in LOGGER.handlers):
         LOGGER.addHandler(_Notices(logging.WARNING))
 
@@ -50,18 +47,18 @@ def say(text: str) -> None:
 
 
 def is_terminal() -> bool:
-    """Check whether somebody sees stderr as it is written."""
+    """Check whether stderr is a terminal."""
     return sys.stderr.isatty()
 
 
 def complain(message: str, *, lines: bool = False) -> None:
-    """Write what went wrong to stderr: a sentence, or lines where a program's own words are part of it."""
+    """Write an error to stderr, with several lines if it contains a program's output."""
     typer.echo(f"onebasin: {shown(message, lines=lines)}", err=True)
 
 
 @contextmanager
 def alignment_bar() -> Iterator[Callable[[int, int], None] | None]:
-    """Show how far an alignment is; yields what takes draws gone through and draws in all, None without a terminal."""
+    """Show the progress of an alignment; yield its callback, which takes the draws done and all draws."""
     if not is_terminal():
         yield None
         return
@@ -81,10 +78,10 @@ def write_json(value: Any) -> None:
 
 
 def write_table(table: Table, *, left_out: Sequence[str] = (), card: bool = False) -> None:
-    """Write a table to stdout, in which no number and no heading is broken; all but the names of a `card` are numbers.
+    """Write a table to stdout without breaking a number or a heading; in a `card`, all but the names are numbers.
 
-    Where it is wider than the terminal, or than a page where there is none, notes go below their numbers, then columns
-    of `left_out` give way, in this order. Beyond that it stands in parts, each with the first column.
+    If it is too wide, notes go below their numbers, then the columns `left_out` are dropped in this order, then the
+    table is cut into parts, each with the first column.
     """
     import rich.box
     from rich.table import Table as RichTable
@@ -121,23 +118,17 @@ def write_table(table: Table, *, left_out: Sequence[str] = (), card: bool = Fals
         )
         title = None
         for k in part:
-            heading = _flush_right(columns[k][0], least[k]) if numeric[k] else columns[k][0]
-            drawn.add_column(Text(heading), min_width=least[k], overflow="fold")
+            side: Any = "right" if numeric[k] else "left"
+            drawn.add_column(Text(columns[k][0]), justify=side, min_width=least[k], overflow="fold")
         for row, cells in enumerate(table.cells, start=1):
-            drawn.add_row(
-                *(
-                    Text(_flush_right(columns[k][row], least[k]), _COLOURS.get(cells[k].flag, ""))
-                    if numeric[k]
-                    else Text(columns[k][row], _COLOURS.get(cells[k].flag, ""))
-                    for k in part
-                )
-            )
+            texts = (Text(columns[k][row], _COLOURS.get(cells[k].flag, "")) for k in part)
+            drawn.add_row(*texts)
         out.width = max(out.width, _taken(least[k] for k in part))
         out.print(drawn)
 
 
 def _least(texts: Sequence[str], numeric: bool) -> int:
-    """Return the least width of a column: of numbers the widest line, of texts 32 of it or the longest word."""
+    """Return the least width of a column: the widest number; for texts at most 32, or the longest word."""
     widest = max(cell_len(line) for text in texts for line in text.split("\n"))
     if numeric:
         return widest
@@ -145,16 +136,12 @@ def _least(texts: Sequence[str], numeric: bool) -> int:
 
 
 def _taken(widths: Iterable[int]) -> int:
-    """Return the width of a table whose columns have these."""
+    """Return the width of a table from those of its columns."""
     return 1 + sum(width + _FRAME for width in widths)
 
 
-def _flush_right(text: str, width: int) -> str:
-    return "\n".join(" " * (width - cell_len(line)) + line for line in text.split("\n"))
-
-
 def write_rows(rows: Sequence[tuple[str, str, str]]) -> None:
-    """Write lines of a flag (or none), a name and a text; texts wrap next to their names."""
+    """Write lines of a flag, a name and a text; texts wrap next to their names."""
     from rich.text import Text
 
     widest = max((len(plain(name)) for _, name, _ in rows), default=0)
@@ -165,7 +152,7 @@ def write_rows(rows: Sequence[tuple[str, str, str]]) -> None:
 
 
 def write_card(card: Card | Shown, *, left_out: Sequence[str] = ()) -> None:
-    """Write a card, or that of an object, to stdout; see `write_table`."""
+    """Write a card, or the card of an object, to stdout; see `write_table` for `left_out`."""
     from rich.text import Text
 
     from onebasin.base.card import Card, FactList, Words
@@ -185,7 +172,7 @@ def write_card(card: Card | Shown, *, left_out: Sequence[str] = ()) -> None:
 
 
 def write_remark(sentence: str, flag: str) -> None:
-    """Write a sentence to stdout, with its mark if it has one."""
+    """Write a sentence to stdout with the mark of its flag."""
     from rich.text import Text
 
     if not flag:
@@ -195,19 +182,19 @@ def write_remark(sentence: str, flag: str) -> None:
 
 
 def write_sentence(sentence: str, *, indent: int = 0) -> None:
-    """Write a sentence to stdout; lines after the first are indented."""
+    """Write a sentence to stdout; further lines are indented."""
     from rich.text import Text
 
     _write(Text(plain(sentence)), indent=indent)
 
 
 def _write(text: Text, *, indent: int = 0) -> None:
-    """Write a text in lines of a terminal's width; as one line where nobody said how wide lines are."""
+    """Write a text wrapped to the terminal's width, or in one line if no width is known."""
     from rich.text import Text
 
     out = stdout()
     if sys.stdout.isatty() or "COLUMNS" in os.environ:
-        lines: list[Text] = []  # not by rich, which breaks words that are too long to fit
+        lines: list[Text] = []  # rich would break long words
         margin, end = " " * indent, 0
         for line in wrap(
             text.plain,
@@ -225,15 +212,12 @@ def _write(text: Text, *, indent: int = 0) -> None:
 
 
 def plain(text: str) -> str:
-    """Text of which a terminal obeys nothing, without a page's backticks, and with numbers that can be pasted."""
+    """Escape a text, remove its backticks, and write numbers so that they can be pasted."""
     return pasteable(text.replace("`", ""))
 
 
 def stdout() -> Console:
-    """Return a console that writes to stdout as it now is; what it is given is `plain` text, and `Text`, never markup.
-
-    Its width is that of the terminal, or what COLUMNS says; a page of 80 columns where there is neither.
-    """
+    """Return a console for the present stdout, with the width of the terminal or of COLUMNS, else 80."""
     from rich.console import Console
 
     known = sys.stdout.isatty() or "COLUMNS" in os.environ

@@ -67,7 +67,7 @@ def demo(
 
 @contextmanager
 def _compiling_quickly() -> Iterator[None]:
-    """Leave most optimisations out of what JAX compiles: for small models, compiling takes longer than running."""
+    """Turn most of JAX's optimisations off: for small models, compiling takes longer than running."""
     prepare_jax()
     import jax
 

@@ -1,4 +1,4 @@
-"""`onebasin doctor`: what this machine has, and which engines work."""
+"""`onebasin doctor`: check this machine's packages and engines."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .options import Json, option
 _DATA = "data: "
 """Prefix of the names of checks of data sets."""
 _JAX_DEVICES = ("JAX_PLATFORMS", "JAX_PLATFORM_NAME", "CUDA_VISIBLE_DEVICES")
-"""Variables by which somebody chooses JAX's device."""
+"""Variables that choose JAX's device."""
 
 
 @dataclass(frozen=True)
@@ -30,14 +30,14 @@ class Check:
 
     name: str
     ok: bool
-    detail: str  # What was found.
-    remedy: str = ""  # What to do where it is not as it should be; empty if nothing needs doing.
-    engine: str = ""  # The engine that cannot work without it, if any.
-    asked: bool = False  # Somebody has set it up: it matters although no engine needs it.
+    detail: str
+    remedy: str = ""
+    engine: str = ""  # The engine that needs it.
+    asked: bool = False  # The user has set it up, so that a failure matters.
 
     @property
     def flag(self) -> Flag:
-        """Bad where a failure means that the machine is not as it should be."""
+        """Return "bad" for a failure that matters, "warn" for others."""
         return "good" if self.ok else "bad" if self.engine or self.asked else "warn"
 
 
@@ -78,16 +78,13 @@ def doctor(
 
 
 def examine(*, build: bool, progress: Callable[[str], None]) -> list[Check]:
-    """Look at everything, in the order in which it should be shown.
-
-    With `build` a CmdStan is assembled where none is found; `progress` is called with a line before what takes long.
-    """
+    """Run all checks; with `build`, assemble CmdStan if none is found."""
     cmdstan = _cmdstan(build, progress)
     return [*_without_compiler(), cmdstan, *_files(cmdstan.ok)]
 
 
 def working_engines(checks: list[Check]) -> dict[str, bool]:
-    """Tell which engines work, CmdStan too where it can be assembled."""
+    """Return which engines work; CmdStan works if it can be assembled."""
     broken = {check.engine for check in checks if not check.ok}
     lacking = any(check.name == "CmdStan" and not check.ok for check in checks)
     return {engine: engine not in broken for engine in ("numpyro", "stanli")} | {
@@ -120,35 +117,35 @@ def _jax() -> Check:
 
     try:
         devices = ", ".join(str(device) for device in jax.devices())
-        computed = jax.numpy.arange(3.0) * 2  # on the device that models will run on
+        computed = jax.numpy.arange(3.0) * 2
         good, precision = computed.tolist() == [0.0, 2.0, 4.0], str(computed.dtype)
-    except Exception as error:  # whatever a plugin of a device throws
+    except Exception as error:  # a device's plugin may raise anything
         words = (str(error).strip().splitlines() or [type(error).__name__])[0]
         asked = {n: os.environ[n] for n in _JAX_DEVICES if os.environ.get(n)}
         said = ", ".join(f"{name} ({value})" for name, value in asked.items())
         remedy = f"Unset {said}." if said else "Reinstall jax."
         return Check("JAX", False, words, remedy, "numpyro")
     if precision != "float64":
-        good, precision = False, f"{precision} where float64 is asked for"
+        good, precision = False, f"{precision} instead of float64"
     remedy = "" if good else "Choose another device with JAX_PLATFORMS=cpu, or reinstall jax."
     return Check("JAX", good, f"{jax.__version__}, {devices}, {precision}", remedy, "numpyro")
 
 
 def _cmdstan(build: bool, progress: Callable[[str], None]) -> Check:
-    """Look at CmdStan with its compiler; it is optional where nobody has set it up."""
+    """Check CmdStan and its compiler; CmdStan is optional unless the user has set it up."""
     from onebasin import stan
-    from onebasin.stan.home import assemble, directory
+    from onebasin.stan.home import assemble
 
     try:
         found = stan.find_cmdstan(progress=progress) if build else stan.existing_cmdstan()
         if found is None:
             assemble.find_parts()
-            directory.check_home_path(assemble.default_cache(), "where it would be assembled")
+            assemble.check_home_path(assemble.default_cache(), "where it would be assembled")
             detail = "none yet; it is built on first use, or now with --build"
             return Check("CmdStan", True, detail, engine="cmdstan")
         number = ".".join(map(str, found.version))
         tools = assemble.find_toolchain()
-        broken = directory.fault(found)
+        broken = assemble.fault(found)
         if not found.supports_jacobian_statement:
             broken = f"CmdStan {number} is too old for the networks: 2.36 or newer is needed."
         where = f"{number} at {found.path} ({found.origin}), {tools.compiler} {tools.version}"
@@ -164,7 +161,7 @@ def _cmdstan(build: bool, progress: Callable[[str], None]) -> Check:
 
 
 def _files(compiles: bool) -> Iterator[Check]:
-    """Look at extras, the cache and data sets; CmdStan needs a cache, others take longer without."""
+    """Check extras, the cache and data sets; only CmdStan needs a cache."""
     from onebasin.models import data
 
     there = [extra for extra, package in EXTRAS.items() if is_installed(package)]

@@ -1,7 +1,4 @@
-"""Commands' words as what they stand for: posteriors, models, symmetries, variables.
-
-A view of a posterior is called by its file's name in messages.
-"""
+"""Convert the arguments of commands to posteriors, models, symmetries and variables."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ from onebasin.base.errors import ArgumentError, StudyError
 from onebasin.base.run_log import notice
 from onebasin.base.text import dotted
 
-if TYPE_CHECKING:  # brings JAX along, which help texts do without
+if TYPE_CHECKING:
     import xarray as xr
 
     from onebasin.models.symmetry.blocks import Symmetry
@@ -25,7 +22,7 @@ if TYPE_CHECKING:  # brings JAX along, which help texts do without
 
 Files = tuple[Path, ...]
 _STARTS = ("gaussian", "mean", "draw")
-"""Words that `align --reference` takes besides files."""
+"""Values of `align --reference` that are not files."""
 
 
 def read(
@@ -34,9 +31,9 @@ def read(
     program: Path | None = None,
     data: Path | None = None,
 ) -> View:
-    """Open a posterior, which stands on the command's line as `argument`; several files are its runs or chains.
+    """Open a posterior, the command's argument `argument`; several files are its runs or chains.
 
-    Alignment of its draws is checked on the log density of a program, the one that is given or that the file records.
+    Alignment is checked on the log density of the program that is given, or that the file records.
     """
     from onebasin.posteriors.view import view_of_files
 
@@ -48,7 +45,7 @@ def read(
             return recorded_density(view, trusted=program is not None)
         from onebasin.inference.density.evaluate import log_density
 
-        files = ExitStack()  # as long as the function is there
+        files = ExitStack()  # open as long as `evaluate` exists
         target = files.enter_context(opened(program, data))
 
         def evaluate(draws: xr.Dataset, files: ExitStack = files) -> xr.DataArray:
@@ -60,7 +57,7 @@ def read(
 
 
 def start_in(options: Mapping[str, Any]) -> tuple[Path | None, dict[str, Any]]:
-    """Take a file of initial values out of options: an `--init` that is not a word of a method."""
+    """Separate a file of initial values from the options: an `--init` that is not a method's keyword."""
     from onebasin.inference.runs.keywords import is_data
 
     rest = dict(options)
@@ -81,9 +78,9 @@ def recorded_density(view: View, *, trusted: bool = False) -> DensityAtDraws | N
 
 
 def posteriors(runs: Sequence[Path]) -> dict[str, Files]:
-    """Tell which words are chains of one run, and name every posterior.
+    """Group the files that are chains of one run, and name every posterior.
 
-    Names are files' stems, with as many folders before them as it takes to tell them apart.
+    Names are stems of files, with as many folders as needed to distinguish them.
     """
     from onebasin.posteriors.open import grouped, stem
 
@@ -101,14 +98,14 @@ def posteriors(runs: Sequence[Path]) -> dict[str, Files]:
 
 
 def files_of(runs: Sequence[Path]) -> list[Path]:
-    """All files that words stand for, patterns and folders among them."""
+    """Return all files of paths, patterns and folders."""
     from onebasin.posteriors.open import expanded
 
     return [file for run in runs for file in expanded(run)]
 
 
 def claimed(out: Path, read: Sequence[Path], *, force: bool) -> AbstractContextManager[object]:
-    """Claim the posterior file of `--out`, made from files that are read."""
+    """Lock the posterior file of `--out`, which is made from the files `read`."""
     from onebasin.base.errors import PosteriorFileError
     from onebasin.base.files.writing import claim
     from onebasin.posteriors.writing import format_of
@@ -120,7 +117,7 @@ def claimed(out: Path, read: Sequence[Path], *, force: bool) -> AbstractContextM
 
 
 def title(runs: Sequence[Path]) -> Path:
-    """Name the one posterior whose files are given: its file, or what the names of its chains have in common."""
+    """Name a posterior by its file, or by the common part of its chains' names."""
     from onebasin.posteriors.open import stem
 
     files = files_of(runs)
@@ -130,10 +127,7 @@ def title(runs: Sequence[Path]) -> Path:
 def truth(
     posteriors: Mapping[str, Files], chosen: Path | None, references: Sequence[str] = ()
 ) -> str:
-    """Name the posterior that `--truth` chooses: by one of its files, or by its name; the first by default.
-
-    If it is none of them, it may be one of `references`.
-    """
+    """Return the name of the posterior of `--truth`: one of `posteriors`, by default the first, or a reference."""
     if chosen is None:
         return next(iter(posteriors))
     wanted = {os.path.realpath(file) for file in files_of([chosen])}
@@ -151,25 +145,25 @@ def truth(
 
 
 def start(word: str) -> str | View:
-    """Return what `--reference` names: a word for how to begin, or another posterior."""
+    """Return the value of `--reference`: a keyword, or a posterior."""
     path = Path(word)
     return read(path, "--reference") if names_file(word) else word
 
 
 def names_file(word: str) -> bool:
-    """Check whether `--reference` names a file, rather than a word of its own or one that nothing is known of."""
+    """Check whether the value of `--reference` is a file rather than a keyword."""
     path = Path(word)
     return word not in _STARTS and (bool(path.suffix) or path.exists())
 
 
 def variables(words: Sequence[str] | None, view: View) -> list[str] | None:
-    """Names of `--var`, `mu,sigma` for two, unless a variable is called so; None without a word."""
+    """Return the names of `--var`, such as `mu,sigma`, or None; a variable's name may contain a comma."""
     split = ([word] if dotted(word) in view.variables else word.split(",") for word in words or ())
     return [name.strip() for names in split for name in names] or None
 
 
 def symmetry(words: Sequence[str] | None) -> Symmetry:
-    """Read the blocks of `--exchangeable`, one a word; how they are spelt says `models.symmetry.words`."""
+    """Read the blocks of `--exchangeable`; see `models.symmetry.words` for the syntax."""
     from onebasin.models.symmetry.words import read as block_of
 
     try:
@@ -180,7 +174,7 @@ def symmetry(words: Sequence[str] | None) -> Symmetry:
 
 
 def symmetry_of(words: Sequence[str] | None, view: View) -> Symmetry | None:
-    """Return the symmetry that words declare of a posterior's variables; None without a word."""
+    """Return the symmetry that `--exchangeable` declares for a posterior's variables, or None."""
     from onebasin.posteriors.schema import SAMPLE_DIMS
 
     blocks = symmetry(words)
@@ -191,7 +185,7 @@ def symmetry_of(words: Sequence[str] | None, view: View) -> Symmetry | None:
 
 
 def as_meant(symmetry: Symmetry, shapes: Shapes) -> Symmetry:
-    """Return the blocks as they apply to these shapes; say so where they differ from what was typed."""
+    """Return the blocks as they apply to these shapes, with a notice if they differ from the declaration."""
     from onebasin.models.symmetry import words
 
     meant = tuple(words.as_meant(block, shapes) for block in symmetry)
@@ -199,16 +193,16 @@ def as_meant(symmetry: Symmetry, shapes: Shapes) -> Symmetry:
         if found != block and not found.axes and any(shapes[name] for name in block.axes):
             lengths = " and ".join(str(shapes[n][0] if shapes[n] else 1) for n in block.axes)
             notice(
-                f"--exchangeable {words.spell(block)}: {', '.join(block.axes)} have {lengths} entries, so that they "
-                f"change sign as a whole, which is also written {words.spell(found)}"
+                f"--exchangeable {words.spell(block)}: {', '.join(block.axes)} have {lengths} entries, so they change "
+                f"sign as a whole, which is also written {words.spell(found)}"
             )
     return meant
 
 
 @contextmanager
 def opened(program: Path, data: Path | None, *, symmetry: Symmetry = ()) -> Iterator[Target]:
-    """Take a Stan program or a NumPyro model, ``FILE.py:NAME``, with its data; a model's file can be run meanwhile."""
-    from onebasin.models.numpyro_target import loaded, model_file_in
+    """Make a target of a Stan program or a NumPyro model, ``FILE.py:NAME``, whose file can be imported meanwhile."""
+    from onebasin.models.numpyro_target import loaded, model_file_in, numpyro_model
 
     file = model_file_in(program)
     if file is None:
@@ -216,16 +210,14 @@ def opened(program: Path, data: Path | None, *, symmetry: Symmetry = ()) -> Iter
 
         yield stan_program(program, data, symmetry=symmetry)
         return
-    from onebasin.models.numpyro_target import numpyro_model
-
     with loaded(file) as model:
         yield numpyro_model(model, data, symmetry=symmetry)
 
 
 def model(program: Path | None, data: Path | None, files: ExitStack) -> Any:
-    """Take the model of a posterior: a target with its data, else the program or function; None without one.
+    """Return the model of a posterior: a target if there are data, else the program or function, or None.
 
-    A function's file can be run as long as `files` are open.
+    A function's file can be imported as long as `files` are open.
     """
     from onebasin.models.numpyro_target import loaded, model_file_in
 

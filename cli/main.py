@@ -1,4 +1,4 @@
-"""The entry point of the command line `onebasin`: signals are heeded before the commands are imported."""
+"""The entry point of `onebasin`: signals work before the commands are imported."""
 
 import gc
 import sys
@@ -8,7 +8,7 @@ from onebasin.base.processes.command import run_as_process
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command of these words, or of this process, which it then has to itself; return the exit code."""
+    """Run a command, by default that of this process, and return the exit code."""
     if arguments is None:
         gc.set_threshold(100_000)  # imports create many objects, and few are ever collected
         return run_as_process(lambda: _run(sys.argv[1:]))

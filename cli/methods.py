@@ -1,4 +1,4 @@
-"""A method from options, which are its fields: one word for one thing; the registry knows which apply."""
+"""Make a method from options, which are named like its fields."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from .options import described, keyword
 OFFERED: Mapping[str, type[Method]] = {
     name: method for name, method in METHODS.items() if "network" not in method.needs
 }
-"""The methods by which your own program or model can be inferred."""
+"""The methods for any program or model."""
 
 
 def setting_options(methods: Mapping[str, type[Method]]) -> list[inspect.Parameter]:
-    """Make an option of every field of some methods that programs and models have a use for.
+    """Make an option for every field of some methods, except those for networks alone.
 
-    A field of several methods is one option; None, that it was not given, leaves the field's default.
+    A field of several methods is one option; None means the field's default.
     """
     holders: dict[str, dict[str, Any]] = {}
     for method, cls in methods.items():
@@ -47,7 +47,7 @@ def setting_options(methods: Mapping[str, type[Method]]) -> list[inspect.Paramet
         allowed = f" One of {', '.join(words)}." if words else ""
         text = f"{meaning}.{allowed}{scope} By default {_defaults(name, held)}."
         kind: Any = str
-        if not words:  # the number or text of an annotation that may also be None
+        if not words:  # without None
             parts = [part for part in get_args(annotations[0]) if part is not NoneType]
             kind = parts[0] if parts else annotations[0]
             kind = get_args(kind)[0] if get_origin(kind) is Annotated else kind
@@ -61,7 +61,7 @@ def _offering(words: Sequence[str]) -> Callable[[], list[str]]:
 
 
 def _defaults(name: str, holders: Mapping[str, type]) -> str:
-    """The default of a field, or that of each method where they differ."""
+    """Describe the default of a field, for each method if they differ."""
     found: dict[str, list[str]] = {}
     for method, cls in holders.items():
         default = next(field.default for field in fields(cls) if field.name == name)
@@ -78,9 +78,9 @@ def _defaults(name: str, holders: Mapping[str, type]) -> str:
 
 
 def settings_for(word: str, options: Mapping[str, Any], *, definition: str = "stan") -> Method:
-    """Make a method from one of `methods.WORDS` and a mapping from fields to options; None means not given.
+    """Make a method from one of `methods.WORDS` and options by the names of fields; None means not given.
 
-    `definition`, "numpyro" or "stan", is what the model or the program is stated for.
+    `definition` is "numpyro" or "stan".
     """
     if word in METHODS and word not in OFFERED:
         raise StudyError(
@@ -92,10 +92,10 @@ def settings_for(word: str, options: Mapping[str, Any], *, definition: str = "st
     if not _takes(method, definition):
         rest = ", ".join(other for other, cls in OFFERED.items() if _takes(cls, definition))
         raise StudyError(
-            f"`--method` is {word}, which is only for Stan programs; for a NumPyro model choose one of {rest}."
+            f"`--method` is {word}, which works only for Stan programs; for a NumPyro model choose one of {rest}."
         )
     given = {option: value for option, value in options.items() if value is not None}
-    # An option that the method, or the engine, has no use for, or that the word fixes, is rejected.
+    # Reject options that do not apply to the method or the engine, or that the word fixes.
     own = [each.name for each in fields(method)]
     known = [name for name in own if name not in fixed and name not in method.networks_alone]
     without = () if definition == "numpyro" else method.numpyro_alone
@@ -119,12 +119,12 @@ def settings_for(word: str, options: Mapping[str, Any], *, definition: str = "st
 
 
 def _takes(method: type[Method], definition: str) -> bool:
-    """Check whether an engine that takes a definition has a method."""
+    """Check whether an engine for this definition has a method."""
     return any(definition in ENGINES[name].takes for name in method.engines)
 
 
 def engine_for(method: Method, asked: str | None, definition: str) -> str:
-    """Return the engine that was asked for, where it takes the definition and has the method; else nothing."""
+    """Return the requested engine, or nothing; reject one that does not fit the definition or the method."""
     if asked is None:
         return ""
     asked = named(asked)

@@ -1,4 +1,4 @@
-"""Options that several commands have, each declared once."""
+"""Options of several commands."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ POSTERIOR = "Posterior: NetCDF, Zarr, Parquet or CSV files of CmdStan."
 
 
 def option(default: Any, text: str, *names: str, **how: Any) -> Any:
-    """Declare an option; its name is that of the parameter where none is given."""
+    """Declare an option, by default with the name of the parameter."""
     return typer.Option(default, *names, help=text, **how)
 
 
@@ -30,7 +30,7 @@ def described(text: str, *names: str, **how: Any) -> Any:
 
 
 def argument(metavar: str, text: str, **how: Any) -> Any:
-    """Describe an argument, by what stands for it in the usage."""
+    """Describe an argument."""
     return typer.Argument(metavar=metavar, help=text, **how)
 
 
@@ -91,12 +91,12 @@ Var = Annotated[
 
 
 def words_in(words: str | None) -> tuple[str, ...] | None:
-    """Words with commas between them; None if none were typed."""
+    """Split words at commas; None stays."""
     return tuple(word.strip() for word in words.split(",")) if words is not None else None
 
 
 def keyword(name: str, default: Any, annotation: Any) -> inspect.Parameter:
-    """Make an option of a command that is joined."""
+    """Make an option for `with_options`."""
     kind = inspect.Parameter.KEYWORD_ONLY
     return inspect.Parameter(name, kind, default=default, annotation=annotation)
 
@@ -104,7 +104,7 @@ def keyword(name: str, default: Any, annotation: Any) -> inspect.Parameter:
 def with_options(
     command: Callable[..., None], options: list[inspect.Parameter]
 ) -> Callable[..., None]:
-    """Give a command that takes ``**given`` these options; one that it has itself under the name is replaced."""
+    """Add options to a command that takes ``**given``; an option of the same name is replaced."""
     named = {option.name: option for option in options}
     kept = [
         named.pop(own.name, own.replace(kind=own.KEYWORD_ONLY))

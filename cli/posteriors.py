@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from onebasin.base.errors import StudyError, check_seed
+from onebasin.base.errors import StudyError
 from onebasin.base.processes.libraries import (
     leave_jax_unloaded,
     prepare_jax,
@@ -103,7 +103,7 @@ def align(
     from onebasin.analysis.alignment.switching import one_labelling
     from onebasin.posteriors.writing import write_tree
 
-    inputs.symmetry(exchangeable)  # rejected before anything is read
+    inputs.symmetry(exchangeable)  # raises before any file is read
     out = out or Path(f"{inputs.title(run).stem}-aligned.nc")
     read = [*run, *([Path(reference)] if inputs.names_file(reference) else [])]
     with inputs.claimed(out, inputs.files_of(read), force=force):
@@ -147,7 +147,7 @@ def report(
     from onebasin.analysis.page import claimed, put
     from onebasin.analysis.report import posterior_report
 
-    inputs.symmetry(exchangeable)  # rejected before anything is read
+    inputs.symmetry(exchangeable)  # raises before any file is read
     named = inputs.posteriors(runs)
     against = inputs.truth(named, truth)
     out = out or Path(f"{Path(against).name if len(named) == 1 else 'report'}.html")
@@ -177,7 +177,7 @@ def convert(
 
     with inputs.claimed(out, inputs.files_of(run), force=force):
         view = inputs.read(run)
-        _ = view.posterior  # which rejects what is not a posterior
+        _ = view.posterior  # raises if the file is not a posterior
         write_tree(view.tree, out, new=not force)
     console.write_remark(f"wrote {out}", "good")
 
@@ -188,7 +188,7 @@ _TAILS = "Tail ESS is that of the 5 % and 95 % quantiles; `az.summary` takes its
 def write_findings(
     file: str, diagnosis: Diagnosis, *, name: str, json: bool, details: bool = False
 ) -> None:
-    """Write what is known of one posterior: first whether it may be used."""
+    """Write the diagnosis of a posterior, beginning with the verdict."""
     if json:
         console.write_json({**diagnosis.to_dict(), "file": file})
         return
@@ -198,7 +198,7 @@ def write_findings(
     if not details:
         console.write_sentence("More: --details")
         return
-    # The numbers behind the answer, what alignment did, and every check.
+    # With details: numbers, alignment and every check.
     from onebasin.analysis.report import aligned_table, health_table
 
     table = health_table({name: diagnosis})
@@ -251,13 +251,14 @@ def compare(
     json: Json = False,
 ) -> None:
     """Compare posteriors with one of them, or with a reference: in prediction, and in weights modulo symmetry."""
-    check_seed(seed)
     prepare_jax_if_used()
     from onebasin.analysis.compare.compare import compare as compare_trees
     from onebasin.analysis.report import MEANS, comparison_table, means_table
+    from onebasin.base.checks import check_seed
     from onebasin.posteriors import references
     from onebasin.posteriors.view import as_view
 
+    check_seed(seed)
     files = inputs.posteriors(runs)
     name = inputs.truth(files, truth, references.names())
     if name in files and len(files) < 2:
@@ -303,7 +304,7 @@ def compare(
 
 
 def _read_points(path: Path) -> tuple[np.ndarray, np.ndarray | None]:
-    """Read inputs, and labels or targets if they exist."""
+    """Read inputs x, and labels or targets y if they exist."""
     from onebasin.base.files.sizes import ClaimError, read_arrays
 
     remedy = "write it with numpy.savez(path, x=..., y=...)"
@@ -352,7 +353,7 @@ def predict(
         view = inputs.read(run)
         found: Any = predict_at(view, fresh, model=model, seed=seed, progress=console.say)
         table = found.intervals(prob)
-        if out is not None:  # once everything else has gone well
+        if out is not None:
             write_tree(found.tree, out, new=not force)
     if json:
         rows = {str(name): row for name, row in table.to_dict(orient="index").items()}
@@ -383,7 +384,7 @@ def loo(
 
     named = inputs.posteriors(runs)
     if len(named) > 1 and program:
-        raise StudyError("`--program` is of one posterior: give one file, or leave it out.")
+        raise StudyError("`--program` applies to one posterior: give one file, or omit it.")
     views = {name: inputs.read(files) for name, files in named.items()}
     if len(named) > 1:
         found = compare_models(views, var_name=var_name)

@@ -1,9 +1,9 @@
-"""The commands joined, one of them run, and its error told.
+"""Put the commands together, run one of them, and report its errors.
 
-Data and tables go to stdout, progress and errors to stderr. An error is one message and an exit code: 1 for what went
-wrong, 2 for a command that was not understood, 3 for a bug in onebasin, whose traceback goes to a file, 130 for Ctrl-C
-and signals that ask for an end. Libraries' warnings are for who writes programs: a command says itself what matters,
-and --debug shows the rest. This module imports nothing heavy, so that `--help` and mistyped commands answer at once.
+Data and tables go to stdout, progress and errors to stderr. An error is one message and an exit code: 1 for a failure,
+2 for a wrong command, 3 for a bug in onebasin, whose traceback goes to a file, 130 for Ctrl-C and signals that end a
+command. Warnings of libraries are hidden unless --debug is given. This module imports nothing heavy, so that `--help`
+and mistyped commands answer at once.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ MISUSED, BUG = 2, 3
 
 
 def explain(error: Exception, command: str) -> int:
-    """Write an error to stderr and return the exit code that goes with it."""
+    """Write an error to stderr and return its exit code."""
     if isinstance(error, typer.Abort):
         error = Interrupted(INTERRUPTION)
     cause = error.error if isinstance(error, CommandError) else error
-    # Named errors, and those of the system's files and memory, are not bugs.
+    # Our own errors, and those of files and memory, are not bugs.
     ours = isinstance(cause, OnebasinError)
     of_system = isinstance(cause, MemoryError) or (isinstance(cause, OSError) and cause.strerror)
     if isinstance(cause, Interrupted):
@@ -56,17 +56,13 @@ def explain(error: Exception, command: str) -> int:
     else:
         message = str(error) if isinstance(error, CommandError) else message_of(error)
         code = MISUSED if isinstance(cause, UsageError) else FAILED
-    with suppress(OSError):  # the terminal may be gone, and its signal the reason
+    with suppress(OSError):  # the terminal may be gone
         console.complain(message, lines=code == MISUSED or getattr(cause, "has_lines", False))
     return code
 
 
 def report_bug(error: Exception, command: str) -> str:
-    """Write an error's traceback to a new file, which stays, and return the line that says so.
-
-    The file is in the cache's folder ``bugs``. Where none can be made, the line gives the last place that the error has
-    passed.
-    """
+    """Write an error's traceback to a new file in the cache's folder ``bugs``, and return the message about it."""
     from importlib.metadata import version
 
     where = (
@@ -88,7 +84,7 @@ def report_bug(error: Exception, command: str) -> str:
 
 
 ASKS = "_ONEBASIN_COMPLETE"
-"""The variable that a shell's script sets where it asks for completions."""
+"""The variable that a shell sets to ask for completions."""
 
 
 def _show_version(wanted: bool) -> None:
@@ -112,21 +108,17 @@ def options(
         ),
     ] = False,
 ) -> None:
-    """Take the options that all commands share."""
-    # `main` looks for --debug itself, before anything can fail; it stands here for the help.
+    """Declare the options of all commands; `run` itself looks for --debug."""
 
 
 def program(words: Sequence[str]) -> typer.Typer:
-    """Put the commands together: the one that is called, or all of them to be listed.
-
-    Options that are fields of settings are left out where commands are only listed: to load settings takes long.
-    """
+    """Put the commands together: the one that is called, or all to be listed, without slow imports of settings."""
     app = typer.Typer(
         name="onebasin",
         help="Inference for models whose components are interchangeable, in NumPyro and in Stan.",
         cls=CommandGroup,
         pretty_exceptions_enable=False,
-        rich_markup_mode=None,  # whose tables leave a third of a line for the texts
+        rich_markup_mode=None,  # its tables leave little width for the texts
     )
     app.callback()(options)
     sampling = sample_with_settings(words) if "sample" in words else with_options(sample, [])
@@ -146,13 +138,13 @@ def program(words: Sequence[str]) -> typer.Typer:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one command, as a part of this process; return its exit code."""
+    """Run one command and return its exit code."""
     words = list(arguments)
     debug, asked = "--debug" in words, ASKS in os.environ
     typed = os.environ.get("_TYPER_COMPLETE_ARGS") or os.environ.get("COMP_WORDS", "")
     try:
         with warnings.catch_warnings():
-            if not (debug or sys.warnoptions):  # unless asked for by --debug or of Python itself
+            if not (debug or sys.warnoptions):
                 warnings.simplefilter("ignore")
             app = program((typed.split() if asked else []) or words)
             code = typer.main.get_command(app).main(
@@ -161,7 +153,7 @@ def run(arguments: Sequence[str]) -> int:
                 standalone_mode=False,
                 obj=command_line(words),
             )
-    except SystemExit as end:  # what shells ask for completion, and users for its script
+    except SystemExit as end:  # raised by completion
         completes = asked or any(word.endswith("-completion") for word in words)
         if isinstance(end.code, int) and completes:
             return end.code
@@ -170,6 +162,6 @@ def run(arguments: Sequence[str]) -> int:
         if debug:
             raise (error.error if isinstance(error, CommandError) else error) from None
         return explain(error, command_line(words))
-    if code == INTERRUPTED:  # by a command that has nothing to say of what it keeps
+    if code == INTERRUPTED:  # by a command without its own message
         return explain(typer.Abort(), command_line(words))
     return code if isinstance(code, int) else 0

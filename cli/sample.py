@@ -1,4 +1,4 @@
-"""`onebasin sample`: any Stan program or NumPyro model; the options other than those below are fields of settings."""
+"""`onebasin sample`: any Stan program or NumPyro model; fields of the method's settings become further options."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 SHOWN = 20
-"""Number of scalars in the table of an optimum; the file has all."""
+"""Maximum number of scalars in the table of an optimum."""
 MOST_USED = ("chains", "warmup", "draws", "target_acceptance")
 
 
@@ -75,6 +75,10 @@ def sample(
 
     file = model_file_in(program)
     definition = "stan" if file is None else "numpyro"
+    if predictive_mb is not None and file is None:
+        raise StudyError(
+            "`--predictive-mb` is for NumPyro models; quantities that a Stan program computes are kept whole."
+        )
     out = out or Path(f"{program.stem if file is None else file.name}.nc")
     adapt_from = given.pop("adapt_from", None)
     start, given = inputs.start_in(given)
@@ -87,14 +91,14 @@ def sample(
         seed=seed,
         exchangeable=inputs.symmetry(exchangeable),
         find=find,
-        predictive_mb=limit_for(definition, predictive_mb),
+        predictive_mb=predictive_mb,
         command=context.obj or "",
         asked=engine_for(chosen, engine, definition),
         start=start,
         adapt_from=adapt_from,
         scheduler=scheduler,
     )
-    # whoever reads JSON is a program: bars where somebody sees them move, but no lines in a file or a pipe
+    # With JSON, show bars in a terminal, but no lines of progress in a file or a pipe.
     progress = progress and (not json or console.is_terminal())
     with interruption_says(lambda: request.kept):
         tree = sampling.run(request, force=force, progress=progress, say=console.say)
@@ -118,9 +122,9 @@ def sample(
 
 
 def sample_with_settings(words: Sequence[str]) -> Callable[..., None]:
-    """Give the command an option for every field of a method that programs and models have a use for.
+    """Add options for the fields of the methods to the command.
 
-    Help shows the options of the method that is named; where none is, those of NUTS that are used most.
+    Help shows the options of the named method, or without one the most used options of NUTS.
     """
     from onebasin.inference.methods import WORDS
 
@@ -148,22 +152,8 @@ def sample_with_settings(words: Sequence[str]) -> Callable[..., None]:
     return with_options(sample, [method, *options])
 
 
-def limit_for(definition: str, predictive_mb: float | None) -> float | None:
-    """Return the limit of a NumPyro model's groups, in megabytes; None if it was not given."""
-    if predictive_mb is None:
-        return None
-    if definition == "stan":
-        raise StudyError(
-            "`--predictive-mb` is for NumPyro models; what a Stan program computes itself is kept whole."
-        )
-    from onebasin.base.checks import check_not_negative
-
-    check_not_negative("predictive_mb", predictive_mb)
-    return predictive_mb
-
-
 def _write_optimum(file: Path, tree: "xr.DataTree", *, json: bool) -> None:
-    """Write the optimum, its log density and whether the optimiser was content."""
+    """Write the optimum, its log density and whether the optimiser converged."""
     import numpy as np
 
     from onebasin.base.table import Table
@@ -195,7 +185,7 @@ def _write_optimum(file: Path, tree: "xr.DataTree", *, json: bool) -> None:
             "warn",
         )
     console.write_remark(
-        "this is one value, not a posterior, so nothing can be diagnosed; --method nuts or laplace shows how far to "
-        "trust it",
+        "this is one value, not a posterior, so nothing can be diagnosed; --method nuts or laplace shows its "
+        "uncertainty",
         "warn",
     )

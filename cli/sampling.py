@@ -1,17 +1,18 @@
-"""Any Stan program or NumPyro model, sampled: from the command line's words to a posterior file."""
+"""Sample any Stan program or NumPyro model: from the command line to a posterior file."""
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from onebasin import inference
-from onebasin.base.errors import NameTaken, StudyError, WriteError, check_seed
+from onebasin.base.checks import check_seed
+from onebasin.base.errors import NameTaken, StudyError, WriteError
 from onebasin.inference.contracts.method import Method
 from onebasin.inference.runs.keywords import LIMIT_MB
 from onebasin.models.numpyro_target import ModelFile, model_file_in
@@ -39,10 +40,10 @@ class Request:
     seed: int
     exchangeable: Symmetry = ()
     find: bool = True  # Look for the symmetry where none is declared.
-    predictive_mb: float | None = None  # Limit of a NumPyro model's groups, where it was given.
+    predictive_mb: float | None = None  # Limit of a NumPyro model's groups.
     command: str = ""  # As it was typed.
-    asked: str = ""  # The engine; empty for that of the program or the model.
-    start: Path | None = None  # Initial values, or a posterior whose draws they are.
+    asked: str = ""  # The engine; empty for the default.
+    start: Path | None = None  # Initial values, or a posterior to draw them from.
     adapt_from: Path | None = None  # Posterior, or JSON file, of step sizes and metrics.
     scheduler: str | None = None  # Address of the Dask scheduler whose workers run chains.
 
@@ -68,10 +69,10 @@ class Request:
 
     @property
     def read(self) -> list[Path]:
-        """The files that are read; what the program includes matters where the output is there already."""
+        """The files that are read; if the output exists, with the files that the program includes."""
         from onebasin.stan.interpreter.runtime import included_files
 
-        # `os.path`, as a name that no file can have is rejected by `claim`, in words of its own
+        # `os.path` accepts impossible names, which `claim` rejects.
         if self.model is not None or not os.path.isfile(self.out):
             return self.inputs
         if any(self.out.samefile(path) for path in self.inputs):
@@ -80,17 +81,17 @@ class Request:
 
     @property
     def checkpoint(self) -> Path:
-        """Folder next to `out` in which chains are kept as they go, until all have ended."""
+        """Folder next to `out` for unfinished chains."""
         return self.out.with_name(f"{self.out.name}.chains")
 
     @property
     def log(self) -> Path:
-        """File next to `out` that logs the times of the run's steps."""
+        """Log of the run, next to `out`."""
         return self.out.with_name(f"{self.out.name}.log")
 
     @property
     def kept(self) -> str:
-        """Say what is there of a run that broke off, and what the same command does with it."""
+        """The message about the draws that an interrupted run has kept, and how to resume it."""
         from onebasin.inference.runs.checkpoint import kept_draws
 
         if not self.method.keeps:
@@ -107,11 +108,10 @@ class Request:
 
 
 def run(request: Request, *, force: bool, progress: bool, say: Say) -> xr.DataTree:
-    """Sample the program or the model and write the posterior, unless this very request has been written before.
+    """Sample the program or the model and write the posterior, unless the same command has already written it.
 
-    The output is held from before the first draw until the kept chains are deleted, which is the last thing done: a
-    run that was killed at any moment is finished by the same command. Where a run breaks off, `request.kept` says what
-    is kept in `request.checkpoint`. `say` is called with a line of text before something that takes long.
+    The output is locked from before the first draw until the kept chains are deleted at the end, so that the same
+    command finishes a run that was killed at any moment. `say` is called with a line of text before long steps.
     """
     import h5py
 
@@ -134,86 +134,78 @@ def run(request: Request, *, force: bool, progress: bool, say: Say) -> xr.DataTr
         target = replace(target, symmetry=_meant(engine, target, say))
         request = replace(request, asked=engine, exchangeable=target.symmetry)
         mark = None
-        with suppress(OSError), h5py.File(request.out) as file:  # not there, or not ours
+        with suppress(OSError), h5py.File(request.out) as file:
             mark = None if force else file.attrs.get(schema.FINGERPRINT)
         there = mark is not None and mark == _fingerprint(request, target, say)
         with claim(request.out, force=force or there, inputs=request.read, **refused):
             if format_of(request.out, argument="--out") is not NETCDF:
                 name = request.out.name.split(".")[0] or "run"
                 raise StudyError(
-                    f"`--out` is {request.out}, but sampling writes NetCDF: name it {name}.nc, and convert that "
-                    "afterwards with `onebasin convert`."
+                    f"`--out` is {request.out}, but sampling writes NetCDF: name it {name}.nc, and convert it "
+                    "with `onebasin convert`."
                 )
             if there:
                 try:
                     tree = open_posterior(request.out, lazy=True)
                 except PosteriorFileError as error:
                     raise StudyError(
-                        f"`--out` is {request.out}, which this command wrote, but it is damaged; write it again with "
-                        "--force."
+                        f"`--out` is {request.out}, which this command wrote, but the file is damaged; write it again "
+                        "with --force."
                     ) from error
                 say(f"{request.out} already holds the result of this command")
             else:
-                with _logged(request):
+                was_there = request.log.exists()
+                try:
                     tree = _sample(request, target, force=force, progress=progress, say=say)
+                except BaseException:
+                    if not was_there and not request.checkpoint.exists():  # nothing was drawn
+                        request.log.unlink(missing_ok=True)
+                    raise
             _clear(request, say)
     return tree
-
-
-@contextmanager
-def _logged(request: Request) -> Iterator[None]:
-    """Tell the run's log what was asked for, what is met meanwhile, and how it ends."""
-    from onebasin.base.run_log import logged_to, story
-    from onebasin.inference.runs.posterior import versions
-
-    settings = {"method": request.method.word, "seed": request.seed, **request.method.recorded()}
-    was_there = request.log.exists()
-    try:
-        with logged_to(request.log), story(request.command, versions=versions(), settings=settings):
-            yield
-    except BaseException:
-        if not was_there and not request.checkpoint.exists():  # nothing has come of it
-            request.log.unlink(missing_ok=True)
-        raise
 
 
 def _sample(
     request: Request, target: Target, *, force: bool, progress: bool, say: Say
 ) -> xr.DataTree:
-    """Draw and write; what breaks off says what is kept."""
+    """Sample and write the posterior; log the command, its settings, and how it ends."""
     from onebasin.base.files.netcdf import write_tree
+    from onebasin.base.run_log import logged_to, story
+    from onebasin.inference.runs.posterior import versions
 
-    # of the files as they are now, whatever becomes of them
-    mark = _fingerprint(request, target, say)
-    try:
-        tree = inference.infer(
-            target,
-            request.method,
-            engine=request.engine,
-            seed=request.seed,
-            start=request.start,
-            adapt_from=request.adapt_from,
-            checkpoint=request.checkpoint if request.method.keeps else None,
-            client=request.scheduler,
-            predictive_mb=LIMIT_MB if request.predictive_mb is None else request.predictive_mb,
-            symmetry=request.find,
-            progress=progress,
-        )
-        tree.attrs[schema.FINGERPRINT] = mark or ""
-        tree.attrs[schema.COMMAND] = request.command
-        write_tree(tree, request.out, new=not force)
-    except NameTaken:
-        _clear(request, say)
-        raise
-    except WriteError as error:
-        raise StudyError(f"{str(error).removesuffix('.')}; {request.kept}.") from error
-    return tree
+    settings = {"method": request.method.word, "seed": request.seed, **request.method.recorded()}
+    told = {"versions": versions(), "settings": settings}
+    with logged_to(request.log), story(request.command, **told):
+        # Computed first, since the user may edit the files during the run.
+        mark = _fingerprint(request, target, say)
+        try:
+            tree = inference.infer(
+                target,
+                request.method,
+                engine=request.engine,
+                seed=request.seed,
+                start=request.start,
+                adapt_from=request.adapt_from,
+                checkpoint=request.checkpoint if request.method.keeps else None,
+                client=request.scheduler,
+                predictive_mb=LIMIT_MB if request.predictive_mb is None else request.predictive_mb,
+                symmetry=request.find,
+                progress=progress,
+            )
+            tree.attrs[schema.FINGERPRINT] = mark or ""
+            tree.attrs[schema.COMMAND] = request.command
+            write_tree(tree, request.out, new=not force)
+        except NameTaken:
+            _clear(request, say)
+            raise
+        except WriteError as error:
+            raise StudyError(f"{str(error).removesuffix('.')}; {request.kept}.") from error
+        return tree
 
 
 def _fingerprint(request: Request, target: Target, say: Say) -> str | None:
     from onebasin.inference.runs.checkpoint import fingerprint
 
-    # Contents of the given files; for a store, its name.
     files = {"start": request.start, "adapt_from": request.adapt_from}
     contents = {
         name: hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else str(path)
@@ -236,7 +228,7 @@ def _fingerprint(request: Request, target: Target, say: Say) -> str | None:
 
 
 def _clear(request: Request, say: Say) -> None:
-    """Delete the kept chains, and say what is not ours and stays."""
+    """Delete the kept chains; files that are not ours stay, with a message."""
     from onebasin.inference.runs.checkpoint import remove
 
     if stays := remove(request.checkpoint):
@@ -246,7 +238,7 @@ def _clear(request: Request, say: Say) -> None:
 
 
 def _meant(engine: str, target: Target, say: Say) -> Symmetry:
-    """Return the declared symmetry, once the lengths of variables that change sign are known."""
+    """Adapt the declared symmetry to the lengths of variables that change sign."""
     from onebasin.inference.contracts.method import density_by
 
     if not any(block.axes and block.flipped for block in target.symmetry):

@@ -1,7 +1,7 @@
-"""Commands whose help ends with examples, and whose errors name options and files instead of a function's arguments.
+"""Commands whose help ends with examples, and whose errors name options instead of arguments.
 
-Functions begin their messages with the argument in backticks (``var_names``); whoever typed a command knows an option
-(``--var``) or a file. `Command` puts the one in the place of the other, for every error of the command.
+Functions name an argument in backticks at the beginning of a message (``var_names``); a command has an option
+(``--var``) or a file. `Command` replaces the one by the other in every error.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ALIASES: Mapping[str, str] = {
     "symmetry": "--exchangeable",
     "var_names": "--var",
 }
-"""Options and arguments of commands by the arguments of functions that they become."""
+"""Options and arguments of commands, by the arguments of functions."""
 
 _KINDS = {"int": "a whole number", "float": "a number", "bool": "true or false"}
 _EXTRA = re.compile(r"Got unexpected extra arguments?\S* \((.*)\)")
@@ -37,12 +37,12 @@ _IN_PYTHON = {
 
 
 def command_line(words: Sequence[str]) -> str:
-    """Return the command that was typed, in the shell's spelling."""
+    """Return the command as it was typed, quoted for the shell."""
     return shlex.join(["onebasin", *words])
 
 
 class CommandError(OnebasinError):
-    """An error of a command: its message names options; `error` is what was raised."""
+    """An error of a command, with a message that names options; `error` is the original one."""
 
     def __init__(self, error: Exception, message: str) -> None:
         super().__init__(message)
@@ -60,7 +60,7 @@ class CommandGroup(_WithExamples, TyperGroup):
     """A group of commands."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """List the commands with the whole of their first sentences."""
+        """List the commands with their first sentences."""
         commands = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))
         rows = [
             (name, (found.help or "").partition("\n\n")[0]) for name, found in commands if found
@@ -69,7 +69,7 @@ class CommandGroup(_WithExamples, TyperGroup):
             formatter.write_dl(rows)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the words; `onebasin` alone shows the help, which is not a mistake."""
+        """Parse arguments; `onebasin` alone shows the help."""
         if not args and ctx.parent is None and not ctx.resilient_parsing:
             typer.echo(ctx.get_help())
             ctx.exit()
@@ -91,11 +91,10 @@ class Command(_WithExamples, TyperCommand):
 
 
 def _respelt(message: str, ctx: Any) -> str:
-    """Put the command line's words in the place of a function's.
+    """Replace a function's arguments in a message by options, or `posterior` by the file.
 
-    An argument's is an option that is named like it, an alias of one, or for `posterior` the file that was given. The
-    first name of the message is the argument at fault; names later on may well be of variables that are called alike,
-    so that of those only the aliases are replaced.
+    The first name in the message is the wrong argument. Later names may be those of variables, so only aliases are
+    replaced there.
     """
     names = {
         str(each.name): str(each.metavar or each.name).strip("[]").removesuffix("...")
@@ -121,7 +120,7 @@ def _respelt(message: str, ctx: Any) -> str:
 
 
 def usage(error: Any) -> str:
-    """Return the parser's message on a command that it did not understand, without the library's own words."""
+    """Return the parser's message about a wrong command, in our words."""
     said = str(error.format_message()) or "Missing command."
     said = _EXTRA.sub(r"There is no place for \1", said)
     beneath = error.__cause__
@@ -135,18 +134,17 @@ def usage(error: Any) -> str:
 
 
 def message_of(error: Exception) -> str:
-    """Return the sentence for an error that is not a bug."""
+    """Return the message of an error that is not a bug."""
     if isinstance(error, OSError) and error.strerror and not isinstance(error, OnebasinError):
         place = f"`{error.filename}`" if error.filename else "a file"
-        return f"{place} could not be used: {error.strerror}."
+        return f"{place} cannot be used: {error.strerror}."
     if isinstance(error, MemoryError):
         return "memory ran out; use fewer `--draws`, or smaller files or points."
     return str(error)
 
 
 Examples = tuple[tuple[str, str], ...]
-"""Pairs of a description and a command line."""
-
+"""Pairs of a description and a command."""
 _TEXT = """
 onebasin
     see what it does, in half a minute | onebasin demo
@@ -196,12 +194,10 @@ onebasin bridgestan path
 def _read(text: str) -> dict[str, Examples]:
     found: dict[str, Examples] = {}
     for line in text.strip().splitlines():
-        if not line.startswith(" "):
-            command = line
-            found[command] = ()
-        else:
-            what, _, typed = line.strip().partition(" | ")
-            found[command] += ((what, typed),)
+        what, example, typed = line.strip().partition(" | ")
+        if not example:
+            command = what
+        found[command] = (*found.get(command, ()), (what, typed)) if example else ()
     return found
 
 
@@ -209,6 +205,6 @@ EXAMPLES: Mapping[str, Examples] = _read(_TEXT)
 
 
 def examples_text(path: str) -> str:
-    """The examples of a command, by its words; empty if it has none."""
+    """Return the examples in the help of a command."""
     lines = [f"  # {what}\n  {line}\n" for what, line in EXAMPLES.get(path, ())]
     return "".join(["\nExamples:\n", *lines]) if lines else ""

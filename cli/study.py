@@ -1,4 +1,4 @@
-"""`onebasin study`: a paper's experiment, its numbers next to those that the paper prints."""
+"""`onebasin study`: repeat a paper's experiment and compare its numbers with the printed ones."""
 
 from __future__ import annotations
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from onebasin.base.errors import check_seed
 from onebasin.base.processes.libraries import prepare_jax, quieten_stan
 
 from . import console, inputs
@@ -26,7 +25,6 @@ def symmetry(
     quieten_stan()
     from onebasin.inference.symmetries.find import find_symmetry
 
-    check_seed(seed)
     given = None if draws is None else inputs.read(draws, "--draws").tree
     with inputs.opened(program, data) as target:
         found = find_symmetry(target, draws=given, seed=seed, seconds=seconds, progress=console.say)

@@ -261,7 +261,7 @@ class BayesianClassifier(ClassifierMixin, _NetworkEstimator):
         self.classes_, labels = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
             raise ArgumentError(
-                f"`y` has only the class {self.classes_[0]!r}: give labels from at least two classes."
+                f"`y` has only one class, {self.classes_[0]!r}: give labels from at least two classes."
             )
         self._infer(x, labels, Categorical())
         return self

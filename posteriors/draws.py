@@ -1,13 +1,11 @@
-"""The scalar parameters of a posterior as columns: their names, their draws, angles among them, and what is rejected.
+"""The scalar parameters of a posterior as columns: names, draws, angles, and checks.
 
-Convention: draws are (chain, draw, param) in float64; a parameter is one scalar entry of a
-variable, named `W1[0,1]` by its coordinates where the variable has them and otherwise by position,
-counted from 0 as xarray does. An entry that is finite in no draw, as those of an unset triangle are, is no parameter
-and is named apart. Draws of a posterior that is opened but not loaded are read a block of parameters at a
-time, as `blocks` gives them.
+Draws are (chain, draw, param) in float64. A parameter is one scalar entry of a variable, such as `W1[0,1]`, named by
+its coordinates if the variable has them, else by its position from 0. An entry that is finite in no draw, such as the
+unset triangle of a matrix, is not a parameter. Draws that are not loaded yet are read block by block.
 
 An angle that lies across the cut of its circle has draws at both ends, which are neighbours: its plain mean lies on the
-other side of the circle. Draws that meet have the same density on both sides of the cut; those of a parameter and its
+wrong side of the circle. If draws meet at the cut, the density is equal on both sides; the draws of a parameter and its
 mirror image end in tails before it.
 """
 
@@ -30,24 +28,24 @@ from onebasin.base.errors import ArgumentError
 from .schema import SAMPLE_DIMS
 
 CUTS = ((-np.pi, 2 * np.pi), (0.0, 2 * np.pi), (-180.0, 360.0), (0.0, 360.0))
-"""Beginnings of circles, and their lengths."""
+"""Cuts of circles, and the lengths of the circles."""
 REACH = 0.02
-"""Share of a circle within which draws come to both of its ends."""
+"""Share of a circle within which draws must come close to both ends."""
 NEAREST, UP_TO = 40, 0.71
-"""Draws on each side of the cut whose distances are looked at, and their mean at most, over that of the farthest: a
-half where the density continues, more in a tail."""
+"""Number of draws nearest to the cut on each side, and the largest ratio of their mean distance to the largest one. The
+ratio is a half if the density continues across the cut, and more in a tail."""
 CLOSE, LEAST = 0.1, 0.1
-"""Share of all draws that are next to the cut, and of these the share that is on each side at least."""
+"""Share of all draws that counts as close to the cut, and the least share of these on each side."""
 OUTLIER, BESIDE, BEYOND = 12.0, 10, 0.4
-"""Distances between neighbours, of that many draws before the cut, up to which a few draws may lie beyond it, and their
-distance from it at most, over that of the others."""
+"""A few draws may lie beyond the cut, within so many distances between neighbours of so many draws before the cut, and
+at a median distance of at most this share of the others' median."""
 MOVED = 0.2
-"""Share of draws beyond the cut above which the mean is given between -1/4 and 3/4 of a circle."""
+"""Share of draws beyond the cut above which the mean is put between -1/4 and 3/4 of a circle."""
 
 
 @dataclass(frozen=True)
 class Circle:
-    """The circle of an angle: its length, and circular mean and circular standard deviation of the draws."""
+    """The length of an angle's circle, and the circular mean and standard deviation of the draws."""
 
     period: float
     mean: float
@@ -73,7 +71,7 @@ def circles_of(values: Float[np.ndarray, "chain draw column"]) -> dict[int, Circ
 
 
 def unwrapped(values: Float[np.ndarray, "chain draw *event"]) -> np.ndarray:
-    """Return draws with the entries that are angles within half a circle of their means."""
+    """Move the entries that are angles to within half a circle of their means."""
     flat = values.reshape(*values.shape[:2], -1)
     for place, circle in (found := circles_of(flat)).items():
         flat = flat.copy() if place == next(iter(found)) else flat
@@ -92,12 +90,14 @@ def _circle(values: Float[np.ndarray, "chain draw"], first: float, period: float
 
 
 def _meet(ordered: Float[np.ndarray, " draw"], first: float, period: float) -> bool:
-    """Check whether different draws, in order, meet across the cut, by their distances from it on both sides."""
+    """Check whether ordered distinct draws meet across the cut, by their distances from it on both sides."""
     sides = [np.abs(ordered - first), np.abs(first + period - ordered)[::-1]]
     gaps = np.diff(ordered)
     below = int(gaps.argmax()) + 1
     few, many = sorted((sides[0][:below], sides[1][: len(ordered) - below]), key=len)
-    if gaps.max() > period / 3 and len(few) < NEAREST:  # a tail beyond the cut, and no mirror image
+    if (
+        gaps.max() > period / 3 and len(few) < NEAREST
+    ):  # a tail beyond the cut rather than a mirror image
         far = OUTLIER * many[:BESIDE].max() / len(many[:BESIDE])
         return bool(few[0] <= far and np.median(few) <= BEYOND * np.median(many))
     if len(ordered) < 2 * NEAREST or (ordered == np.rint(ordered)).all():
@@ -112,8 +112,7 @@ def _meet(ordered: Float[np.ndarray, " draw"], first: float, period: float) -> b
 
 MIN_DRAWS = 4
 BLOCK_BYTES = 2**21
-"""About how much is read at a time."""
-
+"""Approximate number of bytes that are read at a time."""
 
 PerEntry = Float[np.ndarray, " entry"]
 
@@ -122,18 +121,15 @@ PerEntry = Float[np.ndarray, " entry"]
 class Columns:
     """Columns of variables (chain, draw, ...)."""
 
-    variables: Sequence[xr.DataArray]  # Their arrays, chain and draw first, in memory or not.
-    kept: Int[np.ndarray, " column"] | None = None
-    """Which of their entries are columns; None for all of them."""
-    # The value of a column in every draw, where it varies by no more than the rounding of its precision; else NaN. None
-    # where there is no such column.
+    variables: Sequence[xr.DataArray]  # Chain and draw first, in memory or not.
+    kept: Int[np.ndarray, " column"] | None = None  # Entries that are columns; None for all.
+    # The value of each column that is constant up to rounding, else NaN; None without such a column.
     fixed: Float[np.ndarray, " column"] | None = None
-    circles: Mapping[int, Circle] = field(default_factory=dict)
-    """Circles of the columns that are angles, which are read within half a circle of their means."""
+    circles: Mapping[int, Circle] = field(default_factory=dict)  # Columns that are angles.
 
     @cached_property
     def shape(self) -> tuple[int, int, int]:
-        """Chains, draws and columns."""
+        """Numbers of chains, draws and columns."""
         chains, draws = self.variables[0].shape[:2]
         if self.kept is not None:
             return chains, draws, len(self.kept)
@@ -164,20 +160,23 @@ class Columns:
         return values
 
     def _entries(self, first: int, last: int) -> Float[np.ndarray, "chain draw column"]:
-        """Read entries from `first` to before `last`, kept or not."""
+        """Read entries from `first` to before `last`, columns or not."""
         chains, draws, _ = self.shape
         out = np.empty((chains, draws, last - first))
         done, place = 0, int(np.searchsorted(self._ends, first, side="right"))
         while done < last - first:
             variable, end = self.variables[place], int(self._ends[place])
             begin = end - prod(variable.shape[2:])
-            own = (max(first - begin, 0), min(last, end) - begin)
-            for box_place in _boxes(variable.shape[2:], *own):
-                box = variable.variable[(slice(None), slice(None), *box_place)].values
-                box = box.reshape(chains, draws, -1)
-                out[..., done : done + box.shape[2]] = box
-                done += box.shape[2]
-            place += 1
+            low, high = max(first - begin, 0), min(last, end) - begin
+            values = variable.variable
+            if values.ndim > 2:  # read whole rows of the first axis
+                size = prod(values.shape[3:])
+                row = low // size
+                values = values[:, :, row : -(-high // size)]
+                low, high = low - row * size, high - row * size
+            part = values.values.reshape(chains, draws, -1)[..., low:high]
+            out[..., done : done + part.shape[2]] = part
+            done, place = done + part.shape[2], place + 1
         return out
 
     @cached_property
@@ -194,39 +193,19 @@ class Columns:
         return self._steady(rows, slice(None))
 
 
-def _boxes(shape: tuple[int, ...], first: int, last: int) -> Iterator[tuple[int | slice, ...]]:
-    """Cut a range of flat places into boxes of an array of this shape, in order."""
-    if first >= last:
-        return
-    if not shape:
-        yield ()
-        return
-    rest = prod(shape[1:])
-    head, tail = -(-first // rest), last // rest  # whole rows lie between these
-    # A part of a row before them, and one after; of a single row where there are none.
-    ends = [(head - 1, first, head * rest), (tail, tail * rest, last)]
-    for row, begin, end in [(tail, first, last)] if head > tail else ends:
-        for place in _boxes(shape[1:], begin - row * rest, end - row * rest):
-            yield (row, *place)
-        if row < head < tail:
-            yield (slice(head, tail), *(slice(None) for _ in shape[1:]))
-
-
 @dataclass(frozen=True, eq=False)
 class Draws:
     """The scalar parameters of a posterior, side by side."""
 
-    names: tuple[str, ...]  # One name per scalar parameter, such as `W1[0,1]`.
-    source: Float[np.ndarray, "chain draw param"] | Columns
-    """Their draws, as an array or as columns that are still to be read."""
-    undefined: tuple[str, ...] = ()
-    """Names of entries that are finite in no draw, and are left out."""
+    names: tuple[str, ...]  # Such as `W1[0,1]`.
+    source: Float[np.ndarray, "chain draw param"] | Columns  # An array, or columns to be read.
+    undefined: tuple[str, ...] = ()  # Entries that are finite in no draw, and are left out.
     broken: Mapping[str, int] = field(default_factory=dict)
-    """Parameters that are finite in some draws and not in others, with the number of draws that are not."""
+    """Number of draws that are not finite, for each parameter that has some."""
 
     @property
     def circles(self) -> dict[str, Circle]:
-        """Circles of parameters that are angles, whose draws are read within half a circle of their means."""
+        """Circles of parameters that are angles; their draws lie within half a circle of the mean."""
         found = self.source.circles if isinstance(self.source, Columns) else {}
         return {self.names[place]: circle for place, circle in found.items()}
 
@@ -251,13 +230,13 @@ class Draws:
         return self.read(slice(place, place + 1))[..., 0]
 
     def read(self, part: slice) -> Float[np.ndarray, "chain draw param"]:
-        """Return the draws of some parameters that stand side by side."""
+        """Return the draws of neighbouring parameters."""
         if isinstance(self.source, Columns):
             return self.source.read(part.start, part.stop)
         return self.source[..., part]
 
     def every(self, step: int) -> Float[np.ndarray, "kept param"]:
-        """Return every `step`-th draw of each chain, counted from the last one, chains one after the other."""
+        """Return every `step`-th draw of each chain, counted backwards from the last one."""
         if not isinstance(self.source, Columns):
             return self.source[:, ::-1][:, ::step].reshape(-1, len(self.names))
         chosen = slice((self.num_draws - 1) % step, None, step)
@@ -265,22 +244,22 @@ class Draws:
         return np.concatenate(rows)
 
     def parts(self, *others: Draws) -> Iterator[slice]:
-        """Cut the parameters into blocks of a bounded size, also as draws of `others`."""
+        """Cut the parameters into blocks of a bounded size, also for draws of `others`."""
         longest = max(draws.num_chains * draws.num_draws for draws in (self, *others))
         step = max(1, BLOCK_BYTES // (8 * max(longest, 1)))
         for first in range(0, len(self.names), step):
             yield slice(first, min(first + step, len(self.names)))
 
     def blocks(self) -> Iterator[Float[np.ndarray, "chain draw param"]]:
-        """Go through the parameters, a block at a time."""
+        """Iterate over the draws in blocks of parameters."""
         return map(self.read, self.parts())
 
 
 ROUNDING = 8.0
-"""Units in the last place by which numbers that are the same may differ: sums of a simplex differ by some."""
+"""Units in the last place by which equal numbers may differ, such as sums of a simplex."""
 RECUR = 0.9
-"""Distinct numbers, over the times that a chain moved, below which numbers recur. Those of continuous parameters never
-do, but for the repeats of a sampler that stays where it is."""
+"""Ratio of distinct numbers to the moves of a chain below which numbers recur, as they never do for continuous
+parameters."""
 
 
 def distinct_and_moves(
@@ -293,13 +272,13 @@ def distinct_and_moves(
 
 
 def lay_out_columns(variables: Sequence[xr.DataArray]) -> Draws:
-    """Put the entries of variables of numbers (chain, draw, ...) side by side, without those that are never finite."""
+    """Lay out the entries of variables (chain, draw, ...) as columns, without those that are never finite."""
     names = tuple(name for variable in variables for name in entry_names(variable))
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise ArgumentError(f"The posterior has two parameters of the name {twice}: rename one.")
     draws = Draws(names, Columns(variables))
-    # The unit in the last place of each entry that is kept in less than double precision.
+    # Relative precision of entries in less than double precision; 0 for others.
     rounding = [
         np.finfo(v.dtype).eps if v.dtype.kind == "f" and v.dtype.itemsize < 8 else 0.0
         for v in variables
@@ -307,14 +286,14 @@ def lay_out_columns(variables: Sequence[xr.DataArray]) -> Draws:
     eps = np.repeat(rounding, [prod(v.shape[2:]) for v in variables])
     bad, fixed = np.zeros(len(names), int), np.full(len(names), np.nan)
     (low, high), circles = np.zeros((2, len(names))), dict[int, Circle]()
-    with np.errstate(over="ignore", invalid="ignore"):  # of what is not finite: NaN below
+    with np.errstate(over="ignore", invalid="ignore"):
         for part, values in zip(draws.parts(), draws.blocks(), strict=True):
             bad[part] = (~np.isfinite(values)).sum(axis=(0, 1))
             low[part], high[part] = values.min(axis=(0, 1)), values.max(axis=(0, 1))
             circles |= {part.start + k: circle for k, circle in circles_of(values).items()}
         size, apart = np.maximum(np.abs(low), np.abs(high)), high - low
         still = (apart <= ROUNDING * eps * size) & (eps > 0)
-    # In 20 bits, so that it is one number in every posterior.
+    # Rounded to 20 bits, so that it is the same number in every posterior.
     mantissa, exponent = np.frexp(low / 2 + high / 2)
     fixed[still] = np.ldexp(np.round(mantissa * 2**20) / 2**20, exponent)[still]
     fixed[_cancelled(draws, apart, size, np.maximum(eps, np.finfo(np.float64).eps))] = 0.0
@@ -341,15 +320,15 @@ def lay_out_columns(variables: Sequence[xr.DataArray]) -> Draws:
 
 
 def _cancelled(draws: Draws, apart: PerEntry, size: PerEntry, eps: PerEntry) -> list[int]:
-    """Find entries about zero whose spread is the rounding of other entries, as of a sum of offsets that is zero.
+    """Find entries that are zero up to the rounding of other entries, such as a sum of offsets.
 
-    Their numbers recur, and those of a parameter that is as small do not.
+    Their numbers recur, unlike those of a small parameter.
     """
     sizes = np.unique(size[np.isfinite(size) & (size > 0)])
     found = []
     tiny = (apart > 0) & (size <= ROUNDING * eps * sizes.max(initial=0.0))
     for place in np.flatnonzero(tiny).tolist():
-        of_terms = eps[place] * sizes  # their units in the last place
+        of_terms = eps[place] * sizes
         if ((of_terms / 64 <= size[place]) & (size[place] <= ROUNDING * of_terms)).any():
             distinct, moves = distinct_and_moves(draws.read(slice(place, place + 1)))
             found += [place] if distinct[0] < RECUR * moves[0] else []
@@ -357,7 +336,7 @@ def _cancelled(draws: Draws, apart: PerEntry, size: PerEntry, eps: PerEntry) -> 
 
 
 def refuse_broken(draws: Draws, argument: str = "posterior") -> Draws:
-    """Return draws all of which are finite; reject others, and those of which nothing is left."""
+    """Return the draws if all are finite; reject others, and a posterior without any finite parameter."""
     each = draws.num_chains * draws.num_draws
     bad = dict(draws.broken) or (dict.fromkeys(draws.undefined, each) if not draws.names else {})
     if not bad:
@@ -365,13 +344,13 @@ def refuse_broken(draws: Draws, argument: str = "posterior") -> Draws:
     worst = [f"`{name}` ({count})" for name, count in bad.items()]
     listed = ", ".join(worst[:4]) + (", ..." if len(worst) > 4 else "")
     raise ArgumentError(
-        f"`{argument}` holds {sum(bad.values())} draws that are not finite, of {listed}: no diagnostic is "
+        f"`{argument}` holds {sum(bad.values())} draws that are not finite, of {listed}; no diagnostic is "
         "defined for them. Find out why the model produces them, or leave the variable out."
     )
 
 
 def entry_names(variable: xr.DataArray) -> Iterator[str]:
-    """Name the scalar entries of a variable in C order, such as `W1[0,1]`; by place where labels repeat."""
+    """Name the scalar entries of a variable in C order, such as `W1[0,1]`; by position if labels repeat."""
     dims = [dim for dim in variable.dims if dim not in SAMPLE_DIMS]
     labels = []
     for dim in dims:
@@ -388,25 +367,25 @@ def _event(variable: xr.DataArray | xr.Variable) -> tuple[int, ...]:
 
 
 def with_numbers(dataset: xr.Dataset) -> xr.Dataset:
-    """Return draws without variables that have no entry, numbers of Python's and half precision as NumPy's floats."""
+    """Drop variables without entries; convert Python's numbers and half precision to NumPy's floats."""
     empty = [name for name in dataset.data_vars if 0 in _event(dataset.variables[name])]
     floats = {}
     for name, variable in ((name, dataset.variables[name]) for name in dataset.data_vars):
         if variable.dtype == object:
             with suppress(TypeError, ValueError):
                 floats[name] = variable.astype(np.float64)
-        elif variable.dtype == np.float16:  # in which sums overflow
+        elif variable.dtype == np.float16:  # sums overflow in half precision
             floats[name] = variable.astype(np.float32)
     return dataset.assign(floats).drop_vars(empty) if empty or floats else dataset
 
 
 def checked(variable: xr.DataArray, argument: str) -> xr.DataArray:
-    """Return a variable with chain and draw in front; reject one that holds no draws of numbers."""
+    """Return a variable with chain and draw in front; reject one that is not numeric or lacks them."""
     check_dims(variable, argument)
     if variable.dtype.kind not in "biuf":
         raise ArgumentError(
-            f"`{argument}` holds `{variable.name}` of type {variable.dtype}, and only real numbers "
-            "can be worked with: leave the variable out."
+            f"`{argument}` holds `{variable.name}` of type {variable.dtype}, but only real numbers "
+            "can be used: leave the variable out."
         )
     return variable.transpose(*SAMPLE_DIMS, ...)
 
@@ -426,7 +405,7 @@ _INDEX = re.compile(r"\[[^\[\]]*\]$")
 
 
 def variable_of(entry: object, known: Container[str] = ()) -> str:
-    """The variable that a scalar parameter such as `W1[0,1]` is an entry of; a known one may have brackets itself."""
+    """Return the variable of a scalar parameter such as `W1[0,1]`; names of `known` variables may have brackets."""
     name = str(entry)
     return name if name in known else _INDEX.sub("", name)
 
@@ -434,7 +413,7 @@ def variable_of(entry: object, known: Container[str] = ()) -> str:
 def event_shapes(
     dataset: xr.Dataset, names: Iterable[str] | None = None
 ) -> dict[str, tuple[int, ...]]:
-    """Shape of each variable in one draw; of those that are named, as far as they are there."""
+    """Return the shape of each variable in one draw; if `names` are given, of those that exist."""
     wanted = [str(name) for name in dataset] if names is None else names
     return {name: _event(dataset.variables[name]) for name in wanted if name in dataset.variables}
 
@@ -442,7 +421,7 @@ def event_shapes(
 def choose_variables(
     there: tuple[str, ...], var_names: str | Sequence[str] | None
 ) -> Sequence[str]:
-    """Return the variables that are requested, all of them for None; reject what is not there."""
+    """Return the requested variables, or all for None; reject unknown names."""
     if var_names is None:
         return there
     chosen = [var_names] if isinstance(var_names, str) else list(dict.fromkeys(var_names))

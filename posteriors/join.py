@@ -1,8 +1,8 @@
-"""Runs of one model in separate files, joined: every file's chains become chains of one posterior.
+"""Join runs of one model from separate files: their chains become the chains of one posterior.
 
-So many machines make one posterior: each runs a chain or some, with its own seed. What says how the runs were made
-must agree; what differs between runs (seed, machine, command, times) is kept in the attribute `joined`. CSV files of
-CmdStan, which are chains already, are read by `tables`.
+So several machines can make one posterior: each runs some chains, with its own seed. The attributes that describe the
+model and the method must agree; seed, machine, command and times of each run are kept in the attribute `joined`.
+CmdStan's CSV files, one per chain, are read by `tables`.
 """
 
 from __future__ import annotations
@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 _MCMC = ("nuts", "hmc")
-"""Methods whose draws are chains; fits, optima and members of ensembles are not."""
-
+"""Methods whose draws are chains."""
 _AGREE = {
     schema.METHOD: "method",
     schema.ENGINE: "engine",
@@ -38,17 +37,16 @@ _AGREE = {
     schema.DATA_SHA256: "data",
     schema.SYMMETRY: "symmetry",
 }
-"""Attributes that runs of one posterior share, and what a message calls them."""
-
+"""Attributes that must agree, and their names in messages."""
 _OWN = (schema.SEED, schema.COMMAND, schema.CREATED_AT, schema.MACHINE, schema.WALL_TIME)
-"""Attributes that a run has for itself."""
+"""Attributes of each run."""
 
 
 def join(trees: Sequence[xr.DataTree], paths: Sequence[Path]) -> xr.DataTree:
-    """Put runs together in memory, their chains in the order of the files.
+    """Join runs in memory, with their chains in the order of the files.
 
-    The paths are for messages and for the attribute `joined`. What are not runs of one model by one method with equal
-    settings is rejected, and a chain that comes twice.
+    Reject runs of different models, methods or settings, and a chain that appears twice. The paths are for messages and
+    for the attribute `joined`.
     """
     import xarray as xr
 
@@ -75,7 +73,7 @@ def join(trees: Sequence[xr.DataTree], paths: Sequence[Path]) -> xr.DataTree:
 
 
 def _check_alike(run: xr.DataTree, path: Path, first: xr.DataTree, other: Path) -> None:
-    """Reject a run that is not of the first one's posterior."""
+    """Reject a run that does not belong to the posterior of the first run."""
     method = run.attrs.get(schema.METHOD) or first.attrs.get(schema.METHOD)
     aligned = schema.ALIGNMENT in run.children
     if (method and method not in _MCMC) or aligned:
@@ -87,7 +85,7 @@ def _check_alike(run: xr.DataTree, path: Path, first: xr.DataTree, other: Path) 
         if run.attrs.get(name) != first.attrs.get(name):
             raise FormatError(
                 path,
-                f"has another {word} than {other}: give runs of one posterior, or `compare` them",
+                f"has a different {word} from {other}: give runs of one posterior, or `compare` them",
             )
     for name, (value, there) in _differing(_settings(run), _settings(first)):
         raise FormatError(
@@ -104,7 +102,7 @@ def _check_alike(run: xr.DataTree, path: Path, first: xr.DataTree, other: Path) 
     for name, (here, there) in _differing(*shapes):
         raise FormatError(
             path,
-            f"holds other variables or numbers of draws than {other}: {name} is {here or 'missing'} here and "
+            f"holds different variables or numbers of draws from {other}: {name} is {here or 'missing'} here and "
             f"{there or 'missing'} there",
         )
 
@@ -116,14 +114,14 @@ def _differing(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[tuple[str
 
 
 def _settings(run: xr.DataTree) -> dict[str, Any]:
-    """A run's settings, but the number of its chains."""
+    """Return a run's settings without the number of chains."""
     settings = schema.decode(run.attrs, schema.SETTINGS)
     held = settings if isinstance(settings, dict) else {}
     return {name: value for name, value in held.items() if name != "chains"}
 
 
 def _check_chains(runs: Sequence[xr.DataTree], paths: Sequence[Path]) -> None:
-    """Reject a chain that comes twice, as of one seed in two files."""
+    """Reject a chain that appears in two files."""
     seen: dict[bytes, Path] = {}
     for run, path in zip(runs, paths, strict=True):
         draws = run[schema.POSTERIOR].to_dataset().transpose("chain", "draw", ...)
@@ -135,12 +133,12 @@ def _check_chains(runs: Sequence[xr.DataTree], paths: Sequence[Path]) -> None:
             twin = seen.setdefault(digest.digest(), path)
             if twin is not path:
                 raise FormatError(
-                    path, f"holds a chain of {twin} once more: give every run its own seed"
+                    path, f"holds the same chain as {twin}: give every run its own seed"
                 )
 
 
 def _chains(datasets: Sequence[xr.Dataset]) -> xr.Dataset | None:
-    """One group of all runs; None if they keep other draws of it."""
+    """Join a group of all runs; None if they hold different draws of it."""
     import xarray as xr
 
     alike = all(
@@ -156,7 +154,7 @@ def _chains(datasets: Sequence[xr.Dataset]) -> xr.Dataset | None:
 
 
 def _attributes(runs: Sequence[xr.DataTree], paths: Sequence[Path]) -> dict[str, Any]:
-    """Return the attributes that all runs share, totals of those that add up, and each run's own."""
+    """Return shared attributes, sums of those that add up, and the attributes of each run."""
     kept: dict[str, Any] = {
         str(name): value
         for name, value in runs[0].attrs.items()

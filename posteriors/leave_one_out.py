@@ -1,6 +1,6 @@
-"""PSIS leave-one-out cross-validation by ArviZ, some observations at a time.
+"""PSIS leave-one-out cross-validation by ArviZ, in blocks of observations.
 
-Blocks give the numbers of `arviz_stats.loo` without its matrix of log weights, also of log likelihoods in a file.
+Blocks give the numbers of `arviz_stats.loo` without its matrix of log weights, also for log likelihoods in a file.
 Source: Vehtari, Gelman and Gabry 2017, Statistics and Computing 27.
 """
 
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 AT_ONCE = 2**22
 """Bytes of log likelihoods in memory at once."""
 NAMED = 6
-"""Observations that a sentence names at most."""
+"""Maximum number of observations that a sentence names."""
 
 
 def names_of(values: xr.DataArray) -> list[str]:
-    """Name each observation by the labels of its axes, or by its place: ``y[3]``, ``y[a,2]``."""
+    """Name each observation by the labels of its axes, or by its position: ``y[3]``, ``y[a,2]``."""
     flat = values.stack(obs=values.dims) if values.ndim != 1 else values
     labels = [flat.indexes.get(flat.dims[0], range(flat.size))][0]
     told = (",".join(map(str, each if isinstance(each, tuple) else (each,))) for each in labels)
@@ -47,10 +47,10 @@ def stored_log_likelihood(view: View, var_name: str | None = None) -> xr.DataArr
 
 
 def chosen(terms: Any, var_name: str | None) -> Any:
-    """Return the log likelihoods of one variable; reject a choice among several, and an unknown name."""
+    """Return the log likelihoods of one variable, which must be named if there are several."""
     names = ", ".join(map(str, terms))
     if var_name is None and len(terms) > 1:
-        raise ArgumentError(f"`var_name` is needed, as there are log likelihoods of {names}.")
+        raise ArgumentError(f"`var_name` is missing; there are log likelihoods of {names}.")
     if var_name is not None and var_name not in terms:
         raise ArgumentError(f"`var_name` is {var_name!r}; there are log likelihoods of {names}.")
     return terms[next(iter(terms)) if var_name is None else var_name]
@@ -71,8 +71,8 @@ def no_log_likelihood(view: View, remedy: str) -> ArgumentError:
 
 
 def efficiency(posterior: xr.Dataset, samples: int) -> float:
-    """Return the effective draws a draw, as ArviZ's `loo` takes them: the mean over all entries, 1 of one chain."""
-    import arviz_stats  # noqa: F401 - which adds the accessor
+    """Return the relative ESS for ArviZ's `loo`: the mean over all entries, or 1 for one chain."""
+    import arviz_stats  # noqa: F401 - adds the accessor
 
     if posterior.sizes["chain"] == 1:
         return 1.0
@@ -85,9 +85,9 @@ def leave_one_out(
 ) -> ELPDDataLOO:
     """Estimate the expected log predictive density of every observation from log likelihoods (chain, draw, obs...).
 
-    The draws are needed only to compute the relative ESS; pass `relative` to skip that. The result
-    is that of `arviz_stats.loo(..., pointwise=True)`, without `log_weights`. Observations that are masked, with a log
-    likelihood of exactly 0 in every draw, are left out.
+    The draws are needed only to compute the relative ESS; pass `relative` to skip that. The result is that of
+    `arviz_stats.loo(..., pointwise=True)` without `log_weights`. Masked observations, with a log likelihood of exactly
+    0 in every draw, are left out.
     """
     from arviz_stats.base import dataarray_stats
     from arviz_stats.utils import ELPDDataLOO
@@ -95,7 +95,7 @@ def leave_one_out(
     first = terms.isel(chain=0, draw=0, drop=True)
     if not first.ndim:
         raise ArgumentError(
-            f"The log likelihood of {terms.name} is one number a draw; leave-one-out needs one for each observation."
+            f"The log likelihood of {terms.name} is one number per draw; leave-one-out needs one for each observation."
         )
     samples, read = terms.shape[0] * terms.shape[1], Columns([terms]).read
     relative = efficiency(posterior, samples) if relative is None else relative
@@ -106,15 +106,14 @@ def leave_one_out(
             names = names_of(first)
             bad = [names[start + place] for place in np.flatnonzero(~finite)]
             raise ArgumentError(
-                f"The log likelihood of {terms.name} is not finite in some draws for {in_brief(bad, NAMED)}: mask an "
-                "observation that is missing, and find out why the model gives others no finite density."
+                f"The log likelihood of {terms.name} is not finite in some draws for {in_brief(bad, NAMED)}: mask "
+                "missing observations, and find out why the model gives others no finite density."
             )
         masked[start : start + step] = (block == 0).all(axis=(0, 1))
         found.append(_weighed(block, relative))
     if masked.all():
         raise ArgumentError(
-            f"The log likelihood of {terms.name} is 0 in every draw: all observations are masked, so that there is "
-            "nothing to leave out."
+            f"The log likelihood of {terms.name} is 0 in every draw: all observations are masked."
         )
     elpd_i, pareto_k, p_i = (
         _without(first.copy(data=values.reshape(first.shape)), masked)
@@ -137,7 +136,7 @@ def leave_one_out(
 
 
 def _without(values: xr.DataArray, masked: np.ndarray) -> xr.DataArray:
-    """Leave masked observations out; the others keep their labels, or their places."""
+    """Leave out masked observations; the others keep their labels or positions."""
     if not masked.any():
         return values
     places = {d: np.arange(n) for d, n in values.sizes.items() if d not in values.coords}
@@ -149,15 +148,15 @@ def _without(values: xr.DataArray, masked: np.ndarray) -> xr.DataArray:
 def _weighed(values: Float[np.ndarray, "chain draw obs"], relative: float) -> np.ndarray:
     """Return elpd, Pareto k and effective parameters (3, obs).
 
-    The largest importance ratios of an observation may all be one number, as where its log likelihood is the same in
-    every draw. These have no tail to smooth: the weights are the ratios themselves, and k is 0.
+    The largest importance ratios of an observation may be equal, for example if its log likelihood is the same in every
+    draw. Then there is no tail to smooth: the weights are the ratios themselves, and k is 0.
     """
     from arviz_stats.base import dataarray_stats
     from scipy.special import logsumexp
 
     samples = values.shape[0] * values.shape[1]
     tail = 3 * np.sqrt(samples / relative) if samples > 225 else samples / 5
-    tail = int(min(max(tail, 5), samples / 2))  # draws in it, as ArviZ has it
+    tail = int(min(max(tail, 5), samples / 2))  # number of draws in the tail, as in ArviZ
     tied = (values == values.min(axis=(0, 1))).sum(axis=(0, 1)) >= tail
     found = np.zeros((3, values.shape[2]))
     own, draws = values[..., tied], np.log(samples)
@@ -168,8 +167,8 @@ def _weighed(values: Float[np.ndarray, "chain draw obs"], relative: float) -> np
         block = xr.DataArray(values[..., ~tied], dims=(*SAMPLE_DIMS, "obs"))
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # of large k, which callers report
-                # Not by the accessor, which keeps every block until the garbage collector comes.
+                warnings.simplefilter("ignore")  # callers report a large k
+                # The accessor would keep every block until the garbage collector runs.
                 each = dataarray_stats.loo(block, r_eff=relative)
         except ValueError as error:
             raise ArgumentError(

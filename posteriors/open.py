@@ -1,10 +1,9 @@
-"""Open every posterior: files, whose format is seen in their content, then in their name; and other makers' objects.
+"""Open posteriors: files, by their content and then by their name; and objects of other packages.
 
-Files `NAME_1.csv`, `NAME_2.csv`, ... of one folder (or `NAME-1.csv`, `NAME.1.csv`) are the chains of one posterior, and
-are called NAME; a folder that is no Zarr store stands for the CSV files in it, and a pattern (`'fits/a_*.csv'`) for the
-files that match. Everything else is a posterior by itself. Groups of draws have the axes (chain, draw, ...), statistics
-ArviZ's present names. A slash in a name, as NumPyro's scopes write it, becomes a dot: no file can store it. Draws that
-a masked array hides are NaN.
+Files `NAME_1.csv`, `NAME_2.csv`, ... in one folder (or `NAME-1.csv`, `NAME.1.csv`) are the chains of one posterior,
+called NAME. A folder that is not a Zarr store stands for its CSV files, and a pattern (`'fits/a_*.csv'`) for the files
+that match. Any other file is a posterior by itself. Groups of draws have the axes (chain, draw, ...), statistics
+ArviZ's present names. A slash in a name becomes a dot, since no file can store it. Masked draws are NaN.
 """
 
 from __future__ import annotations
@@ -45,12 +44,12 @@ _SUFFIXES = (".nc", ".nc4", ".netcdf", ".zarr", *_TABLES, ".parquet")
 
 
 def is_csv(path: Path) -> bool:
-    """Check whether a name is that of a table as text, packed or not."""
+    """Check whether a file's name is that of a CSV file, compressed or not."""
     return path.name.lower().endswith(_TABLES)
 
 
 def expanded(path: Path) -> Files:
-    """Return the files that a word stands for: those of a pattern, the CSV files of a folder, or itself."""
+    """Return the files of a path: those of a pattern, the CSV files of a folder, or the path itself."""
     if path.is_dir() and not is_store(path):
         return tuple(sorted(filter(is_csv, path.iterdir()), key=_order)) or (path,)
     if glob.has_magic(str(path)) and not path.exists():
@@ -59,7 +58,7 @@ def expanded(path: Path) -> Files:
 
 
 def grouped(paths: Iterable[Path]) -> list[Files]:
-    """Put chains of one run together, in the order in which the runs are first named."""
+    """Group the chains of each run, in the order in which the runs are first named."""
     groups: dict[tuple[Path, str] | Path, list[Path]] = {}
     for path in paths:
         if path.is_dir() and not is_store(path):
@@ -72,21 +71,21 @@ def grouped(paths: Iterable[Path]) -> list[Files]:
 
 
 def stem(files: Sequence[Path]) -> Path:
-    """Return the name of a posterior's files, without suffixes and the number of a chain."""
+    """Return the common name of a posterior's files, without suffixes and chain numbers."""
     first = files[0]
     found = _CHAIN.fullmatch(_bare(first)) if is_csv(first) and len(files) > 1 else None
     return first.with_name(found["stem"] if found else _bare(first))
 
 
 def _bare(path: Path) -> str:
-    """Give a file's name without its suffixes."""
+    """Return a file's name without its suffixes."""
     lower = path.name.lower()
     ends = [suffix for suffix in _SUFFIXES if lower.endswith(suffix)] or [path.suffix]
     return path.name[: len(path.name) - max(map(len, ends))] or path.name
 
 
 def _order(path: Path) -> tuple[str, int, str]:
-    """Chains by their numbers, so that 10 comes after 9."""
+    """Return a key that sorts chains by their numbers, 10 after 9."""
     found = _CHAIN.fullmatch(_bare(path))
     if found is None:
         return (str(path), 0, "")
@@ -100,10 +99,10 @@ _HEAD = 512
 
 
 def open_tree(paths: Sequence[Path], *, lazy: bool = False, argument: str = "path") -> xr.DataTree:
-    """Read the posterior that files or stores hold; of several, their chains become those of one posterior.
+    """Read a posterior from files or stores; the chains of several become those of one posterior.
 
-    If `lazy`, arrays are read when they are asked for, until the tree is closed. Files that hold no posterior are
-    rejected with a `PosteriorFileError`, which calls them `argument`.
+    If `lazy`, arrays are read when they are used, until the tree is closed. It is a `PosteriorFileError`, which calls
+    the files `argument`, if they hold no posterior.
     """
     files = [file for path in paths for file in expanded(path)]
     try:
@@ -141,7 +140,7 @@ def _read(files: Sequence[Path], *, lazy: bool) -> xr.DataTree:
 
 
 def _read_one(path: Path, *, lazy: bool) -> xr.DataTree:
-    """Read a file or store: by its content, by its name where that leaves a doubt."""
+    """Read a file or store, by its content, or by its name if the content is ambiguous."""
     if path.is_dir():
         if is_store(path):
             return _with_draws(read_store(path), path)
@@ -150,7 +149,7 @@ def _read_one(path: Path, *, lazy: bool) -> xr.DataTree:
         raise FormatError(path, "is a pattern that no file matches")
     if path.suffix == ".stan" and path.is_file():
         raise FormatError(path, "is a Stan program: sample it, and give the file of its draws")
-    head = _CLASSIC  # what is missing, its reader says so
+    head = _CLASSIC  # the reader of NetCDF reports a missing file
     if path.is_file():
         with path.open("rb") as file:
             head = file.read(_HEAD)
@@ -167,12 +166,12 @@ def _read_one(path: Path, *, lazy: bool) -> xr.DataTree:
 
 
 def _says(file: ChainFile, columns: tuple[str, ...]) -> bool:
-    """Check whether a table says of every row which chain, or which draw, it is of, in one of these columns."""
+    """Check whether a table that is not CmdStan's has one of these columns."""
     return not file.header.is_stans and any(name in file.columns for name in columns)
 
 
 def _with_draws(tree: xr.DataTree, path: Path) -> xr.DataTree:
-    """Return a tree with its group of draws, or make one of a dataset that was written without a group."""
+    """Return a tree with a group of draws; a dataset without groups becomes this group."""
     if schema.POSTERIOR in tree.children:
         return tree
     alone = tree.to_dataset()
@@ -192,11 +191,11 @@ def names_files(value: Any) -> bool:
 
 
 def convert(value: Any, argument: str = "posterior") -> xr.DataTree:
-    """Convert what a sampler has returned to a tree in our words; messages call it `argument`.
+    """Convert the result of a sampler to a tree with our names; messages call it `argument`.
 
-    That is an `MCMC` of NumPyro that has run, a fit of cmdstanpy, emcee's sampler, a dataset, a mapping of arrays
+    It may be an `MCMC` of NumPyro that has run, a fit of cmdstanpy, emcee's sampler, a dataset, a mapping of arrays
     (chain, draw, ...) or of groups of them, a table of pandas with one row per draw, or anything that ArviZ converts.
-    It is a `TypeError` if it is nothing of the kind, a `ValueError` if it has not run, or a variable holds no numbers.
+    It is a `TypeError` for other objects, and a `ValueError` if a variable is not numeric.
     """
     try:
         return adopted(_tree_of(value, argument))
@@ -204,9 +203,9 @@ def convert(value: Any, argument: str = "posterior") -> xr.DataTree:
         raise
     except (TypeError, ValueError, AttributeError) as error:
         raise ArgumentTypeError(
-            f"`{argument}` is a {type(value).__name__}, and an `xarray.DataTree` is needed: pass what an inference "
-            "method returned, files of a posterior (which `ob.open_posterior` opens), arrays (chain, draw, ...) by "
-            "name, or what ArviZ converts."
+            f"`{argument}` is a {type(value).__name__}, and an `xarray.DataTree` is needed: pass the result of an "
+            "inference method, files of a posterior (which `ob.open_posterior` opens), arrays (chain, draw, ...) by "
+            "name, or an object that ArviZ converts."
         ) from error
 
 
@@ -218,7 +217,7 @@ def _tree_of(value: Any, argument: str) -> xr.DataTree:
         runs = getattr(value, "runset", None) or getattr(value, "_runset", None)
         if runs is None:
             raise ArgumentTypeError(
-                f"`{argument}` is a {type(value).__name__}, which holds no draws."
+                f"`{argument}` is a {type(value).__name__}, which has no draws."
             )
         return open_tree([Path(file) for file in runs.csv_files], argument=argument)
     if maker == "emcee" and hasattr(value, "get_chain"):  # its walkers are chains
@@ -240,7 +239,7 @@ def _of_xarray(value: xr.Dataset | xr.DataArray, argument: str) -> xr.DataTree:
     dataset = value if isinstance(value, xr.Dataset) else value.to_dataset(name=value.name or "x")
     own = {dim: dataset.indexes[dim] for dim in dataset.dims if dim in dataset.indexes}
     stacked = [dim for dim, index in own.items() if {*schema.SAMPLE_DIMS} <= {*index.names}]
-    dataset = dataset.unstack(stacked)  # as ArviZ's `extract` stacks them
+    dataset = dataset.unstack(stacked)  # ArviZ's `extract` stacks chains and draws
     if (numbers := own.get("draw")) is not None and not numbers.is_monotonic_increasing:
         dataset = dataset.sortby("draw")
     there = {str(name): name for name in (*dataset.variables, *dataset.dims)}
@@ -254,7 +253,7 @@ def _of_xarray(value: xr.Dataset | xr.DataArray, argument: str) -> xr.DataTree:
 
 
 def _of_mapping(value: Mapping[Any, Any], argument: str) -> xr.DataTree:
-    """Give arrays by name, or groups of them by theirs; Stan's columns such as `lp__` are statistics."""
+    """Convert arrays by name, or groups of arrays; Stan's columns such as `lp__` are statistics."""
     if not isinstance(value.get(schema.POSTERIOR), Mapping):
         stats = {n: v for n, v in value.items() if isinstance(n, str) and n.endswith("__")}
         draws = {name: held for name, held in value.items() if name not in stats}
@@ -268,8 +267,8 @@ def _of_mapping(value: Mapping[Any, Any], argument: str) -> xr.DataTree:
             groups[group] = dataset_of(held, argument, lead=lead)
         else:
             raise ArgumentError(
-                f"`{argument}` holds {group!r} besides the group `posterior`, and every entry must be a group of "
-                "arrays then."
+                f"`{argument}` holds {group!r} and the group `posterior`; with this group, every entry must be a group "
+                "of arrays."
             )
     return xr.DataTree.from_dict(groups)
 
@@ -289,7 +288,7 @@ def _of_numpyro(mcmc: Any, argument: str) -> xr.DataTree:
         from arviz_base import from_numpyro
 
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "Found chain dimension")  # many short chains
+            warnings.filterwarnings("ignore", "Found chain dimension")  # for many short chains
             tree = from_numpyro(mcmc)
     free = getattr(mcmc.last_state, "z", None)
     if isinstance(free, dict) and schema.POSTERIOR in tree.children:
@@ -299,7 +298,7 @@ def _of_numpyro(mcmc: Any, argument: str) -> xr.DataTree:
         tree.attrs[schema.KINDS] = json.dumps(kinds)
     tree.attrs[schema.ENGINE] = "numpyro"
     depth = getattr(mcmc.sampler, "_max_tree_depth", None)
-    if isinstance(depth, tuple):  # NumPyro's of warmup and of draws
+    if isinstance(depth, tuple):  # the depths of warmup and of draws
         depth = depth[-1]
     if isinstance(depth, int):
         tree.attrs[schema.MAX_TREE_DEPTH] = depth

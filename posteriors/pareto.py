@@ -1,9 +1,9 @@
-"""Importance weights: smoothed, and Pareto k-hat of them and of the quantities that they are to give.
+"""Importance weights: smoothing, and Pareto k-hat of the weights and of the quantities that they estimate.
 
-A mean under weights w rests on w |x - m|, a standard deviation on w (x - m)^2. These have heavier tails than w itself,
-so that weights may be good enough for a mean and not for a standard deviation. Draws that come with weights are taken
-by them where they are opened. Sources: Vehtari, Simpson, Gelman, Yao and Gabry 2024, Pareto smoothed importance
-sampling, JMLR 25 (also on quantities, section 3.3).
+A mean under weights w depends on w |x - m|, a standard deviation on w (x - m)^2. These have heavier tails than w, so
+that weights may be good enough for a mean but not for a standard deviation. Draws with weights are resampled when they
+are opened. Source: Vehtari, Simpson, Gelman, Yao and Gabry 2024, Pareto smoothed importance sampling, JMLR 25 (section
+3.3 on quantities).
 """
 
 from __future__ import annotations
@@ -27,40 +27,42 @@ from .rhat_ess import bulk_ess
 if TYPE_CHECKING:
     import xarray as xr
 
-MIN_DRAWS_FOR_KHAT = 30  # fewer leave less than six draws in the tail, too few for arviz_stats' fit
+MIN_DRAWS_FOR_KHAT = (
+    30  # with fewer, less than six draws are in the tail, too few for arviz_stats' fit
+)
 _FLAT = 1e-8
-_LARGEST_EXPONENT = 700.0  # exp of more overflows, of less than its negative underflows
+_LARGEST_EXPONENT = 700.0  # exp overflows beyond
 LogWeights = Float[np.ndarray, " draw"]
 LARGE, MANY = 8.0, 1000
-"""Weight, over the mean of at least so many, up to which none is large: the largest of a heavy tail is larger. k-hat of
-weights with a bound depends on how many lie close to it."""
+"""Ratio to the mean below which no weight is large, for at least so many weights: a heavy tail has larger ones. k-hat
+of bounded weights would depend on how many lie close to the bound."""
 COVERED, SHORT = 0.25, 0.5
-"""Share of the draws that weights are worth, and k-hat, either of which says that draws reach all of the target."""
+"""Draws reach all of the target if weights are worth this share of them, or if k-hat is at most this value."""
 TAIL = 0.05
-"""Probability of the tail below, and above, a quantile that is claimed."""
+"""Probability of each tail."""
 STATISTICS = ("location", "spread", "lower", "upper")
-"""Of ranks: their mean, their mean distance from the middle, and the shares in the tails."""
+"""Statistics of ranks: the mean, the mean distance from the middle, and the shares in the tails."""
 CLAIMED = (0.056, 0.024, 0.0155, 0.0155)
-"""Errors of these that a usable fit does not have: a normal's, where its mean is off by 0.2 standard deviations, its
-standard deviation by 15 %, and a quantile by 0.15 standard deviations."""
+"""Limits for the errors of these in a usable fit: those of a normal distribution whose mean is off by 0.2 standard
+deviations, whose standard deviation is off by 15 %, and whose quantile is off by 0.15 standard deviations."""
 EVEN = 0.8
-"""Share of the draws that weights are worth above which they are all but equal, and a k-hat of them says nothing."""
+"""Weights worth more than this share of the draws are nearly equal, and their k-hat means nothing."""
 
 
 @dataclass(frozen=True, eq=False)
 class Tails:
-    """k-hat of each entry of a quantity: of |x - m| and of (x - m)^2 under the weights, NaN if an entry is still."""
+    """k-hat of |x - m| and of (x - m)^2 under the weights, for each entry of a quantity; NaN if it is constant."""
 
     mean: Float[np.ndarray, " entry"]
     square: Float[np.ndarray, " entry"]
 
 
 def pareto_khat(log_ratio: Float[np.ndarray, " draw"]) -> float:
-    """Return the Pareto shape of the right tail of importance ratios: log target less log approximating density.
+    """Return the Pareto shape of the right tail of importance ratios: log target minus log approximating density.
 
-    It is k-hat by arviz_stats; 0 by convention where all ratios are equal (to 1e-8: the approximation is exact),
-    infinite if the ratios span more than a double can hold, NaN if a ratio is not finite, there are fewer than 30
-    draws, or the largest ratios are all alike.
+    It is k-hat by arviz_stats; 0 if all ratios are equal to 1e-8, as the approximation is exact; infinite if the ratios
+    span more than a double can hold; NaN if a ratio is not finite, there are fewer than 30 draws, or the largest ratios
+    are all equal.
     """
     if log_ratio.size < MIN_DRAWS_FOR_KHAT or not np.isfinite(log_ratio).all():
         return float("nan")
@@ -75,7 +77,7 @@ def pareto_khat(log_ratio: Float[np.ndarray, " draw"]) -> float:
 
 
 def smoothed(log_ratio: LogWeights) -> LogWeights:
-    """Return Pareto-smoothed log weights whose exponentials sum to 1; those of ratios that are no number are -inf."""
+    """Return Pareto-smoothed log weights whose exponentials sum to 1; -inf for ratios that are not finite."""
     there = np.isfinite(log_ratio)
     out = np.full(len(log_ratio), -np.inf)
     if not there.any():
@@ -88,13 +90,12 @@ def smoothed(log_ratio: LogWeights) -> LogWeights:
 
 
 def _psis(log_ratio: LogWeights) -> tuple[LogWeights, float] | None:
-    """Smoothed log weights and k-hat by arviz_stats; None if the largest ratios are all alike."""
+    """Return smoothed log weights and k-hat by arviz_stats; None if the largest ratios are all equal."""
     from arviz_stats.base import array_stats
 
-    # The sign is that of leave-one-out, where the argument is a log likelihood and the weight its
-    # inverse: psislw negates what it is given.
+    # psislw negates its argument, a log likelihood in leave-one-out.
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # overflow: callers look at the result
+        warnings.simplefilter("ignore", RuntimeWarning)  # callers handle overflow
         try:
             smooth, khat = array_stats.psislw(-log_ratio)
         except ValueError:
@@ -108,29 +109,29 @@ def worth(log_weight: LogWeights) -> float:
 
 
 def miss_a_region(log_ratio: LogWeights, log_weight: LogWeights) -> bool:
-    """Check whether draws hardly reach part of the target: weights are worth few draws, and their tail is long.
+    """Check whether draws hardly reach part of the target: the weights are worth few draws and have a long tail.
 
-    So are those of a hierarchy whose draws end where its scale becomes small. k-hat alone comes out too small there: it
-    sees the largest of the weights that were drawn, and the other part has none. Of many coordinates weights are worth
-    few draws without a long tail, and miss nothing. Log ratios are raw, log weights smoothed.
+    An example is a hierarchy whose draws end where its scale becomes small. k-hat alone is too small there, since no
+    draw comes from the missing part. With many coordinates, weights are worth few draws without a long tail, and
+    nothing is missing. Log ratios are raw, log weights smoothed.
     """
     few = worth(log_weight) < COVERED * len(log_weight)
     return few and khat_of_weights(log_ratio) > SHORT
 
 
 def khat_limit(num_draws: int) -> float:
-    """Return the largest k-hat that this number of draws can bear (Vehtari et al. 2024)."""
+    """Return the largest acceptable k-hat for this number of draws (Vehtari et al. 2024)."""
     return min(1 - 1 / math.log10(num_draws), 0.7) if num_draws > 1 else float("nan")
 
 
 LEAST_WORTH = 200.0
-"""Independent draws that weights have to be worth."""
+"""Minimum number of independent draws that usable weights are worth."""
 
 
 def why_lost(log_ratio: LogWeights, log_weight: LogWeights, limit: float) -> str | None:
-    """Return why the weights are useless (heavy tail, few effective draws, missed region); None if they are not.
+    """Return why the weights are useless, as a key; None if they are usable. `limit` is the largest allowed k-hat.
 
-    `limit` is the largest k-hat. Log ratios are raw, log weights smoothed.
+    Log ratios are raw, log weights smoothed.
     """
     draws = worth(log_weight)
     if not khat_of_weights(log_ratio) <= limit and not draws > EVEN * len(log_ratio):
@@ -141,10 +142,7 @@ def why_lost(log_ratio: LogWeights, log_weight: LogWeights, limit: float) -> str
 
 
 def khat_of_weights(log_ratio: LogWeights) -> float:
-    """Return k-hat of ratios; -inf where none of many is large, or they are all but equal.
-
-    Ratios of -inf are draws without weight.
-    """
+    """Return k-hat of log ratios (-inf for draws without weight); -inf if none is large or they are nearly equal."""
     count = len(log_ratio)
     if np.isfinite(log_ratio).all():
         largest = np.exp(log_ratio.max() - logsumexp(log_ratio)) * count
@@ -157,9 +155,9 @@ def khat_of_weights(log_ratio: LogWeights) -> float:
 def tails_of(
     values: Float[np.ndarray, draw * event], log_ratio: LogWeights, log_weight: LogWeights
 ) -> Tails:
-    """Return k-hat of the entries of a quantity (draw, ...); infinite of entries not finite in a draw with weight.
+    """Return k-hat of the entries of a quantity (draw, ...); infinite if a draw with weight is not finite.
 
-    The log ratios are raw, the log weights smoothed.
+    Log ratios are raw, log weights smoothed.
     """
     flat = values.reshape(len(values), -1)
     weights = np.exp(log_weight)
@@ -180,19 +178,20 @@ def tails_of(
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """Certainty with which weighted draws know mean, standard deviation and quantiles of each entry of a quantity.
+    """Precision of the mean, standard deviation and quantiles of each entry of a quantity under weights.
 
     `khats` and `errors` are (3, entry): k-hat of the mean, of the square and of the shares in the tails; and standard
-    errors of the mean and of the worse quantile in standard deviations, of the standard deviation as a share of it.
+    errors of the mean and of the worse quantile in standard deviations, and the relative error of the standard
+    deviation.
     """
 
     khats: Float[np.ndarray, "kind entry"]
     errors: Float[np.ndarray, "kind entry"]
     index: Float[np.ndarray, " entry"]
-    """The tail index that draws do not exclude: the Pareto shape of the tail of |x - m|, plus its standard error."""
+    """Upper estimate of the tail index: the Pareto shape of the tail of |x - m|, plus its standard error."""
 
     def lacks(self, limits: tuple[float, float, float]) -> Bool[np.ndarray, "kind entry"]:
-        """Tell what is not known: means, standard deviations and quantiles, by the largest k-hat of each."""
+        """Return which means, standard deviations and quantiles are imprecise, given the largest k-hat of each."""
         lacks = (self.khats > np.array(limits)[:, None]) | ~(self.errors <= _ENOUGH[:, None])
         lacks[1] |= self.index > NO_VARIANCE
         still = np.isnan(self.khats[0]) & np.isnan(self.errors[0])
@@ -200,8 +199,8 @@ class Known:
 
 
 MOVED, NO_VARIANCE = np.array([0.2, 0.15, 0.15]), 0.5
-"""Errors of a mean, a standard deviation and a quantile that a usable fit does not have; and the tail index from
-which on there is no standard deviation."""
+"""Limits for the errors of a mean, a standard deviation and a quantile in a usable fit; and the tail index above which
+there is no standard deviation."""
 _ENOUGH = MOVED / 2
 
 
@@ -213,10 +212,10 @@ def known(
     *,
     with_khats: bool = True,
 ) -> Known:
-    """Measure how well weighted draws know each entry of a quantity (draw, ...), NaN if an entry is still.
+    """Measure the precision of each entry of a quantity (draw, ...) under weights; NaN if an entry is constant.
 
-    Errors are those of weighted averages; with `beside`, other weights of the same draws, those of the differences from
-    averages by these. Without k-hats, which take most of the time, all of them are NaN.
+    Errors are those of weighted averages; with `beside`, other weights of the same draws, those of the difference
+    between the two averages. `with_khats=False` leaves out the k-hats, which take most of the time.
     """
     flat, weights = values.reshape(len(values), -1), np.exp(log_weight)
     khats, errors = (np.full((3, flat.shape[1]), np.nan) for _ in range(2))
@@ -225,10 +224,9 @@ def known(
         tails = tails_of(values, log_ratio, log_weight)
         khats[:2] = tails.mean, tails.square
     share = (weights if beside is None else weights - beside)[:, None] ** 2
-    if beside is None:  # the square of a draw without weight may be infinite
+    if beside is None:  # draws without weight may be infinite
         used = weights > 0
         flat, weights, log_ratio, share = flat[used], weights[used], log_ratio[used], share[used]
-    # k-hat is NaN of still entries, and where the largest ratios are alike.
     varies = ~np.isposinf(khats[0]) & (np.ptp(flat, axis=0) > 0)
     for place in np.flatnonzero(varies):
         apart = flat[:, place] - weights @ flat[:, place]
@@ -249,12 +247,10 @@ def known(
 def quantiles(
     values: Float[np.ndarray, " draw"], weights: Float[np.ndarray, " draw"]
 ) -> Float[np.ndarray, " end"]:
-    """The 5 % and the 95 % quantile of weighted draws."""
+    """Return the 5 % and the 95 % quantile of weighted draws."""
     order = np.argsort(values)
     below = np.cumsum(weights[order]) / weights.sum()
-    found: Float[np.ndarray, " end"]
-    found = values[order][np.minimum(np.searchsorted(below, [TAIL, 1 - TAIL]), len(values) - 1)]
-    return found
+    return values[order][np.minimum(np.searchsorted(below, [TAIL, 1 - TAIL]), len(values) - 1)]
 
 
 def _quantile_errors(
@@ -262,7 +258,7 @@ def _quantile_errors(
     weights: Float[np.ndarray, " draw"],
     shares: Float[np.ndarray, " end"],
 ) -> float:
-    """The larger standard error of the two quantiles, of those of the shares in the tails."""
+    """Return the larger standard error of the two quantiles, from the errors of the shares in the tails."""
     order = np.argsort(values)
     below = np.cumsum(weights[order]) / weights.sum()
     middle = np.array([TAIL, 1 - TAIL])
@@ -272,9 +268,10 @@ def _quantile_errors(
 
 
 def _tail_index(apart: Float[np.ndarray, " draw"], weights: Float[np.ndarray, " draw"]) -> float:
-    """The Pareto shape of the largest weighted distances, by probability-weighted moments, plus its standard error.
+    """Estimate the Pareto shape of the largest weighted distances plus its standard error.
 
-    Hosking and Wallis 1987, Technometrics 29(3). The tail is as large as that of k-hat: 3 sqrt(n) of n draws.
+    Source: Hosking and Wallis 1987, Technometrics 29(3), by probability-weighted moments. The tail has 3 sqrt(n) of n
+    draws, as for k-hat.
     """
     order = np.argsort(-apart)
     count = 1 / (weights**2).sum()
@@ -291,7 +288,7 @@ def _tail_index(apart: Float[np.ndarray, " draw"], weights: Float[np.ndarray, " 
 
 
 def worst_khat(values: Mapping[str, np.ndarray], log_ratio: LogWeights) -> float:
-    """Return the largest k-hat of all entries of some quantities; that of the ratios, where it is larger."""
+    """Return the largest k-hat of the ratios and of all entries of some quantities."""
     log_weight = smoothed(log_ratio)
     every = [tails_of(v, log_ratio, log_weight) for v in values.values()]
     found = [khat_of_weights(log_ratio), *(t.square for t in every), *(t.mean for t in every)]
@@ -299,7 +296,7 @@ def worst_khat(values: Mapping[str, np.ndarray], log_ratio: LogWeights) -> float
 
 
 def _khat(log_ratio: LogWeights) -> float:
-    """k-hat of the right tail, for which draws without weight are the smallest."""
+    """Return k-hat of the right tail; draws without weight count as the smallest."""
     there = np.isfinite(log_ratio)
     if there.sum() < 2 or np.isposinf(log_ratio).any():
         return float("inf")
@@ -309,7 +306,7 @@ def _khat(log_ratio: LogWeights) -> float:
 def resampled(
     weights: Float[np.ndarray, " row"], count: int, rng: np.random.Generator
 ) -> Int[np.ndarray, " draw"]:
-    """Choose rows, each as often as its weight says, rounded up or down, in random order."""
+    """Choose rows in random order, each in proportion to its weight, rounded up or down."""
     ends = np.cumsum(weights)
     places = (np.arange(count) + rng.uniform()) / count * ends[-1]
     rows = np.minimum(np.searchsorted(ends, places, side="right"), len(ends) - 1)
@@ -317,10 +314,10 @@ def resampled(
 
 
 def taken_by_weight(tree: xr.DataTree, argument: str = "posterior") -> xr.DataTree:
-    """Return a posterior whose draws have weights with its draws taken by these, as an approximation has them.
+    """Resample the draws of a posterior by their weights, `log_weight` in `sample_stats` up to a constant.
 
-    The weights are `log_weight` in `sample_stats`, up to a constant. As many draws as there are, in one chain, are
-    taken; all of them with their weights become the group `weighted`. Other posteriors come back as they are.
+    The result has as many draws, in one chain, and is marked as an approximation; the original draws with their weights
+    become the group `weighted`. A posterior without weights is returned unchanged.
     """
     import xarray as xr
 
@@ -334,7 +331,7 @@ def taken_by_weight(tree: xr.DataTree, argument: str = "posterior") -> xr.DataTr
     usable = (log_ratio < np.inf).all() and (log_ratio > -np.inf).any()  # no NaN
     if draws is None or log_ratio.shape != shape or not usable:
         raise ArgumentError(
-            f"`{argument}` has weights `log_weight` that are not the logarithm of one weight a draw (chain, draw)."
+            f"`{argument}` has `log_weight`, which must be the logarithm of one weight per draw (chain, draw)."
         )
     log_weight = smoothed(log_ratio.ravel())
     rows = resampled(np.exp(log_weight), log_ratio.size, np.random.default_rng(0))
@@ -344,7 +341,7 @@ def taken_by_weight(tree: xr.DataTree, argument: str = "posterior") -> xr.DataTr
         held = child.to_dataset().drop_vars(schema.LOG_WEIGHT, errors="ignore")
         if {*schema.SAMPLE_DIMS} <= {*held.dims}:
             if tuple(map(held.sizes.get, schema.SAMPLE_DIMS)) != shape or not held:
-                continue  # some of the draws, or nothing besides the weights
+                continue  # the group has only some of the draws, or only the weights
             flat = held.stack({schema.SAMPLE: schema.SAMPLE_DIMS}, create_index=False)
             flat = flat.drop_vars(schema.SAMPLE_DIMS, errors="ignore").transpose(schema.SAMPLE, ...)
             if name == schema.POSTERIOR:
@@ -360,7 +357,7 @@ def taken_by_weight(tree: xr.DataTree, argument: str = "posterior") -> xr.DataTr
 
 
 def _efficiency(draws: xr.Dataset) -> float:
-    """Share of the draws of several chains that are independent, by the worst entry: small where chains disagree."""
+    """Return the ESS per draw of the worst entry of several chains: small if chains disagree."""
     chains, length = (draws.sizes[dim] for dim in schema.SAMPLE_DIMS)
     least = [1.0]
     for variable in draws.data_vars.values() if chains > 1 else ():
@@ -375,15 +372,15 @@ _WEIGHTS = re.compile(r"(log_?)?(importance_?)?(sample_?)?(weight|wt)s?", re.IGN
 
 
 def is_of_weights(name: object) -> bool:
-    """Check whether a name is one that weights of draws have."""
+    """Check whether a name is usual for weights of draws."""
     return _WEIGHTS.fullmatch(str(name)) is not None
 
 
 def unread_weights(stats: Iterable[xr.DataArray], others: Iterable[xr.DataArray]) -> str:
-    """Name what looks like weights of draws and was not used, among statistics and other scalars; empty without any.
+    """Return the name of a statistic or scalar that looks like unused weights of draws; empty if there is none.
 
-    A scalar of the posterior may be the weight of a body or of a component: that of a draw is normalised, or counts
-    draws, or its name says that there are several, or logarithms.
+    A scalar named weight may belong to a body or a component. Weights of draws are normalised, or count draws, or have
+    a name in the plural or with log.
     """
     every = [*((True, variable) for variable in stats), *((False, variable) for variable in others)]
     for of_draws, variable in every:

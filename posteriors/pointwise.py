@@ -1,7 +1,7 @@
-"""Groups that hold a number per observation and draw: log likelihoods and predictions.
+"""Groups with a number per observation and draw: log likelihoods and predictions.
 
-These have as many numbers as draws and observations together, so that a limit holds them to some megabytes: above it
-every second, third, ... draw is kept, the same ones in all groups, and where too few would be left, none.
+They are as large as draws times observations. A limit in megabytes keeps only every second, third, ... draw, the same
+ones in all groups, or leaves the groups out if too few draws would remain.
 """
 
 from __future__ import annotations
@@ -28,29 +28,27 @@ if TYPE_CHECKING:
 
 
 LIMIT_MB = 256.0
-"""Megabytes that the groups may take together, if nothing else is requested."""
+"""Default limit of the groups together, in megabytes."""
 FEWEST = 100
-"""Draws of which something can still be said; groups of fewer are left out."""
+"""Groups with fewer draws are left out."""
 
 
 @dataclass(frozen=True)
 class DrawGroup:
-    """A group of a posterior: its draws, or what is a function of them."""
+    """A group of a posterior: its draws, or functions of them."""
 
-    values: Mapping[str, Values]
-    """Its variables; a `DataArray` may still be in its file, and stays there."""
-    dims: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Names of the axes after chain and draw, where they have some."""
-    every: int = 1  # Every how many-th draw is kept.
-    filed: xr.DataTree | None = None  # The file that holds them, if they are on disk.
-    attrs: Mapping[str, Any] = field(default_factory=dict)  # Attributes of the group.
+    values: Mapping[str, Values]  # A `DataArray` may still be in its file.
+    dims: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # After chain and draw.
+    every: int = 1  # Only each draw with a number divisible by this is kept.
+    filed: xr.DataTree | None = None  # The file that holds the values, if they are on disk.
+    attrs: Mapping[str, Any] = field(default_factory=dict)
 
     def to_dataset(self, coords: Mapping[str, Any] | None = None) -> xr.Dataset:
-        """Give the group; draws keep the numbers that they have in the posterior."""
+        """Return the group; draws keep their numbers in the posterior."""
         from arviz_base import dict_to_dataset
 
         dims: Any = {name: list(axes) for name, axes in self.dims.items() if name in self.values}
-        # Of what is in files, arrays of the same shapes that take no memory; then the values, with their axes' names.
+        # Make the axes of values in files from arrays of their shape that take no memory.
         filed = {n: v for n, v in self.values.items() if isinstance(v, xr.DataArray)}
         empty = {n: np.broadcast_to(np.zeros((), v.dtype), v.shape) for n, v in filed.items()}
         dataset = dict_to_dataset({**self.values, **empty}, dims=dims)
@@ -60,7 +58,7 @@ class DrawGroup:
             bare = values.drop_vars(list(values.coords)).rename(axes)
             dataset = dataset.assign({name: bare.assign_attrs(like.attrs)})
         dataset = labelled(dataset, coords or {})
-        dataset.attrs.pop(CREATED_AT, None)  # equal draws give equal groups; the root says when
+        dataset.attrs.pop(CREATED_AT, None)  # so that equal draws give equal groups
         dataset.attrs |= dict(self.attrs)
         if self.every > 1:
             dataset = dataset.assign_coords(draw=dataset["draw"] * self.every)
@@ -69,15 +67,12 @@ class DrawGroup:
 
 
 def labelled(dataset: xr.Dataset, coords: Mapping[str, Any]) -> xr.Dataset:
-    """Give the axes of a dataset their labels.
-
-    Labels of another number than the axis has places are left out, as no draws are lost over them; a notice says so.
-    """
+    """Label the axes of a dataset; leave out labels of a wrong number, with a notice."""
     fitting = {}
     for axis, labels in coords.items():
         if axis in dataset.sizes and len(labels) != (size := dataset.sizes[axis]):
             notice(
-                f"`coords` has {len(labels)} labels for {axis}, which has {size} places: left out"
+                f"`coords` has {len(labels)} labels for {axis}, which has length {size}: left out"
             )
         elif axis in dataset.sizes:
             fitting[axis] = np.asarray(labels)
@@ -85,13 +80,13 @@ def labelled(dataset: xr.Dataset, coords: Mapping[str, Any]) -> xr.Dataset:
 
 
 def check_limit(limit_mb: Any) -> float:
-    """Return megabytes as a number, which is finite and 0 or more."""
+    """Check and return a limit in megabytes."""
     check_not_negative("predictive_mb", limit_mb)
     return float(limit_mb)
 
 
 def every_which(chains: int, draws: int, bytes_a_draw: int, limit_mb: float) -> int | None:
-    """Every how many-th draw of each chain stays within a limit; None where too few would be left."""
+    """Return n so that every n-th draw stays within a limit; None if too few would be left."""
     if not limit_mb:
         return None
     every = max(1, math.ceil(chains * draws * bytes_a_draw / (limit_mb * 1e6)))
@@ -101,20 +96,20 @@ def every_which(chains: int, draws: int, bytes_a_draw: int, limit_mb: float) -> 
 
 
 def why_left_out(bytes_a_draw: int, limit_mb: float) -> str:
-    """Say why groups are left out that `every_which` has no draws for."""
+    """Explain why the limit leaves out a group."""
     if not limit_mb:
         return "predictive_mb=0 leaves it out"
-    return f"{FEWEST} draws of {bytes_a_draw / 1e6:.3g} MB are more than predictive_mb={limit_mb:g} megabytes"
+    return f"{FEWEST} draws of {bytes_a_draw / 1e6:.3g} MB are more than predictive_mb={limit_mb:g}"
 
 
 BLOCK = 2**22
 """Outputs that are computed at once."""
 PURPOSE = 1001
-"""Added to the seed of a run: random numbers for predictions, which no method draws for anything else."""
+"""Added to the seed of a run, for the random numbers of predictions alone."""
 
 
 def bytes_a_draw(model: BayesianNetwork, y: np.ndarray) -> int:
-    """Return the bytes that one draw's log likelihoods and predictions take."""
+    """Return the size of one draw's log likelihoods and predictions in bytes."""
     return len(y) * 8 + y.size * (2 if model.is_classifier else 4)
 
 
@@ -128,12 +123,12 @@ def network_groups(
     limit_mb: float,
     folder: Path | None = None,
 ) -> dict[str, DrawGroup] | None:
-    """Log likelihood and posterior predictive at the data that a network was conditioned on, by groups' names.
+    """Compute the groups of log likelihoods and predictions at the data of a network.
 
-    They are of the variable `y`: `log_likelihood` (obs), summed over outputs, and `posterior_predictive` like the data,
-    in single precision; None if the limit, in megabytes, leaves too few draws. The draws are a network's weights,
-    and ``sigma`` where the noise is inferred. What is drawn here shares nothing with the run of this seed. Many draws
-    are laid down in the folder, if one is given.
+    Both hold the variable `y`: `log_likelihood` (obs), summed over outputs, and `posterior_predictive` with the shape
+    of the data, in single precision. The draws are the network's weights, and ``sigma`` if the noise is inferred. The
+    result is None if the limit, in megabytes, leaves too few draws. Many draws go to disk, in the folder if one is
+    given.
     """
     from onebasin.models.networks.prediction import mean_and_sd, predict
 
@@ -172,9 +167,9 @@ def network_groups(
 
 
 def _blocks(shape: tuple[int, int], size: int) -> list[tuple[slice, slice]]:
-    """Parts of chains and draws: all at once where that is little, else a chain's draws some at a time.
+    """Cut chains and draws into blocks, or return all at once if they are few.
 
-    The last block of a chain begins earlier rather than to be shorter, as another length would be compiled again.
+    The blocks of a chain have equal lengths, since JAX compiles again for each length; the last two may overlap.
     """
     chains, draws = shape
     if chains * draws * size <= BLOCK:

@@ -1,8 +1,8 @@
 """Reference posteriors that come with the package: long, checked runs of NUTS, in one canonical labelling.
 
-`onebasin/truth/references/NAME` holds one: `NAME.draws.nc` with 1,000 nearly independent draws, `NAME.info.json`
-with its making and diagnostics, `NAME.summary.json` with moments and quantiles of all 10,000 draws, and
-`NAME.seeds.json` with its comparison to a run of another seed.
+The folder `onebasin/truth/references/NAME` has `NAME.draws.nc` with 1,000 nearly independent draws, `NAME.info.json`
+with settings and diagnostics, `NAME.summary.json` with moments and quantiles of all 10,000 draws, and
+`NAME.seeds.json` with a comparison to a run with a different seed.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
 """R-hat, effective sample sizes and Monte Carlo errors of many quantities at once.
 
-Convention: rows are (param, chain, draw). R-hat is the rank-normalised split version, the larger one of the draws and
-of the folded draws. The bulk ESS is that of normalised ranks, the tail ESS the smaller one of the indicators of two
-quantiles; autocorrelations are cut by Geyer's initial monotone sequence (Vehtari, Gelman, Simpson, Carpenter and
-Bürkner 2021, Bayesian Analysis 16:2). The numbers are those of arviz_stats, which takes quantities one by one; here a
-block of them shares each sort and each Fourier transform.
+Rows are (param, chain, draw). R-hat is rank-normalised and split, the larger value of the draws and the folded draws.
+The bulk ESS is that of normalised ranks, the tail ESS the smaller value of two quantiles' indicators; autocorrelations
+are cut by Geyer's initial monotone sequence (Vehtari, Gelman, Simpson, Carpenter and Bürkner 2021, Bayesian Analysis
+16:2). The numbers equal those of arviz_stats, which takes one quantity at a time; here a block of quantities shares
+each sort and each Fourier transform.
 
 Geyer's sequence in closed form: let P_k = rho_2k + rho_2k+1, and K the first k with P_k <= 0, or the last one. Then
-tau = -1 + 2 sum of min(P_0, ..., P_k) over k < K, plus rho_2K where that is positive or P_K is not negative.
+tau = -1 + 2 sum of min(P_0, ..., P_k) over k < K, plus rho_2K if that is positive or P_K is not negative.
 
-Only NumPy, `scipy.fft` and `scipy.special` are needed, which import quickly.
+This module needs only NumPy, `scipy.fft` and `scipy.special`, which import quickly.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ PerParam = Float[np.ndarray, " param"]
 
 TAILS = (0.05, 0.95)
 LEAST_DRAWS = 4
-"""Draws of a chain below which nothing is defined."""
+"""Draws per chain below which nothing is defined."""
 _BLOCK = 1 << 17
-"""Numbers of a block: so many fit into a processor's cache with what is computed from them."""
+"""Numbers in a block, which fit into a processor's cache together with intermediate results."""
 _THREADED = 1 << 20
-"""Numbers from which blocks are shared among threads; NumPy's sort and SciPy's transform release Python's lock."""
+"""Numbers from which threads share the blocks; NumPy's sort and SciPy's transform release Python's lock."""
 _RESOLUTION = np.finfo(np.float64).resolution
 
 
 class Diagnostics(NamedTuple):
-    """Diagnostics of quantities: R-hat, NaN for a single chain; effective sample sizes of bulk and of both tails."""
+    """R-hat (NaN for a single chain), and effective sample sizes of the bulk and of the tails."""
 
     rhat: PerParam
     ess_bulk: PerParam
@@ -106,12 +106,11 @@ def mcse_sd(rows: Rows) -> PerParam:
 
 
 def _over_blocks[T](function: Callable[[Rows], T], rows: Rows) -> list[T]:
-    """Call a function of some rows at a time; of many numbers, by several threads."""
+    """Apply a function to blocks of rows, in several threads if there are many numbers."""
     size = max(1, _BLOCK // max(1, rows.shape[1] * rows.shape[2]))
     blocks = [rows[first : first + size] for first in range(0, max(1, len(rows)), size)]
     workers = min(available_cores(), len(blocks))
-    quiet = np.errstate(divide="ignore", invalid="ignore", over="ignore")  # a thread has its own
-    quietly = quiet(function)
+    quietly = np.errstate(divide="ignore", invalid="ignore", over="ignore")(function)
     if workers < 2 or rows.size < _THREADED:
         return [quietly(block) for block in blocks]
     with ThreadPoolExecutor(workers) as pool:
@@ -119,23 +118,23 @@ def _over_blocks[T](function: Callable[[Rows], T], rows: Rows) -> list[T]:
 
 
 def _flat(rows: Float[np.ndarray, "param _ _"]) -> Float[np.ndarray, "param all"]:
-    """Draws of all chains in one row."""
+    """Join the draws of all chains."""
     return rows.reshape(len(rows), rows.shape[1] * rows.shape[2])
 
 
 def _split(rows: Rows) -> Float[np.ndarray, "param half half_draw"]:
-    """Halves of chains as chains; the middle draw of an odd number is left out."""
+    """Split chains into halves; the middle draw of an odd number is left out."""
     half = rows.shape[2] // 2
     return np.concatenate([rows[..., :half], rows[..., -half:]], axis=1)
 
 
 def _ranked(split: Rows) -> tuple[Rows, PerParam]:
-    """Normalised ranks, and R-hat of them and of those of the folded draws."""
+    """Return normalised ranks, and the larger R-hat of these and of the ranks of the folded draws."""
     z = _normalised(split)
     flat = _flat(split)
     folded = np.abs(split - np.median(flat, axis=1)[:, None, None])
     bulk, tail = _rhat(z), _rhat(_normalised(folded))
-    return z, np.where(tail > bulk, tail, bulk)  # folded draws that do not vary have none
+    return z, np.where(tail > bulk, tail, bulk)  # R-hat is NaN if the folded draws are constant
 
 
 def _normalised(rows: Rows) -> Rows:
@@ -152,17 +151,17 @@ def _normalised(rows: Rows) -> Rows:
 
 @lru_cache(16)
 def _scores(count: int) -> np.ndarray:
-    """Normal quantiles of the ranks 1 to `count`."""
+    """Return normal quantiles of the ranks 1 to `count`."""
     return _blom(np.arange(1.0, count + 1))
 
 
 def _blom(ranks: np.ndarray) -> np.ndarray:
-    """Normal quantiles of ranks (Blom 1958: with an offset of 3/8)."""
+    """Return normal quantiles of ranks, with Blom's offset of 3/8 (1958)."""
     return np.asarray(ndtri((ranks - 3 / 8) / (ranks.size - 2 * 3 / 8 + 1)))
 
 
 def mean_ranks(numbers: np.ndarray) -> np.ndarray:
-    """Ranks of numbers from 1 on, ties by their mean rank; `scipy.stats`, which has them too, takes long to import."""
+    """Rank numbers from 1, ties by their mean rank, without `scipy.stats`, which takes long to import."""
     order = np.argsort(numbers)
     ranks = np.empty(len(numbers))
     ranks[order] = _ranks_in_order(numbers[order])
@@ -170,7 +169,7 @@ def mean_ranks(numbers: np.ndarray) -> np.ndarray:
 
 
 def _ranks_in_order(ordered: np.ndarray) -> np.ndarray:
-    """Ranks of ordered numbers, ties by their mean rank."""
+    """Rank ordered numbers, ties by their mean rank."""
     starts = np.concatenate([[True], ordered[1:] != ordered[:-1]])
     places = np.concatenate([np.flatnonzero(starts), [len(ordered)]])
     group = np.cumsum(starts) - 1
@@ -178,24 +177,26 @@ def _ranks_in_order(ordered: np.ndarray) -> np.ndarray:
 
 
 def _rhat(rows: Rows) -> PerParam:
-    """R-hat of chains as they are (Gelman et al. 2013, equation 11.4); infinite if no chain moves."""
+    """Compute R-hat of chains without splitting (Gelman et al. 2013, equation 11.4); infinite if no chain moves."""
     draws = rows.shape[2]
     between = draws * np.var(rows.mean(axis=2), axis=1, ddof=1)
     within = np.var(rows, axis=2, ddof=1).mean(axis=1)
-    within = np.where((rows == rows[..., :1]).all(axis=(1, 2)), 0.0, within)  # and no rounding
+    within = np.where(
+        (rows == rows[..., :1]).all(axis=(1, 2)), 0.0, within
+    )  # without rounding errors
     return np.sqrt((between / within + draws - 1) / draws)
 
 
 def _of_quantile(rows: Rows, probability: float) -> PerParam:
-    """ESS of the indicator of a quantile of all draws."""
+    """Compute the ESS of the indicator of a quantile of all draws."""
     level = np.quantile(_flat(rows), probability, axis=1)
     return _ess(_split((rows <= level[:, None, None]).astype(np.float64)))
 
 
 def _ess(rows: Rows) -> PerParam:
-    """ESS of the mean of chains as they are; what does not vary counts every draw."""
+    """Compute the ESS of the mean of chains without splitting; the number of draws for a constant."""
     _, chains, draws = rows.shape
-    # Autocovariances at all lags, the mean of all chains: power spectra are summed, so one inverse serves.
+    # Mean autocovariances of all chains, by one inverse transform of the summed power spectra.
     length = next_fast_len(2 * draws - 1, real=True)
     spectrum = rfft(rows - rows.mean(axis=2, keepdims=True), n=length, axis=2)
     power = (spectrum.real**2 + spectrum.imag**2).sum(axis=1)
@@ -213,7 +214,7 @@ def _ess(rows: Rows) -> PerParam:
 
 
 def _geyer(rho: Float[np.ndarray, "param lag"]) -> PerParam:
-    """Integrated autocorrelation times by the closed form in the docstring of this module."""
+    """Compute integrated autocorrelation times by the closed form above."""
     draws = rho.shape[1]
     last = max(0, -(-(draws - 2) // 2) - 1)
     pairs = rho[:, : 2 * (last + 1)].reshape(len(rho), last + 1, 2)
@@ -227,5 +228,4 @@ def _geyer(rho: Float[np.ndarray, "param lag"]) -> PerParam:
     even, pair = pairs[every, cut, 0], sums[every, cut]
     rest = np.where(pair >= 0, even, np.maximum(even, 0))
     tau = -1 + 2 * np.where(before, lowest, 0.0).sum(axis=1) + rest
-    # a correlation that is not defined makes all of it so
     return np.where(np.isnan(rho[:, : 2 * (last + 1)]).any(axis=1), np.nan, tau)

@@ -1,8 +1,7 @@
-"""The words of a posterior: names of its groups, statistics and root attributes, and how attributes are written.
+"""Names in a posterior: its groups, statistics and root attributes; and how attributes are encoded.
 
-A posterior is an `xarray.DataTree`; docs/reference/posterior.md says what each word means. Who writes posteriors
-and who reads them both take the words from here. NetCDF keeps text and numbers, so that anything else is JSON text
-(`encode`, `decode`). This module loads neither JAX nor xarray.
+A posterior is an `xarray.DataTree`; docs/reference/posterior.md describes each name. NetCDF stores text and numbers, so
+other attributes are JSON (`encode`, `decode`). This module loads neither JAX nor xarray.
 """
 
 from __future__ import annotations
@@ -39,13 +38,13 @@ MODES = "modes"
 WEIGHTED = "weighted"
 """Draws with importance weights, on the axis `sample`; the weights are in `variational`."""
 DRIFT = "drift"
-"""By how many standard errors short chains moved from weighted draws."""
+"""Movement of short chains away from weighted draws, in standard errors."""
 ADAPTATION = "adaptation"
-"""Step size and inverse metric of each chain, as its warmup ended."""
+"""Step size and inverse metric of each chain at the end of its warmup."""
 WARMUP_POSTERIOR = "warmup_posterior"
 WARMUP_SAMPLE_STATS = "warmup_sample_stats"
 STARTS = "starts"
-"""Values at which the chains began, where they were given."""
+"""Initial values of the chains, if the user gave them."""
 POSTERIOR_PREDICTIVE = "posterior_predictive"
 LOG_LIKELIHOOD = "log_likelihood"
 LOG_PRIOR = "log_prior"
@@ -57,10 +56,9 @@ OBSERVED_DATA = "observed_data"
 CONSTANT_DATA = "constant_data"
 DATA_GROUPS = (CONSTANT_DATA, OBSERVED_DATA)
 DRAW_GROUPS = (LOG_LIKELIHOOD, POSTERIOR_PREDICTIVE, LOG_PRIOR)
-"""Functions of the draws, whose axis `draw` may hold some of them alone, under their numbers."""
+"""Functions of the draws; they may hold only some of the draws, under their numbers."""
 EVERY = "every"
-"""Attribute of such a group: every how many-th draw it holds, where not all."""
-
+"""Attribute of such a group that holds only every n-th draw: n."""
 TOP_LEVEL = "top_level"
 """Attribute of the group `log_prior`: JSON of the variables whose priors are at the top level of the model."""
 
@@ -88,10 +86,10 @@ ITERATION = "iteration"
 LOC_TRACE = "loc_trace"
 SCALE_TRACE = "scale_trace"
 LOG_RATIO = "log_ratio"
-"""`lp - log_q` of an approximation's own draws, where those of `posterior` are resampled from them."""
+"""`lp - log_q` of an approximation's original draws, from which those of `posterior` are resampled."""
 LOG_WEIGHT = "log_weight"
-"""Pareto-smoothed log weights of the group `weighted`, which `log_ratio` has as sampled. In `sample_stats` those of
-draws, up to a constant."""
+"""Pareto-smoothed log weights of the group `weighted`; `log_ratio` has the raw ones. In `sample_stats`, log weights of
+draws up to a constant."""
 SAMPLE = "sample"
 
 # Root attributes: of what
@@ -100,15 +98,15 @@ MODEL = "model"
 SYMMETRY = "symmetry"
 SYMMETRY_EVIDENCE = "symmetry_evidence"
 SYMMETRY_FOUND = "symmetry_found"
-"""JSON of what a search of the log density found, where nothing was declared."""
+"""JSON: the result of a search of the log density, if no symmetry was declared."""
 KINDS = "kinds"
-"""JSON: of every variable of `posterior` whether it is a ``parameter``, ``transformed`` or ``generated``."""
+"""JSON: the kind of every variable of `posterior`: ``parameter``, ``transformed`` or ``generated``."""
 PROGRAM = "program"
-"""Text of the Stan program, with what it includes, or of the NumPyro model."""
+"""Text of the Stan program with its includes, or of the NumPyro model."""
 PROGRAM_NAME = "program_name"
 DATA_SHA256 = "data_sha256"
 LEFT_OUT = "left_out"
-"""JSON: group that the posterior could have and has not, and why."""
+"""JSON: missing groups, and the reason."""
 OF_A_TARGET = (
     *(TARGET, MODEL, SYMMETRY, SYMMETRY_EVIDENCE, SYMMETRY_FOUND),
     *(KINDS, PROGRAM, PROGRAM_NAME, DATA_SHA256),
@@ -127,7 +125,7 @@ VERSIONS = "versions"
 MACHINE = "machine"
 COMMAND = "command"
 CREATED_AT = "created_at"
-"""When, in UTC, as ISO 8601 writes it: ArviZ's word."""
+"""Time in UTC, in ISO 8601; the name is ArviZ's."""
 
 # Root attributes: how the run went
 WALL_TIME = "wall_time"
@@ -135,28 +133,28 @@ WARMUP_SECONDS = "warmup_seconds"
 SAMPLING_SECONDS = "sampling_seconds"
 GRADIENT_EVALUATIONS = "gradient_evaluations"
 WARMUP_GRADIENTS = "warmup_gradient_evaluations"
-"""Gradients of the warmup, where the engine counts them."""
+"""Gradients of the warmup, if the engine counts them."""
 LOG_DENSITY_EVALUATIONS = "log_density_evaluations"
-"""Evaluations of the log density alone."""
+"""Evaluations of the log density without its gradient."""
 FIT_START = "fit_start"
-"""A sentence that says whether chains began from a fit, and why."""
+"""Sentence on whether chains started from a fit, and why."""
 FIT_GRADIENTS = "fit_gradient_evaluations"
 FIT_LOG_DENSITIES = "fit_log_density_evaluations"
-"""Evaluations for that fit, which `gradient_evaluations` does not count."""
+"""Evaluations for that fit, which `gradient_evaluations` does not include."""
 WORTH = "worth"
-"""Independent draws that importance weights are worth."""
+"""Number of independent draws that importance weights are worth."""
 OPTIMUM_NOTE = "optimum_note"
-"""Why an optimum is not a maximum."""
+"""Reason why an optimum is not a maximum."""
 WEIGHTS_NOTE = "weights_note"
-"""Why a fit was not corrected by importance weights, although nobody asked for a plain one."""
+"""Reason why a fit was not corrected by importance weights, unless the user chose that."""
 MAX_TREE_DEPTH = "max_tree_depth"
 ATTEMPTS = "attempts"
 JOINED = "joined"
-"""JSON: of every run that was joined with others its file, chains, seed, command, time and machine."""
+"""JSON: file, chains, seed, command, time and machine of each joined run."""
 RESTARTS = "restarts"
-"""Draws at which a new random stream began, by chain, from 0, as JSON; absent where each chain has one stream."""
+"""JSON: for each chain, the draws, from 0, at which a new random stream began; absent if there is none."""
 STEIN_IDENTITIES = "stein_identities"
-"""JSON: how far draws of unadjusted dynamics are from satisfying what draws of the density must."""
+"""JSON: deviations of draws of unadjusted dynamics from identities of the density."""
 CONVERGED = "converged"
 OF_A_RUN = (
     *(COMMAND, CREATED_AT, LEFT_OUT, WALL_TIME, WARMUP_SECONDS, SAMPLING_SECONDS, FIT_START),
@@ -175,12 +173,12 @@ ALIGNMENT_CONVERGED = "alignment_converged"
 
 
 def now() -> str:
-    """The time for `created_at`, to the second."""
+    """Return the time for `created_at`, to the second."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def encode(value: Any) -> Any:
-    """Give a value as NetCDF can keep it in an attribute: text and numbers as they are, the rest as JSON text."""
+    """Encode a value for an attribute: text and numbers stay, other values become JSON."""
     if isinstance(value, bool):
         return int(value)
     if isinstance(value, str | Real):
@@ -205,19 +203,16 @@ _SHAPES: Mapping[str, Any] = {
     SYMMETRY_FOUND: _Found,
     RESTARTS: list[list[int]],
 }
-"""The type of the JSON of an attribute."""
+"""Types of JSON attributes."""
 
 
 def plain(value: Any) -> Any:
-    """Give an attribute as it was written: NumPy's arrays and numbers as lists and numbers of Python's."""
+    """Convert NumPy's arrays and numbers to Python's lists and numbers."""
     return value.tolist() if isinstance(value, np.ndarray | np.generic) else value
 
 
 def decode(attributes: Attributes, name: str, kind: Any = None) -> Any:
-    """Read an attribute that `encode` made JSON text of, as a `kind` if given; None if it is missing or empty.
-
-    Raise an error if the attribute is not JSON, or if the JSON has the wrong type.
-    """
+    """Parse a JSON attribute, as a `kind` if given; None if it is missing or empty, an error if it is malformed."""
     text = plain(attributes.get(name))
     if text is None or text == "":
         return None
@@ -226,7 +221,7 @@ def decode(attributes: Attributes, name: str, kind: Any = None) -> Any:
         value = [value] if name in _LISTS and isinstance(value, Real) else value
         made = TypeAdapter(kind or _SHAPES.get(name, Any)).validate_python(value)
     except (json.JSONDecodeError, ValidationError) as error:
-        fault = "is not JSON" if isinstance(error, json.JSONDecodeError) else "says something else"
+        fault = "is not JSON" if isinstance(error, json.JSONDecodeError) else "has a wrong type"
         raise ArgumentError(
             f"`posterior` has an attribute `{name}` that {fault}: got {str(text)[:60]!r}. Delete it, "
             "or use the posterior as originally written."
@@ -235,7 +230,7 @@ def decode(attributes: Attributes, name: str, kind: Any = None) -> Any:
 
 
 def number(attributes: Attributes, name: str) -> float | None:
-    """Read an attribute that is a number; None if it is missing or not finite, rejected where it is none."""
+    """Read a number; None if the attribute is missing or not finite, an error if it is not a number."""
     kept = plain(attributes.get(name))
     if kept is None or kept == "":
         return None
@@ -243,14 +238,14 @@ def number(attributes: Attributes, name: str) -> float | None:
         value = float(kept)
     except (TypeError, ValueError) as error:
         raise ArgumentError(
-            f"`posterior` has an attribute `{name}` that is no number: got {str(kept)[:60]!r}. Write a number, "
+            f"`posterior` has an attribute `{name}` that is not a number: got {str(kept)[:60]!r}. Write a number, "
             "or delete it."
         ) from error
     return value if math.isfinite(value) else None
 
 
 def encode_symmetry(symmetry: Symmetry) -> str:
-    """Give the attribute `symmetry`."""
+    """Encode the attribute `symmetry`."""
     from onebasin.models.symmetry.blocks import to_json
 
     return to_json(symmetry)
@@ -261,7 +256,7 @@ def symmetry_of(attributes: Attributes) -> Symmetry:
     text = attributes.get(SYMMETRY)
     if not text:
         return ()
-    from onebasin.models.symmetry.blocks import from_json  # loads JAX, which others do without
+    from onebasin.models.symmetry.blocks import from_json
 
     return from_json(text)
 
@@ -283,7 +278,7 @@ def evidence_of(attributes: Attributes) -> Evidence | None:
 
 
 def found_symmetry_of(attributes: Attributes) -> dict[str, Any]:
-    """Return what the search before the run found; empty if the attributes hold nothing that can be read of one."""
+    """Return the result of the search before the run; empty if there is none that can be read."""
     try:
         return decode(attributes, SYMMETRY_FOUND) or {}
     except ValueError:
@@ -295,7 +290,7 @@ def network_of(attributes: Attributes) -> BayesianNetwork | None:
     text = attributes.get(MODEL)
     if not text:
         return None
-    from onebasin.models.networks.bayesian import BayesianNetwork  # loads JAX, as above
+    from onebasin.models.networks.bayesian import BayesianNetwork  # loads JAX
 
     return BayesianNetwork.from_description(text)
 
@@ -311,11 +306,11 @@ _FORMER = {
     STEP_SIZE: "stepsize stepsize__",
 }
 OLDER = {older: word for word, names in _FORMER.items() for older in names.split()}
-"""Names that statistics had, have with single samplers, or have in CmdStan's files."""
+"""Other names of statistics: older ones, those of other samplers, and CmdStan's columns."""
 
 
 def adopted(tree: xr.DataTree) -> xr.DataTree:
-    """Return a posterior in our words: the tree itself where there is nothing to rename."""
+    """Return a posterior with our names of statistics; the tree itself if nothing is renamed."""
     if SAMPLE_STATS not in tree.children:
         return tree
     import xarray as xr

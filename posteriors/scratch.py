@@ -1,8 +1,7 @@
-"""Draws on their way, written a block at a time: on disk, then read as they are asked for; or few of them in memory.
+"""Draws that are written block by block: to disk, or to memory if there are few.
 
-So goes what is read from text, and what a run has drawn. A `Scratch` is a NetCDF file in a temporary folder. What it
-holds is at no time in memory as a whole; the folder is removed when the tree is closed, at the latest when the process
-ends, and a sweep removes that of a killed one.
+Many draws go to a NetCDF file in a temporary folder, which is read as it is used, so that they are never in memory as a
+whole. The folder is removed when the tree is closed, at the latest when the process ends.
 """
 
 from __future__ import annotations
@@ -21,58 +20,50 @@ import numpy as np
 import xarray as xr
 
 from onebasin.base.errors import WriteError
-from onebasin.base.files.netcdf import Sink
-from onebasin.base.files.sizes import ClaimError, in_words
+from onebasin.base.files.netcdf import Sink, open_tree
+from onebasin.base.files.sizes import in_words
 from onebasin.base.files.writing import temporary_folder
 
 from .schema import SAMPLE_DIMS
 from .storable import axes_of
 
 type Values = np.ndarray | xr.DataArray
-"""Draws (chain, draw, ...) in memory; or in a file, where they stay until they are asked for."""
-
+"""Draws (chain, draw, ...) in memory, or in a file until they are used."""
+Arrays = Mapping[str, np.ndarray]
 Shapes = Mapping[str, Mapping[str, tuple[tuple[int, ...], np.dtype]]]
 """The variables of every group, with the shape of one draw and the type."""
 
-
+LARGE = 2**25
+"""Bytes above which draws go to disk."""
+_TOGETHER = 2**20
+"""Bytes of one chain's draws that lie together there."""
 _READ_AT_ONCE = 2**21
-"""Bytes of draws that readers take at a time: some entries of all draws, where text has all entries of some draws."""
+"""Bytes that readers take at a time: some entries of all draws."""
 _LEAST_CHUNK = 2**13
 """Numbers below which a chunk is not worth its entry in the file's index."""
 
 
-class Scratch:
-    """A place for that many draws of some chains, of which `groups` says what there will be of each draw.
+class _DrawsFile:
+    """A file for the draws of some chains, in a new folder in `parent`; `OSError` if the disk has no room."""
 
-    So many rows of a chain are put there at a time. Its folder is made in `parent`, or among the temporary files. A
-    disk without room for the draws is rejected with a `ClaimError`.
-    """
+    def __init__(self, size: tuple[int, int], groups: Shapes, parent: Path) -> None:
+        import h5netcdf
 
-    def __init__(
-        self, chains: int, draws: int, groups: Shapes, *, rows: int, parent: Path | None = None
-    ) -> None:
-        import h5netcdf  # here: what reads no files does without
-
-        self._rows = max(1, min(rows, draws))
-        entries = max(1, _READ_AT_ONCE // (8 * chains * max(draws, 1)))
+        kinds = [kind for variables in groups.values() for kind in variables.values()]
+        each = sum(prod(shape) * dtype.itemsize for shape, dtype in kinds)
+        self._rows = max(1, min(_TOGETHER // each, size[1]))
+        entries = max(1, _READ_AT_ONCE // (8 * size[0] * max(size[1], 1)))
         self._entries = max(entries, _LEAST_CHUNK // self._rows)
         self.folder = temporary_folder("draws", parent)
-        self.path = self.folder / "draws.nc"
         self._open = ExitStack()
         try:
-            kinds = [kind for variables in groups.values() for kind in variables.values()]
-            each = sum(int(np.prod(shape)) * dtype.itemsize for shape, dtype in kinds)
-            needed, free = chains * draws * each, shutil.disk_usage(self.folder).free
+            needed, free = prod(size) * each, shutil.disk_usage(self.folder).free
             if needed > free:
-                remedy = "make room there" if parent else "set TMPDIR to a folder on another disk"
-                raise ClaimError(
-                    f"holds {in_words(needed)} of draws, more than the {in_words(free)} that are free in "
-                    f"{self.folder.parent}, where they are put on their way: {remedy}"
-                )
-            sink = self._open.enter_context(Sink(self.path))
+                raise OSError(f"{in_words(needed)} of draws, but {in_words(free)} are free")
+            sink = self._open.enter_context(Sink(self.folder / "draws.nc"))
             self._file = self._open.enter_context(h5netcdf.File(sink, "w"))
             for name, variables in groups.items():
-                self._make_group(name, variables, (chains, draws))
+                self._make_group(name, variables, size)
         except BaseException:
             self.remove()
             raise
@@ -90,11 +81,10 @@ class Scratch:
         group.dimensions = sizes
         for axis, length in sizes.items():
             group.create_variable(axis, (axis,), np.int64, data=np.arange(length))
-        for variable, (_, dtype) in variables.items():
+        for variable, (shape, dtype) in variables.items():
             stored = np.dtype(np.int8) if dtype.kind == "b" else dtype
-            shape = variables[variable][0]
             chunks: tuple[int, ...] | None = None
-            if np.prod(shape, dtype=int) > self._entries:  # written and read at once
+            if prod(shape) > self._entries:  # too many to be written and read at once
                 lengths: list[int] = []
                 left = self._entries
                 for length in reversed(shape):
@@ -103,7 +93,7 @@ class Scratch:
                 chunks = (1, self._rows, *lengths)
             made = group.create_variable(variable, dims[variable], stored, chunks=chunks)
             if dtype.kind == "b":
-                made.attrs["dtype"] = "bool"  # how xarray keeps truth values
+                made.attrs["dtype"] = "bool"  # xarray's convention
 
     def put(self, group: str, name: str, chain: int, first: int, values: np.ndarray) -> None:
         """Write draws of a variable, (draw, ...), from the draw `first` on."""
@@ -111,40 +101,31 @@ class Scratch:
             variable = self._file[group][name]
             variable[chain, first : first + len(values)] = values.astype(variable.dtype, copy=False)
 
-    def tree(self, attributes: Mapping[str, Any], *, lazy: bool) -> xr.DataTree:
-        """Give what was put there as a tree; nothing can be put there afterwards.
-
-        It is read as it is requested, until the tree is closed, if `lazy`; otherwise into memory.
-        """
-        from onebasin.base.files.netcdf import load_tree, open_tree
-
+    def tree(self) -> xr.DataTree:
+        """Return the draws as a lazy tree; nothing can be added afterwards."""
         try:
             self._open.close()
-            tree = (open_tree if lazy else load_tree)(self.path)
+            tree = open_tree(self.folder / "draws.nc")
         except BaseException:
             self.remove()
             raise
-        tree.attrs = dict(attributes)
-        if lazy:  # when it is closed, or else when the process ends
-            on_close(tree, weakref.finalize(tree, self.remove))
-        else:
-            self.remove()
+        on_close(tree, weakref.finalize(tree, self.remove))
         return tree
 
     def remove(self) -> None:
-        """Remove it from the disk."""
-        with suppress(Exception):  # what could not be written is not wanted any more
+        """Remove the folder."""
+        with suppress(Exception):  # a failed write does not matter any more
             self._open.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def close_with(tree: xr.DataTree, other: xr.DataTree) -> None:
-    """Have a tree, whose arrays another one shows, as long as that is there, and close it when that is closed."""
+    """Close `other` together with a tree that shows its arrays."""
     on_close(tree, other.close)
 
 
 def on_close(tree: xr.DataTree, act: Callable[[], object]) -> None:
-    """Do something after a tree has been closed."""
+    """Call a function after a tree has been closed."""
     inner = tree._close
 
     def close() -> None:
@@ -155,37 +136,29 @@ def on_close(tree: xr.DataTree, act: Callable[[], object]) -> None:
     tree.set_close(close)
 
 
-LARGE = 2**25
-"""Bytes above which draws go to disk."""
-_TOGETHER = 2**20
-"""Bytes of one chain's draws that lie together there."""
-
-Arrays = Mapping[str, np.ndarray]
-
-
 class Room:
-    """Groups of variables (chain, draw, ...); no draw is held twice for long, and draws beyond `num_draws` are dropped.
+    """Groups of variables (chain, draw, ...), which are filled chain by chain; draws beyond `num_draws` are dropped.
 
-    Many draws are laid down in the folder; without one they are all in memory.
+    Many draws go to disk, in the folder; without a folder, all draws are in memory.
     """
 
     def __init__(self, num_chains: int, num_draws: int, folder: Path | None = None) -> None:
         self.size = (num_chains, num_draws)
         self._folder = folder
         self._held: dict[str, dict[str, np.ndarray]] = {}
-        self._scratch: Scratch | None = None
+        self._on_disk: _DrawsFile | None = None
         self._lock = threading.Lock()
 
     def put(self, number: int, first: int, groups: Mapping[str, Arrays]) -> None:
-        """Take draws of a chain, arrays (draw, ...), from the draw `first` on; the first say what there will be."""
+        """Add draws of a chain, arrays (draw, ...), from the draw `first` on; the first call fixes the variables."""
         with self._lock:
-            if not self._held and self._scratch is None:
+            if not self._held and self._on_disk is None:
                 self._make(groups)
             left = max(0, self.size[1] - first)
             for group, arrays in groups.items():
                 for name, values in arrays.items():
-                    if self._scratch is not None:
-                        self._scratch.put(group, name, number, first, values[:left])
+                    if self._on_disk is not None:
+                        self._on_disk.put(group, name, number, first, values[:left])
                     else:
                         place = slice(first, first + len(values[:left]))
                         self._held[group][name][number, place] = values[:left]
@@ -197,9 +170,8 @@ class Room:
         }
         sizes = [prod(s) * dtype.itemsize for held in kinds.values() for s, dtype in held.values()]
         if self._folder is not None and prod(self.size) * sum(sizes) > LARGE:
-            rows = max(1, _TOGETHER // sum(sizes))
             with self._writing(self._folder):
-                self._scratch = Scratch(*self.size, kinds, rows=rows, parent=self._folder)
+                self._on_disk = _DrawsFile(self.size, kinds, self._folder)
             return
         self._held = {
             group: {name: np.empty((*self.size, *s), dtype) for name, (s, dtype) in held.items()}
@@ -208,14 +180,14 @@ class Room:
 
     @cached_property
     def filed(self) -> xr.DataTree | None:
-        """Return the draws on disk, if there are any; nothing can be added afterwards, and closing removes them."""
-        if self._scratch is None or self._folder is None:
+        """The draws on disk, if any; nothing can be added afterwards."""
+        if self._on_disk is None or self._folder is None:
             return None
         with self._writing(self._folder):
-            return self._scratch.tree({}, lazy=True)
+            return self._on_disk.tree()
 
     def group(self, name: str) -> Mapping[str, Values]:
-        """The variables of a group, after the last draw has been put; on disk until they are asked for."""
+        """Return the variables of a group, after the last draw has been added."""
         if self.filed is None:
             return self._held.get(name, {})
         return {str(n): values for n, values in self.filed[name].data_vars.items()}
@@ -224,10 +196,9 @@ class Room:
     def _writing(self, folder: Path) -> Iterator[None]:
         try:
             yield
-        except (ClaimError, OSError) as error:
-            why = error.strerror if isinstance(error, OSError) else f"it {error}"
+        except OSError as error:
             raise WriteError(
                 folder,
-                f"{folder} has no room for the draws of all chains and for those that are kept ({why}); make room "
-                "there and run the same again.",
+                f"{folder} has no room for the draws of all chains ({error.strerror or error}); make room there and "
+                "repeat the command.",
             ) from error

@@ -1,12 +1,12 @@
-"""The names and shapes that a posterior can store, and arrays gathered from scalar columns (`theta.1.2`, `theta[1,2]`).
+"""Names and shapes that a posterior can store, and arrays gathered from scalar columns (`theta.1.2`, `theta[1,2]`).
 
-A posterior file is NetCDF with the axes `chain` and `draw`: a variable of such a name, or of the name of another one's
-axis, would vanish in it, and a tuple or a name with a slash end the run after its last draw. In other makers'
-arrays by name a slash becomes a dot, and draws that are masked or missing are NaN.
+A posterior file is NetCDF with the axes `chain` and `draw`. A variable with the name of an axis would vanish in it; a
+tuple, or a name with a slash, would end the run after its last draw. In arrays of other packages, slashes become dots,
+and masked or missing draws are NaN.
 
-Places are counted from 1, as Stan does, or from 0 where one in brackets is 0, in any order of columns. A tuple's part
-is a variable of its own (`t:1`), an array of tuples an array for each part; `z.real` and `z.imag` of a complex variable
-are two variables. Columns whose places leave gaps (`theta[2]` alone) stay scalars under their own names.
+Positions are counted from 1, as in Stan, or from 0 if an index in brackets is 0, in any order of columns. A tuple's
+part is a separate variable (`t:1`); an array of tuples is an array for each part; `z.real` and `z.imag` of a complex
+variable are two variables. Columns whose positions leave gaps (`theta[2]` alone) stay scalars under their own names.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Index = tuple[int, ...]
 
 _BRACKETS = re.compile(r"(?P<base>.*[^\]])\[(?P<index>\d+(?:\s*,\s*\d+)*)\]", re.DOTALL)
 _TUPLE = re.compile(r"""\(['"](?P<base>[^'"]+)['"],\s*(?P<index>\d+(?:\s*,\s*\d+)*)\)""")
-"""A column of a pandas table as ArviZ makes it: `('mu', 0)`."""
+"""A column of ArviZ's pandas tables: `('mu', 0)`."""
 _DOTS = re.compile(r"(?P<base>.*?[^.\d].*?)(?P<index>(?:\.\d+)+)", re.DOTALL)
 
 
@@ -44,15 +44,15 @@ class Entries:
     """A variable and the columns that hold its entries."""
 
     shape: Index  # Of one draw.
-    columns: np.ndarray  # Places of its entries among all columns, in C order.
+    columns: np.ndarray  # Positions of its entries among all columns, in C order.
 
     def take(self, table: np.ndarray) -> np.ndarray:
-        """Return the variable's draws (draw, ...) of a table (draw, column)."""
+        """Extract the variable's draws (draw, ...) from a table (draw, column)."""
         return table[:, self.columns].reshape(len(table), *self.shape)
 
 
 def gather(names: Sequence[str]) -> dict[str, Entries]:
-    """Group columns by the variables that they are entries of, in the order of each one's first column."""
+    """Group columns by their variables, in the order of each variable's first column."""
     groups: dict[str, dict[Index, int]] = {}
     for place, name in enumerate(names):
         base, index = split(name)
@@ -61,7 +61,7 @@ def gather(names: Sequence[str]) -> dict[str, Entries]:
     for base, places in groups.items():
         bracketed = all(names[place].endswith(("]", ")")) for place in places.values())
         first = 0 if bracketed and any(0 in index for index in places) else 1
-        shape: Index | None = None  # that these places fill; None if they leave gaps
+        shape: Index | None = None  # None if the positions leave gaps
         depths = {len(index) for index in places}
         if len(depths) == 1:
             axes = range(depths.pop())
@@ -78,7 +78,7 @@ def gather(names: Sequence[str]) -> dict[str, Entries]:
 
 
 def split(name: str) -> tuple[str, Index]:
-    """Take a column's name apart into its variable's name and its place in it.
+    """Split a column's name into the name of the variable and the position.
 
     >>> split("theta.1.2"), split("theta[1,2]"), split("t.3:1.2"), split("lp__")
     (('theta', (1, 2)), ('theta', (1, 2)), ('t:1', (3, 2)), ('lp__', ()))
@@ -107,9 +107,9 @@ Dims = Mapping[str, tuple[str, ...]]
 
 
 def check_names(names: Iterable[Any], *, dims: Dims, argument: str) -> None:
-    """Reject variables that have no place in a posterior: a name is reserved, cannot be written, or is that of an axis.
+    """Reject variables whose name is reserved, cannot be written, or is that of an axis.
 
-    `dims` names the axes that some have; the message calls the model `argument`.
+    `dims` names the axes of variables; messages call the model `argument`.
     """
     names = list(names)
     for name in names:
@@ -129,7 +129,7 @@ def check_names(names: Iterable[Any], *, dims: Dims, argument: str) -> None:
             if axis in SAMPLE_DIMS or axes.count(axis) > 1 or not _can_be_written(axis):
                 raise ArgumentError(
                     f"`dims` calls an axis of {name} {axis!r}; names of axes must differ within a variable, be text "
-                    f"without a slash and none of {', '.join(SAMPLE_DIMS)}."
+                    f"without a slash, and be none of {', '.join(SAMPLE_DIMS)}."
                 )
             if axis in names:
                 raise ArgumentError(
@@ -141,19 +141,19 @@ def check_names(names: Iterable[Any], *, dims: Dims, argument: str) -> None:
 def check_values(
     values: Mapping[str, Any], *, dims: Dims, argument: str, coords: Mapping[str, Any] | None = None
 ) -> None:
-    """Reject variables that a posterior cannot hold, by a value of each: as `check_names`, and no arrays.
+    """Reject variables that a posterior cannot store, given a value of each: names as in `check_names`, other types.
 
-    Rejected are also names of axes and their labels, `coords`, that do not fit the shapes.
+    Also reject names of axes, and labels `coords`, that do not fit the shapes.
     """
     check_names(values, dims=dims, argument=argument)
     unknown = [name for name in dims if name not in values]
     if unknown:
         raise ArgumentError(
-            f"`dims` names axes of {unknown[0]}, which is no variable of the model; it has {', '.join(values)}."
+            f"`dims` names axes of {unknown[0]}, which is not a variable of the model; it has {', '.join(values)}."
         )
     sizes: dict[str, tuple[int, str]] = {}
     for name, value in values.items():
-        try:  # an array of numbers, as NumPy has them: no tuple, key or mapping
+        try:
             numeric = isinstance(value, Number) or np.dtype(value.dtype).kind in "biufc"
         except (AttributeError, TypeError):
             numeric = False
@@ -184,13 +184,13 @@ def check_values(
         size, name = sizes.get(axis, (len(labels), ""))
         if size != len(labels):
             raise ArgumentError(
-                f"`coords` has {len(labels)} labels for {axis}, an axis of {name} that has {size} places; give "
-                "one each."
+                f"`coords` has {len(labels)} labels for {axis}, an axis of {name} with length {size}; give one label "
+                "for each position."
             )
 
 
 def axes_of(name: str, count: int, taken: Container[str]) -> tuple[str, ...]:
-    """Name the axes of a variable as ArviZ does, `NAME_dim_0`, with a `_` more where a variable has that name."""
+    """Name the axes of a variable as ArviZ does, `NAME_dim_0`; add a `_` if a variable has that name."""
     axes = []
     for place in range(count):
         axis = f"{name}_dim_{place}"
@@ -201,16 +201,15 @@ def axes_of(name: str, count: int, taken: Container[str]) -> tuple[str, ...]:
 
 
 def check_amount(chains: int, draws: int, *, numbers: int = 0, kept: bool = False) -> None:
-    """Reject more draws than the machine's memory can hold.
+    """Reject more draws than fit into memory: eight statistics per draw, and `numbers` values.
 
-    Counted is what every draw takes, whatever is sampled: eight numbers of its statistics, and those that are known to
-    be in it. Of draws that are kept on the disk only one a chain is in memory.
+    If draws are `kept` on disk, the values of only one draw per chain are in memory.
     """
     least = 8 * chains * (8 * draws + numbers * (1 if kept else draws))
     if least > (most := memory()):
         of = f" and {numbers:,} numbers" if numbers else ""
         raise ArgumentError(
-            f"`draws` is {draws}, which of {chains} chain(s){of} takes at least {in_words(least)}, more than the "
+            f"`draws` is {draws}, which for {chains} chain(s){of} takes at least {in_words(least)}, more than the "
             f"{in_words(most)} of memory here; ask for fewer."
         )
 
@@ -228,9 +227,9 @@ def _can_be_written(name: Any) -> bool:
 def dataset_of(
     arrays: Mapping[Any, Any], argument: str, *, lead: tuple[str, ...] = SAMPLE_DIMS
 ) -> xr.Dataset:
-    """Give arrays, or nested lists, by name as a group, in which all of them begin with the axes of `lead`.
+    """Make a group of arrays or nested lists, which all begin with the axes `lead`.
 
-    Rejected are names that cannot be stored, what is not an array of numbers or lacks these axes, and unequal sizes.
+    Reject names that cannot be stored, other values than arrays of numbers, missing axes, and unequal sizes.
     """
     import xarray as xr
 
@@ -255,31 +254,33 @@ def dataset_of(
 
 
 def storable_names[T](held: Mapping[Any, T], argument: str) -> dict[str, T]:
-    """Give each name as files store it; reject one that no file can store, and two that become one."""
+    """Convert names to those that files store; reject impossible names, and two that become equal."""
     names = [dotted(name) for name in held]
     check_names(names, dims={}, argument=argument)
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise ArgumentError(
-            f"`{argument}` has two variables that would be called {twice}, as a slash becomes a dot: rename one."
+            f"`{argument}` has two variables that would be called {twice}, because a slash becomes a dot: rename one."
         )
     return dict(zip(names, held.values(), strict=True))
 
 
 def gathered(columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Put scalars (chain, draw) such as `theta[1]` together as the variables that they are entries of."""
+    """Join scalars (chain, draw) such as `theta[1]` into their variables."""
     scalars = [name for name, values in columns.items() if values.ndim == 2]
     out = {}
     for name, entries in gather(scalars).items():
         parts = [columns[scalars[place]] for place in entries.columns]
-        if len({part.shape for part in parts}) > 1:  # as they are, for a message that names them
+        if (
+            len({part.shape for part in parts}) > 1
+        ):  # unchanged, for a later message that names them
             return dict(columns)
         out[name] = np.stack(parts, axis=-1).reshape(*parts[0].shape, *entries.shape)
     return out | {name: values for name, values in columns.items() if values.ndim != 2}
 
 
 def array_of(name: str, value: Any, argument: str) -> np.ndarray:
-    """Give a variable as one array of numbers, whatever it is kept in; reject what is ragged or holds no numbers."""
+    """Convert a variable to one array of numbers; reject ragged or not numeric values."""
     if isinstance(value, np.ma.MaskedArray):
         return np.ma.filled(value.astype(np.float64), np.nan)
     try:
@@ -288,12 +289,12 @@ def array_of(name: str, value: Any, argument: str) -> np.ndarray:
         raise ArgumentError(
             f"`{argument}` holds `{name}`, whose chains or draws differ in shape: give one array (chain, draw, ...)."
         ) from error
-    # Of Python's numbers, some missing; of bfloat16.
+    # Python's numbers with missing ones, and bfloat16.
     if array.dtype.kind in "OV" or array.dtype == np.uint64:
         with suppress(TypeError, ValueError):
             array = array.astype(np.float64)
     if array.dtype.kind not in "biufc":
         raise ArgumentError(
-            f"`{argument}` holds `{name}` of type {array.dtype}, and only numbers can be worked with: leave it out."
+            f"`{argument}` holds `{name}` of type {array.dtype}, but only numbers can be used: leave it out."
         )
     return array

@@ -52,7 +52,7 @@ _SECONDS = re.compile(r"([\d.e+-]+) seconds \((Warm-up|Sampling)\)")
 
 @dataclass(frozen=True)
 class Header:
-    """The comments of one CSV file, lines without their ``#``."""
+    """The comments of one CSV file, without their ``#``."""
 
     comments: tuple[str, ...]
 
@@ -63,14 +63,14 @@ class Header:
         return {entry["name"]: entry["value"].strip() for entry in found if entry is not None}
 
     def number(self, name: str) -> float | None:
-        """A number that is said, or None."""
+        """Return the number with this name, or None."""
         try:
             return float(self.entries[name])
         except (KeyError, ValueError):
             return None
 
     def count(self, name: str) -> int | None:
-        """A whole number that is said, or None."""
+        """Return the whole number with this name, or None."""
         value = self.number(name)
         return None if value is None or value % 1 else int(value)
 
@@ -86,7 +86,7 @@ class Header:
 
     @property
     def method(self) -> str:
-        """The method, in this project's words; empty if nothing is said."""
+        """The method under our name; empty if the file has none."""
         method, algorithm = self.entries.get("method", ""), self.entries.get("algorithm", "")
         if method == "variational":
             return f"advi-{algorithm}"
@@ -97,12 +97,12 @@ class Header:
         return {"nuts": "nuts", "static": "hmc"}.get(self.entries.get("engine", ""), "nuts")
 
     def saved(self, name: str) -> int | None:
-        """The rows that a finished run has written of this number of iterations; None if the file does not say."""
+        """Return the rows that a finished run writes for a number of iterations; None if it is unknown."""
         count, thin = self.count(name), self.count("thin") or 1
         return None if count is None else -(-count // max(thin, 1))
 
     def seconds(self, phase: str) -> float:
-        """Time of ``"Warm-up"`` or ``"Sampling"``; NaN if there is none."""
+        """Return the time of ``"Warm-up"`` or ``"Sampling"``; NaN if there is none."""
         for line in self.comments:
             if (found := _SECONDS.search(line)) and found.group(2) == phase:
                 return float(found.group(1))
@@ -125,7 +125,7 @@ def attributes(headers: Sequence[Header], draws: int) -> dict[str, Any]:
             "step_size": first.number("stepsize"),
         }
     version = [first.entries.get(f"stan_version_{part}") for part in ("major", "minor", "patch")]
-    # CmdStan's `2026-01-31 12:00:00 UTC` as ISO 8601 writes it.
+    # Convert CmdStan's `2026-01-31 12:00:00 UTC` to ISO 8601.
     began = first.entries.get("start_datetime", "")
     began = re.sub(r"^(\S+) (\S+) UTC$", r"\1T\2+00:00", began)
     said: dict[str, Any] = {
@@ -162,9 +162,8 @@ STATS = schema.OLDER | {
     "log_p__": schema.LP,
     **dict.fromkeys(("lp_approx__", "log_q__", "log_g__"), schema.LOG_Q),
 }
-"""Columns of statistics, those of CmdStan's methods among them: the statistic that each is."""
+"""Names of columns, also of CmdStan's methods, and the statistics that they hold."""
 TYPES = {schema.TREE_DEPTH: np.int64, schema.N_STEPS: np.int64, schema.DIVERGING: np.bool_}
-"""Types of statistics that are not real numbers."""
 
 _COLUMNS = {stat: n for n, stat in reversed(STATS.items()) if n.endswith("__")}
 
@@ -182,7 +181,7 @@ _NO_DRAWS = {
 _ADAPTED = "Adaptation terminated"
 """The comment after the rows of warmup."""
 _MEANINGLESS = {"advi-meanfield": ("lp__",), "advi-fullrank": ("lp__",)}
-"""Columns that are zero throughout."""
+"""Columns that are always zero."""
 
 
 @dataclass(frozen=True)
@@ -204,7 +203,7 @@ class ChainFile:
         """Go through a file once, line by line; reject a file that is not text."""
         try:
             return cls._surveyed(path)
-        except (ValueError, EOFError, BadGzipFile, zlib.error) as error:
+        except (ValueError, EOFError, gzip.BadGzipFile, zlib.error) as error:
             raise FormatError(path, "is no text, as CSV files are") from error
 
     @classmethod
@@ -269,7 +268,7 @@ class ChainFile:
         return self.rows - self.skipped
 
     def check(self) -> None:
-        """Reject a file that holds no draws, or not all of them."""
+        """Reject a file that holds no draws or is incomplete."""
         if instead := _NO_DRAWS.get(self.header.entries.get("method", "")):
             raise FormatError(
                 self.path, f"holds {instead}, and no draws: give a sampler's output files"

@@ -1,12 +1,11 @@
-"""A posterior read once: its groups, draws by parameter name, statistics, network, symmetry, attributes.
+"""A posterior that is read once: its groups, draws, statistics, network, symmetry and attributes.
 
-What a posterior holds is described in docs/reference/posterior.md, and its words are those of `posteriors.schema`.
-What a view has parsed it keeps, and it never writes to the tree.
+docs/reference/posterior.md describes the content of a posterior; `posteriors.schema` has its names. A view caches what
+it parses, and never writes to the tree.
 
-Parameters are inferred, transformed ones follow, generated ones are by-products: who wrote the posterior says it in the
-attribute `kinds`. Where it does not, names and types are all there is: integers (an allocation changes values, not
-places) and the usual names of predictions, residuals and log likelihoods are taken for generated quantities, all else
-for parameters, and that is a guess.
+Parameters are inferred, transformed ones computed from them, generated ones are by-products. The attribute `kinds` says
+which is which. Without it, names and types are a guess: integers (an allocation changes values, not places) and the
+usual names of predictions, residuals and log likelihoods are generated quantities, all others are parameters.
 """
 
 from __future__ import annotations
@@ -61,7 +60,7 @@ _BY_PRODUCT = re.compile(
 
 
 def is_named_as_generated(name: str) -> bool:
-    """Check whether a name is one that predictions, residuals and pointwise log densities usually have."""
+    """Check whether a name is usual for predictions, residuals or pointwise log densities."""
     return _BY_PRODUCT.search(name) is not None
 
 
@@ -69,16 +68,16 @@ def is_named_as_generated(name: str) -> bool:
 class Kinds:
     """The kind of every variable."""
 
-    of: Mapping[str, Kind]  # By the variable's name.
-    guessed: tuple[str, ...] = ()  # Variables whose kind nobody wrote down.
+    of: Mapping[str, Kind]
+    guessed: tuple[str, ...] = ()  # Variables whose kind is not recorded.
 
     def named(self, *kinds: Kind) -> tuple[str, ...]:
-        """Variables of some kinds, in their order."""
+        """Return the variables of some kinds, in their order."""
         return tuple(name for name, kind in self.of.items() if kind in kinds)
 
 
 def kinds_of(attributes: schema.Attributes, posterior: xr.Dataset) -> Kinds:
-    """Return the kinds of a posterior's variables: as written down, else as guessed."""
+    """Return the recorded kinds of a posterior's variables, else a guess."""
     written = schema.decode(attributes, schema.KINDS) or {}
     of = {}
     for name in map(str, posterior.data_vars):
@@ -88,7 +87,7 @@ def kinds_of(attributes: schema.Attributes, posterior: xr.Dataset) -> Kinds:
 
 
 def arrays_of(posterior: xr.Dataset) -> dict[str, xr.DataArray]:
-    """Return the variables by name; some at a time, as a dataset goes through all of its variables to give one."""
+    """Return the variables by name; in groups, since a dataset needs time for all variables to return one."""
     names = list(posterior.data_vars)
     step = isqrt(len(names)) + 1
     parts = (posterior[names[first : first + step]] for first in range(0, len(names), step))
@@ -102,27 +101,26 @@ Posterior = Any
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """The content of a posterior's tree, each thing parsed when it is first asked for."""
+    """The content of a posterior's tree; each part is parsed at its first use."""
 
-    tree: xr.DataTree  # The posterior.
-    argument: str = "posterior"
-    """Its name in messages: the argument that it was given as, or its file."""
+    tree: xr.DataTree
+    argument: str = "posterior"  # Name in messages: an argument, or a file.
     log_density: DensityAtDraws | None = None
     """The log density in nats at draws (chain, draw, ...), on the constrained scale, if it is available."""
     folders: tuple[Path, ...] = (Path(),)
-    """Folders in which the names in the run's command may begin."""
+    """Folders to which paths in the run's command may be relative."""
     _groups: dict[str, xr.Dataset] = field(default_factory=dict, init=False, repr=False)
     _draws: dict[tuple[str, ...], Draws] = field(default_factory=dict, init=False, repr=False)
 
     def group(self, name: str) -> xr.Dataset | None:
-        """Return a group as a dataset, or None if the posterior has no such group."""
+        """Return a group as a dataset; None if the posterior does not have it."""
         if name not in self._groups and name in self.tree.children:
             self._groups[name] = self.tree[name].to_dataset()
         return self._groups.get(name)
 
     @property
     def is_aligned(self) -> bool:
-        """Check whether its draws were aligned."""
+        """True if the draws were aligned."""
         return schema.ALIGNMENT in self.tree.attrs
 
     @cached_property
@@ -173,15 +171,14 @@ class View:
         return self.posterior.sizes["draw"]
 
     def values(self, name: str) -> Float[np.ndarray, "chain draw *event"]:
-        """Return the draws of a variable as they are kept; reject one that is not numeric or lacks chain or draw."""
+        """Return the draws of a variable; reject one that is not numeric or lacks chain or draw."""
         return checked(self.arrays[name], self.argument).values
 
     def draws(self, var_names: str | Sequence[str] | None = None, *, finite: bool = True) -> Draws:
-        """Lay variables out as scalar parameters.
+        """Lay out variables, by default all, as scalar parameters, without entries that are finite in no draw.
 
-        By default all of them. Entries that are finite in no draw are left out, as long as something is left; other
-        draws that are not finite are rejected if `finite`, and so are a variable that is unknown, not numeric or
-        without chain and draw, fewer than 4 draws a chain, and a point estimate.
+        Reject a point estimate, fewer than 4 draws per chain, variables that are unknown, not numeric or without chain
+        and draw, and, if `finite`, other draws that are not finite.
         """
         self.check_sampled()
         chosen = tuple(choose_variables(self.variables, var_names))
@@ -189,7 +186,7 @@ class View:
             variables = [checked(self.arrays[name], self.argument) for name in chosen]
             if self.num_draws < MIN_DRAWS:
                 raise ArgumentError(
-                    f"`{self.argument}` has {self.num_draws} draws per chain, and a diagnosis needs at least "
+                    f"`{self.argument}` has {self.num_draws} draws per chain, but a diagnosis needs at least "
                     f"{MIN_DRAWS}: sample longer."
                 )
             self._draws[chosen] = lay_out_columns(variables)
@@ -198,50 +195,50 @@ class View:
 
     @cached_property
     def kinds(self) -> Kinds:
-        """Which variables are parameters, which are computed of them, and whether that is a guess."""
+        """The kinds of the variables."""
         return kinds_of(self.tree.attrs, self.posterior)
 
     @cached_property
     def unread_weights(self) -> str:
-        """The name of what looks like weights of the draws, and was not used; empty if nothing does."""
+        """The name of a variable that looks like unused weights of the draws; empty if there is none."""
         stats = self.group(schema.SAMPLE_STATS)
         guessed = (array for name, array in self.arrays.items() if name in self.kinds.guessed)
         return unread_weights(stats.data_vars.values() if stats is not None else (), guessed)
 
     def check_sampled(self) -> None:
-        """Reject a point estimate, by an `ArgumentError`."""
+        """Raise `ArgumentError` for a point estimate."""
         if self.is_point_estimate:
             raise ArgumentError(
-                f"`{self.argument}` holds a point estimate (method optimize): one value, whose spread and convergence "
-                "nobody can judge; sample the model with nuts, or with laplace for a Gaussian around that value."
+                f"`{self.argument}` holds a point estimate (method optimize): its spread and convergence cannot be "
+                "judged. Sample the model with nuts, or with laplace for a Gaussian around the estimate."
             )
 
     def stat(self, name: str) -> Float[np.ndarray, "chain draw"] | None:
-        """Return one of the group `sample_stats` in float64, or None if it was not recorded."""
+        """Return a variable of the group `sample_stats` in float64; None if it was not recorded."""
         stats = self.group(schema.SAMPLE_STATS)
         if stats is None or name not in stats:
             return None
         values = np.asarray(checked(stats[name], self.argument).values, dtype=np.float64)
         if values.shape[:2] != (due := (self.num_chains, self.num_draws)):
             raise ArgumentError(
-                f"`{self.argument}` has {due} chains and draws, and {values.shape[:2]} of the statistic `{name}`: take "
+                f"`{self.argument}` has {due} chains and draws, but {values.shape[:2]} of the statistic `{name}`: use "
                 "another copy, or delete the statistic."
             )
         return values
 
     @property
     def diverging(self) -> Bool[np.ndarray, "chain draw"] | None:
-        """Which transitions diverged; None if that was not recorded."""
+        """The divergent transitions; None if they were not recorded."""
         return None if (values := self.stat(schema.DIVERGING)) is None else values > 0
 
     @property
     def x(self) -> np.ndarray | None:
-        """The inputs that a network was fitted to; None if none are kept, or where there is no network."""
+        """The inputs that a network was fitted to; None without a network or a record."""
         return self._of_network(schema.CONSTANT_DATA, schema.INPUTS)
 
     @property
     def y(self) -> np.ndarray | None:
-        """The targets or labels that a network was fitted to; None likewise."""
+        """The targets or labels that a network was fitted to; None without a network or a record."""
         return self._of_network(schema.OBSERVED_DATA, schema.OUTPUTS)
 
     def _of_network(self, group: str, name: str) -> np.ndarray | None:
@@ -252,37 +249,37 @@ class View:
 
     @property
     def data(self) -> dict[str, xr.Dataset]:
-        """The groups of data that are there."""
+        """The existing groups of data."""
         groups = {name: self.group(name) for name in schema.DATA_GROUPS}
         return {name: group for name, group in groups.items() if group is not None}
 
     @property
     def attributes(self) -> dict[str, Any]:
-        """All root attributes, as they are kept."""
+        """All root attributes."""
         return {str(name): value for name, value in self.tree.attrs.items()}
 
     def attribute(self, name: str, default: Any = None) -> Any:
-        """Return a root attribute as it was written, or the default where it is missing."""
+        """Return a root attribute, or the default if it is missing."""
         return schema.plain(self.tree.attrs.get(name, default))
 
     def number(self, name: str) -> float | None:
-        """Return a root attribute that is a number, or None if it is missing or not finite."""
+        """Return a root attribute that is a number; None if it is missing or not finite."""
         return schema.number(self.tree.attrs, name)
 
     def parsed(self, name: str, kind: Any = None) -> Any:
-        """Return a root attribute that holds JSON text, parsed and made a `kind`; None if it is missing or empty."""
+        """Parse a root attribute that holds JSON, as a `kind` if given; None if it is missing or empty."""
         return schema.decode(self.tree.attrs, name, kind)
 
     @cached_property
     def network(self) -> BayesianNetwork | None:
-        """The network that the posterior is of; None if its attributes describe none."""
+        """The network of the posterior; None for another model."""
         return self._described(schema.MODEL, schema.network_of)
 
     @cached_property
     def declared_symmetry(self) -> Symmetry:
         """The symmetry that the posterior declares, whether it holds or not; empty if it declares none.
 
-        Signs of an angle that lies across the cut of its circle are left out: they mirror one mode.
+        Signs of an angle across the cut of its circle are left out, since they mirror one mode.
         """
         declared = self._described(schema.SYMMETRY, schema.symmetry_of)
         return tuple(block for block in declared if not self._mirrors_angles(block))
@@ -295,7 +292,7 @@ class View:
         return bool(flat) and all(len(circles_of(each)) == each.shape[2] for each in flat)
 
     def as_symmetry(self, symmetry: Any) -> Symmetry:
-        """Take blocks, or words of them, as a symmetry of these variables; reject what is neither."""
+        """Make a symmetry of blocks, or of strings that declare them, for these variables."""
         return as_symmetry(symmetry, event_shapes(self.posterior))
 
     def _described[T](self, name: str, read: Callable[[schema.Attributes], T]) -> T:
@@ -303,23 +300,23 @@ class View:
             return read(self.tree.attrs)
         except ValueError as error:
             raise ArgumentError(
-                f"attribute '{name}' of `{self.argument}` does not describe a network; got "
-                f"{str(self.attribute(name))[:60]!r}: delete the attribute, or use the posterior as originally written."
+                f"The attribute '{name}' of `{self.argument}` cannot be read: got {str(self.attribute(name))[:60]!r}. "
+                "Delete it, or use the posterior as originally written."
             ) from error
 
     @cached_property
     def symmetry_evidence(self) -> Evidence | None:
-        """The recorded check of the declared symmetry; None if the posterior has none."""
+        """The recorded check of the declared symmetry, if any."""
         return schema.evidence_of(self.tree.attrs)
 
     @property
     def found_symmetry(self) -> dict[str, Any]:
-        """The result of the search before the run, as the file records it; empty if nothing can be read of one."""
+        """The recorded result of the search before the run; empty if there is none."""
         return schema.found_symmetry_of(self.tree.attrs)
 
     @cached_property
     def declares_equal_modes(self) -> bool:
-        """Check whether it declares a symmetry that makes equal modes and is not refuted, still to be divided out."""
+        """True if a declared symmetry makes equal modes, is not refuted, and the draws are not aligned yet."""
         evidence = self.symmetry_evidence
         if self.is_aligned or (evidence is not None and not evidence.holds):
             return False
@@ -327,33 +324,35 @@ class View:
 
     @cached_property
     def is_variational(self) -> bool:
-        """Check whether the draws are independent ones from an approximation, not a Markov chain."""
+        """True if the draws are independent draws from an approximation."""
         stats = self.group(schema.SAMPLE_STATS)
         fitted = {schema.VARIATIONAL, schema.DISTILLED} & set(self.tree.children)
         return bool(fitted) or (stats is not None and schema.LOG_Q in stats)
 
     @property
     def is_independent(self) -> bool:
-        """Check whether no draw depends on the one before, by how they were made: of a fit, or of an ensemble."""
+        """True if the draws are independent: those of a fit or of an ensemble."""
         return self.is_variational or self.is_ensemble
 
     @cached_property
     def is_point_estimate(self) -> bool:
-        """Check whether it holds one value, the highest point of a log density, and no draws."""
+        """True if the posterior holds only an optimum of the log density."""
         return self.attribute(schema.METHOD) == "optimize"
 
     @cached_property
     def is_ensemble(self) -> bool:
-        """Check whether the draws are members of an ensemble, trained one by one, and no Markov chain."""
+        """True if the draws are members of an ensemble, trained one by one."""
         trained = schema.TRAINING in self.tree.children
         return trained or self.attribute(schema.METHOD) == "ensemble"
 
     def part(self, dim: str, which: slice) -> View:
-        """Return some of the chains or of the draws, without an alignment's elements."""
+        """Return some of the chains or of the draws, without the group of an alignment."""
         numbers = self.posterior[dim].values[which]
 
         def those(group: xr.Dataset) -> xr.Dataset:
-            if dim in group.sizes and schema.EVERY in group.attrs:  # some of the draws alone
+            if (
+                dim in group.sizes and schema.EVERY in group.attrs
+            ):  # the group has only some of the draws
                 return group.sel({dim: np.isin(group[dim].values, numbers)})
             return group.isel({dim: which}, missing_dims="ignore")
 
@@ -366,12 +365,12 @@ class View:
 def as_view(
     posterior: Posterior, argument: str = "posterior", log_density: DensityAtDraws | None = None
 ) -> View:
-    """Return a view of a posterior, and a view as it is.
+    """Return a view of a posterior; a view is returned unchanged.
 
-    That is a view, a `DataTree`, a file or the files of a run's chains, an `MCMC` of NumPyro, a fit of cmdstanpy, or
-    what ArviZ converts to a tree; the attributes of a `Dataset` count as a tree's. Draws with weights, `log_weight` in
-    `sample_stats`, are taken by these. Messages call it `argument`; a view that is made here has the log density.
-    Anything else is a `TypeError`, and files that hold no posterior that can be read are a `PosteriorFileError`.
+    A posterior is a `DataTree`, a file or the files of a run's chains, an `MCMC` of NumPyro, a fit of cmdstanpy, or an
+    object that ArviZ converts to a tree; the attributes of a `Dataset` count as a tree's. Draws with weights
+    (`log_weight` in `sample_stats`) are resampled. Messages call it `argument`; `log_density` is for new views. It is a
+    `TypeError` for any other object, and a `PosteriorFileError` for a file that cannot be read.
     """
     if isinstance(posterior, View):
         return posterior
@@ -390,13 +389,13 @@ def view_of_files(
     name: str = "",
     density: Callable[[View], DensityAtDraws | None] = lambda view: None,
 ) -> View:
-    """Open a posterior's files, to be read on access, as long as the view is there.
+    """Open a posterior's files lazily, as long as the view exists.
 
-    Messages call the files `argument` if they cannot be opened, and `name` later, by default the first file.
+    Messages call the files `argument` if they cannot be opened, and later `name`, by default the first file.
     """
     tree = open_tree(paths, lazy=True, argument=argument)
     folders = (Path(), *dict.fromkeys(path.parent for path in paths))
     view = View(taken_by_weight(tree, argument), name or str(paths[0]), folders=folders)
     view = replace(view, log_density=density(view))
-    weakref.finalize(view, tree.close)  # a tree's nodes know each other, and outlive its last use
+    weakref.finalize(view, tree.close)  # the nodes of a tree refer to each other, and live longer
     return view

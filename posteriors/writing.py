@@ -1,6 +1,6 @@
-"""Posteriors written as the suffix of their name says, whole or not at all; what a format cannot hold is said.
+"""Write posteriors in the format of the file's suffix, whole or not at all, with a notice of omitted content.
 
-Zarr stores are folders. They are read in formats 2 and 3, and written in format 2, which all read.
+Zarr stores are folders. They are read in formats 2 and 3, and written in format 2, which every version can read.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _MARKS = ("zarr.json", ".zgroup", ".zmetadata")
 _ORDER = "onebasin_variables"
-"""Attribute of a group that we wrote: its variables in order, which the store does not keep."""
+"""Attribute of a group with the order of its variables, which a store loses."""
 
 
 def is_store(folder: Path) -> bool:
@@ -44,7 +44,7 @@ def read_store(path: Path) -> xr.DataTree:
     _check_package()
     try:
         with (
-            warnings.catch_warnings(action="ignore"),  # of formats and engines
+            warnings.catch_warnings(action="ignore"),
             xr.open_datatree(path, engine="zarr", consolidated=False, chunks=None) as tree,
         ):
             size = sum(file.stat().st_size for file in path.rglob("*"))
@@ -56,7 +56,7 @@ def read_store(path: Path) -> xr.DataTree:
             return loaded(tree)
     except ClaimError as error:
         raise FormatError(path, str(error)) from None
-    except Exception as error:  # of what anyone may have written, the libraries raise anything
+    except Exception as error:  # the libraries may raise anything for a damaged store
         raise FormatError(
             path, "is no Zarr store that can be read: it is truncated, damaged or of another format"
         ) from error
@@ -77,16 +77,16 @@ def _check_package() -> None:
 
 @dataclass(frozen=True)
 class Format:
-    """A format that posteriors are written in: what people call it, and the ends of names that ask for it."""
+    """A format for writing posteriors."""
 
     name: str
     suffixes: tuple[str, ...]
-    is_table: bool = False  # It holds only the numbers of draws and statistics.
+    is_table: bool = False  # It holds only numbers of draws and statistics.
     folder: bool = False  # It is a folder of files.
 
     @property
     def replaces(self) -> Callable[[Path], bool] | None:
-        """Which folders one of this format may take the place of; None for a file."""
+        """Check of the folders that a posterior in this format may replace; None for a file."""
         return is_store if self.folder else None
 
 
@@ -98,7 +98,7 @@ FORMATS = (NETCDF, _ZARR, _CSV, _PARQUET)
 
 
 def format_of(path: Path, *, argument: str = "path") -> Format:
-    """Return the format that a name asks for: NetCDF where it has no suffix; reject other suffixes."""
+    """Return the format of a name's suffix, NetCDF without one; reject other suffixes."""
     name = path.name.lower()
     for form in reversed(FORMATS):
         if name.endswith(form.suffixes):
@@ -107,15 +107,14 @@ def format_of(path: Path, *, argument: str = "path") -> Format:
         return NETCDF
     known = ", ".join(form.suffixes[0] for form in FORMATS)
     raise ArgumentError(
-        f"`{argument}` is {path}, whose suffix {path.suffix} names no format that is written: end it in one of {known}."
+        f"`{argument}` is {path}, but onebasin cannot write the format {path.suffix}; use one of {known}."
     )
 
 
 def write_tree(tree: xr.DataTree, path: Path, *, new: bool = False) -> Path:
-    """Write a posterior in the format of its name, and give notice of what that cannot hold.
+    """Write a posterior in the format of its name, with a notice of the content that the format cannot store.
 
-    It takes the place of what was there, but with `new`: see `base.files.writing.replacing`, also for errors. What
-    cannot be written in this format is rejected.
+    See `base.files.writing.replacing` for `new` and for errors.
     """
     form = format_of(path)
     for node in () if form is NETCDF else tree.subtree:
@@ -141,15 +140,15 @@ def write_tree(tree: xr.DataTree, path: Path, *, new: bool = False) -> Path:
             raise
         raise FormatError(
             path,
-            f"cannot be written as {form.name}: the posterior has an attribute or coordinate of another type",
+            f"cannot be written as {form.name}: it does not support the type of an attribute or coordinate",
         ) from error
-    if lost := list(_lost(tree, form)):
-        notice(f"{path} leaves out what {form.name} has no place for: {'; '.join(lost)}")
+    if form.is_table and (lost := list(_lost_by_table(tree))):
+        notice(f"{path} leaves out content that {form.name} cannot store: {'; '.join(lost)}")
     return path
 
 
 def plain(tree: xr.DataTree) -> xr.DataTree:
-    """Return a tree that any format of arrays takes: without another file's encoding, attributes as text or numbers."""
+    """Return a tree for NetCDF and Zarr: without the encoding of another file, with attributes as text or numbers."""
     import xarray as xr
 
     groups: dict[str, xr.Dataset] = {}
@@ -163,7 +162,7 @@ def plain(tree: xr.DataTree) -> xr.DataTree:
 
 
 def _encoded(attributes: Any) -> dict[str, Any]:
-    """Attributes as NetCDF keeps them: arrays, and lists of texts or of numbers, stay."""
+    """Encode attributes for NetCDF; arrays, and lists of texts or of numbers, stay."""
     out = {}
     for name, value in attributes.items():
         kept = isinstance(value, np.ndarray | np.generic)
@@ -173,10 +172,8 @@ def _encoded(attributes: Any) -> dict[str, Any]:
     return out
 
 
-def _lost(tree: xr.DataTree, form: Format) -> Iterator[str]:
-    """Name the content of a posterior that a format cannot store."""
-    if not form.is_table:
-        return
+def _lost_by_table(tree: xr.DataTree) -> Iterator[str]:
+    """Name the content of a posterior that a table cannot store."""
     held = (schema.POSTERIOR, schema.SAMPLE_STATS)
     others = [name for name in tree.children if name not in held]
     if others:

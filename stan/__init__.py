@@ -1,4 +1,4 @@
-"""The same models as Stan programs; finding or building CmdStan; compiling and calling any Stan program.
+"""Stan: networks as Stan programs; finding or building CmdStan; compiling and calling any Stan program.
 
 `__init__.pyi` lists the public names; each is loaded when it is first asked for.
 """

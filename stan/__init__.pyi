@@ -7,9 +7,9 @@ from onebasin.base.errors import StanError as StanError
 from onebasin.base.errors import StanProgramError as StanProgramError
 from onebasin.base.errors import StanRunError as StanRunError
 
+from .home.assemble import Home as Home
 from .home.assemble import existing_cmdstan as existing_cmdstan
 from .home.assemble import find_cmdstan as find_cmdstan
-from .home.directory import Home as Home
 from .library import open_library as open_library
 from .program import StanProgram as StanProgram
 from .program import cmdstan_model as cmdstan_model

@@ -31,19 +31,17 @@ from onebasin.base.processes.children import run_guarded
 from onebasin.base.text import shown
 
 from .home.assemble import (
-    bridge_folder,
-    bridge_home,
-    build_interface,
-    existing_bridge_home,
-    find_cmdstan,
-)
-from .home.directory import (
     Home,
     Progress,
     activate,
+    bridge_folder,
+    bridge_home,
     build_environment,
     build_flags,
+    build_interface,
     building_lock,
+    existing_bridge_home,
+    find_cmdstan,
     unfit_character,
 )
 

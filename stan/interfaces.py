@@ -1,12 +1,12 @@
-"""Loaded libraries that evaluate Stan programs by BridgeStan's functions: compiled ones, and the interpreter's.
+"""Load libraries that evaluate Stan programs by BridgeStan's functions: compiled ones, and the interpreter's.
 
-`calls.c` calls them at many points: the binary that onebasin brings for this platform, or one that your compiler makes.
-It reads an `Entry`, which says how a library is called. NumPy calls its functions by ctypes, XLA by custom calls
-(`inference/density/stan_vectors.py`). Only the second kind depends on jaxlib, whose version of XLA's interface is read
-from its header when it is loaded.
+`calls.c` calls these functions at many points. It comes as a binary for this platform, or is compiled by the user's
+compiler, and reads an `Entry` that describes a library. NumPy calls it by ctypes, XLA by custom calls
+(`inference/density/stan_vectors.py`). Only the latter depend on jaxlib; its header gives the version of XLA's
+interface.
 
-`bridgestan.StanModel` and `stanli.bridgestan_model` evaluate one point in the same time, and 1,000 points in twice the
-time (59 and 123 us a point instead of 33 and 58, a mixture of 5 parameters, two cores). XLA cannot call them.
+`bridgestan.StanModel` and `stanli.bridgestan_model` take as long for one point, but twice as long for 1,000 points (59
+and 123 us per point instead of 33 and 58, a mixture with 5 parameters, two cores). XLA cannot call them.
 """
 
 from __future__ import annotations
@@ -32,8 +32,7 @@ from onebasin.base.files.cache import make_user_cache
 from onebasin.base.files.writing import working_folder
 
 from .choice import Accepted
-from .home.assemble import find_toolchain
-from .home.directory import building_lock
+from .home.assemble import building_lock, find_toolchain
 from .interpreter.runtime import (
     InterpreterMissing,
     held,
@@ -46,19 +45,19 @@ from .interpreter.runtime import (
 SOURCE = Path(__file__).with_name("native") / "calls.c"
 BUILT = SOURCE.with_name("built")
 SUMS = BUILT / "SHA256SUMS"
-"""Digests of the binaries, and of the source that they were built from; see the Makefile."""
+"""Digests of the binaries and of their source; see the Makefile."""
 FLAGS = ("-O2", "-shared", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off", "-fno-math-errno")
-"""For every compiler. Without contraction, all platforms round in the same places."""
+"""Without contraction, all platforms round in the same places."""
 FUNCTIONS = (
     *("bs_log_density", "bs_log_density_gradient", "bs_param_constrain", "bs_param_unconstrain"),
     *("bs_rng_construct", "bs_rng_destruct", "bs_free_error_msg"),
 )
-"""The functions of a Stan library that an entry points to, in its order."""
+"""The functions of a Stan library that an `Entry` points to, in its order."""
 _SYSTEMS = {"Linux": ("linux", "so"), "Darwin": ("macos", "dylib"), "Windows": ("windows", "dll")}
 
 
 class Entry(ctypes.Structure):
-    """Describes to `calls.c` how a Stan library is called; the fields are explained there."""
+    """Description of a Stan library for `calls.c`, which explains the fields."""
 
     _fields_ = (
         ("model", c_void_p),
@@ -84,24 +83,20 @@ _SIGNATURES: dict[str, tuple[type | None, tuple[type, ...]]] = {
 
 @cache
 def load_calls() -> ctypes.CDLL:
-    """Load the functions of `calls.c`, once per process.
-
-    That is the binary of this platform, if `calls.c` is unchanged since it was built; otherwise one that your compiler
-    makes, which stays in the cache.
-    """
+    """Load the functions of `calls.c`, once per process: this platform's binary if it is up to date, else compiled."""
     file = binary_file()
     digest = hashlib.sha256(SOURCE.read_bytes()).hexdigest()
     if file.is_file() and f"{digest}  {SOURCE.name}" in SUMS.read_text(encoding="utf-8"):
         try:
             return _declared(file)
-        except OSError:  # a C library other than the one that it was linked for
+        except OSError:  # linked for a different C library
             pass
     return _declared(_compiled())
 
 
 @cache
 def load_for_xla() -> ctypes.CDLL:
-    """Load the functions for the installed jaxlib: compiled again if it has another layout of XLA's interface."""
+    """Load the functions for the installed jaxlib; compile them if its layout of XLA's interface differs."""
     header = (headers() / "xla/ffi/api/c_api.h").read_text(encoding="utf-8")
     major, minor = (
         int(re.findall(rf"^#define XLA_FFI_API_{part} (\d+)", header, re.MULTILINE)[0])
@@ -115,7 +110,7 @@ def load_for_xla() -> ctypes.CDLL:
 
 
 def keep(calls: ctypes.CDLL, entry: Entry, owner: object) -> int:
-    """Copy an entry to memory that is never freed, for compiled programs that may outlive the model; give its address.
+    """Copy an entry to memory that is never freed, for compiled programs that outlive the model; return its address.
 
     The copy loses its model when the owner is garbage collected.
     """
@@ -125,7 +120,7 @@ def keep(calls: ctypes.CDLL, entry: Entry, owner: object) -> int:
 
 
 def binary_file() -> Path:
-    """Return the place of this platform's binary, which exists for the common platforms."""
+    """Return the path of this platform's binary, which exists for the common platforms."""
     system, ending = _SYSTEMS.get(platform.system(), (platform.system().lower(), "so"))
     machine = {"AMD64": "x86_64"}.get(platform.machine(), platform.machine())
     return BUILT / f"{system}-{machine}.{ending}"
@@ -135,7 +130,9 @@ def headers() -> Path:
     """Return the folder of jaxlib's headers, without importing JAX."""
     spec = find_spec("jaxlib")
     if spec is None or spec.origin is None:
-        raise HomeBuildError("jaxlib is not installed, whose headers describe XLA's interface.")
+        raise HomeBuildError(
+            "jaxlib is not installed; onebasin needs its headers of XLA's interface."
+        )
     return Path(spec.origin).parent / "include"
 
 
@@ -154,8 +151,8 @@ def _compiled() -> Path:
         tools = find_toolchain()
     except HomeBuildError as error:
         raise HomeBuildError(
-            f"onebasin brings no binary {binary_file().name} of {SOURCE.name}, through which it calls Stan programs, "
-            f"and cannot compile one. {error}"
+            f"onebasin calls Stan programs through {SOURCE.name}. It brings no binary {binary_file().name} and cannot "
+            f"compile one. {error}"
         ) from None
     digest = hashlib.sha256(SOURCE.read_bytes())
     digest.update((include / "xla/ffi/api/c_api.h").read_bytes())
@@ -164,7 +161,6 @@ def _compiled() -> Path:
     made = make_user_cache("native") / f"{digest.hexdigest()[:32]}.so"
     with building_lock(made, lambda line: None):
         if not made.exists():
-            # Next to the target, then moved there.
             with working_folder(made.stem, made.parent) as folder:
                 part = folder / made.name
                 command = [*tools.compiler.split(), "-x", "c", *FLAGS, "-I", str(include)]
@@ -172,7 +168,7 @@ def _compiled() -> Path:
                 done = subprocess.run(command, capture_output=True, text=True, check=False)
                 if done.returncode:
                     raise HomeBuildError(
-                        f"`{tools.compiler}` does not compile {SOURCE.name}, through which onebasin calls Stan "
+                        f"`{tools.compiler}` does not compile {SOURCE.name}, which onebasin needs to call Stan "
                         f"programs:\n{done.stderr.strip()}"
                     )
                 part.replace(made)
@@ -180,18 +176,16 @@ def _compiled() -> Path:
 
 
 PRINT = ctypes.CFUNCTYPE(None, POINTER(c_char), c_int)
-"""The type of a function that receives the text that a program prints."""
-ERROR = POINTER(c_char_p)
-"""The type of the place where a function leaves its message."""
+"""Type of a function that receives the text that a program prints."""
 
 type Signatures = dict[str, tuple[type | None, tuple[type, ...]]]
-"""The types of functions' results and arguments."""
+"""Types of functions' results and arguments."""
 
 
 class Opened:
-    """A loaded library; a base class for the kinds of libraries, which add functions of their own.
+    """A loaded library.
 
-    A handle is the address of a model: a program with its data. The seeds of random numbers are below 2**32.
+    A handle is the address of a model: a program with its data. Seeds of random numbers are below 2**32.
     """
 
     functions: ClassVar[Signatures] = {
@@ -203,11 +197,11 @@ class Opened:
         "bs_param_unc_num": (c_int, (c_void_p,)),
         "bs_rng_destruct": (None, (c_void_p,)),
     }
-    """The functions that Python calls. A kind of library adds its own."""
+    """The functions that Python calls."""
 
-    stan_version: str  # The version of Stan that it implements.
+    stan_version: str
     lenient: bool
-    """True if a negative code, too, can mean that the program rejects a point, and not positive ones alone."""
+    """True if a negative code can mean that the program rejects a point, and not only a positive one."""
 
     def __init__(self, file: Path) -> None:
         self.file = file
@@ -233,7 +227,7 @@ class Opened:
         return self._library.bs_param_num(handle, include_tp, include_gq)
 
     def names(self, handle: int, include_tp: bool, include_gq: bool) -> tuple[str, ...]:
-        """Return the names of constrained values, as ``theta.1``."""
+        """Return the names of constrained values, such as ``theta.1``."""
         return _split(self._library.bs_param_names(handle, include_tp, include_gq))
 
     def unconstrained_names(self, handle: int) -> tuple[str, ...]:
@@ -254,16 +248,13 @@ class Opened:
 
 
 class Interface(Opened):
-    """A compiled program's library, loaded.
-
-    It has BridgeStan's functions and, from `bridge/interface.cpp`, our own (`onebasin_`).
-    """
+    """The loaded library of a compiled program: BridgeStan's functions, and our own of `bridge/interface.cpp`."""
 
     functions = Opened.functions | {
         "onebasin_stan_version": (c_char_p, ()),
-        "onebasin_construct": (c_void_p, (c_char_p, c_uint, PRINT, ERROR)),
+        "onebasin_construct": (c_void_p, (c_char_p, c_uint, PRINT, _ERROR)),
         "onebasin_variables": (c_char_p, (c_void_p, c_bool, c_bool)),
-        "onebasin_rng_construct": (c_void_p, (c_uint, c_uint, ERROR)),
+        "onebasin_rng_construct": (c_void_p, (c_uint, c_uint, _ERROR)),
     }
 
     lenient = False
@@ -273,10 +264,9 @@ class Interface(Opened):
         self.stan_version: str = self._library.onebasin_stan_version().decode()
 
     def construct(self, data: str, seed: int, report: ctypes._FuncPointer) -> int:
-        """Construct a model from data as JSON and return its handle; data that it rejects are a `StanDataError`.
+        """Construct a model from data as JSON and return its handle; it is a `StanDataError` if it rejects them.
 
-        `seed` is for random numbers in the block `transformed data`. `report`, a `PRINT`, receives the text that the
-        program prints; the caller keeps it alive.
+        `seed` is for the block `transformed data`. The caller keeps `report`, a `PRINT`, alive.
         """
         error = c_char_p()
         handle = self._library.onebasin_construct(data.encode(), seed, report, ctypes.byref(error))
@@ -293,16 +283,16 @@ class Interface(Opened):
         return {name: tuple(map(int, lengths)) for name, *lengths in words}
 
     def rng(self, seed: int, chain: int) -> int:
-        """Construct the generator that CmdStan's chain of this number draws from."""
+        """Construct the random number generator of CmdStan's chain of this number."""
         return self._library.onebasin_rng_construct(seed, chain, None)
 
     def density_handles(
         self, handle: int, propto: bool, jacobian: bool
     ) -> tuple[int, int | None, bool, bool]:
-        """Return how to evaluate a kind of log density: here the model itself has all kinds.
+        """Return how to evaluate a kind of log density.
 
-        That is the handle of the model that has it, that of a model whose log density has to be subtracted from it, if
-        any, and the values of `propto` and `jacobian` to pass to both. All handles live until `destruct(handle)`.
+        The result is the handle of a model, that of a model to subtract or None, and the values of `propto` and
+        `jacobian` to pass to both. The handles live until `destruct(handle)`. Here the model itself has all kinds.
         """
         return handle, None, propto, jacobian
 
@@ -321,19 +311,19 @@ def _split(names: bytes) -> tuple[str, ...]:
 
 _BEYOND_NAMES = ("real", "imag")
 _REPORTS: dict[int, ctypes._FuncPointer] = {}
-"""The functions that receive printed text, of the models that are open, the latest last."""
+"""The functions that receive the text of open models, the latest last."""
 
 
 @PRINT
 def _HAND_ON(text: ctypes._Pointer[ctypes.c_char], size: int) -> None:
-    """Hand text to the latest of the reports; the interpreter keeps one function for all models, which stays alive."""
+    """Pass text to the latest report: the interpreter has one function for all models, which must stay alive."""
     for report in [*_REPORTS.values()][-1:]:
         report(text, size)
 
 
 @dataclass(frozen=True)
 class _Constructed:
-    """Data and seed of a model, and the models that were constructed for it."""
+    """The data and the seed of a model, and further models that were constructed from them."""
 
     data: str
     seed: int
@@ -342,16 +332,16 @@ class _Constructed:
 
 
 class Interpreted(Opened):
-    """A program that the interpreter takes.
+    """A program in the interpreter, which evaluates one kind of log density.
 
-    The interpreter evaluates one kind of log density. Two more models give the others: one keeps the constants, and one
-    has an empty model block, so that its log density is the log Jacobian. Each is constructed when first needed.
+    Two more models give the other kinds: one keeps the constants, and one has an empty model block, so that its log
+    density is the log Jacobian. Each is constructed when it is first needed.
     """
 
     functions: ClassVar[Signatures] = Opened.functions | {
-        "bs_model_construct": (c_void_p, (c_char_p, c_uint, ERROR)),
-        "bs_rng_construct": (c_void_p, (c_uint, ERROR)),
-        "bs_set_print_callback": (ctypes.c_int, (PRINT, ERROR)),
+        "bs_model_construct": (c_void_p, (c_char_p, c_uint, _ERROR)),
+        "bs_rng_construct": (c_void_p, (c_uint, _ERROR)),
+        "bs_set_print_callback": (ctypes.c_int, (PRINT, _ERROR)),
     }
 
     lenient = True
@@ -369,7 +359,7 @@ class Interpreted(Opened):
         self._constructed: dict[int, _Constructed] = {}
 
     def construct(self, data: str, seed: int, report: ctypes._FuncPointer) -> int:
-        """Construct a model; see `Interface.construct`. The latest `report` receives what all models print."""
+        """Construct a model as `Interface.construct` does; the latest `report` receives the text of all models."""
         _REPORTS[id(report)] = report
         self._library.bs_set_print_callback(_HAND_ON, None)
         try:
@@ -381,7 +371,7 @@ class Interpreted(Opened):
         return handle
 
     def destruct(self, handle: int) -> None:
-        """Free a model and those that were made for it."""
+        """Free a model and the further models made from it."""
         made = self._constructed.pop(handle)
         for each in (handle, *made.others.values()):
             self._library.bs_model_destruct(each)
@@ -390,7 +380,7 @@ class Interpreted(Opened):
     def variables(
         self, handle: int, include_tp: bool, include_gq: bool
     ) -> dict[str, tuple[int, ...]]:
-        """Return the shape of each variable; those without an entry are not known."""
+        """Return the shape of each variable that has an entry."""
         shapes: dict[str, tuple[int, ...]] = {}
         for name in self.names(handle, include_tp, include_gq):
             variable, *places = name.split(".")
@@ -400,7 +390,7 @@ class Interpreted(Opened):
         return shapes
 
     def rng(self, seed: int, chain: int) -> int:
-        """Construct a generator; chains of a seed get different ones, which are not CmdStan's."""
+        """Construct a generator; each chain of a seed gets a different one, but not that of CmdStan's chain."""
         if chain:
             seed = int(np.random.SeedSequence([seed, chain]).generate_state(1)[0])
         return self._library.bs_rng_construct(seed, None)
@@ -408,7 +398,7 @@ class Interpreted(Opened):
     def density_handles(
         self, handle: int, propto: bool, jacobian: bool
     ) -> tuple[int, int | None, bool, bool]:
-        """Return the models whose log densities give a kind of log density; see `Interface.density_handles`."""
+        """Return how to evaluate a kind of log density; see `Interface.density_handles`."""
         model = handle if propto else self._other(handle, "with constants")
         return model, None if jacobian else self._other(handle, "jacobian"), True, True
 
@@ -422,7 +412,7 @@ class Interpreted(Opened):
         return made.others[kind]
 
     def _new(self, form: str, data: str, seed: int) -> int:
-        """Construct a model of a form; reject data that it does not take."""
+        """Construct a model; it is a `StanDataError` if the program rejects the data."""
         error = c_char_p()
         model = json.dumps({**json.loads(data), **held(form)})
         handle = self._library.bs_model_construct(model.encode(), seed, ctypes.byref(error))

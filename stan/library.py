@@ -33,23 +33,23 @@ _LOG = logging.getLogger("onebasin.printed")
 class StanLibrary:
     """A Stan program with its data in this process.
 
-    Points are vectors of the unconstrained space; every function takes one of them, or an array whose last axis is a
-    point, and evaluates them in one call. It can be used by several threads, and holds its own copy of the data.
-    Every function raises `ValueError` for a point of the wrong
-    length, and `StanRunError` with the program's message if the program fails.
+    Points are vectors of the unconstrained space; every function takes one point, or an array whose last axis is a
+    point, and evaluates all of them in one call. Several threads can use a library, which has its own copy of the data.
+    Every function raises `ValueError` for a point of the wrong length, and `StanRunError` with the program's message if
+    the program fails.
 
     Parameters
     ----------
     interface : Interface or Interpreted
         The loaded library.
     path : Path
-        The program, as it is called in messages.
+        The program, for messages.
     data : str
         Its data, as JSON.
     seed : int
-        Seed of random numbers in the block `transformed data`, and of generated quantities.
+        Seed of random numbers in the block `transformed data` and in generated quantities.
     on_print : callable, optional
-        Called with what the program prints; Python's logger `onebasin` is told if not given.
+        Called with the text that the program prints; by default it goes to Python's logger `onebasin`.
     """
 
     def __init__(
@@ -72,8 +72,8 @@ class StanLibrary:
             own = in_own_names(str(error), path)
             raise StanDataError(f"{shown(path.name)} rejects its data:\n{own}") from None
         self._handle, self._dim = handle, interface.dim(handle)
-        # The function that prints outlives the model, which may call it to the last. At the end of the process nothing
-        # is freed: other threads may still be at work.
+        # The model may call the function that prints until it is freed. At the end of the process nothing is freed,
+        # since other threads may still be at work.
         destruct = weakref.finalize(self, lambda _kept: interface.destruct(handle), self._print)
         destruct.atexit = False
         self._native = load_calls()
@@ -84,7 +84,7 @@ class StanLibrary:
 
     @property
     def file(self) -> Path:
-        """The library ``MODEL_model.so``, for other tools that take one."""
+        """The library ``MODEL_model.so``, for BridgeStan and other tools."""
         return self._interface.file
 
     @property
@@ -94,20 +94,20 @@ class StanLibrary:
 
     @property
     def unconstrained_names(self) -> tuple[str, ...]:
-        """Names of a point's entries, as ``theta.1``.
+        """Names of a point's entries, such as ``theta.1``.
 
-        For an array of vectors or matrices, Stan orders the names as if
-        the first index ran fastest, but a point holds one vector after the other.
+        Stan orders the names of an array of vectors or matrices with the first index fastest, but a point holds one
+        vector after the other.
         """
         return self._interface.unconstrained_names(self._handle)
 
     @property
     def stan_version(self) -> str:
-        """The version of Stan that it was compiled with."""
+        """The version of Stan, or of the interpreter."""
         return self._interface.stan_version
 
     def names(self, *, include_tp: bool = False, include_gq: bool = False) -> tuple[str, ...]:
-        """Name the entries that `constrain` gives, as ``theta.1``; first indices run fastest.
+        """Name the entries of the result of `constrain`, such as ``theta.1``; first indices run fastest.
 
         Parameters
         ----------
@@ -146,11 +146,11 @@ class StanLibrary:
         Parameters
         ----------
         points : array, (..., dim)
-            Where.
+            Unconstrained.
         propto : bool
-            Whether terms that do not depend on the parameters are dropped.
+            Drop terms that do not depend on the parameters.
         jacobian : bool
-            Whether it is the density of the unconstrained space, with the transforms' Jacobian.
+            Add the log Jacobian of the transforms, for the density of the unconstrained space.
 
         Returns
         -------
@@ -171,7 +171,7 @@ class StanLibrary:
         Parameters
         ----------
         points : array, (..., dim)
-            Where.
+            Unconstrained.
         propto, jacobian : bool
             Same as in `log_density`.
 
@@ -180,7 +180,7 @@ class StanLibrary:
         array, (...)
             The log densities; -inf where the program rejects a point.
         array, (..., dim)
-            Their gradients; NaN there.
+            Their gradients; NaN where the program rejects a point.
         """
         rows, lead = self._rows("points", points, self.dim)
         values, gradients = np.empty(len(rows)), np.empty_like(rows)
@@ -196,7 +196,7 @@ class StanLibrary:
         include_gq: bool = False,
         generator: StanGenerator | None = None,
     ) -> np.ndarray:
-        """Give parameters on their constrained scale, and what follows from them.
+        """Compute parameters on their constrained scale, and the quantities derived from them.
 
         Parameters
         ----------
@@ -205,7 +205,7 @@ class StanLibrary:
         include_tp, include_gq : bool
             Whether transformed parameters and generated quantities come after them.
         generator : StanGenerator, optional
-            Of random numbers in generated quantities; a new one of the library's seed if not given.
+            For random numbers in generated quantities; by default a new one with the library's seed.
 
         Returns
         -------
@@ -221,7 +221,7 @@ class StanLibrary:
         return out.reshape(*lead, entry.values)
 
     def unconstrain(self, values: ArrayLike) -> np.ndarray:
-        """Give points of parameters on their constrained scale: the inverse of `constrain`.
+        """Compute points from parameters on their constrained scale: the inverse of `constrain`.
 
         Parameters
         ----------
@@ -242,7 +242,7 @@ class StanLibrary:
     def unpack(
         self, values: ArrayLike, *, include_tp: bool = False, include_gq: bool = False
     ) -> dict[str, np.ndarray]:
-        """Split what `constrain` gives into variables.
+        """Split the result of `constrain` into variables.
 
         Parameters
         ----------
@@ -260,7 +260,7 @@ class StanLibrary:
         return unpack(np.asarray(values, dtype=float), self.names(**flags), self.variables(**flags))
 
     def pack(self, variables: Mapping[str, ArrayLike]) -> np.ndarray:
-        """Join parameters into what `unconstrain` takes: the inverse of `unpack`.
+        """Join parameters into the argument of `unconstrain`: the inverse of `unpack`.
 
         Parameters
         ----------
@@ -280,9 +280,9 @@ class StanLibrary:
         Parameters
         ----------
         seed : int
-            Seed of its stream.
+            Seed of the stream.
         chain : int
-            With the number of a chain, the stream that CmdStan's chain of this number draws from.
+            Number of a chain, to use the stream of CmdStan's chain of this number.
 
         Returns
         -------
@@ -297,7 +297,7 @@ class StanLibrary:
         array = np.asarray(points, dtype=np.float64)
         if array.ndim == 0 or array.shape[-1] != length:
             raise ArgumentError(
-                f"`{argument}` has the shape {array.shape}; its last axis has to be of length {length} for "
+                f"`{argument}` has the shape {array.shape}; its last axis must have length {length} for "
                 f"{shown(self._path.name)}."
             )
         lead = array.shape[:-1]
@@ -306,19 +306,10 @@ class StanLibrary:
     def entry(
         self, kind: Literal["density", "values"], first: bool = False, second: bool = False
     ) -> Entry:
-        """Return the entry by which compiled code evaluates the log density, or calls `constrain` and `unconstrain`.
+        """Return the entry with which compiled code evaluates the log density, or constrained values.
 
-        Parameters
-        ----------
-        kind : {"density", "values"}
-            Which of them.
-        first, second : bool
-            `propto` and `jacobian` of `log_density`, or `include_tp` and `include_gq` of `names`.
-
-        Returns
-        -------
-        Entry
-            Valid as long as the library.
+        The flags are `propto` and `jacobian` of `log_density`, or `include_tp` and `include_gq` of `names`. The entry
+        is valid as long as the library.
         """
         key, interface = (kind, first, second), self._interface
         if key not in self._entries:
@@ -333,7 +324,7 @@ class StanLibrary:
         return self._entries[key]
 
     def _call(self, name: str, entry: Entry, *arguments: Any) -> None:
-        """Call a function of `calls.c`; values show rejected points."""
+        """Call a function of `calls.c`; rejected points show in the values, failures raise."""
         error = ctypes.c_char_p()
         function = getattr(self._native, f"onebasin_{name}")
         passed = (a.ctypes.data if isinstance(a, np.ndarray) else a for a in arguments)
@@ -353,7 +344,7 @@ def unpack(
     return {
         name: columns[name].extract_reshape(rows).reshape((*lead, *columns[name].dimensions))
         if name in columns
-        else np.empty((*lead, *shape))  # of length 0, of which no entry has a name
+        else np.empty((*lead, *shape))  # an empty array, without names of entries
         for name, shape in shapes.items()
     }
 
@@ -380,20 +371,6 @@ def _columns(names: Sequence[str]) -> dict[str, Variable]:
     return parse_header(",".join(names)) if names else {}
 
 
-def check_survives(library: Path, program: Path, data: str, seed: int) -> None:
-    """Reject a library of a program that ends a separate process, with its data as JSON and the seed."""
-    with working_folder("trial") as folder:
-        file = folder / "data.json"
-        file.write_text(data, encoding="utf-8")
-        words = ("data", f"file={file}", "random", f"seed={seed % 2**32}", "method=try")
-        done = run_guarded([*driver(library), *words], folder=folder)
-    if done.code < 0:
-        raise StanRunError(
-            f"{shown(program.stem)} {ending(done.code)} as its log density was evaluated; check its functions and "
-            "loops. It was tried in a separate process, and nothing is lost."
-        )
-
-
 @checks_arguments
 def open_library(
     program: StanProgram | Target | str | Path,
@@ -405,23 +382,23 @@ def open_library(
     on_print: Callable[[str], None] | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> StanLibrary:
-    """Open a Stan program in this process: by the interpreter where that takes the program, else compiled.
+    """Open a Stan program in this process: by the interpreter if it accepts the program, else compiled.
 
     Parameters
     ----------
     program : Target, StanProgram, path or str
-        A target with a Stan program, or the program with its data; or a ``.stan`` file, or the text of a program.
+        A target with a Stan program, a program with its data, a ``.stan`` file, or the text of a program.
     data : mapping or path, optional
         The data block's variables, or a JSON file that holds them; for a file or a text.
     engine : {"stanli", "cmdstan"}, optional
-        Whether the interpreter evaluates the program or the library that CmdStan compiles.
+        Use the interpreter, or a library compiled with CmdStan.
     seed : int
-        Seed of random numbers in the block `transformed data`, and of generated quantities.
+        Seed of random numbers in the block `transformed data` and in generated quantities.
     threads : bool
-        Whether several threads may compute at once in a compiled library, by a separate compilation; otherwise they
-        take turns, and what is compiled for the executable serves. The interpreter always lets them.
+        Let several threads compute at once in a compiled library, which needs a separate compilation; otherwise they
+        take turns. In the interpreter, threads always compute at once.
     on_print : callable, optional
-        Called with what the program prints; Python's logger `onebasin` is told, at level INFO, if not given.
+        Called with the text that the program prints; by default it goes to Python's logger `onebasin`, at level INFO.
     progress : callable, optional
         Called with a line of text before a long computation.
 
@@ -433,7 +410,7 @@ def open_library(
     Raises
     ------
     StanProgramError
-        If the file is not there, or does not parse or compile.
+        If the file does not exist, does not parse or does not compile.
     StanDataError
         If the program rejects the data.
     CmdStanNotFound, HomeBuildError
@@ -457,10 +434,18 @@ def open_library(
     else:
         if choice.reason and program.choice is None and progress is not None:
             progress(choice.reason.removesuffix("."))
-        file, info = compile_library(program.path, threads=threads, progress=progress)
-        interface = Interface(file)  # at once: the file may be removed from the cache
+        compiled, info = compile_library(program.path, threads=threads, progress=progress)
+        interface = Interface(compiled)  # loaded at once, as the file may be removed from the cache
     with working_folder("library") as folder:
-        text = write_data(program, info, folder).read_text(encoding="utf-8")
-    if choice.accepted is None:
-        check_survives(interface.file, program.path, text, seed)
+        file = write_data(program, info, folder)
+        text = file.read_text(encoding="utf-8")
+        if choice.accepted is None:
+            # Try the library in a separate process, since the program may crash.
+            words = ("data", f"file={file}", "random", f"seed={seed % 2**32}", "method=try")
+            done = run_guarded([*driver(interface.file), *words], folder=folder)
+            if done.code < 0:
+                raise StanRunError(
+                    f"{shown(program.path.stem)} {ending(done.code)} as its log density was evaluated in a separate "
+                    "process; check its functions and loops."
+                )
     return StanLibrary(interface, program.path, text, seed=seed, on_print=on_print)

@@ -1,8 +1,8 @@
-"""Bayesian networks in Stan: the data that describe one to the programs, and draws read back under NumPyro's names.
+"""Bayesian networks in Stan: their data for the programs, and draws under NumPyro's names.
 
-All networks share two programs, `programs/regression.stan` and `programs/classification.stan`. Their parameters are
-packed vectors; this module knows the order: layer after layer, matrices (in, out) by columns, and Givens-like arrays of
-the unconstrained space by rows.
+All networks share two programs, `programs/regression.stan` and `programs/classification.stan`, whose parameters are
+packed vectors. The order is layer after layer, matrices (in, out) by columns, and unconstrained arrays of Givens-like
+parametrisations by rows.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ CHART_CODES = {"free": 0, "givens": 1, "givens_seamless": 2, "unit_vector": 3}
 
 
 def program_path(target: NetworkTarget) -> Path:
-    """The Stan program that serves the target."""
+    """Return the Stan program of a network."""
     return PROGRAMS / ("classification.stan" if target.model.is_classifier else "regression.stan")
 
 
 def program_data(target: NetworkTarget) -> dict[str, Any]:
-    """The `data` block for the target, ready for JSON."""
+    """Return the variables of the `data` block."""
     model = target.model
     network = model.network
     num_layers = len(network.layers)
@@ -57,7 +57,7 @@ def program_data(target: NetworkTarget) -> dict[str, Any]:
         "bias_scale": list(model.prior.bias_scales(num_layers)),
     }
     if isinstance(model.likelihood, Gaussian):
-        # The known standard deviation, or the scale of one that is predicted; 0 where it is inferred.
+        # `noise` is the known standard deviation, the scale of a predicted one, or 0 if it is inferred.
         known, scale = model.likelihood.noise_sd, model.likelihood.noise_scale
         data |= {
             "y": target.y,
@@ -72,9 +72,9 @@ def program_data(target: NetworkTarget) -> dict[str, Any]:
 
 
 def read_draws(target: NetworkTarget, variables: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Unpack the programs' variables into ``W1``, ``b1``, ..., ``sigma``, of the shapes of `Network.shapes`.
+    """Unpack ``weights`` (..., packed), ``biases`` (..., packed) and an inferred ``sigma`` (..., 1).
 
-    They are ``weights`` (..., packed), ``biases`` (..., packed) and, where it is inferred, ``sigma`` (..., 1).
+    The result has ``W1``, ``b1``, ..., ``sigma``, with the shapes of `Network.shapes`.
     """
     weights, biases = variables["weights"], variables.get("biases")
     out: dict[str, np.ndarray] = {}
@@ -95,18 +95,18 @@ def read_draws(target: NetworkTarget, variables: Mapping[str, np.ndarray]) -> di
 
 
 def variable_names(target: NetworkTarget) -> tuple[str, ...]:
-    """Names of the parameters, in the order of the NumPyro model's sites."""
+    """Return the names of the parameters, in the order of the NumPyro model's sites."""
     names = tuple(target.model.network.shapes)
     return (*names, "sigma") if target.model.infers_noise else names
 
 
 def pack_unconstrained(target: NetworkTarget, values: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """Arrays of the NumPyro model's unconstrained space, as the parameters ``weights_raw``, ``biases_raw``, ``sigma``.
+    """Pack a point of the NumPyro model's unconstrained space into ``weights_raw``, ``biases_raw`` and ``sigma``.
 
-    The inverse question to `read_draws`; Stan's ``sigma`` is positive, so it is exponentiated.
+    Stan's ``sigma`` is positive, so it is exponentiated.
     """
     weights, biases = [np.empty(0)], [np.empty(0)]
-    by_rows = target.model.parametrisation.unit_norm  # charts work row by row
+    by_rows = target.model.parametrisation.unit_norm
     for layer in target.model.network.layers:
         if layer.weight:
             order: Literal["C", "F"] = "C" if layer.hidden and by_rows else "F"

@@ -1,8 +1,8 @@
-"""Make a Stan program ready to run, run it so that it can be watched and stopped, and read the CSV that it writes.
+"""Prepare a Stan program, run it so that it can be watched and stopped, and read the CSV file that it writes.
 
-A program is called with CmdStan's words, in a fixed order, which keeps command lines comparable. Paths have to be
-absolute, since a program runs in its own folder. cmdstanpy composes most of these, but has no static HMC, loses a
-variational fit whose step size was given, and cannot stop a run.
+A program gets CmdStan's arguments in a fixed order, so that command lines can be compared. Paths must be absolute,
+since a program runs in its own folder. cmdstanpy also composes command lines, but it has no static HMC, loses a
+variational fit with a given step size, and cannot stop a run.
 """
 
 from __future__ import annotations
@@ -28,8 +28,7 @@ from onebasin.posteriors.tables import Header
 from .choice import CMDSTAN, driver
 from .compile import ProgramInfo, compile_program, in_own_names, inspect, last_words
 from .data import check_numbers, lacking
-from .home.assemble import find_cmdstan
-from .home.directory import Progress
+from .home.assemble import Progress, find_cmdstan
 from .program import StanProgram, definition
 
 METRICS = {"diag": "diag_e", "dense": "dense_e", "unit": "unit_e"}
@@ -40,13 +39,13 @@ METRICS = {"diag": "diag_e", "dense": "dense_e", "unit": "unit_e"}
 class Files:
     """The files that a run reads and writes."""
 
-    data: Path  # The program's data (JSON).
-    output: Path  # The CSV file for what comes out.
-    diagnostics: Path | None = None  # CSV file for a method's trace.
-    digits: int = 18  # Significant figures of the numbers written; 18 keep every bit.
+    data: Path  # JSON.
+    output: Path  # CSV file of the draws.
+    diagnostics: Path | None = None  # CSV file of a method's trace.
+    digits: int = 18  # Significant digits of the output; 18 keep every bit.
 
     def arguments(self) -> list[str]:
-        """The words that name them."""
+        """Return the arguments that name them."""
         trace = [] if self.diagnostics is None else [f"diagnostic_file={self.diagnostics}"]
         out = ["output", f"file={self.output}", *trace, f"sig_figs={self.digits}"]
         return ["data", f"file={self.data}", *out]
@@ -54,17 +53,15 @@ class Files:
 
 @dataclass(frozen=True, kw_only=True)
 class CommandStart:
-    """The state that a run begins from."""
+    """The start of a run."""
 
-    seed: int  # Of the random numbers.
-    chain: int | None = None
-    """A number from 1: chains of one seed draw from different places of its stream."""
-    # A file of values, or the radius around 0 in the unconstrained space within which they are drawn; CmdStan's own
-    # radius of 2 where it is None.
+    seed: int
+    chain: int | None = None  # From 1: chains with one seed use different parts of its stream.
+    # A file of values, or the radius around 0 in the unconstrained space; by default CmdStan's radius of 2.
     init: Path | float | None = None
 
     def arguments(self) -> list[str]:
-        """The words that say so."""
+        """Return the arguments for it."""
         number = [] if self.chain is None else [f"id={self.chain}"]
         init = [] if self.init is None else [f"init={self.init}"]
         return [*number, "random", f"seed={self.seed}", *init]
@@ -74,12 +71,11 @@ class CommandStart:
 class Adapted:
     """The result of an earlier warmup."""
 
-    step_size: float | None = None
-    """Of every draw, or from which the adaptation begins; Stan's own where it is None."""
-    metric: Path | None = None  # A JSON file of the inverse metric; None if it is the unit.
+    step_size: float | None = None  # Fixed, or the start of the adaptation; by default Stan's.
+    metric: Path | None = None  # JSON file of the inverse metric; None for the unit metric.
 
     def arguments(self) -> list[str]:
-        """The words that say so."""
+        """Return the arguments for it."""
         file = [] if self.metric is None else [f"metric_file={self.metric}"]
         return [*file, *([] if self.step_size is None else [f"stepsize={self.step_size!r}"])]
 
@@ -99,13 +95,13 @@ def sample(
     adapted: Adapted | None = None,
     save_warmup: bool = False,
 ) -> list[str]:
-    """Sample with HMC; `refresh` iterations pass between two lines of progress.
+    """Return the arguments of HMC, with `refresh` iterations between two lines of progress.
 
-    What is `adapted` already is where the warmup begins; a metric stays as it is.
+    The warmup starts from `adapted`; a given metric is not adapted again.
     """
     how = [] if adapt else ["engaged=0"]
     if adapt and adapted is not None and adapted.metric is not None:
-        # No window in which one is estimated.
+        # Without a window, no metric is estimated.
         how = ["init_buffer=0", f"term_buffer={warmup}", "window=0"]
     return [
         *([] if threads == 1 else [f"num_threads={threads}"]),
@@ -121,24 +117,25 @@ def sample(
 
 
 def command_line(files: Files, start: CommandStart, method: str, **options: object) -> list[str]:
-    """Return the words of a run of a method, with the method's options under CmdStan's own names and in its order."""
+    """Return the arguments of a method, with its options under CmdStan's names and in CmdStan's order."""
     given = [f"{name}={value}" for name, value in options.items()]
     return [*start.arguments(), *files.arguments(), f"method={method}", *given]
 
 
 _MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(32 << 20), "MALLOC_TRIM_THRESHOLD_": str(128 << 20)}
-"""Settings of glibc that keep memory with the program between gradients.
+"""Settings of glibc that keep a network's temporaries with the program between gradients.
 
-The driver of our homes does so itself, whoever runs it; executables of a CmdStan of the user's are told.
+With a matrix of 404 x 50, a fifth of the time would go into pages that are returned and requested again. No draw
+depends on it. The driver of our own homes has these settings compiled in.
 """
 
 
 @dataclass(frozen=True)
 class ReadyProgram:
-    """A program compiled and its data written: all that a command line of CmdStan needs."""
+    """A program that is ready to run, with its data in a file."""
 
     source: Path
-    command: tuple[str, ...]  # Its executable, or the interpreter's driver.
+    command: tuple[str, ...]  # The executable, or the interpreter's driver.
     data: Path
     info: ProgramInfo
 
@@ -156,10 +153,10 @@ def make_ready(
     threads: bool = False,
     progress: Progress | None = None,
 ) -> ReadyProgram:
-    """Make a target's Stan side ready to run, and write its data into a folder.
+    """Prepare a target's Stan program, and write its data into a folder.
 
-    CmdStan compiles the program, for several threads if asked to, or takes it from the cache; the interpreter checks
-    it. Rejected are a target without a Stan side and what the library does not take.
+    CmdStan compiles the program, for several threads if `threads`, or takes it from the cache; the interpreter checks
+    it. Reject a target without a Stan program, and variables that no posterior can store.
     """
     source = definition(target)
     accepted = source.chosen(engine).accepted
@@ -175,7 +172,7 @@ def make_ready(
 
 
 def declarations(program: StanProgram, progress: Progress | None = None) -> ProgramInfo:
-    """Return what a program declares, in the words of the library that evaluates it."""
+    """Return the declarations of a program, by the library that evaluates it."""
     accepted = program.chosen().accepted
     if accepted is not None:
         return accepted.info
@@ -183,17 +180,14 @@ def declarations(program: StanProgram, progress: Progress | None = None) -> Prog
 
 
 def check_variables(target: Target, names: Iterable[str]) -> None:
-    """Reject variables of a target's program that no posterior can store: tuples, and a posterior's own names.
-
-    The names are the program's, with or without indices; those of tuples have a colon.
-    """
+    """Reject variables of a program that no posterior can store: tuples, whose names have a colon; reserved names."""
     program = definition(target).path.name
     plain: dict[str, None] = {}
     for name in names:
         variable, colon, _ = name.partition(":")
         if colon:
             raise StanProgramError(
-                f"{program} declares the tuple {variable.partition('.')[0]}, and a posterior stores arrays alone; "
+                f"{program} declares the tuple {variable.partition('.')[0]}, but a posterior stores only arrays; "
                 "declare its parts as separate variables, or the tuple within a block of braces."
             )
         plain[variable.partition(".")[0]] = None
@@ -201,28 +195,19 @@ def check_variables(target: Target, names: Iterable[str]) -> None:
 
 
 def write_data(definition: StanProgram, info: ProgramInfo, folder: Path) -> Path:
-    """Write the data as JSON for CmdStan; reject a declared variable that is missing or no array of numbers."""
+    """Write the data as JSON; reject a declared variable that is missing or not an array of numbers."""
     from stanio import write_stan_json
 
     absent = [name for name in info.inputs if name not in definition.data]
     if absent:
         raise lacking(", ".join(absent), definition.path.name, definition.data)
     path = folder / "data.json"
-    # Only what is declared: a longer JSON file is not a mistake.
+    # Other variables are left out: they are not a mistake.
     declared = {name: definition.data[name] for name in info.inputs}
     check_numbers(declared)
     with replacing(path) as part:
         write_stan_json(str(part), declared)
     return path
-
-
-def run_environment() -> dict[str, str]:
-    """The environment variables of a program that runs: ours, and of its memory, where the user says nothing of it.
-
-    A network's temporaries are larger than what glibc keeps; with a matrix of 404 x 50 a fifth of a program's time goes
-    into pages that it gives back and asks for again. No draw depends on this.
-    """
-    return _MEMORY | os.environ
 
 
 def run(
@@ -233,17 +218,16 @@ def run(
     cancel: threading.Event | None = None,
     watch: Callable[[str], None] | None = None,
 ) -> str:
-    """Run a program to its end in a folder; return what was printed, of much the beginning and the end.
+    """Run a program in a folder and return its output, shortened in the middle if it is long.
 
-    The arguments are as `command` composes them. What the program says of itself is given in its own names. Its end
-    comes early once `cancel` is set; `watch` is called with lines as they are printed, several at a time. A program
-    that fails is a `StanRunError` with its own last words, one that was stopped `RunCancelled`.
+    The program is stopped once `cancel` is set, with `RunCancelled`. `watch` is called with lines as they are printed.
+    It is a `StanRunError` with the program's last message if the program fails.
     """
     try:
         done = run_guarded(
             [*program.command, *arguments],
             folder=folder,
-            environment=run_environment(),
+            environment=_MEMORY | os.environ,
             cancel=cancel,
             watch=watch,
         )
@@ -262,14 +246,13 @@ def run(
 
 
 _CHUNK = 1 << 16
-"""Numbers that are parsed at once: a chain's text and its arrays do not fit into memory together."""
-
+"""Numbers that are parsed at once."""
 _METRICS = {
     "Diagonal elements of inverse mass matrix:": 1,
     "Elements of inverse mass matrix:": 2,
     "No free parameters for unit metric": 0,
 }
-"""The comments that announce a metric, and its number of axes; nothing follows for a unit metric."""
+"""The comment before a metric, and the metric's number of axes."""
 
 
 @dataclass(frozen=True)
@@ -278,19 +261,15 @@ class Output:
 
     method: dict[str, np.ndarray]  # Columns of the method, such as ``lp__``: name to array (draw,).
     variables: dict[str, np.ndarray]  # The program's variables: name to array (draw, ...).
-    comments: tuple[str, ...]  # Comment lines without their ``#``.
+    comments: tuple[str, ...]  # Without their ``#``.
 
     def seconds(self, phase: str) -> float:
-        """Time of ``"Warm-up"`` or ``"Sampling"``, as CmdStan measured it; NaN if it wrote none."""
+        """Return the time of ``"Warm-up"`` or ``"Sampling"``; NaN if the file has none."""
         return Header(self.comments).seconds(phase)
 
 
 def read(path: Path, *, printed: str = "") -> Output:
-    """Read a CSV file of draws.
-
-    One that is absent, holds no header or cannot be read is rejected, so that nothing half-written is taken for a
-    result; `printed`, by the program, is for the message where it wrote no draws.
-    """
+    """Read a CSV file of draws; reject one that is missing or incomplete, with the program's output in the message."""
     parts = list(read_blocks(path, printed=printed))
     method, variables = (
         {name: np.concatenate([getattr(part, kind)[name] for part in parts]) for name in names}
@@ -300,9 +279,9 @@ def read(path: Path, *, printed: str = "") -> Output:
 
 
 def read_blocks(path: Path, *, printed: str = "") -> Iterator[Output]:
-    """Read a CSV file of draws like `read`, in blocks of a few megabytes; at least one, even without draws.
+    """Read a CSV file of draws in blocks of a few megabytes, each with the comments of the whole file.
 
-    Yielded are the next draws, each with the comments of the whole file.
+    A file without draws has one empty block.
     """
     try:
         header = pd.read_csv(path, comment="#", nrows=0).columns
@@ -318,19 +297,19 @@ def read_blocks(path: Path, *, printed: str = "") -> Iterator[Output]:
             method = {name: array for name, array in arrays.items() if name.endswith("__")}
             variables = {name: array for name, array in arrays.items() if name not in method}
             yield Output(method, variables, comments)
-    except ValueError as error:  # pandas' own parser errors are some
+    except ValueError as error:  # also pandas' ParserError
         raise StanRunError(
-            f"Stan wrote draws to `{path.name}` that cannot be read: a line is cut short or holds no numbers."
+            f"Stan wrote draws to `{path.name}` that cannot be read: a line is cut short or is not numeric."
         ) from error
 
 
 def keep_whole_rows(path: Path) -> int:
-    """Cut a file that a program was writing when it was killed after the last whole row; return the draws that stay."""
+    """Truncate the file of a killed program after the last whole row; return the number of remaining draws."""
     place, rows, width = 0, 0, None
     with path.open("rb") as file:
         for line in file:
             comment = line.startswith(b"#")
-            if not line.endswith(b"\n") or b"\0" in line:  # zeros where the machine went down
+            if not line.endswith(b"\n") or b"\0" in line:  # zeros appear after a power cut
                 break
             if not comment:
                 if width is not None and line.count(b",") != width:
@@ -343,7 +322,7 @@ def keep_whole_rows(path: Path) -> int:
 
 
 def _tables(path: Path, width: int) -> Iterator[np.ndarray]:
-    """The rows, some megabytes at a time; one table without a row where there are none."""
+    """Yield the rows, some megabytes at a time; one empty table if there are none."""
     found = False
     reader = pd.read_csv(path, comment="#", dtype=np.float64, chunksize=max(1, _CHUNK // width))
     with reader:
@@ -356,14 +335,13 @@ def _tables(path: Path, width: int) -> Iterator[np.ndarray]:
 
 @dataclass(frozen=True)
 class Adaptation:
-    """Step size and metric of CmdStan's warmup, for another run without it."""
+    """Step size and metric of CmdStan's warmup, for a run without warmup."""
 
-    step_size: float  # Of the draws.
-    inverse_metric: np.ndarray
-    """Diagonal or whole matrix; empty of a unit metric. CmdStan writes six figures of it."""
+    step_size: float
+    inverse_metric: np.ndarray  # Diagonal or matrix, to six digits; empty for a unit metric.
 
     def write(self, folder: Path) -> Path | None:
-        """Write the metric for CmdStan; None if it is the unit."""
+        """Write the metric for CmdStan; None for a unit metric."""
         from stanio import write_stan_json
 
         if not self.inverse_metric.size:
@@ -374,7 +352,7 @@ class Adaptation:
 
 
 def read_adaptation(comments: Sequence[str], step_size: float) -> Adaptation | None:
-    """Find the metric in the comments of a CSV file; None if the warmup had not ended."""
+    """Find the metric in the comments of a CSV file; None before the end of the warmup."""
     for place, line in enumerate(comments):
         axes = _METRICS.get(line)
         if axes is None:

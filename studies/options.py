@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from onebasin.base.checks import choose
-from onebasin.base.errors import StudyError, check_seed
+from onebasin.base.checks import check_seed, choose
+from onebasin.base.errors import StudyError
 
 if TYPE_CHECKING:
     from onebasin.inference import Hmc, Nuts

@@ -28,7 +28,7 @@ from arviz_stats.base import array_stats
 
 from onebasin import inference
 from onebasin.analysis.alignment import align
-from onebasin.analysis.alignment.reference import AlignmentTarget
+from onebasin.analysis.alignment.alignment import AlignmentTarget
 from onebasin.analysis.discovery.resolve import resolve
 from onebasin.analysis.summaries.summary import deciding, rhat_of_entries
 from onebasin.base.files.netcdf import write_tree

@@ -6,8 +6,7 @@
 """
 
 from .align import align
-from .alignment import Alignment
-from .reference import AlignmentRule
+from .alignment import Alignment, AlignmentRule
 from .switching import Switching, switching
 
 __all__ = ["Alignment", "AlignmentRule", "Switching", "align", "switching"]

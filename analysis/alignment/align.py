@@ -33,18 +33,18 @@ from onebasin.posteriors.view import DensityAtDraws, Posterior, View, as_view
 
 from ..discovery.candidates import nearly_exchangeable
 from ..discovery.resolve import LISTED, Resolved, advice, check_left_behind, resolve
-from .alignment import Alignment
-from .descent import Matched, MatchingProblem, iterate, match
-from .draws import MAX_BYTES, Arrays, take, workers
-from .features import Features, find_features, whole_element
-from .reference import (
+from .alignment import (
     REFERENCES,
+    Alignment,
     AlignmentReference,
     AlignmentRule,
     AlignmentTarget,
     about,
     distance,
 )
+from .descent import Matched, MatchingProblem, iterate, match
+from .draws import MAX_BYTES, Arrays, take, workers
+from .features import Features, find_features, whole_element
 from .trees import align_trees, are_networks
 
 if TYPE_CHECKING:

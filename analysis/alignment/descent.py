@@ -43,9 +43,7 @@ from onebasin.models.symmetry.blocks import Block, Exchangeable, Symmetry, axes_
 from onebasin.models.symmetry.elements import Part, Permuted, Shapes, choose, differ, on_arrays
 from onebasin.models.symmetry.group import Group
 
-from .draws import Arrays, Parts, Workers, bare, copy, move, put, stack, take
-from .features import Features
-from .reference import (
+from .alignment import (
     AlignmentReference,
     AlignmentRule,
     Moments,
@@ -54,6 +52,8 @@ from .reference import (
     distance,
     targets,
 )
+from .draws import Arrays, Parts, Workers, bare, copy, move, put, stack, take
+from .features import Features
 
 MOST_ELEMENTS = 5040
 ELEMENTS_AT_ONCE = 512

@@ -51,7 +51,16 @@ class TreeLayout:
         places: dict[str, int] = {}
         for place, (path, leaf) in enumerate(found):
             if hasattr(leaf, "shape") and numpy.issubdtype(leaf.dtype, numpy.floating):
-                name = ".".join(map(_word, path)).replace("/", ".").removesuffix(".value")
+                # A step of a path is a key, an attribute or a position.
+                words = (
+                    next(
+                        (str(getattr(s, k)) for k in ("key", "name", "idx") if hasattr(s, k)),
+                        str(s),
+                    )
+                    for s in path
+                )
+                name = ".".join(word.strip(".") for word in words)
+                name = name.replace("/", ".").removesuffix(".value")
                 if name in places:
                     raise ArgumentError(f"`posterior` has a network with two arrays called {name}.")
                 places[name] = place
@@ -285,9 +294,3 @@ def _stacked(layouts: Mapping[str, TreeLayout]) -> Arrays:
                     f"and {other} in {name!r}."
                 )
     return {n: np.stack([first[n], *(values[n] for _, values in others)]) for n in first}
-
-
-def _word(key: Any) -> str:
-    """Return one step of a path: a key, an attribute or a position."""
-    found = [getattr(key, word) for word in ("key", "name", "idx") if hasattr(key, word)]
-    return str(found[0] if found else key).strip(".")

@@ -289,7 +289,10 @@ class TwoSample(NamedTuple):
 
 def two_sample(a: Sample, b: Other, *, permutations: int = 499, seed: int = 0) -> TwoSample:
     """Compare two samples of independent draws (draw, param) by their energy distance, with a p-value."""
-    a, b = _checked(a, b)
+    a, b = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
+    for name, sample in (("a", a), ("b", b)):
+        if len(sample) < 2:
+            raise ArgumentError(f"`{name}` has {len(sample)} draws; it needs at least two.")
     pairs, unit = _distances(np.concatenate([a, b]))
     labels = np.zeros((1, len(pairs)))
     labels[0, : len(a)] = 1
@@ -305,16 +308,6 @@ def two_sample(a: Sample, b: Other, *, permutations: int = 499, seed: int = 0) -
         np.put_along_axis(labels, chosen, 1.0, axis=1)
         as_large += int((_energies(pairs, labels) >= least).sum())
     return TwoSample(unit * observed, as_large / (permutations + 1))
-
-
-def _checked(a: Sample, b: Other) -> tuple[Sample, Other]:
-    a, b = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
-    for name, sample in (("a", a), ("b", b)):
-        if len(sample) < 2:
-            raise ArgumentError(
-                f"`{name}` has {len(sample)} draws; a distribution needs two at least."
-            )
-    return a, b
 
 
 def _distances(points: Float[np.ndarray, "pooled param"]) -> tuple[Pairs, float]:

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from onebasin.base.card import Card, Shown, Words, in_brief, measured, number
+from onebasin.base.card import Card, Part, Shown, Words, in_brief, measured, number
 from onebasin.base.checks import checks_arguments, choose
 from onebasin.base.errors import ArgumentError
 from onebasin.base.run_log import notice
@@ -213,8 +213,8 @@ class ModelComparison(Shown):
         heading = "Fits of one model" if self.one_model else heading
         bad = len(self.unusable)
         flagged = [Words(each, flag="bad") for each in self.sentences[:bad]]
-        parts = (*flagged, *map(Words, self.sentences[bad:]), self.summary)
-        return Card("Not usable" if bad else heading, parts, "bad" if bad else "")
+        parts: list[Part] = [*flagged, *map(Words, self.sentences[bad:]), self.summary]
+        return Card("Not usable" if bad else heading, tuple(parts), "bad" if bad else "")
 
 
 CLEAR, FEW = 2.0, 100

@@ -65,13 +65,11 @@ def check(diagnosis: Measured) -> tuple[Reason, ...]:
     checks = [_varying(diagnosis), *_broken(diagnosis), *_heavy_tails(diagnosis)]
     sizes = [_ess(diagnosis, word) for word in ("Bulk", "Tail")] if sampler is not None else []
     if sampler is not None and not sampler.sampled:
-        nothing = Reason(
-            "sampling",
-            "not judged",
-            "Nothing was sampled",
+        why = (
             "the draws vary while the log density never does, and there are no energies, as in a program without "
-            "parameters. Divergences, tree depths and energies do not apply to independent draws",
+            "parameters. Divergences, tree depths and energies do not apply to independent draws"
         )
+        nothing = Reason("sampling", "not judged", "Nothing was sampled", why)
         checks += [nothing, _rhat(diagnosis), *sizes]
     elif sampler is not None:
         checks += [_moving(sampler), _rhat(diagnosis), _log_density(diagnosis, sampler), *sizes]
@@ -131,13 +129,12 @@ def besides(diagnosis: Measured) -> Iterator[Reason]:
         fact = f"Not used for the verdict: {listed(names)} ({_WHY[reason]}{guess}){high}"
         yield Reason(reason, "passed", fact)
     if angles := diagnosis.angles:
-        yield Reason(
-            "angles",
-            "passed",
+        fact = (
             f"{listed(angles)}: an angle whose draws lie across the cut of its circle. Its mean and sd are circular; "
             "its other numbers use the draws within half a circle of that mean. Chains cannot cross the ends of a "
-            "parameter with bounds; those of the angle of a unit vector can",
+            "parameter with bounds; those of the angle of a unit vector can"
         )
+        yield Reason("angles", "passed", fact)
     if constants := tuple(filter(diagnosis.decides, diagnosis.constants)):
         yield Reason("constants", "passed", f"{listed(constants)}: the same in every draw")
     if diagnosis.undefined:
@@ -145,11 +142,8 @@ def besides(diagnosis: Measured) -> Iterator[Reason]:
     if broken := tuple(entry for entry in diagnosis.broken if not diagnosis.decides(entry)):
         yield Reason("broken", "passed", f"Finite in some draws only: {listed(broken)}")
     if chains := restarts_in_words(diagnosis.sampler.restarts if diagnosis.sampler else ()):
-        yield Reason(
-            "restarts",
-            "passed",
-            f"Interrupted and resumed from the last draw, step size and metric, with a new random stream: {chains}",
-        )
+        fact = "Interrupted and resumed from the last draw, step size and metric, with a new random stream"
+        yield Reason("restarts", "passed", f"{fact}: {chains}")
 
 
 def remarks(diagnosis: Measured, checks: Sequence[Reason], verdict: Verdict) -> Iterator[Reason]:
@@ -170,44 +164,39 @@ def remarks(diagnosis: Measured, checks: Sequence[Reason], verdict: Verdict) -> 
         alone = "One chain: other modes, and other labels, cannot be seen. Run four"
         yield Reason("chains", "not judged", alone)
     elif diagnosis.has_chains and diagnosis.sampler and diagnosis.sampler.identical_starts:
-        yield Reason(
-            "starts",
-            "not judged",
+        same = (
             f"All {diagnosis.num_chains} chains began at the same point: R-hat cannot reveal a mode that all of them "
-            "miss. Give each chain its own start (`init`) to find out",
+            "miss. Give each chain its own start (`init`) to find out"
         )
-    for found in checks:
-        if found.outcome == "not judged" and found.name != "R-hat":
-            yield found
+        yield Reason("starts", "not judged", same)
+    yield from (c for c in checks if c.outcome == "not judged" and c.name != "R-hat")
     if diagnosis.symmetry_caveat:
         yield Reason("symmetry", "not judged", diagnosis.symmetry_caveat)
 
 
 def _varying(diagnosis: Measured) -> Reason:
     """Pass if anything varies: entries that never do (a unit, a triangle of zeros) are structure."""
+    name = "varying parameters"
     if len(diagnosis.constants) < len(diagnosis.parameters):
-        return Reason("varying parameters", "passed")
-    return Reason(
-        "varying parameters",
-        "not judged",
-        "Nothing varies",
-        f"every draw of {listed(diagnosis.constants)} is the same, so R-hat and ESS are not defined",
-        "Choose variables that were inferred, or find out why the sampler never moved.",
+        return Reason(name, "passed")
+    why = (
+        f"every draw of {listed(diagnosis.constants)} is the same, so R-hat and ESS are not defined"
     )
+    remedy = "Choose variables that were inferred, or find out why the sampler never moved."
+    return Reason(name, "not judged", "Nothing varies", why, remedy)
 
 
 def _broken(diagnosis: Measured) -> Iterator[Reason]:
     """Name entries that are finite in some draws only."""
     if broken := diagnosis.broken:
         name = max(broken, key=lambda name: broken[name])
-        yield Reason(
-            "finite draws",
-            "failed" if any(map(diagnosis.decides, broken)) else "warned",
+        outcome: Outcome = "failed" if any(map(diagnosis.decides, broken)) else "warned"
+        fact = (
             f"{listed(tuple(broken))} ({counted(len(broken), 'parameter')}) is finite in some draws and not in others "
-            f"(`{name}` is not in {broken[name]} of {diagnosis.total_draws})",
-            "its summary is not defined",
-            "Find out why the model produces such draws.",
+            f"(`{name}` is not in {broken[name]} of {diagnosis.total_draws})"
         )
+        remedy = "Find out why the model produces such draws."
+        yield Reason("finite draws", outcome, fact, "its summary is not defined", remedy)
 
 
 def _heavy_tails(diagnosis: Measured) -> Iterator[Reason]:
@@ -229,27 +218,23 @@ def _heavy_tails(diagnosis: Measured) -> Iterator[Reason]:
 def _moving(sampler: SamplerSummary) -> Reason:
     if not sampler.stuck_chains:
         return Reason("moving chains", "passed")
-    return Reason(
-        "moving chains",
-        "failed",
-        f"{capital(chains_in_words(sampler.stuck_chains))} never moved",
-        "the step size or the starting point is hopeless there",
+    fact = f"{capital(chains_in_words(sampler.stuck_chains))} never moved"
+    why = "the step size or the starting point is hopeless there"
+    remedy = (
         "Run with other starting points, a longer warmup or a higher target acceptance rate, and do not use these "
-        "draws.",
+        "draws."
     )
+    return Reason("moving chains", "failed", fact, why, remedy)
 
 
 def _rhat(diagnosis: Measured) -> Reason:
     name, limits = "R-hat", diagnosis.limits
     if not diagnosis.has_chains:
-        return Reason(
-            name,
-            "not judged",
-            "R-hat does not apply",
+        why = (
             "members of an ensemble are trained one by one, and nothing here measures how far they are from the "
-            "posterior",
-            OTHERS,
+            "posterior"
         )
+        return Reason(name, "not judged", "R-hat does not apply", why, OTHERS)
     if diagnosis.num_chains < 2:
         alone = "R-hat needs at least two chains, and there is one"
         return Reason(name, "not judged", alone, remedy="Run more.")
@@ -291,12 +276,9 @@ def _defined(diagnosis: Measured, name: str) -> Reason:
     missing = tuple(str(parameter) for parameter in numbers.index[~np.isfinite(numbers)])
     if not missing:
         return Reason(name, "passed" if len(numbers) else "not judged")
-    return Reason(
-        name,
-        "not judged",
-        f"{capital(name)} cannot be computed for {listed(missing)} ({counted(len(missing), 'parameter')})",
-        remedy="Look at these draws, run more of them, or rescale the parameter.",
-    )
+    fact = f"{capital(name)} cannot be computed for {listed(missing)} ({counted(len(missing), 'parameter')})"
+    remedy = "Look at these draws, run more of them, or rescale the parameter."
+    return Reason(name, "not judged", fact, remedy=remedy)
 
 
 def _log_density(diagnosis: Measured, sampler: SamplerSummary) -> Reason:
@@ -314,21 +296,16 @@ def _log_density(diagnosis: Measured, sampler: SamplerSummary) -> Reason:
             why = f"{found.apart()}, in a mode of another height, or has not converged"
             return Reason(name, outcome, apart, why, "Run longer, or start from other points.")
         if diagnosis.density_heights is not None:
-            why = (
-                "by the Jacobian of bounds that is in `lp`; the density of the parameters does not"
-            )
+            why = "by the Jacobian of bounds in `lp`; the density of the parameters does not"
             return Reason(name, outcome, f"{apart}, {why}")
         if found.gap_is_seen:
             return Reason(name, outcome, f"{apart}, by less than a nat")
         why = "by no more than their Monte Carlo errors explain"
         return Reason(name, outcome, f"{apart}, {why}", remedy="Draw more.")
     if math.isnan(sampler.lp_rhat) and diagnosis.num_chains > 1 and not sampler.stuck_chains:
-        return Reason(
-            name,
-            "not judged",
-            "The log density `lp` is the same in every draw, so it says nothing about the chains",
-            remedy="Record the log density that was sampled.",
-        )
+        fact = "The log density `lp` is the same in every draw, so it says nothing about the chains"
+        remedy = "Record the log density that was sampled."
+        return Reason(name, "not judged", fact, remedy=remedy)
     slow = limits.outcome("ess_bulk", sampler.lp_ess, diagnosis.num_chains)
     if slow == "failed" and diagnosis.has_chains:
         least = diagnosis.min_ess
@@ -347,13 +324,9 @@ def _ess(diagnosis: Measured, word: str) -> Reason:
     values = diagnosis.numbers.decisive[column]
     values = values if values.min() < limit else diagnosis.shown[column]
     smallest = f"{digits(float(values.min()), (limit,))} of {diagnosis.total_draws} draws"
-    return Reason(
-        name,
-        outcome,
-        f"{word} ESS is below {limit:.0f}; the smallest is {smallest} (`{values.idxmin()}`)",
-        f"{'means and medians' if bulk else 'intervals and variances'} are not reliable yet",
-        "Draw more, or reparametrise.",
-    )
+    fact = f"{word} ESS is below {limit:.0f}; the smallest is {smallest} (`{values.idxmin()}`)"
+    why = f"{'means and medians' if bulk else 'intervals and variances'} are not reliable yet"
+    return Reason(name, outcome, fact, why, "Draw more, or reparametrise.")
 
 
 def _divergences(diagnosis: Measured, sampler: SamplerSummary) -> Reason:
@@ -364,13 +337,11 @@ def _divergences(diagnosis: Measured, sampler: SamplerSummary) -> Reason:
         return _complete(diagnosis, sampler, name, "diverging")
     chains = _by_chain(sampler.divergences_per_chain)
     share = "; ".join(filter(None, (percent(sampler.divergence_share), chains)))
-    return Reason(
-        name,
-        diagnosis.limits.outcome("diverging", sampler.divergence_share),
-        f"{sampler.divergences} of {diagnosis.total_draws} draws diverged ({share})",
-        "the integrator could not follow the posterior's curvature, so the draws may be biased",
-        "Raise the target acceptance rate (0.95 or 0.99), or reparametrise.",
-    )
+    outcome = diagnosis.limits.outcome("diverging", sampler.divergence_share)
+    fact = f"{sampler.divergences} of {diagnosis.total_draws} draws diverged ({share})"
+    why = "the integrator could not follow the posterior's curvature, so the draws may be biased"
+    remedy = "Raise the target acceptance rate (0.95 or 0.99), or reparametrise."
+    return Reason(name, outcome, fact, why, remedy)
 
 
 def _tree_depth(diagnosis: Measured, sampler: SamplerSummary) -> Reason:
@@ -382,13 +353,9 @@ def _tree_depth(diagnosis: Measured, sampler: SamplerSummary) -> Reason:
         return _complete(diagnosis, sampler, name, "tree_depth")
     depth = "" if sampler.max_tree_depth is None else f" {sampler.max_tree_depth}"
     share = percent(sampler.reached_max_treedepth_share)
-    return Reason(
-        name,
-        "warned",
-        f"{cut} of {diagnosis.total_draws} draws reached the maximal tree depth{depth} ({share})",
-        "trajectories were cut short, which costs time and ESS",
-        "Raise `max_tree_depth`, or reparametrise.",
-    )
+    fact = f"{cut} of {diagnosis.total_draws} draws reached the maximal tree depth{depth} ({share})"
+    why = "trajectories were cut short, which costs time and ESS"
+    return Reason(name, "warned", fact, why, "Raise `max_tree_depth`, or reparametrise.")
 
 
 def _bfmi(diagnosis: Measured, sampler: SamplerSummary) -> Reason:
@@ -401,13 +368,9 @@ def _bfmi(diagnosis: Measured, sampler: SamplerSummary) -> Reason:
     low = tuple(chain for chain, outcome in enumerate(outcomes) if outcome == "warned")
     if low:
         values = ", ".join(f"{sampler.bfmi[chain]:.2f}" for chain in low)
-        return Reason(
-            name,
-            "warned",
-            f"E-BFMI is below {limits.bfmi:g} in {chains_in_words(low)} ({values})",
-            "the energy changes too slowly for the tails to be explored",
-            "Run a longer warmup, or reparametrise.",
-        )
+        fact = f"E-BFMI is below {limits.bfmi:g} in {chains_in_words(low)} ({values})"
+        why = "the energy changes too slowly for the tails to be explored"
+        return Reason(name, "warned", fact, why, "Run a longer warmup, or reparametrise.")
     missing = tuple(chain for chain, value in enumerate(sampler.bfmi) if not math.isfinite(value))
     if missing and not set(missing) <= set(sampler.stuck_chains):
         where = f"{chains_in_words(missing)}, whose energy never changes"
@@ -457,14 +420,12 @@ def _step_size_bias(sampler: SamplerSummary) -> Reason:
         why = "the integrator does not follow the density, so the draws do not follow the posterior"
         return Reason(BIAS, gross, steps, why, _STEPS)
     if found is None:
-        return Reason(
-            BIAS,
-            "not judged",
-            steps,
-            "the step size biases the draws, which neither R-hat nor ESS shows",
-            "Compare the quantities that matter with a run that has a smaller `energy_variance`, `adjusted=True`, "
-            "or `nuts`.",
+        why = "the step size biases the draws, which neither R-hat nor ESS shows"
+        remedy = (
+            "Compare the quantities that matter with a run that has a smaller `energy_variance`, `adjusted=True`, or "
+            "`nuts`."
         )
+        return Reason(BIAS, "not judged", steps, why, remedy)
     shift, spread = found.shift, found.spread
     off = []
     if shift.least > SHIFT:
@@ -478,14 +439,9 @@ def _step_size_bias(sampler: SamplerSummary) -> Reason:
         return Reason(BIAS, gross, fact, why, _STEPS)
     if shift.most <= SHIFT and spread.most <= SPREAD:
         return Reason(BIAS, "passed")
-    return Reason(
-        BIAS,
-        "not judged",
-        f"{steps}, and {bounds(sampler)}",
-        "a bias from the step size cannot be excluded; neither R-hat nor ESS would show it",
-        "Take more draws to narrow these bounds, or compare the quantities that matter with `adjusted=True` or "
-        "`nuts`.",
-    )
+    why = "a bias from the step size cannot be excluded; neither R-hat nor ESS would show it"
+    remedy = "Take more draws to narrow these bounds, or compare important quantities with `adjusted=True` or `nuts`."
+    return Reason(BIAS, "not judged", f"{steps}, and {bounds(sampler)}", why, remedy)
 
 
 def is_gross(sampler: SamplerSummary) -> bool:
@@ -512,17 +468,12 @@ def _khat(fit: VariationalSummary) -> Reason:
     if bad:
         many = f"{counted(bad, 'importance ratio')} `lp - log_q` of the draws {'is' if bad == 1 else 'are'}"
         fact = f"{many} not finite, so k-hat cannot be computed"
-        return Reason(
-            name, "failed", fact, "draws fall outside the posterior's support or overflow"
-        )
+        why = "draws fall outside the posterior's support or overflow"
+        return Reason(name, "failed", fact, why)
     if math.isnan(fit.khat):
-        return Reason(
-            name,
-            "not judged",
-            "k-hat was not computed",
-            f"it needs `lp` and `log_q` of at least {MIN_DRAWS_FOR_KHAT} draws, and largest ratios that are not all "
-            "equal",
-        )
+        least = f"at least {MIN_DRAWS_FOR_KHAT} draws"
+        why = f"it needs `lp` and `log_q` of {least}, and largest ratios that are not all equal"
+        return Reason(name, "not judged", "k-hat was not computed", why)
     if fit.khat <= fit.khat_limit:
         return Reason(name, "passed")
     limits = fit.khat, fit.khat_limit

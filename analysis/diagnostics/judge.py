@@ -538,9 +538,8 @@ def _alike_parts(facts: Facts) -> Iterator[Reason]:
             mean, sd = rows["mean"].to_numpy(), rows["sd"].to_numpy()
             known = np.isfinite(mean).all() and sd.min() > 0
             if known and np.ptp(mean) < MEANS * sd.min() and sd.max() < SPREADS * sd.min():
-                yield Reason(
-                    "labels",
-                    "not judged",
-                    f"`{name}[0..{drawn.shape[2] - 1}]` have the same posterior: if they are components of a "
-                    "mixture, their means say nothing about any single component",
+                fact = (
+                    f"`{name}[0..{drawn.shape[2] - 1}]` have the same posterior: if they are components of a mixture, "
+                    "their means say nothing about any single component"
                 )
+                yield Reason("labels", "not judged", fact)

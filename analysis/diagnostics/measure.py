@@ -226,7 +226,7 @@ def measure(
     var_names: str | Sequence[str] | None = None,
     limits: Limits | None = None,
 ) -> Measured:
-    """Measure one posterior as its draws came. Errors are those of `diagnose`.
+    """Measure one posterior as sampled. Errors are those of `diagnose`.
 
     R-hat is the rank-normalised split one of Vehtari et al. 2021, E-BFMI that of Betancourt 2016.
     """
@@ -277,7 +277,7 @@ def measure(
 WIDE = 0.5
 """Standard deviations over the width of the 90 % interval above which tails are looked at; a normal's are 0.3."""
 LOOKED_AT = 50
-"""Entries whose tails are fitted at most."""
+"""Most entries whose tails are fitted."""
 
 
 def _heavy_tails(draws: Draws, table: pd.DataFrame) -> dict[str, tuple[float, float]]:
@@ -299,11 +299,11 @@ def _heavy_tails(draws: Draws, table: pd.DataFrame) -> dict[str, tuple[float, fl
 
 
 _COMPARED = 200
-"""Draws of a chain, at least, at which densities are compared."""
+"""Least draws of a chain for a comparison of densities."""
 
 
 def _density_heights(view: View, sampler: SamplerSummary) -> Heights | None:
-    """Compare chains by the density of the parameters themselves, where `lp` differs and that density is available."""
+    """Compare chains by the density of the parameters, if `lp` differs and that density is available."""
     lp = compare_heights(sampler.lp_means, sampler.lp_errors) if sampler.lp_errors else None
     if view.log_density is None or lp is None or not lp.unlike:
         return None

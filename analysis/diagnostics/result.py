@@ -1,4 +1,4 @@
-"""The verdict on a posterior, raw and modulo a symmetry: what `diagnose` and `diagnose_aligned` return.
+"""The verdict on a posterior, raw and modulo a symmetry: the results of `diagnose` and `diagnose_aligned`.
 
 Chains and indices count from 0. A quantity that was not recorded or does not apply is None or NaN; in JSON every
 number that is not finite is null.
@@ -377,7 +377,7 @@ class AlignedDiagnosis(Shown):
     basins : tuple of tuple of int
         Groups of chains that agree after alignment, as tuples of chain numbers.
     chain_lp : tuple of float
-        Mean log density of each chain, in nats; empty where `lp` was not recorded.
+        Mean log density of each chain, in nats; empty if `lp` was not recorded.
     shrinkage : float
         Median over moved parameters of aligned over raw standard deviation.
     numbered : DataFrame

@@ -4,7 +4,6 @@
 - `GaussianFit` is the result: it samples posteriors and gives log densities.
 """
 
-from .fit import COVARIANCES, fit_gaussian
-from .gaussian import GaussianFit
+from .gaussian import COVARIANCES, GaussianFit, fit_gaussian
 
 __all__ = ["COVARIANCES", "GaussianFit", "fit_gaussian"]

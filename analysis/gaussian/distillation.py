@@ -42,7 +42,7 @@ from onebasin.posteriors import schema
 from onebasin.posteriors.pointwise import LIMIT_MB, check_limit
 from onebasin.posteriors.view import Posterior, View, as_view
 
-from .gaussian import of_target, parameter_table, prediction_groups, size_of
+from .gaussian import of_target, parameter_table, prediction_groups
 
 CHUNK = 100
 """Iterations of one compiled loop, after which progress is reported."""
@@ -385,9 +385,9 @@ class Distilled(Shown):
 
     def _card(self) -> Card:
         first, last = float(self.loss[0]), float(self.loss[-1])
-        of = of_target(self.source.attributes)
+        of, size = of_target(self.source.attributes), sum(map(np.size, self.mean.values()))
         lead = (
-            f"A Gaussian with a diagonal covariance over {size_of(self.mean):,} weights, trained to predict as the "
+            f"A Gaussian with a diagonal covariance over {size:,} weights, trained to predict as the "
             f"posterior{of} does: the energy score of its predictions fell from {number(first)} to {number(last)}. "
             "Compare `.sample(1000)` with the posterior by `ob.compare`."
         )

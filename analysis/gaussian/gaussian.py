@@ -1,11 +1,15 @@
-"""A Gaussian fitted to draws: moments, samples and log densities of rows of scalar parameters.
+"""One Gaussian fitted to a posterior by its moments: samples, log densities, and predictions.
+
+Xiao, Liu and Bamler 2023 ("A compact representation for Bayesian neural networks by removing permutation symmetry")
+summarise HMC draws by one diagonal Gaussian after alignment; here the covariance may also be full. The fit uses the
+coordinates of the draws, with chains pooled. Positive scalings of a network's units are divided out before, by
+`analysis.alignment.align` with gauge "balanced" or "unit" (the canonical parametrisation), but not with gauge "keep".
+`GaussianFit.gauge` records it.
 
 Rows are (chain, draw, param) in float64, with variables in their order and their entries in C order. Positive variables
-are in logarithms; `log_jacobian` is the log determinant log |d log(value) / d value|, which converts a density of rows
-to one of values.
-
-A row is loc + scale * u with u of mean 0 and variance 1, so that the Gaussian is log normal in positive variables.
-Other constraints are not represented: draws of a simplex or of ordered values violate their constraints.
+are in logarithms. A row is loc + scale * u with u of mean 0 and variance 1, so that the Gaussian is log normal in
+positive variables. Other constraints are not represented: draws of a simplex or of ordered values violate their
+constraints.
 """
 
 from __future__ import annotations
@@ -22,18 +26,23 @@ from jaxtyping import Bool, Float
 from scipy.linalg import solve_triangular
 
 from onebasin.base.card import Card, FactList, Part, Shown, Words, number
-from onebasin.base.checks import check_count, check_seed
+from onebasin.base.checks import check_count, check_seed, checks_arguments, choose
 from onebasin.base.errors import ArgumentError
 from onebasin.base.table import Table
 from onebasin.models.symmetry.blocks import equal_modes
 from onebasin.models.symmetry.group import in_words
 from onebasin.posteriors import schema
-from onebasin.posteriors.draws import checked
+from onebasin.posteriors.draws import checked, entry_names
 from onebasin.posteriors.pointwise import LIMIT_MB, check_limit, network_groups
 from onebasin.posteriors.schema import SAMPLE_DIMS
-from onebasin.posteriors.view import View, as_view
+from onebasin.posteriors.view import Posterior, View, as_view
 
+from ..summaries.summary import is_constant, units_of
+
+COVARIANCES = ("diagonal", "full")
 Rows = Float[np.ndarray, "chain draw param"]
+Samples = Float[np.ndarray, "sample param"]
+Matrix = Float[np.ndarray, "param param_bis"]
 
 
 @dataclass(frozen=True)
@@ -102,16 +111,6 @@ class VariableLayout:
             rows[..., logs] = np.where(values[..., logs] > 0, np.log(values[..., logs]), np.nan)
         return rows
 
-    def take_exponentials(self, rows: Rows) -> Rows:
-        """Convert rows to values."""
-        values, logs = rows.copy(), self.is_log
-        values[..., logs] = np.exp(rows[..., logs])
-        return values
-
-    def log_jacobian(self, rows: Rows) -> Float[np.ndarray, "chain draw"]:
-        """Return the term that converts a log density of rows to one of values."""
-        return -rows[..., self.is_log].sum(axis=-1)
-
     def split(self, row: Float[np.ndarray, "*lead param"]) -> dict[str, np.ndarray]:
         """Split rows into arrays (*lead, *shape) by variable."""
         ends = np.cumsum([variable.size for variable in self.variables])[:-1]
@@ -172,11 +171,6 @@ def parameter_table(mean: Mapping[str, np.ndarray], sd: Mapping[str, np.ndarray]
     )
     more = f", {MOST} of {len(places):,}" if len(places) > MOST else ""
     return Table(("", "mean", "sd"), rows, f"parameters{more}")
-
-
-def size_of(values: Mapping[str, np.ndarray]) -> int:
-    """Count the parameters of all variables."""
-    return sum(int(np.size(array)) for array in values.values())
 
 
 def of_target(attributes: Mapping[str, object]) -> str:
@@ -269,16 +263,6 @@ class GaussianFit(Shown):
     def names(self) -> tuple[str, ...]:
         """The variables in order."""
         return tuple(variable.name for variable in self.layout.variables)
-
-    @property
-    def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Shape of each variable in one draw."""
-        return {variable.name: variable.shape for variable in self.layout.variables}
-
-    @property
-    def dims(self) -> dict[str, tuple[str, ...]]:
-        """Names of each variable's axes."""
-        return {variable.name: variable.dims for variable in self.layout.variables}
 
     @property
     def log_fitted(self) -> tuple[str, ...]:
@@ -410,11 +394,14 @@ class GaussianFit(Shown):
             width += float(np.log(np.diagonal(self._root)).sum())
         squares = np.square(u).sum(axis=-1)
         log_density = -0.5 * (squares + self.layout.size * math.log(2 * math.pi)) - width
-        return log_density + self.layout.log_jacobian(rows) if jacobian else log_density
+        # The log determinant |d log(value) / d value| gives the density of values.
+        return log_density - rows[..., self.layout.is_log].sum(axis=-1) if jacobian else log_density
 
     def _tree(self, rows: Rows, facts: Mapping[str, Any], *, seed: int) -> xr.DataTree:
         dims = schema.SAMPLE_DIMS
-        posterior = self.layout.to_dataset(self.layout.take_exponentials(rows))
+        values, logs = rows.copy(), self.layout.is_log
+        values[..., logs] = np.exp(rows[..., logs])
+        posterior = self.layout.to_dataset(values)
         log_q = self._log_density(rows, jacobian=False)
         stats = xr.Dataset({schema.LOG_Q: (dims, log_q)}, {dim: posterior[dim] for dim in dims})
         groups = {schema.POSTERIOR: posterior, schema.SAMPLE_STATS: stats, **self.data}
@@ -428,3 +415,184 @@ class GaussianFit(Shown):
             schema.GRADIENT_EVALUATIONS: 0,
         }
         return tree
+
+
+@checks_arguments
+def fit_gaussian(
+    posterior: Posterior,
+    covariance: str = "diagonal",
+    *,
+    shrinkage: float | None = None,
+    var_names: str | Sequence[str] | None = None,
+    positive: str | Sequence[str] = (),
+) -> GaussianFit:
+    """Fit one Gaussian to a posterior's draws.
+
+    Parameters
+    ----------
+    posterior : DataTree, or what ArviZ converts to one
+        Draws (chain, draw, ...), aligned if components are interchangeable. Computed in float64.
+    covariance : {"diagonal", "full"}
+        Standard deviations alone, or with all correlations, shrunk towards 0.
+    shrinkage : float, optional
+        From 0 (none) to 1 (no correlations), for "full"; by default that of Ledoit and Wolf. Variances are not shrunk.
+    var_names : str or sequence of str, optional
+        The variables, in this order; by default all.
+    positive : str or sequence of str
+        Variables to be fitted as logarithms; a network's ``sigma`` always is.
+
+    Returns
+    -------
+    GaussianFit
+        The Gaussian, with its moments, samples and log density.
+
+    Raises
+    ------
+    TypeError
+        If `posterior` is not a `DataTree`, and ArviZ cannot convert it.
+    ValueError
+        If a word or a variable is unknown; draws are fewer than 2, not finite, constant, not positive although they
+        should be, or constrained by the network's parametrisation; or `shrinkage` is out of range, or too small for
+        the number of draws.
+
+    References
+    ----------
+    Ledoit and Wolf 2004, A well-conditioned estimator for large-dimensional covariance matrices, Journal of
+    Multivariate Analysis 88(2) (the default shrinkage of ``full``).
+
+    Examples
+    --------
+    >>> fit = ob.approximations.fit_gaussian(ob.align(posterior).posterior, "full")
+    >>> fit.mean["mu"].shape, fit.loc.shape
+    ((2,), (3,))
+    >>> fit.log_density(fit.sample(50, chains=2)).shape
+    (2, 50)
+    """
+    choose("covariance", covariance, COVARIANCES)
+    view = as_view(posterior)
+    names = _names("var_names", var_names, list(view.variables))
+    positive = _names("positive", positive, names)
+    if (model := view.network) is not None:
+        hidden = [layer for layer in model.network.layers if layer.hidden]
+        bound = {layer.weight for layer in hidden if model.parametrisation.unit_norm}
+        bound |= {layer.bias for layer in hidden if model.parametrisation.biases == "ordered"}
+        fixed = [name for name in names if name in bound]
+        if fixed:
+            raise ArgumentError(
+                f"`posterior` uses the parametrisation {model.parametrisation.label}, in which {', '.join(fixed)} "
+                "have unit norm or an order, so a Gaussian cannot represent them. Sample the free parametrisation "
+                "and align it, or leave them out with `var_names`."
+            )
+        if model.infers_noise and "sigma" in names:
+            positive = list(dict.fromkeys([*positive, "sigma"]))
+    layout = layout_of(view.posterior, names, positive)
+    rows = _rows(view.posterior, layout)
+    num_draws = rows.shape[0] * rows.shape[1]
+    if shrinkage is not None and covariance != "full":
+        raise ArgumentError(
+            f"`shrinkage` is {shrinkage!r}, but {covariance!r} has no correlations to shrink; leave it None, or take "
+            "'full'."
+        )
+    if shrinkage is not None and not 0 <= shrinkage <= 1:
+        raise ArgumentError(
+            f"`shrinkage` is {shrinkage!r}; it must lie between 0 (none) and 1 (the diagonal alone)."
+        )
+    units = units_of(rows.reshape(1, num_draws, layout.size))
+    z = units.into(rows.reshape(num_draws, layout.size))
+    mean = z.mean(axis=0)
+    z -= mean
+    spread = np.sqrt(np.square(z).mean(axis=0))
+    z /= spread
+    correlation, used = None, None
+    if covariance == "full":
+        used = ledoit_wolf(z) if shrinkage is None else float(shrinkage)
+        correlation = shrunk(z, used)
+    settings: dict[str, Any] = {"covariance": covariance, "shrinkage": used}
+    settings |= {"fitted_draws": num_draws, "positive": positive}
+    return GaussianFit(
+        covariance=covariance,
+        layout=layout,
+        loc=units.centre + units.unit * mean,
+        scale=units.unit * spread * np.sqrt(num_draws / (num_draws - 1)),
+        correlation=correlation,
+        settings=settings,
+        attributes={str(n): value for n, value in view.tree.attrs.items()},
+        data={n: g for n in schema.DATA_GROUPS if (g := view.group(n)) is not None},
+    )
+
+
+def _names(argument: str, asked: str | Sequence[str] | None, there: list[str]) -> list[str]:
+    """Return the requested names, by default all of them."""
+    if asked is None:
+        asked = there
+    names = [asked] if isinstance(asked, str) else list(dict.fromkeys(asked))
+    unknown = [name for name in names if name not in there]
+    if unknown or (not names and argument == "var_names"):
+        raise ArgumentError(
+            f"`{argument}` names {', '.join(unknown) or 'no variables'}; choose among {', '.join(there) or 'none'}."
+        )
+    return names
+
+
+def _rows(dataset: xr.Dataset, layout: VariableLayout) -> Rows:
+    """Return the draws as rows; reject fewer than 2, and values without a density."""
+    values = layout.values(dataset, "posterior")
+    if values.shape[0] * values.shape[1] < 2:
+        raise ArgumentError(
+            f"`posterior` has {values.shape[0] * values.shape[1]} draw(s); a variance needs at least 2."
+        )
+    names = [entry for v in layout.variables for entry in entry_names(dataset[v.name])]
+    _refuse(
+        ~np.isfinite(values), names, "that are not finite; find out why the model produces them"
+    )
+    _refuse(
+        (values <= 0) & layout.is_log,
+        names,
+        "that are not positive, so they have no logarithm; remove the variable from `positive`",
+    )
+    rows = layout.take_logs(values)
+    constant = np.flatnonzero(is_constant(rows))
+    if constant.size:
+        raise ArgumentError(
+            f"`posterior` has {constant.size} constant parameter(s), such as {names[constant[0]]}, so there is no "
+            "density. Leave the variable out with `var_names`."
+        )
+    return rows
+
+
+def _refuse(bad: np.ndarray, names: Sequence[str], what: str) -> None:
+    if bad.any():
+        chain, draw, param = (int(i) for i in np.argwhere(bad)[0])
+        raise ArgumentError(
+            f"`posterior` has {bad.sum()} value(s) {what}, or leave the variable out with `var_names`. First: "
+            f"{names[param]} in chain {chain}, draw {draw}."
+        )
+
+
+def ledoit_wolf(z: Samples) -> float:
+    """Return the shrinkage of the correlation matrix of standardised draws (Ledoit and Wolf 2004).
+
+    Draws of a chain are not independent, so the shrinkage is rather too small.
+    """
+    num, size = z.shape
+    inner = z @ z.T if num < size else z.T @ z
+    total = float(np.square(inner / num).sum())  # squared Frobenius norm of the correlation matrix
+    noise = (float(np.square(np.square(z).sum(axis=1)).mean()) - total) / num
+    return 0.0 if noise <= 0 or total <= size else min(noise / (total - size), 1.0)
+
+
+def shrunk(z: Samples, shrinkage: float) -> Matrix:
+    """Return the correlation matrix of standardised draws, shrunk; reject one that is singular."""
+    num, size = z.shape
+    found = (1 - shrinkage) * (z.T @ z / num) + shrinkage * np.eye(size)
+    try:
+        least = np.diagonal(np.linalg.cholesky(found)).min()
+    except np.linalg.LinAlgError:
+        least = 0.0
+    if least**2 <= size * np.finfo(np.float64).eps:
+        raise ArgumentError(
+            f"`shrinkage` is {shrinkage:.3g}, which makes the covariance singular: the draws do not vary in some "
+            "direction. Give a larger value, up to 1, or more draws; or leave out variables that follow from others "
+            "with `var_names`."
+        )
+    return found

@@ -28,7 +28,21 @@ def user_cache(part: str = "") -> Path:
     """
     top = platformdirs.user_cache_path("onebasin")
     for place in {top, top / part}:
-        _make_private(place)
+        if os.name == "nt" or not os.access(place, os.F_OK):  # Windows keeps users' folders private
+            continue
+        found = place.stat()
+        # Trust the machine's administrator, number 0, as for the programs of the system.
+        if found.st_uid not in (os.geteuid(), 0):
+            raise CacheError(
+                f"The cache {place} belongs to another user (number {found.st_uid}). onebasin runs programs from it; "
+                f"{_ADVICE}."
+            )
+        if found.st_mode & stat.S_IWOTH:
+            raise CacheError(
+                f"Any user may write to the cache {place}. onebasin runs programs from it; {_ADVICE}."
+            )
+        if found.st_mode & 0o777 & ~_PRIVATE and found.st_uid == os.geteuid():
+            place.chmod(_PRIVATE)
     return top / part
 
 
@@ -39,27 +53,6 @@ def make_user_cache(part: str) -> Path:
     for place in (folder.parent, folder):
         place.mkdir(mode=_PRIVATE, exist_ok=True)
     return folder
-
-
-def _make_private(folder: Path) -> None:
-    if not hasattr(os, "geteuid"):  # Windows, where a user's folders are private
-        return
-    try:
-        found = folder.stat()
-    except OSError:
-        return
-    # Trust the machine's administrator, number 0, as for the programs of the system.
-    if found.st_uid not in (os.geteuid(), 0):
-        raise CacheError(
-            f"The cache {folder} belongs to another user (number {found.st_uid}). onebasin runs programs from it; "
-            f"{_ADVICE}."
-        )
-    if found.st_mode & stat.S_IWOTH:
-        raise CacheError(
-            f"Any user may write to the cache {folder}. onebasin runs programs from it; {_ADVICE}."
-        )
-    if found.st_mode & 0o777 & ~_PRIVATE and found.st_uid == os.geteuid():
-        folder.chmod(_PRIVATE)
 
 
 def keep_compiled(folder: str | os.PathLike[str] | None = None) -> Path:

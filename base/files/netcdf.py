@@ -47,7 +47,8 @@ def write_tree(tree: xr.DataTree, path: Path, *, new: bool = False) -> Path:
             store = root if node is tree else root.get_child_store(node.path)
             dataset = node.to_dataset(inherit=node is tree)
             for name, variable in dataset.data_vars.items():
-                if is_read_later(variable) and variable.dtype.kind in "biufc":
+                in_file = not variable.variable._in_memory  # xarray has no public name for it
+                if in_file and variable.nbytes > PIECE and variable.dtype.kind in "biufc":
                     dataset[name] = variable.copy(data=Later(variable))
             dataset.dump_to_store(store, writer=ByPieces())
     return path
@@ -165,11 +166,6 @@ class Sink(io.FileIO):
 
 PIECE: int = 2**22
 """Bytes that are read and written at a time."""
-
-
-def is_read_later(variable: xr.DataArray) -> bool:
-    """Check whether a variable is still in a file and too large to be read at once."""
-    return variable.nbytes > PIECE and not variable.variable._in_memory  # xarray has no public name
 
 
 def pieces(variable: xr.DataArray) -> Iterator[xr.DataArray]:

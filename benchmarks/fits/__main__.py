@@ -87,10 +87,7 @@ def programs(words: list[str]) -> Iterator[tuple[str, Any]]:
 def references(
     words: list[str], each: int, first: int, hierarchies: int = 0
 ) -> Iterator[tuple[str, Any, Moments, dict[str, Any]]]:
-    """Yield name, target, moments of the parameters, and cost of NUTS.
-
-    With `each`, yield this number of random targets per kind instead; with `hierarchies`, random hierarchies.
-    """
+    """Yield name, target, moments and cost of NUTS; or `each` random targets per kind, or random hierarchies."""
     import onebasin as ob
     from benchmarks.fits import hierarchies as grouped
     from benchmarks.fits import kinds, simulated
@@ -135,12 +132,8 @@ def main() -> None:
     parser.add_argument("words", nargs="*")
     parser.add_argument("--method", default="dadvi")
     parser.add_argument("--plain", action="store_true", help="fit without weights")
-    parser.add_argument(
-        "--kinds", type=int, default=0, help="only random targets, this number per kind"
-    )
-    parser.add_argument(
-        "--hierarchies", type=int, default=0, help="only random hierarchies, this number"
-    )
+    parser.add_argument("--kinds", type=int, default=0, help="use random targets, N per kind")
+    parser.add_argument("--hierarchies", type=int, default=0, help="use N random hierarchies")
     parser.add_argument("--first-kind", type=int, default=1)
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--first-seed", type=int, default=1)

@@ -72,10 +72,7 @@ def ask(kind: Kind, seed: int) -> Iterator[dict[str, Any]]:
 def _aligned(
     target: ob.Target, tree: Any, how: dict[str, Any], said: dict[str, Any]
 ) -> tuple[Any, list[str], str]:
-    """Align the draws if the diagnosis reports label switching.
-
-    Return the draws to use, the errors in them, and the reason for a rejected alignment.
-    """
+    """Align switched labels; return the draws to use, the errors in them, and the reason for a rejected alignment."""
     if "labels" not in said["causes"]:
         return tree, [], ""
     try:
@@ -115,10 +112,7 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=6, help="posteriors per kind")
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument(
-        "--only",
-        nargs="+",
-        default=[""],
-        help="run only kinds whose name contains one of these texts",
+        "--only", nargs="+", default=[""], help="texts, one of which the kind contains"
     )
     parser.add_argument("--out", type=Path, help="JSON file for all diagnoses")
     options = parser.parse_args()

@@ -34,10 +34,7 @@ def arrays(tree: Any) -> dict[str, np.ndarray]:
 
 
 def rerun(program: str, quantities: Callable[[Draws], Draws], **more: Any) -> Reference:
-    """Make a reference by a longer run of a different form of the model, with a different seed.
-
-    The reference is empty if these chains are not sound.
-    """
+    """Make a reference by a longer run of a different form of the model; it is empty if these chains are not sound."""
 
     def run(data: Data, _: Draws, seed: int) -> Expected:
         target = ob.stan_program(PROGRAMS / f"{program}.stan", data | more)

@@ -100,9 +100,7 @@ def rotating(_: Data, draws: Draws) -> Truth:
 
 
 def apart(mode: Callable[[Data, Draws], np.ndarray], names: Sequence[str], *causes: str) -> Judge:
-    """Make the judge of modes without a symmetry.
-
-    Chains in several modes are unusable. Chains in one mode cannot show the other modes.
+    """Make the judge of modes without a symmetry: chains in several modes are unusable, chains in one cannot tell.
 
     Parameters
     ----------

@@ -88,14 +88,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=5, help="posteriors per family")
     parser.add_argument("--first-seed", type=int, default=1000)
-    parser.add_argument(
-        "--only",
-        default="",
-        help="run only families whose name contains this text, or of this group",
-    )
-    parser.add_argument(
-        "--out", type=Path, help="JSON file of results, from which a repeated run resumes"
-    )
+    parser.add_argument("--only", default="", help="text in the name of a family, or a group")
+    parser.add_argument("--out", type=Path, help="JSON file of results, to resume from")
     options = parser.parse_args()
     chosen = [f for f in FAMILIES if options.only in f.name or options.only == f.group]
     seeds = range(options.first_seed, options.first_seed + options.seeds)

@@ -3,7 +3,7 @@
 Varimax is the rotation that makes loadings simple. The criterion of loadings b (component, row) is
 ``sum_j [sum_i b_ji^4 - (sum_i b_ji^2)^2 / rows]``, without Kaiser's normalisation of the rows. `varimax` turns every
 pair of components to its own optimum until no pair turns (Kaiser 1958, Psychometrika 23), which never lowers the
-criterion. `refine` takes fewer operations from starts near an optimum. Convention: a rotation (component, component)
+criterion. `refine` is faster from starts near an optimum. Convention: a rotation (component, component)
 multiplies loadings (component, row) from the left.
 """
 
@@ -27,11 +27,16 @@ from .exchangeable import Exchangeable
 Loadings = Float[np.ndarray, "draw component row"]
 Rotations = Float[np.ndarray, "draw component component"]
 
-SWEEPS, TURNED = (
-    100,
-    1e-9,
-)  # sweeps over all pairs, and the angle in radians below which a pair rests
-STEPS, STEP = 300, 1e-7  # steps of `refine`, and the change of a rotation below which a draw rests
+SWEEPS, TURNED = 100, 1e-9
+"""Largest number of sweeps over all pairs, and the angle in radians below which a pair has converged."""
+STEPS, STEP = 300, 1e-6
+"""Largest number of steps of `refine`, and the step in radians below which a draw has converged."""
+FRESH = 3
+"""Number of steps between updates of the curvature. It is odd, because some draws cycle in two steps."""
+LARGE = 0.7  # Largest angle of a step, in radians.
+FLAT = 0.02
+"""Least curvature of a plane of two components, relative to that of two simple ones of the same size."""
+_CACHE = 2**19  # Bytes of loadings that are climbed with at a time and fit in a core's cache.
 
 
 def criterion(loadings: Loadings) -> Float[np.ndarray, " draw"]:
@@ -69,25 +74,81 @@ def varimax(loadings: Loadings) -> Rotations:
 
 
 def refine(loadings: Loadings, start: Rotations) -> Rotations:
-    """Climb from rotations `start` to a nearby optimum of each draw.
+    """Climb from rotations `start` near an optimum to the optimum of each draw.
 
-    A step goes to the rotation nearest to the gradient, as in R's `varimax`.
+    Each step divides the gradient by the curvature in every plane of two components. Its length follows Barzilai and
+    Borwein (1988, IMA Journal of Numerical Analysis 8). With eight factors this takes a ninth of the time of the usual
+    iteration, which moves to the rotation nearest to the gradient, and a twentieth of that of `varimax`.
     """
-    loadings, turns = loadings.astype(np.float64), start.astype(np.float64)
-    climbing = np.arange(len(turns))
-    for _ in range(STEPS):
-        own = loadings[climbing]
-        here = turns[climbing] @ own
-        squares = np.square(here)
-        here *= squares - squares.mean(axis=2, keepdims=True)
-        new = nearest_rotation(here @ np.swapaxes(own, 1, 2))
-        moved = np.abs(new - turns[climbing]).max(axis=(1, 2), initial=0.0)
-        turns[climbing] = new
-        climbing = climbing[moved > STEP]
+    step = max(1, _CACHE // max(loadings[:1].nbytes, 1))
+    pieces = [slice(first, first + step) for first in range(0, len(loadings), step)]
+    found = [_climb(loadings[piece].astype(np.float64), start[piece]) for piece in pieces]
+    return np.concatenate([np.empty((0, *start.shape[1:])), *found])
+
+
+def _climb(loadings: Loadings, start: Rotations) -> Rotations:
+    begun = nearest_rotation(start.astype(np.float64))
+    turns, here = begun.copy(), begun @ loadings
+    inverse, (slope, first) = _inverse_curvature(here), _slope(here)
+    towards, length = slope * inverse, np.ones((len(here), 1, 1))
+    last, climbing = first.copy(), np.arange(len(here))
+    for step in range(1, STEPS + 1):
+        turned, shrunk = _exponential(length * towards)
+        here = turned @ here
+        turns[climbing] = turned @ turns[climbing]
+        before, (slope, last[climbing]) = slope, _slope(here)
+        change = -(towards * (slope - before)).sum(axis=(1, 2), keepdims=True)
+        gain = shrunk * length * (towards * before).sum(axis=(1, 2), keepdims=True)
+        length = np.where(change > 0, np.clip(gain / np.where(change > 0, change, 1), 0.2, 10.0), 1)
+        if not step % FRESH:
+            inverse, length = _inverse_curvature(here), np.ones_like(length)
+        towards = slope * inverse
+        moving = np.abs(towards).max(axis=(1, 2), initial=0.0) > STEP
+        climbing = climbing[moving]
         if not len(climbing):
-            return turns
-    turns[climbing] = varimax(turns[climbing] @ loadings[climbing]) @ turns[climbing]
+            break
+        here, slope, towards = here[moving], slope[moving], towards[moving]
+        length, inverse = length[moving], inverse[moving]
+    turns = nearest_rotation(turns)  # rounding would change the log density
+    # Draws that did not converge, or whose criterion fell, are turned pair by pair instead.
+    lost = last < first * (1 - 1e-12)
+    lost[climbing] = True
+    if lost.any():
+        turns[lost] = varimax(begun[lost] @ loadings[lost]) @ begun[lost]
     return turns
+
+
+def _slope(loadings: Loadings) -> tuple[Rotations, Float[np.ndarray, " draw"]]:
+    """Return a quarter of the criterion's gradient, a skew matrix, and the criterion."""
+    squares = np.square(loadings)
+    centred = squares - squares.mean(axis=2, keepdims=True)
+    fourth = (loadings * centred) @ np.swapaxes(loadings, 1, 2)
+    return fourth - np.swapaxes(fourth, 1, 2), np.trace(fourth, axis1=1, axis2=2)
+
+
+def _inverse_curvature(loadings: Loadings) -> Rotations:
+    """Return the inverse curvature in the plane of every two components; 0 on the diagonal and for two zeros."""
+    squares, products = np.square(loadings), loadings @ np.swapaxes(loadings, 1, 2)
+    fourth, second = squares @ np.swapaxes(squares, 1, 2), squares.sum(axis=2)
+    own = np.diagonal(fourth, axis1=1, axis2=2)
+    simple = own[:, :, None] + own[:, None]
+    gap = np.square(second[:, :, None] - second[:, None]) - 4 * np.square(products)
+    curvature = np.abs(simple - 6 * fourth - gap / loadings.shape[2])
+    curvature = np.maximum(curvature, FLAT * simple)
+    apart = ~np.eye(loadings.shape[1], dtype=bool) & (simple > 0)
+    return np.asarray(apart / np.where(apart, curvature, 1))
+
+
+def _exponential(skew: Rotations) -> tuple[Rotations, Float[np.ndarray, "draw 1 1"]]:
+    """Return rotations by skew matrices, which are shrunk if their angles are large, and the factors of shrinking."""
+    square = skew @ skew
+    bound = np.sqrt(np.abs(square).sum(axis=2, keepdims=True).max(axis=1, keepdims=True))
+    shrunk = LARGE / np.maximum(bound, LARGE)
+    skew, square = shrunk * skew, shrunk**2 * square
+    eye = np.eye(skew.shape[1])
+    turned = eye + skew + square / 2 + (square @ skew) / 6
+    # One step towards the nearest rotation removes the error of the truncated series.
+    return turned @ (1.5 * eye - 0.5 * (np.swapaxes(turned, 1, 2) @ turned)), shrunk
 
 
 def nearest_rotation(matrices: Float[np.ndarray, "draw component component"]) -> Rotations:

@@ -1,9 +1,14 @@
-"""Put a CmdStan home together from the httpstan wheel, in the user's cache.
+"""Find a CmdStan directory, or assemble one from the httpstan wheel in the user's cache; and its build environment.
 
-The wheel ships Stan's C++ headers, the libraries they need and ``stanc``. To these come a makefile and a command-line
-driver of our own (``stan/cmdstan``). The wheel's files are hard-linked into the home (copied where the cache is on
-another file system), so that it outlives the environment the wheel was installed in. A home's folder is named after all
-that it was made from (Stan, wheel, compiler, sources, flags); a change of any of these gives another folder.
+The wheel ships Stan's C++ headers, the libraries they need and ``stanc``. The makefile and the command-line driver are
+our own (``stan/cmdstan``). The wheel's files are hard-linked into the home, or copied to another file system, so that
+the home outlives the environment of the wheel. The name of a home's folder depends on everything that it is made from:
+Stan, wheel, compiler, sources, flags.
+
+`make`, `stanc` and the compiler inherit the environment, except the variables that an outer `make` has set for its own
+children, and those that change how a program is translated (`MAKEFLAGS`, `MAKEFILES`, `STANCFLAGS`, `USER_HEADER`). The
+compiler's variables (`CXX`, `CXXFLAGS`, ...), the home's `make/local` and the user's `~/.config/stan/make.local` do
+reach the build. They decide what a compiled program does, so they are part of its key in the cache (`build_flags`).
 """
 
 from __future__ import annotations
@@ -15,12 +20,15 @@ import os
 import platform
 import re
 import shutil
+import string
 import subprocess
 import sys
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib import metadata, util
 from pathlib import Path
+from typing import Literal
 
 from onebasin.base.cores import available_cores
 from onebasin.base.errors import ArgumentError, CmdStanNotFound, HomeBuildError
@@ -28,16 +36,158 @@ from onebasin.base.files.cache import make_user_cache, user_cache
 from onebasin.base.files.writing import is_running, sweep, unfinished, working_folder
 from onebasin.base.processes.children import run_guarded
 
-from .directory import (
-    MARKER,
-    Home,
-    Origin,
-    Progress,
-    build_environment,
-    building_lock,
-    check_home_path,
-    read_home,
+Origin = Literal["CMDSTAN", "cmdstanpy default", "conda", "assembled"]
+Progress = Callable[[str], None]
+
+MARKER = "onebasin.json"
+"""The last file written into a home of our own: it marks a completed build."""
+_VERSION = re.compile(r"^CMDSTAN_VERSION := (\d+)\.(\d+)\.(\d+)", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Home:
+    """A CmdStan directory."""
+
+    path: Path  # Absolute.
+    version: tuple[int, int, int]
+    origin: Origin
+
+    @property
+    def supports_jacobian_statement(self) -> bool:
+        """Check whether ``jacobian += ...`` compiles (Stan 2.36); our own programs use it."""
+        return self.version >= (2, 36, 0)
+
+
+def activate(home: Home) -> None:
+    """Make cmdstanpy use this directory, for the whole process (it sets ``CMDSTAN``)."""
+    import cmdstanpy
+
+    cmdstanpy.set_cmdstan_path(str(home.path))
+
+
+def read_home(path: Path, origin: Origin) -> Home:
+    """Check that ``path`` is a CmdStan directory whose path `make` accepts, and read its version."""
+    advice = "It must be the top directory of a CmdStan installation, the one with `makefile`."
+    if not os.path.isdir(path):  # `Path.is_dir` raises without permission
+        raise CmdStanNotFound(f"`{path}` ({origin}) is not a directory. {advice}")
+    try:
+        makefile = (path / "makefile").read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise CmdStanNotFound(
+            f"`{path}` ({origin}) has no readable makefile: {error.strerror}. {advice}"
+        ) from error
+    check_home_path(path.absolute(), origin)
+    match = _VERSION.search(makefile)
+    if match is None:
+        raise CmdStanNotFound(f"The makefile of `{path}` ({origin}) names no version. {advice}")
+    major, minor, patch = (int(part) for part in match.groups())
+    if os.path.isfile(path / MARKER):
+        origin = "assembled"  # `activate` has set CMDSTAN to our own
+    return Home(path.absolute(), (major, minor, patch), origin)
+
+
+@contextmanager
+def building_lock(made: Path, report: Progress | None = None) -> Iterator[None]:
+    """Let one process at a time build a home or a program; report it before waiting for another one."""
+    from filelock import FileLock, Timeout
+
+    made.parent.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(f"{made}.lock")
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        if report is not None:
+            report("waiting for another process, which is building it")
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+_WITHHELD = (
+    *("MAKEFLAGS", "MFLAGS", "GNUMAKEFLAGS", "MAKELEVEL", "MAKEFILES", "MAKEOVERRIDES"),
+    *("STANCFLAGS", "USER_HEADER"),
 )
+_DECIDING = (
+    *("CXX", "CXXFLAGS", "CPPFLAGS", "LDFLAGS", "LDLIBS", "O", "PRECOMPILED_HEADERS"),
+    *("CPATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH"),
+    *("STAN_THREADS", "STAN_OPENCL", "STAN_MPI", "STAN_NO_RANGE_CHECKS", "STAN_CPP_OPTIMS"),
+)
+_ASCII = frozenset(string.ascii_letters + string.digits + "/._-+@")
+
+
+def build_environment() -> dict[str, str]:
+    """Return the environment of a build."""
+    kept = {name: value for name, value in os.environ.items() if name not in _WITHHELD}
+    # The makefiles include `$(HOME)/.config/stan/make.local`, unquoted.
+    if unfit_character(kept.get("HOME", "")):
+        del kept["HOME"]
+    return kept
+
+
+def build_flags(home: Path) -> str:
+    """Return the variables and the makefiles that decide how a program is compiled."""
+    given = [f"{name}={os.environ[name]}" for name in _DECIDING if os.environ.get(name)]
+    files = (home / "make" / "local", Path(os.path.expanduser("~/.config/stan/make.local")))
+    texts = [path.read_text(errors="surrogateescape") for path in files if os.path.isfile(path)]
+    return "\n".join([*given, *texts])
+
+
+def unfit_character(path: str | Path) -> str:
+    """Return the first character in a path that `make`, the shell or the linker rejects, or nothing."""
+    for character in str(path):
+        shown = character.isprintable() and not character.isspace()
+        if not (character in _ASCII if character.isascii() else shown):
+            return character
+    return ""
+
+
+def check_home_path(path: Path, origin: str) -> None:
+    """Reject a CmdStan directory whose path, or the target of its links, `make` does not accept."""
+    odd = unfit_character(path) or unfit_character(path.resolve())
+    if odd:
+        raise CmdStanNotFound(
+            f"{str(path)!r} ({origin}) has the character {odd!r} in its path, with which make cannot compile programs; "
+            "set CMDSTAN or XDG_CACHE_HOME to a path of letters, digits and . _ - + @ only."
+        )
+
+
+TIMEOUT = 60.0
+"""Seconds for a tool to print its version."""
+_RELEASE = ("make/program", "stan/src/stan/model/model_header.hpp")
+_ASSEMBLED = ("include/stan/model/model_header.hpp", "build/default/engines.o")
+
+
+def fault(home: Home) -> str:
+    """Return a sentence on what is broken in a CmdStan directory, with a remedy; empty if nothing is."""
+    ours = home.origin == "assembled"
+    remedy = "run `make build` in it, install it again, or unset CMDSTAN"
+    if ours:
+        remedy = "assemble it again with `onebasin cmdstan build --force`"
+    needed = ("bin/stanc", *(_ASSEMBLED if ours else _RELEASE))
+    missing = [name for name in needed if not os.path.isfile(home.path / name)]
+    if missing:
+        return f"The CmdStan in `{home.path}` lacks {', '.join(missing)}: {remedy}."
+    why = cannot_run([str(home.path / "bin" / "stanc"), "--version"])
+    return f"The `stanc` of the CmdStan in `{home.path}` {why}: {remedy}." if why else ""
+
+
+def cannot_run(command: Sequence[str], *, stdin: str = "") -> str:
+    """Return why a command does not run; empty if it runs."""
+    try:
+        done = subprocess.run(
+            command, input=stdin, capture_output=True, text=True, timeout=TIMEOUT, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return f"does not answer within {TIMEOUT:.0f} s"
+    except OSError as error:
+        return f"does not run ({error.strerror or error})"
+    if done.returncode:
+        words = (done.stderr or done.stdout).strip().splitlines()
+        return f"ends with code {done.returncode}" + (f" ({words[0][:120]})" if words else "")
+    return ""
+
 
 _PACKAGES = (
     "`g++ make` (Debian, Ubuntu), `gcc-c++ make` (Fedora), `gxx make` (conda), or run "
@@ -87,7 +237,7 @@ def find_toolchain() -> Toolchain:
 
 
 def find_wheel() -> Wheel:
-    """Find the installed httpstan wheel, without importing it, and all in it that a home is made from."""
+    """Find the installed httpstan wheel, without importing it, and check that it is complete."""
     spec = util.find_spec("httpstan")
     if spec is None or spec.origin is None:
         raise HomeBuildError(f"CmdStan is not installed: {how_to_install()}.")
@@ -105,39 +255,19 @@ def find_wheel() -> Wheel:
 
 
 def find_parts() -> tuple[Toolchain, Wheel]:
-    """Find all that a home is assembled with and from; the message names all that is missing."""
-    try:
-        wheel = find_wheel()
-    except HomeBuildError as error:
-        if util.find_spec("httpstan") is not None or not _has_wheels() or compiler_and_make():
-            raise
-        raise HomeBuildError(
-            f"CmdStan is not installed: {how_to_install()}, and install {_PACKAGES}."
-        ) from error
+    """Find the wheel and the tools that a home is assembled from."""
+    wheel = find_wheel()
     return find_toolchain(), wheel
 
 
 def how_to_install() -> str:
-    """Say how CmdStan is installed on this platform, as the end of a sentence."""
-    if _has_wheels():
+    """Return the command that installs CmdStan on this platform, as the end of a sentence."""
+    # httpstan has wheels for these platforms; pyproject.toml has the same rule.
+    if (platform.system(), platform.machine()) in (("Linux", "x86_64"), ("Darwin", "arm64")):
         return "run `pip install 'onebasin[cmdstan]'`"
     if platform.system() == "Windows":
         return "run `install_cmdstan --compiler`"
     return "run `install_cmdstan`, which needs a C++17 compiler and GNU make"
-
-
-def compiler_and_make() -> bool:
-    """Check whether a compiler and make are on the path."""
-    try:
-        find_toolchain()
-    except HomeBuildError:
-        return False
-    return True
-
-
-def _has_wheels() -> bool:
-    """Check whether httpstan has wheels for this platform; pyproject.toml has the same rule."""
-    return (platform.system(), platform.machine()) in (("Linux", "x86_64"), ("Darwin", "arm64"))
 
 
 def _first_words(command: list[str]) -> str:
@@ -149,16 +279,16 @@ def _first_words(command: list[str]) -> str:
 
 
 PART = "cmdstan"
-"""The folder of the user's cache in which they are."""
+"""Folder of assembled homes in the user's cache."""
 
 
 def default_cache() -> Path:
-    """Return the folder of assembled homes: ``cmdstan`` in the user's cache for onebasin."""
+    """Return the folder of assembled homes."""
     return user_cache(PART)
 
 
 def assembled_path() -> Path | None:
-    """Return the path of the home for this machine's compiler and wheel, existing or not; None if one is missing."""
+    """Return the path of the home for this compiler and wheel, whether it exists or not; None without either."""
     try:
         name = folder_name(find_toolchain(), find_wheel())
     except HomeBuildError:
@@ -167,7 +297,7 @@ def assembled_path() -> Path | None:
 
 
 def folder_name(toolchain: Toolchain, wheel: Wheel) -> str:
-    """Name a home after the versions of what it is made from, and a hash of them and its sources."""
+    """Name a home by the versions of its parts, and a hash of them and the sources."""
     digest = hashlib.sha256()
     for part in (*map(str, vars(toolchain).values()), wheel.version, platform.machine()):
         digest.update(part.encode() + b"\0")
@@ -182,42 +312,30 @@ def folder_name(toolchain: Toolchain, wheel: Wheel) -> str:
 
 
 def sources() -> Path:
-    """Return the folder of what is ours in a home: the makefile, the driver, the example."""
+    """Return the folder of our own parts of a home: the makefile, the driver, the example."""
     return Path(__file__).parents[1] / "cmdstan"
 
 
 def is_complete(path: Path) -> bool:
-    """Check whether a folder is a home whose build came to its end."""
-    return os.path.isfile(path / MARKER)  # unlike Path.is_file, false where it may not look
+    """Check whether a folder is a home whose build was completed."""
+    return os.path.isfile(path / MARKER)  # `Path.is_file` raises without permission
 
 
 _FREE_BYTES = 1_500_000_000
 _BYTES_PER_JOB = 2_500_000_000
 
 
-@dataclass(frozen=True)
-class _Order:
-    """The sources and the tools of a home, the number of compilers, and the callback for progress."""
-
-    toolchain: Toolchain
-    wheel: Wheel
-    jobs: int
-    report: Progress
-
-
 def assemble(
     *, jobs: int | None = None, force: bool = False, progress: Progress | None = None
 ) -> Home:
-    """Build a CmdStan home in the user's cache for onebasin, or return the one that is there.
+    """Build a CmdStan home in the user's cache, or return the existing one; with `force`, build it again.
 
-    As many compilers as `jobs` run at once, by default as cores and memory allow; with `force` all is built again. The
-    driver for programs with ``STAN_THREADS`` is built when the first such program is compiled. `progress` is called
-    with the name of each stage. It is a `HomeBuildError` if a tool is missing, the cache cannot be written, or a
-    compilation failed.
+    `jobs` compilers run at once, by default as many as cores and memory allow. `progress` is called with the name of
+    each stage. It is a `HomeBuildError` if a tool is missing, the cache cannot be written, or a compilation fails.
     """
     report = progress or (lambda stage: None)
     if jobs is not None and jobs < 1:
-        raise ArgumentError(f"`jobs` is {jobs}; it has to be 1 or more.")
+        raise ArgumentError(f"`jobs` is {jobs}; it must be 1 or more.")
     toolchain, wheel = find_parts()
     root = default_cache()
     target = root / folder_name(toolchain, wheel)
@@ -228,13 +346,12 @@ def assemble(
         except (ValueError, OSError):
             memory = _BYTES_PER_JOB
         jobs = max(1, min(available_cores(), memory // _BYTES_PER_JOB))
-    order = _Order(toolchain, wheel, jobs, report)
     try:
         make_user_cache(PART)
         with building_lock(target, report):
             _sweep(target)
             if force or not is_complete(target):
-                _replace(target, order)
+                _replace(target, toolchain, wheel, jobs, report)
     except OSError as error:
         if error.errno == errno.ENOSPC:
             raise HomeBuildError(
@@ -249,13 +366,13 @@ def assemble(
     return read_home(target, "assembled")
 
 
-def _replace(target: Path, order: _Order) -> None:
+def _replace(target: Path, toolchain: Toolchain, wheel: Wheel, jobs: int, report: Progress) -> None:
     """Build in a hidden folder, then move it to its place; call with the lock held."""
     partial, old = unfinished(target), unfinished(target)
     try:
-        _build(partial, target, order)
+        _build(partial, target, toolchain, wheel, jobs, report)
         if target.exists():
-            target.rename(old)  # not removed first: a moment later there is a whole home again
+            target.rename(old)  # removed later, so that there is nearly always a whole home
         partial.rename(target)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
@@ -263,23 +380,24 @@ def _replace(target: Path, order: _Order) -> None:
 
 
 def _sweep(target: Path) -> None:
-    """Remove what killed builds have left, next to a home and in it; call with the lock held."""
-    # Whoever holds the lock owns every unfinished folder of this name: its builder was killed.
+    """Remove leftovers of killed builds, next to a home and in it; call with the lock held."""
+    # The lock is ours, so the builder of any unfinished folder of this name was killed.
     for leftover in target.parent.glob(f".{target.name}.*"):
         shutil.rmtree(leftover, ignore_errors=True)
     sweep(target.parent)
-    # The makefile names the parts of objects after the shell that writes them.
+    # The makefile names unfinished objects after the shell that writes them.
     for part in target.glob("build/**/*.part-*"):
         number = part.name.rpartition("-")[2]
         if number.isdecimal() and not is_running(int(number)):
             part.unlink(missing_ok=True)
 
 
-def _build(partial: Path, target: Path, order: _Order) -> None:
+def _build(
+    partial: Path, target: Path, tools: Toolchain, wheel: Wheel, jobs: int, report: Progress
+) -> None:
     if shutil.disk_usage(target.parent).free < _FREE_BYTES:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(target.parent))
-    order.report("linking Stan's headers")
-    wheel = order.wheel
+    report("linking Stan's headers")
     for name in ("include", "lib"):
         shutil.copytree(
             wheel.folder / name,
@@ -296,21 +414,12 @@ def _build(partial: Path, target: Path, order: _Order) -> None:
     shutil.copytree(sources(), partial, dirs_exist_ok=True)
     makefile = partial / "makefile"
     text = makefile.read_text()
-    for word, value in {
-        "@VERSION@": wheel.stan_version,
-        "@CXX@": order.toolchain.compiler,
-        "@COMPILER_KIND@": order.toolchain.kind,
-        "@JOBS@": str(order.jobs),
-    }.items():
-        text = text.replace(word, value)
+    text = text.replace("@VERSION@", wheel.stan_version).replace("@CXX@", tools.compiler)
+    text = text.replace("@COMPILER_KIND@", tools.kind).replace("@JOBS@", str(jobs))
     makefile.write_text(text)
-    command = [order.toolchain.make, f"-j{order.jobs}", "build"]
-    run_make(command, partial, target.with_name(f"{target.name}.log"), order.report)
-    facts = {
-        "toolchain": vars(order.toolchain),
-        "httpstan": wheel.version,
-        "stan": wheel.stan_version,
-    }
+    command = [tools.make, f"-j{jobs}", "build"]
+    run_make(command, partial, target.with_name(f"{target.name}.log"), report)
+    facts = {"toolchain": vars(tools), "httpstan": wheel.version, "stan": wheel.stan_version}
     (partial / MARKER).write_text(json.dumps(facts, indent=2) + "\n")
 
 
@@ -322,20 +431,20 @@ def _link_or_copy(source: str | Path, destination: str | Path) -> None:
 
 
 def launcher(tool: str) -> str:
-    """Return the script that a home has as `bin/TOOL`: `summaries` in the Python that assembled it."""
+    """Return the script `bin/TOOL` of a home: `summaries` in the Python that assembled it."""
     python = sys.executable.replace("'", "'\\''")
     return f"#!/bin/sh\nexec '{python}' -P -m onebasin.stan.home.summaries {tool} \"$@\"\n"
 
 
 def run_make(command: list[str], folder: Path, log: Path, report: Progress) -> None:
-    """Run `make` in a home, with what it says kept in a log."""
+    """Run `make` in a home; write its output to a log."""
 
     def watch(lines: str) -> None:
         for line in lines.splitlines():
             if line.startswith(("compiling the ", "precompiling")):
                 report(line.strip())
 
-    with working_folder("cmdstan") as temporary:  # a compiler that is killed leaves its own there
+    with working_folder("cmdstan") as temporary:  # for the files of a compiler that is killed
         environment = build_environment() | {"TMPDIR": str(temporary)}
         done = run_guarded(command, folder=folder, environment=environment, watch=watch)
     log.write_text(done.printed)
@@ -343,7 +452,7 @@ def run_make(command: list[str], folder: Path, log: Path, report: Progress) -> N
         if os.strerror(errno.ENOSPC) in done.printed:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder))
         raise HomeBuildError(
-            "The CmdStan home could not be compiled; the compiler said:",
+            "CmdStan could not be compiled. The compiler's output ends with:",
             console=done.printed,
             log=log,
         )
@@ -353,7 +462,10 @@ _FOLDER = re.compile(r"^cmdstan-(\d+)\.(\d+)\.(\d+)(?:-rc(\d+))?$")
 
 
 def existing_cmdstan() -> Home | None:
-    """Find a CmdStan directory without building one: the first of the search order; None if there is none."""
+    """Find a CmdStan directory without building one; None if there is none.
+
+    The order is ``CMDSTAN``, cmdstanpy's default, the conda environment, and the assembled home.
+    """
     if value := os.environ.get("CMDSTAN", ""):
         return read_home(Path(value).expanduser(), "CMDSTAN")
     try:
@@ -383,10 +495,10 @@ def existing_cmdstan() -> Home | None:
 
 
 def find_cmdstan(*, build: bool = True, progress: Progress | None = None) -> Home:
-    """Find a CmdStan directory, or assemble one (minutes, once a machine), unless not to `build`.
+    """Find a CmdStan directory, or assemble one if `build` (which takes minutes, once per machine).
 
-    `progress` is called with the name of each stage of the assembly. It is `CmdStanNotFound` if none is found and none
-    is to be built, or ``CMDSTAN`` is wrong, and a `HomeBuildError` if the assembly failed.
+    `progress` is called with the name of each stage of the assembly. It is `CmdStanNotFound` if there is none and
+    `build` is false, or ``CMDSTAN`` is wrong; and a `HomeBuildError` if the assembly fails.
     """
     found = existing_cmdstan()
     if found is not None:
@@ -394,13 +506,13 @@ def find_cmdstan(*, build: bool = True, progress: Progress | None = None) -> Hom
     if not build:
         raise CmdStanNotFound(
             "No CmdStan directory was found (looked at CMDSTAN, ~/.cmdstan, the conda environment "
-            "and onebasin's cache). Call `stan.find_cmdstan()` to assemble one, or set CMDSTAN."
+            "and onebasin's cache). Call `ob.stan.find_cmdstan()` to assemble one, or set CMDSTAN."
         )
     return assemble(progress=progress)
 
 
 def missing() -> str:
-    """Say why there is no CmdStan and none can be assembled, with what to do; empty if one can be used."""
+    """Return why there is no CmdStan and none can be assembled, with a remedy; empty if one can be used."""
     if existing_cmdstan() is not None:
         return ""
     try:
@@ -414,21 +526,18 @@ _SOURCES = Path(__file__).parents[1] / "bridge"
 
 
 def bridge_home(*, progress: Progress | None = None) -> Home:
-    """Find the home whose headers libraries are compiled with, or assemble it: of ours, since only that says how."""
+    """Find an assembled home, whose makefile compiles libraries, or assemble it."""
     return existing_bridge_home() or assemble(progress=progress)
 
 
 def existing_bridge_home() -> Home | None:
-    """Find the same home without assembling one; None if there is none."""
+    """Find an assembled home; None if there is none, or another CmdStan is in use."""
     found = existing_cmdstan()
     return found if found is not None and found.origin == "assembled" else None
 
 
 def bridge_folder(home: Home) -> Path:
-    """Return the folder that ``BRIDGESTAN`` accepts, put there if it is not.
-
-    Its name changes with what is in it, so that a library of other sources is never taken for one of these.
-    """
+    """Return the folder for ``BRIDGESTAN``, made if it does not exist; its name depends on its content."""
     digest = hashlib.sha256()
     sources = sorted(_SOURCES.iterdir())
     for source in sources:
@@ -449,7 +558,7 @@ def bridge_folder(home: Home) -> Path:
 
 
 def build_interface(folder: Path, variables: tuple[str, ...], report: Progress) -> None:
-    """Compile what all libraries of one set of flags share, if it is not there."""
+    """Compile the part that all libraries with the same flags share, unless it exists."""
     with building_lock(folder, report):
         command = [find_toolchain().make, *variables, "interface"]
         run_make(command, folder, folder / "interface.log", report)

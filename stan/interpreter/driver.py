@@ -1,16 +1,15 @@
-"""A process that runs a Stan program by the interpreter, with CmdStan's command lines and CmdStan's files.
+"""Run a Stan program by the interpreter, with CmdStan's command lines and files.
 
-`python -m onebasin.stan.interpreter.driver PROGRAM.stan method=sample ...` does what the executable of CmdStan does
-with the same words. So one implementation runs, watches and reads both. A program that crashes, loops or exhausts
-memory ends this process and no other. Random streams are CmdStan's; draws agree up to rounding. Every algorithm is
-Stan's own code, called through the interpreter's C interface: `stanli.Model` has no number of a chain, which decides
-its random stream, no Pathfinder, Laplace or ADVI, and needs NumPy. A file of draws appears when it is whole.
+`python -m onebasin.stan.interpreter.driver PROGRAM.stan method=sample ...` does the same as CmdStan's executable with
+the same arguments, so that one implementation runs, watches and reads both. A program that crashes, loops or exhausts
+memory ends only this process. Random streams are CmdStan's; draws agree up to rounding. Every algorithm is Stan's own
+code, called through the interpreter's C interface: `stanli.Model` has no chain number, which decides the random stream,
+no Pathfinder, Laplace or ADVI, and needs NumPy. The file of draws appears only when it is complete.
 
-`method=check` says what a program declares; `method=try` evaluates a compiled library, named in the place of the
-program, at a few points, before it is opened in a process that has other work to do.
+`method=check` lists the declarations of a program. `method=try` evaluates a compiled library, given in the place of the
+program, at a few points, before it is loaded into the user's process.
 
-What it lacks: static HMC, draws that do not move, optima without the Jacobian, and several paths of Pathfinder in a
-run.
+Static HMC, fixed parameters, optima without the Jacobian, and several Pathfinder paths in a run are not available.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ from .runtime import (
 
 
 def say(line: str) -> None:
-    """Print a line at once, for whoever watches this process."""
+    """Print a line and flush it."""
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
 
@@ -68,7 +67,7 @@ def write_table(
     digits: int,
     comments: Iterable[str] = (),
 ) -> None:
-    """Write rows of numbers with that many significant figures, then lines of comment."""
+    """Write rows of numbers with so many significant digits, then lines of comments."""
     part = path.with_name(f"{path.name}.part")
     with part.open("w", encoding="utf-8") as file:
         file.write(",".join(columns) + "\n")
@@ -94,17 +93,17 @@ _FIELDS = dict(zip(_SAME, _SAME, strict=True)) | {
     "stepsize": "step_size",
     "num_psis_draws": "num_draws",
 }
-"""The numbers of a command line, and the interpreter's options that they are."""
+"""The interpreter's options for the numbers of a command line."""
 
 
 @dataclass(frozen=True)
 class Arguments:
-    """The words of a command line; a key below `data`, `output`, `random` or `adapt` has these and a dot before it."""
+    """The arguments of a command line; keys in a section have its name as a prefix, such as `data.file`."""
 
     values: Mapping[str, str]
 
     def get[T: (str, int, float)](self, key: str, default: T) -> T:
-        """Return a value as what its default is."""
+        """Return a value with the type of its default."""
         return type(default)(self.values.get(key, default))
 
     @property
@@ -115,7 +114,7 @@ class Arguments:
 
     @property
     def output(self) -> Path:
-        """The CSV file for the draws."""
+        """The CSV file of the draws."""
         return Path(self.values["output.file"])
 
     @property
@@ -133,7 +132,7 @@ class Arguments:
             return Path(text)
 
     def options(self, name: str) -> Structure:
-        """Return the options of a function: the numbers that the command line says, and the library's defaults."""
+        """Return the options of a function, from the command line and the library's defaults."""
         options = new_options(name)
         for key, text in ({"random.seed": "1", "id": "1"} | dict(self.values)).items():
             field = _FIELDS.get(key, "")
@@ -143,7 +142,7 @@ class Arguments:
 
 
 def parse(words: Sequence[str]) -> Arguments:
-    """Read the words of a command line."""
+    """Parse a command line."""
     values: dict[str, str] = {}
     section = ""
     for word in words:
@@ -159,21 +158,21 @@ def parse(words: Sequence[str]) -> Arguments:
 
 
 _EVALUATING = "Error evaluating the log probability"
-"""The program's own words follow such a line, after "Exception: " in CmdStan."""
+"""The program's message follows such a line, after "Exception: " in CmdStan."""
 _ELBO = re.compile(r"^\s*(\d+)\s+(-?[\d.e+]+|-?inf|nan)\s")
 
 
 class RunFailed(OnebasinError):
-    """A program that rejects its data, or an algorithm that failed; the message is Stan's own."""
+    """A program that rejects its data, or a failed algorithm; with Stan's message."""
 
 
 class DoubleRows:
-    """An array of doubles that the library writes, by rows."""
+    """A matrix of doubles that the library writes, initially NaN."""
 
     def __init__(self, rows: int, width: int = 1) -> None:
         self.width = width
         self.array = (c_double * max(1, rows * width))()
-        ctypes.memset(self.array, 0xFF, ctypes.sizeof(self.array))  # all bits set: NaN
+        ctypes.memset(self.array, 0xFF, ctypes.sizeof(self.array))  # all bits set are NaN
 
     def row(self, number: int) -> list[float]:
         """Return one row."""
@@ -181,13 +180,13 @@ class DoubleRows:
 
 
 Table = tuple[tuple[str, ...], list[list[float]]]
-"""Names of the columns before the program's own, and all rows."""
+"""Names of the method's columns, and all rows."""
 
 
 class Model:
-    """A program with its data, both as text; made by `of`.
+    """A program with its data.
 
-    The seed is of random numbers in the block `transformed data`, the chain that of generated quantities.
+    The seed is for the block `transformed data`, the chain for generated quantities.
     """
 
     def __init__(self, form: str, data: str, *, seed: int, chain: int = 1) -> None:
@@ -215,32 +214,32 @@ class Model:
 
     @classmethod
     def of(cls, program: Path, arguments: Arguments, *, constants: bool = False) -> Model:
-        """Open a program as a command line says; with the constants that `~` drops, as Stan's ADVI has it, if asked."""
+        """Open the program of a command line; `constants` keeps those that `~` drops, as Stan's ADVI does."""
         form = compiled(program.read_bytes().decode(errors="replace"), program.parent)
         form = with_constants(form) if constants else form
         return cls(form, arguments.data, seed=arguments.seed, chain=arguments.get("id", 1))
 
     @property
     def warning(self) -> str:
-        """The interpreter's words on parts of the program that it cannot compute, or computes slowly."""
+        """The interpreter's warning about parts of the program that it cannot compute, or computes slowly."""
         return (self.library.stanli_warnings(self.handle) or b"").decode(errors="replace")
 
     def gradient(self, point: Sequence[float]) -> float:
-        """Evaluate the log density with its gradient; -inf where the program rejects the point."""
+        """Evaluate the log density and its gradient; return the density, -inf if the program rejects the point."""
         level, slope = c_double(), (c_double * max(1, self.dim))()
         code = self.library.stanli_grad(self.handle, self._point(point), byref(level), slope)
         return float("-inf") if code else level.value
 
     def values(self, point: Sequence[float]) -> list[float]:
-        """Compute a row of the columns; NaN where generated quantities cannot be computed."""
+        """Compute the columns at a point; NaN for generated quantities that cannot be computed."""
         row = DoubleRows(1, len(self.columns))
         self._write(self.handle, self._point(point), row.array)
         return row.row(0)
 
     def unconstrained(self, values: str) -> list[float]:
-        """Return the point at values of all parameters, as JSON; reject those of another shape or outside support."""
+        """Return the point for values of all parameters, as JSON; reject wrong shapes and values outside support."""
         point = (c_double * max(1, self.dim))()
-        # Arrays as flat lists in Stan's own order, in which the interpreter reads them.
+        # The interpreter reads arrays as flat lists in Stan's order.
         given = json.loads(values).items()
         flat = {n: _flattened(v) if isinstance(v, list) else v for n, v in given}
         message, text = Message(), json.dumps(flat).encode()
@@ -249,7 +248,7 @@ class Model:
         return point[: self.dim]
 
     def start(self, options: Structure, arguments: Arguments, field: str = "init") -> None:
-        """Put a command line's start into options, which keep what they point to."""
+        """Put the start of a command line into options."""
         if isinstance(arguments.start, float):
             options.init_radius = arguments.start
         else:
@@ -257,7 +256,7 @@ class Model:
             setattr(options, field, ctypes.cast(point, ctypes.POINTER(c_double)))
 
     def optimum(self, arguments: Arguments) -> Table:
-        """Climb to an optimum by L-BFGS and say whether its criterion was met: a row of log density and columns."""
+        """Find an optimum by L-BFGS and print whether it converged: a row with the log density and columns."""
         options = arguments.options("optimize")
         if not arguments.get("jacobian", 0):
             raise RunFailed("The interpreter cannot leave the Jacobian out of an optimum.")
@@ -275,7 +274,7 @@ class Model:
         return ("lp__",), [[level.value, *self.values(point[: self.dim])]]
 
     def laplace(self, arguments: Arguments) -> Table:
-        """Draw from the Gaussian at a mode: rows of log density, log density of the Gaussian, and columns."""
+        """Draw from the Gaussian at a mode: rows with the log density, that of the Gaussian, and columns."""
         options = arguments.options("laplace")
         mode = self.unconstrained(Path(arguments.values["mode"]).read_text(encoding="utf-8"))
         count = options.draws
@@ -286,7 +285,7 @@ class Model:
         return ("log_p__", "log_q__"), _side_by_side(count, level, approximate, rows)
 
     def pathfinder(self, arguments: Arguments) -> Table:
-        """Run one path: rows of the approximation's log density, the density, the path, and columns."""
+        """Run one path: rows with the approximation's log density, the log density, the path, and columns."""
         options = arguments.options("pathfinder")
         self.start(options, arguments, "inits")
         most = self.library.stanli_pathfinder_max_draws(byref(options))
@@ -298,7 +297,7 @@ class Model:
         return ("lp_approx__", "lp__", "path__"), table
 
     def variational(self, arguments: Arguments) -> Table:
-        """Fit ADVI: rows of a zero, the two log densities and columns, the mean first; write the trace of the ELBO."""
+        """Fit ADVI and write the trace of the ELBO: rows with a zero, two log densities and columns, the mean first."""
         options = arguments.options("variational")
         options.algorithm = int(arguments.values["algorithm"] == "fullrank")
         self.start(options, arguments)
@@ -319,7 +318,7 @@ class Model:
         return ("lp__", "log_p__", "log_g__"), [[0.0, 0.0, 0.0, *mean.row(0)], *draws]
 
     def run(self, function: str, options: Structure, *arrays: Any, follow: Any = None) -> None:
-        """Call an algorithm whose failure is an error."""
+        """Call an algorithm; raise `RunFailed` if it fails."""
         code, words = self._call(function, options, *arrays, follow=follow)
         if code:
             raise RunFailed(words)
@@ -327,7 +326,7 @@ class Model:
     def _call(
         self, function: str, options: Structure, *arrays: Any, logs: bool = True, follow: Any = None
     ) -> tuple[int, str]:
-        """Call an algorithm; what it logs is printed, and given line by line to `follow`."""
+        """Call an algorithm; print the lines of its log, and pass them to `follow`."""
         before = ""
 
         def log(_level: int, words: bytes, _user: object) -> None:
@@ -349,12 +348,12 @@ class Model:
 
 
 def _side_by_side(count: int, *parts: DoubleRows) -> list[list[float]]:
-    """Join the first rows of arrays."""
+    """Join the first `count` rows of matrices."""
     return [[number for part in parts for number in part.row(place)] for place in range(count)]
 
 
 def _flattened(value: list[Any]) -> list[float]:
-    """Go through nested lists with the first index fastest."""
+    """Flatten nested lists with the first index fastest."""
     if not value or not isinstance(value[0], list):
         return value
     inner = [_flattened(part) for part in value]
@@ -412,12 +411,12 @@ def nuts(model: Model, arguments: Arguments) -> None:
 
 
 def _size(options: Structure, dim: int) -> int:
-    """Numbers of a metric."""
+    """Return how many numbers a metric has."""
     return max(1, dim ** int(options.metric))
 
 
 def _metric(options: Structure, metric: DoubleRows, dim: int) -> list[str]:
-    """Describe a metric as CmdStan does."""
+    """Return CmdStan's comments about a metric."""
     if options.metric == 0:
         return ["No free parameters for unit metric"]
     numbers = [repr(number) for number in metric.row(0)]
@@ -434,9 +433,10 @@ RADIUS = 2.0
 def check(program: Path, arguments: Arguments) -> dict[str, Any]:
     """Try a program with its data.
 
-    Returned are `form` and `jacobian`, the program and the same without its model block; `inputs`; `names` of the
-    parameters, of these with transformed parameters, and of all; `includes`; and the interpreter's `warning`. A program
-    that does not parse is a `ProgramRefused`; one that the interpreter does not take, or rejects its data, `RunFailed`.
+    The result has `form` and `jacobian`, the program with and without its model block; `inputs`; `names`, lists of the
+    parameters, of these with transformed parameters, and of all columns; `includes`; and the interpreter's `warning`.
+    It is `ProgramRefused` if the program does not parse, and `RunFailed` if the interpreter does not accept it or it
+    rejects its data.
     """
     includes = included_files(program)
     form = compiled(program.read_bytes().decode(errors="replace"), program.parent)
@@ -459,7 +459,6 @@ def check(program: Path, arguments: Arguments) -> dict[str, Any]:
     for point in trial_points(model.dim, arguments.seed):
         model.gradient(point)
         model.values(point)
-    # Columns of the parameters, of these with transformed parameters, and of all.
     library, error = model.library, c_char_p()
     whole = json.dumps({**given, **held(form)}).encode()
     handle = c_void_p(library.bs_model_construct(whole, arguments.seed % 2**32, byref(error)))
@@ -477,19 +476,19 @@ def check(program: Path, arguments: Arguments) -> dict[str, Any]:
 
 
 def trial_points(dim: int, seed: int) -> list[list[float]]:
-    """Draw a few points, uniform within a radius around 0."""
+    """Draw a few points, uniform within `RADIUS` of 0 in each coordinate."""
     stream = random.Random(seed)
     return [[stream.uniform(-RADIUS, RADIUS) for _ in range(dim)] for _ in range(POINTS)]
 
 
 def try_library(file: str, arguments: Arguments) -> None:
-    """Evaluate the gradient of a compiled library's model at a few points; rejected ones do not matter."""
+    """Evaluate the gradient of a compiled library's model at a few points."""
     library, message = ctypes.CDLL(file), c_char_p()
     silent = ctypes.CFUNCTYPE(None, ctypes.POINTER(ctypes.c_char), c_int)(lambda text, size: None)
     library.onebasin_construct.restype = c_void_p
     seed, data = ctypes.c_uint(arguments.seed), arguments.data.encode()
     handle = library.onebasin_construct(data, seed, silent, byref(message))
-    if not handle:  # which is reported where it is opened
+    if not handle:  # opening the library reports the error
         return
     model = c_void_p(handle)
     numbers = c_double * max(1, library.bs_param_unc_num(model))
@@ -501,11 +500,11 @@ def try_library(file: str, arguments: Arguments) -> None:
 
 
 SHARE = 0.8
-"""The share of the machine's memory that a program may take."""
+"""Share of the machine's memory that a program may use."""
 
 
 def bound_memory() -> None:
-    """Limit this process to a share of the machine's memory, where it can be done: it fails before the machine does."""
+    """Limit the memory of this process, where that is possible."""
     try:
         import resource
 
@@ -514,18 +513,18 @@ def bound_memory() -> None:
         hard = resource.getrlimit(resource.RLIMIT_AS)[1]
         within = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
         resource.setrlimit(resource.RLIMIT_AS, (within, hard))
-    except (ImportError, OSError, ValueError):  # Windows has none; macOS may reject
+    except (ImportError, OSError, ValueError):  # Windows has no limits; macOS may reject them
         return
 
 
 def main(words: Sequence[str] = ()) -> int:
-    """Run what the words say; errors are printed, and the exit code is not 0."""
+    """Run a command line; print errors, with an exit code of 1."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     bound_memory()
     program, *rest = words or sys.argv[1:]
     try:
         _run(Path(program), parse(rest))
-    except OSError as error:  # in the words of our driver of Stan's services
+    except OSError as error:  # with the message of our C++ driver
         full = error.errno in (errno.ENOSPC, errno.EDQUOT)
         say(f"Error: {f'cannot write output file: {error.strerror}' if full else error}")
         return 1

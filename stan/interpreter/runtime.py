@@ -1,13 +1,12 @@
-"""The library of the package stanli, by ctypes, and Stan programs in the form that it takes.
+"""Load stanli's library by ctypes, and bring Stan programs into the form that it takes.
 
-This module needs only the standard library: the driver's process starts in a few hundredths of a second. Layouts of
-options are those of `capi.h` at ABI 2; `load` rejects a library whose ABI or whose defaults differ, since a wrong
-offset is silent.
+This module needs only the standard library, so that the driver starts in a few hundredths of a second. The layouts of
+options are those of `capi.h` at ABI 2; `load` rejects a library with another ABI or other defaults, since a wrong
+offset would give no error.
 
 The interpreter evaluates one density: Stan's `lp__`, without the constants that `~` drops and with the log Jacobian of
-the constraints. Two variants give the others. In the compiled form, every call of a density function has a flag for
-constants, and `with_constants` changes all of them. A program with an empty model block has the log Jacobian as its
-density, and `emptied` makes its text.
+the constraints. In the compiled form, every call of a density function has a flag for constants; `with_constants`
+changes all of them. A program with an empty model block, made by `emptied`, has the log Jacobian as its density.
 """
 
 from __future__ import annotations
@@ -42,19 +41,19 @@ from onebasin.base.errors import OnebasinError
 PACKAGE = "stanli"
 ABI = 2
 FIRST, BEYOND = (0, 24), (0, 25)
-"""The versions whose parity with CmdStan is recorded; pyproject.toml allows the same."""
+"""The versions that were compared with CmdStan; pyproject.toml allows the same."""
 _FILES = {"darwin": "libstanli.dylib", "win32": "stanli.dll"}
 
 
 class InterpreterMissing(OnebasinError):
-    """The interpreter is not installed, cannot be loaded, or is of a version that was not compared with CmdStan."""
+    """The interpreter is not installed, cannot be loaded, or has a version that was not compared with CmdStan."""
 
 
 _KINDS = {"u": c_uint32, "i": c_int, "n": c_int64, "d": c_double, "p": POINTER(c_double)}
 
 
 def _layout(fields: str) -> type[Structure]:
-    """Return a structure of these fields, such as `u:seed`, in their order."""
+    """Return a structure with these fields, each as `KIND:NAME`."""
     pairs = [field.split(":") for field in fields.split()]
     return type(
         "Fields", (Structure,), {"_fields_": [(name, _KINDS[kind]) for kind, name in pairs]}
@@ -103,25 +102,25 @@ OPTIONS: dict[str, tuple[type[Structure], dict[str, float]]] = {
         {"iter": 10000, "eta": 1.0, "adapt_iter": 50, "tol_rel_obj": 0.01, "init_radius": 2.0},
     ),
 }
-"""The options of each function, with some of the defaults that the library fills in; they are CmdStan's."""
+"""The options of each function, with some of the library's defaults, which are CmdStan's."""
 
 SampleReport = _layout("d:warmup_seconds d:sampling_seconds n:n_divergent n:n_max_treedepth")
 """Times and problems of a chain."""
 
 
 class Message:
-    """A place where a function of the library leaves its words."""
+    """A buffer for the message of a function."""
 
     SIZE = 1 << 16
 
     def __init__(self) -> None:
         self._buffer = ctypes.create_string_buffer(self.SIZE)
         self.arguments = (self._buffer, c_size_t(self.SIZE))
-        """The function's last two arguments."""
+        """Last two arguments of the function."""
 
     @property
     def text(self) -> str:
-        """The words."""
+        """The message."""
         return self._buffer.value.decode(errors="replace")
 
 
@@ -137,7 +136,7 @@ _WORDS = (
 
 
 def location() -> Path | None:
-    """Find the library's file without importing its package; None if it is not installed."""
+    """Find the library's file without importing the package; None if it is not installed."""
     try:
         spec = find_spec(PACKAGE)
     except ValueError:
@@ -151,9 +150,9 @@ def location() -> Path | None:
 
 
 def installed_version() -> str:
-    """Return the version of the installed package; reject what is not installed."""
+    """Return the version of the installed package; raise `InterpreterMissing` without one."""
     if (file := location()) is not None:
-        # As pip names the folder next to it; Python's module for this takes half of the driver's start.
+        # Read it from the folder that pip makes: importing `importlib.metadata` takes half of the driver's start.
         found = [folder.stem for folder in file.parents[2].glob(f"{PACKAGE}-*.dist-info")]
         if len(found) == 1:
             return found[0].removeprefix(f"{PACKAGE}-")
@@ -163,25 +162,24 @@ def installed_version() -> str:
         return version(PACKAGE)
     except PackageNotFoundError:
         raise InterpreterMissing(
-            "stanli, which interprets Stan programs, is not installed; install it with `pip install stanli`."
+            "stanli is not installed; onebasin needs it to interpret Stan programs. Run `pip install stanli`."
         ) from None
 
 
 @cache
 def load() -> ctypes.CDLL:
-    """Load the library, once a process; reject one of another version or layout than this module."""
+    """Load the library, once per process; reject a version or a layout that this module does not know."""
     found = installed_version()
     numbers = tuple(int(part) for part in found.split(".")[:2] if part.isdigit())
     allowed = f"stanli>={'.'.join(map(str, FIRST))},<{'.'.join(map(str, BEYOND))}"
     if not FIRST <= numbers < BEYOND:
         raise InterpreterMissing(
-            f"stanli {found} is installed, which was not compared with CmdStan; install one that was with "
-            f"`pip install '{allowed}'`."
+            f"stanli {found} is installed, which was not compared with CmdStan; run `pip install '{allowed}'`."
         )
     file = location()
     if file is None:
         raise InterpreterMissing(
-            f"stanli {found} is installed without its library; install it again with `pip install '{allowed}'`."
+            f"stanli {found} is installed without its library; run `pip install --force-reinstall '{allowed}'`."
         )
     try:
         library = ctypes.CDLL(str(file))
@@ -201,7 +199,7 @@ def load() -> ctypes.CDLL:
 
 @cache
 def identity() -> str:
-    """Name the interpreter's build: version, build id, and the first digits of its library's SHA-256."""
+    """Return the interpreter's version, its build id, and the first digits of the library's SHA-256."""
     build = load().stanli_build_id().decode()
     file = location()
     assert file is not None, "it is loaded"
@@ -211,14 +209,14 @@ def identity() -> str:
 
 
 def new_options(name: str) -> Structure:
-    """Return the options of a function with the defaults, which are CmdStan's."""
+    """Return the options of a function with their defaults."""
     options = OPTIONS[name][0]()
     getattr(load(), f"stanli_{name}_opts_init")(byref(options))
     return options
 
 
 def _check_layout(library: ctypes.CDLL, found: str) -> None:
-    """Reject a library whose options lie elsewhere: known defaults have to stand where this module reads them."""
+    """Reject a library with another layout: known defaults must appear where this module reads them."""
     if library.stanli_abi_version() != ABI:
         raise InterpreterMissing(
             f"stanli {found} has ABI {library.stanli_abi_version()}, and this version of onebasin knows ABI {ABI}."
@@ -232,7 +230,7 @@ def _check_layout(library: ctypes.CDLL, found: str) -> None:
         as_known = (getattr(options, field) == value for field, value in defaults.items())
         if not untouched or not all(as_known):
             raise InterpreterMissing(
-                f"stanli {found} lays out its {name} options in another way than this version of onebasin knows."
+                f"stanli {found} has a layout of its {name} options that this version of onebasin does not know."
             )
 
 
@@ -245,18 +243,18 @@ _INCLUDE = re.compile(r"""^[ \t]*\#include[ \t]+[<"]?([^>"\s]+)[>"]?.*$""", re.M
 
 
 class ProgramRefused(OnebasinError):
-    """A program that does not parse, or that the interpreter does not take; the message is its own."""
+    """A program that does not parse, or that the interpreter does not take; with its message."""
 
 
 def compiled(text: str, folder: Path) -> str:
-    """Compile a program's text; includes are looked up in a folder. A text that does not parse is rejected.
+    """Compile a program's text, with includes from a folder; raise `ProgramRefused` if it does not parse.
 
-    The compiler's OCaml runtime reserves signal stacks that are too small for a process that has asked the kernel for
-    AMX, as JAX does at its first matrix product, and then ends that process. So it runs only in a process without
-    NumPy, which is one without JAX, such as the driver's; any other process starts one.
+    The signal stacks of the compiler's OCaml runtime are too small for a process that uses AMX, as JAX does from its
+    first matrix product, and the process would die. So the compiler runs only in a process without NumPy, and hence
+    without JAX, such as the driver's; other processes start one.
     """
     if "\0" in text:
-        raise ProgramRefused("Lexing error: the file has a zero byte, so that it is no text.")
+        raise ProgramRefused("Lexing error: the file has a zero byte, so it is not text.")
     if "numpy" in sys.modules:
         return _compiled_by_child(text, folder)
     library = load()
@@ -305,7 +303,7 @@ def with_constants(form: str) -> str:
 
 
 def declared_data(form: str) -> dict[str, bool]:
-    """Name the variables that a compiled program reads, of its data block, then its parameters; true of a number."""
+    """Return the variables that a compiled program reads, first those of its data block; true for a number."""
     content = _bytes(form)
     names: dict[str, bool] = {}
     for found in _READ.finditer(content):
@@ -317,7 +315,7 @@ def declared_data(form: str) -> dict[str, bool]:
 
 
 def emptied(text: str, block: str) -> str:
-    """Empty a block of a program without includes; without its model block, its density is the log Jacobian."""
+    """Empty a block of a program without includes."""
     opened, closed = _inside(text, block)
     return text[:opened] + text[closed:]
 
@@ -329,7 +327,7 @@ def until_data(text: str) -> str:
 
 
 def _inside(text: str, block: str) -> tuple[int, int]:
-    """Find where the content of a block begins and ends; the end of the text if there is no such block."""
+    """Find the bounds of a block's content; the end of the text, twice, if there is no such block."""
     depth, awaited, opened, before = 0, False, -1, ""
     for token in _TOKEN.finditer(text):
         word = token[0]
@@ -348,13 +346,13 @@ def _inside(text: str, block: str) -> tuple[int, int]:
 
 
 def adds_to_target_early(text: str) -> bool:
-    """Check whether a program without includes adds to the log density before its model block, by a function `_lp`."""
+    """Check whether a program without includes calls a function `..._lp` outside its model block."""
     rest = emptied(emptied(text, "model"), "functions")
     return any(token[0].endswith("_lp") for token in _TOKEN.finditer(rest))
 
 
 def held(form: str) -> dict[str, Any]:
-    """Return the entry of a program's data that gives the program to the interpreter's BridgeStan functions."""
+    """Return the entry of the data that passes a program to the interpreter's BridgeStan functions."""
     build = load().stanli_build_id().decode()
     return {"__stanli": {"build_id": build, "mir": form, "name": "model"}}
 
@@ -362,17 +360,19 @@ def held(form: str) -> dict[str, Any]:
 def _bytes(form: str) -> bytes:
     head, _, body = form.partition(":")
     if head != _HEAD:
-        raise ProgramRefused(f"stanli compiles to the form {head[:20]!r}, which is not known here.")
+        raise ProgramRefused(
+            f"stanli compiles to the form {head[:20]!r}, which onebasin does not know."
+        )
     return base64.b64decode(body)
 
 
 def full_text(path: Path, includes: Iterable[Path]) -> str:
-    """Return a program with the given includes in their places, each between two comments that name it."""
+    """Return a program with the included texts, each between two comments that name its file."""
     return _expanded(path, path.parent, frozenset(p.resolve() for p in includes))
 
 
 def included_files(path: Path) -> tuple[Path, ...]:
-    """List the files that a program includes, each once; a line that looks like an include is taken for one."""
+    """List the files that a program includes, also by lines within comments."""
     found: dict[Path, None] = {}
     waiting = [path]
     while waiting:
@@ -388,9 +388,9 @@ def included_files(path: Path) -> tuple[Path, ...]:
 def _expanded(path: Path, folder: Path, includes: frozenset[Path]) -> str:
     def put(found: re.Match[str]) -> str:
         included = (folder / found[1]).resolve()
-        if included not in includes:  # such a line within a comment
+        if included not in includes:  # a line within a comment
             return found[0]
-        # a file is not included within itself: the compiler has rejected that
+        # The compiler rejects a file that includes itself.
         text = _expanded(included, folder, includes - {included}).rstrip("\n")
         return f"// {found[1]} begins\n{text}\n// {found[1]} ends"
 

@@ -45,12 +45,12 @@ class Variation:
     chart: str = ""  # Parametrisation of the variation, if different from `base`.
     norm: float = 0.0
     """Power of the norm of free incoming weights by which the prior scales change."""
-    short: bool = False  # Whether chains are short.
-    shallow: bool = False  # Whether trees are shallow.
+    short: bool = False  # True for short chains.
+    shallow: bool = False  # True for shallow trees.
 
     @property
     def cut(self) -> bool:
-        """Whether chains are short or trees shallow, so that chains may disagree."""
+        """True if chains are short or trees shallow, so chains may disagree."""
         return self.short or self.shallow
 
     @property

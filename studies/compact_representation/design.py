@@ -45,7 +45,7 @@ class RowSettings:
     """`covariance`, `shrinkage`: arguments of `analysis.gaussian.fit_gaussian`."""
     part: str = ""  # "first" or "second" half of the chains (of the draws if there is one chain), or "" for all.
     prune: bool = False
-    """Whether to prune the mean by standard deviation, for the paper's Figure 5."""
+    """True to prune the mean by standard deviation, for the paper's Figure 5."""
 
 
 @dataclass(frozen=True)
@@ -190,7 +190,7 @@ class Representation(NamedTuple):
 
     @property
     def one_basin(self) -> bool:
-        """Whether the mean of the draws is meaningful, which requires a common labelling.
+        """True if the mean of the draws is meaningful, which requires a common labelling.
 
         The mean of q_i, a Gaussian fitted to unaligned draws, counts because the paper reports it.
         """

@@ -293,10 +293,7 @@ class Summary:
 
 
 def mean_with_interval(values: Sequence[float], overlap: float = 0.0) -> tuple[float | None, ...]:
-    """Return the mean of the numbers and the ends of its interval.
-
-    Without numbers, all three are None; with a single number, both ends are None.
-    """
+    """Return the mean and the ends of its interval: None without numbers, and no ends of a single number."""
     from scipy.stats import binomtest, sem, t
 
     if not len(values):

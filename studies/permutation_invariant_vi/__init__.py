@@ -48,10 +48,7 @@ def make(config: design.InvariantConfig, cell: Cell, context: Context) -> xr.Dat
 
 
 def measures(config: design.InvariantConfig, outcomes: Outcomes) -> Frames:
-    """Collect the frames of all parts.
-
-    `weight_fits` has one row per alpha and method: see `two_weights.score_fits`.
-    """
+    """Collect the frames of all parts; `weight_fits` has one row per alpha and method (`two_weights.score_fits`)."""
     frames: dict[str, Any] = {}
     for cell in outcomes:
         if cell.key in (INTERPOLATION, design.QUADRATURE):

@@ -78,10 +78,7 @@ def measure(config: InvariantConfig, outcomes: Outcomes) -> Frames:
 
 
 def _fits(config: InvariantConfig, outcomes: Outcomes) -> Iterator[Row]:
-    """Read the numbers of every fit.
-
-    `log_order` is the logarithm of the group order, an upper bound on the gain from symmetrising.
-    """
+    """Read the numbers of every fit; `log_order`, the log of the group order, bounds the gain from symmetrising."""
     labels = np.asarray(image_split(config.images, config.seed).test.y, dtype=np.int64)
     for width, method in ((w, m) for w in config.widths for m in design.methods(config, w)):
         tree = outcomes.find(width_problem(width), method.name)

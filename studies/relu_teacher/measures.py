@@ -93,10 +93,7 @@ def agree(a: HeldOut, b: HeldOut) -> dict[str, Any]:
 
 
 def seam(tree: xr.DataTree) -> tuple[float, float]:
-    """Return the share of draws with a longitude at the seam, and the crossings of the seam per 1000 draws.
-
-    Both are NaN without unit-norm weights.
-    """
+    """Return the share of draws at the seam and the crossings per 1000 draws; NaN without unit-norm weights."""
     weights = tree["posterior"].to_dataset()["W1"].transpose("chain", "draw", "in", "hidden1")
     values = weights.values
     if not np.allclose(np.square(values).sum(axis=2), 1):

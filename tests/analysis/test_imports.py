@@ -3,8 +3,6 @@
 import subprocess
 import sys
 
-from onebasin import analysis
-
 STEPS = (
     ("onebasin.analysis", ("numpy", "xarray", "matplotlib")),
     ("onebasin.analysis.predictive.scores", ("matplotlib", "arviz_stats", "xarray")),
@@ -24,9 +22,3 @@ def test_import_leaves_heavy_libraries_alone():
         check = [sys.executable, "-c", SCRIPT.format(steps=steps)]
         done = subprocess.run(check, capture_output=True, text=True, check=True)
         assert done.stdout.splitlines() == [f"{module} []" for module, _ in steps]
-
-
-def test_every_public_name_is_a_function_or_a_class():
-    assert "diagnose" in analysis.__all__
-    for name in analysis.__all__:
-        assert callable(getattr(analysis, name)), name

@@ -7,8 +7,8 @@ import pytest
 
 from onebasin import stan
 from onebasin.base.errors import HomeBuildError
-from onebasin.stan.home import directory
-from onebasin.stan.home.directory import Home
+from onebasin.stan.home import assemble
+from onebasin.stan.home.assemble import Home
 
 FOUND = Home(Path("/somewhere/cmdstan-2.39.0"), (2, 39, 0), "CMDSTAN")
 
@@ -25,7 +25,7 @@ def tools(fake_compiler, monkeypatch, tmp_path):
 
 @pytest.fixture
 def cmdstan(monkeypatch):
-    monkeypatch.setattr(directory, "fault", lambda home: "")
+    monkeypatch.setattr(assemble, "fault", lambda home: "")
     monkeypatch.setattr(stan, "existing_cmdstan", lambda: FOUND)
 
 

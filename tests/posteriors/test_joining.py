@@ -87,10 +87,10 @@ def test_new_random_streams_are_those_of_each_run(files):
 @pytest.mark.parametrize(
     ("other", "says"),
     [
-        (run(1), "holds a chain of .*one.nc once more: give every run its own seed"),
-        (run(2, data_sha256="other"), "has another data than .*one.nc"),
-        (run(2, program="other"), "has another program than"),
-        (run(2, engine="numpyro"), "has another engine than"),
+        (run(1), "holds the same chain as .*one.nc: give every run its own seed"),
+        (run(2, data_sha256="other"), "has a different data from .*one.nc"),
+        (run(2, program="other"), "has a different program from"),
+        (run(2, engine="numpyro"), "has a different engine from"),
         (run(2, method="advi-meanfield"), "of the method advi-meanfield, which cannot be joined"),
         (
             run(2, settings=json.dumps({"chains": 1, "draws": 20, "target_accept": 0.9})),

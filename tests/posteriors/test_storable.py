@@ -95,7 +95,7 @@ def test_all_else_is_taken():
 
 def test_more_draws_than_memory_are_refused():
     with pytest.raises(
-        ValueError, match=r"`draws` is 10{12}, which of 4 chain\(s\) takes at least 233 TiB, more"
+        ValueError, match=r"`draws` is 10{12}, which for 4 chain\(s\) takes at least 233 TiB, more"
     ):
         check_amount(4, 10**12)
     check_amount(100, 10_000)

@@ -9,8 +9,7 @@ import cmdstanpy
 import pytest
 
 from onebasin.stan.compile import compile_program
-from onebasin.stan.home.assemble import find_cmdstan
-from onebasin.stan.home.directory import Home, activate
+from onebasin.stan.home.assemble import Home, activate, find_cmdstan
 
 PROGRAMS = Path(__file__).parent / "programs"
 

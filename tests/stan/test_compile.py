@@ -13,7 +13,7 @@ from onebasin.base.errors import CmdStanNotFound, StanProgramError
 from onebasin.base.files.cache import CacheError
 from onebasin.base.files.writing import unfinished
 from onebasin.stan.compile import compile_library, compile_program, inspect
-from onebasin.stan.home.directory import read_home
+from onebasin.stan.home.assemble import read_home
 
 PROGRAMS = Path(__file__).parent / "programs"
 SOURCE = "parameters {\n  real x;\n}\nmodel {\n  x ~ std_normal();\n}\n"

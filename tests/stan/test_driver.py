@@ -26,9 +26,6 @@ def assert_mean(draws: np.ndarray, truth: float, variance: float) -> None:
     assert abs(chains.mean() - truth) < 5 * np.sqrt(variance / ess)
 
 
-# Sampling
-
-
 @pytest.mark.parametrize("metric", ["unit_e", "diag_e", "dense_e"])
 @pytest.mark.parametrize("engaged", [0, 1])
 def test_static_hmc_finds_the_posterior(bernoulli, tmp_path, metric, engaged):
@@ -75,14 +72,6 @@ def test_step_size_and_metric_are_kept_without_adaptation(gauss):
     assert set(fit.method_variables()["stepsize__"].ravel()) == {0.25}
 
 
-def test_save_metric_writes_what_was_adapted(gauss, tmp_path):
-    run(gauss, tmp_path, "sample adapt save_metric=1 random seed=1", GAUSS)
-    metric = json.loads((tmp_path / "out_metric.json").read_text())
-    assert metric["metric_type"] == "diag_e"
-    assert metric["stepsize"] > 0
-    np.testing.assert_allclose(metric["inv_metric"], [1, 2], rtol=0.5)
-
-
 def test_fixed_param_keeps_the_initial_values(bernoulli):
     fit = sample(bernoulli, fixed_param=True, iter_sampling=20, inits={"theta": 0.125})
     assert set(fit.stan_variable("theta")) == {0.125}
@@ -100,9 +89,6 @@ def test_a_model_without_parameters_goes_through_nuts(compiled, tmp_path):
     metric = (tmp_path / "out_metric.json").read_text()
     assert '"stepsize" : NaN' in metric
     assert '"inv_metric" : [  ]' in metric
-
-
-# Initial values
 
 
 def first_theta(model: cmdstanpy.CmdStanModel, inits, chains: int = 1) -> np.ndarray:
@@ -125,9 +111,6 @@ def test_inits_are_taken_from_number_file_dict_and_list(bernoulli, tmp_path):
     assert len(set(theta)) == 4
 
 
-# Densities, quantities, gradients
-
-
 @pytest.mark.parametrize("jacobian", [True, False])
 def test_log_prob_matches_the_closed_form(bernoulli, jacobian):
     theta = 0.3
@@ -137,17 +120,6 @@ def test_log_prob_matches_the_closed_form(bernoulli, jacobian):
     expected = a * np.log(theta) + b * np.log1p(-theta)
     assert found["lp__"][0] == pytest.approx(expected, rel=1e-12)
     assert found["g_theta"][0] == pytest.approx(a * (1 - theta) - b * theta, rel=1e-12)
-
-
-def test_log_prob_reads_several_unconstrained_points(gauss, tmp_path):
-    points = np.array([[0.0, 0.0], [1.0, -2.0], [3.0, 1.0]])
-    (tmp_path / "points.json").write_text(json.dumps({"params_r": points.tolist()}))
-    rows = run(gauss, tmp_path, f"log_prob unconstrained_params={tmp_path}/points.json", GAUSS)
-    away = points - GAUSS["mu"]
-    gradient = -away @ np.linalg.inv(GAUSS["Sigma"])
-    # Up to the constant that Stan drops.
-    np.testing.assert_allclose(rows["lp__"], 0.5 * np.sum(away * gradient, 1), rtol=1e-7)
-    np.testing.assert_allclose(np.c_[rows["g_x.1"], rows["g_x.2"]], gradient, rtol=1e-7)
 
 
 def test_generate_quantities_follows_the_draws(bernoulli):
@@ -178,9 +150,6 @@ def test_diagnostic_file_holds_the_unconstrained_state(bernoulli):
     np.testing.assert_allclose(rows["g_theta"], 12 * theta - 3, rtol=1e-5, atol=1e-5)
 
 
-# Several chains in one process
-
-
 def start(model, folder: Path, arguments: str) -> subprocess.CompletedProcess[str]:
     """Run the program itself, in a folder with its data."""
     (folder / "data.json").write_text(json.dumps(DATA))
@@ -191,9 +160,6 @@ def start(model, folder: Path, arguments: str) -> subprocess.CompletedProcess[st
         text=True,
         check=False,
     )
-
-
-# Disks that are full
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no full device")

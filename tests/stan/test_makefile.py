@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from onebasin.stan.home.directory import Home
+from onebasin.stan.home.assemble import Home
 
 pytestmark = pytest.mark.stan
 

@@ -1,77 +1,15 @@
-"""A network's data for the Stan programs, and draws read back under the names of NumPyro's sites."""
-
-import re
+"""A network's draws read back under the names of NumPyro's sites; `test_parity.py` tests its data."""
 
 import numpy as np
-import pytest
 
-from onebasin.models import ACTIVATIONS
-from onebasin.models.networks.parametrisation import WEIGHTS
-from onebasin.networks import (
-    BayesianNetwork,
-    Categorical,
-    Gaussian,
-    Network,
-    NormalPrior,
-    Parametrisation,
-)
-from onebasin.stan.network import (
-    ACTIVATION_CODES,
-    CHART_CODES,
-    PROGRAMS,
-    program_data,
-    program_path,
-    read_draws,
-    variable_names,
-)
-from onebasin.stan.program import definition
-
-INCLUDE = re.compile(r"#include (\S+)")
+from onebasin.networks import BayesianNetwork, Gaussian, Network
+from onebasin.stan.network import read_draws, variable_names
 
 
-def conditioned(network, likelihood=None, parts=("free",), prior=None):
-    model = BayesianNetwork(
-        network, likelihood or Gaussian(), prior or NormalPrior(), Parametrisation(*parts)
-    )
+def conditioned(network, likelihood=None):
+    model = BayesianNetwork(network, likelihood or Gaussian())
     x = np.arange(3.0 * network.in_dim).reshape(3, network.in_dim)
-    if model.is_classifier:
-        return model.condition(x, [0, 2, 1])
     return model.condition(x, np.arange(3.0 * network.out_dim).reshape(3, network.out_dim))
-
-
-def test_codes_cover_exactly_what_models_offer():
-    assert ACTIVATION_CODES.keys() == ACTIVATIONS.keys()
-    assert sorted(ACTIVATION_CODES.values()) == list(range(1, len(ACTIVATIONS) + 1))
-    assert CHART_CODES.keys() == set(WEIGHTS)
-    assert sorted(CHART_CODES.values()) == list(range(len(WEIGHTS)))
-
-
-def declared(path):
-    """Names in a program's data block, its includes put in place."""
-    text = path.read_text()
-    block = text[text.index("data {") : text.index("transformed data")]
-    block = INCLUDE.sub(lambda match: (PROGRAMS / match.group(1)).read_text(), block)
-    lines = [line.split("//")[0].strip() for line in block.splitlines()]
-    return {line.rstrip(";").split()[-1] for line in lines if line.endswith(";")}
-
-
-@pytest.mark.parametrize(
-    ("likelihood", "out_dim", "file"),
-    [(Gaussian(), 2, "regression.stan"), (Categorical(), 3, "classification.stan")],
-)
-def test_program_data_hold_what_the_program_declares(likelihood, out_dim, file):
-    target = conditioned(Network(2, (4,), out_dim), likelihood)
-    assert program_path(target) == PROGRAMS / file
-    assert program_data(target).keys() == declared(PROGRAMS / file)
-    program = definition(target)
-    assert program.path == PROGRAMS / file
-    assert program.data.keys() == program_data(target).keys()
-
-
-def test_program_data_count_labels_from_one():
-    data = program_data(conditioned(Network(2, (4,), 3), Categorical()))
-    np.testing.assert_array_equal(data["label"], [1, 3, 2])
-    assert "y" not in data
 
 
 def test_draws_are_read_by_columns_under_the_sites_names():

@@ -20,7 +20,7 @@ from onebasin.stan.program import Roles, check_roles, find_roles, stan_program
     [
         ("draw", {}, (), r"`any\.stan` has a variable draw, which is the name of an axis"),
         ("mu", {"theta": ("mu",)}, (), "`dims` calls an axis of theta 'mu', which is the name of"),
-        ("pair", {}, ("pair",), r"any\.stan declares the tuple pair, and a posterior"),
+        ("pair", {}, ("pair",), r"any\.stan declares the tuple pair, but a posterior"),
     ],
 )
 def test_variables_that_no_posterior_can_store_are_refused_before_a_run(

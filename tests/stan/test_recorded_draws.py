@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from onebasin.stan.compile import compile_program
-from onebasin.stan.home.directory import Home
+from onebasin.stan.home.assemble import Home
 
 from .driver_runs import DATA
 

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from onebasin.analysis.alignment import align
-from onebasin.analysis.alignment.descent import assign
-from onebasin.analysis.alignment.draws import move
-from onebasin.analysis.alignment.reference import (
+from onebasin.analysis.alignment.alignment import (
     AlignmentReference,
     cost_matrices,
     distance,
     targets,
 )
+from onebasin.analysis.alignment.descent import assign
+from onebasin.analysis.alignment.draws import move
 from onebasin.models.symmetry.blocks import Exchangeable
 from onebasin.models.symmetry.elements import Permuted
 from onebasin.models.symmetry.group import Group

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from onebasin.analysis.alignment import align
-from onebasin.analysis.alignment.reference import Moments
+from onebasin.analysis.alignment.alignment import Moments
 from onebasin.models.symmetry.blocks import Exchangeable
 from onebasin.models.symmetry.plain import plain_view
 from onebasin.models.symmetry.words import as_symmetry

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -29,13 +28,13 @@ def exponential_quantiles(count: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("k", [0.4, 1.3])
-def test_khat_of_weights_is_that_of_their_tail(k: float) -> None:
+def test_khat_of_weights_is_that_of_their_tail(k):
     """Weights exp(k E) with exponential E have Pareto tails of shape k."""
     log_ratio = np.random.default_rng(1).permutation(k * exponential_quantiles(DRAWS))
     assert khat_of_weights(log_ratio) == pytest.approx(k, abs=0.1)
 
 
-def test_even_weights_have_no_tail_and_lost_draws_no_weight(rng: np.random.Generator) -> None:
+def test_even_weights_have_no_tail_and_lost_draws_no_weight(rng):
     assert khat_of_weights(0.1 * rng.normal(size=DRAWS)) == -np.inf
     bounded = np.repeat([-2.0, 0.0, 1.2], [1960, 1960, 80]) + 0.01 * rng.normal(size=DRAWS)
     assert worth(bounded) < 0.6 * DRAWS and pareto_khat(bounded) > 1
@@ -48,7 +47,7 @@ def test_even_weights_have_no_tail_and_lost_draws_no_weight(rng: np.random.Gener
     assert worth(smoothed(np.zeros(50))) == pytest.approx(50)
 
 
-def test_a_square_has_twice_the_tail_of_its_root() -> None:
+def test_a_square_has_twice_the_tail_of_its_root():
     """With even weights, |x|^p of x with Pareto tails of shape k has tails of shape k p."""
     x = np.exp(0.45 * exponential_quantiles(DRAWS))[:, None]
     even = np.zeros(DRAWS)
@@ -59,9 +58,7 @@ def test_a_square_has_twice_the_tail_of_its_root() -> None:
     assert np.isnan(still.mean).all()
 
 
-def tree(
-    rng: np.random.Generator, *, k: float = 0.4, tail: float = 0.0, drift: float = 0.0
-) -> xr.DataTree:
+def tree(rng, *, k: float = 0.4, tail: float = 0.0, drift: float = 0.0) -> xr.DataTree:
     """Weighted draws of two parameters: weights of a tail, the second parameter with one of its own."""
     log_ratio = rng.permutation(k * exponential_quantiles(DRAWS))
     values = {"a": rng.normal(size=DRAWS), "b": rng.normal(size=DRAWS)}
@@ -107,9 +104,7 @@ def tree(
         ({"drift": -5.0}, "unusable", "Short chains from the draws move away, `a` by 5.0 stan"),
     ],
 )
-def test_a_verdict_names_what_cannot_be_used(
-    rng: np.random.Generator, made: dict[str, float], answer: str, words: str
-) -> None:
+def test_a_verdict_names_what_cannot_be_used(rng, made, answer, words):
     diagnosis = ob.diagnose(tree(rng, **made))
     assert diagnosis.verdict == answer
     assert words in diagnosis.judgement.sentence
@@ -127,9 +122,7 @@ def test_a_verdict_names_what_cannot_be_used(
         (0.0, 0.5, "invariant", "cannot tell the components apart"),
     ],
 )
-def test_draws_of_several_labellings_are_usable_modulo_labels(
-    rng: np.random.Generator, gap: float, share: float, answer: str, row: str
-) -> None:
+def test_draws_of_several_labellings_are_usable_modulo_labels(rng, gap, share, answer, row):
     """A fit at every optimum of a mixture: the mean of a component is one over all components."""
     fit = tree(rng, k=0.0)
     mu = rng.normal([-gap / 2, gap / 2], size=(1000, 2))
@@ -148,7 +141,7 @@ def test_draws_of_several_labellings_are_usable_modulo_labels(
         assert not any("overlap" in warning for warning in diagnosis.aligned.warnings)
 
 
-def test_labels_are_judged_by_the_search_before_the_run(rng: np.random.Generator) -> None:
+def test_labels_are_judged_by_the_search_before_the_run(rng):
     fit = tree(rng)
     assert ob.diagnose(fit).judgement.rows[0].outcome == "not judged"
     fit.attrs["symmetry_found"] = '{"exchangeable": [], "blocks": [], "open": []}'
@@ -162,12 +155,8 @@ def test_labels_are_judged_by_the_search_before_the_run(rng: np.random.Generator
     [(False, 0.0, "usable"), (False, 6.0, "aligned"), (True, 6.0, "unusable")],
 )
 def test_several_fits_agree_modulo_labels_or_are_not_used(
-    make_variational: Callable[..., xr.DataTree],
-    rng: np.random.Generator,
-    follows: bool,
-    shift: float,
-    answer: str,
-) -> None:
+    make_variational, rng, follows, shift, answer
+):
     """Every other fit exchanges `a` and `b`; `c`, which differs with them, has no word of a symmetry."""
     shape = (4, 500)
     a, b, c = rng.normal(0, 0.3, shape), rng.normal(shift, 0.5, shape), rng.normal(size=shape)
@@ -180,7 +169,7 @@ def test_several_fits_agree_modulo_labels_or_are_not_used(
     assert ("The fits disagree" in found.judgement.sentence) == follows
 
 
-def plain(rng: np.random.Generator, sds: tuple[float, ...], **shifts: float) -> xr.DataTree:
+def plain(rng, sds: tuple[float, ...], **shifts: float) -> xr.DataTree:
     """Draws of a normal fit of standard normals, with sds of its own and a shift of its first mean."""
     shift = shifts.get("mean", 0.0)
     z = rng.permuted(np.tile(norm.ppf((np.arange(DRAWS) + 0.5) / DRAWS), (len(sds), 1)), axis=1)
@@ -205,9 +194,7 @@ def plain(rng: np.random.Generator, sds: tuple[float, ...], **shifts: float) -> 
         ((0.7, 0.7, 1.0), 0.0, "unusable", set()),
     ],
 )
-def test_a_plain_fit_is_judged_by_what_weights_change(
-    rng: np.random.Generator, sds: tuple[float, ...], mean: float, answer: str, named: set[str]
-) -> None:
+def test_a_plain_fit_is_judged_by_what_weights_change(rng, sds, mean, answer, named):
     """A small k-hat says that weights could correct the draws; it does not say that they are right."""
     found = ob.diagnose(plain(rng, sds, mean=mean))
     assert found.verdict == answer
@@ -226,9 +213,7 @@ def test_a_plain_fit_is_judged_by_what_weights_change(
         ([0.06, 0, 0, 0], 0.02, "mean and sd of `a`"),
     ],
 )
-def test_what_short_chains_could_not_confirm_is_not_claimed(
-    rng: np.random.Generator, change: list[float], error: float, lacks: str
-) -> None:
+def test_what_short_chains_could_not_confirm_is_not_claimed(rng, change, error, lacks):
     fit = tree(rng)
     values = np.stack([np.array(change, float), np.full(4, error)])
     if error > 0.01:  # small enough for location and spread
@@ -239,7 +224,7 @@ def test_what_short_chains_could_not_confirm_is_not_claimed(
     assert lacks in found.judgement.sentence
 
 
-def test_a_standard_deviation_needs_a_tail_that_has_a_variance() -> None:
+def test_a_standard_deviation_needs_a_tail_that_has_a_variance():
     """Even weights, exact draws and any k-hat: of t distributions the first has hardly a variance, the second has."""
     places = np.random.default_rng(3).permutation((np.arange(10_000) + 0.5) / 10_000)
     even = np.zeros(10_000)
@@ -251,7 +236,7 @@ def test_a_standard_deviation_needs_a_tail_that_has_a_variance() -> None:
     np.testing.assert_array_equal(lacks, [[False, True, False], [False, False, False]])
 
 
-def test_numbers_that_cannot_be_computed_are_not_claimed() -> None:
+def test_numbers_that_cannot_be_computed_are_not_claimed():
     """A draw without weight matters to nothing, however large; one with weight that is infinite to everything."""
     values = np.random.default_rng(4).normal(size=(DRAWS, 1))
     for first, value, lacks in (
@@ -265,7 +250,7 @@ def test_numbers_that_cannot_be_computed_are_not_claimed() -> None:
         assert (found == lacks).all()
 
 
-def test_a_mean_of_few_alike_weights_is_not_claimed() -> None:
+def test_a_mean_of_few_alike_weights_is_not_claimed():
     """40 of 200 draws have all the weight: k-hat is NaN, as of what never changes, which lacks nothing."""
     values = np.column_stack([np.arange(200) % 2, np.ones(200)])
     log_ratio = np.where(np.arange(200) < 40, 0.0, -30.0)
@@ -274,7 +259,7 @@ def test_a_mean_of_few_alike_weights_is_not_claimed() -> None:
     assert found.lacks((0.7, 0.7, 0.7)).any(axis=0).tolist() == [True, False]
 
 
-def test_resampled_draws_are_judged_by_their_distinct_ones(rng: np.random.Generator) -> None:
+def test_resampled_draws_are_judged_by_their_distinct_ones(rng):
     """As CmdStan's Pathfinder writes them: the weights are used up, and no draw of small weight is left."""
     fit = plain(rng, (1.3, 1.3))
     ratio = (fit.sample_stats.lp - fit.sample_stats.log_q).to_numpy()[0]

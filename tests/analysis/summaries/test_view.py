@@ -71,7 +71,7 @@ def test_kinds_are_as_written_down_and_otherwise_a_guess(make_mcmc, rng):
     ).kinds
     assert written.named("transformed") == names
     assert not written.guessed
-    with pytest.raises(ValueError, match="attribute `kinds` that says something else"):
+    with pytest.raises(ValueError, match="attribute `kinds` that has a wrong type"):
         _ = as_view(make_mcmc(values, attrs={"kinds": "[3]"})).kinds
 
 

@@ -1,6 +1,8 @@
-"""Files appear whole or not at all; what is rejected before any work; what killed processes leave behind."""
+"""Files appear whole or not at all; locks, seals; rejected outputs; leftovers of killed processes."""
 
+import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -9,9 +11,15 @@ import pytest
 
 from onebasin.base.errors import InUse, NameTaken
 from onebasin.base.files.writing import (
+    Seal,
     check_output,
     claim,
+    examine,
+    examine_json,
+    locked,
     replacing,
+    seal_json,
+    sealing,
     sweep,
     unfinished,
     working_folder,
@@ -192,3 +200,105 @@ def test_one_claims_and_the_next_is_refused(tmp_path):
     assert os.listdir(tmp_path / "new") == ["out"]
     with pytest.raises(Refused, match="exists"), claim(path, force=False, error=Refused):
         pass
+
+
+HOLDER = """
+import sys, time
+from pathlib import Path
+from onebasin.base.files.writing import locked
+with locked(Path(sys.argv[1]), argument="path"):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.fixture
+def holder(tmp_path):
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(tmp_path / "run.nc")],
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stdout.readline() == "held\n"
+    yield process
+    process.kill()
+    process.wait()
+    process.stdout.close()
+
+
+def test_the_second_is_refused_at_once_and_told_who_holds_it(tmp_path, holder):
+    with (
+        pytest.raises(
+            InUse,
+            match=rf"`--out` is .*run\.nc, which process {holder.pid} \(`.*` on .*\) is writing; wait",
+        ),
+        locked(tmp_path / "run.nc", argument="--out"),
+    ):
+        pass
+
+
+def test_who_was_killed_blocks_nobody_and_leaves_nothing_for_long(tmp_path, holder):
+    os.kill(holder.pid, signal.SIGKILL)
+    holder.wait()
+    assert [path.name for path in tmp_path.iterdir()] == [".run.nc.lock"]
+    with locked(tmp_path / "run.nc", argument="path"):
+        assert f"process {os.getpid()} (" in (tmp_path / ".run.nc.lock").read_text()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_many_at_once_never_hold_it_together(tmp_path):
+    """Each deletes the file that the next has open: the race that a lock file without a second look loses."""
+    script = """
+import sys
+from pathlib import Path
+from onebasin.base.errors import InUse
+from onebasin.base.files.writing import locked
+inside, won = Path(sys.argv[1]) / "inside", 0
+while won < 60:
+    try:
+        with locked(Path(sys.argv[1]) / "a", argument="path"):
+            inside.touch(exist_ok=False)
+            inside.unlink()
+            won += 1
+    except InUse:
+        pass
+"""
+    words = [sys.executable, "-c", script, str(tmp_path)]
+    processes = [subprocess.Popen(words) for _ in range(3)]
+    assert [process.wait(timeout=120) for process in processes] == [0, 0, 0]
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.fixture
+def sealed(tmp_path):
+    path = tmp_path / "file"
+    with sealing(path) as part:
+        part.write_bytes(b"content" * 200_000)
+    return path
+
+
+def flip(path, place):
+    content = bytearray(path.read_bytes())
+    content[place] ^= 1
+    path.write_bytes(content)
+
+
+def test_a_flipped_byte_is_seen_wherever_it_is(sealed):
+    assert examine(sealed) is Seal.SEALED
+    for place in (0, 1_000_000, 1_399_999, -1):
+        flip(sealed, place)
+        assert examine(sealed) is Seal.DAMAGED
+        flip(sealed, place)
+
+
+def test_json_says_whether_it_is_what_was_written():
+    value = seal_json({"b": [1.5, None, 1e-300], "a": {"c": "\u00e9"}})
+    assert list(value) == ["b", "a", "sha256"]
+    read = json.loads(json.dumps(value, indent=2))
+    assert examine_json(read) is Seal.SEALED
+    assert examine_json(dict(reversed(read.items()))) is Seal.SEALED
+    assert seal_json(read) == read
+    assert examine_json({**read, "b": [1.5, None, 2e-300]}) is Seal.DAMAGED
+    assert examine_json({"b": 1}) is Seal.UNSEALED
+    assert examine_json([1]) is Seal.UNSEALED

@@ -23,7 +23,7 @@ from onebasin.inference.runs.checkpoint import fingerprint
 from onebasin.inference.runs.posterior import data_sha256, origin_of, versions
 from onebasin.models.target import Target
 from onebasin.stan import stan_program
-from onebasin.stan.home.directory import Home
+from onebasin.stan.home.assemble import Home
 
 Y = np.linspace(-1.0, 1.0, 30)
 ONE_CHAIN = Nuts(chains=1, warmup=20, draws=10)

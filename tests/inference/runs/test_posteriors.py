@@ -270,7 +270,7 @@ def test_axes_of_quantities_are_those_of_the_data(tmp_path, caplog):
     # Labels that do not fit are left out with a notice.
     tree, _ = posterior(tmp_path, dims={"mu": ("side",)}, coords={"side": ["left"]})
     assert "side" not in tree["posterior"].coords or len(tree["posterior"]["side"]) == 2
-    assert "`coords` has 1 labels for side, which has 2 places" in caplog.text
+    assert "`coords` has 1 labels for side, which has length 2" in caplog.text
 
 
 def test_what_a_declared_symmetry_moves_stays(tmp_path):

@@ -13,12 +13,21 @@ import pytest
 from filelock import FileLock
 
 from onebasin.base.errors import HomeBuildError, StanError
-from onebasin.stan.home.assemble import assemble, assembled_path, existing_cmdstan, find_wheel
-from onebasin.stan.home.directory import MARKER, Home
-
-from .fake_homes import entries
+from onebasin.stan.home.assemble import (
+    MARKER,
+    Home,
+    assemble,
+    assembled_path,
+    existing_cmdstan,
+    find_wheel,
+)
 
 pytestmark = pytest.mark.usefixtures("empty_machine")
+
+
+def entries(folder):
+    """Folders in a cache."""
+    return sorted(path.name for path in folder.iterdir() if path.is_dir())
 
 
 def test_assemble_makes_a_whole_home_that_outlives_the_wheel(whole_wheel, fake_compiler):
@@ -193,7 +202,7 @@ def test_where_nothing_can_be_built_it_is_said(tmp_path, monkeypatch, fake_compi
 
 def test_assemble_refuses_no_jobs(fake_compiler):
     fake_compiler()
-    with pytest.raises(ValueError, match="`jobs` is 0; it has to be 1 or more"):
+    with pytest.raises(ValueError, match="`jobs` is 0; it must be 1 or more"):
         assemble(jobs=0)
 
 

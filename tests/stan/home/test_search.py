@@ -4,12 +4,23 @@ import cmdstanpy
 import pytest
 
 from onebasin.base.errors import CmdStanNotFound
-from onebasin.stan.home.assemble import assemble, existing_cmdstan, find_cmdstan
-from onebasin.stan.home.directory import Home, activate, read_home
-
-from .fake_homes import make_cmdstan
+from onebasin.stan.home.assemble import (
+    Home,
+    activate,
+    assemble,
+    existing_cmdstan,
+    find_cmdstan,
+    read_home,
+)
 
 pytestmark = pytest.mark.usefixtures("empty_machine")
+
+
+def make_cmdstan(path, version="2.36.0"):
+    """Make a folder that looks like CmdStan."""
+    path.mkdir(parents=True)
+    (path / "makefile").write_text(f"# a makefile\nCMDSTAN_VERSION := {version}\n")
+    return path
 
 
 def test_find_goes_through_the_places_in_order(tmp_path, empty_machine, monkeypatch, fake_compiler):
