@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[1]
 
 LIMITS = {
     "base": 3_623,
-    "models": 7_739,
+    "models": 7_718,
     "posteriors": 3_992,
     "stan": 4_056,
     "analysis": 21_272,
