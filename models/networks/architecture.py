@@ -207,7 +207,7 @@ class Network(Brief):
         return out
 
     def skip_matrices(self) -> tuple[np.ndarray, ...]:
-        """Return the fixed O_l (in, out) of every layer, random (Haar) semi-orthogonal matrices; empty without skips."""
+        """Return the random (Haar) semi-orthogonal O_l (in, out) of every layer; empty without skips."""
         if self.skip is None:
             return ()
         rng = np.random.default_rng(self.skip_seed)

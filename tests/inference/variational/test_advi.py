@@ -212,7 +212,7 @@ def test_stan_starts_at_the_given_values():
 def test_start_that_does_not_fit_is_refused():
     with pytest.raises(ValueError, match=r"`start` gives tau a value .* outside its support"):
         advi(known_target("numpyro"), start={"x": [1.0, 2.0], "tau": -1.0})
-    with pytest.raises(ValueError, match="`start` lacks tau. Give x, tau"):
+    with pytest.raises(ValueError, match=r"`start` lacks tau\. Give x, tau"):
         advi(known_target("stan"), engine="stanli", start={"x": [1.0, 2.0]})
 
 
