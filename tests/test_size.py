@@ -10,11 +10,11 @@ ROOT = Path(__file__).parents[1]
 
 LIMITS = {
     "base": 3_623,
-    "models": 7_718,
+    "models": 7_714,
     "posteriors": 3_992,
     "stan": 4_056,
     "analysis": 21_272,
-    "inference": 20_159,
+    "inference": 20_158,
     "truth": 1_366,
     "studies": 5_355,
     "cli": 2_715,
