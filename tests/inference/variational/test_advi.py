@@ -220,7 +220,7 @@ def test_start_that_does_not_fit_is_refused():
 def test_batches_are_refused_where_they_cannot_be():
     few = Advi(batch_size=5)
     with pytest.raises(
-        ValueError, match="Stan's ADVI uses all data in every gradient. Use engine"
+        ValueError, match=r"Stan's ADVI uses all data in every gradient\. Use engine"
     ):
         infer(linear_target(600), few, engine="cmdstan")
     with pytest.raises(ValueError, match=r"'known' is not a network.* Use batch_size=None"):
