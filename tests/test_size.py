@@ -13,7 +13,7 @@ LIMITS = {
     "models": 7_714,
     "posteriors": 3_992,
     "stan": 4_056,
-    "analysis": 21_275,
+    "analysis": 21_315,
     "inference": 20_158,
     "truth": 1_366,
     "studies": 5_355,
