@@ -435,7 +435,7 @@ def test_the_verdict_of_the_posterior_comes_first(run):
     "change, model, said",
     [
         (without_terms, None, "no group `log_likelihood`: `posterior` is of an unknown model"),
-        (without_terms, "bare", "does not compute the log likelihood of each observation: add"),
+        (without_terms, "bare", "does not compute the log likelihood of each observation. Add"),
         (lambda run: without_terms(run) | {"posterior": {"nu": np.zeros((2, 400))}}, "numpyro", "lacks mu"),
         (lambda run: run, "scaled", "`model` is not the model of the recorded log likelihoods"),
         (lambda run: run | {"log_likelihood": {"y": np.zeros((2, 400))}}, None, "one number per draw"),
@@ -445,7 +445,7 @@ def test_the_verdict_of_the_posterior_comes_first(run):
         (
             lambda run: run | {"log_likelihood": dict.fromkeys("ab", np.zeros((2, 400, 3)))},
             None,
-            "`var_name` is needed, as there are log likelihoods of a, b",
+            "`var_name` is missing; there are log likelihoods of a, b",
         ),
     ],
 )  # fmt: skip
