@@ -14,7 +14,7 @@ LIMITS = {
     "posteriors": 3_992,
     "stan": 4_056,
     "analysis": 21_272,
-    "inference": 20_158,
+    "inference": 20_159,
     "truth": 1_366,
     "studies": 5_355,
     "cli": 2_715,
