@@ -7,7 +7,7 @@ the reference. So the invariants are judged too, and chains that stay apart are 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
@@ -31,7 +31,7 @@ from onebasin.models.symmetry.group import Group
 from onebasin.models.symmetry.plain import plain_view
 from onebasin.models.symmetry.words import in_shell, spell, spelt_options
 from onebasin.posteriors.draws import Draws, event_shapes
-from onebasin.posteriors.view import Posterior, View, as_view
+from onebasin.posteriors.view import Posterior, as_view
 
 from ..alignment import align, switching
 from ..alignment.features import UnclearRotation
@@ -221,7 +221,12 @@ def _sorted(facts: Facts) -> Labels:
     was = tuple(b for b in was if values.keys() >= {*b.variables})
     if not was or not view.is_aligned or view.network is not None:
         return Labels("none", facts)
-    mixed = mixed_again(values, was)
+    # Give random labels to the moved variables.
+    own = {n: values[n] for block in was for n in block.variables}
+    own = {n: drawn[:, :: -(-drawn.shape[1] // MIXED)] for n, drawn in own.items()}
+    group = Group(was, {name: drawn.shape[2:] for name, drawn in own.items()})
+    random = group.random(np.random.default_rng(0), next(iter(own.values())).shape[:2])
+    mixed = as_view(group.act(random, own))
     state = look_for_labels(gather(mixed, measure(mixed)), was).state
     return Labels("overlap", facts, was) if state == "overlap" else Labels("none", facts)
 
@@ -354,15 +359,6 @@ def declared_blocks(facts: Facts, given: Symmetry | None) -> Symmetry:
         for block in blocks
         if decide & set(block.variables) and measured >= set(block.variables)
     )
-
-
-def mixed_again(values: Mapping[str, np.ndarray], blocks: Symmetry) -> View:
-    """Draw random labels for the variables (chain, draw, ...) of some blocks."""
-    own = {n: values[n] for block in blocks for n in block.variables}
-    own = {n: drawn[:, :: -(-drawn.shape[1] // MIXED)] for n, drawn in own.items()}
-    group = Group(blocks, {name: drawn.shape[2:] for name, drawn in own.items()})
-    random = group.random(np.random.default_rng(0), next(iter(own.values())).shape[:2])
-    return as_view(group.act(random, own))
 
 
 UNSEEN, SORTED = "No label switching seen", "Labels switch; alignment sorts them"

@@ -49,7 +49,7 @@ def test_chains_that_disagree_within_a_mode_matter_as_the_mode_does(weight, verd
     modes = modes_table([1 - weight, weight], [0.02, 0.02], rhat=[1.0, 1.3])
     found = diagnose(posterior((MIXED & (weight > 0.01)).astype(float), modes))
     assert found.verdict == verdict
-    assert ("Chains of mode 1 do not agree" in found.judgement.sentence) == (verdict == "unusable")
+    assert ("Chains of mode 1 disagree" in found.judgement.sentence) == (verdict == "unusable")
 
 
 class Swap(Whole):
