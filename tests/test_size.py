@@ -14,7 +14,7 @@ LIMITS = {
     "posteriors": 3_992,
     "stan": 4_056,
     "analysis": 21_315,
-    "inference": 20_158,
+    "inference": 20_140,
     "truth": 1_366,
     "studies": 5_355,
     "cli": 2_718,

@@ -269,7 +269,7 @@ def test_stan_computes_derived_quantities_at_moved_points():
         plain,
         symmetry=(Exchangeable(dict(whole.axes), complements=()), Exchangeable({"precision": 0})),
     )
-    with pytest.raises(ValueError, match="moves precision, which follow"):
+    with pytest.raises(ValueError, match="moves only derived quantities, precision"):
         check_symmetry(signs, engine="stanli")
 
 

@@ -215,7 +215,7 @@ def test_the_command_shows_intervals_and_writes_the_groups(tmp_path, draws, caps
     ob.save(ob.open_posterior(tmp_path / "run.csv"), tmp_path / "run.nc")
     words = ["predict", str(tmp_path / "run.nc"), str(tmp_path / "new.json")]
     assert main(words) == 1
-    assert "give `model` (`--program` of the command)" in capsys.readouterr().err
+    assert "Give `model` (`--program` of the command)" in capsys.readouterr().err
     words += ["--program", f"{tmp_path / 'model.py'}:line", "-o", str(tmp_path / "out.nc")]
     assert main([*words, "--json", "--prob", "0.8"]) == 0
     said = json.loads(capsys.readouterr().out)["predictions"]
