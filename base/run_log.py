@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -99,13 +99,3 @@ def story(command: str, **what: Mapping[str, Any]) -> Iterator[None]:
             record(f"{how}{error}")
         raise
     record("ended well")
-
-
-def telling(say: Callable[[str], None]) -> Callable[[str], None]:
-    """Return a function that says a line and records it."""
-
-    def tell(text: str) -> None:
-        record(text.strip())
-        say(text)
-
-    return tell

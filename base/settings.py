@@ -99,20 +99,6 @@ def settings[T](cls: type[T]) -> type[T]:
     return made
 
 
-def given_or_default[T](given: T | None, kind: type[T], *, taker: str) -> T:
-    """Return the given settings, or the defaults for None; reject settings of a wrong class."""
-    if given is None:
-        return kind()
-    if not isinstance(given, kind):
-        name = given.__name__ if isinstance(given, type) else type(given).__name__
-        what = f"the class {name} itself" if isinstance(given, type) else f"of class {name}"
-        raise ArgumentTypeError(
-            f"`settings` is {what}, but {taker} takes {kind.__name__}; give {kind.__name__}(...), or "
-            "None for the defaults."
-        )
-    return given
-
-
 def descriptions(function: Callable[..., Any]) -> dict[str, str]:
     """Return the description of each argument in one line, from a function's docstring."""
     meanings = {

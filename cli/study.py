@@ -79,7 +79,7 @@ def study(
         raise UsageError(f"`NAME` is missing; the studies are: {', '.join(_studies())}.")
     prepare_jax()
     quieten_stan()
-    from onebasin.base.run_log import NAME, logged_to, story, telling
+    from onebasin.base import run_log
     from onebasin.studies.lab import run
     from onebasin.studies.options import Options
     from onebasin.studies.registry import find_study
@@ -111,14 +111,17 @@ def study(
     )
     command = ["onebasin", *sys.argv[1:]]
     folder = run.opened(out, study=name, config=config, command=command, force=force)
-    say = telling(console.say)
+
+    def say(line: str) -> None:
+        run_log.record(line.strip())
+        console.say(line)
 
     def kept() -> str:
         return f"finished cells are kept in {opened.path}: repeat the command to resume"
 
-    with folder as opened, logged_to(opened.path / NAME), interruption_says(kept):
+    with folder as opened, run_log.logged_to(opened.path / run_log.NAME), interruption_says(kept):
         made = {"versions": opened.record["versions"], "settings": opened.record["config"]}
-        with story(context.obj or "", **made):
+        with run_log.story(context.obj or "", **made):
             outcomes = run.run_cells(
                 chosen,
                 config,

@@ -399,9 +399,11 @@ def boston() -> Dataset:
     """
     from mlxtend.data import boston_housing_data
 
+    x, y = boston_housing_data()
     return _regression(
         "boston",
-        *boston_housing_data(),
+        x,
+        y,
         "CRIM ZN INDUS CHAS NOX RM AGE DIS RAD TAX PTRATIO B LSTAT",
         "MEDV",
         "Boston Housing (Harrison and Rubinfeld 1978) from mlxtend; MEDV in $1,000",

@@ -144,7 +144,7 @@ def _read_one(path: Path, *, lazy: bool) -> xr.DataTree:
     if path.is_dir():
         if is_store(path):
             return _with_draws(read_store(path), path)
-        raise FormatError(path, "is a folder that is no Zarr store and holds no CSV files")
+        raise FormatError(path, "is a folder without CSV files, and not a Zarr store")
     if not path.is_file() and glob.has_magic(str(path)):
         raise FormatError(path, "is a pattern that no file matches")
     if path.suffix == ".stan" and path.is_file():

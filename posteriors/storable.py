@@ -116,7 +116,7 @@ def check_names(names: Iterable[Any], *, dims: Dims, argument: str) -> None:
         if name in SAMPLE_DIMS:
             raise ArgumentError(
                 f"`{argument}` has a variable {name}, which is the name of an axis of every posterior "
-                f"({', '.join(SAMPLE_DIMS)}); give it another name."
+                f"({', '.join(SAMPLE_DIMS)}); give it a different name."
             )
         if not _can_be_written(name):
             raise ArgumentError(

@@ -204,7 +204,7 @@ class ChainFile:
         try:
             return cls._surveyed(path)
         except (ValueError, EOFError, gzip.BadGzipFile, zlib.error) as error:
-            raise FormatError(path, "is no text, as CSV files are") from error
+            raise FormatError(path, "is not a text file, as CSV files are") from error
 
     @classmethod
     def _surveyed(cls, path: Path) -> Self:
@@ -271,7 +271,7 @@ class ChainFile:
         """Reject a file that holds no draws or is incomplete."""
         if instead := _NO_DRAWS.get(self.header.entries.get("method", "")):
             raise FormatError(
-                self.path, f"holds {instead}, and no draws: give a sampler's output files"
+                self.path, f"holds {instead} instead of draws: give the output files of a sampler"
             )
         if not self.columns or not self.draws:
             raise FormatError(self.path, "holds no draws: its run wrote none, or was cut short")
@@ -279,7 +279,7 @@ class ChainFile:
         if due is not None and self.header.method != "" and self.draws < due:
             raise FormatError(
                 self.path,
-                f"holds {max(self.draws, 0)} of the {due} draws that its run was to write: it was cut short, so "
+                f"holds {max(self.draws, 0)} of the {due} expected draws: its run was interrupted, so "
                 "leave it out or run that chain again",
             )
         row, count = self.uneven
@@ -343,12 +343,12 @@ def check_together(files: Sequence[ChainFile]) -> None:
             own, known = (getattr(each.header, word) or "(unnamed)" for each in (file, first))
             if own != known:
                 raise FormatError(
-                    file.path, f"is of the {word} {own}, and {first.path} of {known}: give {remedy}"
+                    file.path, f"has the {word} {own}, but {first.path} has {known}: give {remedy}"
                 )
         if (names := file.columns) != (due := first.columns):
             lacks = next((name for name in due if name not in set(names)), None)
             more = next((name for name in names if name not in set(due)), None)
-            how = "has its columns in another order" if more is None else f"has a column {more}"
+            how = "has its columns in a different order" if more is None else f"has a column {more}"
             how = how if lacks is None else f"has no column {lacks}"
             raise FormatError(
                 file.path, f"{how}, different from {first.path}: give the chains of one model"
@@ -385,7 +385,7 @@ def read_parquet(path: Path) -> xr.DataTree:
         raise PosteriorFileError(lacks("A Parquet file", "parquet")) from error
     except (OSError, ValueError) as error:  # pyarrow's own are of the second class
         raise FormatError(
-            path, "is no Parquet file that can be read: it is truncated or damaged"
+            path, "is not a readable Parquet file: it is truncated or damaged"
         ) from error
     return _tree(frame, path)
 
@@ -431,8 +431,8 @@ def groups_of(
     rows = np.lexsort([order, chain]).reshape(len(each), -1)
     if (order[rows][:, 1:] == order[rows][:, :-1]).any():
         raise ArgumentError(
-            f"`{argument}` has several draws of one number in a chain: give each chain a number of its own in a "
-            "column `.chain`, and every entry of a variable a column of its own."
+            f"`{argument}` has several draws with the same number in a chain: number the chains in a column `.chain`, "
+            "and give every entry of a variable its own column."
         )
     columns = {n: _numbers(frame[n], argument)[rows] for n in frame if n not in counting}
     stats: dict[str, np.ndarray] = {}
@@ -480,7 +480,7 @@ def _numbers(column: Any, argument: str) -> np.ndarray:
         row = int((numbers.isna() & column.notna()).to_numpy().argmax())
         raise ArgumentError(
             f"`{argument}` has a column {column.name!r} that holds {str(column.iloc[row])[:20]!r} in row {row + 1}, "
-            "which is no number: leave the column out, or write NA."
+            "which is not a number: leave the column out, or write NA."
         ) from None
 
 

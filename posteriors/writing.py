@@ -58,7 +58,7 @@ def read_store(path: Path) -> xr.DataTree:
         raise FormatError(path, str(error)) from None
     except Exception as error:  # the libraries may raise anything for a damaged store
         raise FormatError(
-            path, "is no Zarr store that can be read: it is truncated, damaged or of another format"
+            path, "is not a readable Zarr store: it is truncated, damaged or has a different format"
         ) from error
 
 

@@ -107,7 +107,7 @@ def _accepted(path: Path, found: dict[str, Any]) -> Accepted | Refused:
         return Refused(f"stanli does not compute this program's generated quantities{of}")
     if odd := [name for name in found["names"][2] if name.startswith(_RENAMED)]:
         name = odd[0].removeprefix(_RENAMED).partition(".")[0]
-        return Refused(f"stanli renames the variable {name}, whose name is a keyword of C++")
+        return Refused(f"stanli renames the variable {name}, which is a keyword of C++")
     parameters, transformed, everything = (
         tuple(dict.fromkeys(name.partition(".")[0].partition(":")[0] for name in names))
         for names in found["names"]

@@ -18,9 +18,6 @@ carry draws to a different label.
 
 Arrays of elements are (chain, draw, component). Entry j of a permutation is the component, as numbered in the draw as
 sampled, that has become component j. `Alignment.to_dataset` is a group for the posterior's file.
-
-Integers that number components, such as allocations, are renumbered. They are recognised by the draws: their values
-are numbers of components, counted from 0 or 1, and relabelled draws agree more with each other.
 """
 
 from __future__ import annotations
@@ -30,24 +27,30 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
+from itertools import product
+from operator import itemgetter
+from pathlib import Path
+from tempfile import gettempdir
 from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
-from jaxtyping import Bool, Float, Int, Num
+from jaxtyping import Bool, Float
 
 from onebasin.base.card import Card, FactList, Part, Shown, Words
 from onebasin.base.checks import check_count, check_seed, choose
 from onebasin.base.errors import ArgumentError
+from onebasin.base.files.netcdf import PIECE
 from onebasin.models.symmetry.blocks import Block, Rotation, Symmetry, axes_of, blocks_of, to_json
-from onebasin.models.symmetry.elements import Element, Permuted, Rotated, labels_of
+from onebasin.models.symmetry.elements import Element, Rotated, labels_of, on_arrays
 from onebasin.models.symmetry.group import Group, in_words
 from onebasin.posteriors import schema
 from onebasin.posteriors.draws import event_shapes
+from onebasin.posteriors.scratch import Room, close_with
 from onebasin.posteriors.view import View
 
 from ..discovery.resolve import DensityCheck, compare_densities, resolve, spelt
-from .draws import Arrays
+from .draws import Allocation, Arrays, allocations_in, renumbered
 from .features import GAUGES, FeatureUnits
 
 
@@ -462,6 +465,8 @@ class Alignment(Shown):
         also = renumbered(self.source.posterior, self.allocations, self.element)
         moved = self.source.posterior.assign({**self._moved, **also})
         tree[schema.POSTERIOR] = xr.DataTree(moved)
+        if self._room.filed is not None:
+            close_with(tree, self._room.filed)
         tree.attrs |= {
             schema.SYMMETRY: to_json(self.symmetry),
             schema.ALIGNMENT: self.rule.to_json(),
@@ -474,13 +479,42 @@ class Alignment(Shown):
         return tree
 
     @cached_property
-    def _moved(self) -> dict[str, xr.DataArray]:
-        """Every variable of the symmetry, moved by the elements."""
+    def _as_sampled(self) -> dict[str, xr.DataArray]:
+        """The variables of the symmetry, chain and draw first."""
         every = self.source.posterior
         names = [str(n) for n in every if any(n in block.variables for block in self.symmetry)]
-        first = {name: every[name].transpose(*schema.SAMPLE_DIMS, ...) for name in names}
-        whole = self.group.act(self.element, {n: v.values for n, v in first.items()})
-        return {n: v.copy(data=whole[n]).transpose(*every[n].dims) for n, v in first.items()}
+        return {name: every[name].transpose(*schema.SAMPLE_DIMS, ...) for name in names}
+
+    @cached_property
+    def _room(self) -> Room:
+        """The moved draws, on disk if the source is large and in a file."""
+        first = self._as_sampled
+        chains, draws = next(iter(first.values())).shape[:2]
+        in_file = not all(v.variable._in_memory for v in first.values())
+        room = Room(chains, draws, Path(gettempdir()) if in_file else None)
+        rows = max(1, PIECE * draws * chains // sum(v.nbytes for v in first.values()))
+        for chain, start in product(range(chains), range(0, draws, rows)):
+            place = (chain, slice(start, start + rows))
+            own = tuple(on_arrays(part, itemgetter(place)) for part in self.element)
+            pieces = {name: v.variable[place].values for name, v in first.items()}
+            room.put(chain, start, {schema.POSTERIOR: self.group.act(own, pieces)})
+        return room
+
+    @cached_property
+    def _moved(self) -> dict[str, xr.DataArray]:
+        """Every variable of the symmetry, moved by the elements."""
+        moved = self._room.group(schema.POSTERIOR)
+        made = {}
+        for name, like in self._as_sampled.items():
+            values = moved[name]
+            if isinstance(values, np.ndarray):
+                new = like.copy(data=values)
+            else:
+                new = values.drop_vars(list(values.coords))
+                new = new.rename(dict(zip(new.dims, like.dims, strict=True)))
+                new = new.assign_coords(like.coords).assign_attrs(like.attrs)
+            made[name] = new.transpose(*self.source.posterior[name].dims)
+        return made
 
     def to_dataset(self) -> xr.Dataset:
         """Return elements, reference, distances and costs: the group `alignment` of a file."""
@@ -529,71 +563,5 @@ class Alignment(Shown):
         """Return the aligned posterior with the group `alignment`."""
         tree = self.posterior.copy()
         tree[schema.ALIGNMENT] = xr.DataTree(self.to_dataset())
+        close_with(tree, self.posterior)
         return tree
-
-
-LOOKED_AT = 200
-"""Most draws of a chain in which allocations are searched for."""
-GAIN = 0.02
-"""Smallest rise of the share of pairs of draws that agree."""
-
-
-class Allocation(NamedTuple):
-    """The block whose components an integer numbers, and the number of its first component."""
-
-    block: int
-    first: int
-
-
-def allocations_in(view: View, element: Element, moved: set[str]) -> dict[str, Allocation]:
-    """Find integer variables that number the components of a block and that no block moves."""
-    rows = np.arange(0, view.num_draws, -(-view.num_draws // LOOKED_AT))
-    found: dict[str, Allocation] = {}
-    for name, variable in view.arrays.items():
-        timed = set(schema.SAMPLE_DIMS) <= set(variable.dims)
-        if name in moved or not timed or variable.dtype.kind not in "iuf":
-            continue
-        drawn = variable.isel(draw=rows).transpose(*schema.SAMPLE_DIMS, ...).values
-        if not np.isfinite(drawn).all() or (drawn != np.rint(drawn)).any():
-            continue
-        permuted = [(n, p.permutation) for n, p in enumerate(element) if isinstance(p, Permuted)]
-        for block, permutation in permuted:
-            for first in (1, 0):
-                beyond = first + permutation.shape[-1]
-                if not drawn.size or drawn.min() < first or drawn.max() >= beyond:
-                    continue
-                agree = _agreement(_renumbered(drawn, permutation[:, rows], first))
-                if agree > _agreement(drawn) + GAIN:
-                    found.setdefault(str(name), Allocation(block, first))
-    return found
-
-
-def renumbered(
-    dataset: xr.Dataset, allocations: Mapping[str, Allocation], element: Element
-) -> dict[str, xr.DataArray]:
-    """Renumber allocations by the components after alignment."""
-    out = {}
-    for name, (block, first) in allocations.items():
-        drawn = dataset[name].transpose(*schema.SAMPLE_DIMS, ...)
-        part = element[block]
-        assert isinstance(part, Permuted)
-        values = _renumbered(drawn.values, part.permutation, first)
-        out[name] = drawn.copy(data=values).transpose(*dataset[name].dims)
-    return out
-
-
-def _renumbered(
-    drawn: Num[np.ndarray, "chain draw *event"],
-    permutation: Int[np.ndarray, "chain draw component"],
-    first: int,
-) -> Num[np.ndarray, "chain draw *event"]:
-    flat = drawn.reshape(*drawn.shape[:2], -1).astype(np.intp) - first
-    moved = np.take_along_axis(np.argsort(permutation, axis=-1), flat, axis=-1) + first
-    return moved.reshape(drawn.shape).astype(drawn.dtype)
-
-
-def _agreement(drawn: Num[np.ndarray, "chain draw *event"]) -> float:
-    """Return the share of pairs of draws with equal numbers, averaged over entries."""
-    flat = drawn.reshape(drawn.shape[0] * drawn.shape[1], -1)
-    numbers = range(int(flat.min()), int(flat.max()) + 1)
-    return float(sum(((flat == k).mean(axis=0) ** 2).mean() for k in numbers))

@@ -11,6 +11,9 @@ because that takes longer than a small alignment.
 
 `Group.act` moves everything; `move` shows a block its variables as all *other* blocks have moved them. Permuting blocks
 act on different axes and commute, so each block's part of an element can be replaced on its own.
+
+Integers that number components, such as allocations, are renumbered. They are recognised by the draws: their values
+are numbers of components, counted from 0 or 1, and relabelled draws agree more with each other.
 """
 
 from __future__ import annotations
@@ -22,11 +25,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
-from jaxtyping import Int
+from jaxtyping import Int, Num
 from threadpoolctl import ThreadpoolController
 
 from onebasin.base.checks import check_count
@@ -34,7 +37,9 @@ from onebasin.base.cores import available_cores
 from onebasin.base.errors import ArgumentError
 from onebasin.models.symmetry.blocks import Symmetry
 from onebasin.models.symmetry.elements import Element, Part, Permuted, on_arrays
+from onebasin.posteriors import schema
 from onebasin.posteriors.draws import checked
+from onebasin.posteriors.view import View
 
 Arrays = dict[str, np.ndarray]
 
@@ -263,3 +268,70 @@ def count_transpositions(
         ahead = np.take_along_axis(ahead, ahead, axis=-1)
     cycles = (smallest == np.arange(size)).sum(axis=-1)
     return np.asarray(size - cycles)
+
+
+LOOKED_AT = 200
+"""Most draws of a chain in which allocations are searched for."""
+GAIN = 0.02
+"""Smallest rise of the share of pairs of draws that agree."""
+
+
+class Allocation(NamedTuple):
+    """The block whose components an integer numbers, and the number of its first component."""
+
+    block: int
+    first: int
+
+
+def allocations_in(view: View, element: Element, moved: set[str]) -> dict[str, Allocation]:
+    """Find integer variables that number the components of a block and that no block moves."""
+    rows = np.arange(0, view.num_draws, -(-view.num_draws // LOOKED_AT))
+    found: dict[str, Allocation] = {}
+    for name, variable in view.arrays.items():
+        timed = set(schema.SAMPLE_DIMS) <= set(variable.dims)
+        if name in moved or not timed or variable.dtype.kind not in "iuf":
+            continue
+        drawn = variable.isel(draw=rows).transpose(*schema.SAMPLE_DIMS, ...).values
+        if not np.isfinite(drawn).all() or (drawn != np.rint(drawn)).any():
+            continue
+        permuted = [(n, p.permutation) for n, p in enumerate(element) if isinstance(p, Permuted)]
+        for block, permutation in permuted:
+            for first in (1, 0):
+                beyond = first + permutation.shape[-1]
+                if not drawn.size or drawn.min() < first or drawn.max() >= beyond:
+                    continue
+                agree = _agreement(_renumbered(drawn, permutation[:, rows], first))
+                if agree > _agreement(drawn) + GAIN:
+                    found.setdefault(str(name), Allocation(block, first))
+    return found
+
+
+def renumbered(
+    dataset: xr.Dataset, allocations: Mapping[str, Allocation], element: Element
+) -> dict[str, xr.DataArray]:
+    """Renumber allocations by the components after alignment."""
+    out = {}
+    for name, (block, first) in allocations.items():
+        drawn = dataset[name].transpose(*schema.SAMPLE_DIMS, ...)
+        part = element[block]
+        assert isinstance(part, Permuted)
+        values = _renumbered(drawn.values, part.permutation, first)
+        out[name] = drawn.copy(data=values).transpose(*dataset[name].dims)
+    return out
+
+
+def _renumbered(
+    drawn: Num[np.ndarray, "chain draw *event"],
+    permutation: Int[np.ndarray, "chain draw component"],
+    first: int,
+) -> Num[np.ndarray, "chain draw *event"]:
+    flat = drawn.reshape(*drawn.shape[:2], -1).astype(np.intp) - first
+    moved = np.take_along_axis(np.argsort(permutation, axis=-1), flat, axis=-1) + first
+    return moved.reshape(drawn.shape).astype(drawn.dtype)
+
+
+def _agreement(drawn: Num[np.ndarray, "chain draw *event"]) -> float:
+    """Return the share of pairs of draws with equal numbers, averaged over entries."""
+    flat = drawn.reshape(drawn.shape[0] * drawn.shape[1], -1)
+    numbers = range(int(flat.min()), int(flat.max()) + 1)
+    return float(sum(((flat == k).mean(axis=0) ** 2).mean() for k in numbers))

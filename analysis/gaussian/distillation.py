@@ -32,9 +32,15 @@ from jaxtyping import Array, Float
 from pydantic import Field
 
 from onebasin.base.card import Card, Shown, Words, number
-from onebasin.base.checks import check_count, check_inputs, check_seed, checks_arguments
+from onebasin.base.checks import (
+    check_class,
+    check_count,
+    check_inputs,
+    check_seed,
+    checks_arguments,
+)
 from onebasin.base.errors import ArgumentError, InferenceError
-from onebasin.base.settings import Count, Positive, Rule, given_or_default, settings
+from onebasin.base.settings import Count, Positive, Rule, settings
 from onebasin.models.networks.architecture import Network
 from onebasin.models.networks.bayesian import BayesianNetwork
 from onebasin.models.networks.prediction import all_heads
@@ -165,7 +171,8 @@ def distil(
     >>> fit.mean["W1"].shape, fit.loss.shape
     ((1, 2), (1,))
     """
-    settings = given_or_default(settings, DistillationSettings, taker="distil")
+    settings = DistillationSettings() if settings is None else settings
+    check_class("settings", settings, DistillationSettings, remedy="give DistillationSettings(...)")
     view = as_view(posterior)
     model = view.network
     if model is None:

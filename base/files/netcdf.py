@@ -89,7 +89,7 @@ def read_tree(
         raise error(f"{wanted} cannot be read: you lack the permission.") from reason
     except Exception as reason:  # libraries may raise anything for a damaged file
         raise error(
-            f"{wanted} is not a NetCDF file that can be read: it is truncated, damaged or of another format."
+            f"{wanted} is not a readable NetCDF file: it is truncated, damaged or has a different format."
         ) from reason
     if group is not None and group not in tree.children:
         raise error(f"{wanted} has no group `{group}`.")

@@ -58,8 +58,8 @@ def locked(path: Path, *, argument: str, alongside: bool = False) -> Iterator[No
         with suppress(OSError):
             by = place.read_text(errors="replace")
         raise InUse(
-            f"`{argument}` is {path}, which {by or 'another process'} is writing; wait until it has ended, or give "
-            "another name."
+            f"`{argument}` is {path}, which {by or 'another process'} is writing; wait until it has ended, or "
+            "choose a different name."
         ) from None
     except OSError as error:
         if error.errno not in _NO_LOCKS:
@@ -265,7 +265,7 @@ def check_output(
         return error(f"`{argument}` is {path}, {why}")
 
     if not make_folder and not path.parent.is_dir():
-        raise refuse(f"whose folder does not exist: create {path.parent} first.")
+        raise refuse(f"but its folder does not exist: create {path.parent} first.")
     try:
         try:
             kind = stat.S_IFMT(os.lstat(path).st_mode)
@@ -274,9 +274,11 @@ def check_output(
         same = next((given for given in inputs if _is_same(path, given)), None)
         if replaces is not None and kind in (stat.S_IFREG, stat.S_IFDIR):
             if kind == stat.S_IFREG:
-                raise refuse("which is a file, but a folder will be written: give another name.")
+                raise refuse(
+                    "which is a file, but a folder will be written: choose a different name."
+                )
             if not replaces(path):
-                raise refuse("which is a folder with other content: give another name.")
+                raise refuse("which is a folder with other files: choose a different name.")
             kind = stat.S_IFREG
         if kind == 0 or (kind == stat.S_IFREG and force and same is None):
             # The folder of the file, or the nearest existing one above it.
@@ -285,13 +287,17 @@ def check_output(
     except OSError as reason:
         raise error(_unwritable(path, argument, reason)) from reason
     if same is not None:
-        raise refuse(f"which is also the input {same}; name another file.")
+        raise refuse(f"which is also the input {same}; choose a different name.")
     if kind in _KINDS:
-        raise refuse(f"which is {_KINDS[kind]}, and a file is needed: give another name.")
+        raise refuse(
+            f"which is {_KINDS[kind]}, but a file will be written: choose a different name."
+        )
     if kind and not force:
-        raise refuse("which exists; name another file, or overwrite it with --force (force=True).")
+        raise refuse(
+            "which exists; choose a different name, or overwrite it with --force (force=True)."
+        )
     if len(os.fsencode(path.name)) > _LONGEST_NAME:
-        raise refuse(f"whose name is too long: {_LONGEST_NAME} bytes are allowed.")
+        raise refuse(f"but its name is too long: {_LONGEST_NAME} bytes are allowed.")
 
 
 def _is_same(path: Path, other: Path) -> bool:

@@ -250,9 +250,9 @@ def _group(family: Family, way: Way, looking: Looking, seed: int, number: int) -
         simulation, own = simulations[i], drawn[i].draws
         for name, truth in simulation.parameters.items():
             if name not in own:
-                there = ", ".join(own) or "none of them"
+                known = ", ".join(own) or "none of them"
                 raise ArgumentError(
-                    f"`simulate` gives the parameter {name}, which the posterior does not have (it has {there}); name "
+                    f"`simulate` gives the parameter {name}, which the posterior does not have (it has {known}); name "
                     "parameters as the program does."
                 )
             if truth.shape != (shape := own[name].shape[2:]):
@@ -552,5 +552,6 @@ class CompiledDensities:
 
 def together(family: Family, method: Method) -> CompiledChains | None:
     """Return a compiled program for all simulations; None if the family or the method has none."""
-    fits = isinstance(method, Nuts | Hmc) and method.init == "random" and method.thin == 1
-    return CompiledChains(family, method) if fits and family.model is not None else None
+    if not isinstance(method, Nuts | Hmc) or method.init != "random" or method.thin != 1:
+        return None
+    return None if family.model is None else CompiledChains(family, method)

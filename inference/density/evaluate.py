@@ -1,4 +1,4 @@
-"""A target's log density and derived quantities at points of a user's choice, and the density as JAX functions."""
+"""The log density and derived quantities of a target at given points, and the density as JAX functions."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def log_density(
             points = dotted(points)
         if absent := [name for name in names if name not in points]:
             raise ArgumentError(
-                f"`points` lack {', '.join(f'`{name}`' for name in absent)}; give every parameter of the target: "
+                f"`points` lack {', '.join(f'`{name}`' for name in absent)}. Give every parameter of the target: "
                 f"{', '.join(names)}."
             )
         if isinstance(points, xr.Dataset):
@@ -103,7 +103,7 @@ def log_density(
 
 @checks_arguments
 def jax_density(target: Target, *, progress: Callable[[str], None] | None = None) -> LogDensity:
-    """Give a target's log density over unconstrained vectors, as functions that JAX differentiates and compiles.
+    """Return a target's log density over unconstrained vectors as functions that JAX differentiates and compiles.
 
     A Stan program is evaluated in this process by its library: inside a compiled JAX program a gradient
     costs less than a microsecond more than Stan's automatic differentiation, and `jax.vmap` evaluates many points in
@@ -226,13 +226,13 @@ def generated_quantities(
     for name, shape in parameters.items():
         if name not in held:
             raise ArgumentError(
-                f"`draws` lack the parameter {name}; give a posterior of this program, with every parameter."
+                f"`draws` lack the parameter {name}. Give a posterior of this program with every parameter."
             )
         array = held[name].transpose(*schema.SAMPLE_DIMS, ...).values
         if array.shape[2:] != shape:
             raise ArgumentError(
-                f"`draws` have {name} of shape {array.shape[2:]}, but the program with these data declares {shape}; "
-                "give data under which the parameters keep their sizes."
+                f"`draws` have {name} of shape {array.shape[2:]}, but the program with these data declares {shape}. "
+                "Give data with which the parameters keep their shapes."
             )
         values[name] = np.asarray(array, dtype=np.float64)
     points = library.unconstrain(library.pack(values))

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def density_of(target: Target, progress: Callable[[str], None] | None = None) -> Density:
-    """The log density of any target: by its NumPyro model where it has one, else by its Stan program."""
+    """The log density of any target, by its NumPyro model if it has one, else by its Stan program."""
     if target.numpyro_model is None and target.stan_program is not None:
         from .stan_vectors import StanVectors
 
@@ -48,9 +48,9 @@ def numpyro_density_of(target: Target) -> NumpyroDensity:
 
 @dataclass(frozen=True, eq=False)
 class NetworkDensity(NumpyroDensity):
-    """A network with its data, in the precision of the caller's context.
+    """The log density of a network, in the precision of the caller's context.
 
-    `observed` are inputs and targets in the place of the target's own, such as those that JAX traces.
+    `observed` are inputs and targets that replace those of the target, such as traced arrays.
     """
 
     target: NetworkTarget
@@ -71,7 +71,7 @@ class NetworkDensity(NumpyroDensity):
         return jnp.asarray(self.target.x), jnp.asarray(self.target.y)
 
     def log_likelihood(self, vector: Vector, rows: Rows = None) -> Terms:
-        """Log likelihood of each observation, or of each of some."""
+        """Log likelihood of each observation, of all or of some."""
         x, y = self.data if rows is None else (part[rows] for part in self.data)
         values = self.constrain(vector)
         output = self.target.model.network.apply(values, x)
@@ -81,12 +81,12 @@ class NetworkDensity(NumpyroDensity):
         return likelihood.log_density(output, y, values.get("sigma"))
 
     def prior_values(self, key: jax.Array) -> Values:
-        """Values of one network, drawn from the prior."""
+        """Draw the values of a network from the prior."""
         sites = trace(seeded(self._prior_model, key)).get_trace()
         return {name: site["value"] for name, site in sites.items()}
 
     def he_values(self, key: jax.Array) -> Values:
-        """Values of one network: He et al. 2015 where a weight is free; `Ensemble.init` says the rest."""
+        """Draw the first values of a network by He et al. 2015, as `Ensemble.init` describes."""
         key_prior, key_weights = jax.random.split(key)
         values = self.prior_values(key_prior)
         model = self.target.model
@@ -102,15 +102,12 @@ class NetworkDensity(NumpyroDensity):
         return values
 
     def he_starts(self, keys: jax.Array) -> Float[Array, "start param"]:
-        """Unconstrained points of `he_values`, one a key."""
+        """Draw unconstrained points by `he_values`, one for each key."""
         return jax.vmap(self.unconstrain)(jax.jit(jax.vmap(self.he_values))(keys))
 
     @property
     def _prior_model(self) -> Callable[[], None]:
-        """The model without its likelihood.
-
-        One observation says which variables there are; hidden, it takes no part in the density.
-        """
+        """The model without its likelihood; its one observation is hidden from the density."""
 
         def model() -> None:
             x, y = self.target.x[:1], self.target.y[:1]
@@ -120,7 +117,7 @@ class NetworkDensity(NumpyroDensity):
 
 
 class StanNetworkValues(NumpyroValues):
-    """A network's density by its Stan program, whose packing of the unconstrained space NumPyro's shares."""
+    """The density of a network by its Stan program, whose unconstrained coordinates are those of NumPyro."""
 
     def __init__(self, target: Target, progress: Callable[[str], None] | None = None) -> None:
         super().__init__(target)
@@ -139,7 +136,7 @@ class StanNetworkValues(NumpyroValues):
 
     @override
     def log_likelihood(self, values: Mapping[str, Any]) -> None:
-        return None  # Stan does not tell it from the prior
+        return None  # Stan does not separate it from the prior
 
 
 Points = Float[np.ndarray, "point param"]
@@ -147,7 +144,7 @@ Heights = Float[np.ndarray, " point"]
 
 
 def in_blocks(function: Callable[..., Any], *values: Any, size: int) -> Any:
-    """Call a compiled function with values (point, ...), of as many points at a time as it was compiled for."""
+    """Call a compiled function with values (point, ...) in blocks of the size for which it was compiled."""
     count = len(jax.tree.leaves(values)[0])
     parts = []
     for first in range(0, count, size):
@@ -158,7 +155,7 @@ def in_blocks(function: Callable[..., Any], *values: Any, size: int) -> Any:
 
 
 def in_double(function: Callable[..., Any], size: int | None = None) -> Callable[..., Any]:
-    """Compile a function of one point for points (point, ...) in double precision, for NumPy; so many at a time."""
+    """Compile a function of one point for NumPy arrays (point, ...) in double precision, in blocks."""
     compiled = jax.jit(jax.vmap(function))
 
     def call(values: Any) -> Any:
@@ -170,10 +167,10 @@ def in_double(function: Callable[..., Any], size: int | None = None) -> Callable
 
 
 class CountedDensity:
-    """A target's log density over vectors, for NumPy, in double precision.
+    """A target's log density over vectors, for NumPy, in double precision, with a count of evaluations.
 
-    `gradients` and `heights` count the points at which the gradient, and at which the log density alone was evaluated;
-    a product of the Hessian with a vector counts as two gradients.
+    `gradients` counts evaluations of the gradient, with two for a product of the Hessian with a vector, and `heights`
+    those of the log density only.
     """
 
     BLOCK = 64
@@ -196,11 +193,11 @@ class CountedDensity:
 
     @property
     def size(self) -> int:
-        """Coordinates of a vector."""
+        """Number of coordinates of a vector."""
         return self.density.size
 
     def log_density(self, points: Points) -> Heights:
-        """Log densities, -inf where there is none, or an infinite one."""
+        """Log densities, -inf if not finite."""
         self.heights += len(points)
         values = in_blocks(self._heights, points, size=self.BLOCK)
         return np.where(np.isfinite(values), values, -np.inf)
@@ -229,6 +226,6 @@ class CountedDensity:
         return found
 
     def quantities(self, points: Points) -> dict[str, np.ndarray]:
-        """Values (point, ...) of the variables and of what follows from them."""
+        """Values (point, ...) of the variables and derived quantities."""
         found: dict[str, np.ndarray] = in_blocks(self._quantities, points, size=self.BLOCK)
         return found

@@ -26,10 +26,7 @@ def stan_density(target: Target, progress: Callable[[str], None] | None = None) 
 
 
 class StanDensity:
-    """Evaluates a target's density on the constrained scale, without the Jacobian, up to one constant.
-
-    The constant is CmdStan's: `~` leaves out what does not depend on parameters.
-    """
+    """The density of a target on the constrained scale, without the Jacobian, and like CmdStan up to a constant."""
 
     def __init__(self, target: Target, progress: Callable[[str], None] | None = None) -> None:
         self.target = target
@@ -67,7 +64,7 @@ class StanDensity:
         return np.where(np.isnan(vectors).any(axis=1), -np.inf, found)
 
     def log_likelihood(self, values: Mapping[str, Any]) -> None:
-        """None: Stan does not tell the likelihood from the prior."""
+        """None, as Stan does not separate the likelihood from the prior."""
 
     def _points(self, values: Mapping[str, Any]) -> np.ndarray:
         """Unconstrained vectors (point, param); NaN outside the support."""

@@ -1,13 +1,12 @@
 """The log density of a Stan program over vectors, by its library in this process, for JAX.
 
-It stands where a NumPyro model's does (`numpyro.NumpyroDensity`), so that whatever moves in the unconstrained space
-takes either. Coordinates stand in the vector parameter by parameter, in the program's order. Charts are Stan's own, but
-for simplexes whose weights change places: those take `charts.Softmax`.
+It has the interface of a NumPyro model's density (`numpyro.NumpyroDensity`). A vector has the coordinates of each
+parameter in the program's order, in Stan's charts except for simplexes whose weights are exchangeable, which use
+`charts.Softmax`. Stan does not separate the prior from the likelihood: `log_likelihood` is the whole log density, and
+`log_prior` is 0.
 
-Stan does not tell the prior from the likelihood: all of the log density is `log_likelihood` here, and `log_prior` is 0.
-
-Compiled programs call the library without Python, some points at a time in one call: XLA calls `stan/native/calls.c`. A
-callback to Python takes hundreds of microseconds and Python's lock; such a call takes less than one.
+Compiled programs call the library without Python, with several points per call, as XLA calls `stan/native/calls.c`. A
+callback to Python would take hundreds of microseconds and Python's lock, such a call takes less than one.
 """
 
 from __future__ import annotations
@@ -36,16 +35,13 @@ if TYPE_CHECKING:
 
 
 CALLS = ("density", "gradient", "product", "constrain", "unconstrain")
-"""The custom calls, each named `onebasin_` and this."""
+"""Names of the custom calls, without `onebasin_`."""
 
 Point = Float[Array, "*lead param"]
 
 
 class StanCalls:
-    """The functions of a program's library, for JAX to differentiate, vectorise and compile.
-
-    The library stays open as long as this is there.
-    """
+    """The functions of a program's library for JAX, which keep the library open."""
 
     def __init__(self, library: StanLibrary) -> None:
         _register()
@@ -57,7 +53,7 @@ class StanCalls:
         self.log_density, self.log_density_gradient = self._differentiable()
 
     def constrain(self, point: Point, *, derived: bool) -> Float[Array, "*lead value"]:
-        """Values of the parameters, or of all that the program declares after its data, as one vector.
+        """Values of the parameters, or of everything that the program declares after its data, as one vector.
 
         Random numbers of generated quantities follow from the point: the same point has the same.
         """
@@ -122,7 +118,7 @@ def _call(name: str, entry: np.int64, results: Any, *arrays: jax.Array) -> Any:
 
 @cache
 def _register() -> None:
-    """Tell XLA where the calls are; once a process."""
+    """Register the calls with XLA, once per process."""
     calls = load_for_xla()
     for name in CALLS:
         function = jax.ffi.pycapsule(getattr(calls, f"onebasin_xla_{name}"))
@@ -131,12 +127,12 @@ def _register() -> None:
 
 @dataclass(frozen=True, eq=False)
 class StanVectors(Coordinates):
-    """A target by its Stan program; made by `of`."""
+    """The density of a target by its Stan program; made by `of`."""
 
     target: Target
     calls: StanCalls
     own: Mapping[str, StanChart]  # Stan's chart of each parameter
-    charts: Mapping[str, Chart | StanChart]  # that in which vectors are
+    charts: Mapping[str, Chart | StanChart]  # the charts of vectors
 
     @classmethod
     def of(cls, target: Target, progress: Callable[[str], None] | None = None) -> StanVectors:
@@ -149,15 +145,15 @@ class StanVectors(Coordinates):
         check_double()
         if jax.default_backend() != "cpu":
             raise ArgumentError(
-                f"`target` {target.name!r} is a Stan program, which is computed on a processor, and JAX is on "
-                f"{jax.default_backend()!r}; set JAX_PLATFORMS=cpu."
+                f"`target` {target.name!r} is a Stan program, which needs a CPU, but JAX uses "
+                f"{jax.default_backend()!r}. Set JAX_PLATFORMS=cpu."
             )
         library = open_library(program, progress=progress)
         check_variables(target, library.names(include_tp=True, include_gq=True))
         shapes = library.variables()
         if not library.dim:
             raise ArgumentError(
-                f"`target` {target.name!r} has a Stan program without parameters; there is nothing to infer."
+                f"`target` {target.name!r} has a Stan program without parameters, so there is nothing to infer."
             )
         calls = StanCalls(library)
 
@@ -172,11 +168,11 @@ class StanVectors(Coordinates):
         return self._values(vector, derived=False)
 
     def quantities(self, coordinates: Values) -> Values:
-        """Value of every parameter, and of what the program computes from them."""
+        """Value of every parameter and derived quantity."""
         return self._values(self.ravel(coordinates), derived=True)
 
     def unconstrain(self, values: Mapping[str, Any]) -> Vector:
-        """The vector of values; NaN if they are outside of their support."""
+        """The vector of values; NaN outside the support."""
         given = {name: jnp.asarray(values[name]) for name in self.own}
         flat = jnp.concatenate([jnp.ravel(value.T) for value in given.values()])
         point = self.calls.unconstrain(flat)
@@ -189,30 +185,30 @@ class StanVectors(Coordinates):
         return self.ravel(coordinates)
 
     def log_density(self, vector: Vector) -> Float[Array, ""]:
-        """Log prior plus log likelihood of all data, with all constants; -inf where the program rejects."""
+        """Log prior plus log likelihood of all data, with all constants; -inf if the program rejects."""
         point, correction = self._in_stan(vector)
         density: jax.Array = self.calls.log_density(point)
         return density if correction is None else density + correction
 
     def log_density_at(self, coordinates: Values) -> Float[Array, ""]:
-        """The same at the coordinates of every parameter."""
+        """The log density at the coordinates of every parameter."""
         return self.log_density(self.ravel(coordinates))
 
     def log_prior(self, vector: Vector) -> Float[Array, ""]:
-        """Zero: all of it is in `log_likelihood`."""
+        """Zero, as `log_likelihood` is the whole log density."""
         return jnp.zeros((), vector.dtype)
 
     def log_likelihood(self, vector: Vector, rows: Rows = None) -> Terms:
         """The log density, as one term."""
         if rows is not None:
             raise ArgumentError(
-                f"`rows` are given, but {self.target.name!r} is a Stan program, which does not tell which part of the "
-                "density belongs to which observation. Use None, for all data."
+                f"`rows` are given, but {self.target.name!r} is a Stan program, whose density is not separated by "
+                "observation. Use None for all data."
             )
         return self.log_density(vector)[None]
 
     def random_starts(self, keys: jax.Array, radius: float) -> Float[Array, "start param"]:
-        """Points with a finite log density and gradient, the first of several for each key; see `NumpyroDensity`."""
+        """For each key, the first of several points with a finite log density and gradient, as `NumpyroDensity`."""
 
         def one(key: jax.Array) -> Vector:
             for number in range(TRIES):
@@ -226,13 +222,13 @@ class StanVectors(Coordinates):
         return jnp.stack([one(key) for key in keys])
 
     def given_start(self, start: Mapping[str, Any]) -> Vector:
-        """Take natural values that a user gives to the unconstrained space; see `NumpyroDensity`."""
+        """Unconstrain natural values given by the user, as `NumpyroDensity`."""
         start = check_names(start, self.names)
         given = {n: shaped(n, chart.event_shape, start[n]) for n, chart in self.own.items()}
         vector = self.unconstrain(given)
         if not np.isfinite(vector).all():
             raise ArgumentError(
-                "`start` gives a value that is not finite or does not satisfy its constraint in the program; a mean of "
+                "`start` has a value that is not finite or violates its constraint in the program. A mean of "
                 "constrained draws can lie outside, so project it first."
             )
         return vector
@@ -243,7 +239,7 @@ class StanVectors(Coordinates):
         return _split(flat, library.variables(include_tp=derived, include_gq=derived))
 
     def _in_stan(self, vector: Vector) -> tuple[jax.Array, jax.Array | None]:
-        """Stan's own vector; and what the log density has beyond Stan's, where a chart is another."""
+        """Return Stan's vector, and the difference of the log density from Stan's if charts differ."""
         parts, corrections = [], []
         coordinates = self.unravel(vector)
         for name, chart in self.charts.items():

@@ -1,11 +1,8 @@
-"""Quantities that follow from parameters when points are moved, and draws that are worth moving.
+"""Check a declared symmetry on the target's log density, at random points and at draws.
 
-Transformed parameters, generated quantities and deterministic sites are computed at points and at the same points
-moved. One that a block names has to come out as the block moves it; one that changes and that no block names stays
-behind when draws are aligned. Quantities with random numbers of their own differ under another seed, and cannot be
-compared.
-
-Checking a declared symmetry on the target's own log density, before anybody relies on it, and on its draws.
+Derived quantities (transformed parameters, generated quantities, deterministic sites) are computed at points and at the
+moved points. One that a block names must move as the block says. One that changes and that no block names stays behind
+when draws are aligned. Quantities with random numbers differ for another seed and cannot be compared.
 """
 
 from __future__ import annotations
@@ -37,9 +34,8 @@ from ..contracts.method import ValueDensity, defined_by, density_by
 
 Arrays = dict[str, np.ndarray]
 
-AGREEMENT = 1e-6  # The share of a quantity's size above which a difference is not rounding.
-SEEDS = 5
-"""Seeds that are tried before a quantity that differs is taken to be without random numbers."""
+AGREEMENT = 1e-6  # Largest relative difference that counts as rounding.
+SEEDS = 5  # Seeds tried before a quantity counts as free of random numbers.
 
 
 @dataclass(frozen=True)
@@ -48,13 +44,13 @@ class Derived:
 
     density: ValueDensity
     points: Arrays
-    values: Arrays  # empty if there are none, or they cannot be computed
-    random: tuple[str, ...]  # those with random numbers of their own
+    values: Arrays  # empty if they cannot be computed
+    random: tuple[str, ...]  # those with random numbers
     seed: int
 
     @classmethod
     def at(cls, density: ValueDensity, points: Arrays, seed: int) -> Derived:
-        """Compute them; none where the engine cannot."""
+        """Compute them, if the engine can."""
         try:
             values = density.derived_at(points, seed) if density.derived else {}
             again = density.derived_at(points, seed + 1) if values else {}
@@ -69,7 +65,7 @@ class Derived:
         return tuple(name for name in self.density.derived if name not in self.values)
 
     def misfits(self, moved: Arrays) -> Iterator[tuple[str, float]]:
-        """Those that do not come out as moved, with the points, in `moved`: name and largest difference."""
+        """Yield the quantities that differ from those in `moved` at its points, each with its largest difference."""
         try:
             there = self.density.derived_at(moved, self.seed) if self.values else {}
         except StanError:
@@ -79,7 +75,7 @@ class Derived:
                 yield name, float(np.nanmax(np.abs(found - moved[name])))
 
     def is_random(self, name: str) -> bool:
-        """Check whether a quantity differs under some other seed."""
+        """Check whether a quantity differs for another seed."""
         seeds = range(self.seed + 2, self.seed + 2 + SEEDS)
         return any(
             not _same(self.density.derived_at(self.points, seed)[name], self.values[name])
@@ -92,28 +88,25 @@ def _same(a: np.ndarray, b: np.ndarray) -> bool:
 
 
 def is_close(a: np.ndarray, b: np.ndarray) -> bool:
-    """Check whether values of a derived quantity are the same up to rounding."""
+    """Check whether values of a derived quantity are equal up to rounding."""
     size = np.maximum(np.abs(a), np.abs(b))
     finite = size[np.isfinite(size)]
     slack = AGREEMENT * (finite.max() if finite.size else 0.0)
     return bool(np.allclose(a, b, rtol=0.0, atol=slack, equal_nan=True))
 
 
-MOST_EXTREMES = 12  # Draws with a largest or smallest value that are added at most.
+MOST_EXTREMES = 12  # Most draws added for their largest or smallest values.
 
 
 def spread_draws(
     tree: Posterior, names: Sequence[str], count: int, moved: Iterable[str]
 ) -> dict[str, np.ndarray]:
-    """Choose draws evenly over chains and draws: name to array (point, ...).
-
-    The largest and smallest values of the variables in `moved` are among them.
-    """
+    """Choose evenly spaced draws, name to array (point, ...), and those with extreme values of variables in `moved`."""
     held = as_view(tree, "draws").posterior
     absent = [name for name in names if name not in held]
     if absent:
         raise ArgumentError(
-            f"`draws` lack {', '.join(absent)}, which the target's density is of; they hold "
+            f"`draws` lack {', '.join(absent)}, which the target's density needs; they have "
             f"{', '.join(map(str, held.data_vars))}."
         )
     arrays = {name: held[name].transpose(*schema.SAMPLE_DIMS, ...) for name in names}
@@ -122,7 +115,7 @@ def spread_draws(
     chosen = np.linspace(0, total - 1, min(count, total)).round().astype(int).tolist()
     for name in dict.fromkeys(moved):
         if name in arrays and arrays[name].size and len(chosen) < count + MOST_EXTREMES:
-            # The smallest and the largest value of every draw, of which some are read at a time.
+            # The smallest and the largest value of every draw, read in pieces.
             reach = [
                 (flat.min(axis=1), flat.max(axis=1))
                 for chain in arrays[name]
@@ -138,12 +131,10 @@ def spread_draws(
 
 Values = dict[str, np.ndarray]
 
-ELEMENTS_A_DRAW = 3
-"""Elements that every draw is moved by: one alone may leave the part in its place that differs from the others."""
-TRIES = 20  # Random elements of which the first that moves something is taken.
-TOLERANCE = 1e-8  # Nats; what rounding does comes on top.
-DERIVED_AT = 4
-"""Points at which derived quantities are computed: of Stan a process each, several times."""
+ELEMENTS_A_DRAW = 3  # Elements that move every draw, as one may keep the part that differs.
+TRIES = 20  # Random elements tried to find one that moves something.
+TOLERANCE = 1e-8  # Nats, in addition to rounding.
+DERIVED_AT = 4  # Points at which derived quantities are computed.
 
 
 class SymmetryError(InferenceError):
@@ -152,18 +143,18 @@ class SymmetryError(InferenceError):
     Parameters
     ----------
     message : str
-        A sentence for the user.
+        The message of the error.
     difference : float
-        What the attribute holds.
+        See Attributes.
     reason : str
-        What was found, without the advice; the message by default.
+        The finding without advice; by default the message.
 
     Attributes
     ----------
     difference : float
-        The largest change that was measured: of the log density in nats, of a derived quantity in its own unit.
+        The largest change: of the log density in nats, or of a derived quantity in its unit.
     reason : str
-        What was found, without the advice.
+        The finding without advice.
 
     Examples
     --------
@@ -183,18 +174,18 @@ class SymmetryError(InferenceError):
 
 @dataclass(frozen=True, repr=False)
 class SymmetryCheck(Shown):
-    """The measurements of a check.
+    """The result of a check.
 
     Attributes
     ----------
     differences : tuple of float
         For each block, the largest change of the log density in nats by random elements; for a `Rescalable` block,
-        of the log likelihood. NaN if no point tells: Stan does not separate the likelihood, rounding hides what
-        would change, or no density is finite.
+        of the log likelihood. NaN if it is unknown: Stan does not separate the likelihood, rounding hides a change, or
+        no density is finite.
     points : int
-        How many points were tried.
+        Number of points tried.
     evidence : Evidence
-        The same for a posterior's attribute `symmetry_evidence`, with what was not checked.
+        The result as in a posterior's attribute `symmetry_evidence`, with what was not checked.
     symmetry : Symmetry
         The blocks that were tried.
     """
@@ -205,9 +196,9 @@ class SymmetryCheck(Shown):
     symmetry: Symmetry = ()
 
     def _card(self) -> Card:
-        """The answer, a line for each block, what was left open."""
+        """Show the answer, a line for each block, and what was not checked."""
         if not self.differences:
-            nothing = Words("There is nothing to compare on the log density.")
+            nothing = Words("So there is nothing to check.")
             return Card("No symmetry is declared", (nothing,))
         parts: list[CardPart] = []
         known = [difference for difference in self.differences if not math.isnan(difference)]
@@ -218,7 +209,7 @@ class SymmetryCheck(Shown):
             parts.append(Words(f"Moving components as declared {change} {self.evidence.size}."))
         names = [block.describe() for block in self.symmetry] or ["block"] * len(self.differences)
         facts = tuple(
-            Fact(name, "no point tells", "warn")
+            Fact(name, "not checked", "warn")
             if math.isnan(difference)
             else Fact(name, f"{difference:.2g} nats at most", "good")
             for name, difference in zip(names, self.differences, strict=True)
@@ -249,8 +240,8 @@ def check_symmetry(
 
     Each block is tried separately, with a random element that moves something at each point (three at each draw). The
     density is on the constrained scale, without the Jacobian. Derived quantities (transformed parameters, generated
-    quantities, deterministic sites) that a block names must follow from the moved parameters as declared. Everything
-    is computed in double precision, whatever the setting of JAX.
+    quantities, deterministic sites) that a block names must move with the parameters as declared. All computation is in
+    double precision.
 
     Parameters
     ----------
@@ -264,13 +255,11 @@ def check_symmetry(
     seed : int
         Seed of the points and elements.
     tolerance : float
-        Largest change allowed, in nats; changes within rounding are also allowed (`changes`), so a program's constants
-        or a steep density do not matter.
+        Largest change allowed, in nats, in addition to rounding.
     draws : DataTree, optional
-        A posterior of the target, whose draws are tried instead of random points. In addition to `points` draws, those
-        with the largest and smallest moved values are tried. Blocks that leave only the likelihood unchanged are left
-        out,
-        because they are not symmetries of the posterior.
+        A posterior of the target, whose draws are tried instead of random points: `points` draws, and those with the
+        largest and smallest moved values. Blocks that keep only the likelihood are skipped, as they are not symmetries
+        of the posterior.
     progress : callable, optional
         Called with a line of text before a long computation.
 
@@ -316,7 +305,7 @@ def hold(
     tolerance: float = TOLERANCE,
     draws: xr.DataTree | None = None,
 ) -> SymmetryCheck:
-    """The same on a density that is there already; `check_symmetry` says what the arguments mean."""
+    """Check the symmetry on a given density; `check_symmetry` describes the arguments."""
     blocks = target.symmetry if draws is None else equal_modes(target.symmetry)
     if not blocks:
         return SymmetryCheck((), points)
@@ -332,10 +321,10 @@ def hold(
     for block in blocks:
         if all(name in density.derived for name in block.variables):
             raise ArgumentError(
-                f"`symmetry` moves {', '.join(block.variables)}, which follow from the parameters; name these too: "
+                f"`symmetry` moves only derived quantities, {', '.join(block.variables)}. Name the parameters too: "
                 f"{', '.join(values)}."
             )
-        # What could not be computed is left out.
+        # Quantities that could not be computed are left out.
         rest = block.restricted(name for name in block.variables if name not in derived.missing)
         symmetry += (rest or block,)
     group = Group(symmetry, {n: v.shape[1:] for n, v in (values | derived.values).items()})
@@ -381,7 +370,7 @@ def hold(
 
 
 def moving_parts(group: Group, rng: np.random.Generator, count: int) -> Element:
-    """Random elements, one a point, without those that move nothing: of two components, every second element."""
+    """Draw a random element for each point, avoiding those that move nothing."""
     tries = [group.random(rng, (count,)) for _ in range(TRIES)]
     still = group.identity((count,))
     chosen = list(tries[0])
@@ -397,8 +386,8 @@ def moving_parts(group: Group, rng: np.random.Generator, count: int) -> Element:
 def _of_derived(
     target: Target, block: Block[Any], derived: Derived, part: Part, at: str
 ) -> Evidence:
-    """Hold derived quantities at moved points against what the block says of them."""
-    tried = len(next(iter(derived.points.values())))  # of an optimum, one
+    """Compare derived quantities at moved points with those moved by the block."""
+    tried = len(next(iter(derived.points.values())))
     few = on_arrays(part, lambda array: array[:tried])
     moved = block.act(derived.points | derived.values, *few)
     random, left = [], []

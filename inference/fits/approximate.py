@@ -1,15 +1,13 @@
-"""From a target to a Gaussian on fixed draws; and from any approximation to weighted draws.
+"""Gaussians that maximise the ELBO on fixed draws (deterministic ADVI), and weighted draws of any approximation.
 
-The Gaussians maximise the ELBO of fixed draws: deterministic ADVI (Giordano, Ingram and Broderick 2024).
-
-The expectation under q is a mean over draws that stay, antithetic and standardised so that their mean is exactly zero
-and their second moments are exactly the identity. So the objective is a function without noise: L-BFGS needs no step
-size, and a Gaussian log density has its own mean and covariance as the exact optimum. Convention: x = c + R (t + T z)
-with an optimum c and a square root R of the inverse curvature there. Above 200 coordinates T is diagonal, and the
-covariance is the linear response of the optimum: how its mean moves where a linear term is added to the log density.
+The expectation under q is a mean over fixed draws, antithetic and standardised, with mean zero and the identity as
+second moments. So the objective has no noise: L-BFGS needs no step size, and the optimum for a Gaussian log density is
+its own mean and covariance. Convention: x = c + R (t + T z) with an optimum c and a square root R of the inverse
+curvature there. Above 200 coordinates T is diagonal, and the covariance is the linear response: the derivative of the
+optimal mean by a linear term added to the log density.
 
 References: Giordano, Ingram and Broderick 2024, Black box variational inference with a deterministic objective, JMLR
-25. Giordano, Broderick and Jordan 2018, Covariances, robustness, and variational Bayes, JMLR 19(51), for the latter.
+25. Giordano, Broderick and Jordan 2018, Covariances, robustness, and variational Bayes, JMLR 19(51).
 """
 
 from __future__ import annotations
@@ -48,18 +46,17 @@ from .gaussian import (
 )
 from .weighting import BENT_SIZE, DEAD, LOST, ROUNDS, Weighted, weigh
 
-AT_ONCE = 60  # Evaluations after which coordinates are whitened again, by the fit so far.
-ENOUGH = 1e-5  # Nats of the ELBO that an iteration gains at least.
-SHRINKS = 12  # Halvings of the first scale until all draws have a finite log density.
-RESPONSES = 20_000
-"""Products of Hessians and vectors that a linear response may take, about; 4 draws are used at least."""
-LARGEST = 2000  # Coordinates above which there is no linear response.
+AT_ONCE = 60  # Evaluations between whitenings of the coordinates by the fit so far.
+ENOUGH = 1e-5  # Least gain of the ELBO by an iteration, in nats.
+SHRINKS = 12  # Most halvings of the first scale until all draws have a finite log density.
+RESPONSES = 20_000  # Hessian-vector products of a linear response, about; it uses at least 4 draws.
+LARGEST = 2000  # Most coordinates with a linear response.
 
 
 def standard_draws(count: int, size: int, rng: np.random.Generator, *, whole: bool) -> Points:
-    """Antithetic standard normal draws, an even number, whose second moments are exactly the identity.
+    """Make an even number of antithetic standard normal draws with unit second moments.
 
-    Of the `whole` all second moments are; else those of each coordinate alone, for which fewer draws suffice.
+    If `whole`, the matrix of second moments is the identity; else only its diagonal, which takes fewer draws.
     """
     half = rng.standard_normal((count // 2, size))
     if whole:
@@ -71,9 +68,9 @@ def standard_draws(count: int, size: int, rng: np.random.Generator, *, whole: bo
 
 
 def fit(counted: CountedDensity, peak: Peak, draws: Points, iterations: int) -> NormalFit:
-    """Maximise the ELBO of fixed standard draws (draw, param) from an optimum, in full rank or by coordinates.
+    """Maximise the ELBO of fixed standard draws (draw, param) from an optimum, in full rank or mean field.
 
-    With one square root a coordinate, these stay independent. The ELBO is evaluated at most `iterations` times.
+    The fit is mean field if the optimum's root is a vector. The ELBO is evaluated at most `iterations` times.
     """
     found = _Climb(counted, peak.vector, peak.root, draws).climb(min(AT_ONCE, iterations))
     used = len(found.trace)
@@ -86,7 +83,7 @@ def fit(counted: CountedDensity, peak: Peak, draws: Points, iterations: int) -> 
         if again.elbo >= found.elbo:
             found = again
         found = replace(found, trace=trace)
-        if gained < 1e-3:  # the line search has come to its end
+        if gained < 1e-3:
             return replace(found, converged=True)
     return found
 
@@ -106,7 +103,7 @@ class _Climb:
         self.wall = math.inf
 
     def climb(self, evaluations: int) -> NormalFit:
-        """Run L-BFGS from the first scale at which every draw has a finite log density."""
+        """Run L-BFGS, from a scale at which every draw has a finite log density."""
         start = np.zeros(2 * self.size + (len(self.rows) if self.full else 0))
         for _ in range(SHRINKS):
             first = self(start)[0]
@@ -129,7 +126,7 @@ class _Climb:
         return NormalFit(loc, whole, -float(end.fun), ended, tuple(self.trace))
 
     def __call__(self, packed: Vector) -> tuple[float, Vector]:
-        """The negative ELBO and its gradient; a wall where a draw has no finite log density."""
+        """The negative ELBO and its gradient, or a wall if the log density of a draw is not finite."""
         shift, scale = self._parts(packed)
         moved = shift + (self.draws @ scale.T if self.full else self.draws * scale)
         points = self.centre + (moved @ self.root.T if self.full else moved * self.root)
@@ -150,7 +147,7 @@ class _Climb:
         return -elbo, -np.concatenate([slopes.mean(axis=0), along + 1, rest])
 
     def _parts(self, packed: Vector) -> tuple[Vector, Float[np.ndarray, ...]]:
-        """The shift, and the lower triangle or its diagonal."""
+        """Unpack the shift, and the lower triangle or its diagonal."""
         size = self.size
         diagonal = np.exp(np.clip(packed[size : 2 * size], -50, 50))
         if not self.full:
@@ -161,11 +158,11 @@ class _Climb:
 
 
 def linear_response(counted: CountedDensity, fitted: NormalFit, draws: Points) -> NormalFit | None:
-    """Return a mean-field fit with the covariance of its linear response; None if there is none.
+    """Return a mean-field fit with the covariance of its linear response, or None.
 
-    With the mean Hessian A of the log density over draws, its mixed derivatives B by means and log scales and C by log
-    scales alone, it is the inverse of -(A - B C^-1 B'), exact where the log density is a Gaussian's. All standard
-    deviations are wanted, so that a product a coordinate and draw is the least that any solver takes.
+    With the mean Hessian A of the log density over draws, its derivatives B by means and log scales and C by log
+    scales, it is the inverse of -(A - B C^-1 B'), exact for a Gaussian log density. All standard deviations need one
+    product per coordinate and draw.
     """
     size = len(fitted.loc)
     if size > LARGEST:
@@ -183,7 +180,7 @@ def linear_response(counted: CountedDensity, fitted: NormalFit, draws: Points) -
         mean[:, j] = turned.mean(axis=0)
         mixed[:, j] = (turned * weight).mean(axis=0)
         scales[:, j] = (turned * weight * fitted.scale * z).mean(axis=0)
-    scales -= np.eye(size)  # the slope by the log scale, which is -1 at the optimum
+    scales -= np.eye(size)  # the slope by the log scale is -1 at the optimum
     with np.errstate(all="ignore"):
         try:
             precision = -(mean - mixed @ np.linalg.solve((scales + scales.T) / 2, mixed.T))
@@ -194,11 +191,11 @@ def linear_response(counted: CountedDensity, fitted: NormalFit, draws: Points) -
     return None if scale is None else replace(fitted, scale=scale)
 
 
-STARTS = 16  # From which optima are sought for the proposals of an approximation that has none.
+STARTS = 16  # Starts of the search for optima, if an approximation has no proposals.
 RADIUS = 2.0
-SAME = 0.5  # Standard deviations by which the centres of two fits differ at most that are one.
-AGAIN = 2  # Times that draws are weighed again, with proposals where short chains found gaps.
-BELOW = 15.0  # Nats of the ELBO below the best fit above which a fit is not a proposal.
+SAME = 0.5  # Fits with centres nearer than this, in standard deviations, are the same.
+AGAIN = 2  # Most repetitions of the weighting, with proposals in gaps found by short chains.
+BELOW = 15.0  # A fit is not a proposal if its ELBO is lower than the best by this, in nats.
 
 
 def fit_fixed_draws(job: Job[Dadvi]) -> Found:
@@ -210,7 +207,7 @@ def fit_fixed_draws(job: Job[Dadvi]) -> Found:
         points = best.points(rng.standard_normal((job.method.draws, counted.size)))
         lp, log_q = counted.log_density(points), best.log_density(points)
         stats = {"lp": lp, "log_q": log_q}
-        # Mean and scale under the names of docs/reference/posterior.md.
+        # Names as in docs/reference/posterior.md.
         scale = "scale" if best.scale.ndim == 1 else "scale_tril"
         group = xr.Dataset(
             {

@@ -1,10 +1,9 @@
-"""Chains that begin from a fit: at its draws and in its metric, if its weights are good.
+"""Chains that start from a fit, at its draws and with its metric, if its importance weights are good.
 
-The weights decide. Good ones say that the fit covers the posterior, so that its covariance is the best metric that
-there is and no warmup is needed. Draws of a fit whose weights are bad lie in the wrong place, and its metric makes
-chains stick: such a fit is thrown away, and the chains warm up as always. One chain in four starts at a random point
-all the same, so that R-hat can reveal a mode that the fit has missed; a fit to which that chain does not come is thrown
-away as well.
+Good weights show that the fit covers the posterior; then its covariance is the metric, and no warmup is needed. A fit
+with bad weights is in the wrong place and its metric makes chains stick, so it is discarded and the chains warm up. One
+chain in four still starts at a random point, so that R-hat can reveal a mode missed by the fit. The fit is also
+discarded if that chain does not reach it.
 """
 
 from __future__ import annotations
@@ -31,35 +30,33 @@ from .drift import MovedChains, transition
 from .gaussian import ITERATIONS, WALL, NormalFit, Points, Vector, moments
 from .weighting import Weighted, weigh
 
-LARGEST = 60  # Coordinates above which weights rarely last, so that no fit is tried.
-STARTS = 8  # From which optima are sought.
-DEAR = 8_000
-"""Gradients of a fit beyond which it is not used: it hardly converges, and chains alone take ten times as many."""
-ROUNDS = 2  # Of weighted draws, of which metric and starts need fewer than estimates do.
-GOOD, LOST = 0.7, 1.0
-"""The largest k-hat of weights, and that of a coordinate's mean or sd, with which a fit is used."""
-HEAVY = 0.5  # k-hat of a coordinate's mean or sd above which its tail calls for shorter steps.
-WORTH = 0.25
-"""Share of the draws that weights are worth below which a fit is not used, though k-hat may be good by chance."""
-ONE = 0.95
-"""The least share of the probability that one optimum holds, since the metric of several fits none of them."""
-SETTLING = 16  # Chains by which the step size is found, at least.
+LARGEST = 60  # Most coordinates for which a fit is tried; in more, weights are rarely good.
+STARTS = 8  # Starts of the search for optima.
+DEAR = 8_000  # Most gradients of a fit; beyond them it hardly converges. Chains take ten times as many.
+ROUNDS = 2  # Rounds of weighted draws; estimates need more than a metric and starts.
+GOOD, LOST = (
+    0.7,
+    1.0,
+)  # Largest k-hat of the weights, and of a coordinate's mean or sd, of a fit that is used.
+HEAVY = 0.5  # A larger k-hat of a coordinate's mean or sd calls for shorter steps.
+WORTH = 0.25  # Least effective share of the draws, as k-hat may be good by chance.
+ONE = (
+    0.95  # Least share of the probability in one optimum, as a metric of several fits none of them.
+)
+SETTLING = 16  # Least number of chains that determine the step size.
 TRANSITIONS = 15
-LENGTH = 2.0  # Length of a trajectory, in standard deviations, and its maximum number of steps.
-LONGEST = 12
+LENGTH = 2.0  # Length of a trajectory, in standard deviations.
+LONGEST = 12  # Most steps of a trajectory.
 SURPLUS = {False: 1.1, True: 2.0}
-"""By how much rejection is rarer along trajectories of that length than `target_acceptance` says; more where a tail is
-heavy. Stan's adaptation ends at rarer rejections than it aims at as well."""
+"""Factor by which rejections are rarer than by `target_acceptance`, without and with a heavy tail; rejections after
+Stan's adaptation are rarer too."""
 
 
 def sampled(job: Job[Any], sample: Callable[[Job[Any]], Found]) -> Found:
-    """Run the chains of a job of NUTS or static HMC from a fit, or as always; and record which it was, and why.
-
-    `sample` runs the chains of a job.
-    """
+    """Run the chains of NUTS or static HMC by `sample`, from a fit if it is good; record whether it was, and why."""
     if job.engine not in DEFINED:
         raise ArgumentError(
-            f"`init` is 'fit', but engine={job.engine!r} takes no metric; use engine='numpyro' or 'stanli'."
+            f"`init` is 'fit', but engine={job.engine!r} takes no metric. Use engine='numpyro' or 'stanli'."
         )
     with precision("float64"):
         counted = CountedDensity.of(job.target, job.bars.say)
@@ -76,7 +73,7 @@ def sampled(job: Job[Any], sample: Callable[[Job[Any]], Found]) -> Found:
 
 
 def start_from_fit(job: Job[Any], counted: CountedDensity) -> tuple[str, Start | None]:
-    """Fit, weigh, and decide whether chains begin there: why, as a sentence, and where, None if the fit is not used."""
+    """Fit and weigh; return a sentence on whether chains start from the fit, and the start, None if they do not."""
     s, size = job.method, counted.size
     if size > LARGEST:
         return _unused(f"no weights last in {size} coordinates (at most {LARGEST} are tried)")
@@ -96,8 +93,7 @@ def start_from_fit(job: Job[Any], counted: CountedDensity) -> tuple[str, Start |
     acceptance = 1 - (1 - s.target_acceptance) / SURPLUS[heavy]
     near = s.chains - len(afar)
     starts = weighted.vectors[weighted.resampled(max(SETTLING, near), rng)]
-    # Weighted draws are moved, and the step size with the wanted mean acceptance along trajectories is found. The
-    # energy error grows with the square of the step, and so does what is rejected.
+    # Move weighted draws, and adapt the step size to the acceptance; rejections grow with the square of the step.
     settled = MovedChains.at(counted, starts)
     log_step = -0.25 * np.log(counted.size)
     for number in range(1, TRANSITIONS + 1):
@@ -127,7 +123,7 @@ def _unused(reason: str) -> tuple[str, None]:
 
 
 def _from_afar(job: Job[Any], counted: CountedDensity) -> Points:
-    """The random points of one chain in four, those where the last ones would start without a fit."""
+    """Random points of one chain in four: the starts of the last chains without a fit."""
     chains = job.method.chains
     count = chains // 4 if chains > 3 else int(chains > 1)
     if count == 0:
@@ -137,7 +133,7 @@ def _from_afar(job: Job[Any], counted: CountedDensity) -> Points:
 
 
 def _judged(weighted: Weighted) -> tuple[str | None, bool]:
-    """Why a fit is not used, None if it is; and whether a tail of it is heavy."""
+    """Return why a fit is not used, or None; and whether it has a heavy tail."""
     log_ratio = weighted.lp - weighted.log_q
     count = len(log_ratio)
     if not weighted.worth >= WORTH * count:
@@ -152,7 +148,7 @@ def _judged(weighted: Weighted) -> tuple[str | None, bool]:
             f"the best of {len(weighted.shares)} optima holds {share:.0%} of the probability",
             True,
         )
-    even = weighted.worth > EVEN * count  # then one draw far out says nothing
+    even = weighted.worth > EVEN * count  # then a single far draw does not count
     tails = tails_of(weighted.vectors, log_ratio, weighted.log_weight)
     worst = np.nanmax([tails.mean, tails.square], initial=-np.inf)
     if worst > LOST and not even:
@@ -172,10 +168,10 @@ def _come(
     step: float,
     rng: np.random.Generator,
 ) -> Points | None:
-    """Bring chains from afar to the height of the others, and move them there; None if one does not come so high.
+    """Bring the chains from random points to the log density of the others, and move them there; None if one fails.
 
-    They climb, since trajectories with the fit's metric may take forever where it does not fit; but not to an optimum,
-    which a chain may never leave.
+    They climb, as trajectories with the fit's metric may be slow elsewhere; but not to an optimum, which a chain may
+    never leave.
     """
     if not len(afar):
         return afar
@@ -191,7 +187,7 @@ def _come(
 
 
 def _climbed(counted: CountedDensity, point: Vector, whole: NormalFit, enough: float) -> Vector:
-    """Climb by L-BFGS, in the fit's coordinates, until the log density is enough or there is no way up."""
+    """Climb by L-BFGS in the fit's coordinates until the log density is `enough`."""
 
     def fall(u: Vector) -> tuple[float, Vector]:
         height, slope = counted.gradient(whole.points(u[None]))

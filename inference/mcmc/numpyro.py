@@ -1,17 +1,11 @@
-"""HMC and NUTS on a NumPyro model, in compiled slices.
+"""HMC and NUTS in JAX, in compiled slices.
 
-The kernels are NumPyro's. A chain advances `SLICE` iterations at a time inside one compiled loop, so that
-it can show its progress, be stopped, and write down where it stands: with that, another process continues
-to the same draws, bit for bit.
+The kernels are NumPyro's. A chain runs `SLICE` iterations at a time in one compiled loop. After every slice it can show
+its progress, be stopped, and save all of the sampler's state, from which another process continues to the same draws,
+bit for bit.
 
-A chain stays on one of JAX's devices, and chains go to them in turn; where somebody has chosen a device
-(`jax.default_device`), all chains stay there. Draws do not depend on the number of devices, as long as they are of one
-kind.
-
-A chain that advances in compiled slices, from where it was left to its end.
-
-After every slice it can be stopped, and says where it stands: all of the sampler's state, so that another process goes
-on to the same draws, bit for bit.
+Each chain stays on one of JAX's devices, which chains take in turn, or on the one set by `jax.default_device`. Draws do
+not depend on the number of devices of the same kind.
 """
 
 import threading
@@ -50,41 +44,40 @@ from .starts import chain_starts, kernel_places, reordered, stan_places
 State = Any  # A pytree of arrays and random keys.
 
 
-# Leaf by leaf, every shape would be compiled by itself.
+# Compiled once for all leaves.
 _of_chain = jax.jit(lambda states, number: jax.tree.map(lambda leaf: leaf[number], states))
 
 
 class Runner(ABC):
-    """Takes the steps of chains of one target; compiled once, called from several threads."""
+    """The steps of chains of one target; compiled once, called from several threads."""
 
-    settings: Any  # with `warmup` and `draws`, the iterations of a chain
+    settings: Any  # with the numbers of iterations `warmup` and `draws`
     slices: tuple[int, int]  # iterations of a slice, in the warmup and in sampling
     bars: ProgressBars
-    like: State  # a state's shapes and types
-    states: State  # those that chains begin from, (chain, ...)
+    like: State  # with the shapes and types of a state
+    states: State  # first states, (chain, ...)
 
     def start(self, number: int) -> State:
-        """Return the state that a chain begins from."""
+        """Return the first state of a chain."""
         state: State = _of_chain(self.states, number)
         return state
 
     def adapted(self, state: State) -> dict[str, np.ndarray]:
-        """Return the step size and inverse metric of a state; nothing where another run has no use for them."""
+        """Return the step size and inverse metric of a state, if another run can use them."""
         return {}
 
     @abstractmethod
     def advance(
         self, state: State, first: int, last: int, *, keep: bool
     ) -> tuple[State, dict[str, np.ndarray], dict[str, np.ndarray]]:
-        """Take the iterations from `first` to `last` of a slice; returns draws (where wanted) and statistics as well.
+        """Take the iterations from `first` to `last` of a slice; return the state, draws if kept, and statistics.
 
-        A draw may depend on its place in its slice by a last bit, since a slice is computed at once: so a chain that
-        continues takes each iteration at the place that it would have had.
+        The last bit of a draw may depend on its place in the slice, so a resumed chain keeps the places.
         """
 
 
 class Walk:
-    """A chain on its way: where it is, and what it took to come there."""
+    """A running chain: its state, its counts and its times."""
 
     def __init__(self, runner: Runner, place: ChainPlace) -> None:
         self._runner, self._place = runner, place
@@ -103,7 +96,7 @@ class Walk:
         self._read_at = time.perf_counter()
 
     def run(self, cancel: threading.Event) -> None:
-        """Go to the end."""
+        """Run to the end."""
         s, step_size = self._runner.settings, float("nan")
         before = sum(self.seconds)
         while self.warmed < s.warmup:
@@ -117,7 +110,7 @@ class Walk:
             num, stats = self._step(self.drawn, s.draws, cancel, phase=1)
             self.drawn += num
             self.divergences += int(stats["diverging"].sum())
-            # Without a rate, nothing is rejected.
+            # NaN if nothing is rejected.
             self.accepted += float(np.sum(stats.get("acceptance_rate", np.nan)))
             step_size = float(stats["step_size"][-1])
             self._show(s.warmup + self.drawn, stats)
@@ -130,7 +123,7 @@ class Walk:
     def _step(
         self, done: int, total: int, cancel: threading.Event, *, phase: int
     ) -> tuple[int, dict[str, np.ndarray]]:
-        """Take the rest of a slice: how many iterations that was, and their statistics."""
+        """Take the rest of a slice; return the number of iterations, and their statistics."""
         if cancel.is_set():
             self._save(phase, now=True)
             raise RunCancelled("The chain was stopped.")
@@ -160,7 +153,7 @@ class Walk:
         return Standing(self.drawn, *self.seconds, state=state, warmed=self.warmed)
 
     def _lap(self, phase: int) -> None:
-        """Add the time since the last look at the clock to a phase."""
+        """Add the time since the last call to a phase."""
         now = time.perf_counter()
         warmup, sampling = self.seconds
         took = now - self._read_at
@@ -171,60 +164,57 @@ class Walk:
         self._bar.show(done, step_size=float(stats["step_size"][-1]), **self._so_far())
 
     def _so_far(self) -> dict[str, Any]:
-        """Return the bar's numbers of the draws; those of the warmup do not describe them."""
+        """Return the numbers on the bar, of draws after the warmup only."""
         known = self.drawn and not np.isnan(self.accepted)
         acceptance = self.accepted / self.drawn if known else None
         return {"acceptance": acceptance, "divergences": self.divergences if self.drawn else None}
 
 
 def rows(buffers: Mapping[str, Any], first: int, last: int) -> dict[str, np.ndarray]:
-    """Take the rows of a slice that count out of its buffers, (row, ...)."""
+    """Take the rows in use from the buffers (row, ...) of a slice."""
     return {name: np.asarray(buffer)[first:last] for name, buffer in buffers.items()}
 
 
 def num_devices() -> int:
-    """Over how many devices chains are spread."""
+    """Number of devices for chains."""
     return 1 if jax.config.jax_default_device is not None else len(jax.local_devices())
 
 
 def on_device(number: int) -> AbstractContextManager:
-    """Compute on the device of the chain of a number; holds for the current thread only."""
+    """Compute on the device of a chain, in the current thread."""
     count = num_devices()
     return nullcontext() if count == 1 else jax.default_device(jax.local_devices()[number % count])
 
 
 def device_of(tree: Any) -> jax.Device:
-    """On which device arrays are, all on one."""
+    """Return the one device of all arrays."""
     (device,) = jax.tree.leaves(tree)[0].devices()
     return device
 
 
 def here(tree: Any) -> Any:
-    """Bring arrays to the device that is computed on."""
+    """Move arrays to the current device."""
     chosen = jax.config.jax_default_device
     return jax.device_put(tree, chosen) if isinstance(chosen, jax.Device) else tree
 
 
-SLICE = 50
-"""Iterations between looks at the clock; about a millisecond's work for the smallest models."""
-
+SLICE = 50  # Iterations of a slice; about a millisecond for the smallest models.
 STATS = ("diverging", "n_steps", "acceptance_rate", "energy", "step_size", "lp")
 
 
 @dataclass(frozen=True, eq=False)
 class Course:
-    """On what chains walk, from where, and what is kept of the places they come to."""
+    """The density, the starts and the draws of chains."""
 
-    # Of a NumPyro model, or of a Stan program by its library in this process.
-    density: Density
-    starts: Float[Array, "chain param"]  # where each chain begins
-    keep: Callable[[Values], Values]  # from coordinates, name to array, to what is kept as a draw
-    purpose: Purpose = Purpose.CHAIN  # purpose of the chains' random keys
-    # (chain, param) or (chain, param, param): the inverse metric of the first steps, until it is
-    # adapted; the unit metric if not given.
-    variances: jax.Array | None = None
+    density: Density  # of a NumPyro model, or of a Stan program by its library in this process
+    starts: Float[Array, "chain param"]
+    keep: Callable[[Values], Values]  # from named coordinates to what is kept as a draw
+    purpose: Purpose = Purpose.CHAIN  # of the chains' random keys
+    variances: jax.Array | None = (
+        None  # first inverse metric, (chain, param) or (chain, param, param)
+    )
     adapts: bool = True  # whether the metric is adapted
-    step_size: Float[Array, " chain"] | None = None  # step size of the first step
+    step_size: Float[Array, " chain"] | None = None  # first step size
 
 
 class NumpyroChains(Runner):
@@ -237,7 +227,7 @@ class NumpyroChains(Runner):
         self.settings, self.bars = settings, job.bars
         with precision(settings.dtype):
             course = course or _course_of(job)
-            density = self._density = course.density  # a Stan program stays open as long as this
+            density = self._density = course.density  # keeps a Stan program open
             self._starts = course.starts
             kernel = kernel_of(density, settings, adapt_metric=course.adapts)
             points = jax.vmap(density.unravel)(course.starts)
@@ -250,7 +240,7 @@ class NumpyroChains(Runner):
             self.like = self.start(0)
             advance = jax.jit(partial(_advance, kernel, partial(bounded, settings)))
             constrain = jax.jit(jax.vmap(course.keep))
-            # Compiled here, not while a chain's sampling is timed.
+            # Compiled here, so that it does not count as sampling time.
             self._compiled: dict[jax.Device, tuple[Any, Any]] = {}
             for number in range(min(settings.chains, num_devices())):
                 with on_device(number):
@@ -261,7 +251,7 @@ class NumpyroChains(Runner):
 
     @override
     def adapted(self, state: HMCState) -> dict[str, np.ndarray]:
-        # In the order of the definition's own vector.
+        # In the order of the definition's vector.
         found = {"step_size": np.asarray(state.adapt_state.step_size)}
         if self.settings.metric == "unit":
             return found
@@ -279,14 +269,13 @@ class NumpyroChains(Runner):
     def advance(
         self, state: HMCState, first: int, last: int, *, keep: bool
     ) -> tuple[HMCState, dict[str, np.ndarray], dict[str, np.ndarray]]:
-        # JAX hands back before it has computed: without waiting, a warmup would end as soon as it is queued, and
-        # its time be counted as sampling.
+        # JAX returns before it has computed; without waiting, times would be wrong.
         advance, constrain = self._compiled[device_of(state)]
         state, ended = jax.block_until_ready(advance(state, first, last))
         z = ended.pop("z")
         draws, stats = (rows(part, first, last) for part in (constrain(z) if keep else {}, ended))
         if isinstance(self.settings, Nuts):
-            # A tree of depth d takes 2^d - 1 leapfrog steps, plus those of a last subtree that is thrown away.
+            # A tree of depth d takes 2^d - 1 leapfrog steps, plus those of a rejected last subtree.
             stats["tree_depth"] = np.floor(np.log2(stats["n_steps"] + 1)).astype(np.int64)
         return state, draws, stats
 

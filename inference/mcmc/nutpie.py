@@ -1,10 +1,9 @@
 """NUTS by the package nutpie (https://github.com/pymc-devs/nutpie), on Stan programs and NumPyro models.
 
-Every chain is a run of nutpie's with its own seed, so that it depends only on the run's seed and its number. A
-Stan program is sampled by its library without Python in between; a NumPyro model, and a Stan program from a given
-start, by calls of the compiled gradient, some tens of microseconds each, of which one chain at a time makes one. nutpie
-cannot continue amid a chain: what was broken off is started again, and a chain that is to be longer is drawn again,
-with the same beginning.
+Every chain is a nutpie run with its own seed, so it depends only on the run's seed and its number. nutpie calls the
+library of a Stan program without Python. For a NumPyro model, and a Stan program with given starts, it calls the
+compiled gradient through Python, at some tens of microseconds and one chain at a time. nutpie cannot continue a chain:
+an interrupted chain starts again, and a longer chain is drawn again, with the same first draws.
 """
 
 from __future__ import annotations
@@ -28,16 +27,16 @@ from .chains import ChainPlace, Standing
 from .nuts import Nuts
 from .starts import chain_starts
 
-RADIUS = 2.0  # Within which nutpie itself starts Stan programs.
+RADIUS = 2.0  # Radius of nutpie's own starts of Stan programs.
 
 
 def checked(settings: Nuts) -> Nuts:
-    """The settings, if nutpie has what they ask for."""
+    """Return the settings if nutpie supports them."""
     allowed = {"metric": "diag", "dtype": "float64", "adapt": True}
     for name, value in allowed.items():
         if (given := getattr(settings, name)) != value:
             raise ArgumentError(
-                f"`{name}` is {given!r}, but engine='nutpie' has {value!r} alone; leave it out, or use "
+                f"`{name}` is {given!r}, but engine='nutpie' supports only {value!r}. Leave it out, or use "
                 "engine='numpyro' or 'stanli'."
             )
     return settings
@@ -54,18 +53,18 @@ STATS = {
 }
 """nutpie's names and ArviZ's."""
 KINDS = {"tree_depth": np.int64, "n_steps": np.int64, "diverging": np.bool_}
-NUDGE = 1e-3  # By which a start moves along a coordinate in which the density is flat there.
-LOOKS = 10  # Milliseconds between looks at how far a chain is.
+NUDGE = 1e-3  # Change of a start along a coordinate with slope zero.
+LOOKS = 10  # Milliseconds between updates of the progress.
 _VECTOR = "vector"
 
 Values = dict[str, np.ndarray]
 
 
 class NutpieChains:
-    """Runs chains of one target; compiled once, called from several threads.
+    """Chains of one target; compiled once, called from several threads.
 
-    ValueError rejects settings that ask for what nutpie does not have; InferenceError says that no starting point of
-    finite log density is found, StanError that the program does not compile.
+    Raises ValueError for settings that nutpie does not support, InferenceError if no starting point has a finite log
+    density, and StanError if the program does not compile.
     """
 
     def __init__(self, job: Job[Nuts]) -> None:
@@ -73,7 +72,7 @@ class NutpieChains:
         given = job.given
         if given is not None and (given.inverse_metric is not None or given.step_size is not None):
             raise ArgumentError(
-                "`engine` is 'nutpie', which takes no step size and no metric; use engine='numpyro', 'stanli' or "
+                "`engine` is 'nutpie', which takes no step size and no metric. Use engine='numpyro', 'stanli' or "
                 "'cmdstan'."
             )
         self.job, self.bars = job, job.bars
@@ -106,7 +105,7 @@ class NutpieChains:
         )
 
     def _taken(self, trace: Any, phase: str = "") -> tuple[Values, Values]:
-        """Return the draws and statistics of a phase, "warmup_" or, of the draws, ""."""
+        """Return the draws and statistics of the warmup ("warmup_") or of the sampling ("")."""
         draws = self.model.draws(_of_chain(trace[f"{phase}posterior"]))
         found = _of_chain(trace[f"{phase}sample_stats"])
         return draws, {n: found[own].astype(KINDS.get(n, np.float64)) for own, n in STATS.items()}
@@ -120,7 +119,6 @@ class NutpieChains:
             self.model.compiled(number),
             chains=1,
             cores=1,
-            # From the run's seed and the chain's number alone.
             seed=int(np.random.SeedSequence([self.job.seed, number]).generate_state(1)[0]),
             tune=s.warmup,
             draws=s.draws,
@@ -148,7 +146,7 @@ class NutpieChains:
 
 
 class _StanModel:
-    """A Stan program by its library, which nutpie loads itself."""
+    """A Stan program by its library, loaded by nutpie."""
 
     def __init__(self, job: Job[Nuts], settings: Nuts) -> None:
         from nutpie import _lib
@@ -171,7 +169,7 @@ class _StanModel:
         )
 
     def start(self, number: int) -> Values:
-        """Nothing: nutpie itself chooses where a chain begins."""
+        """Nothing, as nutpie chooses the start of a chain."""
         del number
         return {}
 
@@ -181,15 +179,12 @@ class _StanModel:
         return self._parts.with_data(seed=self._job.seed)
 
     def draws(self, variables: Values) -> Values:
-        """Draws of everything that the program declares after its data."""
+        """Draws of all parameters and derived quantities."""
         return name_draws(self._job.target, variables)
 
 
 class _VectorModel:
-    """A model by its compiled gradient, which nutpie calls in Python: of NumPyro's, or a Stan program's by its library.
-
-    nutpie's own way to a Stan program begins at random points alone.
-    """
+    """A NumPyro model, or a Stan program with given starts, by its compiled gradient, which nutpie calls in Python."""
 
     def __init__(self, job: Job[Nuts], settings: Nuts) -> None:
         with precision("float64"):
@@ -199,12 +194,12 @@ class _VectorModel:
             starts = chain_starts(density, settings, job.seed) if given is None else given.positions
             self._gradient = jax.jit(jax.value_and_grad(density.log_density))
             slopes = np.stack([self._gradient(jnp.asarray(start))[1] for start in starts])
-            # nutpie takes its first metric from the slope, and fails where that is zero.
+            # nutpie derives its first metric from the slope, and fails if that is zero.
             self._starts = np.asarray(starts) + NUDGE * (slopes == 0)
             self._constrain = in_double(lambda v: density.quantities(density.unravel(v)))
 
     def start(self, number: int) -> Values:
-        """Return the values at which a chain begins, if they were looked for."""
+        """Return the values at the start of a chain, if it was searched for."""
         if self._init == "random":
             return {}
         with precision("float64"):
@@ -227,12 +222,12 @@ class _VectorModel:
         )
 
     def draws(self, variables: Values) -> Values:
-        """Draws of every variable, and of what follows from them."""
+        """Draws of all variables and derived quantities."""
         found: Values = self._constrain(variables[_VECTOR])
         return found
 
     def _at(self, vector: np.ndarray) -> tuple[float, np.ndarray]:
-        with precision("float64"):  # which holds for a thread alone, and this is one of nutpie's
+        with precision("float64"):  # for this thread, one of nutpie's
             value, gradient = self._gradient(vector)
             return float(value), np.asarray(gradient)
 
@@ -241,14 +236,14 @@ _Model = _StanModel | _VectorModel
 
 
 class _Watch:
-    """Moves the bar of a chain, and notes how long it has taken by nutpie's own clock, and its warmup."""
+    """Updates the bar of a chain, and records the times of the chain and its warmup by nutpie's clock."""
 
     def __init__(self, bar: ChainBar) -> None:
         self.bar = bar
         self.seconds = self.warmup_seconds = 0.0
 
     def __call__(self, chains: Any) -> None:
-        """Take in how far the chain is; called by a thread of nutpie's."""
+        """Update the progress; called by a thread of nutpie."""
         (chain,) = chains
         self.seconds = chain.runtime_ms / 1000
         if chain.tuning:

@@ -19,10 +19,8 @@ from onebasin.base.errors import InferenceError
 
 from ..contracts.density import Vector
 
-ITERATIONS = 1000  # Maximum number of iterations of a run; one that ends there is as good a start as any other.
-
-FLAT = {"float64": 1e-5, "float32": 1e-2}
-"""The largest gradient of an optimum, for a potential of 1, by precision."""
+ITERATIONS = 1000  # Most iterations of a run.
+FLAT = {"float64": 1e-5, "float32": 1e-2}  # Largest gradient at an optimum, for a potential of 1.
 
 
 @dataclass(frozen=True)
@@ -36,16 +34,16 @@ class OptimiserEnd:
 
     @property
     def is_flat(self) -> bool:
-        """Check whether the gradient vanishes, up to what rounding leaves of it."""
+        """Check whether the gradient is zero up to rounding."""
         slack = FLAT[self.vector.dtype.name] * max(1.0, abs(self.potential))
         return bool(np.max(np.abs(self.gradient), initial=0.0) <= slack)
 
 
 class BestOptimum:
-    """Finds the best optimum from several starting points; compiled once.
+    """A compiled search for the best optimum from several starting points.
 
-    The log density is one of a vector, and of what else is given with the starting points, such as data; options are
-    those of SciPy's L-BFGS-B.
+    The log density is a function of a vector and of further arguments, such as data; options are those of SciPy's
+    L-BFGS-B.
     """
 
     def __init__(self, log_density: Callable[..., jax.Array], **options: float) -> None:
@@ -53,12 +51,12 @@ class BestOptimum:
         self._options = {"maxiter": ITERATIONS, **options}
 
     def __call__(self, starts: Float[Array, "start param"], *given: Any) -> Vector:
-        """The point of the highest log density, as the start of a chain."""
+        """Return the point of the highest log density, as the start of a chain."""
         try:
             best = self.best(starts, given=given)
         except InferenceError as error:
             raise InferenceError(
-                f"{str(error).removesuffix('.')} (init='optimum'); raise `init_starts`, or use init='random'."
+                f"{str(error).removesuffix('.')} (init='optimum'). Raise `init_starts`, or use init='random'."
             ) from error
         return jnp.asarray(best.vector)
 
@@ -73,12 +71,12 @@ class BestOptimum:
         done: Callable[[int], None] = lambda _: None,
         given: Sequence[Any] = (),
     ) -> OptimiserEnd:
-        """The highest optimum; `done` is called after each start, with how many there were."""
+        """Return the highest optimum; `done` is called after each start with the number so far."""
         found = self.every(starts, done, given)
         best = min(found, key=lambda end: end.potential)
         if not np.isfinite(best.potential):
             raise InferenceError(
-                f"No optimum with a finite log density was found from {len(found)} starting points."
+                f"None of {len(found)} starting points led to an optimum with a finite log density."
             )
         return best
 
@@ -98,7 +96,7 @@ class BestOptimum:
     def _run(self, start: np.ndarray, given: Sequence[Any]) -> OptimiserEnd:
         """Return the end of the run from a point."""
         first = float(self._objective(jnp.asarray(start), *given)[0])
-        # Above all that a run from here accepts, yet near enough for the line search's interpolation.
+        # Higher than any point that the run accepts, yet low enough for the line search.
         wall = first + 10 * (1 + abs(first)) if np.isfinite(first) else np.inf
 
         def objective(vector: np.ndarray) -> tuple[float, np.ndarray]:

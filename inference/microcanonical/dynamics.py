@@ -1,28 +1,26 @@
-"""One iteration of a chain: blackjax's integrator and kernel, with what its warmup makes of it.
+"""Chains of microcanonical Langevin Monte Carlo by blackjax, one per thread, in compiled slices.
 
-Unadjusted: a step of the isokinetic integrator of McLachlan (two gradients), after which the momentum is refreshed in
-part. A step to where the density is not finite is not taken: the momentum turns round. Adjusted: blackjax's dynamic
-kernel, a trajectory of a random number of steps (uniform, the mean is the length over the step size) with partial
-refreshment within it, accepted or rejected.
+Unadjusted: each iteration is a step of McLachlan's isokinetic integrator (two gradients), after which the momentum is
+partially refreshed. A step to a point without a finite density is rejected, and the momentum is reversed. Adjusted:
+blackjax's dynamic kernel, a trajectory of a random number of steps (uniform, with the length over the step size as the
+mean) with partial refreshment, accepted or rejected.
 
-Tuning: the unadjusted chain's step size is that at which the energy error of a step has the variance asked for: the
-error grows as the third power of the step, so that every step gives an estimate of it (blackjax's
-`mclmc_find_L_and_step_size`). Departures, measured on networks: the variance asked for begins at `FIRST_VARIANCE` and
-falls, which takes a chain away from where it started while its steps are long; the length is not taken from the draws'
-variances, which a chain that has not mixed makes too small, but from the number of parameters. The adjusted chain's
-step size has dual averaging of the acceptance rate (Hoffman and Gelman 2014, section 3.2, with their constants).
+Tuning: the unadjusted chain's step size gives the energy error of a step the desired variance. The error grows as the
+third power of the step, so every step gives an estimate (blackjax's `mclmc_find_L_and_step_size`). Departures, measured
+on networks: the desired variance starts at `FIRST_VARIANCE` and falls, so that first steps are long and leave the
+start; the length comes from the number of parameters, as the variances of draws that have not mixed are too small. The
+adjusted chain's step size follows dual averaging of the acceptance rate (Hoffman and Gelman 2014, section 3.2, with
+their constants).
 
-Where the metric is diagonal, the warmup has parts that end at an eighth, a quarter, a half and the whole of it. Each of
-the first three learns variances in its second half, and hands them on as the next one's metric, in which the step size
-is tuned again: coordinates whose scales are powers of ten apart are not learnt at once.
+With a diagonal metric, the warmup has parts that end at an eighth, a quarter, a half and the whole of it. Each of the
+first three estimates variances in its second half, which are the metric of the next part, where the step size is tuned
+again: a single part cannot estimate scales that differ by powers of ten.
 
-Sources: Robnik, De Luca, Silverstein and Seljak 2023, JMLR 24(311); Robnik and Seljak 2024, AABI (Langevin
-form, tuning); Robnik, Cohn-Gordon and Seljak 2025, arXiv:2503.01707 (adjusted, with refreshment at 1.25 lengths).
+One chain per thread and core is as fast as several in a vectorised program: at the sizes of tables, the matrix products
+of a single network keep a core busy, and several exceed its cache.
 
-Chains of microcanonical Langevin Monte Carlo, one a thread, in compiled slices.
-
-A chain a thread and a core, each advancing by itself, costs no more than several in one vectorised program: at the
-sizes of tables a single network's matrix products keep a core busy, several at once fall out of its cache.
+Sources: Robnik, De Luca, Silverstein and Seljak 2023, JMLR 24(311); Robnik and Seljak 2024, AABI (Langevin form,
+tuning); Robnik, Cohn-Gordon and Seljak 2025, arXiv:2503.01707 (adjusted, with refreshment at 1.25 lengths).
 """
 
 import math
@@ -61,15 +59,13 @@ try:
 except ImportError as error:
     raise InferenceError(lacks("MCLMC", "mclmc")) from error
 
-FIRST_VARIANCE = 0.5  # Variance of the energy error per parameter that the warmup begins with.
-MEMORY = 150  # Steps whose energy errors count for the step size.
-TRUST = 1.5
-"""Distance from the variance asked for, in factors e of the step size, within which a step's error is used."""
-CAUTION = 0.8  # Factor of a step size at which a step was not finite.
-LENGTH = 0.5
-ADJUSTED_LENGTH = 1.0  # Length of the momentum's memory, in roots of the number of parameters.
-FEWEST_SHRUNK = 5.0
-"""Draws that the unit metric counts for in addition to the variances of the warmup."""
+FIRST_VARIANCE = 0.5  # First variance of the energy error per parameter.
+MEMORY = 150  # Steps whose energy errors determine the step size.
+TRUST = 1.5  # Scale of the weights of errors, by the log distance of their step size from the desired one.
+CAUTION = 0.8  # Factor of a step size after a step that was not finite.
+LENGTH = 0.5  # Length of the momentum's memory, in roots of the number of parameters,
+ADJUSTED_LENGTH = 1.0  # and that of adjusted chains.
+FEWEST_SHRUNK = 5.0  # Weight of the unit metric, in draws.
 
 Scalar = Float[Array, ""]
 
@@ -78,16 +74,16 @@ class Tuning(NamedTuple):
     """The state of a chain's tuning."""
 
     step_size: Scalar  # step size of the next iteration
-    limit: Scalar  # step size above which none is taken: a shorter one has failed
-    # Unadjusted: discounted sums of estimates and of their weights, which give the step size.
+    limit: Scalar  # largest step size, below one that has failed
+    # Unadjusted: discounted sums of estimates and of their weights.
     errors: Scalar
     weight: Scalar
-    # Adjusted: of dual averaging.
+    # Adjusted: dual averaging.
     shortfall: Scalar
     log_average: Scalar
     updates: Scalar
     inverse_mass: Vector  # variances of the coordinates
-    # Of the coordinates, as far as they are being learnt.
+    # Estimates of the current part.
     mean: Vector
     squares: Vector
     seen: Scalar
@@ -124,24 +120,24 @@ class Tuner:
         )
 
     def variance_asked(self, iteration: jax.Array) -> Scalar:
-        """The energy variance that the step size is tuned to, which falls over each part of the warmup."""
+        """The desired energy variance, which falls over each part of the warmup."""
         last = self.settings.energy_variance
         assert last is not None, "settings are resolved"
         begins, ends = self._part(iteration)
         share = (iteration - begins) / (ends - begins)
-        if self.scaled:  # what is learnt in the end of a part is learnt at the step size asked for
+        if self.scaled:  # variances are estimated at the final step size
             share = jnp.minimum(2 * share, 1.0)
         return FIRST_VARIANCE + (last - FIRST_VARIANCE) * share
 
     def by_energy(
         self, tuning: Tuning, iteration: jax.Array, error: Scalar, finite: jax.Array
     ) -> Tuning:
-        """Take in the energy error of a step."""
+        """Update the tuning by the energy error of a step."""
         asked = self.variance_asked(iteration)
         ratio = error**2 / (self.size * asked) + 1e-8
         weight = jnp.exp(-0.5 * (jnp.log(ratio) / (6 * TRUST)) ** 2)
         kept = (MEMORY - 1) / (MEMORY + 1)
-        # of the step size that had error 1 at variance 1: what is requested may change meanwhile
+        # In units of the desired variance, which changes.
         estimate = weight * ratio * asked / tuning.step_size**6
         errors = kept * tuning.errors + estimate
         weights = kept * tuning.weight + weight
@@ -155,7 +151,7 @@ class Tuner:
         )
 
     def by_acceptance(self, tuning: Tuning, acceptance: Scalar) -> Tuning:
-        """Take in the acceptance probability of a trajectory."""
+        """Update the tuning by the acceptance probability of a trajectory."""
         count = tuning.updates + 1
         share = 1 / (count + 10)
         shortfall = (1 - share) * tuning.shortfall + share * (
@@ -171,7 +167,7 @@ class Tuner:
         )
 
     def learn(self, tuning: Tuning, iteration: jax.Array, position: Vector) -> Tuning:
-        """Take in where the chain is, in the second half of a part; at its end, measure by what was learnt."""
+        """Update the variances by a position in the second half of a part; at its end, use them as the metric."""
         if not self.scaled:
             return tuning
         begins, ends = self._part(iteration)
@@ -185,13 +181,13 @@ class Tuner:
         return jax.lax.cond(is_end, self._measured, lambda t: t, tuning)
 
     def _part(self, iteration: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """Return the first and the last iteration of the part of the warmup that an iteration belongs to."""
+        """Return the first and the last iteration of the part of the warmup with an iteration."""
         bounds = jnp.asarray((0, *self.ends, self.settings.warmup), jnp.int32)
         place = jnp.searchsorted(bounds[1:-1], iteration, side="right")
         return bounds[place], bounds[place + 1]
 
     def _measured(self, tuning: Tuning) -> Tuning:
-        """The same in the metric of the variances learnt, to be tuned again."""
+        """Return the tuning at the start of a part, with the estimated variances as the metric."""
         seen = jnp.maximum(tuning.seen, 2)
         variances = tuning.squares / (seen - 1)
         typical = jnp.exp(jnp.mean(jnp.log(jnp.maximum(variances, 1e-30))))
@@ -210,23 +206,24 @@ class Tuner:
         return tuning
 
 
-REFRESHED_WITHIN = 1.25
-"""Way after which an adjusted trajectory's momentum is forgotten, in lengths of the trajectory."""
+REFRESHED_WITHIN = (
+    1.25  # Length of an adjusted chain's memory of its momentum, in lengths of a trajectory.
+)
 
 LogDensity = Callable[[Vector], jax.Array]
 
 
 class ChainState(NamedTuple):
-    """All that a chain continues from."""
+    """The state from which a chain continues."""
 
-    key: jax.Array  # of the chain; an iteration's is folded from it by number
+    key: jax.Array  # of the chain; that of an iteration is folded from it
     iteration: jax.Array  # iterations done
-    place: Any  # position, momentum, log density and gradient, as blackjax has them
-    tuning: Tuning  # state of the tuning
+    place: Any  # blackjax's position, momentum, log density and gradient
+    tuning: Tuning
 
 
 class Unadjusted:
-    """Every step is kept."""
+    """Chains that accept every step."""
 
     def __init__(self, log_density: LogDensity, tuner: Tuner) -> None:
         self.log_density, self.tuner = log_density, tuner
@@ -238,7 +235,7 @@ class Unadjusted:
     def step(
         self, key: jax.Array, place: IntegratorState, tuning: Tuning, iteration: jax.Array
     ) -> tuple[IntegratorState, Tuning, dict[str, jax.Array]]:
-        """Take an iteration; returns the tuning as if in the warmup, and what is said of the iteration."""
+        """Take an iteration; return the state, the tuning as in the warmup, and statistics."""
         integrate = isokinetic_mclachlan(self.log_density, tuning.inverse_mass)
         moved, kinetic = integrate(place, tuning.step_size)
         error = kinetic - moved.logdensity + place.logdensity
@@ -259,7 +256,7 @@ class Unadjusted:
 
 
 class Adjusted:
-    """Trajectories are accepted or rejected."""
+    """Chains of trajectories that are accepted or rejected."""
 
     def __init__(self, log_density: LogDensity, tuner: Tuner) -> None:
         self.log_density, self.tuner = log_density, tuner
@@ -295,7 +292,7 @@ class Adjusted:
         return moved, self.tuner.by_acceptance(tuning, acceptance), said
 
 
-MOST_STEPS = 1000  # Maximum number of steps of an adjusted trajectory, whatever step size a warmup comes upon.
+MOST_STEPS = 1000  # Most steps of an adjusted trajectory.
 
 
 def _number_of_steps(key: jax.Array, mean: jax.Array) -> jax.Array:

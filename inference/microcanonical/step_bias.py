@@ -1,12 +1,12 @@
-"""Identities that draws of a density must satisfy, coordinate by coordinate: the evidence of a step-size bias.
+"""Stein's identities for each coordinate, which show a bias of the step size.
 
-For draws of a density p over vectors, whose score is the gradient g of log p, integration by parts gives E[g_i] = 0
-and E[(z_i - c_i) g_i] = -1 for any constants c (Stein's identities). Draws of another density do not satisfy them: were
-both normal and nothing but coordinate i off, E[g_i] over the standard deviation of g_i would be how far its mean lies
-below the true one in conditional standard deviations, and -E[(z_i - c_i) g_i] the ratio of its variance to the true
-one. At a kink of the density (ReLU) the parts need no more than that it is continuous.
+For draws z of a density p with the score g = grad log p, integration by parts gives E[g_i] = 0 and
+E[(z_i - c_i) g_i] = -1 for any constants c. It needs a continuous density, so kinks (ReLU) are allowed. If the draws
+are of another density, both are normal and only coordinate i differs, then E[g_i] over the standard deviation of g_i is
+how far its mean lies below the true one, in conditional standard deviations, and -E[(z_i - c_i) g_i] is the ratio of
+its variance to the true one.
 
-Both hold within a mode as well as over all of them, so that neither says whether chains have met every mode.
+The identities hold within each mode too, so they do not show whether chains found every mode.
 """
 
 import math
@@ -20,19 +20,21 @@ from jaxtyping import Float
 
 from ..density.stan_vectors import Density
 
-BATCHES = 10
-"""Runs of successive draws that each chain is cut into: the Monte Carlo error is that of their means."""
-ERROR_RATE = 0.01
-"""Rate at which true draws leave an interval of any coordinate, all coordinates of both identities together."""
-CLOSE = {"float64": 1e-6, "float32": 1e-2}
-"""Relative tolerance between a recorded log density and that of the draw put back into the unconstrained space."""
+BATCHES = 10  # Batches of each chain, whose means give the Monte Carlo error.
+ERROR_RATE = (
+    0.01  # Rate at which right draws leave any interval, over all coordinates of both identities.
+)
+CLOSE = {
+    "float64": 1e-6,
+    "float32": 1e-2,
+}  # Relative tolerance between recorded and recomputed log densities.
 
 
 Means = dict[str, Float[np.ndarray, " param"]]
 
 
 class Identities:
-    """Holds draws of one density to both identities; compiled once for draws of one number."""
+    """The check of both identities for draws of one density; compiled once per number of draws."""
 
     def __init__(self, density: Density) -> None:
         self.density = density
@@ -40,12 +42,11 @@ class Identities:
         self._batch = jax.jit(self._means)
 
     def of(self, posterior: xr.DataTree) -> dict[str, Any] | None:
-        """Measure how far draws are from satisfying the identities, with simultaneous intervals of all coordinates.
+        """Measure the deviations from the identities, with simultaneous intervals of all coordinates.
 
-        Return `shift` and `spread`, each with the `coordinate` farthest beyond its error, and of all coordinates
-        `least` (the largest distance that is certain) and `most` (the largest that is possible); the number of
-        `coordinates`, and the `error_rate`. Return None if there are too few draws, or they cannot be put back into
-        the unconstrained space.
+        Return `shift` and `spread`, each with the `coordinate` with the largest significant deviation, and over all
+        coordinates `least` (the largest certain deviation) and `most` (the largest possible one); the number of
+        `coordinates`, and the `error_rate`. Return None if there are too few draws, or they cannot be unconstrained.
         """
         draws = posterior["posterior"].to_dataset()
         lp = posterior["sample_stats"].to_dataset()["lp"]

@@ -183,7 +183,7 @@ def log_permanent(matrix: Matrix) -> Float[Array, ""]:
 
 
 def log_permanent_and_marginals(matrix: Matrix) -> tuple[Float[Array, ""], Matrix]:
-    """The log permanent, and P (row, column): how probable it is that the row goes to the column."""
+    """The log permanent, and the probability P (row, column) that a row goes to a column."""
     return jax.value_and_grad(_recursion)(matrix)
 
 
@@ -196,8 +196,7 @@ def check_size(num_parts: int) -> None:
     """Reject matrices that are too large."""
     if num_parts > MAX_PARTS:
         raise ArgumentError(
-            f"The exact permanent was asked for {num_parts} components; its cost doubles with each, and at most "
-            f"{MAX_PARTS} are allowed. Use 'fractional'."
+            f"The exact permanent is limited to {MAX_PARTS} components, but there are {num_parts}. Use 'fractional'."
         )
 
 
@@ -217,9 +216,9 @@ def _recursion(matrix: jax.Array) -> jax.Array:
 
 @lru_cache(maxsize=MAX_PARTS)
 def _tables(num_parts: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return, by row, subset and member, the place of the subset without the member (-1: padding), and the member.
+    """Return by row, subset and member the place of the subset without the member (-1: padding), and the member.
 
-    Rows of padding repeat the first subset, so that none is empty and every log sum is finite.
+    Padding repeats the first subset, so that every log sum is finite.
     """
     width = comb(num_parts, num_parts // 2)
     before = np.full((num_parts, width, num_parts), -1, np.int32)
@@ -237,16 +236,15 @@ def _tables(num_parts: int) -> tuple[np.ndarray, np.ndarray]:
     return before, last
 
 
-BALANCING = 10  # Times that the marginals that train are scaled to row and column sums of one.
+BALANCING = 10  # Scalings of the training marginals to row and column sums of one.
 
 
 def marginals(matrix: Matrix, *, sweeps: int = 25) -> Matrix:
-    """Log marginals of c = 3/4 after a number of undamped sweeps, rows normalised; differentiable through them.
+    """Log marginals for c = 3/4 after undamped sweeps, differentiable, with normalised rows.
 
-    The sweeps run on exp(M + R) and exp(M + C) themselves, relative to the largest entry of a column: two square
-    roots an entry and no exponential. What underflows counts as zero in them. For log ratios of draws from q it is:
-    E exp(M_ij) = 1, so that no entry of a column is far above its own, zero. For other matrices, the
-    marginals are finite but inaccurate.
+    The sweeps use exp(M + R) and exp(M + C) relative to the largest entry of a column, with two square roots per entry
+    and no exponential. Underflow counts as zero, which is right for log ratios of draws from q: E exp(M_ij) = 1, so no
+    entry of a column is far above its own, zero. For other matrices the marginals are finite but inaccurate.
     """
     scaled = matrix - jax.lax.stop_gradient(jnp.max(matrix, axis=0, keepdims=True))
     weights = jnp.exp(scaled)
@@ -260,10 +258,10 @@ def marginals(matrix: Matrix, *, sweeps: int = 25) -> Matrix:
 
 
 def training_marginals(ratios: LogRatios, *, sweeps: int = 15) -> Matrices:
-    """Marginals P of every draw for the training gradient: those of `marginals`, balanced, with no derivative.
+    """Marginals P of every draw for the training gradient: those of `marginals`, balanced, without a derivative.
 
-    Rows and columns are scaled in turn (Sinkhorn and Knopp 1967), columns last, so that a pair that is next to
-    impossible stays so: its derivative grows with a precision, which nothing but its probability holds down.
+    Rows and columns are scaled in turn (Sinkhorn and Knopp 1967), columns last, so that almost impossible pairs stay
+    almost impossible: their large derivatives are limited only by their probabilities.
     """
 
     def one(matrix: jax.Array) -> jax.Array:
@@ -282,11 +280,11 @@ def balanced(log_marginals: Matrix) -> Matrix:
 
 
 def _turned(entries: jax.Array, axis: int) -> jax.Array:
-    """The next messages, as numbers: (1 - P)^-3/4 over the sum, of the entries' marginals P along an axis."""
+    """The exponentials of the next messages: (1 - P)^-3/4 over the sum, with the entries' marginals P along an axis."""
     total = jnp.sum(entries, axis=axis, keepdims=True)
-    # If all entries underflow, there are no marginals, and 1 is as good as any other value.
+    # If all entries underflow, any value will do.
     over = 1.0 / jnp.where(total < float(jnp.finfo(entries.dtype).tiny) ** 0.4, 1.0, total)
-    # The rounding of P keeps 1 - P no smaller than its unit.
+    # 1 - P is at least the rounding error of P.
     rest = 1.0 - entries * over
     root = jax.lax.rsqrt(jnp.maximum(rest, jnp.finfo(rest.dtype).eps))
     return over * (root * jnp.sqrt(root))
@@ -298,10 +296,10 @@ Sum = Float[Array, ""]
 
 
 class Interval(NamedTuple):
-    """Both sides of I, in nats; equal where it is exact.
+    """Bounds of I, in nats; equal if it is exact.
 
-    They are clipped to [0, log |G|], between which I lies for certain. Monte Carlo standard errors are over draws,
-    before clipping; NaN with one draw.
+    They are clipped to [0, log |G|], the range of I. Monte Carlo standard errors are over draws, before clipping; NaN
+    with one draw.
     """
 
     lower: jax.Array
@@ -311,11 +309,12 @@ class Interval(NamedTuple):
 
 
 def permanent_bounds(matrix: Matrix, *, sweeps: int = 100) -> tuple[Sum, Sum]:
-    """Bounds of log perm(e^M) from below and from above.
+    """Lower and upper bounds of log perm(e^M).
 
-    For any x > 0 the permanent is at most prod_i (sum_j e^M_ij x_j) / prod_j x_j, which is smallest, the capacity,
-    where scaling by x makes rows and columns sum to one (Sinkhorn and Knopp 1967). At any doubly stochastic b its
-    logarithm is at least <b, M> - sum b log b + sum (1 - b) log(1 - b) (Gurvits 2011); taken at the scaled matrix.
+    For any x > 0 the permanent is at most prod_i (sum_j e^M_ij x_j) / prod_j x_j. The minimum of this bound, the
+    capacity, is at the x whose scaling makes rows and columns sum to one (Sinkhorn and Knopp 1967). At any doubly
+    stochastic b, here the scaled matrix, the logarithm is at least <b, M> - sum b log b + sum (1 - b) log(1 - b)
+    (Gurvits 2011).
     """
 
     def step(log_x: jax.Array, _: None) -> tuple[jax.Array, None]:
@@ -331,7 +330,7 @@ def permanent_bounds(matrix: Matrix, *, sweeps: int = 100) -> tuple[Sum, Sum]:
 
 
 def _doubly_stochastic(beliefs: Matrix) -> Matrix:
-    """Round to row and column sums of one (Altschuler, Weed and Rigollet 2017), so that the bound holds unconverged."""
+    """Round to row and column sums of one (Altschuler, Weed and Rigollet 2017), as the bound needs."""
     for axis in (1, 0):
         beliefs = beliefs / jnp.maximum(jnp.sum(beliefs, axis=axis, keepdims=True), 1.0)
     row, column = 1.0 - jnp.sum(beliefs, axis=1), 1.0 - jnp.sum(beliefs, axis=0)
@@ -343,7 +342,7 @@ def _doubly_stochastic(beliefs: Matrix) -> Matrix:
 def sides(
     rng_key: jax.Array, ratios: LogRatios, *, num_permutations: int, max_exact: int
 ) -> tuple[PerDraw, PerDraw]:
-    """Values of both sides of every draw; arguments as in `layer_sides`."""
+    """Both bounds at every draw; arguments as in `layer_sides`."""
     if ratios.num_parts <= max_exact:
         values = information(ratios, exact(rng_key, ratios))
         return values, values
@@ -355,7 +354,7 @@ def sides(
 
 
 def from_values(lower: PerDraw, upper: PerDraw, log_group_order: float) -> Interval:
-    """Means over draws, clipped to [0, log |G|], and their errors."""
+    """Average bounds over draws, clip them to [0, log |G|], and compute their errors."""
     low, high = (jnp.clip(jnp.mean(side), 0.0, log_group_order) for side in (lower, upper))
     return Interval(low, high, _mcse(lower), _mcse(upper))
 
@@ -367,7 +366,7 @@ def _mcse(values: jax.Array) -> jax.Array:
 
 
 Chain = OrderedDict[int, LogRatios]
-"""The ratios of what is left of each layer that has anything left, in the order in which layers are revealed."""
+"""The ratios of the remaining coordinates of each layer, in the order in which layers are revealed."""
 
 
 @partial(jax.jit, static_argnames=("num_permutations", "max_exact"))
@@ -379,13 +378,13 @@ def layer_sides(
     num_permutations: int = 50,
     max_exact: int = 10,
 ) -> tuple[PerLayer, PerLayer]:
-    """Lower and upper values of every layer's term, of every draw.
+    """Lower and upper bounds of every layer's term at every draw.
 
-    `full` has the ratios of each layer, all of the same draws from q, with all weights that move with a part. `chains`
-    are one or more orders in which the layers are revealed; lower values are those of the chain with the largest sum.
-    (The largest of several means favours the one that came out high by chance, by a fraction of its error.)
+    `full` are the ratios of each layer at the same draws from q, with all weights that move with a part. `chains` are
+    one or more orders of revealing the layers; lower bounds are those of the chain with the largest sum, which adds a
+    fraction of its error.
 
-    200 draws or more make the errors over draws small; more permutations of each bring the two sides together. Up to
+    200 draws or more make the errors over draws small; more permutations of each bring the bounds closer. Up to
     `max_exact` parts, at most `permanent.MAX_PARTS`, the permanent is exact.
     """
     bound = partial(sides, num_permutations=num_permutations, max_exact=max_exact)
@@ -408,20 +407,19 @@ def layer_sides(
 def layered_interval(
     rng_key: jax.Array, full: Sequence[LogRatios], chains: Sequence[Chain], **how: int
 ) -> Interval:
-    """Both sides of the mutual information of all layers; arguments as in `layer_sides`."""
+    """Bound the mutual information of all layers; arguments as in `layer_sides`."""
     lower, upper = layer_sides(rng_key, full, chains, **how)
     order = sum(ratios.log_group_order for ratios in full)
     return from_values(jnp.sum(lower, axis=0), jnp.sum(upper, axis=0), order)
 
 
 class Estimate(NamedTuple):
-    """The numbers that an estimator gives for every draw.
+    """The results of an estimator at every draw.
 
     - `log_sum` (draw,): estimates of l(w), in nats.
-    - `control` (draw,): <P, A> - tr A, of mean zero over w from q: added to I, it takes away most of the spread over
-      draws.
-    - `marginals` (draw, part, part_bis): P, how probable it is that a part's distribution is that of another part of
-      the draw; also the derivative of `log_sum`.
+    - `control` (draw,): <P, A> - tr A, a control variate of mean zero over w from q.
+    - `marginals` (draw, part, part_bis): P, the probability that a part's distribution belongs to another part of the
+      draw; also the derivative of `log_sum`.
     """
 
     log_sum: jax.Array
@@ -430,22 +428,19 @@ class Estimate(NamedTuple):
 
 
 Estimator = Callable[[jax.Array, LogRatios], Estimate]
-"""An estimator of l(w), from a key (which those without randomness ignore)."""
+"""An estimator of l(w), given a key."""
 
 
 def information(
     ratios: LogRatios, estimate: Estimate, *, control_variate: bool = True
 ) -> Float[Array, " draw"]:
-    """Mutual information draw by draw, in nats: log |G| - l(w), plus the control variate. Its mean estimates I."""
+    """Estimates of I at each draw, in nats: log |G| - l(w), plus the control variate."""
     plain = ratios.log_group_order - estimate.log_sum
     return plain + estimate.control if control_variate else plain
 
 
 def exact(rng_key: jax.Array, ratios: LogRatios) -> Estimate:
-    """The permanent by recursion over subsets, for at most `permanent.MAX_PARTS` parts.
-
-    Draws are taken a few at a time: memory hardly grows with their number.
-    """
+    """Compute the permanent by recursion over subsets, for at most `MAX_PARTS` parts and a few draws at a time."""
 
     def one(matrix: jax.Array) -> tuple[jax.Array, jax.Array]:
         return log_permanent(matrix), log_permanent_and_marginals(matrix)[1]
@@ -457,10 +452,7 @@ def exact(rng_key: jax.Array, ratios: LogRatios) -> Estimate:
 
 
 def infonce(rng_key: jax.Array, ratios: LogRatios, *, num_permutations: int) -> Estimate:
-    """The paper's bound: the identity and K - 1 uniform permutations, K at least 2: with one, the bound is zero.
-
-    The log mean of exp(M(s)) over the permutations s, in units of the group's order.
-    """
+    """The paper's bound, by the log mean of exp(M(s)) over the identity and K - 1 random permutations s, K >= 2."""
     size = ratios.num_parts
     rows = jnp.arange(size)
 
@@ -480,5 +472,5 @@ def infonce(rng_key: jax.Array, ratios: LogRatios, *, num_permutations: int) -> 
 
 
 def _estimate(log_sum: jax.Array, marginals: jax.Array, ratios: LogRatios) -> Estimate:
-    """Add the control variate: P is a posterior mean given a set that holds the identity."""
+    """Add the control variate, as P is a posterior mean given a set with the identity."""
     return Estimate(log_sum, jnp.sum(marginals * ratios.mean, axis=(1, 2)), marginals)

@@ -1,11 +1,11 @@
-"""A NumPyro model's log likelihoods, predictions and log priors, draw by draw, from its own sites.
+"""Log likelihoods, predictions and log priors of a NumPyro model at each draw.
 
-Log priors go with the names of those that are at the model's top level, which power-scaling may scale. The prior of a
-latent variable of a hierarchy is a part of the model, and scaling it changes the model (Kallioinen, Paananen, Bürkner
-and Vehtari 2024, Statistics and Computing 34:57). Two kinds are told from what the model computes: a variable whose
-distribution depends on another one, and a real or positive one that takes effect only after a product with fewer
-scales, as the standard normals of a non-centred hierarchy do. Scales are variables of bounded support, and variables
-that the model is linear in. What cannot be followed counts as top level.
+The group of log priors names those at the model's top level, which power-scaling may scale. The prior of a latent
+variable in a hierarchy is part of the model, so scaling it changes the model (Kallioinen, Paananen, Bürkner and Vehtari
+2024, Statistics and Computing 34:57). Two kinds are found from the computation: a variable whose distribution depends
+on another one, and a real or positive one that has an effect only after a product with fewer scales, as the standard
+normals of a non-centred hierarchy. Scales are variables of bounded support, and variables in which the model is linear.
+Anything else counts as top level.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-import numpyro  # noqa: F401 - whole, before a part of it  # noqa: F401 - whole, before a part of it
+import numpyro  # noqa: F401 - whole, before a part of it
 from jax.extend.core import Literal
 from numpyro.distributions import constraints
 from numpyro.handlers import seed as seeded
@@ -46,17 +46,17 @@ _LINEAR = {
     *("dynamic_slice", "gather", "concatenate", "rev", "neg", "copy"),
     *("convert_element_type", "cumsum", "reduce_sum", "pad"),
 }
-"""Operations that reorder or add up what they are given."""
+"""Operations that reorder or add up their inputs."""
 
 Names = frozenset[str]
 
 
 @dataclass(frozen=True)
 class _Flow:
-    """The values that a number depends on."""
+    """The variables on which a number depends."""
 
-    of: Names = frozenset()  # every variable that it depends on
-    linear: Names = frozenset()  # those that it is linear in, before any product with a scale
+    of: Names = frozenset()  # all of them
+    linear: Names = frozenset()  # those in which it is linear, before any product with a scale
 
     @classmethod
     def union(cls, flows: Iterable[_Flow]) -> _Flow:
@@ -69,13 +69,14 @@ class _Flow:
 
 @dataclass
 class _Tracing:
-    """A walk through what a model computes."""
+    """A walk through the program of a model."""
 
     sizes: Mapping[str, int]  # entries of each variable
     scales: Names  # variables of bounded support
-    used: set[str] = field(default_factory=set)  # variables that take effect without a scale
-    # Variables that take effect after a product with a scale.
-    scaled: set[str] = field(default_factory=set)
+    used: set[str] = field(default_factory=set)  # variables with an effect without a scale
+    scaled: set[str] = field(
+        default_factory=set
+    )  # variables with an effect after a product with a scale
 
     def through(self, jaxpr: Any, flows: Sequence[_Flow]) -> list[_Flow]:
         """Follow the inputs of a program to its results."""
@@ -95,7 +96,7 @@ class _Tracing:
         inner = getattr(inner, "jaxpr", inner)
         if inner is not None and len(inner.invars) == len(flows):
             found = self.through(inner, flows)
-            if name == "scan":  # whose later steps may depend on all that the first is given
+            if name == "scan":  # later steps may depend on all inputs
                 found = [_Flow(both.of, flow.linear) for flow in found]
             return found
         if name in _LINEAR:
@@ -111,7 +112,7 @@ class _Tracing:
         return [_Flow(both.of)] * len(step.outvars)
 
     def _left(self, own: _Flow, other: _Flow) -> Names:
-        """Variables that a factor is linear in, and so is its product with another one."""
+        """Variables in which both a factor and its product with another one are linear."""
         if not other.of:
             return own.linear
         left = set()
@@ -130,10 +131,9 @@ def top_level(
     distributions: Callable[[Mapping[str, Any]], Mapping[str, Any]],
     like: Mapping[str, jax.ShapeDtypeStruct],
 ) -> tuple[str, ...]:
-    """Name the variables whose priors are at the top level of a model, in the model's order.
+    """Name the variables with priors at the top level of a model, in the model's order.
 
-    `distributions` gives the distribution of every site, by its name, at values of the variables; `like` has their
-    shapes.
+    `distributions` returns the distribution of every site at values of the variables; `like` has their shapes.
     """
     owners: list[str] = []
     scales: set[str] = set()
@@ -155,7 +155,7 @@ def top_level(
         return leaves
 
     jaxpr = jax.make_jaxpr(parameters)(dict(like)).jaxpr
-    names = sorted(like)  # as a mapping's leaves come
+    names = sorted(like)  # the order of a mapping's leaves
     tracing = _Tracing({name: like[name].size for name in names}, frozenset(scales))
     start = [_Flow(frozenset({n}), frozenset({n} & free)) for n in names]
     below = set()
@@ -174,10 +174,10 @@ Site = Mapping[str, Any]
 def plate_dims(
     sites: Mapping[str, Site], given: Mapping[str, tuple[str, ...]]
 ) -> dict[str, tuple[str, ...]]:
-    """Axes of sites: those that are given, else the plates that a site stands in, the outermost furthest right.
+    """Name the axes of sites: as given, or by their plates.
 
-    An axis of no plate has ArviZ's name, or the one that `infer={"event_dims": [...]}` gives it. A plate's name that is
-    one of a site too, or that has another size elsewhere, names no axis.
+    An axis without a plate has the name from `infer={"event_dims": [...]}`, or ArviZ's. The name of a plate is not used
+    if it is also that of a site, or has another size elsewhere.
     """
     taken = {name for name, site in sites.items() if site["type"] != "plate"} | set(SAMPLE_DIMS)
     sizes: dict[str, int] = {}
@@ -201,9 +201,9 @@ def plate_dims(
 
 
 def _named(site: Site, shape: tuple[int, ...]) -> dict[int, str]:
-    """Places of a site's axes that have a name."""
+    """Return the names of a site's axes by position."""
     frames = site["cond_indep_stack"]
-    if site["type"] == "deterministic":  # which does not tell batch from event
+    if site["type"] == "deterministic":  # its number of event axes is unknown
         events = range(len(shape) + 1)
     else:
         events = range(site["fn"].event_dim, site["fn"].event_dim + 1)
@@ -217,7 +217,7 @@ def _named(site: Site, shape: tuple[int, ...]) -> dict[int, str]:
     return {}
 
 
-BLOCK = 2**22  # Bytes of draws, and of what is computed of them, that are in memory at once.
+BLOCK = 2**22  # Bytes of draws, and of the results, in memory at once.
 
 Arrays = dict[str, jax.Array]
 Groups = dict[str, Arrays]
@@ -225,18 +225,17 @@ Groups = dict[str, Arrays]
 
 @dataclass(frozen=True)
 class Sites:
-    """The sites of a model that take part."""
+    """The variables and data of a model."""
 
-    # The model, with what is neither a variable nor data as it was in the run.
-    model: Callable[[], None]
+    model: Callable[[], None]  # with all other sites fixed
     latent: tuple[str, ...]  # its variables
     observed: tuple[str, ...]  # its data
-    draws: bool = True  # whether it can draw data again
-    priors: bool = True  # whether its priors are those of its variables
+    draws: bool = True  # whether it can draw data
+    priors: bool = True  # whether each variable has a prior
 
     @classmethod
     def of(cls, target: Target) -> Sites:
-        """Those of a target."""
+        """Find them in a target's model."""
         sites = sites_of(target)
         latent = [name for name, site in sites.items() if is_variable(site)]
         fixed = {
@@ -252,7 +251,7 @@ class Sites:
         )
 
     def at(self, values: Mapping[str, Any], key: jax.Array) -> Groups:
-        """All groups at one draw."""
+        """Compute all groups at one draw."""
         sites = self._traced(values)
         prior = {n: jnp.sum(sites[n]["fn"].log_prob(sites[n]["value"])) for n in self.latent}
         groups = {LOG_LIKELIHOOD: self._terms(sites)} | ({LOG_PRIOR: prior} if self.priors else {})
@@ -275,14 +274,14 @@ class Sites:
         return {n: sites[n]["fn"].log_prob(sites[n]["value"]) for n in self.observed}
 
     def log_prior_attributes(self, like: Mapping[str, jax.ShapeDtypeStruct]) -> dict[str, str]:
-        """Say which priors are at the top level; nothing where JAX cannot trace the model's distributions."""
+        """Name the priors at the top level, if JAX can trace the model's distributions."""
         try:
             return {TOP_LEVEL: json.dumps(top_level(self.distributions, like))}
-        except Exception:  # a model may do anything; its draws are not lost over this
+        except Exception:  # whatever the model raises, the draws are kept
             return {}
 
     def predicted(self, values: Mapping[str, Any], key: jax.Array) -> Arrays:
-        """Data drawn again, in single precision."""
+        """Draw data, in single precision."""
         run = uncondition(seeded(substitute(self.model, data=dict(values)), key))
         sites = trace(run).get_trace()
         if fixed := [name for name in self.observed if sites[name]["is_observed"]]:
@@ -291,7 +290,7 @@ class Sites:
         return {n: v.astype(jnp.float32) if v.dtype == jnp.float64 else v for n, v in drawn.items()}
 
     def trying(self, like: Mapping[str, Any]) -> tuple[Sites, str]:
-        """The same without predictions where the model cannot make them, and why."""
+        """Return these sites, without predictions if the model fails at them, and why."""
         if not self.draws:
             return self, ""
         try:
@@ -302,7 +301,7 @@ class Sites:
 
 
 def reason(error: Exception) -> str:
-    """Say an error of somebody's model in a line."""
+    """Describe an error of a user's model in a line."""
     return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
 
 
@@ -317,8 +316,8 @@ def numpyro_groups(
 ) -> tuple[dict[str, DrawGroup], dict[str, str]]:
     """Compute log likelihoods, predictions and log priors at draws (chain, draw, ...) of a NumPyro model.
 
-    `dims` names the axes of its sites. Groups of more than `limit_mb` megabytes together are left out; many are laid
-    down in `folder`, if one is given. Return the groups by name; and why one is left out, where one is.
+    `dims` names the axes of its sites. If the groups need more than `limit_mb` megabytes together, draws or groups are
+    left out; large groups are stored in `folder`, if given. Return the groups by name, and why any is left out.
     """
     sites = Sites.of(target)
     values = {name: draws[name] for name in sites.latent}
@@ -352,12 +351,10 @@ def filled(
     every: int = 1,
     folder: Path | None = None,
 ) -> Room:
-    """Compute groups at all draws (chain, draw, ...), a block of them at a time, with a key a chain (chain,).
+    """Compute groups at all draws (chain, draw, ...) in blocks, with a key for each chain.
 
-    A draw's random numbers are its own, whatever is kept.
-
-    `at` gives the groups at the values of one draw and a key; they take `size` bytes. `values` hold every `every`-th
-    draw of the run. Many are laid down in `folder`, if one is given.
+    `at` returns the groups, of `size` bytes, at the values of one draw and a key. `values` are every `every`-th draw of
+    the run, and the random numbers of a draw do not depend on `every`. Large groups are stored in `folder`, if given.
     """
     chains, kept = next(iter(values.values())).shape[:2]
     taken = sum(v.nbytes // (chains * kept) for v in values.values())
@@ -373,7 +370,7 @@ def filled(
 
     for chain in range(chains):
         for first in range(0, kept, step):
-            # The last one begins earlier rather than to be shorter: another length would be compiled again.
+            # All blocks have the same length, as JAX would compile another one.
             rows = slice(first := min(first, kept - step), first + step)
             part = {
                 name: jnp.asarray(np.asarray(value[chain, rows])) for name, value in values.items()

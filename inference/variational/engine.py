@@ -300,7 +300,7 @@ class Begun(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """What is trained on a target, for any seed; ADVI has no `layout` and no `information`."""
+    """The training on a target, for any seed; ADVI has no `layout` and no `information`."""
 
     settings: Advi | Symmetrised
     density: Density
@@ -371,7 +371,7 @@ SIDES = {
     "information_upper": "upper bound of the mutual information",
     "symmetrised_elbo_upper": "upper bound of the symmetrised ELBO, no bound of the log evidence",
 }
-"""What each number bounds, in expectation over draws."""
+"""The bound that each number is, in expectation over draws."""
 
 
 def found_by_advi(

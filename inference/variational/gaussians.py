@@ -207,7 +207,7 @@ def layout_of(target: Target, progress: Callable[[str], None] | None = None) -> 
     """The layout of a target's declared symmetry."""
     density = density_of(target, progress)
     shapes = {name: chart.event_shape for name, chart in density.charts.items()}
-    # What is derived from the parameters follows them; names that are not there were rejected before.
+    # Derived quantities follow the parameters; unknown names were rejected before.
     declared = (
         block if set(block.variables) <= set(shapes) else block.restricted(shapes)
         for block in discrete(target.symmetry)
@@ -230,7 +230,7 @@ def layout_of(target: Target, progress: Callable[[str], None] | None = None) -> 
         else:
             blocks.append(Parts(1, tuple(Move(name, (), True) for name in seen.variables)))
     layout = SymmetryLayout(density, tuple(blocks), plain)
-    # Checked on random vectors: moving coordinates moves values as declared.
+    # Check on random vectors that moving coordinates moves values as declared.
     constrain = layout.density.constrain
     compare = jax.jit(lambda v, e: (constrain(v), constrain(layout.act(e, v))))
     for seed in range(3):
@@ -257,10 +257,7 @@ def layout_of(target: Target, progress: Callable[[str], None] | None = None) -> 
 def _moves(
     density: Density, block: Block, seen: Block, plain: PlainView
 ) -> tuple[Density, tuple[Move, ...]]:
-    """Return the coordinates that a block moves; simplexes whose weights it exchanges get another chart.
-
-    `seen` is the block in the plain view.
-    """
+    """Return the coordinates that a block, `seen` in the plain view, moves; its simplexes get another chart."""
     moves = []
     for name, places in seen.axes.items():
         if name in block.reflected:
@@ -279,9 +276,8 @@ def _moves(
 def _no_exchange(name: str, site: str = "") -> ValueError:
     which = f" (of {site})" if site else ""
     return ArgumentError(
-        f"`symmetry` of {name!r} does not exchange coordinates of the unconstrained space{which}: a chart mixes "
-        "what the symmetry keeps apart. State the variable in another way, with a prior whose support treats all "
-        "components in the same way."
+        f"`symmetry` of {name!r} does not exchange coordinates of the unconstrained space{which}, as a chart mixes "
+        "them. Use another form of the variable, with a prior whose support treats all components equally."
     )
 
 
@@ -293,7 +289,7 @@ LOG_2PI = math.log(2 * math.pi)
 
 
 Axes = dict[str, tuple[str, tuple[str, ...]]]
-"""Name of docs/reference/posterior.md to our parameter and its axes there."""
+"""Names in docs/reference/posterior.md, with our parameters and their axes."""
 
 
 @dataclass(frozen=True)
@@ -355,7 +351,7 @@ def sample(family: GaussianFamily, p: Parameters, key: jax.Array, num: int) -> j
 
 
 def lower_triangle(lower: jax.Array) -> jax.Array:
-    """Cholesky factors from matrices (..., k, k) that hold the log of their diagonal."""
+    """Cholesky factors from matrices (..., k, k) with the log of the diagonal."""
     diagonal = jnp.exp(jnp.diagonal(lower, axis1=-2, axis2=-1))
     eye = jnp.eye(lower.shape[-1], dtype=lower.dtype)
     return jnp.tril(lower, -1) + diagonal[..., None] * jnp.broadcast_to(eye, lower.shape)
@@ -369,7 +365,7 @@ def log_diagonal(scale: jax.Array) -> jax.Array:
 
 
 def _natural(name: str) -> tuple[Callable[..., jax.Array], Callable[..., jax.Array]]:
-    """From our parameter to what it is described by under a name, and back."""
+    """Return the functions from our parameter to the described one, and back."""
     if name.startswith("scale_tril"):
         return lower_triangle, log_diagonal
     return (jnp.exp, jnp.log) if name == "scale" else (jnp.asarray, jnp.asarray)
@@ -442,4 +438,4 @@ GAUSSIANS: Mapping[str, Callable[[int], GaussianFamily]] = {
     "meanfield": MeanField,
     "fullrank": FullRank,
 }
-"""The families of ADVI, from the number of coordinates."""
+"""The families of ADVI by name."""

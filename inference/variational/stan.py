@@ -32,7 +32,7 @@ OURS: Mapping[str, tuple[Any, ...]] = {
     "init": ("random",),
     "trace_parameters": (False,),
 }
-"""Settings of the NumPyro engine alone, and what they have to be here."""
+"""Settings of the NumPyro engine only, and their values here."""
 
 NOT_CONVERGED = "The algorithm may not have converged."
 _ITERATION = re.compile(r"^\s*(\d+)\s+[-\d.e+]+\s", re.MULTILINE)
@@ -106,7 +106,7 @@ def fit(job: Job[Advi]) -> Found:
                 output = read(files.output, printed=printed)
                 return _read(job, output, folder, converged, tried, attempt)
             except StanRunError as error:
-                # The line that says why, without the program's name.
+                # The line with the reason.
                 lines = str(error).splitlines()
                 causes = (s.strip() for s in lines if "rror" in s or "xception" in s)
                 tried.append({**asdict(attempt), "error": next(causes, lines[-1])})
@@ -118,22 +118,21 @@ def fit(job: Job[Advi]) -> Found:
 
 
 def _check(settings: Advi) -> None:
-    """Reject what Stan's own algorithm does not have."""
+    """Reject settings that Stan's algorithm does not have."""
     if settings.batch_size is not None:
         raise ArgumentError(
-            f"`batch_size` is {settings.batch_size}, but Stan's ADVI takes all data in every gradient; use "
+            f"`batch_size` is {settings.batch_size}, but Stan's ADVI uses all data in every gradient. Use "
             "engine='numpyro', or batch_size=None."
         )
     if settings.tolerance == 0:
         raise ArgumentError(
-            "`tolerance` is 0, but Stan's ADVI needs a positive number; give a small one such as 1e-9, or use "
+            "`tolerance` is 0, but Stan's ADVI needs a positive number. Give a small one such as 1e-9, or use "
             "engine='numpyro'."
         )
     for name, allowed in OURS.items():
         if (given := getattr(settings, name)) not in allowed:
             raise ArgumentError(
-                f"`{name}` is {given!r}, which Stan's ADVI cannot do; use engine='numpyro', or leave it at "
-                f"{allowed[0]!r}."
+                f"`{name}` is {given!r}, which Stan's ADVI does not support. Use engine='numpyro', or {allowed[0]!r}."
             )
 
 
@@ -145,7 +144,7 @@ def _read(
     tried: list[dict[str, Any]],
     attempt: Attempt,
 ) -> Found:
-    # The first row of Stan's file is the mean and no draw.
+    # The first row of Stan's file is the mean.
     variables = {name: values[1:] for name, values in output.variables.items()}
     draws = name_draws(job.target, variables)
     if not all(np.isfinite(values).all() for values in draws.values()):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @settings
 class Symmetrised(Method):
-    """Fit a Gaussian whose average over the symmetry is near the posterior; `symmetrised_vi` describes the fields."""
+    """Fit a Gaussian averaged over the symmetry; `symmetrised_vi` describes the fields."""
 
     name: ClassVar[str] = "symmetrised"
     engines: ClassVar = dict.fromkeys(
@@ -73,8 +73,8 @@ class Symmetrised(Method):
         check_batches(target, self.batch_size)
         if self.anneal and engine == "stan":
             raise ArgumentError(
-                f"`anneal` is {self.anneal}, which needs the prior apart from the likelihood, and the Stan program "
-                f"{target.name!r} does not provide that; use anneal=0."
+                f"`anneal` is {self.anneal}, but the Stan program {target.name!r} does not separate the prior from the "
+                "likelihood. Use anneal=0."
             )
 
 

@@ -81,7 +81,7 @@ class Information:
 
     @property
     def side(self) -> str:
-        """Whether `value` is "exact" or a "lower" bound."""
+        """The kind of `value`: "exact", or a "lower" bound."""
         few = all(block.size <= MAX_EXACT for block in self.layout.blocks)
         if self.layout.has_parts:
             return "exact" if few and not self.layout.overlaps else "lower"

@@ -1,12 +1,11 @@
 """Fully connected networks: their shapes and their forward pass.
 
-Convention: row vectors, weights (in, hidden), layers in the pre-activation form of Kurle et al.
-2021, equation 7,
+Convention: row vectors, weights (in, hidden), layers in the pre-activation form of Kurle et al. 2021, equation 7,
 
     h_l = h_{l-1} O_l + f_l(h_{l-1}) W_l + b_l,    l = 1, ..., L + 1,   h_0 = x,
 
-with f_1 the identity and f_2 = ... = f_{L+1} the activation; h_{L+1} is the output. O_l is absent
-without skips. No randomness but the skip matrices', which come from their own seed.
+with f_1 the identity and f_2 = ... = f_{L+1} the activation; h_{L+1} is the output. Skip matrices O_l, if any, are
+random with their own seed.
 
 Two properties of an activation decide a network's symmetry: a *positively homogeneous* function satisfies
 f(a z) = a f(z) for a > 0, so a unit's incoming weights may be scaled against its outgoing ones (Pourzanjani et al.
@@ -33,10 +32,7 @@ SKIPS = ("orthogonal",)
 
 @dataclass(frozen=True)
 class Activation:
-    """An element-wise function under the word that users write, and the two properties that matter for symmetry.
-
-    It is positively homogeneous where f(a z) = a f(z) for all a > 0, and odd where f(-z) = -f(z).
-    """
+    """An element-wise function, with its name for users and the two properties that matter for symmetry."""
 
     name: str
     function: Callable[[jax.Array], jax.Array]
@@ -48,7 +44,7 @@ ACTIVATIONS: dict[str, Activation] = {
     a.name: a
     for a in (
         Activation("identity", lambda z: z, positively_homogeneous=True, odd=True),
-        # Not jax.nn.relu, whose derivative costs a third of a small network's gradient; nor z > 0: NaN stays NaN.
+        # The derivative of jax.nn.relu takes a third of a small network's gradient; with z > 0, NaN would become 0.
         Activation("relu", lambda z: jnp.where(z <= 0, 0.0, z), positively_homogeneous=True),
         Activation(
             "leaky_relu", lambda z: jnp.where(z > 0, z, 0.01 * z), positively_homogeneous=True
@@ -62,7 +58,7 @@ ACTIVATIONS: dict[str, Activation] = {
 
 
 def activation(name: str) -> Activation:
-    """Look up an activation by name; rejects others, and lists what there is."""
+    """Look up an activation by name."""
     return ACTIVATIONS[choose("activation", name, ACTIVATIONS)]
 
 
@@ -70,16 +66,13 @@ def activation(name: str) -> Activation:
 class Layer:
     """The names and sizes of one layer's parameters."""
 
-    weight: str | None
-    bias: str | None
-    """`weight`, `bias`: Names such as ``"W1"`` and ``"b1"``; `None` where the layer has no such parameter."""
+    weight: str | None  # "W1", ..., or None without weights
+    bias: str | None  # "b1", ..., or None without biases
     in_dim: int
-    out_dim: int  # `in_dim`, `out_dim`: Units before and after.
-    in_axis: str
-    out_axis: str
-    """`in_axis`, `out_axis`: Names of those axes: ``in``, ``hidden1``, ..., ``out``; ``head`` at the end where
-    there are several heads, as that axis is longer than the targets'."""
-    hidden: bool  # Whether the units after are hidden ones.
+    out_dim: int
+    in_axis: str  # "in", "hidden1", ...
+    out_axis: str  # "hidden1", ..., "out", or "head" with several heads
+    hidden: bool  # whether the units after it are hidden
 
 
 @dataclass(frozen=True, repr=False)
@@ -93,8 +86,7 @@ class Network(Brief):
     hidden : tuple of int
         Units of each hidden layer, at least one layer.
     activation : str
-        ``relu``, ``tanh`` or another of `models.networks.architecture.ACTIVATIONS`; an unknown name raises an error
-        that lists them.
+        ``relu``, ``tanh`` or another of `models.networks.architecture.ACTIVATIONS`.
     biases : bool
         Whether the layers have biases.
     readout : {"linear", "sum"}
@@ -105,8 +97,8 @@ class Network(Brief):
     skip_seed : int
         Seed of the O_l.
     heads : int
-        Numbers that the last layer returns per output; `BayesianNetwork` sets it from its likelihood: 2 if the noise
-        is predicted, first the means of all outputs, then their noise.
+        Numbers that the last layer returns per output, set by `BayesianNetwork` from its likelihood: 2 if the noise is
+        predicted, first the means of all outputs, then their noise.
 
     Raises
     ------
@@ -136,22 +128,22 @@ class Network(Brief):
     heads: int = 1
 
     def __post_init__(self) -> None:
-        """Check the parts, and keep sizes as Python's own numbers, which JSON takes."""
+        """Check the fields, and turn sizes into Python's numbers for JSON."""
         for name, least in (("in_dim", 1), ("out_dim", 1), ("heads", 1), ("skip_seed", 0)):
             check_count(name, getattr(self, name), least=least)
             object.__setattr__(self, name, int(getattr(self, name)))
         if not isinstance(self.hidden, tuple | list) or not self.hidden:
             raise ArgumentError(
-                "`hidden` must hold the units of every hidden layer, one or more, such as (50,); "
-                f"got {self.hidden!r}."
+                "`hidden` must have the units of at least one hidden layer, such as (50,), but is "
+                f"{self.hidden!r}."
             )
         for size in self.hidden:
             check_count("hidden", size)
         object.__setattr__(self, "hidden", tuple(int(size) for size in self.hidden))
         if (weights := sum(a * b for a, b in pairwise(self.widths))) > MOST:
             raise ArgumentError(
-                f"`hidden` is {self.hidden}, which makes {weights:.3g} weights, {in_words(8 * weights)} a draw; "
-                f"give fewer units: at most {MOST:,} weights can be inferred."
+                f"`hidden` is {self.hidden}, which makes {weights:.3g} weights, {in_words(8 * weights)} per draw. Give "
+                f"fewer units, for at most {MOST:,} weights."
             )
         activation(self.activation)
         choose("readout", self.readout, READOUTS)
@@ -160,8 +152,8 @@ class Network(Brief):
         if self.readout == "sum" and (self.skip is not None or self.widths[-1] != 1):
             several = f", heads={self.heads}" if self.heads != 1 else ""
             raise ArgumentError(
-                "`readout` is 'sum', which needs one output and no skip connections; "
-                f"got out_dim={self.out_dim}{several} and skip={self.skip!r}. Use readout='linear'."
+                "`readout` is 'sum', which needs one output and no skip connections, but the network has "
+                f"out_dim={self.out_dim}{several} and skip={self.skip!r}. Use readout='linear'."
             )
 
     @property
@@ -204,7 +196,7 @@ class Network(Brief):
         return self._by_name(lambda layer: (layer.in_dim, layer.out_dim))
 
     def _by_name[T](self, of_axes: Callable[[Layer], tuple[T, T]]) -> dict[str, tuple[T, ...]]:
-        """Return a value for each axis of a weight, and the last of them for a bias, by name."""
+        """Return by name a value for each axis of a weight, and the last one for a bias."""
         out: dict[str, tuple[T, ...]] = {}
         for layer in self.layers:
             axes = of_axes(layer)
@@ -215,11 +207,7 @@ class Network(Brief):
         return out
 
     def skip_matrices(self) -> tuple[np.ndarray, ...]:
-        """Return the fixed O_l (in, out) of every layer; empty without skips.
-
-        Drawn uniformly (Haar) from the semi-orthogonal matrices: rows orthonormal where there are
-        fewer rows than columns, else columns.
-        """
+        """Return the random (Haar) semi-orthogonal O_l (in, out) of every layer; empty without skips."""
         if self.skip is None:
             return ()
         rng = np.random.default_rng(self.skip_seed)
@@ -228,23 +216,22 @@ class Network(Brief):
             rows, columns = layer.in_dim, layer.out_dim
             tall = rng.standard_normal((max(rows, columns), min(rows, columns)))
             q, r = np.linalg.qr(tall)
-            q = q * np.sign(np.diagonal(r))  # without this the factor is not uniformly distributed
+            q = q * np.sign(np.diagonal(r))  # for a uniform distribution
             found.append(q if rows >= columns else q.T)
         return tuple(found)
 
     def apply(
         self, weights: Mapping[str, jax.Array], x: Float[Array, "obs in"]
     ) -> Float[Array, "obs out"]:
-        """Run the network on inputs (obs, in), with weights ``W1``, ``b1``, ... of the shapes of `shapes`.
+        """Run the network on inputs (obs, in), with weights ``W1``, ``b1``, ... of the shapes in `shapes`.
 
-        It returns outputs (obs, out): means for regression, logits for classification. With several heads it returns
+        It returns outputs (obs, out), means for regression or logits for classification. With several heads there are
         ``out * heads`` numbers, all outputs of the first head first.
         """
         f = self.nonlinearity.function
         skips = self.skip_matrices()
-        # Features by observations: several networks at once (`vmap`) are then nearly twice as fast as
-        # the other way round. A bias is the weight of an input of ones: one product in place of a
-        # product and a sum over observations in the gradient.
+        # Arrays are (feature, obs), which is nearly twice as fast for several networks (`vmap`). A bias is the weight
+        # of an input of ones, which saves a sum over observations in the gradient.
         before = h = x.T
         for i, layer in enumerate(self.layers):
             if layer.weight is None:

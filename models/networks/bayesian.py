@@ -1,7 +1,7 @@
-"""Bayesian networks: network, likelihood, prior and parametrisation, and what they mean in NumPyro.
+"""Bayesian networks, of a network, a likelihood, a prior and a parametrisation, in NumPyro.
 
-The model's log density is over constrained values; NumPyro adds the log Jacobian of the
-parametrisation's chart (`models.transforms.transforms`) when it moves to the unconstrained space.
+The log density is over constrained values; NumPyro adds the log Jacobian of the parametrisation's chart
+(`models.transforms.transforms`) in the unconstrained space.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class BayesianNetwork(Brief):
     Raises
     ------
     ValueError
-        If the arguments do not fit together: see `Parametrisation.check`; also a wrong number of per-layer scales, a
+        If the arguments do not fit each other (`Parametrisation.check`), such as a wrong number of per-layer scales, a
         classifier with one output, or predicted noise without weights in the last layer.
 
     Examples
@@ -72,7 +72,7 @@ class BayesianNetwork(Brief):
     parametrisation: Parametrisation = field(default_factory=Parametrisation)
 
     def __post_init__(self) -> None:
-        """Check that the parts are what they must be, and fit together."""
+        """Check the parts and their combination."""
         for part, kind, calls in (
             ("network", Network, "Network(in_dim, hidden)"),
             ("likelihood", Gaussian | Categorical, "Gaussian() or Categorical()"),
@@ -80,12 +80,11 @@ class BayesianNetwork(Brief):
             ("parametrisation", Parametrisation, "Parametrisation()"),
         ):
             check_class(part, getattr(self, part), kind, remedy=f"give {calls}")
-        # The network has as many heads as the likelihood needs, whatever the one before needed.
         heads = self.likelihood.heads
         if heads > 1 and self.network.readout == "sum":
             raise ArgumentError(
-                "`noise_sd` is 'predicted', but the network's readout is 'sum', which has no weights to predict it "
-                "with; use readout='linear', or noise_sd=None."
+                "`noise_sd` is 'predicted', but the network's readout is 'sum', without weights for the noise. Use "
+                "readout='linear', or noise_sd=None."
             )
         object.__setattr__(self, "network", replace(self.network, heads=heads))
         self.parametrisation.check(self.network)
@@ -93,7 +92,7 @@ class BayesianNetwork(Brief):
         self.prior.bias_scales(len(self.network.layers))
         if self.is_classifier and self.network.out_dim < 2:
             raise ArgumentError(
-                "`out_dim` is 1, but a categorical likelihood needs one output a class, at least 2."
+                "`out_dim` is 1, but a categorical likelihood needs an output for each class, at least 2."
             )
 
     @property
@@ -115,8 +114,8 @@ class BayesianNetwork(Brief):
     def symmetry(self) -> Symmetry:
         """Blocks of every hidden layer that the architecture and the parametrisation allow.
 
-        Ordered biases leave no `Exchangeable` block. With an odd activation one symmetry remains: flipping a unit's
-        signs and sorting the layer again. Its permutation depends on the draw, so it is not a block.
+        Ordered biases leave no `Exchangeable` block. With an odd activation one symmetry remains, flipping a unit's
+        signs and sorting the layer again, but its permutation depends on the draw, so it is not a block.
         """
         if self.network.skip is not None:
             return ()
@@ -140,7 +139,7 @@ class BayesianNetwork(Brief):
         x : array (obs, in)
             Inputs.
         y : array (obs, out) or (obs,), optional
-            Targets; ``y`` is drawn if they are missing.
+            Targets; without them ``y`` is drawn.
         """
         weights: dict[str, jax.Array] = {}
         layers = self.network.layers
@@ -182,14 +181,14 @@ class BayesianNetwork(Brief):
         check = check_labels if self.is_classifier else check_outputs
         y = check(y, len(x), self.network.out_dim)
 
-        heads = {}  # labels of what the last layer gives, where it has two heads
+        heads = {}  # labels of the outputs of two heads
         if self.predicts_noise:
             outputs = range(self.network.out_dim)
             places = [""] if len(outputs) == 1 else [f"[{place}]" for place in outputs]
             heads["head"] = [f"{head}{place}" for head in ("mean", "noise") for place in places]
 
         def model() -> None:
-            # Converted at call time, so that the precision is that of the caller's context.
+            # Converted here, for the precision of the caller's context.
             self.numpyro_model(jnp.asarray(x), jnp.asarray(y))
 
         return NetworkTarget(
@@ -211,7 +210,7 @@ class BayesianNetwork(Brief):
     def describe(self) -> str:
         """JSON text from which `from_description` rebuilds the network."""
         network = asdict(self.network)
-        del network["heads"]  # which follows from the likelihood
+        del network["heads"]  # set by the likelihood
         return json.dumps(
             {
                 "network": network,
@@ -246,7 +245,7 @@ class BayesianNetwork(Brief):
                 for part, fields in parse_json(text).items()
             }
             kind = _LIKELIHOODS[parts["likelihood"].pop("kind")]
-            if "noise" in parts["likelihood"]:  # what it was called in older files
+            if "noise" in parts["likelihood"]:  # its name in older files
                 parts["likelihood"]["noise_sd"] = parts["likelihood"].pop("noise")
             return cls(
                 network=Network(**parts["network"]),
@@ -256,18 +255,18 @@ class BayesianNetwork(Brief):
             )
         except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
             raise ArgumentError(
-                f"`description` is not the JSON of a network; got {str(text)[:120]!r}: give what `describe` writes."
+                f"`description` is not JSON by `describe`, but {str(text)[:120]!r}."
             ) from error
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class NetworkTarget(Target):
-    """A Bayesian network conditioned on `x` and `y`; both engines' definitions follow from it.
+    """A Bayesian network conditioned on `x` and `y`, for both engines.
 
     Attributes
     ----------
     name, numpyro_model, stan_program, symmetry, dims, coords : Any
-        Same as in `ob.Target`; the symmetry is that of the architecture.
+        As in `ob.Target`; the symmetry is that of the architecture.
     model : BayesianNetwork
         The network with its likelihood, prior and parametrisation.
     x : array (obs, in)
@@ -309,7 +308,7 @@ class NetworkTarget(Target):
 
 
 def in_layers(network: Network) -> str:
-    """Give units of every layer and the activation: ``2-10-1 (tanh)``."""
+    """Name the units of every layer and the activation, as in ``2-10-1 (tanh)``."""
     skip = ", with skips" if network.skip else ""
     heads = ", means and noise" if network.heads > 1 else ""
     return f"{'-'.join(map(str, network.widths))} ({network.activation}{skip}{heads})"

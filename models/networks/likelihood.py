@@ -53,7 +53,7 @@ class Gaussian(Brief):
     noise_scale: float = 1.0
 
     def __post_init__(self) -> None:
-        """Check both, and keep them as Python's own numbers, which JSON takes."""
+        """Check both, and turn them into Python's numbers for JSON."""
         check_positive("noise_scale", self.noise_scale)
         object.__setattr__(self, "noise_scale", float(self.noise_scale))
         if isinstance(self.noise_sd, str):

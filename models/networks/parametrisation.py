@@ -49,7 +49,7 @@ class NormalPrior(Brief):
     bias_scale: float | tuple[float, ...] = 1.0
 
     def __post_init__(self) -> None:
-        """Check the scales, and keep them as Python's own numbers, which JSON takes."""
+        """Check the scales, and turn them into Python's numbers for JSON."""
         for name in ("weight_scale", "bias_scale"):
             value = getattr(self, name)
             several = isinstance(value, tuple | list)

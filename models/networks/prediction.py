@@ -95,7 +95,7 @@ def predict_with_noise(
 def mean_and_sd(
     model: BayesianNetwork, draws: Mapping[str, Any], x: Any, *, batch_size: int = 256
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The same as `predict_with_noise`, with standard deviations of a shape that broadcasts to that of the means."""
+    """As `predict_with_noise`, with standard deviations that broadcast to the means."""
     likelihood = model.likelihood
     if not isinstance(likelihood, Gaussian):
         raise ArgumentError(

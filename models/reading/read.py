@@ -1,8 +1,8 @@
-"""Reading a symmetry from a function that JAX can trace: classes of axes, signs, and why other axes stay.
+"""Read a symmetry from a function that JAX can trace: classes of axes, signs, and why other axes stay.
 
-`read` traces the function, removes what its results do not need, walks through it twice, for permutations and for
-signs, and returns what was found as places of parameters. The function's results have to stay as they are: numbers
-whose sum is the log density, and whether values are inside their supports.
+`read` traces the function, removes unused equations, walks through it twice, for permutations and for signs, and
+returns the result in terms of parameters. The symmetry keeps all results of the function: the terms of the log density,
+and whether values are in their supports.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,8 +27,7 @@ Shapes = Mapping[str, tuple[int, ...]]
 class ReadClass:
     """Axes that one permutation moves together.
 
-    `signs` are sets of variables whose components along these axes may change sign one by one, as generators: every
-    set of them is a symmetry too.
+    `signs` are generators, sets of variables whose components along these axes may change sign one by one.
     """
 
     size: int
@@ -38,20 +37,20 @@ class ReadClass:
 
 @dataclass(frozen=True)
 class ReadSymmetry:
-    """All that a program shows.
+    """The symmetry of a program.
 
     Attributes
     ----------
     classes : tuple of ReadClass
         Permutations, with the signs of components.
     flips : tuple of tuple of str
-        Generators of what changes sign as a whole: sets of variables.
+        Generators, sets of variables that change sign as a whole.
     fixed : mapping of (str, int) to Why
         Why an axis of a variable, or all parts of it, stays.
     unknown : tuple of str
-        Primitives that no rule knows.
+        Primitives without a rule.
     equations : int
-        Of the program, without those within its equations.
+        Number of equations at the top level of the program.
     """
 
     classes: tuple[ReadClass, ...]
@@ -64,7 +63,7 @@ class ReadSymmetry:
 def traced(
     function: Callable[..., Any], shapes: Shapes, inputs: Any = ()
 ) -> tuple[ClosedJaxpr, list[str]]:
-    """The program of a function of named arrays, with a name for each of its results: that of its path."""
+    """Return the program of a function of named arrays, and the names of its results."""
     kind = jax.dtypes.canonicalize_dtype(float)
     given = {name: jax.ShapeDtypeStruct(shape, kind) for name, shape in shapes.items()}
     closed, out = jax.make_jaxpr(function, return_shape=True)(given, *inputs)
@@ -73,16 +72,16 @@ def traced(
 
 
 def read(function: Callable[..., Any], shapes: Shapes, inputs: Sequence[Any] = ()) -> ReadSymmetry:
-    """Read which axes and signs of named parameters leave every result of a function as it is.
+    """Find the axes and signs of named parameters that keep every result of a function.
 
-    `inputs` are its other arguments, trees of arrays: whatever their values are, results stay.
+    `inputs` are its other arguments, trees of arrays of any values.
     """
     closed, names = traced(function, shapes, inputs)
     needed, _ = partial_eval.dce_jaxpr(
         closed.jaxpr, [True] * len(closed.jaxpr.outvars), instantiate=True
     )
     consts = [Constant(value) for value in closed.consts]
-    order = sorted(shapes)  # as JAX puts the entries of a mapping in order
+    order = sorted(shapes)  # JAX's order of a mapping
     sites = _sites(needed, names)
     walk = ProgramWalk(RULES, Unifier(), sites=sites)
     axes = {n: tuple(_begun(size) for size in shapes[n]) for n in order}
@@ -112,7 +111,7 @@ def _walk(
     args: Sequence[Array],
     others: Sequence[tuple[int, ...]],
 ) -> None:
-    """Walk through a program, whose other inputs and whose results stay."""
+    """Walk through a program, fixing its other inputs and its results."""
     given = [Array(tuple(walk.fixed(size, "an axis of the inputs") for size in s)) for s in others]
     for result in walk.through(jaxpr, consts, [*args, *given]):
         array = walk.labelled(result)
@@ -126,7 +125,7 @@ def _begun(size: int) -> Label:
 
 
 def _sites(jaxpr: Any, names: Sequence[str]) -> dict[int, str]:
-    """The result that alone needs an equation, for each; empty where several do."""
+    """Return for each equation the only result that needs it, or an empty name."""
     needed: dict[Any, set[str]] = {}
     for var, name in zip(jaxpr.outvars, names, strict=True):
         if not isinstance(var, Literal):

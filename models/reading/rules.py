@@ -1,8 +1,8 @@
 """The rules of reading: for each primitive of JAX, how axes and signs pass through it.
 
-A rule takes the walk, the equation and what is known of its operands, and returns what is known of its results. A
-primitive without a rule fixes all that it touches. Rules err to one side: what they tie together or fix too much costs
-a symmetry, never makes a false one.
+A rule takes the walk, the equation and the labels of its operands, and returns the labels of its results. A primitive
+without a rule fixes all its operands. Rules are conservative: tying together or fixing too much may lose a symmetry,
+but never gives a false one.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ RULES: dict[str, Rule] = {}
 
 
 def rule(names: str) -> Any:
-    """Register a rule for primitives, whose names are separated by spaces."""
+    """Register a rule for primitives, with names separated by spaces."""
 
     def register(function: Rule) -> Rule:
         RULES.update(dict.fromkeys(names.split(), function))
@@ -35,7 +35,7 @@ def rule(names: str) -> Any:
     "reduce_precision copy copy_p stop_gradient device_put round symbolic_zeros"
 )
 def odd(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
-    """A sign of the operand is one of the result."""
+    """A change of sign passes to the result."""
     if (
         eqn.primitive.name == "convert_element_type"
         and np.dtype(eqn.params["new_dtype"]).kind == "b"
@@ -46,7 +46,7 @@ def odd(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
 
 @rule("abs square one_minus_square cos cosh is_finite bessel_i0e")
 def even(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
-    """A sign makes no difference."""
+    """A change of sign does not change the result."""
     return walk.even(args[0])
 
 
@@ -54,10 +54,10 @@ def even(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
     "exp exp2 expm1 log log1p log2 logistic sqrt rsqrt acos acosh erfc lgamma digamma floor ceil not population_count "
     "clz bessel_i1e igamma igammac igamma_grad_a random_gamma_grad regularized_incomplete_beta polygamma zeta "
     "nextafter mulhi rem atan2 max min and or xor shift_left shift_right_logical shift_right_arithmetic clamp complex "
-    "bitcast_convert_type eq_to le_to lt_to le lt ge gt"
+    "bitcast_convert_type eq_to le_to lt_to le lt ge gt pow"
 )
 def entrywise(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
-    """Any sign makes a difference, but for a comparison with infinity, which is for no number's sake."""
+    """Any change of sign matters, except in a comparison with infinity."""
     if len(args) == 2 and eqn.primitive.name in ("le", "lt", "ge", "gt"):
         return compared(walk, eqn, args)
     return walk.entrywise(args)
@@ -65,7 +65,7 @@ def entrywise(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
 
 @rule("eq ne")
 def compared(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
-    """A number is compared with itself, with infinity or, whether it is equal, with 0: no sign makes a difference."""
+    """A change of sign does not matter in a comparison with itself, with infinity or, for equality, with 0."""
     equality = eqn.primitive.name in ("eq", "ne")
     first, second = args
     if not (first.signed or second.signed):
@@ -84,15 +84,9 @@ def integer_pow(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
     return args[0] if eqn.params["y"] % 2 else walk.even(args[0])
 
 
-@rule("pow")
-def power(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
-    """A power by an even number loses signs, any other is not defined for both."""
-    return walk.entrywise(args)
-
-
 @rule("add sub add_any")
 def added(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
-    """Terms change signs alike."""
+    """All terms must change sign together."""
     return walk.equal(args)
 
 
@@ -106,7 +100,7 @@ def multiplied(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
 
 @rule("select_n")
 def chosen(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
-    """Cases change signs alike; which of them is taken does not change."""
+    """All cases must change sign together, and the selector must not change."""
     which, *cases = args
     walk.plain(which)
     found = walk.equal(cases)
@@ -117,7 +111,7 @@ def chosen(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
 
 @rule("optimization_barrier")
 def passed(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> list[Array]:
-    """All operands as they are."""
+    """The operands are the results."""
     return list(args)
 
 
@@ -126,7 +120,7 @@ def passed(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> list[Array]:
 
 @rule("broadcast_in_dim")
 def broadcast(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
-    """New axes, and those of length 1 that are repeated, are uniform."""
+    """New and repeated axes are uniform."""
     shape = eqn.params["shape"]
     labels: list[Label] = [Uniform(size) for size in shape]
     for label, place in zip(args[0].labels, eqn.params["broadcast_dimensions"], strict=True):
@@ -137,18 +131,18 @@ def broadcast(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
 
 @rule("transpose")
 def transposed(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
-    """Labels change places."""
+    """Labels are reordered."""
     return replaced(args[0], [args[0].labels[place] for place in eqn.params["permutation"]])
 
 
 @rule("squeeze")
 def squeezed(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
-    """Axes of length 1 go."""
+    """Axes of length 1 are removed."""
     return dropped(args[0], eqn.params["dimensions"])
 
 
 def dropped(array: Array, axes: Sequence[int]) -> Array:
-    """The array without some axes."""
+    """Remove axes of an array."""
     rank = len(array.labels)
     gone = {axis % rank for axis in axes}
     return replaced(array, [label for at, label in enumerate(array.labels) if at not in gone])
@@ -156,7 +150,7 @@ def dropped(array: Array, axes: Sequence[int]) -> Array:
 
 @rule("expand_dims")
 def expanded(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
-    """Axes of length 1 come."""
+    """Axes of length 1 are added."""
     labels = list(args[0].labels)
     for axis in sorted(eqn.params["dimensions"]):
         labels.insert(axis, Uniform(1))
@@ -165,7 +159,7 @@ def expanded(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
 
 @rule("reshape")
 def reshaped(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
-    """Axes are merged into products, and products taken apart."""
+    """Axes are merged into products, and products are split."""
     sizes = eqn.outvars[0].aval.shape
     found = walk.on.reshaped(args[0].labels, sizes)
     if found is None:
@@ -180,12 +174,12 @@ def reshaped(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
 
 @rule("rev")
 def reversed_(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
-    """An axis whose order is turned round stays."""
+    """A reversed axis is fixed."""
     return on_axes(walk, args[0], eqn.params["dimensions"], "its order is reversed")
 
 
 def on_axes(walk: ProgramWalk, array: Array, axes: Sequence[int], what: str) -> Array:
-    """Fix some axes; the others are handed on."""
+    """Fix some axes, and keep the others."""
     labels = list(array.labels)
     for axis in axes:
         labels[axis] = walk.fix(labels[axis], what)
@@ -194,12 +188,12 @@ def on_axes(walk: ProgramWalk, array: Array, axes: Sequence[int], what: str) -> 
 
 @rule("concatenate")
 def joined(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
-    """Labels along the axis are a sum; the others are one."""
+    """Labels along the axis are concatenated, the others are unified."""
     return in_stretches(walk, args, eqn.params["dimension"])
 
 
 def in_stretches(walk: ProgramWalk, arrays: Sequence[Array], axis: int) -> Array:
-    """Arrays one after the other along an axis, each with a sign of its own; along other axes signs are alike."""
+    """Concatenate arrays along an axis, each with its own sign; along other axes signs are equal."""
     pieces: list[Piece] = []
     base = next((a.form for a in arrays if not walk.on.signs or not a.zero), 0)
     others = []
@@ -217,7 +211,7 @@ def in_stretches(walk: ProgramWalk, arrays: Sequence[Array], axis: int) -> Array
 
 @rule("stack")
 def stacked(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
-    """Arrays one after the other along a new axis, whose parts have one component each."""
+    """Arrays are concatenated along a new axis, with one component each."""
     found = walk.equal(args)
     labels = list(found.labels)
     labels.insert(eqn.params["axis"], concatenated([(Uniform(1), 0)] * len(args))[0])
@@ -226,7 +220,7 @@ def stacked(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
 
 @rule("unstack")
 def unstacked(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> list[Array]:
-    """Every component of an axis on its own."""
+    """Every component of an axis is a result."""
     array, axis = args[0], eqn.params["axis"]
     found = []
     for at in range(array.labels[axis].size):
@@ -237,14 +231,14 @@ def unstacked(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> list[Array]
 
 @rule("tile")
 def tiled(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
-    """Repeats of an axis are a uniform factor."""
+    """The repeats of an axis are a uniform factor."""
     pairs = zip(args[0].labels, eqn.params["reps"], strict=True)
     return replaced(args[0], [product([Uniform(reps), label]) for label, reps in pairs])
 
 
 @rule("pad")
 def padded(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
-    """Padding is one value, hence uniform; padding between entries fixes the axis."""
+    """Padding is uniform; padding between entries fixes the axis."""
     array, value = args
     if array.signed and not value.zero:
         walk.plain(array, value)
@@ -280,7 +274,7 @@ def between(walk: ProgramWalk, label: Label, first: int, size: int) -> Piece:
 
 @rule("slice")
 def sliced(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
-    """A stretch of an axis, which takes the axis apart."""
+    """A stretch of an axis splits the axis."""
     starts, stops = eqn.params["start_indices"], eqn.params["limit_indices"]
     steps = eqn.params["strides"] or (1,) * len(starts)
     labels, whole = [], args[0].form
@@ -298,7 +292,7 @@ def sliced(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
 
 @rule("split")
 def split(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> list[Array]:
-    """All stretches of an axis."""
+    """All stretches of an axis are results."""
     array, axis = args[0], eqn.params["axis"]
     found, start = [], 0
     for size in eqn.params["sizes"]:
@@ -311,7 +305,7 @@ def split(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> list[Array]:
 
 @rule("dynamic_slice")
 def dynamic_slice(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
-    """A stretch of an axis, where it is known."""
+    """A stretch of an axis at a known place splits the axis."""
     array, *starts = args
     labels, whole = [], array.form
     for label, start, size in zip(array.labels, starts, eqn.params["slice_sizes"], strict=True):
@@ -331,7 +325,7 @@ def dynamic_slice(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
 
 @rule("dynamic_update_slice")
 def dynamic_update_slice(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
-    """A stretch of an axis is written over; where several axes are cut, they fit one another."""
+    """A stretch of one axis is overwritten; if several axes are cut, they are fixed."""
     array, update, *starts = args
     cut = [at for at, label in enumerate(array.labels) if label.size != update.labels[at].size]
     numbers = [starts[axis].number for axis in cut]
@@ -350,7 +344,7 @@ def dynamic_update_slice(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> 
 
 
 def written(walk: ProgramWalk, array: Array, update: Array, axis: int, at: int) -> Array:
-    """An array with a stretch of one axis, known by its first place, written over."""
+    """Overwrite a stretch of one axis, from a known place."""
     label, size = array.labels[axis], update.labels[axis].size
     at = min(max(at, 0), label.size - size)
     stretches = []
@@ -364,7 +358,7 @@ def written(walk: ProgramWalk, array: Array, update: Array, axis: int, at: int) 
 
 @rule("gather")
 def gathered(walk: ProgramWalk, eqn: Any, args: Sequence[Array]) -> Array:
-    """Axes that are taken whole are handed on; those that are indexed stay; axes of the indices come first."""
+    """Whole axes are kept, and indexed ones are fixed; the axes of the indices come first."""
     array, indices = args
     how, sizes = eqn.params["dimension_numbers"], eqn.params["slice_sizes"]
     value = indices.value

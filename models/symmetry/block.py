@@ -1,7 +1,7 @@
-"""The interface of every block of a symmetry, and parts of an axis along which components stand.
+"""The interface of every block of a symmetry, and parts of an axis with components.
 
-Flattening merges several axes into one, and concatenation joins parts in order. So components may be the third factor
-of (2, 2, 16), or the positions 4 to 8. A permutation of the components moves whole positions of the axis.
+Flattening merges several axes into one, and concatenation joins them in order. So the components may be the third
+factor of (2, 2, 16), or the positions 4 to 8. A permutation of the components moves positions of the axis.
 """
 
 from __future__ import annotations
@@ -181,7 +181,7 @@ Values = Mapping[str, Any]
 
 
 def check_axes(argument: str, axes: Any, *, several: bool, parts: bool = False) -> None:
-    """Reject what does not map names of variables to an axis, or to several, or to parts of axes."""
+    """Check that names of variables map to an axis, to several, or to parts of axes."""
     allowed = "an axis, or a tuple of axes" if several else "an axis"
     allowed = "an axis, an `AxisPart`, or a tuple of these" if parts else allowed
     if not isinstance(axes, Mapping):
@@ -206,7 +206,7 @@ def check_axes(argument: str, axes: Any, *, several: bool, parts: bool = False) 
 
 
 def check_names(argument: str, names: Any) -> None:
-    """Reject what is not a tuple of names of variables."""
+    """Check for a tuple of names of variables."""
     if not isinstance(names, tuple | list) or not all(isinstance(name, str) for name in names):
         raise ArgumentTypeError(
             f"`{argument}` must be a tuple of names of variables, such as ('theta',); got {names!r}."
@@ -219,14 +219,14 @@ def places_of(places: Axes) -> tuple[Place, ...]:
 
 
 def axes_of(places: Axes) -> tuple[int, ...]:
-    """The whole axes of one variable as a tuple; `plain_view` gives blocks that have no others."""
+    """The whole axes of one variable as a tuple, for blocks of a `plain_view`, which have no parts."""
     whole = places_of(places)
     assert not any(isinstance(place, AxisPart) for place in whole), places
     return whole  # type: ignore[return-value]
 
 
 def place_in_words(place: Place, name: str) -> str:
-    """A place as a message names it."""
+    """Name a place in a message."""
     if isinstance(place, AxisPart):
         return f"the part {place.word} of {name}"
     return f"axis {place} of {name}"
@@ -276,7 +276,7 @@ class Block[P: Part](ABC):
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """Every variable that the block touches."""
+        """Every variable that the block changes."""
         return (*self.axes, *self.complemented)
 
     @property
@@ -286,12 +286,12 @@ class Block[P: Part](ABC):
 
     @property
     def stacked(self) -> Block[P]:
-        """The block on the stacked view of `Counterparts`; itself where it has none."""
+        """The block on the stacked view of `Counterparts`, or itself."""
         return self
 
     @property
     def discrete(self) -> Block[Any]:
-        """The block as it moves by finitely many elements: itself, or the signed orders of a `Rotation`."""
+        """The block with finitely many elements: itself, or the permutations and signs of a `Rotation`."""
         return self
 
     def entries(self, shapes: Shapes) -> dict[str, np.ndarray]:
@@ -299,7 +299,7 @@ class Block[P: Part](ABC):
         return {name: np.ones(shapes[name], bool) for name in self.variables}
 
     def turned(self, shapes: Shapes) -> tuple[str, ...]:
-        """Name the variables whose sign all components change together; none where it is that of a part of one."""
+        """Name the variables in which all components change sign together, without those with parts of axes."""
         names = []
         for name in (name for name in self.flipped if name in shapes):
             places = places_of(self.axes.get(name, ()))
@@ -315,15 +315,15 @@ class Block[P: Part](ABC):
         return {}
 
     def sources(self, name: str) -> tuple[str, ...]:
-        """The variables that a name of the stacked view stands for."""
+        """The variables of a name in the stacked view."""
         return (name,)
 
     def stack(self, values: Values, lead: int) -> dict[str, Any]:
-        """Add to values (*lead, *event) what `stacked` moves and is not a variable."""
+        """Add the arrays of the stacked view to values (*lead, *event)."""
         return dict(values)
 
     def unstack(self, values: Values, lead: int) -> dict[str, Any]:
-        """Write what `stack` added back to the variables."""
+        """Write the arrays of the stacked view back to the variables."""
         return dict(values)
 
     @abstractmethod
@@ -340,16 +340,16 @@ class Block[P: Part](ABC):
 
     @abstractmethod
     def random(self, rng: np.random.Generator, lead: tuple[int, ...], size: int) -> P:
-        """Draw parts evenly; factors are standard log-normal."""
+        """Draw parts uniformly; factors are standard log-normal."""
 
     def elements(self, size: int) -> list[P]:
-        """Every part, the identity first; rejected where there are infinitely many."""
+        """Every part, the identity first, if they are finitely many."""
         raise ArgumentError(
             f"`{type(self).__name__}` has infinitely many elements; draw some with `random`."
         )
 
     def log_order(self, size: int) -> float:
-        """Natural logarithm of how many parts there are."""
+        """Natural logarithm of the number of parts."""
         return math.inf
 
     @abstractmethod
@@ -361,21 +361,21 @@ class Block[P: Part](ABC):
 
     @abstractmethod
     def inverse(self, part: P, beside: np.ndarray | None) -> P:
-        """The part that undoes one; `beside` as in `compose`, of the inverse."""
+        """The inverse of a part; `beside` as in `compose`, of the inverse."""
 
     def of_variances(self, part: P) -> tuple[Block[Any], Part] | None:
         """Return how variances move: a block and its part, without signs and complements; None if they stay."""
         return None
 
     def size(self, shapes: Shapes) -> int:
-        """Return the number of components that it moves; 1 where it moves none apart."""
+        """Return the number of components that it moves; 1 for whole variables."""
         for name, places in self.axes.items():
             place = places_of(places)[0]
             return place.count if isinstance(place, AxisPart) else shapes[name][place]
         return 1
 
     def check(self, shapes: Shapes) -> None:
-        """Reject shapes that it cannot move: a variable or an axis is not there, or axes have unequal lengths."""
+        """Reject shapes with a missing variable or axis, or axes of unequal lengths."""
         self.check_names(shapes)
         if not self.axes:
             raise ArgumentError("`symmetry` has a block that names no axis.")

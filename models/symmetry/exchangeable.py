@@ -1,13 +1,12 @@
-"""Interchangeable components: permutations, with changes of sign and complements where they belong to them.
+"""Interchangeable components: permutations, perhaps with changes of sign and complements.
 
-Components that are separate parameters, or single positions of one: `mu1` and `mu2`, `theta[0]` and `theta[2]`.
-
-`Counterparts` lists tuples of counterparts, one tuple per quantity and one member a component. Its stacked view lays
-the members of each tuple side by side as one array (component, ...), called ``mu1~mu2``. There the block is a plain
-`Exchangeable`: `stack` makes the view, `stacked` is the block on it, and `unstack` writes the members back. Alignment,
-invariants, plots and canonical labels all work on the view (`plain_view`), so that only this file knows what a member
-is. Whatever moves at the same time is in the same block: a simplex by its axis (`along`), a parameter whose sign
-changes with the exchange as the tuple ``("eta", "-eta")``, a weight that becomes its complement.
+`Exchangeable` has components along axes. `Counterparts` has components that are separate parameters, or single
+positions of one, such as `mu1` and `mu2`, `theta[0]` and `theta[2]`: a tuple for each quantity, with a member for each
+component. Its stacked view has the members of each tuple in one array (component, ...), called ``mu1~mu2``, and the
+block there is `Exchangeable`: `stack` makes the view, `stacked` is the block on it, and `unstack` writes the members
+back. Alignment, invariants, plots and canonical labels use the view (`plain_view`). A block has everything that moves
+together: a simplex by its axis (`along`), a parameter that changes sign as the tuple ``("eta", "-eta")``, a weight that
+becomes its complement.
 """
 
 from __future__ import annotations
@@ -39,13 +38,13 @@ class Permuting(Block[Permuted]):
         return Permuted(order, np.ones((*lead, size)) if self.flipped else None)
 
     def random(self, rng: np.random.Generator, lead: tuple[int, ...], size: int) -> Permuted:
-        """Draw permutations evenly, and signs with flips."""
+        """Draw permutations uniformly, and signs if there are flips."""
         order = rng.permuted(np.broadcast_to(np.arange(size), (*lead, size)), axis=-1)
         signs = rng.choice([-1.0, 1.0], size=(*lead, size)) if self.flipped else None
         return Permuted(order, signs)
 
     def elements(self, size: int) -> list[Permuted]:
-        """Every permutation, with all signs where there are flips."""
+        """Every permutation, with all signs if there are flips."""
         orders = [np.array(order) for order in permutations(range(size))]
         if not self.flipped:
             return [Permuted(order) for order in orders]
@@ -107,7 +106,7 @@ class Exchangeable(Permuting):
     complements: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Check the names, each kind alone and against one another."""
+        """Check the names."""
         check_axes("axes", self.axes, several=True, parts=True)
         if not isinstance(self.flips, bool):
             check_names("flips", self.flips)
@@ -207,11 +206,11 @@ class Exchangeable(Permuting):
         return replace(self, axes=axes)
 
     def check(self, shapes: Shapes) -> None:
-        """Reject shapes that it cannot move; `complements` belongs to two components."""
+        """Reject shapes that it cannot move; `complements` needs two components."""
         super().check(shapes)
         if self.complements and self.size(shapes) != 2:
             raise ArgumentError(
-                f"`complements` belongs to two components that change places; there are {self.size(shapes)}."
+                f"`complements` needs two components that change places, but there are {self.size(shapes)}."
             )
 
 
@@ -219,7 +218,7 @@ MEMBER = re.compile(r"(?P<sign>1-|-)?(?P<name>[^\s,:~\[\]]+)(?:\[(?P<index>[0-9:
 
 
 class Member(NamedTuple):
-    """A variable or positions of one, perhaps its negative or complement; indices count from 0 within a draw."""
+    """A variable or positions of one, perhaps its negative or complement; indices are from 0 within a draw."""
 
     name: str
     at: tuple[int | slice, ...]
@@ -227,7 +226,7 @@ class Member(NamedTuple):
 
     @classmethod
     def read(cls, text: str) -> Member:
-        """Read ``mu1``, ``theta[2]``, ``A[0,1]``, ``A[:,1]``, ``-eta`` or ``1-p``; rejects anything else."""
+        """Read ``mu1``, ``theta[2]``, ``A[0,1]``, ``A[:,1]``, ``-eta`` or ``1-p``; reject anything else."""
         found = MEMBER.fullmatch(text)
         places = (found["index"] or "").replace(" ", "").split(",") if found else [""]
         if found is None or (found["index"] and not all(p == ":" or p.isdigit() for p in places)):
@@ -243,7 +242,7 @@ class Member(NamedTuple):
         return self.turned(values[self.name][(slice(None),) * lead + self.at])
 
     def turned(self, piece: Any) -> Any:
-        """Its entries where the variable has others, and the other way round."""
+        """Convert entries of the variable to those of the member, and back."""
         return {"": lambda x: x, "-": lambda x: -x, "1-": lambda x: 1 - x}[self.sign](piece)
 
     def put(self, values: dict[str, Any], piece: Any, lead: int) -> None:
@@ -304,7 +303,7 @@ class Counterparts(Permuting):
     complements: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Check the members, each alone and against one another."""
+        """Check the members."""
         if not isinstance(self.tuples, tuple | list):
             raise ArgumentTypeError(
                 f"`tuples` must be tuples of names, such as (('mu1', 'mu2'),); got {self.tuples!r}."
@@ -338,12 +337,12 @@ class Counterparts(Permuting):
 
     @cached_property
     def members(self) -> dict[str, tuple[Member, ...]]:
-        """Members by the name that their tuple has in the stacked view."""
+        """Members by the name of their tuple in the stacked view."""
         return {"~".join(own): tuple(map(Member.read, own)) for own in self.tuples}
 
     @property
     def reflected(self) -> dict[str, str]:
-        """Names of the tuples ``("eta", "-eta")`` in the stacked view, each with the member that changes its sign."""
+        """Names of the tuples ``("eta", "-eta")`` in the stacked view, each with its variable."""
         return {
             name: own[0]
             for name, own in zip(self.members, self.tuples, strict=True)
@@ -351,7 +350,7 @@ class Counterparts(Permuting):
         }
 
     def sources(self, name: str) -> tuple[str, ...]:
-        """The variables that a name of the stacked view stands for."""
+        """The variables of a name in the stacked view."""
         own = self.members.get(name)
         return tuple(dict.fromkeys(member.name for member in own)) if own else (name,)
 
@@ -388,7 +387,7 @@ class Counterparts(Permuting):
 
     @property
     def axes(self) -> Mapping[str, Axes]:
-        """The axes of the stacked view whose components it moves."""
+        """The axes that it moves in the stacked view."""
         return self.stacked.axes
 
     @property
@@ -434,8 +433,8 @@ class Counterparts(Permuting):
     def check(self, shapes: Shapes) -> None:
         """Reject shapes that it cannot move.
 
-        A variable or a position is not there or is named twice, members of a tuple have unequal shapes, or an axis has
-        another length than there are components.
+        These have a missing or repeated variable or position, members of a tuple with unequal shapes, or an axis whose
+        length is not the number of components.
         """
         self.check_names(shapes)
         self.entries(shapes)

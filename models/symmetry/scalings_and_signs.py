@@ -1,7 +1,4 @@
-"""Positive scalings of incoming weights, undone in the outgoing ones.
-
-Whole variables that take one of two forms, all together: a change of sign, or the complement of binary weights.
-"""
+"""Positive scalings of incoming weights, undone in the outgoing ones; signs and complements of whole variables."""
 
 from __future__ import annotations
 
@@ -51,7 +48,7 @@ class Rescalable(Block[Scaled]):
     outgoing: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Reject what maps no names to axes."""
+        """Check the names and axes."""
         check_axes("incoming", self.incoming, several=False)
         check_axes("outgoing", self.outgoing, several=False)
         if not self.axes:
@@ -108,14 +105,14 @@ class Rescalable(Block[Scaled]):
 
 @dataclass(frozen=True)
 class Whole(Block[Swapped]):
-    """A group of two: nothing happens, or every variable changes, whatever its shape."""
+    """A group of two elements: the identity, and a change of all variables."""
 
     turn = 2
 
     names: str | tuple[str, ...]
 
     def __post_init__(self) -> None:
-        """Reject what is not a name of a variable, or none at all."""
+        """Check the names."""
         check_names("names", self._names)
         if not self.names:
             raise ArgumentError("`names` is empty; name at least one variable.")
@@ -126,7 +123,7 @@ class Whole(Block[Swapped]):
 
     @property
     def axes(self) -> Mapping[str, Axes]:
-        """None: it moves whole variables."""
+        """None, as whole variables change."""
         return {}
 
     @property
@@ -158,7 +155,7 @@ class Whole(Block[Swapped]):
         return Swapped(np.zeros(lead, bool))
 
     def random(self, rng: np.random.Generator, lead: tuple[int, ...], size: int) -> Swapped:
-        """Draw evenly."""
+        """Draw uniformly."""
         return Swapped(rng.integers(0, 2, size=lead).astype(bool))
 
     def elements(self, size: int) -> list[Swapped]:
@@ -174,7 +171,7 @@ class Whole(Block[Swapped]):
         return Swapped(np.logical_xor(first.swapped, then.swapped))
 
     def inverse(self, part: Swapped, beside: object) -> Swapped:
-        """The part that undoes one: itself."""
+        """The inverse of a part: itself."""
         return part
 
     def check(self, shapes: Shapes) -> None:
@@ -221,7 +218,7 @@ class Complement(Whole):
 
 @dataclass(frozen=True)
 class Flip(Whole):
-    """Whole variables that change sign together, whatever their shapes.
+    """Whole variables of any shapes that change sign together.
 
     Abilities and discriminations of an item-response model: ``Flip(("theta", "a"))``. If each component has its own
     sign, as factors do, use ``Exchangeable({"L": 1}, flips=True)``.
@@ -251,7 +248,7 @@ class Flip(Whole):
     complements: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Reject what is not a name of a variable, none at all, or one that changes in two ways."""
+        """Check the names; no variable may be in both lists."""
         super().__post_init__()
         check_names("complements", self.complements)
         both = [name for name in self.complements if name in self.flipped]

@@ -8,30 +8,11 @@ from typing import Literal
 
 import pytest
 
-from onebasin.base.settings import (
-    Count,
-    NonNegative,
-    Positive,
-    Probability,
-    Share,
-    given_or_default,
-    settings,
-)
+from onebasin.base.settings import Count, NonNegative, Positive, Probability, Share, settings
 
 
 @settings
 class Plain:
-    """A settings class.
-
-    Parameters
-    ----------
-    count, size : int
-        How many,
-        and how large.
-    word : {"one", "two"}
-        Which.
-    """
-
     count: Count = 4
     size: Count | None = None
     word: Literal["one", "two"] = "one"
@@ -44,14 +25,6 @@ class Plain:
 
 @settings
 class More(Plain):
-    """Another.
-
-    Parameters
-    ----------
-    further : int
-        One more.
-    """
-
     further: Count = 1
 
 
@@ -96,21 +69,3 @@ def test_values_are_kept_as_they_were_given() -> None:
     assert hash(Plain(5)) == hash(Plain(count=5))
     with pytest.raises(AttributeError, match="count"):
         Plain().count = 3
-
-
-def test_settings_of_another_class_are_refused():
-    class Mine:
-        pass
-
-    class Other:
-        pass
-
-    class Derived(Mine):
-        pass
-
-    assert isinstance(given_or_default(None, Mine, taker="nuts"), Mine)
-    for given in (Mine(), Derived()):
-        assert given_or_default(given, Mine, taker="nuts") is given
-    for given in (Other(), {}, 0, Mine):
-        with pytest.raises(TypeError, match=r"nuts takes Mine"):
-            given_or_default(given, Mine, taker="nuts")

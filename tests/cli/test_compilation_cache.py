@@ -31,16 +31,12 @@ print(json.dumps({**events, "draws": posterior["posterior"]["x"].values.tolist()
 """
 
 
-def _run(cache: Path, script: str = SCRIPT, arguments: tuple[str, ...] = (), **env: str) -> Any:
-    # JAX keeps only what a user's own choice of place does not override.
+def _run(cache: Path) -> Any:
+    # JAX's own variables would override the folder of the cache.
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("JAX_")}
-    done = subprocess.run(
-        [sys.executable, "-c", script, *arguments],
-        env={**inherited, "XDG_CACHE_HOME": str(cache), **env},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command = [sys.executable, "-c", SCRIPT]
+    env = inherited | {"XDG_CACHE_HOME": str(cache)}
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 

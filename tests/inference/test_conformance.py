@@ -503,7 +503,7 @@ def test_symmetrised_vi_is_that_of_the_same_numpyro_model():
 @pytest.mark.stan
 @pytest.mark.parametrize(
     ("given", "words"),
-    [({"anneal": 0.5}, "which needs the prior apart from"), ({"batch_size": 5}, "`batch_size`")],
+    [({"anneal": 0.5}, "does not separate the prior from"), ({"batch_size": 5}, "`batch_size`")],
 )
 def test_what_needs_a_network_is_refused(given, words):
     with pytest.raises(ValueError, match=words):

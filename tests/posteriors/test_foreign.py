@@ -38,7 +38,7 @@ def test_variables_of_a_foreign_store_come_by_name(tmp_path, rng):
 def test_broken_stores_are_refused(posterior, tmp_path):
     path = save(xr.DataTree.from_dict({"posterior": posterior}), tmp_path / "run.zarr")
     (path / "posterior" / "mu" / ".zarray").write_text("{")
-    assert "is no Zarr store that can be read" in refusal(path)
+    assert "is not a readable Zarr store" in refusal(path)
     claims = {
         "shape": [10**5, 10**6, 3],
         "chunks": [1000, 1000, 3],

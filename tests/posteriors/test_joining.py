@@ -94,7 +94,7 @@ def test_new_random_streams_are_those_of_each_run(files):
         (run(2, method="advi-meanfield"), "of the method advi-meanfield, which cannot be joined"),
         (
             run(2, settings=json.dumps({"chains": 1, "draws": 20, "target_accept": 0.9})),
-            "target_accept 0.9, and",
+            "target_accept 0.9, but",
         ),
         (
             run(2, draws=30, settings=json.dumps({"chains": 1, "draws": 20})),

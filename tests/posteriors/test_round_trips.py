@@ -93,9 +93,9 @@ def test_parquet_tables_of_pandas_are_read(tmp_path):
     [
         (
             lambda wide: wide.assign(word="a"),
-            "a column 'word' that holds 'a' in row 1, which is no number",
+            "a column 'word' that holds 'a' in row 1, which is not a number",
         ),
-        (None, "no Parquet file that can be read"),
+        (None, "not a readable Parquet file"),
     ],
 )
 def test_parquet_files_without_draws_are_refused(tmp_path, table, said):
@@ -124,14 +124,14 @@ def test_a_store_takes_the_place_of_a_store_alone(tree, tmp_path):
     notes = tmp_path / "notes.zarr"
     notes.mkdir()
     (notes / "mine.txt").write_text("precious")
-    with pytest.raises(PosteriorFileError, match="is a folder with other content"):
+    with pytest.raises(PosteriorFileError, match="is a folder with other files"):
         save(tree, notes, force=True)
     assert (notes / "mine.txt").read_text() == "precious"
     (tmp_path / "file.zarr").write_text("precious")
     with pytest.raises(PosteriorFileError, match="is a file, but a folder will be written"):
         save(tree, tmp_path / "file.zarr", force=True)
     (tmp_path / "folder.nc").mkdir()
-    with pytest.raises(PosteriorFileError, match="is a folder, and a file is needed"):
+    with pytest.raises(PosteriorFileError, match="is a folder, but a file will be written"):
         save(tree, tmp_path / "folder.nc", force=True)
 
 

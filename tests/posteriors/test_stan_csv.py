@@ -113,14 +113,14 @@ WHOLE = chains.text()
         ("", "holds no draws"),
         ("# method = sample\n", "holds no draws"),
         (WHOLE.split("\n# Adaptation")[0] + "\n", "holds no draws"),
-        (WHOLE[: len(WHOLE) // 2], "of the 40 draws that its run was to write"),
+        (WHOLE[: len(WHOLE) // 2], "of the 40 expected draws"),
         (WHOLE[: WHOLE.index("# \n#  Elapsed") - 30], "is cut short"),
         (WHOLE[: WHOLE.index("# \n#  Elapsed") - 3], "is cut short"),
         (WHOLE.replace("method = sample", "method = optimize"), "holds an optimum"),
         (WHOLE.replace("mu.1,mu.2", "mu.1,mu.1"), "two columns of the name 'mu.1'"),
         (WHOLE.replace("sigma", "draw"), "which is the name of an axis"),
         (WHOLE.replace("sigma", ".."), "a name that no file can store"),
-        ("name,Mean\nmu,0.5\n", "a column 'name' that holds 'mu' in row 1, which is no number"),
+        ("name,Mean\nmu,0.5\n", "a column 'name' that holds 'mu' in row 1, which is not a number"),
         ("a,b\n1,2\n3\n4,5\n", "row 2 has 1 of 2 fields"),
         ("lp__,energy__\n1,2\n", "holds no variables"),
     ],
@@ -136,11 +136,11 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path, content, says):
 @pytest.mark.parametrize(
     ("other", "says"),
     [
-        (chains.text(2, model="other"), "is of the model other"),
+        (chains.text(2, model="other"), "has the model other"),
         (chains.text(2, names="mu.1,mu.2,tau"), "has no column sigma"),
         (chains.text(2, names="mu.1,mu.2,sigma,tau"), "has a column tau"),
         (chains.text(2, draws=30), "has 30 draws and"),
-        (chains.text(2).replace("engine = nuts", "engine = static"), "is of the method hmc"),
+        (chains.text(2).replace("engine = nuts", "engine = static"), "has the method hmc"),
         (chains.text(1), "holds the same draws as"),
     ],
 )
@@ -157,7 +157,7 @@ def test_a_file_that_is_given_twice_or_is_no_chain_is_refused(tmp_path):
     first, second = chains.write(tmp_path, chains=2)
     assert "is given twice" in refusal(first, second, first)
     (tmp_path / "run.nc").write_bytes(b"")
-    with pytest.raises(PosteriorFileError, match=r"run\.nc is not a NetCDF file that can be read"):
+    with pytest.raises(PosteriorFileError, match=r"run\.nc is not a readable NetCDF file"):
         open_posterior([first, tmp_path / "run.nc"])
     assert "does not exist" in refusal(first, tmp_path / "absent.csv")
 
@@ -168,4 +168,4 @@ def test_a_folder_and_a_pattern_stand_for_their_files(tmp_path):
     assert open_posterior(tmp_path / "chain_*.csv").identical(whole)  # 10 after 9
     assert "a pattern that no file matches" in refusal(tmp_path / "other_*.csv")
     (tmp_path / "empty").mkdir()
-    assert "is no Zarr store and holds no CSV files" in refusal(tmp_path / "empty")
+    assert "is a folder without CSV files" in refusal(tmp_path / "empty")

@@ -155,7 +155,7 @@ def test_figures_of_other_libraries_have_the_pages_greys_and_ground():
 
 
 def test_claiming_needs_a_folder(tmp_path):
-    with pytest.raises(OutputError, match=r"whose folder does not exist: create .*missing"):
+    with pytest.raises(OutputError, match=r"but its folder does not exist: create .*missing"):
         claimed(tmp_path / "missing" / "out.html").__enter__()
 
 

@@ -97,7 +97,9 @@ def refusal(path):
     return str(caught.value)
 
 
-def test_arrays_that_were_never_written_are_refused(file):
+def test_arrays_that_were_never_written_are_refused(file, rng):
+    with h5py.File(file, "a") as opened:  # so that the claim is 9,000 times the file's size
+        opened["posterior"]["more"] = rng.normal(size=10_000)
     for length, how in product((10**8, 10**15), ({}, {"compression": "gzip"})):
         with h5py.File(file, "a") as opened:
             opened["posterior"].create_dataset(

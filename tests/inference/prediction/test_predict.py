@@ -215,7 +215,7 @@ def test_the_command_shows_intervals_and_writes_the_groups(tmp_path, draws, caps
     ob.save(ob.open_posterior(tmp_path / "run.csv"), tmp_path / "run.nc")
     words = ["predict", str(tmp_path / "run.nc"), str(tmp_path / "new.json")]
     assert main(words) == 1
-    assert "give `model` (`--program` of the command)" in capsys.readouterr().err
+    assert "Give `model` (`--program` of the command)" in capsys.readouterr().err
     words += ["--program", f"{tmp_path / 'model.py'}:line", "-o", str(tmp_path / "out.nc")]
     assert main([*words, "--json", "--prob", "0.8"]) == 0
     said = json.loads(capsys.readouterr().out)["predictions"]
@@ -435,17 +435,17 @@ def test_the_verdict_of_the_posterior_comes_first(run):
     "change, model, said",
     [
         (without_terms, None, "no group `log_likelihood`: `posterior` is of an unknown model"),
-        (without_terms, "bare", "does not compute the log likelihood of each observation: add"),
+        (without_terms, "bare", "does not compute the log likelihood of each observation. Add"),
         (lambda run: without_terms(run) | {"posterior": {"nu": np.zeros((2, 400))}}, "numpyro", "lacks mu"),
         (lambda run: run, "scaled", "`model` is not the model of the recorded log likelihoods"),
-        (lambda run: run | {"log_likelihood": {"y": np.zeros((2, 400))}}, None, "one number a draw"),
+        (lambda run: run | {"log_likelihood": {"y": np.zeros((2, 400))}}, None, "one number per draw"),
         (lambda run: run | {"log_likelihood": {"y": np.zeros((2, 400, 3))}}, None, "all observations are masked"),
         (lambda run: run | {"log_likelihood": {"y": np.append(np.ones((2, 400, 3)), np.full((2, 400, 1), np.nan), 2)}},
          None, r"not finite in some draws for `y\[3\]`"),
         (
             lambda run: run | {"log_likelihood": dict.fromkeys("ab", np.zeros((2, 400, 3)))},
             None,
-            "`var_name` is needed, as there are log likelihoods of a, b",
+            "`var_name` is missing; there are log likelihoods of a, b",
         ),
     ],
 )  # fmt: skip

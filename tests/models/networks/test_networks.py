@@ -133,11 +133,11 @@ def test_skip_matrices_are_drawn_uniformly():
         ({"in_dim": 0}, "`in_dim` must be a whole number, at least 1; got 0"),
         ({"out_dim": True}, "`out_dim` must be a whole number, at least 1; got True"),
         ({"hidden": (3, 0)}, "`hidden` must be a whole number, at least 1; got 0"),
-        ({"hidden": ()}, r"`hidden` must hold the units of every hidden layer.*got \(\)"),
+        ({"hidden": ()}, r"`hidden` must have the units of at least one hidden layer.*is \(\)"),
         ({"skip_seed": -1}, "`skip_seed` must be a whole number, at least 0; got -1"),
         ({"activation": "rleu"}, f"'rleu'; choose one of {', '.join(ACTIVATIONS)}.*'relu'?"),
         ({"readout": "mean"}, "`readout` is 'mean'; choose one of linear, sum"),
-        ({"readout": "sum", "out_dim": 2}, "`readout` is 'sum'.*got out_dim=2"),
+        ({"readout": "sum", "out_dim": 2}, "`readout` is 'sum'.*has out_dim=2"),
         ({"readout": "sum", "skip": "orthogonal"}, "`readout` is 'sum'.*skip='orthogonal'"),
     ],
 )
