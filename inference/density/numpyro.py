@@ -309,8 +309,8 @@ class NumpyroDensity(Coordinates):
         """Return the log likelihood of all data, one term per observed site."""
         if rows is not None:
             raise ArgumentError(
-                f"`rows` are given, but {self.target.name!r} is no network. For other models, onebasin does not know "
-                "which part of the density belongs to which observation. Use None, for all data."
+                f"`rows` are given, but {self.target.name!r} is not a network. For other models, onebasin does not "
+                "know which part of the density belongs to which observation. Use None for all data."
             )
         terms = site_terms(self.model, self.constrain(vector), observed=True)
         return jnp.stack(terms) if terms else jnp.zeros(1, vector.dtype)
