@@ -89,7 +89,10 @@ def test_a_field_without_a_number_is_nan(tmp_path, table):
             "of every row which chain",
         ),
         (lambda f: f.drop(index=f.index[-1]), "chains of 19 and of 20 draws"),
-        (lambda f: f.assign(**{".chain": 1}), "several draws with the same number in a chain: .*`.chain`"),
+        (
+            lambda f: f.assign(**{".chain": 1}),
+            "several draws with the same number in a chain: .*`.chain`",
+        ),
     ],
 )
 def test_a_table_that_cannot_be_read_is_refused_with_the_reason(tmp_path, table, change, said):

@@ -185,7 +185,9 @@ def test_an_input_is_never_the_output(tmp_path, monkeypatch):
     os.link("in.nc", "hard.nc")
     Path("linked").symlink_to(tmp_path)
     for out in ("in.nc", "./in.nc", tmp_path / "in.nc", "hard.nc", "linked/in.nc"):
-        with pytest.raises(Refused, match=r"which is also the input in\.nc; choose a different name"):
+        with pytest.raises(
+            Refused, match=r"which is also the input in\.nc; choose a different name"
+        ):
             check(out, force=True, inputs=[Path("other.nc"), Path("in.nc")])
 
 
