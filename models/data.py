@@ -75,19 +75,44 @@ class Truth:
 class Dataset(Shown):
     """Inputs and targets with their names; the arrays are read-only.
 
-    Raise ValueError if shapes, names and labels do not fit together, or a number is not finite.
+    Parameters
+    ----------
+    name : str
+        Its name in `load_data`.
+    x : array (obs, in)
+        Inputs, one row per observation, floating point and finite.
+    y : array (obs, out) or (obs,)
+        For a regression, floating-point targets with one column per output; for a classification, integer labels from
+        0.
+    feature_names, target_names : tuple of str
+        One name per column of `x`; one per column of `y`, or per class.
+    task : {"regression", "classification"}
+        Kind of the targets.
+    source : str
+        Source of the numbers, as a sentence, with units if they are known.
+    units : {"data", "standardised"}
+        Whether columns have been standardised.
+    truth : Truth, optional
+        The generating function of synthetic data, in data units.
+    held_out : Dataset, optional
+        Test points that belong to the data set.
+
+    Raises
+    ------
+    ValueError
+        If shapes, names and labels do not fit together, or a number is not finite.
     """
 
-    name: str  # the name under which `load_data` knows it
+    name: str
     x: Float[np.ndarray, "obs in"]
-    y: Float[np.ndarray, "obs out"] | Int[np.ndarray, " obs"]  # targets, or labels from 0
+    y: Float[np.ndarray, "obs out"] | Int[np.ndarray, " obs"]
     feature_names: tuple[str, ...]
-    target_names: tuple[str, ...]  # one per column of `y`, or one per class
+    target_names: tuple[str, ...]
     task: Task
-    source: str  # source of the numbers, as a sentence, with units where they are known
+    source: str
     units: Units = "data"
-    truth: Truth | None = None  # the generating function of synthetic data in data units
-    held_out: "Dataset | None" = None  # test points that belong to the data set
+    truth: Truth | None = None
+    held_out: "Dataset | None" = None
 
     def __post_init__(self) -> None:
         """Check that the parts fit together, and make the arrays read-only."""
@@ -127,7 +152,18 @@ class Dataset(Shown):
         return Card(f"Data set {self.name}", (Words(lead), facts))
 
     def take(self, rows: Int[np.ndarray, " rows"]) -> "Dataset":
-        """Return some observations, counted from 0, in the given order and without the held-out part."""
+        """Return some observations, in the given order and without the held-out part.
+
+        Parameters
+        ----------
+        rows : array (rows,)
+            Indices of the observations, from 0.
+
+        Returns
+        -------
+        Dataset
+            The observations of these rows.
+        """
         return replace(self, x=self.x[rows], y=self.y[rows], held_out=None)
 
 

@@ -306,10 +306,19 @@ class StanLibrary:
     def entry(
         self, kind: Literal["density", "values"], first: bool = False, second: bool = False
     ) -> Entry:
-        """Return the entry with which compiled code evaluates the log density, or constrained values.
+        """Return the entry by which compiled code evaluates the log density, or calls `constrain` and `unconstrain`.
 
-        The flags are `propto` and `jacobian` of `log_density`, or `include_tp` and `include_gq` of `names`. The entry
-        is valid as long as the library.
+        Parameters
+        ----------
+        kind : {"density", "values"}
+            Which of them.
+        first, second : bool
+            `propto` and `jacobian` of `log_density`, or `include_tp` and `include_gq` of `names`.
+
+        Returns
+        -------
+        Entry
+            Valid as long as the library.
         """
         key, interface = (kind, first, second), self._interface
         if key not in self._entries:

@@ -10,11 +10,11 @@ ROOT = Path(__file__).parents[1]
 
 LIMITS = {
     "base": 3_605,
-    "models": 7_714,
+    "models": 7_836,
     "posteriors": 3_992,
-    "stan": 4_056,
-    "analysis": 21_315,
-    "inference": 20_159,
+    "stan": 4_065,
+    "analysis": 21_311,
+    "inference": 20_178,
     "truth": 1_366,
     "studies": 5_355,
     "cli": 2_718,

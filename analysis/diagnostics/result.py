@@ -184,8 +184,6 @@ class Diagnosis(Measured, Shown):
         Chains, and draws in each of them.
     parameters : DataFrame
         One row per scalar parameter, named as ``mu[0]``: mean, sd, quantiles, MCSE, R-hat and ESS.
-    rhat, ess_bulk, ess_tail : Extreme
-        The largest R-hat and the smallest ESS, each with its `value` and its `parameter`.
     constants : tuple of str
         Parameters that never vary, and have no R-hat and no ESS.
     undefined : tuple of str
@@ -200,8 +198,6 @@ class Diagnosis(Measured, Shown):
         Statistics of the Markov chain sampler; None for a variational fit.
     variational : VariationalSummary or None
         Quality of the approximation; None for a Markov chain.
-    ess_per_second, ess_per_gradient : float
-        Smallest bulk ESS over the seconds of sampling, summed over chains; over the gradients of the kept draws.
     wall_time : float
         Time of the whole call, in seconds.
     symmetric : bool
@@ -268,7 +264,7 @@ class Diagnosis(Measured, Shown):
 
     @property
     def verdict(self) -> str:
-        """The answer: ``usable``, ``aligned``, ``invariant``, ``partly`` or ``unusable``."""
+        """The answer, which is ``usable``, ``aligned``, ``invariant``, ``partly`` or ``unusable``."""
         return self.answered.answer
 
     @property
@@ -399,7 +395,7 @@ class AlignedDiagnosis(Shown):
 
     @cached_property
     def sentences(self) -> tuple[str, ...]:
-        """Sentences on the alignment: its rule, label changes, R-hat before and after."""
+        """Sentences on the rule of the alignment, on changes of labels, and on R-hat before and after."""
         return tuple(_events(self))
 
     @cached_property

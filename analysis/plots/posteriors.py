@@ -225,9 +225,9 @@ def distinct(quantities: Iterable[tuple[str, Quantity]], most: int) -> dict[str,
     for name, values in quantities:
         if len(kept) == most:
             break
-        varying = [other for other in kept.values() if np.ptp(other) and np.ptp(values)]
-        both = (np.corrcoef(values.ravel(), other.ravel())[0, 1] for other in varying)
-        if all(abs(correlation) <= MIRRORED for correlation in both):
+        with np.errstate(all="ignore"):  # a constant has no correlation
+            both = [np.corrcoef(values.ravel(), other.ravel())[0, 1] for other in kept.values()]
+        if not any(abs(correlation) > MIRRORED for correlation in both):
             kept[name] = values
     return kept
 

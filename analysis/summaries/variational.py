@@ -209,7 +209,7 @@ class Elbo(Shown):
 
     @property
     def mcse(self) -> float:
-        """Upper bound of the Monte Carlo error of `value`: errors of sums are added."""
+        """Upper bound of the Monte Carlo error of `value`; errors of sums are added."""
         row = self.table.iloc[self.best]
         more = row["information_lower_mcse"] if self.is_symmetrised else 0.0
         return float(row["elbo_mcse"] + more)
@@ -221,7 +221,7 @@ class Elbo(Shown):
 
     @property
     def state(self) -> State:
-        """State of all fits together: ``converged``, ``level``, ``rising``, ``unfinished`` or ``failed``.
+        """State of all fits together, ``converged``, ``level``, ``rising``, ``unfinished`` or ``failed``.
 
         ``level``: the stopping rule was not met, but the ELBO rises by less than a nat. ``rising``: the ELBO rises by
         more, whether or not the rule was met. ``unfinished``: neither is certain.

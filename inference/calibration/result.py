@@ -251,7 +251,18 @@ class Calibration:
         }
 
     def shares(self, name: str) -> Float[np.ndarray, " simulation"]:
-        """Return the shares of one test quantity in the usable simulations."""
+        """Take the shares of one test quantity in the simulations that are judged.
+
+        Parameters
+        ----------
+        name : str
+            Of the quantity.
+
+        Returns
+        -------
+        array (simulation,)
+            Between 0 and 1.
+        """
         return self.share[self.usable, self.names.index(name)]
 
     def band(self) -> Band:
@@ -312,7 +323,15 @@ Cdf = Callable[[np.ndarray], np.ndarray]
 
 @dataclass(frozen=True)
 class Band:
-    """Simultaneous band around the ECDF of uniform numbers."""
+    """The band that holds an ECDF of uniform numbers.
+
+    Attributes
+    ----------
+    points : array (point,)
+        Between 0 and 1.
+    lower, upper : array (point,)
+        Smallest and largest share of the numbers that are below each.
+    """
 
     points: Float[np.ndarray, " point"]  # between 0 and 1
     lower: Float[np.ndarray, " point"]  # smallest share of the numbers below each point

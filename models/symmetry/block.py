@@ -90,9 +90,21 @@ class AxisPart:
 
     @classmethod
     def factor(cls, axis: int, shape: tuple[int, ...], which: int) -> AxisPart:
-        """Return the components of one factor of an axis that was merged from several.
+        """Return one factor of an axis that was merged from several.
 
-        `shape` has the sizes of the factors in order, and `which` is the place of the factor in it.
+        Parameters
+        ----------
+        axis : int
+            The merged axis.
+        shape : tuple of int
+            Sizes of the factors, in order.
+        which : int
+            The place of the factor in `shape`.
+
+        Returns
+        -------
+        AxisPart
+            With the components of the factor.
         """
         stride, repeats = prod(shape[which + 1 :]), prod(shape[:which])
         period = shape[which] * stride if repeats > 1 else 0
@@ -100,7 +112,20 @@ class AxisPart:
 
     @classmethod
     def between(cls, axis: int, first: int, last: int) -> AxisPart:
-        """Return the positions from `first` to before `last`, one component each."""
+        """Return the positions from `first` to before `last`, one component each.
+
+        Parameters
+        ----------
+        axis : int
+            The axis.
+        first, last : int
+            First position, and the one after the last.
+
+        Returns
+        -------
+        AxisPart
+            With ``last - first`` components.
+        """
         return cls(axis, first, last - first)
 
     @cached_property
@@ -110,15 +135,34 @@ class AxisPart:
         return self.start + repeat * self.period + component * self.stride + within
 
     def components(self, length: int) -> Int[np.ndarray, " position"]:
-        """Return the component at every position (position,) of an axis of a length; -1 if there is none."""
+        """Return the component at every position of an axis.
+
+        Parameters
+        ----------
+        length : int
+            The length of the axis.
+
+        Returns
+        -------
+        ndarray
+            Components (position); -1 if there is none.
+        """
         out = np.full(length, -1)
         out[self.positions] = np.arange(self.count)[:, None]
         return out
 
     def commutes(self, other: AxisPart) -> bool:
-        """Check whether permutations of both parts of an axis commute.
+        """Check whether permutations of both commute: they do not overlap, or are factors of the same positions.
 
-        They commute if the parts do not overlap, or are factors of the same positions.
+        Parameters
+        ----------
+        other : AxisPart
+            A part of the same axis.
+
+        Returns
+        -------
+        bool
+            Whether the order does not matter.
         """
         length = 1 + max(int(part.positions.max()) for part in (self, other))
         for part, beside in ((self, other), (other, self)):
@@ -130,16 +174,39 @@ class AxisPart:
     def widened(
         self, permutation: Int[np.ndarray, "*lead component"], length: int
     ) -> Int[np.ndarray, "*lead position"]:
-        """Return the permutation of all positions of an axis under a permutation of the components."""
+        """Return the permutation of all positions of an axis under a permutation of the components.
+
+        Parameters
+        ----------
+        permutation : ndarray
+            Array over components, (*lead, component).
+        length : int
+            The length of the axis.
+
+        Returns
+        -------
+        ndarray
+            Array over positions, (*lead, position).
+        """
         at = self.positions
         out = np.broadcast_to(np.arange(length), (*permutation.shape[:-1], length)).copy()
         out[..., at] = at[:, :1] + permutation[..., None, :, None] * self.stride
         return out
 
     def spread(self, signs: Any, length: int) -> np.ndarray:
-        """Return the sign (*lead, position) of the component at every position of an axis, 1 if there is none.
+        """Return the sign of the component at every position of an axis, 1 if there is none.
 
-        `signs` are those of the components, (*lead, component).
+        Parameters
+        ----------
+        signs : array
+            Array over components, (*lead, component).
+        length : int
+            The length of the axis.
+
+        Returns
+        -------
+        ndarray
+            Signs (*lead, position).
         """
         signs = np.asarray(signs)
         out = np.ones((*signs.shape[:-1], length), signs.dtype)
@@ -161,7 +228,25 @@ class AxisPart:
 
     @classmethod
     def read(cls, axis: int, text: str) -> AxisPart:
-        """Parse the text between the brackets of that notation, such as ``4:8`` or ``2,2,*16``, or raise ValueError."""
+        """Parse the text between the brackets of that notation.
+
+        Parameters
+        ----------
+        axis : int
+            The axis.
+        text : str
+            Such as ``4:8`` or ``2,2,*16``.
+
+        Returns
+        -------
+        AxisPart
+            The part.
+
+        Raises
+        ------
+        ValueError
+            If the text has another form.
+        """
         if found := re.fullmatch(r"(\d+):(\d+)", text):
             return cls.between(axis, int(found[1]), int(found[2]))
         sizes = text.replace(" ", "").split(",")
