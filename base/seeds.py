@@ -46,7 +46,7 @@ def keys_for(purpose: Purpose, seed: int | jax.Array, count: int) -> jax.Array:
 
 @jax.jit
 def keys_at(keys: jax.Array, rows: np.ndarray) -> jax.Array:
-    """Return some of the keys."""
+    """Return the keys at the given rows."""
     return keys[rows]
 
 

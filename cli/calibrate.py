@@ -136,7 +136,7 @@ def _family(
     observed: str | None,
     exchangeable: list[str] | None,
 ) -> Iterator[Family]:
-    """Yield the family of models; the user's modules can be imported meanwhile."""
+    """Yield the family of models; the user's modules can be imported within the context."""
     from onebasin.analysis.alignment.align import aligned_quantity
     from onebasin.base.text import read_json_file
     from onebasin.inference.calibration.family import Family, simulated

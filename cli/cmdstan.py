@@ -27,7 +27,7 @@ def build(
     jobs: int | None = option(
         None, "Number of compilers that run at once; by default as many as cores and memory allow."
     ),
-    force: bool = option(False, "Build even if it exists already.", "--force"),
+    force: bool = option(False, "Build CmdStan even if it already exists.", "--force"),
 ) -> None:
     """Build CmdStan now rather than on first use (minutes, once per machine)."""
     from onebasin.stan.home.assemble import assemble

@@ -98,7 +98,7 @@ def posteriors(runs: Sequence[Path]) -> dict[str, Files]:
 
 
 def files_of(runs: Sequence[Path]) -> list[Path]:
-    """Return all files of paths, patterns and folders."""
+    """Return all files that paths, patterns and folders refer to."""
     from onebasin.posteriors.open import expanded
 
     return [file for run in runs for file in expanded(run)]

@@ -1,4 +1,4 @@
-"""The entry point of `onebasin`: signals work before the commands are imported."""
+"""The entry point of `onebasin`: signals are handled even before the commands are imported."""
 
 import gc
 import sys

@@ -86,7 +86,9 @@ DataOf = Annotated[
 ]
 Var = Annotated[
     list[str] | None,
-    described("Use only these variables: mu,sigma, or --var repeated. By default all parameters."),
+    described(
+        "Use only these variables, such as mu,sigma; --var can be repeated. By default all parameters."
+    ),
 ]
 
 

@@ -264,7 +264,7 @@ def compare(
     if name in files and len(files) < 2:
         what = "one file" if len(runs) < 2 else "one posterior, in chains"
         raise StudyError(
-            f"`RUN.nc` is {what}, and a comparison needs two or more: add another, or name a reference by --truth."
+            f"`RUN.nc` is {what}, and a comparison needs two or more: add another, or name a reference with --truth."
         )
     x, y = _read_points(points) if points else (None, None)
     views = {file: inputs.read(run) for file, run in files.items()}

@@ -25,7 +25,7 @@ ALIASES: Mapping[str, str] = {
     "symmetry": "--exchangeable",
     "var_names": "--var",
 }
-"""Options and arguments of commands, by the arguments of functions."""
+"""Command-line options and arguments by the names of the function arguments they set."""
 
 _KINDS = {"int": "a whole number", "float": "a number", "bool": "true or false"}
 _EXTRA = re.compile(r"Got unexpected extra arguments?\S* \((.*)\)")
@@ -139,7 +139,7 @@ def message_of(error: Exception) -> str:
         place = f"`{error.filename}`" if error.filename else "a file"
         return f"{place} cannot be used: {error.strerror}."
     if isinstance(error, MemoryError):
-        return "memory ran out; use fewer `--draws`, or smaller files or points."
+        return "out of memory; use fewer `--draws`, smaller files or fewer points."
     return str(error)
 
 

@@ -1,4 +1,4 @@
-"""`onebasin study`: repeat a paper's experiment and compare its numbers with the printed ones."""
+"""`onebasin study`: repeat a paper's experiment and compare the results with the published numbers."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def study(
         None, "numpyro, stan or both.", autocompletion=lambda: ["numpyro", "stan", "both"]
     ),
     seed: Seed = 0,
-    chains: int | None = option(None, "Number of chains of NUTS."),
+    chains: int | None = option(None, "Number of NUTS chains."),
     warmup: int | None = option(None, "Warmup of a chain."),
     draws: int | None = option(None, "Number of draws kept per chain."),
     dtype: str | None = option(None, "float64 or float32: precision of the NumPyro engine."),

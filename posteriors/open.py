@@ -108,12 +108,12 @@ def open_tree(paths: Sequence[Path], *, lazy: bool = False, argument: str = "pat
     try:
         tree = _read(files, lazy=lazy)
     except FormatError as fault:
-        raise PosteriorFileError(f"`{argument}` must name a posterior, and {fault}") from fault
+        raise PosteriorFileError(f"`{argument}` must name a posterior, but {fault}") from fault
     except PosteriorFileError as fault:
         raise PosteriorFileError(str(fault).replace("`path`", f"`{argument}`", 1)) from fault
     except PermissionError as fault:
         raise PosteriorFileError(
-            f"`{argument}` must name a posterior, and {fault.filename or files[0]} cannot be read: you lack the "
+            f"`{argument}` must name a posterior, but {fault.filename or files[0]} cannot be read: you lack the "
             "permission."
         ) from fault
     return adopted(tree)

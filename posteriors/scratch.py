@@ -36,7 +36,7 @@ Shapes = Mapping[str, Mapping[str, tuple[tuple[int, ...], np.dtype]]]
 LARGE = 2**25
 """Bytes above which draws go to disk."""
 _TOGETHER = 2**20
-"""Bytes of one chain's draws that lie together there."""
+"""Bytes of one chain's draws that are stored contiguously on disk."""
 _READ_AT_ONCE = 2**21
 """Bytes that readers take at a time: some entries of all draws."""
 _LEAST_CHUNK = 2**13

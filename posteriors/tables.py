@@ -509,7 +509,9 @@ def _frame(tree: xr.DataTree, path: Path) -> pd.DataFrame:
     ]
     apart = len(set(names)) == len(names) and not any(set("\r\n") & set(name) for name in names)
     if not apart or set(gather(names)) != {*names[: 2 + len(stats)], *draws}:
-        raise FormatError(path, "cannot hold these names apart in a table: write .nc or .zarr")
+        raise FormatError(
+            path, "cannot represent these names unambiguously in a table: write a .nc or .zarr file"
+        )
     chains, length = next(iter(draws.values())).shape[:2]
     columns = [np.repeat(np.arange(chains) + 1, length), np.tile(np.arange(length) + 1, chains)]
     for values in (*stats.values(), *draws.values()):

@@ -66,7 +66,7 @@ class Roles:
 
 
 def roles_of(data: Mapping[str, Any], log_likelihood: Any, predictive: Any, observed: Any) -> Roles:
-    """Make roles of the user's arguments; reject unknown data, and names that are not text."""
+    """Build the roles from the user's arguments; reject unknown data and names that are not strings."""
     said = Roles(
         _by_data("log_likelihood", log_likelihood),
         _by_data("posterior_predictive", predictive),
@@ -205,7 +205,7 @@ def _of_terms(
 def _like(
     shape: tuple[int, ...], data: Mapping[str, np.ndarray], likely: Iterable[str] = ()
 ) -> str | None:
-    """Find the data of a shape: likely data, or the only data of this shape."""
+    """Find the data variable with this shape: a likely one, or the only one."""
     alike = [name for name, values in data.items() if values.shape == shape]
     for name in (*likely, *_USUAL):
         if name in alike:
@@ -256,7 +256,7 @@ class StanProgram:
 def _from_texts(
     texts: Mapping[str, str], data: Mapping[str, Any], roles: Roles, choice: Choice | None
 ) -> StanProgram:
-    """Restore a program from its text and the included texts, by their paths from a common folder."""
+    """Restore a program from its text and the included texts, keyed by path relative to a common folder."""
     digest = hashlib.sha256(repr(sorted(texts.items())).encode()).hexdigest()[:32]
     files = [_stored(f"{digest}/{name}", text) for name, text in texts.items()]
     return StanProgram(files[0], data, roles, choice)

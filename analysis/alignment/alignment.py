@@ -114,7 +114,7 @@ def targets(
         (axis,) = axes_of(places)
         mean, weight = reference.mean[name], np.asarray(reference.weight[name])
         if not weight.ndim and name not in block.flipped:
-            # A common level costs every assignment the same, but loses digits if it is large.
+            # A common offset adds the same cost to every assignment, but a large one loses precision.
             mean = mean - mean.mean(axis=axis, keepdims=True)
         # This constant makes a component's cheapest place the nearest one.
         constant = constant + _by_place(weight * mean**2, axis).sum(axis=1)
@@ -209,7 +209,9 @@ class Moments:
         return {n: np.asarray(self.shift[n] + s / self.count) for n, s in self.first.items()}
 
     def gaussian(self, scales: Mapping[str, float]) -> AlignmentReference:
-        """Return a diagonal Gaussian: half the distance in its standard deviations, plus their logarithms.
+        """Return the reference for a diagonal Gaussian.
+
+        Its cost is half the squared standardised distance plus the logarithms of the standard deviations.
 
         Source: Stephens 2000, Dealing with label switching in mixture models, JRSS B 62(4), section 4.
         """

@@ -236,7 +236,7 @@ def align_trees(
         if apply is None:
             raise ArgumentError(
                 "`posterior` holds networks, and neither `symmetry` nor `apply` is given: give the function that "
-                "applies a network, as apply=model.apply, with example inputs `x`; or the blocks."
+                "applies a network, as apply=model.apply, with example inputs `x`; or give the blocks as `symmetry`."
             )
         symmetry = read_network(apply, first, x)
     blocks = as_symmetry(symmetry, {name: v.shape[1:] for name, v in stacked.items()})

@@ -277,7 +277,7 @@ def _rows(facts: Facts, row: Reason) -> tuple[Reason, Reason, Reason]:
     if facts.view.declared_symmetry:
         why = "its draws were not aligned"
     elif found:
-        why = "the search on the log density did not decide"
+        why = "the search on the log density was inconclusive"
     fact = f"Whether labels switch is not judged: {why}"
     return Reason(LABELS, "not judged", fact), row, _NO_SAMPLER
 

@@ -453,7 +453,7 @@ def draw_more(times: int) -> str:
 NARROW_RIDGE = 0.02
 """Variance of a combination within chains, over that of its terms, up to which the terms lie on a ridge."""
 ROUNDING = 1e-12
-"""The same ratio below which a combination is constant, as the sum of a simplex is."""
+"""Value of the same ratio below which a combination counts as constant, such as the sum of a simplex."""
 MOST_TERMS = 4
 """Most slow parameters that are combined all at once: among more, some combination is narrow by chance."""
 PAIRS = 10

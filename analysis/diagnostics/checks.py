@@ -77,7 +77,7 @@ def check(diagnosis: Measured) -> tuple[Reason, ...]:
             checks.append(_divergences(diagnosis, sampler))
             if diagnosis.method not in ("hmc", "mclmc"):  # these have no trees
                 checks.append(_tree_depth(diagnosis, sampler))
-            # The momentum of MCLMC keeps its length: there is no energy to explore.
+            # The momentum of MCLMC has constant length, so there are no energy levels to explore.
             is_mclmc = diagnosis.method == "mclmc"
             checks.append(_step_size_bias(sampler) if is_mclmc else _bfmi(diagnosis, sampler))
     if fit is not None:
@@ -458,8 +458,8 @@ def bounds(sampler: SamplerSummary | None) -> str:
     if sampler is None or (found := sampler.identities) is None:
         return ""
     return (
-        f"by the gradients at the draws no mean is off by more than {found.shift.most:.2g} standard deviations, no "
-        f"variance by more than {found.spread.most:.0%}"
+        f"according to the gradients at the draws, no mean is off by more than {found.shift.most:.2g} standard "
+        f"deviations, no variance by more than {found.spread.most:.0%}"
     )
 
 

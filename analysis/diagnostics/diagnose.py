@@ -218,8 +218,10 @@ def carried(view: View, diagnosis: Any, results: str, *, label_free: bool) -> Ca
     except OnebasinError as error:
         return Carried("", f"The posterior could not be judged: {error}", "warn")
     answer = found.verdict
-    if view.network is not None and found.points is not None and answer != "partly":
-        answer = "usable" if not len(found.points.bad) else answer
+    points = found.points if view.network is not None else None
+    if answer not in ("usable", "partly") and points is not None and not len(points.bad):
+        agree = f"Chains agree on predictions at {len(points.table)} training inputs, though not on weights."
+        return Carried("usable", f"{agree} Other inputs were not checked.", "good", found)
     if answer == "usable" or (label_free and answer in ("aligned", "invariant")):
         return Carried(answer, diagnosis=found)
     flag: Flag = {"aligned": "good", "unusable": "bad"}.get(answer, "warn")  # type: ignore[assignment]

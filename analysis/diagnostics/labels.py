@@ -292,7 +292,8 @@ def diagnose_aligned(
     """Diagnose a posterior raw and modulo a symmetry, by default the one that it declares.
 
     Positive scalings are not symmetries of a posterior. `noise` compares with the alignment of shuffled draws, which
-    doubles the time. `raw` are the numbers of the draws as sampled, if they are known; `options` are those of `align`.
+    doubles the time. `raw` contains the statistics of the draws as sampled, if they are already computed; `options`
+    are passed to `align`.
     """
     view = as_view(posterior)
     declared = resolve(view, symmetry).blocks

@@ -76,7 +76,8 @@ def tabulated(
 ) -> tuple[Table] | tuple[Table, Words]:
     """Tabulate at most that many rows in the model's order, scalars first; a variable has all of its rows, or none.
 
-    Numbers that do not pass are marked. If rows are left out, words give their count and the worst numbers of all.
+    Numbers that do not pass are marked. If rows are left out, a sentence states how many, with the worst values over
+    all rows.
     """
     variables: dict[str, list[str]] = {}
     for entry in table.index:

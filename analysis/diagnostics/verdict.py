@@ -297,7 +297,7 @@ class Verdict:
 
     @property
     def steps(self) -> tuple[tuple[str, str, str], ...]:
-        """Name, evidence and remedy of each cause; each text is empty if the answer or its rows say it."""
+        """Name, evidence and remedy of each cause; a text is empty if the answer or its rows already contain it."""
         said, aligned = self.in_short, self.answer in ("aligned", "invariant")
         stated = " ".join((said, *(row.sentence for row in self.rows)))
         steps = []

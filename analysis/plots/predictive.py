@@ -167,7 +167,7 @@ def check_in_words(
         for word, of in (("mean", np.mean), ("standard deviation", np.std)):
             ends = np.quantile(of(check.predicted, axis=1), [0.05, 0.95])
             sizes.append(
-                f"the observed {word} is {format_number(float(of(check.observed)))}, predicted are "
+                f"the observed {word} is {format_number(float(of(check.observed)))}, predicted values range from "
                 f"{format_number(float(ends[0]))} to {format_number(float(ends[1]))}"
             )
         share = f"{inside:.0f} % of observations lie in their 90 % intervals"
@@ -292,7 +292,8 @@ def plot_predictive(
         return _bands(views, points.x, data, truth, output, seed)
     if truth is not None:
         raise ArgumentError(
-            f"`truth` is drawn over one input, and the network has {model.network.in_dim}: leave it out."
+            f"`truth` can only be drawn over a single input, but the network has {model.network.in_dim}: leave it "
+            "out."
         )
     return _intervals(views, points, output, seed)
 

@@ -225,7 +225,7 @@ def plot_barriers(posterior: Posterior | Barriers) -> Picture:
     style_axes(
         left,
         x_label="from the first draw to the second",
-        y_label="rise of the loss (nats per obs.)",
+        y_label="increase in loss (nats per obs.)",
     )
     style_axes(
         right, x_label="transpositions that alignment made", y_label="barrier (nats per obs.)"

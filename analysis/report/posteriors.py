@@ -340,7 +340,7 @@ def describe_run(name: str, posterior: Posterior) -> Provenance:
         facts.append(("Wall time", f"{format_number(wall_time)} s"))
     for key, label in ((schema.WARMUP_SECONDS, "Warmup"), (schema.SAMPLING_SECONDS, "Sampling")):
         if seconds := view.parsed(key):
-            facts.append((label, f"{', '.join(map(format_number, seconds))} s, chain by chain"))
+            facts.append((label, f"{', '.join(map(format_number, seconds))} s per chain, in order"))
     if (gradients := view.number(schema.GRADIENT_EVALUATIONS)) is not None:
         facts.append(("Gradient evaluations", format_number(int(gradients))))
     if (limit := view.number(schema.MAX_TREE_DEPTH)) is not None:

@@ -271,7 +271,7 @@ def _scaled(prior: xr.Dataset) -> tuple[str, ...]:
 
 
 def _common_draws(subject: Subject, *groups: xr.Dataset) -> tuple[np.ndarray, ...] | None:
-    """Return, for each group, the positions of the draws that all of them hold; None if they are unknown."""
+    """Return, for each group, the positions of the draws that all groups share; None if these are unknown."""
     numbers = [
         each["draw"].values if "draw" in each.coords else np.arange(each.sizes["draw"])
         for each in (subject.view.posterior, *groups)

@@ -70,7 +70,7 @@ def started(
 
 @contextmanager
 def _guarded_group() -> Iterator[int]:
-    """Start the shell that kills its group after this process or the block; yield the number of the group."""
+    """Start the shell that kills its process group when this process or the block ends; yield the group's ID."""
     read_end, write_end = os.pipe()
     null = subprocess.DEVNULL
     try:

@@ -41,7 +41,9 @@ from .charts import Bijection, Chart, Coordinates
 from .start import RADIUS, TRIES, check_names, no_point, no_start, shaped
 
 _TOGETHER = 8  # starts searched at a time, so that one compiled search serves any number of chains
-_AT_LEAST = 32  # points evaluated at a time, so that one compiled function serves smaller numbers
+_AT_LEAST = (
+    32  # minimum number of points per evaluation, so that one compiled function also handles fewer
+)
 _NUMBERS = 2**18  # maximum of the numbers in these points
 
 FIXED = ("param", "mutable", "plate")

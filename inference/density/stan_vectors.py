@@ -71,7 +71,7 @@ class StanCalls:
         return np.int64(keep(load_for_xla(), entry, self))
 
     def _differentiable(self) -> tuple[Callable[[Point], Any], Callable[[Point], Any]]:
-        """Log density (...), and the same with its gradient (..., param): one call where both are asked for."""
+        """Log density (...), and the same with its gradient (..., param): a single call computes both."""
 
         @jax.custom_jvp
         def density(point: Point) -> jax.Array:

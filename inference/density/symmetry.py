@@ -61,7 +61,7 @@ class Derived:
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """Those that could not be computed."""
+        """The derived quantities that could not be computed."""
         return tuple(name for name in self.density.derived if name not in self.values)
 
     def misfits(self, moved: Arrays) -> Iterator[tuple[str, float]]:

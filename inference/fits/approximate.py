@@ -50,7 +50,7 @@ AT_ONCE = 60  # Evaluations between whitenings of the coordinates by the fit so 
 ENOUGH = 1e-5  # Least gain of the ELBO by an iteration, in nats.
 SHRINKS = 12  # Most halvings of the first scale until all draws have a finite log density.
 RESPONSES = 20_000  # Hessian-vector products of a linear response, about; it uses at least 4 draws.
-LARGEST = 2000  # Most coordinates with a linear response.
+LARGEST = 2000  # Maximum number of coordinates with a linear response.
 
 
 def standard_draws(count: int, size: int, rng: np.random.Generator, *, whole: bool) -> Points:
@@ -394,7 +394,7 @@ def _rng(job: Job[Any], purpose: Purpose, number: int) -> np.random.Generator:
 
 
 def _in_family(peak: Peak, *, whole: bool) -> Peak:
-    """The optimum's coordinates: rotated in full rank, else as they are, with the sds given the others."""
+    """Return the optimum with a full-rank root if `whole`, else with conditional standard deviations."""
     if whole == (peak.root.ndim == 2):
         return peak
     if whole:
@@ -404,7 +404,7 @@ def _in_family(peak: Peak, *, whole: bool) -> Peak:
 
 
 def _apart(one: NormalFit, other: NormalFit) -> float:
-    """Standard deviations between the centres of two fits, by the wider of both: the largest over parameters."""
+    """Return the largest distance between the centres of two fits, in standard deviations of the wider fit."""
     z = (one.loc - other.loc) / np.maximum(one.sds, other.sds)
     return float(np.abs(z).max())
 

@@ -145,7 +145,7 @@ def _judged(weighted: Weighted) -> tuple[str | None, bool]:
         return f"k-hat of its weights is {khat:.2f}, above {GOOD}", True
     if (share := weighted.shares.max()) < ONE:
         return (
-            f"the best of {len(weighted.shares)} optima holds {share:.0%} of the probability",
+            f"the best of {len(weighted.shares)} optima has {share:.0%} of the probability",
             True,
         )
     even = weighted.worth > EVEN * count  # then a single far draw does not count

@@ -536,7 +536,7 @@ def sample(
 
 
 def _starts(job: Job[Any], ended: Sequence[Standing]) -> dict[str, xr.Dataset]:
-    """Return the group of the chains' starts, on the constrained scale, if they were given or searched."""
+    """Return the group of the chains' starts, on the constrained scale, if they were given or found by a search."""
     from onebasin.posteriors.pointwise import DrawGroup
 
     if job.given is not None:

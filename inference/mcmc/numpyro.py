@@ -269,7 +269,7 @@ class NumpyroChains(Runner):
     def advance(
         self, state: HMCState, first: int, last: int, *, keep: bool
     ) -> tuple[HMCState, dict[str, np.ndarray], dict[str, np.ndarray]]:
-        # JAX returns before it has computed; without waiting, times would be wrong.
+        # JAX returns before the computation is finished; without waiting, the times would be wrong.
         advance, constrain = self._compiled[device_of(state)]
         state, ended = jax.block_until_ready(advance(state, first, last))
         z = ended.pop("z")

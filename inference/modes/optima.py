@@ -68,8 +68,8 @@ class Folding:
         if layout.log_order > math.log(ENUMERATED) and not layout.has_parts:
             raise ArgumentError(
                 f"`target` {target.name!r} declares a symmetry of {math.exp(layout.log_order):.3g} elements whose "
-                f"components share coordinates (a matrix has them along two axes); then at most {ENUMERATED} elements "
-                "are supported. Use `nuts`."
+                f"components share coordinates (as along both axes of a matrix), for which at most {ENUMERATED} "
+                "elements are supported. Use `nuts`."
             )
         return cls(layout.density, layout)
 

@@ -330,7 +330,7 @@ def permanent_bounds(matrix: Matrix, *, sweeps: int = 100) -> tuple[Sum, Sum]:
 
 
 def _doubly_stochastic(beliefs: Matrix) -> Matrix:
-    """Round to row and column sums of one (Altschuler, Weed and Rigollet 2017), as the bound needs."""
+    """Round to row and column sums of one (Altschuler, Weed and Rigollet 2017), as the bound requires."""
     for axis in (1, 0):
         beliefs = beliefs / jnp.maximum(jnp.sum(beliefs, axis=axis, keepdims=True), 1.0)
     row, column = 1.0 - jnp.sum(beliefs, axis=1), 1.0 - jnp.sum(beliefs, axis=0)

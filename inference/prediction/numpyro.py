@@ -168,8 +168,7 @@ def prior(target: Target, *, draws: int = 1000, seed: int = 0) -> xr.DataTree:
     target : Target
         A NumPyro model or a network. A Stan program has one log density that does not separate the prior: sample a
         program whose data switch off the likelihood instead.
-    draws : int
-        How many.
+    draws : int Number of draws.
     seed : int
         Seed of the random numbers.
 
@@ -197,8 +196,8 @@ def prior(target: Target, *, draws: int = 1000, seed: int = 0) -> xr.DataTree:
     check_seed(seed)
     if target.numpyro_model is None:
         raise ArgumentError(
-            f"`target` {target.name!r} has no NumPyro model, and another density does not say which part of it is the "
-            "prior: sample a Stan program whose data switch the likelihood off (`if (!prior_only) y ~ ...`)."
+            f"`target` {target.name!r} has no NumPyro model, and onebasin cannot tell which part of another density "
+            "is the prior: sample a Stan program whose data switch the likelihood off (`if (!prior_only) y ~ ...`)."
         )
     origin = origin_of(target, "numpyro")
     data = {schema.OBSERVED_DATA: {**origin.observed, **target.outputs}}

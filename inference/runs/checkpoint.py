@@ -238,7 +238,7 @@ def remove_chain(path: Path) -> None:
     if not path.is_dir():
         return
     clear(path)  # before the state, without which other files would not be recognised
-    with suppress(OSError):  # other files are in it
+    with suppress(OSError):  # the folder contains other files
         if [file.name for file in path.iterdir()] == [state_file(path).name]:
             state_file(path).unlink()
         path.rmdir()
@@ -275,7 +275,7 @@ def write(path: Path, fingerprint: str, arrays: Mapping[str, Any]) -> None:
 
 
 def read(path: Path, fingerprint: str) -> dict[str, np.ndarray] | None:
-    """Read the arrays; return None if the file is missing, of another run, or (with a notice) damaged."""
+    """Read the arrays; return None if the file is missing, belongs to another run, or is damaged (with a notice)."""
     if not path.exists():
         return None
     if examine(path) is not Seal.SEALED:
@@ -287,7 +287,7 @@ def read(path: Path, fingerprint: str) -> dict[str, np.ndarray] | None:
 
 def pack(state: Any) -> dict[str, np.ndarray]:
     """Convert a pytree of arrays and random keys, such as the state of HMC, to named arrays."""
-    import jax  # here, as below: chains of Stan are kept without it
+    import jax  # imported here and below, not at the top: saving Stan's chains does not need JAX
 
     leaves = enumerate(jax.tree.leaves(state))
     return {f"leaf-{i}": np.asarray(jax.random.key_data(v) if _is_key(v) else v) for i, v in leaves}

@@ -159,7 +159,7 @@ CHUNK, CHUNK_NUMBERS = (
     256,
     2**21,
 )  # maximum number of points, and of numbers in them, evaluated at once
-DOUBTFUL = 1e4  # changes between the tolerance and this multiple of it decide nothing
+DOUBTFUL = 1e4  # changes between the tolerance and this multiple of it are inconclusive
 ROUGH, NEARBY = 12, 2.0**-30
 """Number and relative distance of points around one with a doubtful change."""
 
@@ -213,7 +213,7 @@ class BudgetedDensity:
         return replace(self, density=density, count=0)
 
     def __call__(self, points: Sequence[Point]) -> Float[np.ndarray, " point"]:
-        """Return the log densities of points; -inf if they are not finite."""
+        """Return the log densities at points, with -inf where they are not finite."""
         if not points:
             return np.empty(0)
         most = max(1, min(CHUNK, CHUNK_NUMBERS // max(1, self.density.dim)))

@@ -44,8 +44,8 @@ def check_batches(target: Target, batch_size: int | None) -> None:
         return
     if not target.is_network:
         raise ArgumentError(
-            f"`batch_size` is {batch_size}, but the target {target.name!r} is not a network, and only networks tell "
-            "which part of the density belongs to which observation. Use batch_size=None."
+            f"`batch_size` is {batch_size}, but the target {target.name!r} is not a network, and onebasin knows only "
+            "for networks which part of the density belongs to which observation. Use batch_size=None."
         )
     if batch_size > (num_obs := target.num_obs):
         raise ArgumentError(

@@ -32,7 +32,7 @@ OURS: Mapping[str, tuple[Any, ...]] = {
     "init": ("random",),
     "trace_parameters": (False,),
 }
-"""Settings of the NumPyro engine only, and their values here."""
+"""Settings that only the NumPyro engine supports, and the only values allowed for Stan."""
 
 NOT_CONVERGED = "The algorithm may not have converged."
 _ITERATION = re.compile(r"^\s*(\d+)\s+[-\d.e+]+\s", re.MULTILINE)

@@ -102,7 +102,7 @@ class Tangle:
 
 @dataclass(frozen=True, eq=False)
 class Strand:
-    """One axis of such an array."""
+    """One axis of an array whose axes were merged, split or reordered (a `Tangle`)."""
 
     of: Tangle
     axis: int

@@ -32,8 +32,10 @@ from .labels import (
     unsigned,
 )
 
-FOLDED = 2**24  # Numbers of an array up to which what depends on no parameter is computed.
-RUNS = 8  # Stretches of equal neighbours that are told apart along an axis of a constant.
+FOLDED = 2**24  # Maximum size of an array for which expressions without parameters are evaluated.
+RUNS = (
+    8  # Maximum number of runs of equal values that are distinguished along an axis of a constant.
+)
 LARGEST_EYE = 2048
 """Length of a square constant up to which one value on and one off the diagonal are looked for."""
 ROUNDS = 30  # Walks through the body of a loop until labels stay the same.
@@ -189,7 +191,7 @@ def _runs(value: np.ndarray, axis: int) -> list[int] | None:
     some = rows[: RUNS + 2]
     first = _changes(some)
     if len(first) > RUNS or (size > 2 and len(first) == len(some) - 1):
-        return None  # at once, of large data
+        return None  # return early for large data
     borders = first if size <= RUNS + 2 else _changes(rows)
     if len(borders) >= RUNS or len(borders) == size - 1:
         return None

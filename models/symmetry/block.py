@@ -342,7 +342,7 @@ class Block[P: Part](ABC):
     act: ClassVar[Callable[..., dict[str, Any]]]
     """Moves those of its variables that are among the values: ``act(values, *part)``."""
 
-    if TYPE_CHECKING:  # a field of some, a property of others
+    if TYPE_CHECKING:  # a field in some subclasses, a property in others
 
         @property
         def axes(self) -> Mapping[str, Axes]:

@@ -166,7 +166,7 @@ def changes(
     doubtful = finite & (size > np.maximum(tolerance, rounding))
     if doubtful.any():
         rounding = np.maximum(rounding, ROUNDINGS * _noise(measure, values, before, eps))
-    # Neither side finite, or nothing to start from: the point tells nothing.
+    # If neither side is finite, or the density before the move is undefined, the point is uninformative.
     nothing = np.isnan(before) | (~np.isfinite(before) & ~np.isfinite(after)) | (before == np.inf)
     real = ~nothing & (size > np.maximum(tolerance, rounding))
     telling = real | (~nothing & (rounding <= BLIND))

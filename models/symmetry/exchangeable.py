@@ -463,5 +463,7 @@ class Counterparts(Permuting):
                         "positions count from 0."
                     ) from None
                 if marks[member.name].max(initial=0) > 1:
-                    raise ArgumentError(f"`symmetry` has entries of {member.name} twice.")
+                    raise ArgumentError(
+                        f"`symmetry` lists some entries of {member.name} twice: list each entry once."
+                    )
         return {name: np.asarray(mark > 0) for name, mark in marks.items()}

@@ -453,7 +453,9 @@ def check(program: Path, arguments: Arguments) -> dict[str, Any]:
         raise RunFailed(f"absent: {', '.join(absent)}")
     for name, number in wanted.items():
         if number and isinstance(given[name], list):
-            raise RunFailed(f"{name} is an array; it is declared as a single number")
+            raise RunFailed(
+                f"{name} is an array, but the program declares a single number: give a number"
+            )
     model = Model(form, data, seed=arguments.seed)
     Model(jacobian, data, seed=arguments.seed)
     for point in trial_points(model.dim, arguments.seed):

@@ -174,7 +174,8 @@ def load() -> ctypes.CDLL:
     allowed = f"stanli>={'.'.join(map(str, FIRST))},<{'.'.join(map(str, BEYOND))}"
     if not FIRST <= numbers < BEYOND:
         raise InterpreterMissing(
-            f"stanli {found} is installed, which was not compared with CmdStan; run `pip install '{allowed}'`."
+            f"stanli {found} is installed, but this version has not been compared with CmdStan; run `pip install "
+            f"'{allowed}'`."
         )
     file = location()
     if file is None:

@@ -436,7 +436,7 @@ def test_chains_of_a_good_fit_have_its_covariance_and_need_no_warmup(kind, engin
     ("model", "reason"),
     [
         (narrowing, r"its [\d,]+ weighted draws are worth|k-hat of its weights"),
-        (two_modes, "the best of 2 optima holds (69|70|71)% of the probability"),
+        (two_modes, "the best of 2 optima has (69|70|71)% of the probability"),
         (wide, "no weights last in 61 coordinates"),
     ],
 )

@@ -493,7 +493,7 @@ def test_start_is_where_the_means_begin():
 def test_settings_that_do_not_fit_are_refused():
     with pytest.raises(ValueError, match="`permutations` is 1"):
         planned(two_modes(), replace(QUICK, permutations=1, mutual_information="infonce"))
-    with pytest.raises(ValueError, match=r"`batch_size` is 2, but .* no network"):
+    with pytest.raises(ValueError, match=r"`batch_size` is 2, but .* not a network"):
         infer(two_modes(), replace(QUICK, batch_size=2))
     with pytest.raises(ValueError, match=r"`anneal` must be a share from 0 to 1; got 2.0"):
         replace(QUICK, anneal=2.0)
