@@ -162,7 +162,7 @@ def _cmdstan(build: bool, progress: Callable[[str], None]) -> Check:
 
 def _files(compiles: bool) -> Iterator[Check]:
     """Check extras, the cache and data sets; only CmdStan needs a cache."""
-    from onebasin.models import data
+    from onebasin.models import load_data as data
 
     there = [extra for extra, package in EXTRAS.items() if is_installed(package)]
     missing = [extra for extra in EXTRAS if extra not in there]

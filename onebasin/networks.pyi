@@ -8,7 +8,7 @@ from .estimators import BayesianClassifier as BayesianClassifier
 from .estimators import BayesianRegressor as BayesianRegressor
 from .inference.training.ensemble import Ensemble as Ensemble
 from .inference.training.ensemble import ensemble as ensemble
-from .models.data import load_data as load_data
+from .models.load_data import load_data as load_data
 from .models.networks.architecture import Network as Network
 from .models.networks.bayesian import BayesianNetwork as BayesianNetwork
 from .models.networks.likelihood import Categorical as Categorical

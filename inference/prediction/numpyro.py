@@ -168,7 +168,8 @@ def prior(target: Target, *, draws: int = 1000, seed: int = 0) -> xr.DataTree:
     target : Target
         A NumPyro model or a network. A Stan program has one log density that does not separate the prior: sample a
         program whose data switch off the likelihood instead.
-    draws : int Number of draws.
+    draws : int
+        Number of draws.
     seed : int
         Seed of the random numbers.
 

@@ -23,7 +23,8 @@ from onebasin.models import (
     NormalPrior,
     Parametrisation,
 )
-from onebasin.models.data import Dataset, sinc
+from onebasin.models.data import Dataset
+from onebasin.models.load_data import sinc
 
 from ..lab.run import sample
 from ..lab.study import Cell, Context, Row, frame_of

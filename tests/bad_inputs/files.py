@@ -13,7 +13,7 @@ import xarray as xr
 
 from onebasin.inference.runs.posterior import build
 from onebasin.models import BayesianNetwork, Exchangeable, Network, Target
-from onebasin.models.data import load_data
+from onebasin.models.load_data import load_data
 
 from ..command_fixtures import chain_stats
 

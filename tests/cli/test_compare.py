@@ -8,7 +8,7 @@ import pytest
 from onebasin.inference import Advi, Nuts
 from onebasin.inference.runs.posterior import save
 from onebasin.models import BayesianNetwork, Network
-from onebasin.models.data import load_data
+from onebasin.models.load_data import load_data
 
 from ..command_fixtures import fake_posterior
 

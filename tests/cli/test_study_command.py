@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from onebasin.inference import Nuts
-from onebasin.models.data import load_data
+from onebasin.models.load_data import load_data
 from onebasin.studies.registry import STUDIES
 
 SMALL = ("--chains", "2", "--warmup", "10", "--draws", "40")

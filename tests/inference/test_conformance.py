@@ -394,12 +394,12 @@ def test_every_method_has_an_engine_and_every_place_holds_its_implementation():
         (
             "pathfinder",
             {"engine": "numpyro"},
-            "which has no pathfinder. Use engine='stanli' or 'cmdstan'",
+            "which does not support pathfinder. Use engine='stanli' or 'cmdstan'",
         ),
         (
             "hmc",
             {"engine": "nutpie"},
-            r"which has no hmc \(it has nuts\)\. Use engine='numpyro' or",
+            r"which does not support hmc \(it has nuts\)\. Use engine='numpyro' or",
         ),
     ],
 )

@@ -9,18 +9,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from onebasin.models import data
-from onebasin.models.data import (
-    CorruptDataError,
-    Dataset,
-    MissingDataError,
-    Standardiser,
-    load_data,
-    own_split,
-    read_idx,
-    split,
-    standardise,
-)
+from onebasin.models import load_data as data
+from onebasin.models.data import Dataset, Standardiser, own_split, split, standardise
+from onebasin.models.load_data import CorruptDataError, MissingDataError, load_data, read_idx
 
 
 def toy(x, y=((0.0,), (1.0,), (2.0,)), **changes) -> Dataset:

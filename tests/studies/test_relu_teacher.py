@@ -7,7 +7,8 @@ import pytest
 
 from onebasin.analysis.predictive.predictions import predict_held_out
 from onebasin.inference import Advi, Nuts
-from onebasin.models.data import Dataset, load_data
+from onebasin.models.data import Dataset
+from onebasin.models.load_data import load_data
 from onebasin.studies.lab.study import Frames, Outcomes, find, rows_of, select
 from onebasin.studies.options import Options
 from onebasin.studies.relu_teacher import STUDY, design

@@ -22,15 +22,8 @@ from onebasin.models import (
     NormalPrior,
     Parametrisation,
 )
-from onebasin.models.data import (
-    Dataset,
-    Split,
-    StandardisedSplit,
-    load_data,
-    own_split,
-    split,
-    standardise,
-)
+from onebasin.models.data import Dataset, Split, StandardisedSplit, own_split, split, standardise
+from onebasin.models.load_data import load_data
 
 from .problem import ADAPTED, RECIPE, Problem, class_probabilities, outputs
 from .programs import read_data
