@@ -4,7 +4,8 @@ Rows are (param, chain, draw). R-hat is rank-normalised and split, the larger va
 The bulk ESS is that of normalised ranks, the tail ESS the smaller value of two quantiles' indicators; autocorrelations
 are cut by Geyer's initial monotone sequence (Vehtari, Gelman, Simpson, Carpenter and Bürkner 2021, Bayesian Analysis
 16:2). The numbers equal those of arviz_stats, which takes one quantity at a time; here a block of quantities shares
-each sort and each Fourier transform.
+each sort and each Fourier transform. As there, draws whose range is below 1e-15 count as constant, so bring tiny
+quantities to a unit first, as `analysis.summaries.summary` does.
 
 Geyer's sequence in closed form: let P_k = rho_2k + rho_2k+1, and K the first k with P_k <= 0, or the last one. Then
 tau = -1 + 2 sum of min(P_0, ..., P_k) over k < K, plus rho_2K if that is positive or P_K is not negative.

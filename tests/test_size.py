@@ -11,9 +11,9 @@ ROOT = Path(__file__).parents[1]
 LIMITS = {
     "base": 3_605,
     "models": 7_847,
-    "posteriors": 3_994,
+    "posteriors": 3_995,
     "stan": 4_068,
-    "analysis": 21_318,
+    "analysis": 21_319,
     "inference": 20_180,
     "truth": 1_359,
     "studies": 5_356,

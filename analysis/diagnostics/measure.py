@@ -1,7 +1,8 @@
 """Measure a posterior: convergence, effective sample size, sampler health and cost; gather the facts of a verdict.
 
 A Markov chain is judged by R-hat, ESS, divergences, trees and E-BFMI; a variational fit by Pareto k-hat and ELBO.
-The tree alone says which of the two it is. All estimators are arviz_stats'. A number that is missing or not finite
+The tree alone says which of the two it is. All numbers equal those of arviz_stats. A number that is missing or not
+finite
 passes no check. `analysis.summaries.summary` says which variables decide; their entries that never vary, or are finite
 in no draw, do not. A single chain is judged by R-hat of its halves. Chains and indices count from 0. A quantity that
 was not recorded or does not apply is None or NaN.

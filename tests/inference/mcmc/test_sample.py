@@ -207,8 +207,8 @@ def test_everything_that_a_program_computes_is_there():
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"metric": "dense"}, "`metric` is 'dense', but engine='nutpie' has 'diag' alone"),
-        ({"dtype": "float32"}, "`dtype` is 'float32', but engine='nutpie' has 'float64' alone"),
+        ({"metric": "dense"}, "`metric` is 'dense', but engine='nutpie' supports only 'diag'"),
+        ({"dtype": "float32"}, "`dtype` is 'float32', but engine='nutpie' supports only 'float64'"),
     ],
 )
 def test_settings_that_it_has_not_are_refused(given, words):
