@@ -93,5 +93,5 @@ def refusal(*paths: Path) -> str:
     with pytest.raises(PosteriorFileError) as caught:
         open_posterior(paths[0] if len(paths) == 1 else list(paths))
     message = str(caught.value)
-    assert message.startswith("`path` must name a posterior, and ") and "\n" not in message
+    assert message.startswith("`path` must name a posterior, but ") and "\n" not in message
     return message

@@ -86,7 +86,10 @@ def test_a_program_that_is_none_is_refused(tmp_path, text, words):
         ({"n": 2, "s": 1}, r"^`data` lacks y, which m\.stan declares; it holds n, s\.$"),
         (WHOLE | {"y": [1, 2, 3]}, r"m\.stan rejects its data:\n.*variable name=y"),
         (WHOLE | {"y": 1}, r"m\.stan rejects its data:\n.*y"),
-        (WHOLE | {"n": [2]}, r"m\.stan rejects its data:\nn is an array; it is declared as a sin"),
+        (
+            WHOLE | {"n": [2]},
+            r"m\.stan rejects its data:\nn is an array, but the program declares a sin",
+        ),
         (WHOLE | {"n": 2.5}, r"m\.stan rejects its data:\n.*n"),
     ],
 )

@@ -234,7 +234,7 @@ PAIR = apart(("mu[0]", "mu[1]"))
         ((Rotation({"S": 1}),), "loadings of 3 rows or more first"),
         (apart(("a", "mu")), r"exchanges a~mu, which have unequal shapes: \(\), \(3,\)"),
         (apart(("mu[0]", "mu[3]")), r"but mu has the shape \(3,\); positions count from 0"),
-        (apart(("mu[0]", "mu[2]"), ("w[0]", "mu[2]")), "has entries of mu twice"),
+        (apart(("mu[0]", "mu[2]"), ("w[0]", "mu[2]")), "lists some entries of mu twice"),
         (apart(("a", "other"), mu=0), "together: axis 0 of a~other has 2, axis 0 of mu has 3"),
         (apart(("a", "gone")), "names gone, which is not there"),
         ((*PAIR, Exchangeable({"mu": 0})), "two blocks that move mu, by exchanges of mu"),
