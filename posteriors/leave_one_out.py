@@ -18,7 +18,7 @@ from onebasin.base.errors import ArgumentError
 
 from .draws import Columns
 from .pareto import khat_limit
-from .schema import LEFT_OUT, LOG_LIKELIHOOD, PROGRAM, SAMPLE_DIMS
+from .schema import LEFT_OUT, LOG_LIKELIHOOD, PROGRAM, SAMPLE_DIMS, stan_program_of
 from .view import View
 
 if TYPE_CHECKING:
@@ -60,8 +60,8 @@ def no_log_likelihood(view: View, remedy: str) -> ArgumentError:
     """Return the error of a posterior without log likelihoods; a Stan program that computes none needs `log_lik`."""
     kept = view.parsed(LEFT_OUT)
     why = kept.get(LOG_LIKELIHOOD) if isinstance(kept, dict) else None
-    program = str(view.attribute(PROGRAM, ""))
-    if not why and "parameters" in program and "log_lik" not in program:
+    text = str(view.attribute(PROGRAM, ""))
+    if not why and text and stan_program_of(view.tree.attrs) and "log_lik" not in text:
         why = "its Stan program does not compute `log_lik`"
         remedy = (
             "add this generated quantity, the log likelihood of each observation, and sample again."

@@ -20,7 +20,7 @@ from onebasin.base.checks import check_not_negative
 from onebasin.base.run_log import notice
 
 from .schema import CREATED_AT, EVERY, LOG_LIKELIHOOD, OUTPUTS, POSTERIOR_PREDICTIVE
-from .scratch import Room
+from .scratch import Room, with_axes_of
 from .scratch import Values as Values
 
 if TYPE_CHECKING:
@@ -53,10 +53,7 @@ class DrawGroup:
         empty = {n: np.broadcast_to(np.zeros((), v.dtype), v.shape) for n, v in filed.items()}
         dataset = dict_to_dataset({**self.values, **empty}, dims=dims)
         for name, values in filed.items():
-            like = dataset[name]
-            axes = dict(zip(values.dims, like.dims, strict=True))
-            bare = values.drop_vars(list(values.coords)).rename(axes)
-            dataset = dataset.assign({name: bare.assign_attrs(like.attrs)})
+            dataset = dataset.assign({name: with_axes_of(values, dataset[name])})
         dataset = labelled(dataset, coords or {})
         dataset.attrs.pop(CREATED_AT, None)  # so that equal draws give equal groups
         dataset.attrs |= dict(self.attrs)

@@ -119,6 +119,13 @@ class _DrawsFile:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
+def with_axes_of(values: xr.DataArray, like: xr.DataArray) -> xr.DataArray:
+    """Return draws in a file with the axes, labels and attributes of another array of their shape."""
+    bare = values.drop_vars(list(values.coords))
+    bare = bare.rename(dict(zip(bare.dims, like.dims, strict=True)))
+    return bare.assign_coords(like.coords).assign_attrs(like.attrs)
+
+
 def close_with(tree: xr.DataTree, other: xr.DataTree) -> None:
     """Close `other` together with a tree that shows its arrays."""
     on_close(tree, other.close)

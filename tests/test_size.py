@@ -9,17 +9,17 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 
 LIMITS = {
-    "base": 3_605,
+    "base": 3_613,
     "models": 7_847,
-    "posteriors": 3_995,
+    "posteriors": 3_999,
     "stan": 4_068,
-    "analysis": 21_319,
+    "analysis": 21_322,
     "inference": 20_180,
     "truth": 1_359,
     "studies": 5_356,
     "cli": 2_720,
     "onebasin": 371,
-    "tests": 36_545,
+    "tests": 36_552,
     "benchmarks": 6_011,
 }
 GOALS = {

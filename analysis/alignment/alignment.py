@@ -40,13 +40,13 @@ from jaxtyping import Bool, Float
 from onebasin.base.card import Card, FactList, Part, Shown, Words
 from onebasin.base.checks import check_count, check_seed, choose
 from onebasin.base.errors import ArgumentError
-from onebasin.base.files.netcdf import PIECE
+from onebasin.base.files.netcdf import PIECE, is_in_file
 from onebasin.models.symmetry.blocks import Block, Rotation, Symmetry, axes_of, blocks_of, to_json
 from onebasin.models.symmetry.elements import Element, Rotated, labels_of, on_arrays
 from onebasin.models.symmetry.group import Group, in_words
 from onebasin.posteriors import schema
 from onebasin.posteriors.draws import event_shapes
-from onebasin.posteriors.scratch import Room, close_with
+from onebasin.posteriors.scratch import Room, close_with, with_axes_of
 from onebasin.posteriors.view import View
 
 from ..discovery.resolve import DensityCheck, compare_densities, resolve, spelt
@@ -492,8 +492,8 @@ class Alignment(Shown):
         """The moved draws, on disk if the source is large and in a file."""
         first = self._as_sampled
         chains, draws = next(iter(first.values())).shape[:2]
-        in_file = not all(v.variable._in_memory for v in first.values())
-        room = Room(chains, draws, Path(gettempdir()) if in_file else None)
+        filed = any(map(is_in_file, first.values()))
+        room = Room(chains, draws, Path(gettempdir()) if filed else None)
         rows = max(1, PIECE * draws * chains // sum(v.nbytes for v in first.values()))
         for chain, start in product(range(chains), range(0, draws, rows)):
             place = (chain, slice(start, start + rows))
@@ -505,16 +505,11 @@ class Alignment(Shown):
     @cached_property
     def _moved(self) -> dict[str, xr.DataArray]:
         """Every variable of the symmetry, moved by the elements."""
-        moved = self._room.group(schema.POSTERIOR)
         made = {}
-        for name, like in self._as_sampled.items():
-            values = moved[name]
-            if isinstance(values, np.ndarray):
-                new = like.copy(data=values)
-            else:
-                new = values.drop_vars(list(values.coords))
-                new = new.rename(dict(zip(new.dims, like.dims, strict=True)))
-                new = new.assign_coords(like.coords).assign_attrs(like.attrs)
+        for name, values in self._room.group(schema.POSTERIOR).items():
+            like = self._as_sampled[name]
+            in_memory = isinstance(values, np.ndarray)
+            new = like.copy(data=values) if in_memory else with_axes_of(values, like)
             made[name] = new.transpose(*self.source.posterior[name].dims)
         return made
 

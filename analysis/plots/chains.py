@@ -9,7 +9,7 @@ Petzold 2017, Figure 1 (left).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
 from typing import Any
 
@@ -98,9 +98,9 @@ def plot_traces(
     quantities = dict(drawn.values)
     if var_names is None and lp is not None and np.isfinite(lp).all():
         quantities = dict(list({schema.LP: lp, **quantities}.items())[:rows])
+        drawn = replace(drawn, values={n: v for n, v in quantities.items() if n in drawn.values})
     figure = draw_traces(quantities, drawn.view.diverging)
-    count = len(quantities) - (schema.LP in quantities)
-    return figure.on_paper(drawn.alt(traces_in_words(quantities), count), drawn.head(count))
+    return figure.on_paper(drawn.alt(traces_in_words(quantities)), drawn.head)
 
 
 @checks_arguments
@@ -154,7 +154,7 @@ def plot_ranks(
     names = chain_names(quantities)
     figure = draw_ecdfs(panels, names, rank_bands(quantities), x_label="rank")
     told = ranks_in_words(quantities, dict(zip(quantities, rhats, strict=True)))
-    return figure.on_paper(drawn.alt(told), drawn.head())
+    return figure.on_paper(drawn.alt(told), drawn.head)
 
 
 def rank_bands(quantities: Mapping[str, Quantity], level: float = 0.95) -> list[float]:
@@ -332,7 +332,7 @@ def plot_pair(
         drawn = take(view, None, MATRIX, align=align, diagnosis=diagnosis, worst=True)
     told = pairs_in_words(drawn.values, view.diverging)
     figure = draw_pair_grid(drawn.values, view.diverging)
-    return figure.on_paper(drawn.alt(told), drawn.head())
+    return figure.on_paper(drawn.alt(told), drawn.head)
 
 
 COLOURED = len(CHAIN_COLOURS)
@@ -368,8 +368,8 @@ def _two(
         words = f"{intervals(both)} {pairs_in_words(both, view.diverging)}"
         told.append(f"{name}: {words}" if len(views) > 1 else words)
     figure = draw_pairs(titled(pairs), x_label=first, y_label=second, share_axes=share_axes)
-    head = next((drawn for drawn in taken if drawn.head()), taken[0])
-    return figure.on_paper(head.alt(" ".join(told)), head.head())
+    head = next((drawn for drawn in taken if drawn.head), taken[0])
+    return figure.on_paper(head.alt(" ".join(told)), head.head)
 
 
 def _entry(view: View, entry: str) -> str:

@@ -73,7 +73,7 @@ def plot_autocorrelation(
     most = min(lags, drawn.view.num_draws - 1)
     told = autocorrelation_in_words(drawn.values, most=most)
     figure = draw_autocorrelation(drawn.values, most)
-    return figure.on_paper(drawn.alt(told), drawn.head())
+    return figure.on_paper(drawn.alt(told), drawn.head)
 
 
 @checks_arguments
@@ -118,7 +118,7 @@ def plot_ess(
         for name, ((_, bulk), (_, tail)) in growth.items()
     )
     told = f"The limit is {format_number(limit, decimals=0)}. {told}"
-    return draw_growth(growth, limit).on_paper(drawn.alt(told), drawn.head())
+    return draw_growth(growth, limit).on_paper(drawn.alt(told), drawn.head)
 
 
 @checks_arguments

@@ -254,7 +254,7 @@ def plot_forest(
     found = take_several(posteriors, var_names, rows, align=align, diagnosis=diagnosis)
     first = next(iter(found.values()))
     figure = draw_forest({name: drawn.values for name, drawn in found.items()})
-    return figure.on_paper(first.alt(_several_in_words(found)), first.head())
+    return figure.on_paper(first.alt(_several_in_words(found)), first.head)
 
 
 @checks_arguments
@@ -295,7 +295,7 @@ def plot_densities(
         curves = {n: [density(each.values[n]) for each in found.values()] for n in first.values}
         figure, lines = draw_curves(curves, tuple(found)), "posterior by posterior"
     told = f"Densities, {lines}. {_several_in_words(found)}"
-    return figure.on_paper(first.alt(told), first.head())
+    return figure.on_paper(first.alt(told), first.head)
 
 
 def _several_in_words(found: Mapping[str, Drawn]) -> str:

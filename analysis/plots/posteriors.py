@@ -6,7 +6,7 @@ others as sampled. Otherwise everything is shown as sampled.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -109,10 +109,16 @@ class Subject:
         aligned = self.aligned_draws if self.diagnosis.is_shown_aligned else None
         return {n: (aligned if aligned and n in self.moved else raw).of(n) for n in names}
 
+    def varying(self, names: Iterable[str]) -> Iterator[tuple[str, Quantity]]:
+        """Yield parameters with their draws as they are shown, one at a time, without constant or huge ones."""
+        for name in names:
+            values = self.shown([name], self.raw_draws)[name]
+            if np.abs(values).max() < _LARGE and np.ptp(values) > 0:
+                yield name, values
+
     def several(self, names: Iterable[str]) -> dict[str, Quantity]:
         """Return draws as they are shown, without constant or huge parameters."""
-        values = self.shown(names, self.raw_draws)
-        return {n: v for n, v in values.items() if np.abs(v).max() < _LARGE and np.ptp(v) > 0}
+        return dict(self.varying(names))
 
     @cached_property
     def worst(self) -> tuple[str, ...]:
@@ -160,10 +166,11 @@ class Drawn:
     available: int  # number of quantities, of which `values` may be a part
     worst: bool = False  # whether `values` are those of largest R-hat
 
-    def head(self, shown: int | None = None) -> str:
-        """Return the line over the panels: the labelling, and how many quantities are shown if not all are."""
-        count = len(self.values) if shown is None else shown
-        if count >= self.available:
+    @property
+    def head(self) -> str:
+        """The line over the panels: the labelling, and how many quantities are shown if not all are."""
+        count = len(self.values)
+        if count in (0, self.available):
             return self.labelling
         of = format_number(self.available)
         which = (
@@ -173,10 +180,9 @@ class Drawn:
         )
         return f"{self.labelling}; {which}" if self.labelling else which
 
-    def alt(self, words: str, shown: int | None = None) -> str:
+    def alt(self, words: str) -> str:
         """Put that line in front of a picture's text."""
-        head = self.head(shown)
-        return f"{head[0].upper()}{head[1:]}. {words}" if head else words
+        return f"{self.head[0].upper()}{self.head[1:]}. {words}" if self.head else words
 
 
 def take(

@@ -74,7 +74,7 @@ def traces(subject: Subject) -> FigureItem | None:
 
 
 def _worst(subject: Subject) -> dict[str, Quantity]:
-    quantities = distinct(subject.several(subject.worst[:CANDIDATES]).items(), WORST)
+    quantities = distinct(subject.varying(subject.worst[:CANDIDATES]), WORST)
     lp = subject.stat(schema.LP)
     if lp is not None and np.ptp(lp) > 0 and schema.LP not in quantities:
         quantities = {schema.LP: lp, **quantities}
@@ -189,7 +189,7 @@ def _pairs(subject: Subject) -> FigureItem | None:
     first_of = {variable_of(name): name for name in reversed(candidates)}
     ordered = [n for n in candidates if n in first_of.values()]
     ordered += [n for n in candidates if n not in ordered]
-    quantities = distinct(subject.several(ordered[:CANDIDATES]).items(), PAIRED)
+    quantities = distinct(subject.varying(ordered[:CANDIDATES]), PAIRED)
     if len(quantities) < 2:
         return None
     first = next(iter(quantities.values()))

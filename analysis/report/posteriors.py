@@ -158,8 +158,10 @@ def sections_of(subject: Subject) -> list[Section | None]:
 
 
 _ENGINES = {"stan": "Stan", "numpyro": "NumPyro", "nutpie": "nutpie"}
-_METHODS = {"laplace": "Laplace", "pathfinder": "Pathfinder", "nuts": "NUTS", "hmc": "HMC"}
-_METHODS |= {"mclmc": "MCLMC", "advi": "ADVI", "dadvi": "DADVI"}
+_METHODS = {
+    **{name: name.upper() for name in ("nuts", "hmc", "mclmc", "advi", "dadvi")},
+    **{name: name.capitalize() for name in ("laplace", "pathfinder")},
+}
 
 
 def _made(subject: Subject) -> str:

@@ -47,8 +47,11 @@ def write_tree(tree: xr.DataTree, path: Path, *, new: bool = False) -> Path:
             store = root if node is tree else root.get_child_store(node.path)
             dataset = node.to_dataset(inherit=node is tree)
             for name, variable in dataset.data_vars.items():
-                in_file = not variable.variable._in_memory  # xarray has no public name for it
-                if in_file and variable.nbytes > PIECE and variable.dtype.kind in "biufc":
+                if (
+                    is_in_file(variable)
+                    and variable.nbytes > PIECE
+                    and variable.dtype.kind in "biufc"
+                ):
                     dataset[name] = variable.copy(data=Later(variable))
             dataset.dump_to_store(store, writer=ByPieces())
     return path
@@ -166,6 +169,11 @@ class Sink(io.FileIO):
 
 PIECE: int = 2**22
 """Bytes that are read and written at a time."""
+
+
+def is_in_file(variable: xr.DataArray) -> bool:
+    """Check whether a variable's numbers are still in a file."""
+    return not variable.variable._in_memory  # xarray has no public name for it
 
 
 def pieces(variable: xr.DataArray) -> Iterator[xr.DataArray]:

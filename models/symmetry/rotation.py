@@ -87,7 +87,7 @@ def refine(loadings: Loadings, start: Rotations) -> Rotations:
 
 
 def _climb(loadings: Loadings, start: Rotations) -> Rotations:
-    begun = nearest_rotation(start.astype(np.float64))
+    begun = start.astype(np.float64)
     turns, here = begun.copy(), begun @ loadings
     inverse, (slope, first) = _inverse_curvature(here), _slope(here)
     towards, length = slope * inverse, np.ones((len(here), 1, 1))

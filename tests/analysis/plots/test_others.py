@@ -147,5 +147,9 @@ def test_a_program_without_log_lik_is_told_to_compute_it(rng):
     draws = xr.Dataset({"x": (("chain", "draw"), rng.normal(size=(2, 50)))})
     tree = xr.DataTree.from_dict({"posterior": draws})
     tree.attrs["program"] = "parameters { real x; } model { x ~ std_normal(); }"
+    tree.attrs["program_name"] = "normal.stan"
     with pytest.raises(ArgumentError, match="does not compute `log_lik`"):
+        ob.plot.khat(tree)
+    tree.attrs |= {"program": "def model(y):  # three parameters", "program_name": "model"}
+    with pytest.raises(ArgumentError, match="`log_likelihood`: give what"):
         ob.plot.khat(tree)
