@@ -508,8 +508,11 @@ class Alignment(Shown):
         made = {}
         for name, values in self._room.group(schema.POSTERIOR).items():
             like = self._as_sampled[name]
-            in_memory = isinstance(values, np.ndarray)
-            new = like.copy(data=values) if in_memory else with_axes_of(values, like)
+            new = (
+                with_axes_of(values, like)
+                if isinstance(values, xr.DataArray)
+                else like.copy(data=values)
+            )
             made[name] = new.transpose(*self.source.posterior[name].dims)
         return made
 
