@@ -413,7 +413,7 @@ class NumpyroValues:
 
     @cached_property
     def derived(self) -> tuple[str, ...]:
-        """Names of the model's deterministic sites; none for a network, whose symmetry follows from its architecture."""
+        """Names of the model's deterministic sites; none for networks, whose symmetry follows from the architecture."""
         if self.density.target.is_network:
             return ()
         return tuple(self.derived_at(self.points(1, 0), 0))

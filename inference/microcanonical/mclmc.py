@@ -151,7 +151,7 @@ def mclmc(
     dtype : {"float64", "float32"}
         Precision of the chains and of their draws.
     engine, seed, start, adapt_from, checkpoint, client, predictive_mb, symmetry, check_symmetry, progress : Any
-        As in `infer`.
+        Same as in `infer`.
 
     Returns
     -------
@@ -165,7 +165,7 @@ def mclmc(
     Raises
     ------
     SymmetryError, InUse, WriteError
-        As `infer`.
+        Same as in `infer`.
     InferenceError
         If no starting point with a finite log density is found.
     ValueError

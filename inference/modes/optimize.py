@@ -75,12 +75,12 @@ def optimize(
     target : Target
         The model conditioned on data.
     starts, iterations, init_radius, dtype : Any
-        As in `laplace`.
+        Same as in `laplace`.
     jacobian : bool
         Add the log Jacobian of the constraints, to find the mode in the unconstrained space. Without it, as in
         CmdStan by default, the mode is that on the constrained scale.
     engine, seed, start, adapt_from, checkpoint, client, predictive_mb, symmetry, check_symmetry, progress : Any
-        As in `infer`.
+        Same as in `infer`.
 
     Returns
     -------
@@ -92,7 +92,7 @@ def optimize(
     Raises
     ------
     TypeError, ValueError, SymmetryError, StanError
-        As `infer`.
+        Same as in `infer`.
     InferenceError
         If no optimum is found.
 
@@ -169,7 +169,7 @@ def laplace(
         Correct the approximation by importance weights, and resample the draws by them. By default if the weights are
         good enough; not for networks.
     engine, seed, start, adapt_from, checkpoint, client, predictive_mb, symmetry, check_symmetry, progress : Any
-        As in `infer`.
+        Same as in `infer`.
 
     Returns
     -------
@@ -182,7 +182,7 @@ def laplace(
     Raises
     ------
     TypeError, ValueError, SymmetryError, StanError
-        As `infer`.
+        Same as in `infer`.
     InferenceError
         If no optimum is found, or the curvature there is not that of a maximum.
 
@@ -271,7 +271,7 @@ def pathfinder(
         Correct the approximation by importance weights, and resample the draws by them. By default if the weights are
         good enough; not for networks.
     engine, seed, start, adapt_from, checkpoint, client, predictive_mb, symmetry, check_symmetry, progress : Any
-        As in `infer`.
+        Same as in `infer`.
 
     Returns
     -------
@@ -283,7 +283,7 @@ def pathfinder(
     Raises
     ------
     TypeError, ValueError, SymmetryError
-        As `infer`.
+        Same as in `infer`.
     StanError
         If Stan cannot compile or run the program, or no path made progress.
 

@@ -109,7 +109,7 @@ def sample_modes(
     init_radius : float
         Starting points are uniform within +-init_radius in the unconstrained space.
     engine, seed, start, adapt_from, checkpoint, client, predictive_mb, symmetry, check_symmetry, progress : Any
-        As in `infer`.
+        Same as in `infer`.
 
     Returns
     -------
@@ -124,7 +124,7 @@ def sample_modes(
     Raises
     ------
     TypeError, SymmetryError
-        As `infer`.
+        Same as in `infer`.
     InferenceError
         If no starting point with a finite log density is found, or no optimum.
     ValueError

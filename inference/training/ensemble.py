@@ -133,7 +133,7 @@ def ensemble(
         noise at the scale of its prior, and constrained parameters drawn from their prior; or everything drawn from
         the prior. N(0, 1) weights on many inputs saturate a wide network, so "prior" then trains slowly.
     engine, seed, start, adapt_from, checkpoint, client, predictive_mb, symmetry, check_symmetry, progress : Any
-        As in `infer`.
+        Same as in `infer`.
 
     Returns
     -------
@@ -145,7 +145,7 @@ def ensemble(
     Raises
     ------
     TypeError, InferenceError, InUse, WriteError
-        As `infer`.
+        Same as in `infer`.
     ValueError
         As `infer`, and if the target is not a network, or the batch is larger than the data.
 

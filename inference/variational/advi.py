@@ -142,7 +142,7 @@ def advi(
         Correct the approximation by importance weights, and resample the draws by them. By default if the weights are
         good enough; not for networks.
     engine, seed, start, adapt_from, checkpoint, client, predictive_mb, symmetry, check_symmetry, progress : Any
-        As in `infer`.
+        Same as in `infer`.
 
     Returns
     -------
@@ -155,10 +155,10 @@ def advi(
     Raises
     ------
     TypeError, SymmetryError
-        As `infer`.
+        Same as in `infer`.
     ValueError
-        As in `infer`; also if `start` does not fit the target, a batch is given without a network or is larger than the
-        data, or a field does not fit the target, the family or the engine.
+        Same as in `infer`. Also if `start` does not fit the target, a batch is given for a model that is not a network
+        or is larger than the data, or a field does not fit the target, the family or the engine.
     AdviFailed
         If all of Stan's attempts failed.
     StanError

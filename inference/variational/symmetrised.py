@@ -170,7 +170,7 @@ def symmetrised_vi(
     dtype : {"float64", "float32"}
         Precision.
     engine, seed, start, adapt_from, checkpoint, client, predictive_mb, symmetry, check_symmetry, progress : Any
-        As in `infer`.
+        Same as in `infer`.
 
     Returns
     -------
@@ -186,10 +186,10 @@ def symmetrised_vi(
     Raises
     ------
     ValueError
-        As in `infer`; also if the target has no symmetry, a name is unknown, or family, estimator and fields do not fit
-        each other or the target.
+        Same as in `infer`. Also if the target has no symmetry, a name is unknown, or family, estimator and fields do
+        not fit each other or the target.
     InUse, WriteError
-        As `infer`.
+        Same as in `infer`.
     TypeError
         As `infer`, and if single precision is requested with a Stan program.
     StanError
