@@ -1,4 +1,4 @@
-"""Posteriors as `DataTree`s: their origin, building, saving and loading.
+"""Build, save and load posteriors as `DataTree`s, and describe their origin.
 
 docs/reference/posterior.md describes the groups and attributes.
 """
@@ -57,19 +57,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Origin:
-    """The model and the data of draws."""
+    """The model and the data from which draws come."""
 
     program: str = (
         ""  # text of the Stan program or the NumPyro model's function; empty for a network
     )
     program_name: str = ""
-    data_sha256: str = ""  # hash of the data; empty if none are known
+    data_sha256: str = ""  # hash of the data; empty if there are none
     kinds: Mapping[str, str] = field(
         default_factory=dict
     )  # kinds of variables, if known before the run
     dims: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # named axes
     observed: Mapping[str, Named] = field(default_factory=dict)  # data of a NumPyro model's sites
-    constant: Mapping[str, Named] = field(default_factory=dict)  # other numbers among its arguments
+    constant: Mapping[str, Named] = field(default_factory=dict)  # other numeric arguments
 
     def attributes(self, variables: Iterable[str]) -> dict[str, Any]:
         """Return the root attributes of a posterior with these variables."""
@@ -119,14 +119,14 @@ def _of_numpyro(target: Target) -> Origin:
     from ..density.numpyro import is_observation, sites_of
     from .groups_numpyro import plate_dims
 
-    with precision("float64"):  # whatever the run's, as in fingerprints
+    with precision("float64"):  # for every precision of the run, as in fingerprints
         sites = sites_of(target, data=True)
         seen = {
             name: np.asarray(site["value"]) for name, site in sites.items() if is_observation(site)
         }
         dims = plate_dims(sites, target.dims)
     given = dict(target.data) if isinstance(target, NumpyroTarget) else {}
-    # The function that states the model, without handlers and partial arguments.
+    # Find the function that defines the model, without handlers and partial arguments.
     model: Any = target.numpyro_model
     while (
         inner := getattr(model, "__wrapped__", None)
@@ -136,7 +136,7 @@ def _of_numpyro(target: Target) -> Origin:
         model = inner
     name = getattr(model, "__qualname__", "") or type(model).__qualname__
     text = ""
-    with suppress(OSError, TypeError):  # it was typed at a prompt, or is not a function
+    with suppress(OSError, TypeError):  # defined at a prompt, or not a function
         source, file = textwrap.dedent(inspect.getsource(model)), inspect.getsourcefile(model)
         text, name = source, f"{Path(file).name}:{name}" if file else name
     return Origin(
@@ -170,7 +170,7 @@ def unobserved(data: Mapping[str, Any], seen: Iterable[np.ndarray]) -> dict[str,
 def with_axes(
     arrays: Mapping[str, np.ndarray], dims: Mapping[str, tuple[str, ...]]
 ) -> dict[str, Named]:
-    """Pair arrays with the names of their axes, by default those that ArviZ would give them."""
+    """Pair arrays with the names of their axes, by default ArviZ's names."""
     named = {}
     for name, array in arrays.items():
         axes = tuple(dims.get(name, ()))
@@ -180,13 +180,13 @@ def with_axes(
     return named
 
 
-_EXACT = 2.0**53  # Whole numbers up to here are the same in floating point.
+_EXACT = 2.0**53  # Integers up to this value are exact in floating point.
 
 
 def data_sha256(data: Mapping[str, Any]) -> str:
-    """Hash named values; return empty text if there are none.
+    """Hash named values; return an empty string if there are none.
 
-    Names, shapes and values count, the types of containers and the order of names do not.
+    The hash depends on names, shapes and values, but not on the types of containers or the order of names.
     """
     if not data:
         return ""
@@ -194,7 +194,7 @@ def data_sha256(data: Mapping[str, Any]) -> str:
     for name in sorted(data):
         digest.update(_line(name.encode()))
         value = data[name]
-        if isinstance(value, Mapping):  # a tuple of Stan's
+        if isinstance(value, Mapping):  # a Stan tuple
             digest.update(b"tuple" + data_sha256({str(k): v for k, v in value.items()}).encode())
             continue
         kind, array = _canonical(np.asarray(value))
@@ -204,12 +204,12 @@ def data_sha256(data: Mapping[str, Any]) -> str:
 
 
 def _line(content: bytes) -> bytes:
-    """Prefix bytes with their length, so that they cannot merge with the next ones."""
+    """Prefix bytes with their length, so that they cannot merge with the bytes that follow."""
     return len(content).to_bytes(8, "little") + content
 
 
 def _canonical(array: np.ndarray) -> tuple[str, np.ndarray]:
-    """Convert values to one type: whole numbers of 64 bits, else double precision; other values to text."""
+    """Convert values to one type: 64-bit integers if possible, else double precision; other values to text."""
     if array.dtype.kind in "bi":
         return "whole", array.astype("<i8")
     if array.dtype.kind in "uf":
@@ -226,7 +226,7 @@ PACKAGES = ("onebasin", "jax", "numpyro", "stanli", "cmdstanpy", "arviz", "numpy
 
 
 def versions() -> dict[str, str]:
-    """Return versions of Python, of the packages that results may depend on, and of CmdStan if it is there."""
+    """Return versions of Python, of packages on which results may depend, and of CmdStan if installed."""
     found = {"python": platform.python_version(), **package_versions(*PACKAGES)}
     try:
         home = existing_cmdstan()
@@ -236,7 +236,7 @@ def versions() -> dict[str, str]:
 
 
 def commit() -> str | None:
-    """Return the commit of the sources, marked if they have been changed; None outside onebasin's own repository."""
+    """Return the commit of the sources, marked if they were changed; None outside onebasin's own repository."""
     source = Path(__file__).resolve()
     top = _git(source.parent, "rev-parse", "--show-toplevel")
     if top is None or Path(top).resolve() != source.parents[2]:
@@ -247,7 +247,7 @@ def commit() -> str | None:
 
 
 def machine(engine: str = "numpyro") -> str:
-    """Describe processor, cores, and the device of the engine, in a line."""
+    """Describe the processor, cores and device of the engine in one line."""
     device = "cpu"
     if named(engine) not in LIBRARIES:
         import jax
@@ -302,13 +302,13 @@ def build(
     predictive_mb: float = LIMIT_MB,
     folder: Path | None = None,
 ) -> xr.DataTree:
-    """Put draws and statistics into a posterior, with the groups and attributes of docs/reference/posterior.md.
+    """Build a posterior from draws and statistics, with the groups and attributes of docs/reference/posterior.md.
 
-    Draws are arrays (chain, draw, ...) by variable, statistics arrays (chain, draw); a `DataArray` that is still in its
-    file stays there. `attributes` describe the run, in values that JSON can hold. `origin` describes the target when
-    the run began; without it, nothing is computed next to the draws. `groups` are more groups, such as the parameters
-    of a fit. Log likelihoods, predictions and log priors may take `predictive_mb` megabytes together; large ones are
-    written to `folder`, if one is given.
+    Draws are arrays (chain, draw, ...) by variable, and statistics are arrays (chain, draw). A `DataArray` that is
+    still in its file stays there. `attributes` describe the run, in values that JSON supports. `origin` describes the
+    target when the run began; without it, no other groups are computed. `groups` are additional groups, such as the
+    parameters of a fit. Log likelihoods, predictions and log priors may take `predictive_mb` megabytes in total. Large
+    groups are written to `folder`, if one is given.
     """
     engine = definition_of(target, attributes.get(schema.ENGINE, "numpyro"))
     settings = attributes.get(schema.SETTINGS)
@@ -368,15 +368,15 @@ def add_warmup(tree: xr.DataTree, found: Found) -> None:
 
 @checks_arguments
 def save(tree: xr.DataTree, path: str | Path, *, force: bool = False) -> Path:
-    """Write a posterior in the format of the suffix. The file is written completely or not at all.
+    """Write a posterior in the format of the file's suffix. The file is written completely or not at all.
 
     Parameters
     ----------
     tree : DataTree
         The posterior.
     path : path
-        ``.nc`` is NetCDF, ``.zarr`` and ``.zarr.zip`` are Zarr: these store everything. ``.csv`` and ``.parquet``
-        store draws and statistics; a notice names what they omit.
+        ``.nc`` is NetCDF, and ``.zarr`` and ``.zarr.zip`` are Zarr: these store everything. ``.csv`` and ``.parquet``
+        store draws and statistics; a notice names the parts that they omit.
     force : bool
         Whether to replace an existing file.
 
@@ -391,21 +391,21 @@ def save(tree: xr.DataTree, path: str | Path, *, force: bool = False) -> Path:
         If `tree` is not a posterior, `path` is not a path or has an unknown suffix, or the format cannot store the
         posterior.
     PosteriorFileError
-        If the file exists and `force` is false, it is not a plain file, or its folder is not writable.
+        If the file exists and `force` is false, the path is not a plain file, or its folder is not writable.
     InUse
-        If another process is writing it.
+        If another process is writing the file.
     WriteError
-        If it cannot be written, such as on a full disk.
+        If the file cannot be written, for example because the disk is full.
 
     Examples
     --------
     >>> ob.save(posterior, "run.nc", force=True).name
     'run.nc'
     """
-    check_class("tree", tree, xr.DataTree, remedy="give what an inference method returned")
+    check_class("tree", tree, xr.DataTree, remedy="give the result of an inference method")
     if schema.POSTERIOR not in tree.children:
         raise ArgumentError(
-            f"`tree` has no group `{schema.POSTERIOR}`; give what an inference method returned."
+            f"`tree` has no group `{schema.POSTERIOR}`. Give the result of an inference method."
         )
     place = check_path("path", path)
     form = format_of(place)
@@ -415,17 +415,17 @@ def save(tree: xr.DataTree, path: str | Path, *, force: bool = False) -> Path:
 
 @checks_arguments
 def open_posterior(path: Paths, *, lazy: bool = False) -> xr.DataTree:
-    """Read a posterior from files of any supported format: NetCDF, Zarr, CmdStan's CSV, or tables.
+    """Read a posterior from files in any supported format: NetCDF, Zarr, CmdStan's CSV, or tables.
 
     Parameters
     ----------
     path : path or sequence of paths
-        A file or a store. Several are runs of one model, joined as the chains of one posterior: all settings except
-        the seed and the number of chains must agree. A pattern stands for the matching files, a folder for its CSV
-        files.
+        A file or a store. Several paths are runs of one model, whose chains are joined to one posterior. All their
+        settings except the seed and the number of chains must agree. A pattern stands for the matching files, and a
+        folder for its CSV files.
     lazy : bool
-        Whether to read a NetCDF file only on access, until the tree is closed; otherwise, and for other formats or
-        several files, the posterior is read into memory.
+        Whether to read arrays of a NetCDF file only when they are used, until the tree is closed. Otherwise, and for
+        other formats or several files, the posterior is read into memory.
 
     Returns
     -------
@@ -437,7 +437,7 @@ def open_posterior(path: Paths, *, lazy: bool = False) -> xr.DataTree:
     TypeError, ValueError
         If `path` is not a path.
     PosteriorFileError
-        If a file does not exist, is damaged, or holds no posterior.
+        If a file does not exist, is damaged, or does not contain a posterior.
 
     Examples
     --------
@@ -455,9 +455,9 @@ Draws = dict[str, Values]
 def stan_groups(
     target: Target, draws: Mapping[str, Values], origin: Origin
 ) -> tuple[Draws, dict[str, DrawGroup], ProgramQuantities]:
-    """Divide a Stan program's variables into the posterior and the groups next to it; return their roles too.
+    """Divide a Stan program's variables into the posterior and the other groups; also return their roles.
 
-    A variable that the declared symmetry moves stays in the posterior, whatever its name. Nothing is copied.
+    A variable that the declared symmetry moves stays in the posterior, whatever its name. No array is copied.
     """
     program = definition(target)
     kinds = origin.kinds
@@ -530,16 +530,16 @@ POINTWISE = (LOG_LIKELIHOOD, POSTERIOR_PREDICTIVE)
 
 
 class Beside(NamedTuple):
-    """The draws of the group `posterior`, and the groups next to it."""
+    """The draws of the group `posterior`, and the other groups of a posterior."""
 
     draws: Mapping[str, Values]  # the group `posterior`
     groups: Mapping[str, DrawGroup]  # log likelihoods, predictions, log priors
-    observed: Mapping[str, Named]  # the data: axes and array
+    observed: Mapping[str, Named]  # observed data: axes and array
     constant: Mapping[str, Named]
-    left_out: Mapping[str, str] = MappingProxyType({})  # missing groups, and the reasons
+    left_out: Mapping[str, str] = MappingProxyType({})  # missing groups with the reasons
 
     def datasets(self, coords: Mapping[str, Any]) -> dict[str, xr.Dataset]:
-        """Return the groups next to `posterior`."""
+        """Return the groups other than `posterior`."""
         found = {name: group.to_dataset(coords) for name, group in self.groups.items()}
         data = {schema.OBSERVED_DATA: self.observed, schema.CONSTANT_DATA: self.constant}
         for name, arrays in data.items():
@@ -559,9 +559,9 @@ def beside(
     limit_mb: float,
     folder: Path | None = None,
 ) -> Beside:
-    """Find or compute the groups next to a run's draws; large ones are written to `folder`, if one is given.
+    """Find or compute the other groups of a run's posterior; write large groups to `folder`, if one is given.
 
-    If a log likelihood or a prediction cannot be computed, a notice and `left_out` say why; the draws are kept.
+    If a log likelihood or a prediction cannot be computed, a notice and `left_out` give the reason; draws are kept.
     """
     groups: dict[str, DrawGroup] = {}
     left: dict[str, str] = {}

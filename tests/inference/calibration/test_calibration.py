@@ -40,7 +40,7 @@ def test_a_numpyro_model_draws_what_it_observes():
     other, _ = family.simulate(np.random.default_rng(2))
     assert other["slope"] != parameters["slope"]
     assert family.condition(data).data["y"] is not None
-    with pytest.raises(ob.OnebasinError, match="`observed` is y, but the model draws no site y"):
+    with pytest.raises(ob.OnebasinError, match="`observed` names y, but the model draws no site y"):
         ob.truth.Family.of_numpyro(
             lambda y=None: numpyro.sample("obs", dist.Normal(), obs=y), observed="y"
         ).simulate(np.random.default_rng(0))

@@ -237,7 +237,7 @@ def test_symmetry_that_holds_everywhere_leaves_nothing_to_say():
     tree["posterior"] = tree["posterior"].to_dataset().rename({"mu": "nu"})
     found = SymmetryTrial(whole, NumpyroValues(whole), 0, Evidence(points=5)).at_draws(tree)
     assert found.holds
-    assert "not at draws; trying draws failed (`draws` lack mu" in found.sentence
+    assert "not at draws; the check at draws failed (`draws` must contain mu" in found.sentence
 
 
 def derived(mu):
