@@ -65,7 +65,7 @@ class Method:
 
     @property
     def keeps(self) -> bool:
-        """Whether a run with these settings accepts a `checkpoint`."""
+        """Return whether a run with these settings accepts a `checkpoint`."""
         return self.resumes
 
     @property

@@ -253,7 +253,7 @@ class NumpyroDensity(Coordinates):
 
     @property
     def _changes_with_keys(self) -> bool:
-        """Whether the model's own random keys change the log density; some models only initialise with them."""
+        """Return whether the model's own random keys change the log density; some only initialise with them."""
         point = self.unravel(jnp.asarray(np.random.default_rng(0).uniform(-1, 1, self.size)))
 
         def at(key: jax.Array) -> jax.Array:

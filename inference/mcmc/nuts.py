@@ -65,7 +65,7 @@ class Chains(Method):
 
     @property
     def keeps(self) -> bool:
-        """Whether chains are saved during the run."""
+        """Return whether chains are saved during the run."""
         return not self.save_warmup
 
     def run(self, job: Job[Any]) -> Found:

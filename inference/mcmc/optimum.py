@@ -34,7 +34,7 @@ class OptimiserEnd:
 
     @property
     def is_flat(self) -> bool:
-        """Whether the gradient is zero up to rounding."""
+        """Return whether the gradient is zero up to rounding."""
         slack = FLAT[self.vector.dtype.name] * max(1.0, abs(self.potential))
         return bool(np.max(np.abs(self.gradient), initial=0.0) <= slack)
 

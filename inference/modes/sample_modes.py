@@ -113,7 +113,7 @@ def sample_modes(
     Returns
     -------
     DataTree
-        As in `nuts`, with the statistic `mode (chain, draw)`, and the group `modes` with one row per mode, the largest
+        The same as from `nuts`, with the statistic `mode (chain, draw)`, and the group `modes` with one row per mode, the largest
         weight first: `weight` with the 95 % interval `weight_low` to `weight_high`, `log_weight`, `log_evidence` and
         `log_evidence_error` (nats), the number of `starts` that led there, `height` (the highest log density), `rhat`
         within the mode modulo the symmetry, `strays` (the share of its chains' draws that lie in other modes) and

@@ -199,7 +199,7 @@ def check_folder(folder: Path) -> None:
 
 
 def remove(folder: Path) -> list[str]:
-    """Delete the checkpoints in a folder, and the folder itself if it is then empty; return the names of other files."""
+    """Delete the checkpoints in a folder, and the folder if it is then empty; return the names of other files."""
     if not folder.is_dir():
         return []
     sweep(folder)

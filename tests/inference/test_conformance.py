@@ -386,8 +386,8 @@ def test_every_method_has_an_engine_and_every_place_holds_its_implementation():
 @pytest.mark.parametrize(
     ("method", "how", "said"),
     [
-        ({"draws": 5}, {}, "`method` is 'dict'; give a method"),
-        (ob.Nuts(), {"draws": 5}, r"`draws` is given as well as Nuts\(\.\.\.\); set it there"),
+        ({"draws": 5}, {}, "`method` must be a method.*; got 'dict'"),
+        (ob.Nuts(), {"draws": 5}, r"`draws` is given in addition to Nuts\(\.\.\.\). Set it there"),
         ("mclmc", {"start": {}}, "`init` gives values, but mclmc does not accept"),
         ("advi", {"checkpoint": "a"}, "`checkpoint` is 'a', but advi saves nothing before it ends"),
         ("mclmc", {"engine": "stan"}, "`engine` is 'cmdstan', but mclmc uses JAX"),
