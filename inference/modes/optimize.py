@@ -166,8 +166,8 @@ def laplace(
     draws : int
         Number of draws from the fitted approximation.
     weights : bool or None
-        Correct the approximation by importance weights, and resample the draws by them. By default if the weights are
-        good enough; not for networks.
+        Whether to correct the approximation with importance weights and resample the draws. By default it is corrected
+        if the weights are good enough, but never for networks.
     engine, seed, start, adapt_from, checkpoint, client, predictive_mb, symmetry, check_symmetry, progress : Any
         Same as in `infer`.
 
@@ -268,8 +268,8 @@ def pathfinder(
     init_radius : float
         Starting points are uniform within +-init_radius in the unconstrained space.
     weights : bool or None
-        Correct the approximation by importance weights, and resample the draws by them. By default if the weights are
-        good enough; not for networks.
+        Whether to correct the approximation with importance weights and resample the draws. By default it is corrected
+        if the weights are good enough, but never for networks.
     engine, seed, start, adapt_from, checkpoint, client, predictive_mb, symmetry, check_symmetry, progress : Any
         Same as in `infer`.
 

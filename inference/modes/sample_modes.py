@@ -113,12 +113,12 @@ def sample_modes(
     Returns
     -------
     DataTree
-        The same as from `nuts`, with the statistic `mode (chain, draw)`, and the group `modes` with one row per mode, the largest
-        weight first: `weight` with the 95 % interval `weight_low` to `weight_high`, `log_weight`, `log_evidence` and
-        `log_evidence_error` (nats), the number of `starts` that led there, `height` (the highest log density), `rhat`
-        within the mode modulo the symmetry, `strays` (the share of its chains' draws that lie in other modes) and
-        `divergences`. Its attributes are `known` (whether the weights are known) and `unseen` (the probability that
-        another start finds a new mode). `diagnose` judges whether the result may be used.
+        Same as in `nuts`, with the statistic `mode (chain, draw)`, and the group `modes` with one row per mode, the
+        largest weight first: `weight` with the 95 % interval `weight_low` to `weight_high`, `log_weight`,
+        `log_evidence` and `log_evidence_error` (nats), the number of `starts` that led there, `height` (the highest
+        log density), `rhat` within the mode modulo the symmetry, `strays` (the share of its chains' draws that lie in
+        other modes) and `divergences`. Its attributes are `known` (whether the weights are known) and `unseen` (the
+        probability that another start finds a new mode). `diagnose` judges whether the result may be used.
 
     Raises
     ------

@@ -116,7 +116,7 @@ def advi(
         Number of gradient steps between evaluations of the ELBO.
     tolerance : float
         The optimiser stops when the mean or median relative change of the ELBO over the last evaluations is below this
-        value. With 0 it never stops early (NumPyro).
+        value; 0 for never (NumPyro).
     draws : int
         Number of draws from the fitted approximation.
     learning_rate : float
@@ -139,8 +139,8 @@ def advi(
     dtype : {"float64", "float32"}
         Precision of the NumPyro engine.
     weights : bool or None
-        Correct the approximation by importance weights, and resample the draws by them. By default if the weights are
-        good enough; not for networks.
+        Whether to correct the approximation with importance weights and resample the draws. By default it is corrected
+        if the weights are good enough, but never for networks.
     engine, seed, start, adapt_from, checkpoint, client, predictive_mb, symmetry, check_symmetry, progress : Any
         Same as in `infer`.
 
