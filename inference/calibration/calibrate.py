@@ -66,7 +66,7 @@ from .family import (
 from .result import Calibration
 
 Arrays = dict[str, np.ndarray]
-MEASURES = Ranked._fields  # numbers saved for each true value
+MEASURES = Ranked._fields  # names of the numbers saved for each true value
 
 Infer = Callable[[Sequence[Simulation]], list[SimulationDraws]]
 Densities = Callable[[Sequence[Simulation], Sequence[Mapping[str, Any]]], list[LogDensities]]
@@ -83,7 +83,7 @@ class Way:
     settings: Any
     infer: Infer
     densities: Densities
-    at_once: int  # simulations passed to `infer` in one call
+    at_once: int  # number of simulations passed to `infer` in one call
     together: bool = False  # whether one compiled program infers all of them
 
 
@@ -246,7 +246,7 @@ def _group(family: Family, way: Way, looking: Looking, seed: int, number: int) -
     there = [i for i, d in enumerate(drawn) if not d.failure]
     points: dict[int, dict[str, np.ndarray]] = {}
     places: dict[int, int] = {}
-    # All draws (point, ...), with the true values inserted at a random position.
+    # Collect all draws (point, ...), with the true values inserted at a random position.
     for i in there:
         simulation, own = simulations[i], drawn[i].draws
         for name, truth in simulation.parameters.items():
@@ -282,7 +282,7 @@ def _group(family: Family, way: Way, looking: Looking, seed: int, number: int) -
             )
             for found in numbers.values()
         ]
-    # (measure, simulation, quantity); NaN if a simulation failed.
+    # The table (measure, simulation, quantity) is NaN if a simulation failed.
     table = np.full((len(MEASURES), len(drawn), len(names)), np.nan)
     for i, row in ranked.items():
         table[:, i] = np.transpose(row)
@@ -331,7 +331,7 @@ def _groups_here(
 
 
 MOST_TOGETHER = 8
-"""Maximum number of groups per process of a cluster, which compiles once for all of them."""
+"""Maximum number of groups per process of a cluster. A process compiles once for all its groups."""
 
 
 def _groups_on_workers(
@@ -440,7 +440,7 @@ def _densities(family: Family, engine: str) -> Densities:
 POINTWISE = "log_lik"  # A Stan program's name for the log likelihood of each observation.
 
 
-AT_ONCE = 25  # simulations per call
+AT_ONCE = 25  # number of simulations per call
 
 
 def traced(family: Family, like: Target, data: Data) -> NumpyroDensity:

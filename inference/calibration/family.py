@@ -403,13 +403,13 @@ def _outputs(model: BayesianNetwork, x: np.ndarray, values: Values, data: Data) 
     return np.asarray(outputs).reshape(len(outputs), -1)
 
 
-MOST_ENTRIES = 6  # maximum number of test quantities per variable: entries spread evenly over it
+MOST_ENTRIES = 6  # maximum number of entries of a variable that are test quantities
 LOG_LIKELIHOOD, LP = "log likelihood", "lp"
 """Names of the log density of the data given the parameters, and of the joint one, on the constrained scale."""
 
 SLACK = 0.2  # ESS is an estimate: round draws per effective draw up only beyond this excess
 
-Numbers = dict[str, np.ndarray]  # Test quantity to numbers (point,).
+Numbers = dict[str, np.ndarray]  # Numbers (point,) by test quantity.
 LogDensities = Mapping[str, Float[np.ndarray, " point"]]
 
 

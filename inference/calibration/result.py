@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 ALPHA = 0.05
 """Probability of rejecting a correct method, over all test quantities of a run together."""
-FEWEST = 50  # simulations needed for a verdict
+FEWEST = 50  # minimum number of usable simulations for a verdict
 MOST_UNUSABLE = 0.1  # maximum share of simulations that fail or do not converge
-LARGEST_RHAT, SMALLEST_ESS = 1.1, 30.0  # limits of convergence, for each quantity of a simulation
+LARGEST_RHAT, SMALLEST_ESS = 1.1, 30.0  # convergence limits for each quantity
 RESAMPLES = 2000
 
 Interval = tuple[float, float]

@@ -23,7 +23,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-import numpyro  # noqa: F401 - whole, before a part of it
+import numpyro  # noqa: F401 - import all of NumPyro before a part of it
 from jaxtyping import Int
 from numpy.typing import ArrayLike
 from numpyro.distributions import constraints

@@ -88,8 +88,8 @@ def log_density(
             points = dotted(points)
         if absent := [name for name in names if name not in points]:
             raise ArgumentError(
-                "`points` must contain every parameter of the target, but "
-                f"{', '.join(f'`{name}`' for name in absent)} is missing. The parameters are {', '.join(names)}."
+                f"`points` lack {', '.join(f'`{name}`' for name in absent)}, but must contain every parameter of the "
+                f"target: {', '.join(names)}."
             )
         if isinstance(points, xr.Dataset):
             shape = {dim: points.sizes[dim] for dim in schema.SAMPLE_DIMS}

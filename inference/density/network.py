@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast, override
 import jax
 import jax.numpy as jnp
 import numpy as np
-import numpyro  # noqa: F401 - whole, before a part of it
+import numpyro  # noqa: F401 - import all of NumPyro before a part of it
 from jaxtyping import Array, Float
 from numpyro.handlers import block, trace
 from numpyro.handlers import seed as seeded

@@ -14,7 +14,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-import numpyro  # noqa: F401 - whole, before a part of it
+import numpyro  # noqa: F401 - import all of NumPyro before a part of it
 from jaxtyping import Array, Float
 from numpyro.distributions import Delta, ImproperUniform, MaskedDistribution, Unit
 from numpyro.handlers import seed as seeded

@@ -333,7 +333,7 @@ def hold(
     before = cache(lambda measure: measure(values))  # the same for every block
     tiled = {name: np.concatenate([value] * times) for name, value in values.items()}
     differences = []
-    skipped = f"{', '.join(derived.missing)} could not be computed at the points tried"
+    skipped = f"{', '.join(derived.missing)} could not be computed at these points"
     evidence = Evidence(random=derived.random, skipped=(skipped,) if derived.missing else ())
     for block, part in zip(symmetry, parts, strict=True):
         measure: Any = density.log_density if block.keeps_density else density.log_likelihood

@@ -47,7 +47,7 @@ LENGTH = 2.0  # Length of a trajectory, in standard deviations.
 LONGEST = 12  # Maximum number of steps of a trajectory.
 SURPLUS = {False: 1.1, True: 2.0}
 """Factor by which rejections are rarer than `target_acceptance` implies, without and with a heavy tail. Stan's
-adaptation also rejects less than that."""
+adaptation also rejects less often than that."""
 
 
 def sampled(job: Job[Any], sample: Callable[[Job[Any]], Found]) -> Found:

@@ -40,7 +40,7 @@ Stack = Float[np.ndarray, "node row column"]
 Steps = Float[np.ndarray, "node row"]
 Key = tuple[int, ...]  # Integer position of a grid point.
 Proposals = list[tuple[NormalFit, float]]
-"""Gaussians, each with the log evidence of what it covers."""
+"""Gaussians, each with the log evidence of the region that it covers."""
 
 
 def bending(counted: CountedDensity, fit: NormalFit, rng: np.random.Generator) -> list[int]:

@@ -187,7 +187,7 @@ class ChainPlace:
             for path in damaged[:1]:
                 notice(f"{path} is damaged or missing: the chain starts again.")
             clear(self.folder)  # the engine's files are useless without the state
-            self._write_state(Standing(0))  # marks the folder as this run's
+            self._write_state(Standing(0))  # marks the folder as belonging to this run
             return
         warmup, sampling = (float(s) for s in arrays["seconds"])
         restarts = tuple(int(i) for i in arrays["restarts"])
@@ -353,13 +353,13 @@ def run_on_workers(
     for found in spread(client, job.bars, f"The model {job.target.name!r}", run_group, tasks):
         for number, ended in found.items():
             place = by_number[number]
-            assert place.folder is not None, "chains of workers have one"
+            assert place.folder is not None, "chains of workers have a folder"
             if ended.files is not None:
                 checkpoint.clear(place.folder)
                 for name, content in ended.files.items():
                     (place.folder / name).write_bytes(content)
             place.restore()
-            assert place.standing is not None, "a chain that has ended has a state"
+            assert place.standing is not None, "a finished chain has a state"
             place.standing = replace(place.standing, start=ended.start)
             job.bars.look(number, job.method.warmup + job.method.draws)
 
@@ -385,7 +385,7 @@ def run_group(
             run_places(implementation, missing, available_cores())
         ended = {}
         for place in places:
-            assert place.folder is not None, "chains of workers have one"
+            assert place.folder is not None, "chains of workers have a folder"
             files = {f.name: f.read_bytes() for f in place.folder.iterdir() if f.is_file()}
             ended[place.number] = Ended(None if shared else files, place.start)
         return ended

@@ -20,7 +20,7 @@ from typing import Any, override
 import jax
 import jax.numpy as jnp
 import numpy as np
-import numpyro  # noqa: F401 - whole, before a part of it
+import numpyro  # noqa: F401 - import all of NumPyro before a part of it
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float
 from numpyro.infer import HMC, NUTS
@@ -324,7 +324,7 @@ def with_metric(state: HMCState, variances: jax.Array) -> HMCState:
     if variances.ndim == 1:
         inverse_root = jnp.sqrt(variances)
         root = 1 / inverse_root
-    else:  # as NumPyro factors it: inverse_root' inverse_root is the matrix, and inverse_root is upper triangular
+    else:  # NumPyro's factor inverse_root is upper triangular, and inverse_root' inverse_root is the matrix
         inverse_root = jnp.linalg.cholesky(variances[::-1, ::-1])[::-1, ::-1].T
         root = solve_triangular(inverse_root, jnp.eye(len(variances)), lower=True)
     metric = {

@@ -69,8 +69,8 @@ def numpyro_predictions(
         known = set(observed) or (set(drawn) if new else set())
         if lost := [n for n in drawn if n not in known and not is_observation(sites[n])]:
             raise ArgumentError(
-                f"`posterior` must contain every variable of the model {target.name}, but {', '.join(lost)} is "
-                "missing. Give a posterior of this model."
+                f"`posterior` lacks {', '.join(lost)}, but must contain every variable of the model {target.name}. "
+                "Give a posterior of this model."
             )
         values = {name: draws[name] for name in latent}
         keys = keys_for(Purpose.PREDICTIVE, seed, len(next(iter(draws.values()))))

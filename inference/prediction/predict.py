@@ -214,8 +214,8 @@ def predict(
         at = "these new data" if new else "the data of the run"
         raise ArgumentError(
             f"`model` {target.name!r} predicts nothing at {at}: it has no observed data that it can draw again, and "
-            "no quantity that depends on the data. Add a deterministic site (`numpyro.deterministic`) or a generated "
-            "quantity for the quantity of interest."
+            "no quantity that depends on the data. Add the quantity of interest as a deterministic site "
+            "(`numpyro.deterministic`) or a generated quantity."
         )
     return _as_predictions(view, *found, judged)
 
@@ -292,8 +292,8 @@ def _of_stan(
     info = declarations(program, progress)
     if unknown := [name for name in new if name not in info.inputs]:
         raise ModelDataError(
-            f"`new_data` holds {', '.join(map(str, unknown))}, which the program {target.name} does not declare; its "
-            f"data are {', '.join(info.inputs) or 'none'}."
+            f"`new_data` contains {', '.join(map(str, unknown))}, which the program {target.name} does not declare. "
+            f"Its data are {', '.join(info.inputs) or 'none'}."
         )
     try:
         found = generated_quantities(target, view.posterior, new, seed=seed, progress=progress)
@@ -301,7 +301,7 @@ def _of_stan(
         rest = [name for name in info.inputs if name not in new]
         why = str(error).rpartition("rejects its data:\n")[2].rstrip(".")
         raise ModelDataError(
-            f"`new_data` do not fit the program {target.name}, with {', '.join(rest) or 'nothing'} as before: {why}."
+            f"`new_data` do not fit the program {target.name}, which still uses {', '.join(rest) or 'nothing'}: {why}."
         ) from error
     data = arrays_of({n: v for n, v in {**program.data, **new}.items() if n in info.inputs})
     shapes = {name: found[name].shape[2:] for name in info.generated if name in found}
@@ -320,7 +320,7 @@ def _of_stan(
 def _of_pymc(
     target: PymcTarget, view: View, new: Mapping[str, Any], seed: int, stored: Stored
 ) -> Found:
-    """Let PyMC draw what its model observes, and compute deterministics; the model's data are put back."""
+    """Let PyMC draw the observed data and compute deterministic variables; afterwards restore the model's data."""
     import pymc
 
     from ..runs.posterior import with_axes
@@ -329,8 +329,8 @@ def _of_pymc(
     held = {each.name: each for each in model.data_vars}
     if unknown := [name for name in new if name not in held]:
         raise ModelDataError(
-            f"`new_data` holds {', '.join(map(str, unknown))}, which is not among the data of the model "
-            f"{target.name}; its data (`pm.Data`) are {', '.join(held) or 'none'}."
+            f"`new_data` contains {', '.join(map(str, unknown))}, which the model {target.name} does not use as data. "
+            f"Its data (`pm.Data`) are {', '.join(held) or 'none'}."
         )
     before = {name: held[name].get_value() for name in new}
     seen = [each.name for each in model.observed_RVs]
@@ -353,8 +353,8 @@ def _of_pymc(
     except (ValueError, TypeError, IndexError, KeyError) as error:
         why = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
         raise ModelDataError(
-            f"`new_data` do not fit the PyMC model {target.name}: {why}. Observations follow the size of their inputs "
-            "if they are stated with `shape=x.shape`."
+            f"`new_data` do not fit the PyMC model {target.name}: {why}. Define observations with `shape=x.shape`, so "
+            "that their size follows the inputs."
         ) from error
     finally:
         with model:
